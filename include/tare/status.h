@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Statuses and errors. Every call that can fail returns a tare_status and takes an optional
+/// tare_error last; on failure nothing that the caller owns has changed.
+#ifndef TARE_STATUS_H
+#define TARE_STATUS_H
+
+#include "tare/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// One list: the enum, the names and the docs come from it.
+#define TARE_STATUS_MAP(X)                                                                         \
+    X(OK, 0, "success")                                                                            \
+    X(INVALID_ARGUMENT, 1, "the caller broke the documented contract")                             \
+    X(UNSUPPORTED, 2, "valid, but not supported here")                                             \
+    X(MALFORMED_FILE, 3, "the file contradicts its format")                                        \
+    X(OUT_OF_MEMORY, 4, "allocation failed")                                                       \
+    X(IO, 5, "reading or writing failed")                                                          \
+    X(NOT_FOUND, 6, "no such name")                                                                \
+    X(INTERNAL, 7, "a bug in tare")
+
+typedef enum tare_status {
+#define TARE_STATUS_ENUM(name, value, text) TARE_##name = value,
+    TARE_STATUS_MAP(TARE_STATUS_ENUM)
+#undef TARE_STATUS_ENUM
+} tare_status;
+
+/// The name of a status ("INVALID_ARGUMENT"); "UNKNOWN" for any other number. Static storage.
+TARE_API const char *tare_status_name(tare_status status);
+
+/// What went wrong, where, and what to do about it. Owned by the caller, of fixed size, so that
+/// filling it in never allocates. Reused by the next failing call; the first failure of a call wins.
+typedef struct tare_error tare_error;
+
+/// Returns a cleared error, or NULL when memory is gone (calls accept NULL).
+TARE_API tare_error *tare_error_create(void);
+TARE_API void tare_error_destroy(tare_error *error); // NULL is fine
+TARE_API void tare_error_clear(tare_error *error);
+
+TARE_API tare_status tare_error_status(const tare_error *error);
+/// Where: a file and offset, a JSON path, a node's name; "" when there is nothing to say.
+TARE_API const char *tare_error_where(const tare_error *error);
+/// One sentence: what was expected and what was found.
+TARE_API const char *tare_error_message(const tare_error *error);
+/// What to do about it; "" when there is nothing to say.
+TARE_API const char *tare_error_hint(const tare_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way to memory. Sizes are checked for overflow; NULL means memory is gone.
+#ifndef CORE_ALLOC_H
+#define CORE_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+void *tare__alloc(size_t size);
+void *tare__alloc_zeroed(size_t count, size_t size);
+/// An array of `count` elements; contents kept as with realloc. On failure `old` stays valid.
+void *tare__realloc_array(void *old, size_t count, size_t size);
+void *tare__alloc_aligned(size_t size, size_t alignment); // free with tare__free_aligned
+void tare__free(void *memory);
+void tare__free_aligned(void *memory);
+char *tare__strdup(const char *text);
+char *tare__strndup(const char *text, size_t length);
+
+/// Makes room for one more element in a growing array (doubling). Returns false when memory is gone;
+/// the array is then unchanged. Usage: if (!tare__grow((void **)&list, &capacity, count, sizeof *list)) ..
+bool tare__grow(void **array, size_t *capacity, size_t count, size_t element_size);
+
+/// False on overflow.
+bool tare__mul_size(size_t a, size_t b, size_t *out);
+bool tare__add_size(size_t a, size_t b, size_t *out);
+
+#endif

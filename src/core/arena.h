@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// An arena: many small allocations, one release. A graph owns one, a pass owns a scratch one.
+#ifndef CORE_ARENA_H
+#define CORE_ARENA_H
+
+#include <stddef.h>
+
+typedef struct arena_block arena_block;
+typedef struct arena {
+    arena_block *blocks; // newest first; zero-initialized is a valid empty arena
+} arena;
+
+/// Zeroed memory aligned for any type; NULL when memory is gone.
+void *tare__arena_alloc(arena *a, size_t size);
+void *tare__arena_array(arena *a, size_t count, size_t size);
+char *tare__arena_strdup(arena *a, const char *text);
+char *tare__arena_strndup(arena *a, const char *text, size_t length);
+char *tare__arena_printf(arena *a, const char *format, ...)
+#if defined(__GNUC__) || defined(__clang__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+void tare__arena_release(arena *a);
+
+#endif

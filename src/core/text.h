@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A growing string. A failed append is remembered, so that a row of appends needs one check at the end.
+#ifndef CORE_TEXT_H
+#define CORE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/error.h"
+
+typedef struct text {
+    char *chars; // NUL-terminated once something was appended; see tare__text_chars
+    size_t length, capacity;
+    bool failed; // memory ran out; the content is cut
+} text;
+
+void tare__text_append(text *t, const char *chars);
+void tare__text_append_n(text *t, const char *chars, size_t length);
+void tare__text_char(text *t, char c);
+void tare__text_printf(text *t, const char *format, ...) TARE_PRINTF(2, 3);
+void tare__text_spaces(text *t, size_t count);
+/// Never NULL; "" when empty.
+const char *tare__text_chars(const text *t);
+void tare__text_clear(text *t); // keeps the memory
+void tare__text_release(text *t);
+/// TARE_OUT_OF_MEMORY if an append failed.
+tare_status tare__text_status(const text *t, tare_error *err);
+/// Hands the string to the caller (tare__free); NULL when an append failed. The text is empty afterwards.
+char *tare__text_take(text *t);
+
+/// Python's repr of a float: the shortest decimal that reads back as the same double ("0.1", "1e-05",
+/// "inf", "nan"), independent of the locale. Writes at most 32 bytes including the NUL.
+void tare__format_double(double value, char out[32]);
+void tare__text_double(text *t, double value);
+/// Python's repr of a string: single quotes unless the text holds one and no double quote; escapes.
+void tare__text_quoted(text *t, const char *chars);
+/// A JSON string literal with its quotes.
+void tare__text_json_string(text *t, const char *chars);
+/// A JSON number that reads back the same: integers keep ".0"; not finite -> {"float": "inf"}.
+void tare__text_json_double(text *t, double value);
+
+bool tare__starts_with(const char *text, const char *prefix);
+bool tare__ends_with(const char *text, const char *suffix);
+bool tare__is_identifier(const char *name); // Python's, ASCII
+
+#endif
