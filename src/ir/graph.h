@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph: a list of nodes in execution order, with torch.fx's rules for names and users.
+// A graph owns its nodes and everything they point to (one arena); tensors live in modules.
+#ifndef IR_GRAPH_H
+#define IR_GRAPH_H
+
+#include "core/arena.h"
+#include "core/error.h"
+#include "core/map.h"
+#include "ir/value.h"
+
+typedef enum node_op {
+    NODE_PLACEHOLDER,   // target: the argument's name; args[0], if any, its default
+    NODE_GET_ATTR,      // target: a tensor's path
+    NODE_CALL_MODULE,   // target: a module's path
+    NODE_CALL_FUNCTION, // target: the function's qualified name, as torch prints it
+    NODE_CALL_METHOD,   // target: the method's bare name; args[0] is self
+    NODE_OUTPUT,        // args[0] is what the graph returns
+} node_op;
+const char *tare__node_op_name(node_op op); // "call_module"
+bool tare__node_op_from_name(const char *name, node_op *out);
+
+typedef struct keyword {
+    const char *name;
+    value value;
+} keyword;
+
+typedef struct graph graph;
+
+struct node {
+    graph *owner;
+    node *prev, *next; // NULL at the ends
+    node_op op;
+    const char *name, *target;
+    const char *annotation; // a placeholder's type as printed; NULL if none
+    value *args;
+    size_t arg_count;
+    keyword *kwargs;
+    size_t kwarg_count;
+    node **users; // each once, in order of registration
+    size_t user_count, user_capacity;
+    // The innermost module being executed when the node was traced; a leaf module call's scope is that
+    // module itself. "" and NULL at top level.
+    const char *scope_path, *scope_type;
+    const char *meta_json; // the file's `meta`, kept verbatim; NULL if none
+    size_t id;             // unique in the graph, never reused: an index for a pass's own tables
+};
+
+struct graph {
+    arena memory;
+    node *first, *last;
+    size_t node_count, next_id;
+    map used_names;  // never released, as in torch
+    map base_counts; // base name -> last number given
+    // Exported programs print a `def` line and an unpacking line of their own; NULL for plain code.
+    const char *pytree_signature, *pytree_flatten;
+};
+
+tare_status tare__graph_create(graph **out, tare_error *err);
+void tare__graph_destroy(graph *g); // NULL is fine
+/// A deep copy with equal names, ids, order of users, and name tables («a clone keeps the name table»).
+tare_status tare__graph_clone(const graph *g, graph **out, tare_error *err);
+
+/// A name for a new node, by torch.fx's rules (spec: «create_name»). In the graph's arena.
+tare_status tare__graph_name(graph *g, const char *candidate, const char **out, tare_error *err);
+/// The candidate that torch derives from a target: a function's __name__ or the target, snake case.
+tare_status tare__graph_candidate(graph *g, node_op op, const char *target, const char **out,
+                                  tare_error *err);
+
+/// A node before `before` (NULL: at the end). args/kwargs are copied, strings too; users are registered.
+/// candidate NULL: derived from the target.
+typedef struct node_spec {
+    node_op op;
+    const char *target, *candidate;
+    const value *args;
+    size_t arg_count;
+    const keyword *kwargs;
+    size_t kwarg_count;
+    const node *like; // copies annotation, scope and meta from it; may be of another graph; may be NULL
+} node_spec;
+tare_status tare__graph_insert(graph *g, const node_spec *spec, node *before, node **out,
+                               tare_error *err);
+/// Copies a node of another graph (name as candidate, args mapped).
+tare_status tare__graph_copy_node(graph *g, const node *from, node *(*map)(void *user, node *n),
+                                  void *user, node **out, tare_error *err);
+/// Erases a node. TARE_INTERNAL if it still has users.
+tare_status tare__graph_erase(graph *g, node *n, tare_error *err);
+void tare__graph_move_before(node *n, node *before); // NULL: to the end
+node *tare__graph_find(const graph *g, const char *name);
+node *tare__graph_output(const graph *g); // NULL if there is none
+
+/// Replaces the arguments; users lists follow (old uses dropped first, new ones appended, as torch does).
+tare_status tare__node_set_args(node *n, const value *args, size_t arg_count, const keyword *kwargs,
+                                size_t kwarg_count, tare_error *err);
+/// Every use of `old` inside n's arguments becomes `with`.
+tare_status tare__node_replace_input(node *n, node *old, node *with, tare_error *err);
+/// Every user of `old` (but `except`, may be NULL) uses `with` instead.
+tare_status tare__node_replace_uses(node *old, node *with, const node *except, tare_error *err);
+/// Calls visit for every distinct node in args, then kwargs, each once, in order.
+void tare__node_each_input(const node *n, void (*visit)(void *user, node *input), void *user);
+/// args[i] as a node; NULL if it is not one or i is past the end.
+node *tare__node_arg(const node *n, size_t i);
+/// The value under a keyword, or NULL.
+const value *tare__node_kwarg(const node *n, const char *name);
+
+/// Erases nodes without users, backwards, but placeholders, the output and what is_impure says.
+tare_status tare__graph_eliminate_dead(graph *g, bool (*is_impure)(const void *user, const node *n),
+                                       const void *user, tare_error *err);
+
+/// Checks every invariant: names unique, inputs before uses, user lists exact, one output at the end.
+tare_status tare__graph_verify(const graph *g, tare_error *err);
+
+#endif

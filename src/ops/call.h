@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of an operator or module: arguments bound to parameters, and the result. Every row of the
+// operator and class tables has a shape rule, which says what comes out without computing it, and a
+// reference, which computes it; the caller allocates in between.
+#ifndef OPS_CALL_H
+#define OPS_CALL_H
+
+#include "core/arena.h"
+#include "core/requant.h"
+#include "ir/module.h"
+#include "ir/value.h"
+
+#define OP_MAX_PARAMS 16
+
+typedef struct op_call {
+    const struct op_info *op;   // NULL for modules without an operator row
+    module *module;             // the called module; NULL for functions and methods
+    const char *node_name;      // for messages
+    const value *param[OP_MAX_PARAMS]; // bound by position or keyword; NULL: not given
+    size_t param_count;         // of the row
+    const value *args;          // all positional arguments as given (variadic operators, user modules)
+    size_t arg_count;
+    value result;               // filled by the shape rule with meta tensors (references owned by the call)
+    arena *memory;              // scratch; lives until the graph's run ends; list results live here
+    enum requant_rule linear_rule, conv_rule; // for quantized functions without a module of their own
+    int thread_count;
+    tare_error *err;
+} op_call;
+
+/// Parameters by index, with defaults. Errors name the node, the parameter, what was expected and found.
+const tare_tensor *tare__call_tensor(op_call *call, size_t i);  // NULL if absent or not a tensor
+tare_status tare__call_need_tensor(op_call *call, size_t i, const tare_tensor **out);
+tare_status tare__call_int(op_call *call, size_t i, int64_t otherwise, int64_t *out);
+tare_status tare__call_double(op_call *call, size_t i, double otherwise, double *out);
+tare_status tare__call_bool(op_call *call, size_t i, bool otherwise, bool *out);
+/// An int spread, or a list/tuple of `count` ints (or of 1, spread).
+tare_status tare__call_ints(op_call *call, size_t i, size_t count, int64_t otherwise, int64_t *out);
+/// The result as one tensor of this shape. Inside a shape rule.
+tare_status tare__call_result(op_call *call, tare_dtype dtype, int ndim, const int64_t *shape,
+                              const qparams *q);
+tare_tensor *tare__call_out(op_call *call); // the one result tensor, inside a reference
+/// TARE_INVALID_ARGUMENT naming node and operator.
+tare_status tare__call_fail(op_call *call, const char *format, ...) TARE_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference interpreter: runs a graph node by node, by the operators' references. It defines what a
+// model means; faster executors must agree with it.
+#ifndef OPS_INTERPRET_H
+#define OPS_INTERPRET_H
+
+#include "core/requant.h"
+#include "ops/call.h"
+
+typedef struct interpreter {
+    module *root; // has the graph
+    enum requant_rule linear_rule, conv_rule;
+    int thread_count;
+    bool shapes_only; // inputs may be meta tensors; nothing is computed
+    /// Called after each node with its result; may be NULL. A failure ends the run.
+    tare_status (*after)(void *user, const node *n, const value *result, tare_error *err);
+    /// Called instead of the row's reference when not NULL and *handled is set (faster executors).
+    tare_status (*execute)(void *user, const node *n, op_call *call, bool *handled);
+    void *user;
+} interpreter;
+
+/// inputs: one value per placeholder in order (missing ones take their default). *out: the graph's result,
+/// whose tensors the caller gives back with tare__value_release_tensors and whose items live in `memory`.
+/// Intermediate results are released after their last use.
+tare_status tare__interpret(const interpreter *it, const value *inputs, size_t input_count,
+                            arena *memory, value *out, tare_error *err);
+
+#endif
