@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/// BackendConfig: what a backend supports, pattern by pattern; the whole flow derives from it.
+#ifndef TARE_BACKEND_CONFIG_H
+#define TARE_BACKEND_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tare/dtype.h"
+#include "tare/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tare_observation_type {
+    TARE_OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT = 0,
+    TARE_OUTPUT_SHARE_OBSERVER_WITH_INPUT = 1,
+    TARE_INPUT_OUTPUT_NOT_OBSERVED = 2,
+} tare_observation_type;
+
+/// Which fields of tare_dtype_constraints are set: unset is not zero.
+enum {
+    TARE_SET_QUANT_MIN = 1 << 0,
+    TARE_SET_QUANT_MAX = 1 << 1,
+    TARE_SET_SCALE_MIN = 1 << 2,
+    TARE_SET_SCALE_MAX = 1 << 3,
+    TARE_SET_SCALE_EXACT = 1 << 4,
+    TARE_SET_ZERO_POINT_EXACT = 1 << 5,
+};
+
+/// torch's DTypeWithConstraints. dtype UNSET: no statement about this tensor.
+typedef struct tare_dtype_constraints {
+    tare_dtype dtype;
+    uint32_t set;
+    double quant_min_lower_bound, quant_max_upper_bound; // the observer's range must lie inside
+    double scale_min_lower_bound;                        // the observer's eps must be at least this
+    double scale_max_upper_bound;                        // as torch: stored, not enforced
+    double scale_exact_match;                            // fixed qparams operators
+    int64_t zero_point_exact_match;
+} tare_dtype_constraints;
+
+/// torch's DTypeConfig. is_dynamic: -1 unset (counts as false), 0, 1.
+typedef struct tare_dtype_config {
+    tare_dtype_constraints input, output, weight;
+    tare_dtype bias;
+    int is_dynamic;
+} tare_dtype_config;
+/// All fields unset; is_dynamic is -1.
+TARE_API tare_dtype_config tare_dtype_config_init(void);
+
+typedef struct tare_backend_config tare_backend_config;
+typedef struct tare_pattern_config tare_pattern_config; // torch's BackendPatternConfig
+
+/// A matched node as callbacks see it; lent for the call. Wildcards may stand for constants: those are NULL nodes.
+typedef struct tare_match tare_match;
+TARE_API size_t tare_match_count(const tare_match *match); // direct elements, last executed operator first
+/// The i-th element as a nested match (tuple), or NULL if it is a node.
+TARE_API const tare_match *tare_match_nested(const tare_match *match, size_t i);
+/// An opaque handle of the i-th element's node; NULL if it is nested or a constant.
+typedef struct tare_match_node tare_match_node;
+TARE_API const tare_match_node *tare_match_node_at(const tare_match *match, size_t i);
+TARE_API const char *tare_match_node_name(const tare_match_node *node);
+/// args[i] of a node, or NULL if it is not a node.
+TARE_API const tare_match_node *tare_match_node_input(const tare_match_node *node, size_t i);
+
+/// The root (weighted) node of a match; NULL: no root, an error.
+typedef const tare_match_node *(*tare_root_node_getter)(void *user, const tare_match *match);
+/// Writes up to `capacity` extra inputs to append to the root's; returns their number.
+typedef size_t (*tare_extra_inputs_getter)(void *user, const tare_match *match,
+                                           const tare_match_node **out, size_t capacity);
+
+/// A module that a fuser gets or makes; lent, or owned by the fuser until returned.
+typedef struct tare_module tare_module;
+/// Fuses modules[0..count) (data-flow order for simple patterns, pattern order for complex ones; NULL where
+/// the pattern's element is a function: see function_names[i]). *out: a new module (tare_module_*).
+typedef tare_status (*tare_fuser)(void *user, bool is_qat, const tare_module *const *modules,
+                                  const char *const *function_names, size_t count,
+                                  tare_module **out, tare_error *err);
+
+TARE_API tare_backend_config *tare_backend_config_create(const char *name); // NULL name: ""
+TARE_API void tare_backend_config_destroy(tare_backend_config *config);
+TARE_API tare_status tare_backend_config_clone(const tare_backend_config *config,
+                                               tare_backend_config **out, tare_error *err);
+TARE_API void tare_backend_config_set_name(tare_backend_config *config, const char *name);
+TARE_API const char *tare_backend_config_name(const tare_backend_config *config);
+
+/// A pattern config of one's own, to be given to set. Setters keep the first error.
+TARE_API tare_pattern_config *tare_pattern_config_create(void);
+TARE_API void tare_pattern_config_destroy(tare_pattern_config *pattern); // not after set took it
+/// Stores `pattern` (consumed) under its pattern in complex form: an equal key is replaced in its place.
+TARE_API void tare_backend_config_set(tare_backend_config *config, tare_pattern_config *pattern);
+/// create, set_pattern and set in one: returns the stored config, lent, to be filled in.
+TARE_API tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const char *a,
+                                                      const char *b, const char *c);
+/// The first error of any setter, if one failed.
+TARE_API tare_status tare_backend_config_check(const tare_backend_config *config, tare_error *err);
+TARE_API size_t tare_backend_config_count(const tare_backend_config *config);
+TARE_API const tare_pattern_config *tare_backend_config_at(const tare_backend_config *config,
+                                                           size_t index);
+
+/// Operators in forward order: a, then b, then c; NULL ends. Names of module classes, functions, or bare
+/// method names.
+TARE_API void tare_pattern_config_set_pattern(tare_pattern_config *pattern, const char *a,
+                                              const char *b, const char *c);
+/// Reverse nested form as JSON: ["torch.nn.ReLU", ["operator.add", MatchAllNode, ["torch.nn.BatchNorm2d", ..]]].
+TARE_API void tare_pattern_config_set_pattern_complex(tare_pattern_config *pattern,
+                                                      const char *json);
+TARE_API void tare_pattern_config_set_observation_type(tare_pattern_config *pattern,
+                                                       tare_observation_type type);
+TARE_API void tare_pattern_config_add_dtype_config(tare_pattern_config *pattern,
+                                                   const tare_dtype_config *dtype_config);
+/// Replaces the list by copies.
+TARE_API void tare_pattern_config_set_dtype_configs(tare_pattern_config *pattern,
+                                                    const tare_dtype_config *dtype_configs,
+                                                    size_t count);
+TARE_API void tare_pattern_config_set_root_module(tare_pattern_config *pattern, const char *type);
+TARE_API void tare_pattern_config_set_qat_module(tare_pattern_config *pattern, const char *type);
+TARE_API void tare_pattern_config_set_reference_quantized_module(tare_pattern_config *pattern,
+                                                                 const char *type);
+TARE_API void tare_pattern_config_set_fused_module(tare_pattern_config *pattern, const char *type);
+/// A built-in fuser by its name in the files ("torch.ao.quantization.fuser_method_mappings.fuse_conv_bn").
+TARE_API void tare_pattern_config_set_fuser_method(tare_pattern_config *pattern, const char *name);
+TARE_API void tare_pattern_config_set_fuser_callback(tare_pattern_config *pattern, tare_fuser fuser,
+                                                     void *user);
+TARE_API void tare_pattern_config_set_root_node_getter(tare_pattern_config *pattern,
+                                                       tare_root_node_getter getter, void *user);
+TARE_API void tare_pattern_config_set_extra_inputs_getter(tare_pattern_config *pattern,
+                                                          tare_extra_inputs_getter getter,
+                                                          void *user);
+TARE_API void tare_pattern_config_set_num_tensor_args_to_observation_type(
+    tare_pattern_config *pattern, int64_t tensor_arg_count, tare_observation_type type);
+/// input: "weight" or "bias" (or "input", as torch's tensorrt writes it).
+TARE_API void tare_pattern_config_set_input_type_to_index(tare_pattern_config *pattern,
+                                                          const char *input, int64_t index);
+
+/// Built-in configs: "native", "fbgemm", "qnnpack", "x86", "onednn", "tensorrt", "executorch", .. A new copy.
+TARE_API tare_status tare_backend_config_builtin(const char *name, tare_backend_config **out,
+                                                 tare_error *err);
+TARE_API const char *tare_backend_config_builtin_name_at(size_t index); // NULL past the end
+
+/// JSON in torch's to_dict form, both ways. Unknown keys are refused; errors name the JSON path. A config that
+/// holds callbacks of the user's own has no JSON form: TARE_UNSUPPORTED.
+TARE_API tare_status tare_backend_config_from_json(const char *json, size_t size,
+                                                   tare_backend_config **out, tare_error *err);
+TARE_API tare_status tare_backend_config_read(const char *path, tare_backend_config **out,
+                                              tare_error *err);
+TARE_API tare_status tare_backend_config_to_json(const tare_backend_config *config, char **out,
+                                                 tare_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

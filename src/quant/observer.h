@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Observers inside the library: specs, the modules made from them, and their parameters.
+#ifndef QUANT_OBSERVER_H
+#define QUANT_OBSERVER_H
+
+#include "core/json.h"
+#include "core/text.h"
+#include "ir/module.h"
+#include "tare/observer.h"
+
+/// Observer classes: the built-in ones, then the user's. Part of what a job knows (see quant/registry.h).
+typedef struct observer_classes {
+    const tare_observer_class **user; // lent by the user, for as long as the job lives
+    size_t user_count;
+} observer_classes;
+const tare_observer_class *tare__observer_class_find(const observer_classes *classes,
+                                                     const char *name);
+const char *tare__observer_class_name_at(const void *classes, size_t index); // for suggestions
+bool tare__observer_class_is_fake_quantize(const tare_observer_class *class);
+
+/// The class's module row, made on demand and kept for the program's life for built-in classes.
+/// A module of it has ROLE_OBSERVER; its forward updates the statistics and returns the input.
+tare_status tare__observer_spec_instantiate(const observer_classes *classes,
+                                            const tare_observer_spec *spec, module **out,
+                                            tare_error *err);
+/// What an instance would be, without keeping it. Fails as instantiate does.
+tare_status tare__observer_spec_info(const observer_classes *classes, const tare_observer_spec *spec,
+                                     tare_observer_info *out, tare_error *err);
+const char *tare__observer_spec_class(const tare_observer_spec *spec);
+bool tare__observer_spec_equal(const tare_observer_spec *a, const tare_observer_spec *b);
+/// `functools.partial(..)`-free short form for messages: "MinMaxObserver(quant_min=0, quant_max=127)".
+void tare__observer_spec_text(const tare_observer_spec *spec, text *out);
+tare_status tare__observer_spec_from_json(const json_at *at, tare_observer_spec **out,
+                                          tare_error *err);
+void tare__observer_spec_to_json(const tare_observer_spec *spec, text *out);
+tare_status tare__observer_spec_status(const tare_observer_spec *spec, tare_error *err);
+
+/// Of a module with ROLE_OBSERVER (asserted).
+const tare_observer_info *tare__observer_info(const module *m);
+const tare_observer_class *tare__observer_class_of(const module *m);
+tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *err);
+/// The proposed parameters as a new qparams (caller releases). quant_min/max are the observer's.
+tare_status tare__observer_qparams(const module *m, const qparams **out, bool *is_calibrated,
+                                   tare_error *err);
+
+#endif
