@@ -24,4 +24,10 @@ bool tare__grow(void **array, size_t *capacity, size_t count, size_t element_siz
 bool tare__mul_size(size_t a, size_t b, size_t *out);
 bool tare__add_size(size_t a, size_t b, size_t *out);
 
+/// For tests: the `request`-th allocation from now (1: the next one) fails, those after it succeed
+/// again; 0 turns this off. Counts every thread's requests.
+void tare__alloc_fail_at(long request);
+/// True once the failure ordered by tare__alloc_fail_at has happened.
+bool tare__alloc_failed(void);
+
 #endif

@@ -15,9 +15,9 @@
     } while (0)
 
 #if defined(__GNUC__) || defined(__clang__)
-#define TARE_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define TARE_PRINTF(at, first) __attribute__((format(printf, at, first)))
 #else
-#define TARE_PRINTF(format, first)
+#define TARE_PRINTF(at, first)
 #endif
 
 /// Records `status` with one sentence and returns it. err may be NULL. A failure that was recorded

@@ -29,6 +29,8 @@ storage *tare__storage_adopt(void *data, size_t size, void *owner, // read-only 
                              void (*release)(void *owner));
 storage *tare__storage_retain(storage *s);
 void tare__storage_release(storage *s);
+const void *tare__storage_data(const storage *s);
+size_t tare__storage_size(const storage *s);
 
 /// Quantization parameters, shared between tensors, immutable after creation.
 typedef struct qparams {
@@ -64,7 +66,8 @@ struct tare_tensor {
     _Atomic int refcount;
 };
 
-/// Shape and dtype without data; takes a reference on q (NULL unless quantized).
+/// Shape and dtype without data; takes a reference on q (NULL unless quantized). Checks that q is of
+/// this dtype and that per-channel parameters fit the shape.
 tare_status tare__tensor_meta(tare_dtype dtype, int ndim, const int64_t *shape, const qparams *q,
                               tare_tensor **out, tare_error *err);
 /// Gives a meta tensor its data, zeroed. No effect if it has data already.
@@ -72,7 +75,8 @@ tare_status tare__tensor_allocate(tare_tensor *t, tare_error *err);
 /// A quantized tensor of zeros; takes a reference on q; dtype is q's.
 tare_status tare__tensor_quantized(int ndim, const int64_t *shape, const qparams *q,
                                    tare_tensor **out, tare_error *err);
-/// A tensor over bytes [offset, offset + size) of `store` (reference taken); checks bounds.
+/// A tensor over bytes [offset, offset + size) of `store` (reference taken); checks bounds. Bytes that
+/// are not aligned for the dtype are copied instead.
 tare_status tare__tensor_view(storage *store, size_t offset, tare_dtype dtype, int ndim,
                               const int64_t *shape, const qparams *q, tare_tensor **out,
                               tare_error *err);

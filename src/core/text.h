@@ -39,8 +39,8 @@ void tare__text_json_string(text *t, const char *chars);
 /// A JSON number that reads back the same: integers keep ".0"; not finite -> {"float": "inf"}.
 void tare__text_json_double(text *t, double value);
 
-bool tare__starts_with(const char *text, const char *prefix);
-bool tare__ends_with(const char *text, const char *suffix);
+bool tare__starts_with(const char *chars, const char *prefix);
+bool tare__ends_with(const char *chars, const char *suffix);
 bool tare__is_identifier(const char *name); // Python's, ASCII
 
 #endif

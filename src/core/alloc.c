@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocation with checked sizes, and the one switch that lets tests take memory away.
+#include "core/alloc.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+// 0: memory never fails by itself. N: the N-th request from now fails. This is the library's only
+// mutable global; nothing but tests sets it, and it is 0 in a product.
+static _Atomic long fail_countdown;
+
+void tare__alloc_fail_at(long request) { atomic_store(&fail_countdown, request); }
+
+bool tare__alloc_failed(void) { return atomic_load(&fail_countdown) < 0; }
+
+static bool denied(void) {
+    if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) <= 0) return false;
+    const long before = atomic_fetch_sub(&fail_countdown, 1);
+    if (before == 1) atomic_store(&fail_countdown, -1);
+    return before == 1;
+}
+
+bool tare__mul_size(size_t a, size_t b, size_t *out) {
+    if (b != 0 && a > SIZE_MAX / b) return false;
+    *out = a * b;
+    return true;
+}
+
+bool tare__add_size(size_t a, size_t b, size_t *out) {
+    if (a > SIZE_MAX - b) return false;
+    *out = a + b;
+    return true;
+}
+
+// malloc(0) may return NULL, which callers would take for a failure.
+static size_t at_least_one(size_t size) { return size ? size : 1; }
+
+void *tare__alloc(size_t size) { return denied() ? NULL : malloc(at_least_one(size)); }
+
+void *tare__alloc_zeroed(size_t count, size_t size) {
+    if (denied()) return NULL;
+    return calloc(at_least_one(count), at_least_one(size)); // checks the product itself
+}
+
+void *tare__realloc_array(void *old, size_t count, size_t size) {
+    size_t bytes = 0;
+    if (denied() || !tare__mul_size(count, size, &bytes)) return NULL;
+    return realloc(old, at_least_one(bytes));
+}
+
+void *tare__alloc_aligned(size_t size, size_t alignment) {
+    assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
+    if (denied()) return NULL;
+    // aligned_alloc wants a multiple of the alignment, and an alignment of at least a pointer's.
+    const size_t step = alignment < sizeof(void *) ? sizeof(void *) : alignment;
+    size_t padded = 0;
+    if (!tare__add_size(at_least_one(size), step - 1, &padded)) return NULL;
+    return aligned_alloc(step, padded & ~(step - 1));
+}
+
+void tare__free(void *memory) { free(memory); }
+
+void tare__free_aligned(void *memory) { free(memory); }
+
+char *tare__strndup(const char *text, size_t length) {
+    size_t size = 0;
+    if (!tare__add_size(length, 1, &size)) return NULL;
+    char *copy = tare__alloc(size);
+    if (!copy) return NULL;
+    if (length) memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *tare__strdup(const char *text) { return tare__strndup(text, strlen(text)); }
+
+bool tare__grow(void **array, size_t *capacity, size_t count, size_t element_size) {
+    if (count < *capacity) return true;
+    size_t wanted = 8;
+    if (*capacity >= 8 && !tare__mul_size(*capacity, 2, &wanted)) return false;
+    if (wanted <= count && !tare__add_size(count, 1, &wanted)) return false;
+    void *grown = tare__realloc_array(*array, wanted, element_size);
+    if (!grown) return false;
+    *array = grown;
+    *capacity = wanted;
+    return true;
+}
