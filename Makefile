@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# A short way to the usual jobs; CMake does the work (see CMakePresets.json).
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# WERROR=ON turns warnings of the optimized build into errors; a stranger's compiler may warn more.
+WERROR ?= OFF
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test bench format install help clean
+
+build: ## Build the library and the programs: build/bin/tare, build/bin/tare-replay
+	@sh scripts/setup.sh build
+	@cmake --preset release -DTARE_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@cmake --build --preset release -j $(JOBS)
+
+demo: build ## Quantize the handwritten-digits network and compare it with its float model
+	@sh scripts/demo.sh
+
+test: build ## Build with assertions and run every test
+	@sh scripts/setup.sh test
+	@cmake --preset dev
+	@cmake --build --preset dev -j $(JOBS)
+	@ctest --preset dev -j $(JOBS)
+
+bench: build ## Run the benchmarks
+	@cmake --build --preset release --target bench
+
+format: ## Format the C sources
+	@sh scripts/setup.sh format
+	@git ls-files -co --exclude-standard '*.[ch]' | xargs -r clang-format -i
+
+install: build ## Install below $(PREFIX); DESTDIR is honoured
+	@cmake --install build/release --prefix "$(PREFIX)"
+
+clean: ## Remove everything that was built
+	rm -rf build
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile

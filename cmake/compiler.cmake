@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# The dialect, the warnings and the sanitizers of everything that is built here.
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
+endif()
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# Numbers must not depend on who compiled them: no fused multiply-add unless the source asks.
+add_compile_options(-ffp-contract=off)
+# -std=c17 hides what the C library offers beyond ISO C; mmap, threads and clocks are POSIX.
+add_compile_definitions(_POSIX_C_SOURCE=200809L _FILE_OFFSET_BITS=64)
+
+add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes)
+if(TARE_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(TARE_SANITIZE)
+  set(tare_sanitizer_flags -fsanitize=${TARE_SANITIZE} -fno-sanitize-recover=all)
+  add_compile_options(${tare_sanitizer_flags} -fno-omit-frame-pointer)
+  add_link_options(${tare_sanitizer_flags})
+endif()
+if(TARE_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "TARE_FUZZ needs clang (CMAKE_C_COMPILER=clang), found ${CMAKE_C_COMPILER_ID}")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

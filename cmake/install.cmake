@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` leaves: headers, both libraries, tare.pc, the CMake package, the command
+# line and its pages.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tare" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.h")
+if(TARGET tare_cli)
+  install(TARGETS tare_cli DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+file(GLOB tare_man_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.1")
+install(FILES ${tare_man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+
+# The shared library needs nothing from its user. The static one needs our dependencies, so its
+# targets stand in a file of their own that is read on demand.
+set(tare_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tare")
+set_target_properties(tare_static PROPERTIES EXPORT_NAME static)
+set(tare_static_exports tare_static tare_dependencies)
+if(TARGET tare_dnnl)
+  list(APPEND tare_static_exports tare_dnnl)
+endif()
+install(TARGETS tare EXPORT tareTargets DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS ${tare_static_exports} EXPORT tareStaticTargets
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+foreach(export tareTargets tareStaticTargets)
+  install(EXPORT ${export} NAMESPACE tare:: DESTINATION "${tare_cmake_dir}")
+endforeach()
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tareConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/tareConfig.cmake" INSTALL_DESTINATION "${tare_cmake_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tareConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/tareConfig.cmake" "${PROJECT_BINARY_DIR}/tareConfigVersion.cmake"
+        DESTINATION "${tare_cmake_dir}")
+
+# tare.pc finds its prefix from its own place, so that an installed tree can be moved.
+set(tare_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH tare_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  string(REGEX REPLACE "/$" "" tare_pc_up "${tare_pc_up}")
+  set(tare_pc_prefix "\${pcfiledir}/${tare_pc_up}")
+endif()
+foreach(folder LIBDIR INCLUDEDIR)
+  set(tare_pc_${folder} "${CMAKE_INSTALL_${folder}}")
+  if(NOT IS_ABSOLUTE "${tare_pc_${folder}}")
+    string(PREPEND tare_pc_${folder} "\${prefix}/")
+  endif()
+endforeach()
+set(tare_pc_private "-lm -pthread")
+if(TARE_HAVE_DNNL)
+  string(APPEND tare_pc_private " -ldnnl")
+endif()
+configure_file("${PROJECT_SOURCE_DIR}/cmake/tare.pc.in" "${PROJECT_BINARY_DIR}/tare.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/tare.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# libtare, static and shared, from one set of objects; and the files of backends/ compiled into it.
+file(GLOB_RECURSE tare_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.c")
+file(GLOB tare_embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/backends"
+     "${PROJECT_SOURCE_DIR}/backends/*.json" "${PROJECT_SOURCE_DIR}/backends/qconfigs/*.json")
+
+# When cross-compiling, the host's build of tools/embed.c comes from outside.
+set(TARE_EMBED_TOOL "" CACHE FILEPATH "A tare-embed that runs on this machine (for cross builds)")
+if(TARE_EMBED_TOOL)
+  set(tare_embed_command "${TARE_EMBED_TOOL}")
+elseif(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  message(FATAL_ERROR "Cross build: compile tools/embed.c for this machine (cc tools/embed.c -o "
+                      "tare-embed) and name it with -DTARE_EMBED_TOOL=")
+else()
+  add_executable(tare_embed "${PROJECT_SOURCE_DIR}/tools/embed.c")
+  set_target_properties(tare_embed PROPERTIES OUTPUT_NAME tare-embed)
+  set(tare_embed_command tare_embed)
+endif()
+
+set(tare_embedded_source "${PROJECT_BINARY_DIR}/generated/embedded_files.c")
+set(tare_embedded_paths ${tare_embedded_files})
+list(TRANSFORM tare_embedded_paths PREPEND "${PROJECT_SOURCE_DIR}/backends/")
+file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/generated")
+add_custom_command(
+  OUTPUT "${tare_embedded_source}"
+  COMMAND ${tare_embed_command} "${tare_embedded_source}" ${tare_embedded_files}
+  WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}/backends"
+  DEPENDS ${tare_embedded_paths} ${tare_embed_command}
+  COMMENT "Embedding backends/" VERBATIM)
+
+# The name of a kernel's file gives its instruction set; a machine without it never runs the code.
+set(tare_isa_flags_avx2 -mavx2 -mfma)
+set(tare_isa_flags_avx512vnni
+    -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma)
+set(tare_x86_kernels ${tare_sources})
+list(FILTER tare_x86_kernels INCLUDE REGEX "/src/runtime/kernels/.*(avx2|avx512vnni)\\.c$")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(TARE_HAVE_X86_KERNELS 1)
+  foreach(source IN LISTS tare_x86_kernels)
+    string(REGEX REPLACE ".*(avx2|avx512vnni)\\.c$" "\\1" isa "${source}")
+    set_property(SOURCE "${source}" PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}})
+  endforeach()
+elseif(tare_x86_kernels)
+  list(REMOVE_ITEM tare_sources ${tare_x86_kernels})
+endif()
+
+add_library(tare_objects OBJECT ${tare_sources} "${tare_embedded_source}")
+target_include_directories(tare_objects
+  PUBLIC "${PROJECT_SOURCE_DIR}/include" PRIVATE "${PROJECT_SOURCE_DIR}/src")
+target_compile_definitions(tare_objects PRIVATE $<$<CONFIG:Debug>:TARE_VERIFY=1>)
+set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/core/version.c" PROPERTY
+  COMPILE_DEFINITIONS "TARE_VERSION_STRING=\"${PROJECT_VERSION}\"")
+if(TARE_HAVE_X86_KERNELS)
+  target_compile_definitions(tare_objects PRIVATE TARE_HAVE_X86_KERNELS=1)
+endif()
+target_link_libraries(tare_objects PRIVATE tare_dependencies)
+
+# The targets that users see. `tare` is the shared library, `tare_static` the other one.
+function(tare_add_library target kind)
+  add_library(${target} ${kind} $<TARGET_OBJECTS:tare_objects>)
+  target_include_directories(${target} PUBLIC
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  target_link_libraries(${target} PRIVATE tare_dependencies)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME tare LINKER_LANGUAGE C)
+endfunction()
+tare_add_library(tare_static STATIC)
+tare_add_library(tare SHARED)
+
+# Hidden visibility covers our own code; the script also keeps `tare__` names in, should one carry
+# TARE_API by mistake, and whatever a static dependency would add.
+set(tare_version_script "${PROJECT_SOURCE_DIR}/cmake/tare.map")
+target_link_options(tare PRIVATE "LINKER:--version-script=${tare_version_script}")
+set_target_properties(tare PROPERTIES
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LINK_DEPENDS "${tare_version_script}")
+add_library(tare::tare ALIAS tare)
+add_library(tare::static ALIAS tare_static)

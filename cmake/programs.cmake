@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# The command line, the replay tool, the examples and the benchmarks. A program exists as soon as
+# its folder has a source.
+file(GLOB tare_cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.c")
+if(tare_cli_sources)
+  add_executable(tare_cli ${tare_cli_sources})
+  target_include_directories(tare_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")
+  target_link_libraries(tare_cli PRIVATE tare_static m)
+  set_target_properties(tare_cli PROPERTIES
+    OUTPUT_NAME tare RUNTIME_OUTPUT_DIRECTORY "${TARE_BIN_DIR}")
+endif()
+
+# Looks inside the library, as the unit tests do.
+file(GLOB tare_replay_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/replay/*.c")
+if(tare_replay_sources AND PROJECT_IS_TOP_LEVEL)
+  add_executable(tare_replay ${tare_replay_sources})
+  target_include_directories(tare_replay PRIVATE
+    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(tare_replay PRIVATE tare_static tare_dependencies)
+  set_target_properties(tare_replay PROPERTIES
+    OUTPUT_NAME tare-replay RUNTIME_OUTPUT_DIRECTORY "${TARE_BIN_DIR}")
+endif()
+
+# One program per source, from the public API alone, linked as a user would link it. The list of
+# programs goes to `out`.
+function(tare_add_programs folder out)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.c")
+  foreach(source IN LISTS sources)
+    get_filename_component(name "${source}" NAME_WE)
+    set(target ${folder}_${name})
+    add_executable(${target} "${source}")
+    target_link_libraries(${target} PRIVATE tare_static m)
+    set_target_properties(${target} PROPERTIES
+      OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${folder}")
+    list(APPEND targets ${target})
+  endforeach()
+  set(${out} "${targets}" PARENT_SCOPE)
+endfunction()
+
+if(TARE_EXAMPLES)
+  tare_add_programs(examples tare_example_targets)
+  tare_add_programs(bench tare_bench_targets)
+  if(tare_bench_targets)
+    list(TRANSFORM tare_bench_targets PREPEND "COMMAND;" OUTPUT_VARIABLE bench_commands)
+    add_custom_target(bench ${bench_commands} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+                      USES_TERMINAL VERBATIM)
+  endif()
+endif()

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+# One test file = one program = one ctest entry. Every test runs in the source folder and finds in
+# its environment TARE_SOURCE_DIR, TARE_CLI and TARE_REPLAY (the programs of this build).
+if(TARE_TESTS OR TARE_FUZZ)
+  enable_testing()
+endif()
+
+set(tare_test_environment "TARE_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+if(TARGET tare_cli)
+  list(APPEND tare_test_environment "TARE_CLI=$<TARGET_FILE:tare_cli>")
+endif()
+if(TARGET tare_replay)
+  list(APPEND tare_test_environment "TARE_REPLAY=$<TARGET_FILE:tare_replay>")
+endif()
+
+# Exit status 77 reports a skip: a skip is never a pass.
+function(tare_add_test name)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "${tare_test_environment}" SKIP_RETURN_CODE 77 TIMEOUT 600)
+endfunction()
+
+# A program that may look inside the library.
+function(tare_add_inner_program target folder)
+  add_executable(${target} ${ARGN})
+  target_include_directories(${target} PRIVATE
+    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+  if(TARE_HAVE_X86_KERNELS)
+    target_compile_definitions(${target} PRIVATE TARE_HAVE_X86_KERNELS=1)
+  endif()
+  target_link_libraries(${target} PRIVATE tare_static tare_dependencies)
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${folder}")
+endfunction()
+
+# tests/unit/core/test_map.c is the program unit_core_map and the test unit.core.map. Files without
+# the prefix test_, and those in tests/support, are shared by all.
+function(tare_add_unit_tests)
+  pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
+  if(NOT CMOCKA_FOUND)
+    message(FATAL_ERROR "The tests need cmocka (Debian: libcmocka-dev); -DTARE_TESTS=OFF builds without")
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
+       "${PROJECT_SOURCE_DIR}/tests/unit/*.c" "${PROJECT_SOURCE_DIR}/tests/support/*.c")
+  set(shared ${sources})
+  list(FILTER shared EXCLUDE REGEX "(^|/)test_[^/]*\\.c$")
+  list(FILTER sources INCLUDE REGEX "(^|/)test_[^/]*\\.c$")
+  if(shared)
+    list(TRANSFORM shared PREPEND "${PROJECT_SOURCE_DIR}/tests/")
+    add_library(tare_test_support STATIC ${shared})
+    target_include_directories(tare_test_support PRIVATE
+      "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+    target_link_libraries(tare_test_support PUBLIC tare_static tare_dependencies PkgConfig::CMOCKA)
+  endif()
+  foreach(source IN LISTS sources)
+    string(REGEX REPLACE "\\.c$" "" name "${source}")
+    string(REGEX REPLACE "(^|/)test_([^/]*)$" "\\1\\2" name "${name}")
+    string(REPLACE "/" "." test "${name}")
+    string(REPLACE "/" "_" target "${name}")
+    tare_add_inner_program(${target} tests "${PROJECT_SOURCE_DIR}/tests/${source}")
+    target_link_libraries(${target} PRIVATE PkgConfig::CMOCKA)
+    if(shared)
+      target_link_libraries(${target} PRIVATE tare_test_support)
+    endif()
+    tare_add_test(${test} ${target})
+  endforeach()
+endfunction()
+
+# tests/cli/test_usage.sh is the test cli.usage.
+function(tare_add_script_tests)
+  file(GLOB_RECURSE scripts CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
+       "${PROJECT_SOURCE_DIR}/tests/test_*.sh")
+  foreach(script IN LISTS scripts)
+    string(REGEX REPLACE "(^|/)test_([^/]*)\\.sh$" "\\1\\2" name "${script}")
+    string(REPLACE "/" "." test "${name}")
+    tare_add_test(${test} sh "${PROJECT_SOURCE_DIR}/tests/${script}")
+  endforeach()
+endfunction()
+
+# An example that holds a line `// ctest: ARGUMENTS` is also run, with these arguments.
+function(tare_add_example_tests)
+  foreach(target IN LISTS tare_example_targets)
+    get_target_property(source ${target} SOURCES)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    file(STRINGS "${source}" line REGEX "^// ctest:" LIMIT_COUNT 1)
+    if(line)
+      string(REGEX REPLACE "^// ctest:" "" arguments "${line}")
+      separate_arguments(arguments UNIX_COMMAND "${arguments}")
+      string(REPLACE "examples_" "examples." test "${target}")
+      tare_add_test(${test} ${target} ${arguments})
+    endif()
+  endforeach()
+endfunction()
+
+# tests/fuzz/fuzz_json.c with its saved inputs in tests/fuzz/corpus/json. Without libFuzzer a small
+# driver replays the inputs, so that what was found once is looked for in every test run.
+function(tare_add_fuzzers)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c")
+  foreach(source IN LISTS sources)
+    get_filename_component(target "${source}" NAME_WE)
+    string(REGEX REPLACE "^fuzz_" "" name "${target}")
+    set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+    if(TARE_FUZZ)
+      tare_add_inner_program(${target} fuzz "${source}")
+      target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+      tare_add_test(fuzz.${name} ${target} -runs=0 "${corpus}")
+    else()
+      tare_add_inner_program(${target} fuzz "${source}"
+        "${PROJECT_SOURCE_DIR}/tests/fuzz/regression_driver.c")
+      tare_add_test(fuzz.${name} ${target} "${corpus}")
+    endif()
+  endforeach()
+endfunction()
+
+# What holds for the tree as a whole: the order of the rooms, the headers, the exported names.
+function(tare_add_tree_tests)
+  set(tests "${PROJECT_SOURCE_DIR}/tests")
+  tare_add_test(layers sh "${tests}/layers/check_layers.sh" "${PROJECT_SOURCE_DIR}")
+  tare_add_test(layers_selftest sh "${tests}/layers/selftest.sh" "${PROJECT_SOURCE_DIR}")
+  tare_add_test(headers_c sh "${tests}/headers/check_headers.sh"
+    "${PROJECT_SOURCE_DIR}/include" "${CMAKE_C_COMPILER}" c c17)
+  find_program(TARE_CXX_COMPILER NAMES c++ g++ clang++)
+  mark_as_advanced(TARE_CXX_COMPILER)
+  tare_add_test(headers_cpp sh "${tests}/headers/check_headers.sh"
+    "${PROJECT_SOURCE_DIR}/include" "${TARE_CXX_COMPILER}" c++ c++17)
+  tare_add_test(exports sh "${tests}/exports/check_exports.sh" "$<TARGET_FILE:tare>")
+  tare_add_test(install sh "${tests}/install/check_install.sh"
+    "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}" "${CMAKE_COMMAND}" "${CMAKE_C_COMPILER}"
+    "$<JOIN:${tare_sanitizer_flags}, >")
+endfunction()
+
+if(TARE_TESTS)
+  tare_add_unit_tests()
+  tare_add_script_tests()
+  tare_add_example_tests()
+  tare_add_tree_tests()
+endif()
+if(TARE_TESTS OR TARE_FUZZ)
+  tare_add_fuzzers()
+endif()

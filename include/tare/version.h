@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The version of the library that is running.
+#ifndef TARE_VERSION_H
+#define TARE_VERSION_H
+
+#include "tare/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// "0.1.0": major, minor, patch. Static storage.
+TARE_API const char *tare_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs the build into an empty folder and builds a small program against what lies there: with
+# pkg-config against the shared and the static library, and with find_package against both.
+# usage: check_install.sh SOURCE_DIR BUILD_DIR CMAKE CC [CFLAGS]
+set -eu
+source_dir=$1 build_dir=$2 cmake=$3 cc=$4 flags=${5-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+consumer=$source_dir/tests/install/consumer
+
+# DESTDIR as packagers use it: the tree is staged first and moves to its prefix later.
+DESTDIR=$work/stage "$cmake" --install "$build_dir" --prefix /prefix >"$work/log" || {
+    cat "$work/log"
+    exit 1
+}
+mv "$work/stage/prefix" "$work/prefix"
+for found in "$work"/stage/*; do
+    [ ! -e "$found" ] || { echo "installed outside of DESTDIR and prefix: $found"; exit 1; }
+done
+pc=$(find "$work/prefix" -name tare.pc)
+libraries=$(dirname "$(dirname "$pc")")
+PKG_CONFIG_PATH=$(dirname "$pc")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+export PKG_CONFIG_PATH
+
+# expect NAME COMMAND..: the program must print the version that tare.pc states.
+version=$(pkg-config --modversion tare)
+expect() {
+    name=$1
+    shift
+    output=$("$@")
+    [ "$output" = "$version" ] || { echo "$name: printed '$output', expected '$version'"; exit 1; }
+    echo "$name: ok"
+}
+
+# shellcheck disable=SC2046,SC2086 # Flags are words.
+{
+    "$cc" $flags -std=c17 "$consumer/main.c" $(pkg-config --cflags --libs tare) \
+        -o "$work/shared" -Wl,-rpath,"$libraries"
+    expect "pkg-config, shared" "$work/shared"
+    "$cc" $flags -std=c17 "$consumer/main.c" $(pkg-config --cflags tare) "$libraries/libtare.a" \
+        $(pkg-config --static --libs tare | sed 's/-ltare//') -o "$work/static"
+    expect "pkg-config, static" "$work/static"
+}
+
+"$cmake" -S "$consumer" -B "$work/build" -G Ninja -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_C_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" &&
+    "$cmake" --build "$work/build" >>"$work/log" || { cat "$work/log"; exit 1; }
+expect "find_package, shared" "$work/build/consumer"
+expect "find_package, static" "$work/build/consumer_static"
+
+cli=$work/prefix/bin/tare
+if [ -e "$source_dir/cli" ]; then
+    [ -x "$cli" ] || { echo "the command line was not installed"; exit 1; }
+fi
