@@ -37,10 +37,11 @@ tare_status tare__json_fail(const json_at *at, tare_error *err, const char *form
 /// Refuses keys outside the NULL-terminated list, with the nearest known key as a hint.
 tare_status tare__json_only_keys(const json_at *object, const char *const *keys, tare_error *err);
 
-/// Typed reads; a missing or wrong value is an error at its path.
+/// Typed reads; a missing or wrong value is an error at its path. A double may be an integer too, or
+/// {"float": "inf"}, "-inf", "nan".
 tare_status tare__json_string(const json_at *at, const char **out, tare_error *err);
 tare_status tare__json_int(const json_at *at, int64_t *out, tare_error *err);
-tare_status tare__json_double(const json_at *at, double *out, tare_error *err); // ints accepted
+tare_status tare__json_double(const json_at *at, double *out, tare_error *err);
 tare_status tare__json_bool(const json_at *at, bool *out, tare_error *err);
 
 /// "$.configs[3].pattern" into out.

@@ -100,17 +100,39 @@ typedef struct decimal {
     int count, exponent;
 } decimal;
 
+static void take_digits(const char *scientific, decimal *out) {
+    const char *exponent = strchr(scientific, 'e');
+    out->count = 0;
+    for (const char *c = scientific; c < exponent && out->count < 17; c++)
+        if (*c >= '0' && *c <= '9') out->digits[out->count++] = *c;
+    out->exponent = (int)strtol(exponent + 1, NULL, 10);
+}
+
+// The next larger decimal of as many digits. (Nines throughout would carry into a power of ten; that
+// has one digit and is found with fewer.)
+static void step_up(char *scientific) {
+    char *c = strchr(scientific, 'e') - 1;
+    while (c > scientific && (*c < '0' || *c >= '9')) {
+        if (*c == '9') *c = '0';
+        c--;
+    }
+    if (*c >= '0' && *c < '9') ++*c;
+}
+
 // Rounds value to `count` digits. True if they read back as the same double. The C library may write
 // and read another decimal point than '.', the same in both directions; only digits are taken.
 static bool round_to(double value, int count, decimal *out) {
     char buffer[64];
     snprintf(buffer, sizeof buffer, "%.*e", count - 1, value);
-    const char *exponent = strchr(buffer, 'e');
-    out->count = 0;
-    for (const char *c = buffer; c < exponent && out->count < 17; c++)
-        if (*c >= '0' && *c <= '9') out->digits[out->count++] = *c;
-    out->exponent = (int)strtol(exponent + 1, NULL, 10);
-    return strtod(buffer, NULL) == value;
+    bool same = strtod(buffer, NULL) == value;
+    if (!same) {
+        // Below a power of two the doubles lie twice as dense as above, so that the nearest decimal
+        // may miss while its larger neighbour, further away, reads back.
+        step_up(buffer);
+        same = strtod(buffer, NULL) == value;
+    }
+    take_digits(buffer, out);
+    return same;
 }
 
 // A double of full precision holds every decimal of 15 digits, so that the shortest form is that of
