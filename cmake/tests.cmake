@@ -12,6 +12,11 @@ endif()
 if(TARGET tare_replay)
   list(APPEND tare_test_environment "TARE_REPLAY=$<TARGET_FILE:tare_replay>")
 endif()
+if(TARE_SANITIZE MATCHES "address")
+  # An absurd size must be answered with NULL, as it is outside of the sanitizer.
+  list(APPEND tare_test_environment
+    "ASAN_OPTIONS=allocator_may_return_null=1" "UBSAN_OPTIONS=print_stacktrace=1")
+endif()
 
 # Exit status 77 reports a skip: a skip is never a pass.
 function(tare_add_test name)
@@ -124,9 +129,10 @@ function(tare_add_tree_tests)
   tare_add_test(headers_cpp sh "${tests}/headers/check_headers.sh"
     "${PROJECT_SOURCE_DIR}/include" "${TARE_CXX_COMPILER}" c++ c++17)
   tare_add_test(exports sh "${tests}/exports/check_exports.sh" "$<TARGET_FILE:tare>")
+  string(JOIN " " flags ${tare_sanitizer_flags})
   tare_add_test(install sh "${tests}/install/check_install.sh"
     "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}" "${CMAKE_COMMAND}" "${CMAKE_C_COMPILER}"
-    "$<JOIN:${tare_sanitizer_flags}, >")
+    "${flags}")
 endfunction()
 
 if(TARE_TESTS)
