@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "tare/dtype.h"
+#include "tare/module.h"
 #include "tare/status.h"
 
 #ifdef __cplusplus
@@ -70,8 +71,7 @@ typedef const tare_match_node *(*tare_root_node_getter)(void *user, const tare_m
 typedef size_t (*tare_extra_inputs_getter)(void *user, const tare_match *match,
                                            const tare_match_node **out, size_t capacity);
 
-/// A module that a fuser gets or makes; lent, or owned by the fuser until returned.
-typedef struct tare_module tare_module;
+/// Modules that a fuser gets are lent.
 /// Fuses modules[0..count) (data-flow order for simple patterns, pattern order for complex ones; NULL where
 /// the pattern's element is a function: see function_names[i]). *out: a new module (tare_module_*).
 typedef tare_status (*tare_fuser)(void *user, bool is_qat, const tare_module *const *modules,

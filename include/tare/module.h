@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Modules as extensions see them: a fuser, a float, fused or reference module class of one's own.
+#ifndef TARE_MODULE_H
+#define TARE_MODULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tare/observer.h"
+#include "tare/status.h"
+#include "tare/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tare_module tare_module;
+typedef struct tare_context tare_context;
+
+/// Quantization parameters of a weight, lent.
+typedef struct tare_weight_qparams {
+    uint32_t struct_size;
+    tare_dtype dtype;
+    tare_qscheme qscheme;
+    int channel_axis;
+    int64_t count;
+    const double *scale, *zero_point; // [count]
+    int64_t quant_min, quant_max;
+} tare_weight_qparams;
+
+typedef enum tare_module_role {
+    TARE_MODULE_FLOAT = 1,
+    TARE_MODULE_FUSED = 2,
+    TARE_MODULE_QAT = 3,
+    TARE_MODULE_REFERENCE = 4,
+} tare_module_role;
+
+/// A class of modules of the user's own. Who calls whom: convert calls `from_float` of a reference class with the
+/// float module and its weight's parameters; a run calls `shape`, then `forward`; print calls `describe`.
+typedef struct tare_module_class {
+    uint32_t struct_size;
+    const char *name;       // qualified: "my_backend.reference.Linear"
+    const char *print_name; // what print shows before the parenthesis
+    tare_module_role role;
+    void *user;
+    /// Copies what it needs from `source` into `made`, an empty module of this class (tare_module_set_*).
+    /// NULL: constructor values and tensors are copied as they are, weight parameters as reference modules hold them.
+    tare_status (*from_float)(void *user, const tare_module *source,
+                              const tare_weight_qparams *weight, tare_module *made,
+                              tare_error *err);
+    /// Shape of the one float32 result. out_shape has room for TARE_MAX_DIMS.
+    tare_status (*shape)(void *user, const tare_module *module, const tare_tensor *const *inputs,
+                         size_t input_count, int *out_ndim, int64_t *out_shape, tare_error *err);
+    /// Fills `out`, of that shape.
+    tare_status (*forward)(void *user, const tare_module *module,
+                           const tare_tensor *const *inputs, size_t input_count, tare_tensor *out,
+                           tare_error *err);
+    /// Text inside the parentheses; NULL: none.
+    tare_status (*describe)(void *user, const tare_module *module, tare_writer write,
+                            void *write_user, tare_error *err);
+} tare_module_class;
+
+/// What a job knows beyond the built-in classes. Rows are copied; what they point to stays the caller's and must
+/// outlive the context and every model read or made with it.
+TARE_API tare_status tare_context_create(tare_context **out, tare_error *err);
+TARE_API void tare_context_destroy(tare_context *context);
+TARE_API tare_status tare_context_add_module_class(tare_context *context,
+                                                   const tare_module_class *module_class,
+                                                   tare_error *err);
+TARE_API tare_status tare_context_add_observer_class(tare_context *context,
+                                                     const tare_observer_class *observer_class,
+                                                     tare_error *err);
+
+/// An empty module of a class (built-in, or of the context; NULL context: built-in ones only).
+TARE_API tare_status tare_module_create(const tare_context *context, const char *class_name,
+                                        tare_module **out, tare_error *err);
+TARE_API void tare_module_release(tare_module *module); // one reference; NULL is fine
+TARE_API const char *tare_module_class_name(const tare_module *module);
+TARE_API bool tare_module_is_training(const tare_module *module);
+TARE_API void tare_module_set_training(tare_module *module, bool training);
+/// A tensor by name ("weight"), lent; NULL if absent.
+TARE_API const tare_tensor *tare_module_tensor(const tare_module *module, const char *name);
+TARE_API tare_status tare_module_set_tensor(tare_module *module, const char *name,
+                                            tare_tensor *tensor, tare_error *err);
+/// A child by name, lent; set takes its own reference.
+TARE_API const tare_module *tare_module_child(const tare_module *module, const char *name);
+TARE_API tare_status tare_module_set_child(tare_module *module, const char *name,
+                                           const tare_module *child, tare_error *err);
+/// Constructor values; the getters fall back to `otherwise`.
+TARE_API int64_t tare_module_config_int(const tare_module *module, const char *key,
+                                        int64_t otherwise);
+TARE_API double tare_module_config_double(const tare_module *module, const char *key,
+                                          double otherwise);
+TARE_API tare_status tare_module_set_config_int(tare_module *module, const char *key, int64_t v,
+                                                tare_error *err);
+TARE_API tare_status tare_module_set_config_double(tare_module *module, const char *key, double v,
+                                                   tare_error *err);
+/// Copies every constructor value of `from`.
+TARE_API tare_status tare_module_copy_config(tare_module *module, const tare_module *from,
+                                             tare_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

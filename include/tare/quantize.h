@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The flow: fuse, prepare, calibrate, convert, lower. A pass takes a model and hands out a new one.
+#ifndef TARE_QUANTIZE_H
+#define TARE_QUANTIZE_H
+
+#include "tare/backend_config.h"
+#include "tare/model.h"
+#include "tare/qconfig.h"
+#include "tare/record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Arithmetic of integer operators, after the engines of torch (docs/differences.md): it decides rounding, not the
+/// graph. Frozen in the lowered model.
+typedef enum tare_engine {
+    TARE_ENGINE_DEFAULT = 0, // x86
+    TARE_ENGINE_X86 = 1,
+    TARE_ENGINE_FBGEMM = 2,
+    TARE_ENGINE_QNNPACK = 3,
+    TARE_ENGINE_ONEDNN = 4,
+} tare_engine;
+TARE_API const char *tare_engine_name(tare_engine engine);
+/// TARE_ENGINE_DEFAULT if unknown. Backend names map to their engine ("native" to x86).
+TARE_API tare_engine tare_engine_from_name(const char *name);
+
+/// Zero means the default everywhere; struct_size may be left 0.
+typedef struct tare_prepare_options {
+    uint32_t struct_size;
+    const tare_backend_config *backend;          // NULL: native
+    const tare_qconfig_mapping *qconfig_mapping; // needed
+    bool is_lenient; // a selector that matches nothing is a warning in the record instead of an error
+} tare_prepare_options;
+
+typedef struct tare_convert_options {
+    uint32_t struct_size;
+    const tare_backend_config *backend; // NULL: native
+    tare_engine engine;
+    bool is_lenient; // uncalibrated observers give scale 1 and a warning in the record instead of an error
+} tare_convert_options;
+
+/// Fuses what the backend fuses. The float model is not changed.
+TARE_API tare_status tare_fuse_fx(const tare_model *model, const tare_backend_config *backend,
+                                  tare_model **out, tare_error *err);
+/// Fuses, matches patterns and inserts observers.
+TARE_API tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
+                                     tare_model **out, tare_error *err);
+/// Runs a prepared model once on these inputs; its observers watch. inputs: one tensor per model input.
+TARE_API tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
+                                    size_t input_count, tare_error *err);
+/// Replaces observers by quantize and dequantize, float modules by reference modules.
+TARE_API tare_status tare_convert_to_reference_fx(const tare_model *prepared,
+                                                  const tare_convert_options *options,
+                                                  tare_model **out, tare_error *err);
+/// As tare_convert_to_reference_fx, with quantized_decomposed operators and literal parameters.
+TARE_API tare_status tare_convert_to_reference_decomposed_fx(const tare_model *prepared,
+                                                             const tare_convert_options *options,
+                                                             tare_model **out, tare_error *err);
+/// Converts and lowers to integer modules and functions.
+TARE_API tare_status tare_convert_fx(const tare_model *prepared,
+                                     const tare_convert_options *options, tare_model **out,
+                                     tare_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The decision record: what was asked, what was decided, by which rule, at which node.
+#ifndef TARE_RECORD_H
+#define TARE_RECORD_H
+
+#include "tare/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// One decision. Strings are lent and never NULL ("" when there is nothing to say).
+typedef struct tare_decision {
+    uint32_t struct_size;
+    const char *pass;     // "fuse", "prepare", "convert", "lower"
+    const char *node;     // the node's name
+    const char *subject;  // its operator: "torch.nn.Conv2d"
+    const char *decision; // "fused", "quantized", "left float", "observed", "lowered", "warning", ..
+    const char *rule;     // the selector, pattern or constraint that decided
+    const char *reason;   // one sentence
+} tare_decision;
+
+TARE_API size_t tare_model_decision_count(const tare_model *model);
+TARE_API tare_status tare_model_decision_at(const tare_model *model, size_t index,
+                                            tare_decision *out, tare_error *err);
+
+/// How much of a model is computed in integers, counted over the operators of the float model.
+typedef struct tare_coverage {
+    uint32_t struct_size;
+    uint64_t op_count, quantized_op_count;
+    uint64_t macs, quantized_macs;         // 0 until a shape is known (calibration)
+    uint64_t weight_bytes, quantized_weight_bytes;
+    uint64_t float_island_count;           // maximal connected groups of float operators
+} tare_coverage;
+TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage *out,
+                                         tare_error *err);
+
+/// One sentence per operator of the float model (or for one node, with every decision about it): what it became
+/// and why. node NULL: all. TARE_NOT_FOUND with a suggestion when no decision names the node.
+TARE_API tare_status tare_model_explain(const tare_model *model, const char *node,
+                                        tare_writer write, void *user, tare_error *err);
+/// The same as JSON.
+TARE_API tare_status tare_model_explain_json(const tare_model *model, const char *node,
+                                             tare_writer write, void *user, tare_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

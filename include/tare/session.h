@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Sessions: run a model. A session has one caller at a time; models may be shared.
+#ifndef TARE_SESSION_H
+#define TARE_SESSION_H
+
+#include "tare/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tare_session tare_session;
+
+typedef struct tare_session_options {
+    uint32_t struct_size;
+    int thread_count; // 0: 1
+    bool reference;   // run by the operators' references only, for comparison
+} tare_session_options;
+
+/// Packs weights and chooses kernels. The model must outlive the session. options may be NULL.
+TARE_API tare_status tare_session_create(const tare_model *model,
+                                         const tare_session_options *options, tare_session **out,
+                                         tare_error *err);
+TARE_API void tare_session_destroy(tare_session *session);
+/// inputs: one tensor per model input. outputs: capacity tensors at most; *output_count tells how many there are
+/// (nested tuples flattened left to right). The caller releases them.
+TARE_API tare_status tare_session_run(tare_session *session, const tare_tensor *const *inputs,
+                                      size_t input_count, tare_tensor **outputs,
+                                      size_t output_capacity, size_t *output_count,
+                                      tare_error *err);
+/// Called after every node with its first result tensor (NULL if it is not a tensor); a failure ends the run.
+typedef tare_status (*tare_node_watcher)(void *user, const char *node_name,
+                                         const tare_tensor *result, tare_error *err);
+TARE_API void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *user);
+
+/// The instruction set level in use: "scalar", "avx2", "avx512vnni" (TARE_ISA in the environment forces a lower one).
+TARE_API const char *tare_isa_name(void);
+/// "0.1.0", and what is in: "oneDNN 2.6, avx512vnni".
+TARE_API const char *tare_version(void);
+TARE_API const char *tare_build_features(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

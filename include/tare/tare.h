@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/// All of tare.
+#ifndef TARE_H
+#define TARE_H
+
+#include "tare/backend_config.h"
+#include "tare/dtype.h"
+#include "tare/model.h"
+#include "tare/module.h"
+#include "tare/observer.h"
+#include "tare/qconfig.h"
+#include "tare/quantize.h"
+#include "tare/record.h"
+#include "tare/session.h"
+#include "tare/status.h"
+#include "tare/tensor.h"
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model inside the library.
+#ifndef QUANT_MODEL_H
+#define QUANT_MODEL_H
+
+#include "ir/module.h"
+#include "ops/classes.h"
+#include "quant/observer.h"
+#include "quant/qconfig.h"
+#include "quant/record.h"
+#include "tare/model.h"
+#include "tare/quantize.h"
+
+/// What extensions a job knows. The built-in context has none.
+struct tare_context {
+    registry classes;
+    observer_classes observers;
+};
+/// The context itself, or the built-in one for NULL.
+const tare_context *tare__context_or_builtin(const tare_context *context);
+
+/// What convert needs to know of prepare, by node name.
+typedef struct prepared_node {
+    char *name;
+    tare_qconfig *qconfig; // NULL: not to be quantized
+    bool is_observed;      // part of a matched, supported pattern
+} prepared_node;
+typedef struct prepared_state {
+    map by_name;           // -> prepared_node
+    prepared_node *nodes;
+    size_t node_count;
+} prepared_state;
+prepared_node *tare__prepared_node(const prepared_state *s, const char *name); // NULL if unlisted
+
+/// An operator of the float model, followed through the passes for explain and coverage.
+typedef struct traced_op {
+    char *name, *subject;  // node name in the float model; its operator
+    bool is_quantized;     // computed in integers in this model
+    int64_t macs;          // 0 until known
+    char *fused_into;      // node that computes it now, when another one does; NULL
+} traced_op;
+
+struct tare_model {
+    const tare_context *context;
+    module *root; // a GraphModule: root->graph is the graph
+    tare_model_stage stage;
+    tare_engine engine;       // of lowered models
+    record decisions;
+    prepared_state *prepared; // stage PREPARED only
+    char *class_name;         // what print shows before the parenthesis
+};
+
+/// A model over `root` (reference taken over on success), with the decisions of `from` (may be NULL).
+tare_status tare__model_create(const tare_context *context, module *root, tare_model_stage stage,
+                               const tare_model *from, tare_model **out, tare_error *err);
+
+#endif
