@@ -104,12 +104,14 @@ bool tare__module_bool(const module *m, const char *key, bool otherwise);
 bool tare__module_ints(const module *m, const char *key, size_t count, int64_t *out);
 
 module *tare__module_child(const module *m, const char *name); // direct child or NULL
+module *tare__module_child_n(const module *m, const char *name, size_t length);
 /// Binds a direct child (takes a new reference). An existing name keeps its place and drops its module.
 tare_status tare__module_set_child(module *m, const char *name, module *child, tare_error *err);
 void tare__module_remove_child(module *m, const char *name);
 /// By path "layer1.0.conv1"; "" is the module itself; NULL if absent.
 module *tare__module_find(const module *m, const char *path);
-/// Binds by path; missing parents become torch.nn.Module containers of class `container`.
+/// Binds by path; missing parents become torch.nn.Module containers of class `container`. Paths of more
+/// than 64 components are refused, so that trees can be walked by recursion.
 tare_status tare__module_set_path(module *root, const char *path, module *child,
                                   const module_class *container, tare_error *err);
 

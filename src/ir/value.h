@@ -62,6 +62,8 @@ static inline value tare__dtype_value(tare_dtype d) { return (value){.kind = VAL
 
 /// True for kinds whose `items` are values.
 bool tare__value_has_items(const value *v);
+/// True for kinds that `text` belongs to.
+bool tare__value_has_text(const value *v);
 bool tare__value_equal(const value *a, const value *b); // 1 != 1.0 != True; nodes by identity
 /// A number from a bool, int, float or scalar; false for anything else.
 bool tare__value_number(const value *v, double *out);
