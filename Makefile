@@ -10,7 +10,7 @@ WERROR ?= OFF
 
 build: ## Build the library and the programs: build/bin/tare, build/bin/tare-replay
 	@sh scripts/setup.sh build
-	@cmake --preset release -DTARE_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@cmake --preset release -DTARE_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	@cmake --build --preset release -j $(JOBS)
 
 demo: build ## Quantize the handwritten-digits network and compare it with its float model
@@ -18,7 +18,7 @@ demo: build ## Quantize the handwritten-digits network and compare it with its f
 
 test: build ## Build with assertions and run every test
 	@sh scripts/setup.sh test
-	@cmake --preset dev
+	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev -j $(JOBS)
 	@ctest --preset dev -j $(JOBS)
 

@@ -14,7 +14,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Numbers must not depend on who compiled them: no fused multiply-add unless the source asks.
 add_compile_options(-ffp-contract=off)
 # -std=c17 hides what the C library offers beyond ISO C; mmap, threads and clocks are POSIX.
-add_compile_definitions(_POSIX_C_SOURCE=200809L _FILE_OFFSET_BITS=64)
+add_compile_definitions(_XOPEN_SOURCE=700 _FILE_OFFSET_BITS=64)
 
 add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes)
 if(TARE_WERROR)

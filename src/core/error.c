@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors: fixed buffers, so that telling of a failure never needs what may have failed.
+#define CORE_ERROR_DEFINITIONS // the functions themselves, whoever reads
 #include "core/error.h"
 
 #include <stdbool.h>
