@@ -38,7 +38,7 @@ static void balance(float *min, float *max, int32_t quant_min, int32_t quant_max
 static double raise_scale(double scale, float *min, float *max, int32_t span) {
     const float smallest = 6.1e-5F;
     const double raised = smallest;
-    const float ratio = (float)(raised / scale);
+    const float ratio = smallest / (float)scale; // in float: it decides ties of the zero point
     if (*min == 0.0F) *max = smallest * (float)span;
     else if (*max == 0.0F) *min = -smallest * (float)span;
     else {

@@ -268,22 +268,25 @@ typedef struct code_range {
     int32_t zero_point;
 } code_range;
 
-/// quantized::add and add_relu on the native engines (fbgemm, x86, onednn).
-///   da = fmaf(f32(a), sa, -f32(sa * za)); db likewise; y = clamp(rint((da + db) * (1 / os)) + oz, lo, hi)
+/// quantized::add and add_relu on the native engines (fbgemm, x86, onednn): the general rule.
+///   sum = f32(a - za) * sa + f32(b - zb) * sb (three roundings);
+///   y = clamp(rint(sum * (1 / os)) + oz, lo, hi)
+/// torch's vector path fuses the first product with its zero point, its path for short tensors and
+/// tails does not; recorded results at ties are those of the latter, which has one meaning for every
+/// length and equals the reference model.
 typedef struct native_add {
-    float scale_a, offset_a, scale_b, offset_b; // offset = -(scale * zero point)
-    float inverse;
-    int32_t zero_point, lo, hi; // lo: with ReLU at least the zero point
+    float scale_a, scale_b, inverse;
+    int32_t zero_a, zero_b, zero_point, lo, hi; // lo: with ReLU at least the zero point
 } native_add;
 
 static inline native_add tare__native_add(code_range a, code_range b, code_range out, int32_t quant_min,
                                           int32_t quant_max, bool relu) {
     return (native_add){
         .scale_a = a.scale,
-        .offset_a = -(a.scale * (float)a.zero_point),
         .scale_b = b.scale,
-        .offset_b = -(b.scale * (float)b.zero_point),
         .inverse = 1.0F / out.scale,
+        .zero_a = a.zero_point,
+        .zero_b = b.zero_point,
         .zero_point = out.zero_point,
         .lo = relu && out.zero_point > quant_min ? out.zero_point : quant_min,
         .hi = quant_max,
@@ -291,8 +294,8 @@ static inline native_add tare__native_add(code_range a, code_range b, code_range
 }
 
 static inline int32_t tare__native_add_codes(const native_add *p, int32_t a, int32_t b) {
-    const float da = fmaf((float)a, p->scale_a, p->offset_a);
-    const float db = fmaf((float)b, p->scale_b, p->offset_b);
+    const float da = (float)(a - p->zero_a) * p->scale_a;
+    const float db = (float)(b - p->zero_b) * p->scale_b;
     const float sum = da + db;
     return tare__round_between(sum * p->inverse, p->lo - p->zero_point, p->hi - p->zero_point) +
            p->zero_point;
