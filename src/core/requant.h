@@ -22,8 +22,8 @@ _Static_assert(FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16,
 
 // --- codes ---
 
-static inline int64_t tare__clamp_int(int64_t value, int64_t least, int64_t most) {
-    return value < least ? least : value > most ? most : value;
+static inline int64_t tare__clamp_int(int64_t number, int64_t least, int64_t most) {
+    return number < least ? least : number > most ? most : number;
 }
 
 /// rint(r) clamped to [least, most], for any float; NaN gives least. Clamping a float between whole
@@ -41,9 +41,9 @@ static inline int64_t tare__shift_right(int64_t v, int shift) {
 }
 
 /// The nearest int32, ties to even; saturates, NaN gives 0.
-static inline int32_t tare__saturate_int32(double value) {
-    if (isnan(value)) return 0;
-    const double whole = nearbyint(value);
+static inline int32_t tare__saturate_int32(double real) {
+    if (isnan(real)) return 0;
+    const double whole = nearbyint(real);
     if (whole <= INT32_MIN) return INT32_MIN;
     return whole >= INT32_MAX ? INT32_MAX : (int32_t)whole;
 }
@@ -220,8 +220,8 @@ static inline float tare__requant_o_value(const requant *r, int64_t c, int32_t a
     return product + r->bias[c];
 }
 
-static inline int32_t tare__requant_o_finish(const requant *r, float value) {
-    const float scaled = value * r->inverse;
+static inline int32_t tare__requant_o_finish(const requant *r, float real) {
+    const float scaled = real * r->inverse;
     return tare__round_between(scaled + (float)r->zero_point, r->lo, r->hi);
 }
 
@@ -376,8 +376,8 @@ static inline int64_t tare__scalar_op_code(const scalar_op *op, int64_t code) {
     if (op->codes == SCALAR_ZERO) out = 0;
     if (op->codes == SCALAR_MIRROR) out = op->quant_max + op->quant_min - code;
     if (op->codes == SCALAR_REQUANTIZE) {
-        const float value = tare__dequantize(code, op->input_zero_point, op->input_scale);
-        out = tare__quantize(value + op->addend, tare__inverse_scale(op->scale), op->zero_point,
+        const float real = tare__dequantize(code, op->input_zero_point, op->input_scale);
+        out = tare__quantize(real + op->addend, tare__inverse_scale(op->scale), op->zero_point,
                              op->quant_min, op->quant_max);
     }
     return out < op->lo ? op->lo : out;

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model files: a safetensors file whose metadata key `tare.graph` holds module tree and graph as
+// JSON.
+//
+// Beyond the form that traced models come in, a file may hold (all optional):
+//   per module: `same_as`: the path of the module that stands here too, instead of all other keys
+//   but `path`;
+//               `quantized`: {tensor: {dtype, qscheme, axis?, quant_min?, quant_max?}}, the
+//               integers being stored as TENSOR.int_repr, the rest as TENSOR.scale (F64) and
+//               TENSOR.zero_point (I64, or F64 with float qparams); `state`: [name, ..], tensors of
+//               the class's own state, stored as PATH.name; `graph`: {nodes, codegen} of a module
+//               that has a graph of its own;
+//   at the top: `quantized` and `state` of the root, `record`: what the caller gave as extra,
+//               `tare`: {version} of the writer.
+#ifndef IO_MODEL_FILE_H
+#define IO_MODEL_FILE_H
+
+#include <jansson.h>
+
+#include "io/safetensors.h"
+#include "ir/module.h"
+#include "ops/classes.h"
+
+#define MODEL_FILE_VERSION 1
+
+/// How the `state` of modules (an observer's statistics) becomes tensors and comes back. The quant
+/// room has one.
+typedef struct model_state_io {
+    /// Adds tensors under bare names ("min_val"), references handed over to the map; none: nothing
+    /// is written.
+    tare_status (*save)(const module *m, map *tensors, tare_error *err);
+    /// Sets m->state from such tensors, which are lent. Input is hostile.
+    tare_status (*load)(module *m, const map *tensors, tare_error *err);
+} model_state_io;
+
+/// Reads PATH. *root is a torch.fx.GraphModule whose config key `class_name` holds what print shows
+/// before the parenthesis, with its graph; the caller releases it. Tensors are views of the mapped
+/// file. Graph and module classes are checked. state may be NULL: a file with states is then
+/// refused. extra may be NULL; else *extra is the file's `record` (the caller's json_decref) or
+/// NULL.
+tare_status tare__model_file_read(const char *path, const registry *classes,
+                                  const model_state_io *state, module **root, json_t **extra,
+                                  tare_error *err);
+/// The same from an open file.
+tare_status tare__model_from_file(const safetensors *file, const registry *classes,
+                                  const model_state_io *state, module **root, json_t **extra,
+                                  tare_error *err);
+
+/// Writes root and its graph to PATH; extra (may be NULL) is stored as it is. Equal models give
+/// equal bytes.
+tare_status tare__model_file_write(const char *path, const module *root,
+                                   const model_state_io *state, const json_t *extra,
+                                   tare_error *err);
+/// Only the JSON: the value of `tare.graph`.
+tare_status tare__model_to_json(const module *root, const model_state_io *state,
+                                const json_t *extra, text *out, tare_error *err);
+
+#endif
