@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 WERROR ?= OFF
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench format install help clean
+.PHONY: build demo test bench format tidy install help clean
 
 build: ## Build the library and the programs: build/bin/tare, build/bin/tare-replay
 	@sh scripts/setup.sh build
@@ -28,6 +28,10 @@ bench: build ## Run the benchmarks
 format: ## Format the C sources
 	@sh scripts/setup.sh format
 	@git ls-files -co --exclude-standard '*.[ch]' | xargs -r clang-format -i
+
+tidy: ## Run the analyser over the sources (after make test)
+	@sh scripts/setup.sh ci
+	@sh scripts/tidy.sh
 
 install: build ## Install below $(PREFIX); DESTDIR is honoured
 	@cmake --install build/release --prefix "$(PREFIX)"

@@ -48,6 +48,7 @@ bool tare__value_equal(const value *a, const value *b) {
         return a->as.integer == b->as.integer;
     // By bits: a nan in an argument list equals itself, and 0.0 is not -0.0.
     case VALUE_FLOAT:
+        // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
         return memcmp(&a->as.real, &b->as.real, sizeof a->as.real) == 0;
     case VALUE_NODE:
         return a->as.node == b->as.node;
