@@ -17,18 +17,29 @@ typedef struct observation_for_count { // one entry of num_tensor_args_to_observ
     tare_observation_type type;
 } observation_for_count;
 typedef struct input_index { // one entry of input_type_to_index
-    char *input;
+    const char *input; // static storage
     int64_t index;
 } input_index;
+
+typedef enum module_slot {
+    MODULE_ROOT,
+    MODULE_QAT,
+    MODULE_REFERENCE_QUANTIZED,
+    MODULE_FUSED,
+    MODULE_SLOT_COUNT
+} module_slot;
 
 struct tare_pattern_config {
     arena memory;              // patterns and names
     const pattern *simple;     // as the user wrote it: an operator, or a forward list in items; NULL if complex was set
-    const pattern *complex;    // reverse nested form; always present once the pattern is known
+    const pattern *given_complex; // as the user wrote it, when the complex form was set; else NULL
+    const pattern *complex;    // reverse nested form, canonical names; always present once the pattern is known
     bool is_complex_given;     // set by set_pattern_complex
+    bool is_stored;            // in a backend config: the pattern is its key there and cannot change
     tare_observation_type observation_type;
     dtype_config_list dtype_configs;
-    const char *root_module, *qat_module, *reference_quantized_module, *fused_module; // NULL: unset
+    const char *root_module, *qat_module, *reference_quantized_module, *fused_module; // public names; NULL: unset
+    const char *spelled_modules[MODULE_SLOT_COUNT]; // the same as the user wrote them
     const char *fuser_method;  // a built-in fuser's name; NULL if none or a callback
     tare_fuser fuser;          // the user's; NULL if none
     void *fuser_user;
@@ -41,7 +52,8 @@ struct tare_pattern_config {
     size_t observation_count, observation_capacity;
     input_index *input_indexes;
     size_t input_index_count, input_index_capacity;
-    tare_error *first_error;   // of a setter; NULL if none
+    tare_status failed;        // of the first setter that failed; TARE_OK if none
+    tare_error *first_error;   // what it said; NULL if none, or no memory was left to say it
     size_t order;              // place in the backend config
 };
 
@@ -49,8 +61,53 @@ struct tare_backend_config {
     char *name;
     tare_pattern_config **configs; // in order; owned
     size_t count, capacity;
+    tare_status failed; // as in tare_pattern_config
     tare_error *first_error;
 };
+
+// What the public setters do, with their error handed out instead of kept. On failure nothing changes.
+/// Operators in forward order; is_tuple: false for a single operator.
+tare_status tare__pattern_config_assign_simple(tare_pattern_config *p, const char *const *names,
+                                               size_t count, bool is_tuple, tare_error *err);
+/// spelled: in any memory; copied.
+tare_status tare__pattern_config_assign_complex(tare_pattern_config *p, const pattern *spelled,
+                                                tare_error *err);
+tare_status tare__pattern_config_assign_observation(tare_pattern_config *p,
+                                                    tare_observation_type type, tare_error *err);
+tare_status tare__pattern_config_append_dtypes(tare_pattern_config *p, const tare_dtype_config *d,
+                                               tare_error *err);
+tare_status tare__pattern_config_replace_dtypes(tare_pattern_config *p,
+                                                const tare_dtype_config *from, size_t count,
+                                                tare_error *err);
+/// type, name NULL: unset.
+tare_status tare__pattern_config_assign_module(tare_pattern_config *p, module_slot slot,
+                                               const char *type, tare_error *err);
+tare_status tare__pattern_config_assign_fuser(tare_pattern_config *p, const char *name,
+                                              tare_error *err);
+tare_status tare__pattern_config_assign_root_getter(tare_pattern_config *p, const char *name,
+                                                    tare_error *err);
+tare_status tare__pattern_config_assign_extra_getter(tare_pattern_config *p, const char *name,
+                                                     tare_error *err);
+tare_status tare__pattern_config_assign_count(tare_pattern_config *p, int64_t tensor_arg_count,
+                                              tare_observation_type type, tare_error *err);
+tare_status tare__pattern_config_assign_index(tare_pattern_config *p, const char *input,
+                                              int64_t index, tare_error *err);
+tare_status tare__pattern_config_clone(const tare_pattern_config *p, tare_pattern_config **out,
+                                       tare_error *err);
+/// Stores p (consumed, on failure too).
+tare_status tare__backend_config_store(tare_backend_config *b, tare_pattern_config *p,
+                                       tare_error *err);
+/// "OUTPUT_SHARE_OBSERVER_WITH_INPUT"; NULL past the end.
+const char *tare__observation_type_name(size_t type);
+/// The spelling of a module type as given; NULL if unset.
+static inline const char *tare__pattern_config_spelled(const tare_pattern_config *p,
+                                                       module_slot slot) {
+    return p->spelled_modules[slot];
+}
+/// The pattern as given: forward for simple ones, nested for complex ones.
+static inline const pattern *tare__pattern_config_given(const tare_pattern_config *p) {
+    return p->is_complex_given ? p->given_complex : p->simple;
+}
 
 /// Does the pattern config have a fuser of either kind?
 bool tare__pattern_config_has_fuser(const tare_pattern_config *p);
