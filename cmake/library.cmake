@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # libtare, static and shared, from one set of objects; and the files of backends/ compiled into it.
 file(GLOB_RECURSE tare_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.c")
-file(GLOB tare_embedded_files CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/backends"
+file(GLOB tare_embedded_files RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/backends/*.json" "${PROJECT_SOURCE_DIR}/backends/qconfigs/*.json")
 
 # When cross-compiling, the host's build of tools/embed.c comes from outside.

@@ -10,15 +10,23 @@ if(tare_cli_sources)
     OUTPUT_NAME tare RUNTIME_OUTPUT_DIRECTORY "${TARE_BIN_DIR}")
 endif()
 
-# Looks inside the library, as the unit tests do.
+# A program that may look inside the library, put into `folder`.
+function(tare_add_inner_program target folder)
+  add_executable(${target} ${ARGN})
+  target_include_directories(${target} PRIVATE
+    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+  if(TARE_HAVE_X86_KERNELS)
+    target_compile_definitions(${target} PRIVATE TARE_HAVE_X86_KERNELS=1)
+  endif()
+  target_link_libraries(${target} PRIVATE tare_static tare_dependencies)
+  set_target_properties(${target} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${folder}")
+endfunction()
+
 file(GLOB tare_replay_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/replay/*.c")
 if(tare_replay_sources AND PROJECT_IS_TOP_LEVEL)
-  add_executable(tare_replay ${tare_replay_sources})
-  target_include_directories(tare_replay PRIVATE
-    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-  target_link_libraries(tare_replay PRIVATE tare_static tare_dependencies)
-  set_target_properties(tare_replay PROPERTIES
-    OUTPUT_NAME tare-replay RUNTIME_OUTPUT_DIRECTORY "${TARE_BIN_DIR}")
+  tare_add_inner_program(tare_replay "${TARE_BIN_DIR}" ${tare_replay_sources})
+  set_target_properties(tare_replay PROPERTIES OUTPUT_NAME tare-replay)
 endif()
 
 # One program per source, from the public API alone, linked as a user would link it. The list of

@@ -25,19 +25,6 @@ function(tare_add_test name)
     ENVIRONMENT "${tare_test_environment}" SKIP_RETURN_CODE 77 TIMEOUT 600)
 endfunction()
 
-# A program that may look inside the library.
-function(tare_add_inner_program target folder)
-  add_executable(${target} ${ARGN})
-  target_include_directories(${target} PRIVATE
-    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-  if(TARE_HAVE_X86_KERNELS)
-    target_compile_definitions(${target} PRIVATE TARE_HAVE_X86_KERNELS=1)
-  endif()
-  target_link_libraries(${target} PRIVATE tare_static tare_dependencies)
-  set_target_properties(${target} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${folder}")
-endfunction()
-
 # tests/unit/core/test_map.c is the program unit_core_map and the test unit.core.map. Files without
 # the prefix test_, and those in tests/support, are shared by all.
 function(tare_add_unit_tests)
@@ -45,7 +32,7 @@ function(tare_add_unit_tests)
   if(NOT CMOCKA_FOUND)
     message(FATAL_ERROR "The tests need cmocka (Debian: libcmocka-dev); -DTARE_TESTS=OFF builds without")
   endif()
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
+  file(GLOB_RECURSE sources RELATIVE "${PROJECT_SOURCE_DIR}/tests" CONFIGURE_DEPENDS
        "${PROJECT_SOURCE_DIR}/tests/unit/*.c" "${PROJECT_SOURCE_DIR}/tests/support/*.c")
   set(shared ${sources})
   list(FILTER shared EXCLUDE REGEX "(^|/)test_[^/]*\\.c$")
@@ -62,7 +49,8 @@ function(tare_add_unit_tests)
     string(REGEX REPLACE "(^|/)test_([^/]*)$" "\\1\\2" name "${name}")
     string(REPLACE "/" "." test "${name}")
     string(REPLACE "/" "_" target "${name}")
-    tare_add_inner_program(${target} tests "${PROJECT_SOURCE_DIR}/tests/${source}")
+    tare_add_inner_program(${target} "${PROJECT_BINARY_DIR}/tests"
+      "${PROJECT_SOURCE_DIR}/tests/${source}")
     target_link_libraries(${target} PRIVATE PkgConfig::CMOCKA)
     if(shared)
       target_link_libraries(${target} PRIVATE tare_test_support)
@@ -73,7 +61,7 @@ endfunction()
 
 # tests/cli/test_usage.sh is the test cli.usage.
 function(tare_add_script_tests)
-  file(GLOB_RECURSE scripts CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests"
+  file(GLOB_RECURSE scripts RELATIVE "${PROJECT_SOURCE_DIR}/tests" CONFIGURE_DEPENDS
        "${PROJECT_SOURCE_DIR}/tests/test_*.sh")
   foreach(script IN LISTS scripts)
     string(REGEX REPLACE "(^|/)test_([^/]*)\\.sh$" "\\1\\2" name "${script}")
@@ -106,11 +94,11 @@ function(tare_add_fuzzers)
     string(REGEX REPLACE "^fuzz_" "" name "${target}")
     set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
     if(TARE_FUZZ)
-      tare_add_inner_program(${target} fuzz "${source}")
+      tare_add_inner_program(${target} "${PROJECT_BINARY_DIR}/fuzz" "${source}")
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
       tare_add_test(fuzz.${name} ${target} -runs=0 "${corpus}")
     else()
-      tare_add_inner_program(${target} fuzz "${source}"
+      tare_add_inner_program(${target} "${PROJECT_BINARY_DIR}/fuzz" "${source}"
         "${PROJECT_SOURCE_DIR}/tests/fuzz/regression_driver.c")
       tare_add_test(fuzz.${name} ${target} "${corpus}")
     endif()

@@ -38,7 +38,9 @@ expect() {
     "$cc" $flags -std=c17 "$consumer/main.c" $(pkg-config --cflags --libs tare) \
         -o "$work/shared" -Wl,-rpath,"$libraries"
     expect "pkg-config, shared" "$work/shared"
-    "$cc" $flags -std=c17 "$consumer/main.c" $(pkg-config --cflags tare) "$libraries/libtare.a" \
+    # The whole archive, because the program alone would need none of our dependencies.
+    "$cc" $flags -std=c17 "$consumer/main.c" $(pkg-config --cflags tare) \
+        -Wl,--whole-archive "$libraries/libtare.a" -Wl,--no-whole-archive \
         $(pkg-config --static --libs tare | sed 's/-ltare//') -o "$work/static"
     expect "pkg-config, static" "$work/static"
 }
