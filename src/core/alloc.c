@@ -12,9 +12,13 @@
 // mutable global; nothing but tests sets it, and it is 0 in a product.
 static _Atomic long fail_countdown;
 
-void tare__alloc_fail_at(long request) { atomic_store(&fail_countdown, request); }
+void tare__alloc_fail_at(long request) {
+    atomic_store(&fail_countdown, request);
+}
 
-bool tare__alloc_failed(void) { return atomic_load(&fail_countdown) < 0; }
+bool tare__alloc_failed(void) {
+    return atomic_load(&fail_countdown) < 0;
+}
 
 static bool denied(void) {
     if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) <= 0) return false;
@@ -36,9 +40,13 @@ bool tare__add_size(size_t a, size_t b, size_t *out) {
 }
 
 // malloc(0) may return NULL, which callers would take for a failure.
-static size_t at_least_one(size_t size) { return size ? size : 1; }
+static size_t at_least_one(size_t size) {
+    return size ? size : 1;
+}
 
-void *tare__alloc(size_t size) { return denied() ? NULL : malloc(at_least_one(size)); }
+void *tare__alloc(size_t size) {
+    return denied() ? NULL : malloc(at_least_one(size));
+}
 
 void *tare__alloc_zeroed(size_t count, size_t size) {
     if (denied()) return NULL;
@@ -61,9 +69,13 @@ void *tare__alloc_aligned(size_t size, size_t alignment) {
     return aligned_alloc(step, padded & ~(step - 1));
 }
 
-void tare__free(void *memory) { free(memory); }
+void tare__free(void *memory) {
+    free(memory);
+}
 
-void tare__free_aligned(void *memory) { free(memory); }
+void tare__free_aligned(void *memory) {
+    free(memory);
+}
 
 char *tare__strndup(const char *text, size_t length) {
     size_t size = 0;
@@ -75,7 +87,9 @@ char *tare__strndup(const char *text, size_t length) {
     return copy;
 }
 
-char *tare__strdup(const char *text) { return tare__strndup(text, strlen(text)); }
+char *tare__strdup(const char *text) {
+    return tare__strndup(text, strlen(text));
+}
 
 bool tare__grow(void **array, size_t *capacity, size_t count, size_t element_size) {
     if (count < *capacity) return true;

@@ -16,8 +16,9 @@ void tare__free_aligned(void *memory);
 char *tare__strdup(const char *text);
 char *tare__strndup(const char *text, size_t length);
 
-/// Makes room for one more element in a growing array (doubling). Returns false when memory is gone;
-/// the array is then unchanged. Usage: if (!tare__grow((void **)&list, &capacity, count, sizeof *list)) ..
+/// Makes room for one more element in a growing array (doubling). Returns false when memory is
+/// gone; the array is then unchanged. Usage: if (!tare__grow((void **)&list, &capacity, count,
+/// sizeof *list)) ..
 bool tare__grow(void **array, size_t *capacity, size_t count, size_t element_size);
 
 /// False on overflow.

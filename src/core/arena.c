@@ -18,8 +18,8 @@ struct arena_block {
     alignas(max_align_t) unsigned char bytes[];
 };
 
-// The new block goes first even when it is a one-off for a large request: its rest, like the rest of
-// the block before it, is given up, which costs at most one block in two.
+// The new block goes first even when it is a one-off for a large request: its rest, like the rest
+// of the block before it, is given up, which costs at most one block in two.
 static arena_block *add_block(arena *a, size_t size) {
     size_t wanted = a->blocks ? a->blocks->size * 2 : FIRST_BLOCK;
     if (wanted > LARGEST_BLOCK) wanted = LARGEST_BLOCK;

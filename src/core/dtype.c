@@ -62,13 +62,18 @@ const dtype_info *tare__dtype(tare_dtype dtype) {
 
 tare_dtype tare__dtype_from_file_name(const char *file_name) {
     for (int i = 1; i < TARE_DTYPE_COUNT; i++)
-        if (!rows[i].is_quantized && strcmp(rows[i].file_name, file_name) == 0) return (tare_dtype)i;
+        if (!rows[i].is_quantized && strcmp(rows[i].file_name, file_name) == 0)
+            return (tare_dtype)i;
     return TARE_DTYPE_UNSET;
 }
 
-const char *tare_dtype_name(tare_dtype dtype) { return tare__dtype(dtype)->name; }
+const char *tare_dtype_name(tare_dtype dtype) {
+    return tare__dtype(dtype)->name;
+}
 
-size_t tare_dtype_size(tare_dtype dtype) { return tare__dtype(dtype)->size; }
+size_t tare_dtype_size(tare_dtype dtype) {
+    return tare__dtype(dtype)->size;
+}
 
 tare_dtype tare_dtype_from_name(const char *name) {
     const char *bare = without_prefix(name);

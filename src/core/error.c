@@ -20,28 +20,41 @@ struct tare_error {
 const char *tare_status_name(tare_status status) {
     switch (status) {
 #define TARE_STATUS_NAME(name, value, text)                                                        \
-    case TARE_##name: return #name;
+    case TARE_##name:                                                                              \
+        return #name;
         TARE_STATUS_MAP(TARE_STATUS_NAME)
 #undef TARE_STATUS_NAME
     }
     return "UNKNOWN";
 }
 
-tare_error *tare_error_create(void) { return tare__alloc_zeroed(1, sizeof(tare_error)); }
+tare_error *tare_error_create(void) {
+    return tare__alloc_zeroed(1, sizeof(tare_error));
+}
 
-void tare_error_destroy(tare_error *error) { tare__free(error); }
+void tare_error_destroy(tare_error *error) {
+    tare__free(error);
+}
 
 void tare_error_clear(tare_error *error) {
     if (error) *error = (tare_error){.status = TARE_OK};
 }
 
-tare_status tare_error_status(const tare_error *error) { return error ? error->status : TARE_OK; }
+tare_status tare_error_status(const tare_error *error) {
+    return error ? error->status : TARE_OK;
+}
 
-const char *tare_error_where(const tare_error *error) { return error ? error->where : ""; }
+const char *tare_error_where(const tare_error *error) {
+    return error ? error->where : "";
+}
 
-const char *tare_error_message(const tare_error *error) { return error ? error->message : ""; }
+const char *tare_error_message(const tare_error *error) {
+    return error ? error->message : "";
+}
 
-const char *tare_error_hint(const tare_error *error) { return error ? error->hint : ""; }
+const char *tare_error_hint(const tare_error *error) {
+    return error ? error->hint : "";
+}
 
 // A text that was cut says so, and is not cut within a UTF-8 sequence.
 static void mark_cut(char *out, size_t size) {

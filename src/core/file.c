@@ -18,8 +18,7 @@
 static tare_status fail_io(tare_error *err, const char *path, const char *verb) {
     const int reason = errno;
     char text[128];
-    if (strerror_r(reason, text, sizeof text) != 0)
-        snprintf(text, sizeof text, "error %d", reason);
+    if (strerror_r(reason, text, sizeof text) != 0) snprintf(text, sizeof text, "error %d", reason);
     const tare_status status = reason == ENOMEM ? TARE_OUT_OF_MEMORY : TARE_IO;
     tare__fail(err, status, "cannot %s: %s", verb, text);
     return tare__at(err, status, "%s", path);
@@ -75,8 +74,7 @@ static tare_status read_all(FILE *stream, unsigned char **out, size_t *size, tar
     do {
         if (used == capacity) {
             const size_t wanted = capacity ? capacity * 2 : (size_t)1 << 16;
-            unsigned char *grown =
-                wanted > capacity ? tare__realloc_array(bytes, wanted, 1) : NULL;
+            unsigned char *grown = wanted > capacity ? tare__realloc_array(bytes, wanted, 1) : NULL;
             if (!grown) {
                 tare__free(bytes);
                 return tare__out_of_memory(err);
@@ -114,8 +112,8 @@ static tare_status open_and_map(const char *path, storage **out, tare_error *err
     return status;
 }
 
-tare_status tare__file_map(const char *path, storage **out, const unsigned char **data, size_t *size,
-                           tare_error *err) {
+tare_status tare__file_map(const char *path, storage **out, const unsigned char **data,
+                           size_t *size, tare_error *err) {
     storage *store = NULL;
     TARE_TRY(strcmp(path, "-") == 0 ? read_standard_input(&store, err)
                                     : open_and_map(path, &store, err));

@@ -9,8 +9,8 @@
 
 enum { DEEPEST = 64 };
 
-// jansson recurses on nesting; a cheap look at the brackets keeps the stack flat. Strings are skipped,
-// everything else is left for jansson to judge.
+// jansson recurses on nesting; a cheap look at the brackets keeps the stack flat. Strings are
+// skipped, everything else is left for jansson to judge.
 static tare_status check_depth(const char *bytes, size_t size, tare_error *err) {
     size_t line = 1, line_start = 0;
     int depth = 0;
@@ -18,11 +18,16 @@ static tare_status check_depth(const char *bytes, size_t size, tare_error *err) 
     for (size_t i = 0; i < size; i++) {
         const char c = bytes[i];
         if (in_string) {
-            if (c == '\\') i++;
-            else if (c == '"') in_string = false;
-        } else if (c == '"') in_string = true;
-        else if (c == ']' || c == '}') depth--;
-        else if (c == '[' || c == '{') depth++;
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                in_string = false;
+        } else if (c == '"')
+            in_string = true;
+        else if (c == ']' || c == '}')
+            depth--;
+        else if (c == '[' || c == '{')
+            depth++;
         if (c == '\n') {
             line++;
             line_start = i + 1;
@@ -58,15 +63,16 @@ tare_status tare__json_parse_file(const char *path, json_t **out, tare_error *er
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", path);
 }
 
-json_at tare__json_root(const json_t *value) { return (json_at){.value = value}; }
+json_at tare__json_root(const json_t *value) {
+    return (json_at){.value = value};
+}
 
 json_at tare__json_get(const json_at *object, const char *key) {
     return (json_at){.value = json_object_get(object->value, key), .parent = object, .key = key};
 }
 
 json_at tare__json_item(const json_at *array, size_t index) {
-    return (json_at){
-        .value = json_array_get(array->value, index), .parent = array, .index = index};
+    return (json_at){.value = json_array_get(array->value, index), .parent = array, .index = index};
 }
 
 bool tare__json_has(const json_at *object, const char *key) {
@@ -129,7 +135,9 @@ tare_status tare__json_expect(const json_at *at, json_type type, tare_error *err
     return is_type ? TARE_OK : expected(at, type_name(type), err);
 }
 
-static const char *key_at(const void *user, size_t i) { return ((const char *const *)user)[i]; }
+static const char *key_at(const void *user, size_t i) {
+    return ((const char *const *)user)[i];
+}
 
 static bool is_known(const char *key, const char *const *keys) {
     while (*keys && strcmp(*keys, key) != 0) keys++;
@@ -139,8 +147,7 @@ static bool is_known(const char *key, const char *const *keys) {
 static tare_status unknown_key(const json_at *object, const char *key, const char *const *keys,
                                tare_error *err) {
     const tare_status status = tare__json_fail(object, err, "unknown key '%s'", key);
-    if (tare__nearest_name(key, key_at, keys))
-        return tare__suggest(err, status, key, key_at, keys);
+    if (tare__nearest_name(key, key_at, keys)) return tare__suggest(err, status, key, key_at, keys);
     text known = {0};
     for (size_t i = 0; keys[i]; i++)
         tare__text_printf(&known, "%s%s", i ? ", " : "the keys here are ", keys[i]);
@@ -175,10 +182,14 @@ tare_status tare__json_int(const json_at *at, int64_t *out, tare_error *err) {
 static bool special_float(const json_t *value, double *out) {
     const char *name = json_string_value(json_object_get(value, "float"));
     if (!name || json_object_size(value) != 1) return false;
-    if (strcmp(name, "inf") == 0) *out = INFINITY;
-    else if (strcmp(name, "-inf") == 0) *out = -INFINITY;
-    else if (strcmp(name, "nan") == 0) *out = NAN;
-    else return false;
+    if (strcmp(name, "inf") == 0)
+        *out = INFINITY;
+    else if (strcmp(name, "-inf") == 0)
+        *out = -INFINITY;
+    else if (strcmp(name, "nan") == 0)
+        *out = NAN;
+    else
+        return false;
     return true;
 }
 

@@ -19,8 +19,8 @@ typedef struct json_at {
     size_t index;                 // when the parent is an array
 } json_at;
 
-/// Parses `size` bytes (need not be NUL-terminated). Duplicate keys are refused, depth is limited to 64
-/// before jansson sees the text. Errors name line and column. The caller json_decref's *out.
+/// Parses `size` bytes (need not be NUL-terminated). Duplicate keys are refused, depth is limited
+/// to 64 before jansson sees the text. Errors name line and column. The caller json_decref's *out.
 tare_status tare__json_parse(const char *bytes, size_t size, json_t **out, tare_error *err);
 tare_status tare__json_parse_file(const char *path, json_t **out, tare_error *err);
 
@@ -37,7 +37,8 @@ tare_status tare__json_fail(const json_at *at, tare_error *err, const char *form
 /// Refuses keys outside the NULL-terminated list, with the nearest known key as a hint.
 tare_status tare__json_only_keys(const json_at *object, const char *const *keys, tare_error *err);
 
-/// Typed reads; a missing or wrong value is an error at its path. A double may be an integer too, or
+/// Typed reads; a missing or wrong value is an error at its path. A double may be an integer too,
+/// or
 /// {"float": "inf"}, "-inf", "nan".
 tare_status tare__json_string(const json_at *at, const char **out, tare_error *err);
 tare_status tare__json_int(const json_at *at, int64_t *out, tare_error *err);

@@ -65,7 +65,9 @@ void *tare__map_get(const map *m, const char *key) {
     return entry ? entry->value : NULL;
 }
 
-bool tare__map_has(const map *m, const char *key) { return find(m, key) != NULL; }
+bool tare__map_has(const map *m, const char *key) {
+    return find(m, key) != NULL;
+}
 
 void tare__map_remove(map *m, const char *key) {
     const map_entry *entry = find(m, key);

@@ -7,9 +7,11 @@
 
 #include "core/alloc.h"
 
-static const char *const rule_names[REQUANT_RULE_COUNT] = {
-    [REQUANT_UNSET] = "", [REQUANT_F] = "F", [REQUANT_O] = "O",
-    [REQUANT_Q] = "Q",    [REQUANT_FIXED_POINT] = "fixed_point"};
+static const char *const rule_names[REQUANT_RULE_COUNT] = {[REQUANT_UNSET] = "",
+                                                           [REQUANT_F] = "F",
+                                                           [REQUANT_O] = "O",
+                                                           [REQUANT_Q] = "Q",
+                                                           [REQUANT_FIXED_POINT] = "fixed_point"};
 
 const char *tare__requant_rule_name(requant_rule rule) {
     const unsigned index = (unsigned)rule;
@@ -39,8 +41,10 @@ static double raise_scale(double scale, float *min, float *max, int32_t span) {
     const float smallest = 6.1e-5F;
     const double raised = smallest;
     const float ratio = smallest / (float)scale; // in float: it decides ties of the zero point
-    if (*min == 0.0F) *max = smallest * (float)span;
-    else if (*max == 0.0F) *min = -smallest * (float)span;
+    if (*min == 0.0F)
+        *max = smallest * (float)span;
+    else if (*max == 0.0F)
+        *min = -smallest * (float)span;
     else {
         *min *= ratio;
         *max *= ratio;
@@ -79,7 +83,9 @@ dynamic_qparams tare__choose_dynamic_qparams(const dynamic_range *range) {
 
 // --- requantization parameters ---
 
-static bool is_scale(double scale) { return isfinite((float)scale) && (float)scale > 0; }
+static bool is_scale(double scale) {
+    return isfinite((float)scale) && (float)scale > 0;
+}
 
 static tare_status check_spec(const requant_spec *s, tare_error *err) {
     if (s->rule <= REQUANT_UNSET || s->rule >= REQUANT_RULE_COUNT)
@@ -139,8 +145,8 @@ enum { ARRAYS = 5, LINE = 64 };
 static requant *allocate(int64_t channel_count) {
     const size_t header = (sizeof(requant) + LINE - 1) / LINE * LINE;
     if (channel_count < 0 || (uint64_t)channel_count > SIZE_MAX / 64) return NULL;
-    const size_t padded = ((size_t)channel_count + REQUANT_PADDING - 1) / REQUANT_PADDING *
-                          REQUANT_PADDING;
+    const size_t padded =
+        ((size_t)channel_count + REQUANT_PADDING - 1) / REQUANT_PADDING * REQUANT_PADDING;
     const size_t array_bytes = padded * sizeof(float);
     unsigned char *block = tare__alloc_aligned(header + ARRAYS * array_bytes, LINE);
     if (!block) return NULL;
@@ -170,14 +176,17 @@ tare_status tare__requant_create(const requant_spec *spec, requant **out, tare_e
     return TARE_OK;
 }
 
-void tare__requant_destroy(requant *r) { tare__free_aligned(r); }
+void tare__requant_destroy(requant *r) {
+    tare__free_aligned(r);
+}
 
 // --- elementwise operators ---
 
 qnnpack_add tare__qnnpack_add(code_range a, code_range b, code_range out, int32_t quant_min,
                               int32_t quant_max, bool relu) {
     const float ratio_a = a.scale / out.scale, ratio_b = b.scale / out.scale;
-    // Ratios outside 2^-14 .. 2^8 are refused by QNNPACK; here they only may not shift out of range.
+    // Ratios outside 2^-14 .. 2^8 are refused by QNNPACK; here they only may not shift out of
+    // range.
     const int exponent = ilogbf(ratio_a > ratio_b ? ratio_a : ratio_b);
     const int shift = (int)tare__clamp_int(21 - (int64_t)exponent, 1, 62);
     const int64_t ma = tare__saturate_int32(ldexp((double)ratio_a, shift));
@@ -193,7 +202,8 @@ qnnpack_add tare__qnnpack_add(code_range a, code_range b, code_range out, int32_
     };
 }
 
-static scalar_op keep_codes(double scale, int64_t zero_point, int64_t quant_min, int64_t quant_max) {
+static scalar_op keep_codes(double scale, int64_t zero_point, int64_t quant_min,
+                            int64_t quant_max) {
     return (scalar_op){.scale = scale,
                        .zero_point = zero_point,
                        .codes = SCALAR_KEEP,

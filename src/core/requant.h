@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one definition of integer arithmetic. Kernels of every instruction set, generated code and the
-// fake-quantized forward give the bits of these functions; the scalar references and the tests call
-// them directly.
+// The one definition of integer arithmetic. Kernels of every instruction set, generated code and
+// the fake-quantized forward give the bits of these functions; the scalar references and the tests
+// call them directly.
 //
 // Conventions: every float operation is one IEEE single rounding, in the written order; nothing is
-// contracted but what says fmaf; rint is round half to even (the default rounding mode). f32(x) below
-// is a conversion to float. Codes are integers between quant_min and quant_max.
+// contracted but what says fmaf; rint is round half to even (the default rounding mode). f32(x)
+// below is a conversion to float. Codes are integers between quant_min and quant_max.
 #ifndef CORE_REQUANT_H
 #define CORE_REQUANT_H
 
@@ -51,7 +51,9 @@ static inline int32_t tare__saturate_int32(double real) {
 // --- quantize, dequantize (torch.quantize_per_tensor, quantize_per_channel) ---
 
 /// 1 / f32(scale): quantizing multiplies by this reciprocal, it does not divide.
-static inline float tare__inverse_scale(double scale) { return 1.0F / (float)scale; }
+static inline float tare__inverse_scale(double scale) {
+    return 1.0F / (float)scale;
+}
 
 /// clamp(rint(x * inverse) + zero_point, quant_min, quant_max); NaN and +inf give quant_max.
 static inline int64_t tare__quantize(float x, float inverse, int64_t zero_point, int64_t quant_min,
@@ -113,15 +115,15 @@ static inline fake_quantized tare__fake_quantize(float x, float scale, int64_t z
     return (fake_quantized){tare__dequantize(code, zero_point, scale), inside};
 }
 
-/// Float zero points: qi = rint(f32(x * inverse + zero_point)); value = f32((clamp(qi) - zero_point) *
-/// scale) with the difference and the product in double.
-static inline fake_quantized tare__fake_quantize_float_qparams(float x, float scale, float zero_point,
-                                                               int64_t quant_min,
+/// Float zero points: qi = rint(f32(x * inverse + zero_point)); value = f32((clamp(qi) -
+/// zero_point) * scale) with the difference and the product in double.
+static inline fake_quantized tare__fake_quantize_float_qparams(float x, float scale,
+                                                               float zero_point, int64_t quant_min,
                                                                int64_t quant_max) {
     const float product = x * (1.0F / scale);
     const double qi = (double)nearbyintf(product + zero_point);
     const bool inside = qi >= (double)quant_min && qi <= (double)quant_max;
-    const double code = inside                    ? qi
+    const double code = inside                   ? qi
                         : qi > (double)quant_max ? (double)quant_max
                                                  : (double)quant_min;
     return (fake_quantized){(float)((code - (double)zero_point) * (double)scale), inside};
@@ -145,21 +147,22 @@ dynamic_qparams tare__choose_dynamic_qparams(const dynamic_range *range);
 
 // --- requantization: int32 accumulator of linear and convolution -> output code ---
 
-/// acc = sum of (x - x zero point) * (w - w zero point), exact. aw = f32(f32(x scale) * f32(w scale)),
-/// os, oz: output scale and zero point, b: float bias. lo = quant_min, or with a fused ReLU
-/// max(quant_min, oz), for each rule: clamping the code at the zero point is clamping the value at 0.
+/// acc = sum of (x - x zero point) * (w - w zero point), exact. aw = f32(f32(x scale) * f32(w
+/// scale)), os, oz: output scale and zero point, b: float bias. lo = quant_min, or with a fused
+/// ReLU max(quant_min, oz), for each rule: clamping the code at the zero point is clamping the
+/// value at 0.
 typedef enum requant_rule {
     REQUANT_UNSET = 0,
     /// fbgemm. t = f32(acc) + b / aw; y = clamp(rint(t * (aw / os)) + oz, lo, quant_max)
     REQUANT_F = 1,
-    /// oneDNN. v = f32(acc) * aw + b (two roundings); y = clamp(rint(v * (1 / os) + f32(oz)), lo, ..):
-    /// the zero point comes before the rounding, so that ties differ from F where oz is odd.
+    /// oneDNN. v = f32(acc) * aw + b (two roundings); y = clamp(rint(v * (1 / os) + f32(oz)), lo,
+    /// ..): the zero point comes before the rounding, so that ties differ from F where oz is odd.
     REQUANT_O = 2,
     /// QNNPACK. bi = rint(b * (1 / aw)); y = clamp(rint(f32(acc + bi) * (aw / os)) + oz, lo, ..)
     REQUANT_Q = 3,
-    /// For hardware without floats; bi as in Q, and aw / os = m * 2^-shift exactly, 2^30 <= m < 2^31:
-    /// y = clamp(((acc + bi) * m + 2^(shift - 1) >> shift) + oz, lo, ..), in int64, ties upwards.
-    /// After XNNPACK's "rndnu" and TOSA's RESCALE with one rounding.
+    /// For hardware without floats; bi as in Q, and aw / os = m * 2^-shift exactly, 2^30 <= m <
+    /// 2^31: y = clamp(((acc + bi) * m + 2^(shift - 1) >> shift) + oz, lo, ..), in int64, ties
+    /// upwards. After XNNPACK's "rndnu" and TOSA's RESCALE with one rounding.
     REQUANT_FIXED_POINT = 4,
     REQUANT_RULE_COUNT = 5
 } requant_rule;
@@ -180,20 +183,21 @@ typedef struct requant_spec {
     bool relu;
 } requant_spec;
 
-/// What a kernel needs, computed once per layer. The arrays have channel_count elements and are padded
-/// with zeros to a multiple of REQUANT_PADDING, 64-byte aligned, so that tiles may read beyond the end.
+/// What a kernel needs, computed once per layer. The arrays have channel_count elements and are
+/// padded with zeros to a multiple of REQUANT_PADDING, 64-byte aligned, so that tiles may read
+/// beyond the end.
 enum { REQUANT_PADDING = 16 };
 typedef struct requant {
     requant_rule rule;
     int64_t channel_count;
-    float *multiplier;      // F, Q: aw / os. O: aw
-    float *bias;            // F: b / aw. O: b. Zeros without a bias (adding 0 changes no code)
-    int32_t *bias_int;      // Q, FIXED_POINT: bi
-    int32_t *fixed;         // FIXED_POINT: m
-    int32_t *shift;         // FIXED_POINT: 1 .. 62
-    float inverse;          // O: 1 / os
-    int32_t zero_point;     // oz
-    int32_t lo, hi;         // of the output code
+    float *multiplier;  // F, Q: aw / os. O: aw
+    float *bias;        // F: b / aw. O: b. Zeros without a bias (adding 0 changes no code)
+    int32_t *bias_int;  // Q, FIXED_POINT: bi
+    int32_t *fixed;     // FIXED_POINT: m
+    int32_t *shift;     // FIXED_POINT: 1 .. 62
+    float inverse;      // O: 1 / os
+    int32_t zero_point; // oz
+    int32_t lo, hi;     // of the output code
 } requant;
 
 /// Scales must be finite and > 0, oz and the bounds within int32. The caller destroys *out.
@@ -213,8 +217,8 @@ static inline int32_t tare__requantize_f(const requant *r, int64_t c, int32_t ac
            r->zero_point;
 }
 
-/// The float between the halves of rule O, where oneDNN applies its other fused operators (leaky ReLU,
-/// tanh, the sum of a residual).
+/// The float between the halves of rule O, where oneDNN applies its other fused operators (leaky
+/// ReLU, tanh, the sum of a residual).
 static inline float tare__requant_o_value(const requant *r, int64_t c, int32_t acc) {
     const float product = (float)acc * r->multiplier[c];
     return product + r->bias[c];
@@ -244,12 +248,17 @@ static inline int32_t tare__requantize_fixed_point(const requant *r, int64_t c, 
 
 static inline int32_t tare__requantize(const requant *r, int64_t channel, int32_t acc) {
     switch (r->rule) {
-    case REQUANT_F: return tare__requantize_f(r, channel, acc);
-    case REQUANT_O: return tare__requantize_o(r, channel, acc);
-    case REQUANT_Q: return tare__requantize_q(r, channel, acc);
-    case REQUANT_FIXED_POINT: return tare__requantize_fixed_point(r, channel, acc);
+    case REQUANT_F:
+        return tare__requantize_f(r, channel, acc);
+    case REQUANT_O:
+        return tare__requantize_o(r, channel, acc);
+    case REQUANT_Q:
+        return tare__requantize_q(r, channel, acc);
+    case REQUANT_FIXED_POINT:
+        return tare__requantize_fixed_point(r, channel, acc);
     case REQUANT_UNSET:
-    case REQUANT_RULE_COUNT: break;
+    case REQUANT_RULE_COUNT:
+        break;
     }
     return r->zero_point;
 }
@@ -272,15 +281,15 @@ typedef struct code_range {
 ///   sum = f32(a - za) * sa + f32(b - zb) * sb (three roundings);
 ///   y = clamp(rint(sum * (1 / os)) + oz, lo, hi)
 /// torch's vector path fuses the first product with its zero point, its path for short tensors and
-/// tails does not; recorded results at ties are those of the latter, which has one meaning for every
-/// length and equals the reference model.
+/// tails does not; recorded results at ties are those of the latter, which has one meaning for
+/// every length and equals the reference model.
 typedef struct native_add {
     float scale_a, scale_b, inverse;
     int32_t zero_a, zero_b, zero_point, lo, hi; // lo: with ReLU at least the zero point
 } native_add;
 
-static inline native_add tare__native_add(code_range a, code_range b, code_range out, int32_t quant_min,
-                                          int32_t quant_max, bool relu) {
+static inline native_add tare__native_add(code_range a, code_range b, code_range out,
+                                          int32_t quant_min, int32_t quant_max, bool relu) {
     return (native_add){
         .scale_a = a.scale,
         .scale_b = b.scale,
@@ -351,8 +360,8 @@ static inline int32_t tare__quantized_mul_codes(const quantized_mul *p, int32_t 
            p->zero_point;
 }
 
-/// quantized::add_scalar, add_scalar_relu, mul_scalar: the operator chooses its output's scale and zero
-/// point itself.
+/// quantized::add_scalar, add_scalar_relu, mul_scalar: the operator chooses its output's scale and
+/// zero point itself.
 typedef struct scalar_op {
     double scale; // of the output
     int64_t zero_point;
@@ -363,7 +372,8 @@ typedef struct scalar_op {
 } scalar_op;
 
 /// k = rint(c / s). z - k within the codes: they stay, z' = z - k. Below: z' = quant_min and
-/// s' = (quant_max - (z - k)) / (quant_max - quant_min) * s; above: z' = quant_max likewise; requantized.
+/// s' = (quant_max - (z - k)) / (quant_max - quant_min) * s; above: z' = quant_max likewise;
+/// requantized.
 scalar_op tare__add_scalar(double scale, int64_t zero_point, double addend, int64_t quant_min,
                            int64_t quant_max, bool relu);
 /// c > 0: codes stay, s' = s * c. c < 0: codes and zero point are mirrored, s' = s * |c|.

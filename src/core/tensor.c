@@ -62,9 +62,13 @@ void tare__storage_release(storage *s) {
     tare__free(s);
 }
 
-const void *tare__storage_data(const storage *s) { return s->data; }
+const void *tare__storage_data(const storage *s) {
+    return s->data;
+}
 
-size_t tare__storage_size(const storage *s) { return s->size; }
+size_t tare__storage_size(const storage *s) {
+    return s->size;
+}
 
 // --- quantization parameters ---
 
@@ -97,7 +101,9 @@ qparams *tare__qparams_per_tensor(tare_dtype dtype, double scale, int64_t zero_p
 }
 
 // Immutable but for the count of its owners, which is why the constness may be taken off here.
-static _Atomic int *owners(const qparams *q) { return (_Atomic int *)&q->refcount; }
+static _Atomic int *owners(const qparams *q) {
+    return (_Atomic int *)&q->refcount;
+}
 
 qparams *tare__qparams_retain(const qparams *q) {
     if (q) atomic_fetch_add_explicit(owners(q), 1, memory_order_relaxed);
@@ -127,9 +133,12 @@ bool tare__shape_count(int ndim, const int64_t *shape, int64_t *out) {
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0) return false;
         // A zero makes the product zero, but the other sizes must still be sane to multiply later.
-        if (shape[i] == 0) empty = true;
-        else if (count > INT64_MAX / shape[i]) return false;
-        else count *= shape[i];
+        if (shape[i] == 0)
+            empty = true;
+        else if (count > INT64_MAX / shape[i])
+            return false;
+        else
+            count *= shape[i];
     }
     *out = empty ? 0 : count;
     return true;
@@ -141,9 +150,8 @@ void tare__shape_text(int ndim, const int64_t *shape, char *out, size_t size) {
     out[0] = '\0';
     for (int i = 0; i <= ndim && used < size; i++) {
         const char *before = i == 0 ? "[" : i < ndim ? ", " : "";
-        const int n = i < ndim
-                          ? snprintf(out + used, size - used, "%s%" PRId64, before, shape[i])
-                          : snprintf(out + used, size - used, "%s]", ndim == 0 ? "[" : "");
+        const int n = i < ndim ? snprintf(out + used, size - used, "%s%" PRId64, before, shape[i])
+                               : snprintf(out + used, size - used, "%s]", ndim == 0 ? "[" : "");
         used += n > 0 ? (size_t)n : 0;
     }
 }
@@ -153,8 +161,8 @@ void tare__shape_text(int ndim, const int64_t *shape, char *out, size_t size) {
 static tare_status check_shape(tare_dtype dtype, int ndim, const int64_t *shape, int64_t *count,
                                tare_error *err) {
     if (ndim < 0 || ndim > TARE_MAX_DIMS)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "a tensor has 0 to %d dimensions, found %d", TARE_MAX_DIMS, ndim);
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a tensor has 0 to %d dimensions, found %d",
+                          TARE_MAX_DIMS, ndim);
     const size_t element = tare_dtype_size(dtype);
     if (element == 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a dtype, found number %d",
@@ -219,8 +227,10 @@ static tare_status create(tare_dtype dtype, int ndim, const int64_t *shape, cons
     tare_tensor *t = NULL;
     TARE_TRY(tare__tensor_meta(dtype, ndim, shape, q, &t, err));
     const tare_status status = tare__tensor_allocate(t, err);
-    if (status != TARE_OK) tare_tensor_release(t);
-    else *out = t;
+    if (status != TARE_OK)
+        tare_tensor_release(t);
+    else
+        *out = t;
     return status;
 }
 
@@ -270,8 +280,10 @@ tare_status tare__tensor_view(storage *store, size_t offset, tare_dtype dtype, i
              : tare__fail(err, TARE_INVALID_ARGUMENT,
                           "bytes %zu to %zu + %zu lie outside the %zu bytes there are", offset,
                           offset, bytes, store->size);
-    if (status != TARE_OK) tare_tensor_release(t);
-    else *out = t;
+    if (status != TARE_OK)
+        tare_tensor_release(t);
+    else
+        *out = t;
     return status;
 }
 
@@ -302,8 +314,7 @@ tare_status tare__tensor_requalify(const tare_tensor *t, const qparams *q, tare_
                                    tare_error *err) {
     const tare_dtype from = tare__dtype(t->dtype)->storage;
     const tare_dtype dtype = q ? q->dtype : from;
-    if (tare__dtype(dtype)->storage == from)
-        return share(t, dtype, t->ndim, t->shape, q, out, err);
+    if (tare__dtype(dtype)->storage == from) return share(t, dtype, t->ndim, t->shape, q, out, err);
     return tare__fail(err, TARE_INVALID_ARGUMENT, "integers of %s cannot be read as %s",
                       tare_dtype_name(t->dtype), tare_dtype_name(dtype));
 }
@@ -344,17 +355,29 @@ size_t tare__tensor_bytes(const tare_tensor *t) {
     return (size_t)t->count * tare_dtype_size(t->dtype); // checked when the tensor was made
 }
 
-bool tare__tensor_is_quantized(const tare_tensor *t) { return tare__dtype(t->dtype)->is_quantized; }
+bool tare__tensor_is_quantized(const tare_tensor *t) {
+    return tare__dtype(t->dtype)->is_quantized;
+}
 
-tare_dtype tare_tensor_dtype(const tare_tensor *tensor) { return tensor->dtype; }
+tare_dtype tare_tensor_dtype(const tare_tensor *tensor) {
+    return tensor->dtype;
+}
 
-int tare_tensor_ndim(const tare_tensor *tensor) { return tensor->ndim; }
+int tare_tensor_ndim(const tare_tensor *tensor) {
+    return tensor->ndim;
+}
 
-const int64_t *tare_tensor_shape(const tare_tensor *tensor) { return tensor->shape; }
+const int64_t *tare_tensor_shape(const tare_tensor *tensor) {
+    return tensor->shape;
+}
 
-int64_t tare_tensor_element_count(const tare_tensor *tensor) { return tensor->count; }
+int64_t tare_tensor_element_count(const tare_tensor *tensor) {
+    return tensor->count;
+}
 
-const void *tare_tensor_data(const tare_tensor *tensor) { return tensor->data; }
+const void *tare_tensor_data(const tare_tensor *tensor) {
+    return tensor->data;
+}
 
 void *tare_tensor_mutable_data(tare_tensor *tensor) {
     const storage *s = tensor->store;
@@ -382,20 +405,34 @@ double tare_tensor_zero_point(const tare_tensor *tensor, int64_t channel) {
 
 double tare__tensor_get(const tare_tensor *t, int64_t i) {
     switch (tare__dtype(t->dtype)->storage) {
-    case TARE_FLOAT32: return ((const float *)t->data)[i];
-    case TARE_FLOAT64: return ((const double *)t->data)[i];
-    case TARE_FLOAT16: return tare__float16_to_float(((const uint16_t *)t->data)[i]);
-    case TARE_BFLOAT16: return tare__bfloat16_to_float(((const uint16_t *)t->data)[i]);
-    case TARE_FLOAT8_E5M2: return tare__float8_e5m2_to_float(((const uint8_t *)t->data)[i]);
-    case TARE_FLOAT8_E4M3FN: return tare__float8_e4m3fn_to_float(((const uint8_t *)t->data)[i]);
-    case TARE_BOOL: return ((const uint8_t *)t->data)[i] != 0;
-    case TARE_UINT8: return ((const uint8_t *)t->data)[i];
-    case TARE_INT8: return ((const int8_t *)t->data)[i];
-    case TARE_UINT16: return ((const uint16_t *)t->data)[i];
-    case TARE_INT16: return ((const int16_t *)t->data)[i];
-    case TARE_INT32: return ((const int32_t *)t->data)[i];
-    case TARE_INT64: return (double)((const int64_t *)t->data)[i];
-    default: return 0;
+    case TARE_FLOAT32:
+        return ((const float *)t->data)[i];
+    case TARE_FLOAT64:
+        return ((const double *)t->data)[i];
+    case TARE_FLOAT16:
+        return tare__float16_to_float(((const uint16_t *)t->data)[i]);
+    case TARE_BFLOAT16:
+        return tare__bfloat16_to_float(((const uint16_t *)t->data)[i]);
+    case TARE_FLOAT8_E5M2:
+        return tare__float8_e5m2_to_float(((const uint8_t *)t->data)[i]);
+    case TARE_FLOAT8_E4M3FN:
+        return tare__float8_e4m3fn_to_float(((const uint8_t *)t->data)[i]);
+    case TARE_BOOL:
+        return ((const uint8_t *)t->data)[i] != 0;
+    case TARE_UINT8:
+        return ((const uint8_t *)t->data)[i];
+    case TARE_INT8:
+        return ((const int8_t *)t->data)[i];
+    case TARE_UINT16:
+        return ((const uint16_t *)t->data)[i];
+    case TARE_INT16:
+        return ((const int16_t *)t->data)[i];
+    case TARE_INT32:
+        return ((const int32_t *)t->data)[i];
+    case TARE_INT64:
+        return (double)((const int64_t *)t->data)[i];
+    default:
+        return 0;
     }
 }
 
@@ -410,24 +447,47 @@ static int64_t to_integer(double value, const dtype_info *info) {
 void tare__tensor_set(tare_tensor *t, int64_t i, double value) {
     const dtype_info *info = tare__dtype(t->dtype);
     switch (info->storage) {
-    case TARE_FLOAT32: ((float *)t->data)[i] = (float)value; return;
-    case TARE_FLOAT64: ((double *)t->data)[i] = value; return;
-    case TARE_FLOAT16: ((uint16_t *)t->data)[i] = tare__float_to_float16((float)value); return;
-    case TARE_BFLOAT16: ((uint16_t *)t->data)[i] = tare__float_to_bfloat16((float)value); return;
+    case TARE_FLOAT32:
+        ((float *)t->data)[i] = (float)value;
+        return;
+    case TARE_FLOAT64:
+        ((double *)t->data)[i] = value;
+        return;
+    case TARE_FLOAT16:
+        ((uint16_t *)t->data)[i] = tare__float_to_float16((float)value);
+        return;
+    case TARE_BFLOAT16:
+        ((uint16_t *)t->data)[i] = tare__float_to_bfloat16((float)value);
+        return;
     case TARE_FLOAT8_E5M2:
         ((uint8_t *)t->data)[i] = tare__float_to_float8_e5m2((float)value);
         return;
     case TARE_FLOAT8_E4M3FN:
         ((uint8_t *)t->data)[i] = tare__float_to_float8_e4m3fn((float)value);
         return;
-    case TARE_BOOL: ((uint8_t *)t->data)[i] = value != 0; return;
-    case TARE_UINT8: ((uint8_t *)t->data)[i] = (uint8_t)to_integer(value, info); return;
-    case TARE_INT8: ((int8_t *)t->data)[i] = (int8_t)to_integer(value, info); return;
-    case TARE_UINT16: ((uint16_t *)t->data)[i] = (uint16_t)to_integer(value, info); return;
-    case TARE_INT16: ((int16_t *)t->data)[i] = (int16_t)to_integer(value, info); return;
-    case TARE_INT32: ((int32_t *)t->data)[i] = (int32_t)to_integer(value, info); return;
-    case TARE_INT64: ((int64_t *)t->data)[i] = to_integer(value, info); return;
-    default: return;
+    case TARE_BOOL:
+        ((uint8_t *)t->data)[i] = value != 0;
+        return;
+    case TARE_UINT8:
+        ((uint8_t *)t->data)[i] = (uint8_t)to_integer(value, info);
+        return;
+    case TARE_INT8:
+        ((int8_t *)t->data)[i] = (int8_t)to_integer(value, info);
+        return;
+    case TARE_UINT16:
+        ((uint16_t *)t->data)[i] = (uint16_t)to_integer(value, info);
+        return;
+    case TARE_INT16:
+        ((int16_t *)t->data)[i] = (int16_t)to_integer(value, info);
+        return;
+    case TARE_INT32:
+        ((int32_t *)t->data)[i] = (int32_t)to_integer(value, info);
+        return;
+    case TARE_INT64:
+        ((int64_t *)t->data)[i] = to_integer(value, info);
+        return;
+    default:
+        return;
     }
 }
 
@@ -440,8 +500,8 @@ static int64_t channel_stride(const tare_tensor *t) {
     return stride;
 }
 
-// value = f32(code - zero point) * f32(scale); with float parameters (f32(code) - zero point) * scale.
-// The integers are subtracted exactly before the one conversion.
+// value = f32(code - zero point) * f32(scale); with float parameters (f32(code) - zero point) *
+// scale. The integers are subtracted exactly before the one conversion.
 static void dequantize_into(const tare_tensor *t, float *out) {
     const qparams *q = t->q;
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
@@ -466,7 +526,8 @@ tare_status tare_tensor_to_float(const tare_tensor *tensor, tare_tensor **out, t
     TARE_TRY(tare_tensor_create(TARE_FLOAT32, tensor->ndim, tensor->shape, &made, err));
     float *values = made->data;
     const int64_t *wide = tensor->dtype == TARE_INT64 ? tensor->data : NULL;
-    if (quantized) dequantize_into(tensor, values);
+    if (quantized)
+        dequantize_into(tensor, values);
     else
         for (int64_t i = 0; i < tensor->count; i++) // int64 by way of double would round twice
             values[i] = wide ? (float)wide[i] : (float)tare__tensor_get(tensor, i);

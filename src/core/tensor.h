@@ -11,21 +11,22 @@
 
 /// What a dtype is; one row per dtype.
 typedef struct dtype_info {
-    const char *name;        // "torch.quint8"
-    const char *file_name;   // safetensors' name of the storage ("U8"); NULL: has none
-    tare_dtype storage;      // quint8 -> uint8; itself for plain types
-    uint8_t size;            // bytes of an element
+    const char *name;      // "torch.quint8"
+    const char *file_name; // safetensors' name of the storage ("U8"); NULL: has none
+    tare_dtype storage;    // quint8 -> uint8; itself for plain types
+    uint8_t size;          // bytes of an element
     bool is_float, is_quantized;
-    int64_t min, max;        // of the integers; 0, 0 for floats
+    int64_t min, max; // of the integers; 0, 0 for floats
 } dtype_info;
 const dtype_info *tare__dtype(tare_dtype dtype); // never NULL; a row of zeros and "" for unset
 tare_dtype tare__dtype_from_file_name(const char *file_name); // plain types only
 
-/// Where bytes live. Reference counted (atomically) and shared between tensors: a malloc'd block, or a
-/// mapping of a file whose `unmap` gives it back.
+/// Where bytes live. Reference counted (atomically) and shared between tensors: a malloc'd block,
+/// or a mapping of a file whose `unmap` gives it back.
 typedef struct storage storage;
-storage *tare__storage_create(size_t size);                       // zeroed, 64-byte aligned
-storage *tare__storage_adopt(void *data, size_t size, void *owner, // read-only bytes of somebody else's
+storage *tare__storage_create(size_t size); // zeroed, 64-byte aligned
+storage *tare__storage_adopt(void *data, size_t size,
+                             void *owner, // read-only bytes of somebody else's
                              void (*release)(void *owner));
 storage *tare__storage_retain(storage *s);
 void tare__storage_release(storage *s);
@@ -36,14 +37,15 @@ size_t tare__storage_size(const storage *s);
 typedef struct qparams {
     _Atomic int refcount;
     tare_qscheme scheme;
-    tare_dtype dtype;      // of the tensor: quint8, qint8, qint32, quint4x2
-    int axis;              // channel axis; 0 for per-tensor schemes
-    int64_t count;         // channels; 1 for per-tensor schemes
-    double *scale;         // [count]
-    double *zero_point;    // [count]; whole numbers except with float qparams
+    tare_dtype dtype;   // of the tensor: quint8, qint8, qint32, quint4x2
+    int axis;           // channel axis; 0 for per-tensor schemes
+    int64_t count;      // channels; 1 for per-tensor schemes
+    double *scale;      // [count]
+    double *zero_point; // [count]; whole numbers except with float qparams
     int64_t quant_min, quant_max;
 } qparams;
-/// A copy of the arrays is taken. NULL when memory is gone. quant_min/max are the dtype's full range.
+/// A copy of the arrays is taken. NULL when memory is gone. quant_min/max are the dtype's full
+/// range.
 qparams *tare__qparams_create(tare_qscheme scheme, tare_dtype dtype, int axis, int64_t count,
                               const double *scale, const double *zero_point);
 qparams *tare__qparams_per_tensor(tare_dtype dtype, double scale, int64_t zero_point);
@@ -59,15 +61,15 @@ struct tare_tensor {
     tare_dtype dtype;
     int ndim;
     int64_t shape[TARE_MAX_DIMS];
-    int64_t count;   // product of shape
-    void *data;      // NULL: a meta tensor, shape and dtype only
+    int64_t count; // product of shape
+    void *data;    // NULL: a meta tensor, shape and dtype only
     storage *store;
     const qparams *q; // quantized dtypes only
     _Atomic int refcount;
 };
 
-/// Shape and dtype without data; takes a reference on q (NULL unless quantized). Checks that q is of
-/// this dtype and that per-channel parameters fit the shape.
+/// Shape and dtype without data; takes a reference on q (NULL unless quantized). Checks that q is
+/// of this dtype and that per-channel parameters fit the shape.
 tare_status tare__tensor_meta(tare_dtype dtype, int ndim, const int64_t *shape, const qparams *q,
                               tare_tensor **out, tare_error *err);
 /// Gives a meta tensor its data, zeroed. No effect if it has data already.
@@ -75,8 +77,8 @@ tare_status tare__tensor_allocate(tare_tensor *t, tare_error *err);
 /// A quantized tensor of zeros; takes a reference on q; dtype is q's.
 tare_status tare__tensor_quantized(int ndim, const int64_t *shape, const qparams *q,
                                    tare_tensor **out, tare_error *err);
-/// A tensor over bytes [offset, offset + size) of `store` (reference taken); checks bounds. Bytes that
-/// are not aligned for the dtype are copied instead.
+/// A tensor over bytes [offset, offset + size) of `store` (reference taken); checks bounds. Bytes
+/// that are not aligned for the dtype are copied instead.
 tare_status tare__tensor_view(storage *store, size_t offset, tare_dtype dtype, int ndim,
                               const int64_t *shape, const qparams *q, tare_tensor **out,
                               tare_error *err);
@@ -88,7 +90,8 @@ tare_status tare__tensor_requalify(const tare_tensor *t, const qparams *q, tare_
                                    tare_error *err);
 tare_status tare__tensor_copy(const tare_tensor *t, tare_tensor **out, tare_error *err);
 tare_status tare__tensor_scalar_float(float value, tare_tensor **out, tare_error *err); // 0-dim
-tare_status tare__tensor_scalar_int(int64_t value, tare_tensor **out, tare_error *err); // 0-dim int64
+tare_status tare__tensor_scalar_int(int64_t value, tare_tensor **out,
+                                    tare_error *err); // 0-dim int64
 
 size_t tare__tensor_bytes(const tare_tensor *t);
 /// The element count of a shape; false on overflow or a negative size.
@@ -100,6 +103,8 @@ bool tare__tensor_is_quantized(const tare_tensor *t);
 /// "[1, 3, 8, 8]" into out.
 void tare__shape_text(int ndim, const int64_t *shape, char *out, size_t size);
 
-static inline float *tare__f32(const tare_tensor *t) { return (float *)t->data; }
+static inline float *tare__f32(const tare_tensor *t) {
+    return (float *)t->data;
+}
 
 #endif

@@ -41,7 +41,9 @@ void tare__text_append(text *t, const char *chars) {
     tare__text_append_n(t, chars, strlen(chars));
 }
 
-void tare__text_char(text *t, char c) { tare__text_append_n(t, &c, 1); }
+void tare__text_char(text *t, char c) {
+    tare__text_append_n(t, &c, 1);
+}
 
 void tare__text_printf(text *t, const char *format, ...) {
     va_list args, again;
@@ -64,7 +66,9 @@ void tare__text_spaces(text *t, size_t count) {
     t->chars[t->length] = '\0';
 }
 
-const char *tare__text_chars(const text *t) { return t->chars && t->length ? t->chars : ""; }
+const char *tare__text_chars(const text *t) {
+    return t->chars && t->length ? t->chars : "";
+}
 
 void tare__text_clear(text *t) {
     t->length = 0;
@@ -108,8 +112,8 @@ static void take_digits(const char *scientific, decimal *out) {
     out->exponent = (int)strtol(exponent + 1, NULL, 10);
 }
 
-// The next larger decimal of as many digits. (Nines throughout would carry into a power of ten; that
-// has one digit and is found with fewer.)
+// The next larger decimal of as many digits. (Nines throughout would carry into a power of ten;
+// that has one digit and is found with fewer.)
 static void step_up(char *scientific) {
     char *c = strchr(scientific, 'e') - 1;
     while (c > scientific && (*c < '0' || *c >= '9')) {
@@ -119,8 +123,9 @@ static void step_up(char *scientific) {
     if (*c >= '0' && *c < '9') ++*c;
 }
 
-// Rounds value to `count` digits. True if they read back as the same double. The C library may write
-// and read another decimal point than '.', the same in both directions; only digits are taken.
+// Rounds value to `count` digits. True if they read back as the same double. The C library may
+// write and read another decimal point than '.', the same in both directions; only digits are
+// taken.
 static bool round_to(double value, int count, decimal *out) {
     char buffer[64];
     snprintf(buffer, sizeof buffer, "%.*e", count - 1, value);
@@ -143,7 +148,8 @@ static void shortest(double value, decimal *out) {
     while (out->count > 1 && out->digits[out->count - 1] == '0') out->count--;
 }
 
-// Python's rule ("%r"): positional for exponents -4 .. 15, else scientific with two exponent digits.
+// Python's rule ("%r"): positional for exponents -4 .. 15, else scientific with two exponent
+// digits.
 static void layout(const decimal *d, char *out, size_t size) {
     const char *digits = d->digits;
     const int n = d->count, point = d->exponent + 1; // digits in front of the point
@@ -186,12 +192,13 @@ void tare__text_json_double(text *t, double value) {
 // Bytes of the UTF-8 sequence at `c`; 0 if it is malformed.
 static size_t sequence_length(const unsigned char *c) {
     static const struct {
-        unsigned char first, last;  // of the first byte
-        unsigned char least, most;  // of the second byte: no overlong forms, no surrogates
+        unsigned char first, last; // of the first byte
+        unsigned char least, most; // of the second byte: no overlong forms, no surrogates
         unsigned char length;
-    } rows[] = {{0x01, 0x7F, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-                {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
-                {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
+    } rows[] = {
+        {0x01, 0x7F, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+        {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
+        {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         if (c[0] < rows[r].first || c[0] > rows[r].last) continue;
         if (rows[r].length > 1 && (c[1] < rows[r].least || c[1] > rows[r].most)) return 0;
@@ -213,10 +220,14 @@ void tare__text_quoted(text *t, const char *chars) {
     while (*chars) {
         const size_t length = sequence_length((const unsigned char *)chars);
         const unsigned code = (unsigned char)*chars;
-        if (*chars == quote) tare__text_printf(t, "\\%c", quote);
-        else if (short_escape(*chars)) tare__text_append(t, short_escape(*chars));
-        else if (length == 0 || code < 0x20 || code == 0x7F) tare__text_printf(t, "\\x%02x", code);
-        else tare__text_append_n(t, chars, length);
+        if (*chars == quote)
+            tare__text_printf(t, "\\%c", quote);
+        else if (short_escape(*chars))
+            tare__text_append(t, short_escape(*chars));
+        else if (length == 0 || code < 0x20 || code == 0x7F)
+            tare__text_printf(t, "\\x%02x", code);
+        else
+            tare__text_append_n(t, chars, length);
         chars += length ? length : 1;
     }
     tare__text_char(t, quote);
@@ -227,11 +238,16 @@ void tare__text_json_string(text *t, const char *chars) {
     while (*chars) {
         const size_t length = sequence_length((const unsigned char *)chars);
         const unsigned code = (unsigned char)*chars;
-        if (*chars == '"') tare__text_append(t, "\\\"");
-        else if (short_escape(*chars)) tare__text_append(t, short_escape(*chars));
-        else if (length == 0) tare__text_append(t, "\\ufffd"); // JSON has no way to say a stray byte
-        else if (code < 0x20) tare__text_printf(t, "\\u%04x", code);
-        else tare__text_append_n(t, chars, length);
+        if (*chars == '"')
+            tare__text_append(t, "\\\"");
+        else if (short_escape(*chars))
+            tare__text_append(t, short_escape(*chars));
+        else if (length == 0)
+            tare__text_append(t, "\\ufffd"); // JSON has no way to say a stray byte
+        else if (code < 0x20)
+            tare__text_printf(t, "\\u%04x", code);
+        else
+            tare__text_append_n(t, chars, length);
         chars += length ? length : 1;
     }
     tare__text_char(t, '"');
@@ -246,7 +262,9 @@ bool tare__ends_with(const char *chars, const char *suffix) {
     return end <= length && strcmp(chars + length - end, suffix) == 0;
 }
 
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 
 bool tare__is_identifier(const char *name) {
     if (!is_letter(*name)) return false;

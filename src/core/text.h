@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growing string. A failed append is remembered, so that a row of appends needs one check at the end.
+// A growing string. A failed append is remembered, so that a row of appends needs one check at the
+// end.
 #ifndef CORE_TEXT_H
 #define CORE_TEXT_H
 
@@ -25,11 +26,12 @@ void tare__text_clear(text *t); // keeps the memory
 void tare__text_release(text *t);
 /// TARE_OUT_OF_MEMORY if an append failed.
 tare_status tare__text_status(const text *t, tare_error *err);
-/// Hands the string to the caller (tare__free); NULL when an append failed. The text is empty afterwards.
+/// Hands the string to the caller (tare__free); NULL when an append failed. The text is empty
+/// afterwards.
 char *tare__text_take(text *t);
 
-/// Python's repr of a float: the shortest decimal that reads back as the same double ("0.1", "1e-05",
-/// "inf", "nan"), independent of the locale. Writes at most 32 bytes including the NUL.
+/// Python's repr of a float: the shortest decimal that reads back as the same double ("0.1",
+/// "1e-05", "inf", "nan"), independent of the locale. Writes at most 32 bytes including the NUL.
 void tare__format_double(double value, char out[32]);
 void tare__text_double(text *t, double value);
 /// Python's repr of a string: single quotes unless the text holds one and no double quote; escapes.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recorded with torch 2.15.0 on a CPU with AVX512-VNNI: quantized::linear of a quint8 [3][8] by a
-// per-channel qint8 [4][8] on three engines, and quantize_per_tensor with its ties. onednn's ReLU is
-// left out: that one recording had it not applied (codes below the zero point), unlike all others.
+// per-channel qint8 [4][8] on three engines, and quantize_per_tensor with its ties. onednn's ReLU
+// is left out: that one recording had it not applied (codes below the zero point), unlike all
+// others.
 #ifndef UNIT_CORE_REQUANT_VECTORS_H
 #define UNIT_CORE_REQUANT_VECTORS_H
 

@@ -45,7 +45,8 @@ static void every_qscheme_is_found_by_its_name(void **state) {
         assert_int_equal(tare_qscheme_from_name(name), i);
         assert_int_equal(tare_qscheme_from_name(name + strlen("torch.")), i);
     }
-    assert_string_equal(tare_qscheme_name(TARE_PER_CHANNEL_SYMMETRIC), "torch.per_channel_symmetric");
+    assert_string_equal(tare_qscheme_name(TARE_PER_CHANNEL_SYMMETRIC),
+                        "torch.per_channel_symmetric");
     assert_int_equal(tare_qscheme_from_name("torch.per_row"), TARE_QSCHEME_UNSET);
     assert_string_equal(tare_qscheme_name((tare_qscheme)77), "");
 }

@@ -3,7 +3,9 @@
 
 static const char *const names[] = {"fbgemm", "qnnpack", "x86", "onednn", "native", NULL};
 
-static const char *name_at(const void *user, size_t i) { return ((const char *const *)user)[i]; }
+static const char *name_at(const void *user, size_t i) {
+    return ((const char *const *)user)[i];
+}
 
 static void a_failure_is_recorded_with_places_and_hint(void **state) {
     (void)state;

@@ -68,8 +68,8 @@ static void check_dynamic(requant_rule rule, bool reduce_range, float ulps, cons
     for (int64_t i = 0; i < OUTPUTS; i++) {
         const int64_t c = i % CHANNELS;
         const float aw = (float)q.scale * (float)w_scales[c];
-        const float y = tare__dynamic_output(rule, dot(codes, q.zero_point, i / CHANNELS, c), aw,
-                                             biases[c]);
+        const float y =
+            tare__dynamic_output(rule, dot(codes, q.zero_point, i / CHANNELS, c), aw, biases[c]);
         assert_true(fabsf(y - expected[i]) <= ulps * fabsf(expected[i]) * FLT_EPSILON);
     }
 }
@@ -81,13 +81,20 @@ static void dynamic_layers_give_the_engines_floats(void **state) {
     check_dynamic(REQUANT_O, true, 1, onednn_dynamic);
 }
 
-// One channel, input and weight scale 1, output scale 2: codes are acc / 2, so that odd sums are ties.
+// One channel, input and weight scale 1, output scale 2: codes are acc / 2, so that odd sums are
+// ties.
 static requant *halves(requant_rule rule, int64_t zero_point, const float *bias) {
     static const double one = 1;
-    const requant_spec spec = {
-        .rule = rule, .channel_count = 1, .input_scale = 1, .weight_scale = &one,
-        .weight_scale_count = 1, .bias = bias, .output_scale = 2,
-        .output_zero_point = zero_point, .quant_min = 0, .quant_max = 255};
+    const requant_spec spec = {.rule = rule,
+                               .channel_count = 1,
+                               .input_scale = 1,
+                               .weight_scale = &one,
+                               .weight_scale_count = 1,
+                               .bias = bias,
+                               .output_scale = 2,
+                               .output_zero_point = zero_point,
+                               .quant_min = 0,
+                               .quant_max = 255};
     requant *r = NULL;
     CHECK_OK(tare__requant_create(&spec, &r, NULL));
     return r;
@@ -237,7 +244,7 @@ static void fake_quantizing_masks_what_it_clamps(void **state) {
     static const struct {
         float x, value;
         bool inside;
-    } rows[] = {{-0.6F, 0, false}, {-0.5F, 0, true},  {127.5F, 127, false}, {126.5F, 126, true},
+    } rows[] = {{-0.6F, 0, false}, {-0.5F, 0, true},    {127.5F, 127, false}, {126.5F, 126, true},
                 {NAN, 0, false},   {1e30F, 127, false}, {-INFINITY, 0, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const fake_quantized y = tare__fake_quantize(rows[i].x, 1, 0, 0, 127);
@@ -262,14 +269,15 @@ static const struct { float min, max; bool reduce, symmetric; int32_t least, mos
 static void dynamic_parameters_match_the_recorded_ones(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-        const dynamic_range range = {ranges[i].min,    ranges[i].max,  ranges[i].least,
-                                     ranges[i].most,   ranges[i].reduce, ranges[i].symmetric};
+        const dynamic_range range = {ranges[i].min,  ranges[i].max,    ranges[i].least,
+                                     ranges[i].most, ranges[i].reduce, ranges[i].symmetric};
         const dynamic_qparams q = tare__choose_dynamic_qparams(&range);
         assert_true(q.scale == ranges[i].scale);
         assert_int_equal(q.zero_point, ranges[i].zero_point);
     }
     // From a recorded symmetric fake quantizer, which keeps its scale as a float.
-    const dynamic_range weight = {-1.6299017667770386F, 2.1299197673797607F, -128, 127, false, true};
+    const dynamic_range weight = {
+        -1.6299017667770386F, 2.1299197673797607F, -128, 127, false, true};
     const dynamic_qparams q = tare__choose_dynamic_qparams(&weight);
     assert_true((float)q.scale == 0.016771022230386734F);
     assert_int_equal(q.zero_point, 0);
@@ -304,8 +312,8 @@ static void qnnpack_adds_in_fixed_point(void **state) {
     const qnnpack_add relu = tare__qnnpack_add(a, b, out, 0, 255, true);
     assert_int_equal(tare__qnnpack_add_codes(&relu, 0, 0), 30);
     // Ratios far outside of QNNPACK's own limits stay defined.
-    const qnnpack_add tiny = tare__qnnpack_add((code_range){1e-30F, 0}, (code_range){1e-35F, 0}, out,
-                                               0, 255, false);
+    const qnnpack_add tiny =
+        tare__qnnpack_add((code_range){1e-30F, 0}, (code_range){1e-35F, 0}, out, 0, 255, false);
     assert_int_equal(tare__qnnpack_add_codes(&tiny, 255, 255), 30);
     const qnnpack_add huge = tare__qnnpack_add((code_range){1e30F, 0}, b, out, 0, 255, false);
     assert_int_equal(tare__qnnpack_add_codes(&huge, 255, 20), 255);
@@ -315,9 +323,9 @@ static void products_of_codes(void **state) {
     (void)state;
     const code_range a = {0.5F, 10}, b = {0.25F, 20}, out = {2.0F, 30};
     const quantized_mul mul = tare__quantized_mul(a, b, out, 0, 255, false);
-    assert_int_equal(tare__quantized_mul_codes(&mul, 18, 22), 31);  // 16 / 16
-    assert_int_equal(tare__quantized_mul_codes(&mul, 18, 23), 32);  // 1.5 goes to 2
-    assert_int_equal(tare__quantized_mul_codes(&mul, 18, 25), 32);  // 2.5 goes to 2
+    assert_int_equal(tare__quantized_mul_codes(&mul, 18, 22), 31); // 16 / 16
+    assert_int_equal(tare__quantized_mul_codes(&mul, 18, 23), 32); // 1.5 goes to 2
+    assert_int_equal(tare__quantized_mul_codes(&mul, 18, 25), 32); // 2.5 goes to 2
     assert_int_equal(tare__quantized_mul_codes(&mul, 0, 255), 0);
     const quantized_mul relu = tare__quantized_mul(a, b, out, 0, 255, true);
     assert_int_equal(tare__quantized_mul_codes(&relu, 0, 255), 30);
@@ -354,8 +362,7 @@ static void helpers_are_defined_at_their_ends(void **state) {
     assert_int_equal(tare__round_between(NAN, -3, 9), -3);
     assert_int_equal(tare__round_between(2.5F, -3, 9), 2);
     for (int i = 1; i < REQUANT_RULE_COUNT; i++)
-        assert_int_equal(
-            tare__requant_rule_from_name(tare__requant_rule_name((requant_rule)i)), i);
+        assert_int_equal(tare__requant_rule_from_name(tare__requant_rule_name((requant_rule)i)), i);
     assert_int_equal(tare__requant_rule_from_name("f"), REQUANT_UNSET);
 }
 

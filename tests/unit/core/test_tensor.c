@@ -95,8 +95,8 @@ static void channels_follow_their_axis(void **state) {
     for (int axis = 0; axis < 3; axis++) {
         int64_t shape[] = {2, 2, 2};
         shape[axis] = 3;
-        qparams *q = tare__qparams_create(TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS, TARE_QUINT8, axis, 3,
-                                          scale, zero_point);
+        qparams *q = tare__qparams_create(TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS, TARE_QUINT8, axis,
+                                          3, scale, zero_point);
         tare_tensor *t = NULL, *values = NULL;
         CHECK_OK(tare__tensor_quantized(3, shape, q, &t, NULL));
         CHECK_OK(tare_tensor_to_float(t, &values, NULL));
@@ -114,8 +114,7 @@ static void channels_follow_their_axis(void **state) {
 static void parameters_must_fit_the_shape(void **state) {
     (void)state;
     const double scale[] = {1, 2, 4}, zero_point[] = {0, 0, 0};
-    qparams *q =
-        tare__qparams_create(TARE_PER_CHANNEL_AFFINE, TARE_QINT8, 1, 3, scale, zero_point);
+    qparams *q = tare__qparams_create(TARE_PER_CHANNEL_AFFINE, TARE_QINT8, 1, 3, scale, zero_point);
     qparams *beyond =
         tare__qparams_create(TARE_PER_CHANNEL_AFFINE, TARE_QINT8, 2, 3, scale, zero_point);
     tare_tensor *t = NULL, *other = NULL;
@@ -163,7 +162,9 @@ static void shared_bytes_are_not_writable(void **state) {
 }
 
 static int releases;
-static void count_release(void *owner) { *(int *)owner += 1; }
+static void count_release(void *owner) {
+    *(int *)owner += 1;
+}
 
 static void views_stay_within_their_storage(void **state) {
     (void)state;
@@ -229,8 +230,10 @@ static void half_floats_round_to_even(void **state) {
     (void)state;
     for (uint32_t code = 0; code < 0x10000; code++) {
         const float value = tare__float16_to_float((uint16_t)code);
-        if (isnan(value)) assert_true((code & 0x7FFF) > 0x7C00);
-        else assert_int_equal(tare__float_to_float16(value), code);
+        if (isnan(value))
+            assert_true((code & 0x7FFF) > 0x7C00);
+        else
+            assert_int_equal(tare__float_to_float16(value), code);
         const float brain = tare__bfloat16_to_float((uint16_t)code);
         if (!isnan(brain)) assert_int_equal(tare__float_to_bfloat16(brain), code);
     }

@@ -152,7 +152,8 @@ static void a_failed_append_is_remembered(void **state) {
 static void names_are_judged(void **state) {
     (void)state;
     assert_true(tare__is_identifier("_a1") && tare__is_identifier("x"));
-    assert_false(tare__is_identifier("") || tare__is_identifier("1a") || tare__is_identifier("a.b"));
+    assert_false(tare__is_identifier("") || tare__is_identifier("1a") ||
+                 tare__is_identifier("a.b"));
     assert_true(tare__starts_with("torch.nn", "torch.") && tare__ends_with("torch.nn", ".nn"));
     assert_false(tare__starts_with("to", "torch") || tare__ends_with("n", "nn"));
 }
