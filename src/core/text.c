@@ -266,8 +266,11 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-bool tare__is_identifier(const char *name) {
-    if (!is_letter(*name)) return false;
-    while (is_letter(*name) || (*name >= '0' && *name <= '9')) name++;
-    return *name == '\0';
+bool tare__is_identifier_n(const char *name, size_t length) {
+    if (length == 0 || !is_letter(*name)) return false;
+    for (size_t i = 1; i < length; i++)
+        if (!is_letter(name[i]) && !(name[i] >= '0' && name[i] <= '9')) return false;
+    return true;
 }
+
+bool tare__is_identifier(const char *name) { return tare__is_identifier_n(name, strlen(name)); }

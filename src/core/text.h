@@ -44,5 +44,6 @@ void tare__text_json_double(text *t, double value);
 bool tare__starts_with(const char *chars, const char *prefix);
 bool tare__ends_with(const char *chars, const char *suffix);
 bool tare__is_identifier(const char *name); // Python's, ASCII
+bool tare__is_identifier_n(const char *name, size_t length);
 
 #endif

@@ -31,32 +31,20 @@ typedef struct reader {
 
 // --- modules ---
 
-typedef struct class_names {
-    const registry *r;
-} class_names;
-
 static const char *class_name_at(const void *user, size_t i) {
-    const registry *r = ((const class_names *)user)->r;
-    for (size_t t = 0; t < r->table_count; t++) {
-        if (i < r->tables[t].count) return r->tables[t].rows[i].name;
-        i -= r->tables[t].count;
-    }
-    return i < r->user_count ? r->user[i]->name : NULL;
+    const module_class *class = tare__class_at(user, i);
+    return class ? class->name : NULL;
 }
 
 static tare_status find_class(const reader *r, const json_at *at, const char *path,
                               const module_class **out) {
-    const module_class *const containers[] = {&tare__class_container, &tare__class_sequential,
-                                              &tare__class_graph_module};
     const char *name = NULL;
     TARE_TRY(tare__json_string(at, &name, r->err));
     *out = tare__class_find(r->classes, name);
-    for (size_t i = 0; *out == NULL && i < sizeof containers / sizeof *containers; i++)
-        if (strcmp(containers[i]->name, name) == 0) *out = containers[i];
     if (*out != NULL) return TARE_OK;
     const tare_status status =
         tare__json_fail(at, r->err, "module '%s' is of the unknown class '%s'", path, name);
-    return tare__suggest(r->err, status, name, class_name_at, &(class_names){r->classes});
+    return tare__suggest(r->err, status, name, class_name_at, r->classes);
 }
 
 // The module that holds `path`'s last component, which *leaf becomes. A module that stands under

@@ -5,20 +5,23 @@
 
 #include "ir/module.h"
 
-/// Tables of classes, searched in order. Models are read against one; tare__registry_builtin() (quant/)
-/// has everything built in.
+/// A family's rows.
 typedef struct class_table {
     const module_class *rows;
     size_t count;
 } class_table;
 
+/// Tables of classes, searched in order. Models are read against one; tare__registry_builtin() (quant/)
+/// has everything built in.
 typedef struct registry {
-    const class_table *tables;
+    const class_table *const *tables;
     size_t table_count;
     module_class **user; // registered at run time, owned
     size_t user_count, user_capacity;
 } registry;
 
+/// Every class, containers first; NULL past the end.
+const module_class *tare__class_at(const registry *r, size_t index);
 const module_class *tare__class_find(const registry *r, const char *name); // NULL if unknown
 /// The class of the triple, e.g. ("conv", 2, ROLE_QUANTIZED, FUSED_RELU); NULL if there is none.
 const module_class *tare__class_triple(const registry *r, const char *op, int dims,
@@ -27,12 +30,16 @@ const module_class *tare__class_triple(const registry *r, const char *op, int di
 /// Writes into out[size].
 void tare__class_public_name(const char *name, char *out, size_t size);
 
-/// Float, fused, reference and quantized classes of torch.nn and torch.ao.nn (rows in ops/*.c).
-extern const class_table tare__class_tables[];
-extern const size_t tare__class_table_count;
+/// Classes of torch.nn and torch.ao.nn, in every role.
+extern const class_table tare__container_classes; // classes.c
+extern const class_table tare__weighted_classes;  // classes_weighted.c: linear, conv, embedding, rnn
+extern const class_table tare__plain_classes;     // classes_plain.c: everything else
+/// They all, for the initializer of a registry's tables.
+#define OPS_CLASS_TABLES &tare__container_classes, &tare__weighted_classes, &tare__plain_classes
 
 extern const module_class tare__class_container;    // torch.nn.Module
 extern const module_class tare__class_sequential;   // torch.nn.Sequential
+extern const module_class tare__class_module_list;  // torch.nn.ModuleList
 extern const module_class tare__class_graph_module; // torch.fx.GraphModule
 
 #endif

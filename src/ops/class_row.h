@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The short way to write a class's row, and the packages that classes live in.
+#ifndef OPS_CLASS_ROW_H
+#define OPS_CLASS_ROW_H
+
+#include "ops/classes.h"
+#include "ops/describe.h"
+
+#define NN "torch.nn."
+#define NNI "torch.ao.nn.intrinsic."
+#define NNQAT "torch.ao.nn.qat."
+#define NNIQAT "torch.ao.nn.intrinsic.qat."
+#define NNQR "torch.ao.nn.quantized.reference."
+#define NNQ "torch.ao.nn.quantized."
+#define NNIQ "torch.ao.nn.intrinsic.quantized."
+#define NNQD "torch.ao.nn.quantized.dynamic."
+#define NNIQD "torch.ao.nn.intrinsic.quantized.dynamic."
+
+/// package NAME prints as PRINT; role, operator family, dims and fused neighbours are the triple; fields are
+/// what stands in the parentheses (NULL: nothing).
+#define CLASS(package, class_name, printed, the_role, family, dimensions, with, fields)            \
+    {.name = package class_name, .print_name = printed, .role = ROLE_##the_role, .op = family,     \
+     .dims = (dimensions), .fused = FUSED_##with, .describe = tare__describe_fields,               \
+     .kind = (fields)}
+
+#endif
