@@ -307,14 +307,18 @@ static tare_status collect_state(reader *r, const json_at *names, const char *pa
     return TARE_OK;
 }
 
+// A class with a state gets one even if the file has none of its tensors: an observer that keeps nothing, or
+// has seen nothing, still has to be made from its config.
 static tare_status read_state(reader *r, const json_at *entry, const char *path, module *m) {
-    if (!tare__json_has(entry, "state")) return TARE_OK;
+    const bool has_names = tare__json_has(entry, "state");
     const json_at names = tare__json_get(entry, "state");
-    if (r->state == NULL || m->class->clone_state == NULL)
+    if (r->state == NULL || m->class->clone_state == NULL) {
+        if (!has_names) return TARE_OK;
         return tare__json_fail(&names, r->err, "module '%s' of class '%s' cannot have a state here",
                                path, m->class->name);
+    }
     map tensors = {0};
-    tare_status status = collect_state(r, &names, path, &tensors);
+    tare_status status = has_names ? collect_state(r, &names, path, &tensors) : TARE_OK;
     if (status == TARE_OK) status = r->state->load(m, &tensors, r->err);
     tare__map_release(&tensors);
     return status == TARE_OK ? TARE_OK : tare__at(r->err, status, "module '%s'", path);
