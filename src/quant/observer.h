@@ -5,10 +5,13 @@
 
 #include "core/json.h"
 #include "core/text.h"
+#include "io/model_file.h"
 #include "ir/module.h"
+#include "ops/classes.h"
 #include "tare/observer.h"
 
-/// Observer classes: the built-in ones, then the user's. Part of what a job knows (see quant/registry.h).
+/// Observer classes: the built-in ones, then the user's. Part of what a job knows (see
+/// quant/registry.h).
 typedef struct observer_classes {
     const tare_observer_class **user; // lent by the user, for as long as the job lives
     size_t user_count;
@@ -18,17 +21,28 @@ const tare_observer_class *tare__observer_class_find(const observer_classes *cla
 const char *tare__observer_class_name_at(const void *classes, size_t index); // for suggestions
 bool tare__observer_class_is_fake_quantize(const tare_observer_class *class);
 
-/// The class's module row, made on demand and kept for the program's life for built-in classes.
-/// A module of it has ROLE_OBSERVER; its forward updates the statistics and returns the input.
+/// Module rows of the built-in classes ("torch.ao.quantization.HistogramObserver"), so that
+/// prepared models can be read.
+extern const class_table tare__observer_class_table;
+/// The row of a user's class, which must live as long as the row.
+void tare__observer_module_class(const tare_observer_class *class, module_class *out);
+/// How statistics go into model files and come back.
+extern const model_state_io tare__observer_state_io;
+
+/// A module of the class's row: ROLE_OBSERVER, config = the spec's arguments; its forward updates
+/// the statistics and returns the input itself. A user's class is copied into the module. Errors:
+/// an unknown class; an argument that the class does not know, or of a type that it does not read.
 tare_status tare__observer_spec_instantiate(const observer_classes *classes,
                                             const tare_observer_spec *spec, module **out,
                                             tare_error *err);
 /// What an instance would be, without keeping it. Fails as instantiate does.
-tare_status tare__observer_spec_info(const observer_classes *classes, const tare_observer_spec *spec,
-                                     tare_observer_info *out, tare_error *err);
+tare_status tare__observer_spec_info(const observer_classes *classes,
+                                     const tare_observer_spec *spec, tare_observer_info *out,
+                                     tare_error *err);
 const char *tare__observer_spec_class(const tare_observer_spec *spec);
 bool tare__observer_spec_equal(const tare_observer_spec *a, const tare_observer_spec *b);
-/// `functools.partial(..)`-free short form for messages: "MinMaxObserver(quant_min=0, quant_max=127)".
+/// `functools.partial(..)`-free short form for messages: "MinMaxObserver(quant_min=0,
+/// quant_max=127)".
 void tare__observer_spec_text(const tare_observer_spec *spec, text *out);
 tare_status tare__observer_spec_from_json(const json_at *at, tare_observer_spec **out,
                                           tare_error *err);

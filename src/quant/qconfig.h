@@ -3,16 +3,22 @@
 #ifndef QUANT_QCONFIG_H
 #define QUANT_QCONFIG_H
 
+#include <stdatomic.h>
+
 #include "core/json.h"
 #include "quant/observer.h"
+#include "quant/python_regex.h"
 #include "tare/qconfig.h"
 
 struct tare_qconfig {
-    size_t refcount;
+    atomic_size_t refcount;
     tare_observer_spec *activation, *weight; // weight may be NULL
 };
-tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_error *err); // null -> NULL
+tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out,
+                                    tare_error *err); // null -> NULL
 void tare__qconfig_to_json(const tare_qconfig *q, text *out);
+/// A file of backends/ that is compiled in, parsed; the caller json_decref's *out.
+tare_status tare__embedded_json(const char *name, json_t **out, tare_error *err);
 void tare__qconfig_text(const tare_qconfig *q, text *out); // for messages and the record
 
 /// One selector of a mapping.
@@ -21,6 +27,7 @@ typedef struct qconfig_rule {
     char *object_type;     // module_name_object_type_order only
     int64_t index;         // idem
     tare_qconfig *qconfig; // NULL: do not quantize
+    python_regex *regex;   // of the key; module_name_regex only
 } qconfig_rule;
 typedef struct qconfig_rules {
     qconfig_rule *items;
@@ -31,22 +38,25 @@ struct tare_qconfig_mapping {
     tare_qconfig *global;
     qconfig_rules object_type; // keys are canonical names (tare__function_canonical)
     qconfig_rules module_name_regex, module_name, module_name_object_type_order;
-    tare_error *first_error;   // of a setter; NULL if none
-    char *default_name;        // "x86" when it came from {"default": "x86"}; for messages
+    tare_status first_status; // of a setter
+    tare_error *first_error;  // its sentence; NULL if memory for it was gone
+    char *default_name;       // "x86" when it came from {"default": "x86"}; for messages
 };
 tare_status tare__qconfig_mapping_status(const tare_qconfig_mapping *m, tare_error *err);
 
-/// Lookups as in spec/qconfig.md §5.1. *rule tells which selector decided, for the record (static or lent
-/// text; NULL: the fallback). Returned qconfigs are lent.
+/// Lookups as in spec/qconfig.md §5.1. *rule tells which selector decided, for the record (static
+/// or lent text; NULL: the fallback). Returned qconfigs are lent.
 typedef struct qconfig_choice {
     tare_qconfig *qconfig;
-    const char *section; // "global", "object_type", "module_name_regex", "module_name", "module_name_object_type_order"
+    const char *section; // "global", "object_type", "module_name_regex", "module_name",
+                         // "module_name_object_type_order"
     const char *key;     // the selector's key; NULL for global
 } qconfig_choice;
 qconfig_choice tare__qconfig_global(const tare_qconfig_mapping *m);
 qconfig_choice tare__qconfig_by_type(const tare_qconfig_mapping *m, const char *type,
                                      qconfig_choice fallback);
-/// adjust(type, path, fallback) := module_name(path, regex(path, object_type(type, fallback))). type may be NULL.
+/// adjust(type, path, fallback) := module_name(path, regex(path, object_type(type, fallback))).
+/// type may be NULL.
 tare_status tare__qconfig_adjust(const tare_qconfig_mapping *m, const char *type, const char *path,
                                  qconfig_choice fallback, qconfig_choice *out, tare_error *err);
 qconfig_choice tare__qconfig_by_order(const tare_qconfig_mapping *m, const char *path,

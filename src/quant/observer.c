@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+// Observer modules: made from specs, run as modules, written to and read from model files.
+#include "quant/observer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/call.h"
+#include "quant/observer_spec.h"
+#include "quant/observers/builtin.h"
+
+// A user's class as one of its modules holds it: copied, so that the module outlives the context.
+typedef struct user_class {
+    atomic_size_t refcount;
+    tare_observer_class class;
+    module_class row;
+} user_class;
+
+// The state of an observer module.
+typedef struct instance {
+    const tare_observer_class *class;
+    tare_observer_info info;
+    void *state;
+    user_class *own; // NULL: the class is built in
+} instance;
+
+// --- classes
+// ---------------------------------------------------------------------------------------
+
+static const tare_observer_class *class_at(const observer_classes *classes, size_t index) {
+    size_t builtin_count = 0;
+    while (tare__builtin_observer_at(builtin_count) != NULL) builtin_count++;
+    if (index < builtin_count) return tare__builtin_observer_at(index);
+    const size_t user = index - builtin_count;
+    return classes != NULL && user < classes->user_count ? classes->user[user] : NULL;
+}
+
+const tare_observer_class *tare__observer_class_find(const observer_classes *classes,
+                                                     const char *name) {
+    for (size_t i = 0;; i++) {
+        const tare_observer_class *class = class_at(classes, i);
+        if (class == NULL || strcmp(class->name, name) == 0) return class;
+    }
+}
+
+const char *tare__observer_class_name_at(const void *classes, size_t index) {
+    const tare_observer_class *class = class_at(classes, index);
+    return class != NULL ? class->name : NULL;
+}
+
+bool tare__observer_class_is_fake_quantize(const tare_observer_class *class) {
+    return tare__builtin_is_fake_quantize(class);
+}
+
+// --- instances
+// -------------------------------------------------------------------------------------
+
+static const char *argument_name_at(const void *class, size_t index) {
+    const char *const *arguments = ((const tare_observer_class *)class)->arguments;
+    return arguments != NULL ? arguments[index] : NULL;
+}
+
+static tare_status check_known(const tare_observer_class *class, const tare_observer_spec *spec,
+                               tare_error *err) {
+    for (size_t i = 0; i < spec->count; i++) {
+        const char *name = spec->arguments[i].name, *known = NULL;
+        for (size_t k = 0; (known = argument_name_at(class, k)) != NULL; k++)
+            if (strcmp(known, name) == 0) break;
+        if (known != NULL) continue;
+        const tare_status status =
+            tare__fail(err, TARE_INVALID_ARGUMENT, "%s has no argument '%s'", class->name, name);
+        return tare__suggest(err, status, name, argument_name_at, class);
+    }
+    return TARE_OK;
+}
+
+// A setting is honoured or refused, never ignored.
+static tare_status check_read(const tare_observer_class *class, const tare_observer_args *args,
+                              tare_error *err) {
+    for (size_t i = 0; i < args->spec->count; i++) {
+        const observer_argument *a = &args->spec->arguments[i];
+        if (args->uses[i].is_read || a->kind == ARGUMENT_NONE) continue;
+        const argument_kind wanted = args->uses[i].wanted;
+        text found = {0};
+        tare__argument_text(a, &found);
+        const tare_status status =
+            wanted != ARGUMENT_NONE
+                ? tare__fail(err, TARE_INVALID_ARGUMENT, "%s: argument '%s' must be %s, found %s",
+                             class->name, a->name, tare__argument_kind_name(wanted),
+                             tare__text_chars(&found))
+                : tare__fail(err, TARE_INVALID_ARGUMENT, "%s makes no use of argument '%s' = %s",
+                             class->name, a->name, tare__text_chars(&found));
+        tare__text_release(&found);
+        return status;
+    }
+    return TARE_OK;
+}
+
+static tare_status create_state(const tare_observer_class *class, const tare_observer_args *args,
+                                instance *out, tare_error *err) {
+    instance made = {.class = class, .info = {.struct_size = sizeof made.info}};
+    const tare_status status = class->create(class->user, args, &made.state, &made.info, err);
+    if (status != TARE_OK) return tare__at(err, status, "%s", class->name);
+    const tare_status read = check_read(class, args, err);
+    if (read != TARE_OK) {
+        class->destroy(made.state);
+        return read;
+    }
+    *out = made;
+    return TARE_OK;
+}
+
+// Fills class, info and state.
+static tare_status make_instance(const tare_observer_class *class, const tare_observer_spec *spec,
+                                 instance *out, tare_error *err) {
+    TARE_TRY(tare__observer_spec_status(spec, err));
+    TARE_TRY(check_known(class, spec, err));
+    argument_use *uses = tare__alloc_zeroed(spec->count + 1, sizeof *uses);
+    if (uses == NULL) return tare__out_of_memory(err);
+    const tare_observer_args args = {spec, uses};
+    const tare_status status = create_state(class, &args, out, err);
+    tare__free(uses);
+    return status;
+}
+
+static void release_user_class(user_class *own) {
+    if (own == NULL) return;
+    if (atomic_fetch_sub_explicit(&own->refcount, 1, memory_order_acq_rel) == 1) tare__free(own);
+}
+
+static void destroy_instance(void *state) {
+    instance *i = state;
+    if (i == NULL) return;
+    i->class->destroy(i->state);
+    release_user_class(i->own);
+    tare__free(i);
+}
+
+static tare_status clone_instance(const void *state, void **out, tare_error *err) {
+    const instance *i = state;
+    instance *made = tare__alloc_zeroed(1, sizeof *made);
+    if (made == NULL) return tare__out_of_memory(err);
+    *made = *i;
+    const tare_status status = i->class->clone(i->state, &made->state, err);
+    if (status != TARE_OK) {
+        tare__free(made);
+        return tare__at(err, status, "%s", i->class->name);
+    }
+    if (i->own != NULL) atomic_fetch_add_explicit(&i->own->refcount, 1, memory_order_relaxed);
+    *out = made;
+    return TARE_OK;
+}
+
+// --- as modules
+// ------------------------------------------------------------------------------------
+
+static bool write_to_text(void *user, const char *chars, size_t length) {
+    tare__text_append_n(user, chars, length);
+    return true;
+}
+
+static tare_status describe(const module *m, text *out, tare_error *err) {
+    const instance *i = m->state;
+    if (i == NULL || i->class->describe == NULL) return TARE_OK;
+    TARE_TRY(i->class->describe(i->state, write_to_text, out, err));
+    return tare__text_status(out, err);
+}
+
+// An observer returns its input, so the result is the very same tensor.
+static tare_status shape(op_call *call) {
+    if (call->arg_count != 1 || call->args[0].kind != VALUE_TENSOR)
+        return tare__call_fail(call, "an observer takes one tensor");
+    call->result =
+        (value){.kind = VALUE_TENSOR, .as.tensor = tare_tensor_retain(call->args[0].as.tensor)};
+    return TARE_OK;
+}
+
+static tare_status forward(op_call *call) {
+    return tare__observer_update(call->module, call->args[0].as.tensor, call->err);
+}
+
+static const module_class rows[] = {
+#define OBSERVER(descriptor, class_name, is_fake_quantize)                                         \
+    {.name = "torch.ao.quantization." class_name,                                                  \
+     .print_name = class_name,                                                                     \
+     .role = ROLE_OBSERVER,                                                                        \
+     .describe = describe,                                                                         \
+     .shape = shape,                                                                               \
+     .forward = forward,                                                                           \
+     .clone_state = clone_instance,                                                                \
+     .destroy_state = destroy_instance,                                                            \
+     .kind = &descriptor},
+#include "quant/observers/builtin.def"
+#undef OBSERVER
+};
+const class_table tare__observer_class_table = {rows, sizeof rows / sizeof *rows};
+
+void tare__observer_module_class(const tare_observer_class *class, module_class *out) {
+    *out = (module_class){.name = class->name,
+                          .print_name = class->name,
+                          .role = ROLE_OBSERVER,
+                          .describe = describe,
+                          .shape = shape,
+                          .forward = forward,
+                          .clone_state = clone_instance,
+                          .destroy_state = destroy_instance,
+                          .kind = class};
+}
+
+static const module_class *builtin_row(const tare_observer_class *class) {
+    for (size_t i = 0; i < tare__observer_class_table.count; i++)
+        if (rows[i].kind == class) return &rows[i];
+    return NULL;
+}
+
+// A caller built against an older header has a shorter class; what it lacks stays NULL.
+static user_class *copy_user_class(const tare_observer_class *class) {
+    user_class *own = tare__alloc_zeroed(1, sizeof *own);
+    if (own == NULL) return NULL;
+    atomic_init(&own->refcount, 1);
+    const size_t size =
+        class->struct_size < sizeof own->class ? class->struct_size : sizeof own->class;
+    memcpy(&own->class, class, size);
+    tare__observer_module_class(&own->class, &own->row);
+    return own;
+}
+
+static value config_value(const observer_argument *a) {
+    switch (a->kind) {
+    case ARGUMENT_INT:
+        return tare__int(a->as.integer);
+    case ARGUMENT_DOUBLE:
+        return tare__float(a->as.real);
+    case ARGUMENT_BOOL:
+        return tare__bool(a->as.boolean);
+    case ARGUMENT_DTYPE:
+        return tare__dtype_value(a->as.dtype);
+    case ARGUMENT_QSCHEME:
+        return (value){.kind = VALUE_QSCHEME, .as.qscheme = a->as.qscheme};
+    case ARGUMENT_STRING:
+        return tare__string(a->as.string);
+    default:
+        return tare__none(); // create never reads an observer, so check_read refused it
+    }
+}
+
+static tare_status make_module(const module_class *row, const tare_observer_spec *spec,
+                               module **out, tare_error *err) {
+    module *m = NULL;
+    TARE_TRY(tare__module_create(row, &m, err));
+    for (size_t i = 0; i < spec->count; i++) {
+        const value v = config_value(&spec->arguments[i]);
+        const tare_status status = tare__module_set_config(m, spec->arguments[i].name, &v, err);
+        if (status == TARE_OK) continue;
+        tare__module_release(m);
+        return status;
+    }
+    *out = m;
+    return TARE_OK;
+}
+
+// Takes over what `made` holds.
+static tare_status attach(module *m, const instance *made, tare_error *err) {
+    instance *kept = tare__alloc_zeroed(1, sizeof *kept);
+    if (kept == NULL) return tare__out_of_memory(err);
+    *kept = *made;
+    destroy_instance(m->state);
+    m->state = kept;
+    return TARE_OK;
+}
+
+static tare_status find_class(const observer_classes *classes, const tare_observer_spec *spec,
+                              const tare_observer_class **out, tare_error *err) {
+    TARE_TRY(tare__observer_spec_status(spec, err));
+    *out = tare__observer_class_find(classes, spec->class_name);
+    if (*out != NULL) return TARE_OK;
+    const tare_status status =
+        tare__fail(err, TARE_NOT_FOUND, "there is no observer class '%s'", spec->class_name);
+    return tare__suggest(err, status, spec->class_name, tare__observer_class_name_at, classes);
+}
+
+static tare_status instantiate(const tare_observer_class *class, const tare_observer_spec *spec,
+                               user_class *own, module **out, tare_error *err) {
+    instance made = {0};
+    module *m = NULL;
+    const module_class *row = own != NULL ? &own->row : builtin_row(class);
+    TARE_TRY(make_instance(own != NULL ? &own->class : class, spec, &made, err));
+    made.own = own;
+    tare_status status = make_module(row, spec, &m, err);
+    if (status == TARE_OK) status = attach(m, &made, err);
+    if (status != TARE_OK) {
+        made.class->destroy(made.state);
+        tare__module_release(m);
+        return status;
+    }
+    *out = m;
+    return TARE_OK;
+}
+
+tare_status tare__observer_spec_instantiate(const observer_classes *classes,
+                                            const tare_observer_spec *spec, module **out,
+                                            tare_error *err) {
+    const tare_observer_class *class = NULL;
+    user_class *own = NULL;
+    TARE_TRY(find_class(classes, spec, &class, err));
+    if (builtin_row(class) == NULL && (own = copy_user_class(class)) == NULL)
+        return tare__out_of_memory(err);
+    const tare_status status = instantiate(class, spec, own, out, err);
+    if (status != TARE_OK) release_user_class(own);
+    return status;
+}
+
+tare_status tare__observer_spec_info(const observer_classes *classes,
+                                     const tare_observer_spec *spec, tare_observer_info *out,
+                                     tare_error *err) {
+    const tare_observer_class *class = NULL;
+    instance made = {0};
+    TARE_TRY(find_class(classes, spec, &class, err));
+    TARE_TRY(make_instance(class, spec, &made, err));
+    class->destroy(made.state);
+    *out = made.info;
+    return TARE_OK;
+}
+
+// --- what they offer
+// -------------------------------------------------------------------------------
+
+static instance *instance_of(const module *m) {
+    assert(m->class->role == ROLE_OBSERVER && m->state != NULL);
+    return m->state;
+}
+
+const tare_observer_info *tare__observer_info(const module *m) {
+    return &instance_of(m)->info;
+}
+
+const tare_observer_class *tare__observer_class_of(const module *m) {
+    return instance_of(m)->class;
+}
+
+tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *err) {
+    const instance *i = instance_of(m);
+    if (i->class->update == NULL) return TARE_OK;
+    const tare_status status = i->class->update(i->state, x, err);
+    return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
+}
+
+typedef struct qparams_wish {
+    const tare_observer_info *info;
+    qparams *made;
+} qparams_wish;
+
+static tare_status take_qparams(void *sink, int64_t count, const double *scale,
+                                const double *zero_point, tare_error *err) {
+    qparams_wish *wish = sink;
+    const tare_observer_info *info = wish->info;
+    if (count < 1 || scale == NULL || zero_point == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "proposed no parameters");
+    const tare_qscheme scheme =
+        info->qscheme != TARE_QSCHEME_UNSET ? info->qscheme : TARE_PER_TENSOR_AFFINE;
+    qparams *made =
+        tare__qparams_create(scheme, info->dtype, info->channel_axis, count, scale, zero_point);
+    if (made == NULL) return tare__out_of_memory(err);
+    if (info->has_range) {
+        made->quant_min = info->quant_min;
+        made->quant_max = info->quant_max;
+    }
+    tare__qparams_release(wish->made);
+    wish->made = made;
+    return TARE_OK;
+}
+
+tare_status tare__observer_qparams(const module *m, const qparams **out, bool *is_calibrated,
+                                   tare_error *err) {
+    const instance *i = instance_of(m);
+    if (i->class->qparams == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "calculate_qparams should not be called for %s", i->class->name);
+    qparams_wish wish = {.info = &i->info};
+    bool calibrated = true;
+    tare_status status = i->class->qparams(i->state, take_qparams, &wish, &calibrated, err);
+    if (status == TARE_OK && wish.made == NULL)
+        status = tare__fail(err, TARE_INVALID_ARGUMENT, "proposed no parameters");
+    if (status != TARE_OK) {
+        tare__qparams_release(wish.made);
+        return tare__at(err, status, "%s", i->class->name);
+    }
+    *out = wish.made;
+    *is_calibrated = calibrated;
+    return TARE_OK;
+}
+
+// --- files
+// -----------------------------------------------------------------------------------------
+
+// Copied: the class lends its tensor for the call only.
+static tare_status put_tensor(void *io, const char *name, const tare_tensor *t, tare_error *err) {
+    tare_tensor *copy = NULL;
+    TARE_TRY(tare__tensor_copy(t, &copy, err));
+    if (!tare__map_has(io, name) && tare__map_set(io, name, copy)) return TARE_OK;
+    tare_tensor_release(copy);
+    return tare__map_has(io, name)
+               ? tare__fail(err, TARE_INVALID_ARGUMENT, "saved '%s' twice", name)
+               : tare__out_of_memory(err);
+}
+
+static const tare_tensor *get_tensor(void *io, const char *name) {
+    return tare__map_get(io, name);
+}
+
+static tare_status save_state(const module *m, map *tensors, tare_error *err) {
+    if (m->class->role != ROLE_OBSERVER)
+        return tare__fail(err, TARE_UNSUPPORTED, "only observers have a state to write");
+    const instance *i = instance_of(m);
+    if (i->class->save == NULL) return TARE_OK;
+    const tare_status status = i->class->save(i->state, put_tensor, tensors, err);
+    return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
+}
+
+static observer_argument config_argument(const value *v) {
+    switch (v->kind) {
+    case VALUE_BOOL:
+        return (observer_argument){.kind = ARGUMENT_BOOL, .as.boolean = v->as.boolean};
+    case VALUE_INT:
+        return (observer_argument){.kind = ARGUMENT_INT, .as.integer = v->as.integer};
+    case VALUE_FLOAT:
+        return (observer_argument){.kind = ARGUMENT_DOUBLE, .as.real = v->as.real};
+    case VALUE_DTYPE:
+        return (observer_argument){.kind = ARGUMENT_DTYPE, .as.dtype = v->as.dtype};
+    case VALUE_QSCHEME:
+        return (observer_argument){.kind = ARGUMENT_QSCHEME, .as.qscheme = v->as.qscheme};
+    case VALUE_STRING: // lent: setting copies it
+        return (observer_argument){.kind = ARGUMENT_STRING,
+                                   .as.string = (char *)(uintptr_t)v->as.text};
+    default:
+        return (observer_argument){.kind = ARGUMENT_NONE};
+    }
+}
+
+static tare_status spec_of_module(const module *m, tare_observer_spec **out, tare_error *err) {
+    const tare_observer_class *class = m->class->kind;
+    tare_observer_spec *spec = tare_observer_spec_create(class->name);
+    if (spec == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < m->config_count; i++) {
+        const value *v = &m->config[i].value;
+        const observer_argument a = config_argument(v);
+        if (a.kind == ARGUMENT_NONE && v->kind != VALUE_NONE) {
+            tare_observer_spec_release(spec);
+            return tare__fail(err, TARE_MALFORMED_FILE, "%s: argument '%s' is of no usable type",
+                              class->name, m->config[i].name);
+        }
+        tare__observer_spec_set(spec, m->config[i].name, &a);
+    }
+    *out = spec;
+    return TARE_OK;
+}
+
+// A file without tensors of the module gives an observer that has seen nothing.
+static tare_status restore(instance *i, const map *tensors, tare_error *err) {
+    if (tensors->count == 0) return TARE_OK;
+    if (i->class->load == NULL)
+        return tare__fail(err, TARE_MALFORMED_FILE, "%s has no state", i->class->name);
+    const tare_status status =
+        i->class->load(i->state, get_tensor, (void *)(uintptr_t)tensors, err);
+    return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
+}
+
+static tare_status load_state(module *m, const map *tensors, tare_error *err) {
+    if (m->class->role != ROLE_OBSERVER || m->class->kind == NULL)
+        return tare__fail(err, TARE_MALFORMED_FILE, "class '%s' has no state", m->class->name);
+    tare_observer_spec *spec = NULL;
+    instance made = {0};
+    TARE_TRY(spec_of_module(m, &spec, err));
+    tare_status status = make_instance(m->class->kind, spec, &made, err);
+    tare_observer_spec_release(spec);
+    TARE_TRY(status);
+    status = restore(&made, tensors, err);
+    if (status == TARE_OK) status = attach(m, &made, err);
+    if (status != TARE_OK) made.class->destroy(made.state);
+    return status;
+}
+
+const model_state_io tare__observer_state_io = {.save = save_state, .load = load_state};
