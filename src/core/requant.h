@@ -204,10 +204,15 @@ typedef struct requant {
 tare_status tare__requant_create(const requant_spec *spec, requant **out, tare_error *err);
 void tare__requant_destroy(requant *r); // NULL is fine
 
+/// A sum modulo 2^32, as machines keep it.
+static inline int32_t tare__wrap_int32(int64_t sum) {
+    const uint32_t low = (uint32_t)sum;
+    return low <= INT32_MAX ? (int32_t)low : (int32_t)(low - INT32_MAX - 1) + INT32_MIN;
+}
+
 /// acc + bi as the machine adds: modulo 2^32.
 static inline int32_t tare__add_wrapping(int32_t a, int32_t b) {
-    const uint32_t sum = (uint32_t)a + (uint32_t)b;
-    return sum <= INT32_MAX ? (int32_t)sum : (int32_t)(sum - INT32_MAX - 1) + INT32_MIN;
+    return tare__wrap_int32((int64_t)a + b);
 }
 
 static inline int32_t tare__requantize_f(const requant *r, int64_t c, int32_t acc) {
