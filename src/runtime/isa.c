@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instruction set to use: what the machine has, or less if the environment says so.
+#include "runtime/isa.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef TARE_HAVE_DNNL
+#include <oneapi/dnnl/dnnl_version.h>
+#endif
+
+#include "core/text.h"
+#include "tare/session.h"
+
+static const char *const level_names[ISA_LEVEL_COUNT] = {
+    [ISA_SCALAR] = "scalar", [ISA_AVX2] = "avx2", [ISA_AVX512VNNI] = "avx512vnni"};
+
+const char *tare__isa_level_name(isa_level level) {
+    return level < ISA_LEVEL_COUNT ? level_names[level] : "";
+}
+
+#ifdef TARE_HAVE_X86_KERNELS
+
+// The compilers' own test asks cpuid for the instructions, and xgetbv whether the system keeps the
+// registers.
+isa_level tare__isa_detect(void) {
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return ISA_SCALAR;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vnni"))
+        return ISA_AVX512VNNI;
+    return ISA_AVX2;
+}
+
+#else
+
+isa_level tare__isa_detect(void) {
+    return ISA_SCALAR;
+}
+
+#endif
+
+// "scalar, avx2" into out: what this machine can be asked for.
+static void list_levels(isa_level highest, char *out, size_t size) {
+    out[0] = '\0';
+    for (int i = 0; i <= (int)highest; i++) {
+        if (i > 0) strncat(out, ", ", size - strlen(out) - 1);
+        strncat(out, level_names[i], size - strlen(out) - 1);
+    }
+}
+
+tare_status tare__isa_choose(isa_level *out, tare_error *err) {
+    const isa_level highest = tare__isa_detect();
+    const char *wanted = getenv("TARE_ISA");
+    *out = highest;
+    if (wanted == NULL || wanted[0] == '\0') return TARE_OK;
+    for (int i = 0; i <= (int)highest; i++)
+        if (strcmp(wanted, level_names[i]) == 0) return *out = (isa_level)i, TARE_OK;
+    char levels[64];
+    list_levels(highest, levels, sizeof levels);
+    for (int i = (int)highest + 1; i < ISA_LEVEL_COUNT; i++)
+        if (strcmp(wanted, level_names[i]) == 0)
+            return tare__fail(err, TARE_INVALID_ARGUMENT,
+                              "TARE_ISA: this machine or build lacks '%s', it has %s", wanted,
+                              levels);
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "TARE_ISA: expected one of %s, found '%s'",
+                      levels, wanted);
+}
+
+const char *tare_isa_name(void) {
+    isa_level level;
+    if (tare__isa_choose(&level, NULL) != TARE_OK) level = tare__isa_detect();
+    return level_names[level];
+}
+
+#define STRINGIFY(x) #x
+#define TEXT_OF(x)   STRINGIFY(x)
+#ifdef TARE_HAVE_DNNL
+#define FLOAT_LIBRARY "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR)
+#else
+#define FLOAT_LIBRARY "no oneDNN"
+#endif
+#ifdef TARE_HAVE_X86_KERNELS
+#define KERNELS "scalar, avx2, avx512vnni"
+#else
+#define KERNELS "scalar"
+#endif
+
+const char *tare_build_features(void) {
+    return FLOAT_LIBRARY "; kernels: " KERNELS;
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Per-channel constants: with codes x, weights w without zero point and the input's zero point z,
+//   sum of (x - z) * w = sum of x * w - z * sum of w,
+// whose last term does not depend on the input and starts the sum.
+#include "runtime/kernels/qconstants.h"
+
+#include "core/alloc.h"
+#include "ops/engine_rules.h"
+
+bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x) {
+    return layer->is_plain && layer->rule != REQUANT_FIXED_POINT && tare__is_byte_quantized(x) &&
+           !tare__has_zero_points(layer->weight);
+}
+
+static void fill(const quantized_layer *layer, qconstants *q) {
+    const int64_t count = layer->weight->count / layer->out_channels;
+    const int8_t *w = layer->weight->data;
+    for (int64_t c = 0; c < layer->out_channels; c++, w += count) {
+        int64_t sum = 0;
+        for (int64_t i = 0; i < count; i++) sum += w[i];
+        q->offset[c] = tare__wrap_int32(-sum * q->zero_code);
+        const bool in_sum = layer->rule == REQUANT_Q;
+        q->start[c] = tare__add_wrapping(q->offset[c], in_sum ? q->requant->bias_int[c] : 0);
+    }
+}
+
+tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
+                                    const qparams *output, qconstants *out, tare_error *err) {
+    const size_t padded =
+        ((size_t)layer->out_channels + 2 * REQUANT_PADDING) / REQUANT_PADDING * REQUANT_PADDING;
+    const bool is_signed = input->dtype == TARE_QINT8;
+    qconstants q = {
+        .flip = is_signed ? 0x80 : 0,
+        .zero_code = (uint8_t)((int32_t)input->zero_point[0] + (is_signed ? 128 : 0)),
+        .offset = tare__alloc_zeroed(padded, sizeof *q.offset),
+        .start = tare__alloc_zeroed(padded, sizeof *q.start),
+        .no_bias = tare__alloc_zeroed(padded, sizeof *q.no_bias),
+    };
+    tare_status status = q.offset && q.start && q.no_bias ? TARE_OK : tare__out_of_memory(err);
+    if (status == TARE_OK)
+        status = tare__quantized_layer_requant(layer, input, output, &q.requant, err);
+    if (status != TARE_OK) {
+        tare__qconstants_release(&q);
+        return status;
+    }
+    fill(layer, &q);
+    *out = q;
+    return TARE_OK;
+}
+
+void tare__qconstants_release(qconstants *q) {
+    tare__requant_destroy(q->requant);
+    tare__free(q->offset);
+    tare__free(q->start);
+    tare__free(q->no_bias);
+    *q = (qconstants){0};
+}
+
+tile_epilogue tare__qconstants_epilogue(const qconstants *q, int64_t first_channel) {
+    const requant *r = q->requant;
+    return (tile_epilogue){
+        .requant = r,
+        .first_channel = first_channel,
+        .offset = q->offset + first_channel,
+        .start = q->start + first_channel,
+        .multiplier = r->multiplier + first_channel,
+        .bias = (r->rule == REQUANT_Q ? q->no_bias : r->bias) + first_channel,
+    };
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Per-channel constants of an integer layer, as kernels take them.
+#ifndef RUNTIME_KERNELS_QCONSTANTS_H
+#define RUNTIME_KERNELS_QCONSTANTS_H
+
+#include "ops/quantized_layer.h"
+#include "runtime/kernels/tile.h"
+
+typedef struct qconstants {
+    requant *requant;
+    int32_t *offset, *start; // padded as requant's arrays are
+    float *no_bias;          // zeros
+    uint8_t flip;            // 0x80 for qint8 inputs, which become unsigned codes; else 0
+    uint8_t zero_code;       // the input's zero point as such a code
+} qconstants;
+
+/// Can the kernels compute this layer on such an input? (one byte per code, no zero points of
+/// weights, nothing fused but ReLU)
+bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x);
+tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
+                                    const qparams *output, qconstants *out, tare_error *err);
+void tare__qconstants_release(qconstants *q);
+tile_epilogue tare__qconstants_epilogue(const qconstants *q, int64_t first_channel);
+
+#endif

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantized convolution as a matrix product. An image of a group is first staged: its border padded
+// with the zero point, and codes put into words of four along the depth of the sum. Then blocks of
+// output pixels gather the words that they meet, one row per word of depth, and meet the weights.
+//
+// A word holds four channels at one place, or, where a group has few channels (the first layer,
+// depthwise), four neighbours in a row, so that few of its bytes are idle.
+#include "runtime/kernels/qconv.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "runtime/kernels/qconstants.h"
+#include "runtime/kernels/tile.h"
+
+enum {
+    H = 1, // indices into conv_geometry's arrays
+    W = 2,
+    PIXEL_TILE = 32,     // kernels may read up to a multiple of this
+    CHUNK = 8,           // words that are copied together
+    BLOCK_WORDS = 32768, // of gathered words: they and the weights stay in the second-level cache
+};
+
+struct qconv_plan {
+    const conv_kernel *kernel;
+    qconstants constants;
+    conv_geometry g;
+    size_t batch, ins, outs; // ins, outs: channels of a group
+    size_t height, width, out_height, out_width;
+    size_t staged_height, staged_width; // with padding
+    bool by_width;                      // a word holds neighbours in a row
+    bool is_direct;                     // the staged image is the matrix: 1x1, stride 1, no padding
+    size_t depth;                       // words
+    size_t stage_bytes, block;          // block: pixels gathered at a time
+    size_t group_words;                 // of packed weights
+    uint32_t *weights;
+};
+
+static const conv_kernel *find_kernel(isa_level isa) {
+    const conv_kernel *k = tare__conv_kernels;
+    while (k->needs > isa) k++; // ends: the last row needs nothing
+    return k;
+}
+
+static size_t round_up(size_t n, size_t step) {
+    return (n + step - 1) / step * step;
+}
+
+// --- weights
+// ---------------------------------------------------------------------------------------
+
+// The byte of word d that belongs to channel i and kernel element (h, w) of a group; false: it is
+// idle.
+static bool weight_at(const qconv_plan *p, size_t d, size_t byte, size_t *i, size_t *h, size_t *w) {
+    const size_t kh = (size_t)p->g.kernel[H], kw = (size_t)p->g.kernel[W];
+    const size_t columns = p->by_width ? (kw + 3) / 4 : kw;
+    *h = d / columns % kh;
+    *i = p->by_width ? d / columns / kh : d / columns / kh * 4 + byte;
+    *w = p->by_width ? d % columns * 4 + byte : d % columns;
+    return *i < p->ins && *w < kw;
+}
+
+// Four weights as one word, or sign-extended to 16 bits as (w0, w2) and (w1, w3).
+static void store_word(const qconv_plan *p, const int8_t bytes[4], uint32_t *to) {
+    if (p->kernel->words == 1) {
+        for (int b = 0; b < 4; b++) to[0] |= (uint32_t)(uint8_t)bytes[b] << 8 * b;
+        return;
+    }
+    for (int b = 0; b < 4; b++) to[b % 2] |= (uint32_t)(uint16_t)bytes[b] << 16 * (b / 2);
+}
+
+static void pack_channel(qconv_plan *p, const int8_t *w, size_t group, size_t c) {
+    const size_t tile = p->kernel->tile, words = p->kernel->words;
+    const size_t kh = (size_t)p->g.kernel[H], kw = (size_t)p->g.kernel[W];
+    uint32_t *to =
+        p->weights + group * p->group_words + c / tile * tile * p->depth * words + c % tile * words;
+    for (size_t d = 0; d < p->depth; d++) {
+        int8_t bytes[4] = {0};
+        for (size_t b = 0, i, h, x; b < 4; b++)
+            if (weight_at(p, d, b, &i, &h, &x)) bytes[b] = w[(i * kh + h) * kw + x];
+        store_word(p, bytes, to + d * tile * words);
+    }
+}
+
+static tare_status pack_weights(qconv_plan *p, const tare_tensor *weight, tare_error *err) {
+    size_t words;
+    const size_t padded = round_up(p->outs, p->kernel->tile) * p->kernel->words;
+    if (!tare__mul_size(padded, p->depth, &p->group_words) ||
+        !tare__mul_size(p->group_words, (size_t)p->g.groups, &words) ||
+        words > SIZE_MAX / sizeof *p->weights)
+        return tare__out_of_memory(err);
+    p->weights = tare__alloc_aligned(words * sizeof *p->weights, 64);
+    if (p->weights == NULL) return tare__out_of_memory(err);
+    memset(p->weights, 0, words * sizeof *p->weights);
+    const size_t per_channel = (size_t)(weight->count / weight->shape[0]);
+    for (size_t o = 0; o < p->outs * (size_t)p->g.groups; o++)
+        pack_channel(p, (const int8_t *)weight->data + o * per_channel, o / p->outs, o % p->outs);
+    return TARE_OK;
+}
+
+// --- planning
+// --------------------------------------------------------------------------------------
+
+static bool fits(const quantized_layer *layer, const tare_tensor *x) {
+    const conv_geometry *g = &layer->conv;
+    return tare__qconstants_fit(layer, x) && !g->is_transposed && !g->reflects && g->dims <= 2 &&
+           x->count > 0;
+}
+
+static void choose_words(qconv_plan *p) {
+    const size_t kh = (size_t)p->g.kernel[H], kw = (size_t)p->g.kernel[W];
+    const size_t by_channel = (p->ins + 3) / 4 * kh * kw, by_width = p->ins * kh * ((kw + 3) / 4);
+    p->by_width = p->g.dilation[W] == 1 && by_width < by_channel;
+    p->depth = p->by_width ? by_width : by_channel;
+}
+
+static tare_status choose_sizes(qconv_plan *p, tare_error *err) {
+    const conv_geometry *g = &p->g;
+    const size_t planes = p->by_width ? p->ins : (p->ins + 3) / 4;
+    size_t elements;
+    p->staged_height = p->height + (size_t)(g->pad_before[H] + g->pad_after[H]);
+    p->staged_width = p->width + (size_t)(g->pad_before[W] + g->pad_after[W]);
+    if (!tare__mul_size(planes * p->staged_height, p->staged_width, &elements) ||
+        elements > SIZE_MAX / 64 - PIXEL_TILE || p->depth > SIZE_MAX / 1024)
+        return tare__out_of_memory(err);
+    p->stage_bytes = round_up((elements + PIXEL_TILE) * (p->by_width ? 1 : sizeof(uint32_t)), 64);
+    const bool is_pointwise = p->depth == planes && g->stride[H] == 1 && g->stride[W] == 1;
+    p->is_direct = is_pointwise && !p->by_width && p->staged_height == p->out_height &&
+                   p->staged_width == p->out_width;
+    const size_t pixels = round_up(p->out_height * p->out_width, PIXEL_TILE);
+    const size_t most = BLOCK_WORDS / p->depth / PIXEL_TILE * PIXEL_TILE;
+    p->block = most < PIXEL_TILE ? PIXEL_TILE : most < pixels ? most : pixels;
+    return TARE_OK;
+}
+
+static tare_status plan_layer(qconv_plan *p, const quantized_layer *layer, const tare_tensor *x,
+                              const tare_tensor *y, tare_error *err) {
+    int64_t sizes[5], out[SPATIAL];
+    p->g = layer->conv;
+    if (!tare__conv_sizes(&p->g, x, sizes) || !tare__conv_output_size(&p->g, sizes + 2, out))
+        return tare__fail(err, TARE_INTERNAL,
+                          "a convolution was planned for an input that does not fit");
+    p->batch = (size_t)sizes[0];
+    p->height = (size_t)sizes[2 + H];
+    p->width = (size_t)sizes[2 + W];
+    p->out_height = (size_t)out[H];
+    p->out_width = (size_t)out[W];
+    p->ins = (size_t)(p->g.in_channels / p->g.groups);
+    p->outs = (size_t)(p->g.out_channels / p->g.groups);
+    choose_words(p);
+    TARE_TRY(choose_sizes(p, err));
+    TARE_TRY(tare__qconstants_create(layer, x->q, y->q, &p->constants, err));
+    return pack_weights(p, layer->weight, err);
+}
+
+tare_status tare__qconv_plan_create(const quantized_layer *layer, const tare_tensor *x,
+                                    const tare_tensor *y, isa_level isa, qconv_plan **out,
+                                    tare_error *err) {
+    *out = NULL;
+    if (!fits(layer, x)) return TARE_OK;
+    qconv_plan *plan = tare__alloc_zeroed(1, sizeof *plan);
+    if (plan == NULL) return tare__out_of_memory(err);
+    plan->kernel = find_kernel(isa);
+    const tare_status status = plan_layer(plan, layer, x, y, err);
+    if (status != TARE_OK) {
+        tare__qconv_plan_destroy(plan);
+        return status;
+    }
+    *out = plan;
+    return TARE_OK;
+}
+
+void tare__qconv_plan_destroy(qconv_plan *plan) {
+    if (plan == NULL) return;
+    tare__qconstants_release(&plan->constants);
+    tare__free_aligned(plan->weights);
+    tare__free(plan);
+}
+
+const char *tare__qconv_kernel_name(const qconv_plan *plan) {
+    return plan->kernel->name;
+}
+
+// --- staging
+// ---------------------------------------------------------------------------------------
+
+// The rows of one plane, or of four, into a padded plane.
+static void stage_bytes(const qconv_plan *p, const uint8_t *image, uint8_t *stage) {
+    const size_t before = (size_t)p->g.pad_before[W], above = (size_t)p->g.pad_before[H];
+    for (size_t i = 0; i < p->ins; i++)
+        for (size_t h = 0; h < p->height; h++) {
+            const uint8_t *from = image + (i * p->height + h) * p->width;
+            uint8_t *to = stage + (i * p->staged_height + above + h) * p->staged_width + before;
+            for (size_t w = 0; w < p->width; w++) to[w] = from[w] ^ p->constants.flip;
+        }
+}
+
+static void stage_words(const qconv_plan *p, const uint8_t *image, uint32_t *stage) {
+    const size_t before = (size_t)p->g.pad_before[W], above = (size_t)p->g.pad_before[H];
+    const size_t plane = p->height * p->width;
+    // Rows of an image without a border follow each other, so that they can be taken as one.
+    const bool is_padded = p->staged_height * p->staged_width != plane;
+    const size_t rows = is_padded ? p->height : 1, length = is_padded ? p->width : plane;
+    for (size_t i = 0; i < p->ins; i += 4)
+        for (size_t h = 0; h < rows; h++) {
+            const uint8_t *from[4];
+            for (size_t b = 0; b < 4; b++) // idle bytes meet weights of 0
+                from[b] = image + (i + b < p->ins ? i + b : i) * plane + h * length;
+            uint32_t *to =
+                stage + (i / 4 * p->staged_height + above + h) * p->staged_width + before;
+            p->kernel->interleave(from, length, p->constants.flip, to);
+        }
+}
+
+static void stage_image(const qconv_plan *p, const uint8_t *image, void *stage) {
+    if (p->staged_height != p->height || p->staged_width != p->width)
+        memset(stage, p->constants.zero_code, p->stage_bytes);
+    if (p->by_width)
+        stage_bytes(p, image, stage);
+    else
+        stage_words(p, image, stage);
+}
+
+// --- gathering
+// -------------------------------------------------------------------------------------
+
+// `count` words from every stride-th place. Whole chunks are copied: what lies beyond `count` is
+// written over by the row that follows, and the buffers are that much larger.
+static void gather_words(const uint32_t *from, size_t stride, size_t count, uint32_t *to) {
+    if (stride == 1) {
+        for (size_t i = 0; i < count; i += CHUNK) memcpy(to + i, from + i, CHUNK * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) to[i] = from[i * stride];
+}
+
+static void gather_bytes(const uint8_t *from, size_t stride, size_t count, uint32_t *to) {
+    for (size_t i = 0; i < count; i++) memcpy(to + i, from + i * stride, sizeof *to);
+}
+
+// Row d of the matrix for output pixels [first, first + count). (y, x): the place in the staged
+// plane that the first output pixel meets.
+static void gather_row(const qconv_plan *p, const void *stage, size_t d, size_t first, size_t count,
+                       uint32_t *to) {
+    size_t i, h, w;
+    weight_at(p, d, 0, &i, &h, &w);
+    const size_t plane = p->by_width ? i : i / 4;
+    const size_t y = h * (size_t)p->g.dilation[H], x = w * (size_t)p->g.dilation[W];
+    const size_t stride = (size_t)p->g.stride[W];
+    while (count > 0) {
+        const size_t row = first / p->out_width, column = first % p->out_width;
+        const size_t left = p->out_width - column, n = left < count ? left : count;
+        const size_t at =
+            (plane * p->staged_height + y + row * (size_t)p->g.stride[H]) * p->staged_width + x +
+            column * stride;
+        if (p->by_width)
+            gather_bytes((const uint8_t *)stage + at, stride, n, to);
+        else
+            gather_words((const uint32_t *)stage + at, stride, n, to);
+        first += n;
+        count -= n;
+        to += n;
+    }
+}
+
+// --- running
+// ---------------------------------------------------------------------------------------
+
+static void run_group(const qconv_plan *p, const uint8_t *image, size_t group, uint8_t *y,
+                      void *stage, uint32_t *matrix) {
+    const size_t pixels = p->out_height * p->out_width;
+    stage_image(p, image, stage);
+    conv_tile tile = {
+        .w = p->weights + group * p->group_words,
+        .depth = p->depth,
+        .channels = p->outs,
+        .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)(group * p->outs)),
+        .y_stride = pixels,
+        .x_stride = p->is_direct ? pixels : p->block,
+    };
+    for (size_t first = 0; first < pixels; first += p->block) {
+        tile.pixels = pixels - first < p->block ? pixels - first : p->block;
+        tile.x = p->is_direct ? (const uint32_t *)stage + first : matrix;
+        tile.y = y + first;
+        for (size_t d = 0; !p->is_direct && d < p->depth; d++)
+            gather_row(p, stage, d, first, tile.pixels, matrix + d * p->block);
+        p->kernel->run(&tile);
+    }
+}
+
+tare_status tare__qconv_run(const qconv_plan *p, const tare_tensor *x, tare_tensor *y,
+                            scratch *memory, tare_error *err) {
+    const size_t matrix_words = p->is_direct ? 0 : p->depth * p->block + PIXEL_TILE;
+    unsigned char *stage =
+        tare__scratch_reserve(memory, p->stage_bytes + matrix_words * sizeof(uint32_t));
+    if (stage == NULL) return tare__out_of_memory(err);
+    const size_t groups = (size_t)p->g.groups, in_size = p->ins * p->height * p->width;
+    const size_t out_size = p->outs * p->out_height * p->out_width;
+    for (size_t i = 0; i < p->batch * groups; i++)
+        run_group(p, (const uint8_t *)x->data + i * in_size, i % groups,
+                  (uint8_t *)y->data + i * out_size, stage,
+                  (uint32_t *)(void *)(stage + p->stage_bytes));
+    return TARE_OK;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A quantized linear layer, packed for a kernel.
+#ifndef RUNTIME_KERNELS_QLINEAR_H
+#define RUNTIME_KERNELS_QLINEAR_H
+
+#include "ops/quantized_layer.h"
+#include "runtime/isa.h"
+#include "runtime/kernels/scratch.h"
+
+typedef struct qlinear_plan qlinear_plan;
+
+/// Packs the layer for inputs with x's parameters and outputs with y's. *out is NULL when no kernel
+/// covers it: the reference does. The caller destroys it.
+tare_status tare__qlinear_plan_create(const quantized_layer *layer, const tare_tensor *x,
+                                      const tare_tensor *y, isa_level isa, qlinear_plan **out,
+                                      tare_error *err);
+void tare__qlinear_plan_destroy(qlinear_plan *plan); // NULL is fine
+const char *tare__qlinear_kernel_name(const qlinear_plan *plan);
+/// x [.., I] and y [.., O] as the plan was made for, with any number of rows.
+tare_status tare__qlinear_run(const qlinear_plan *plan, const tare_tensor *x, tare_tensor *y,
+                              scratch *memory, tare_error *err);
+
+#endif

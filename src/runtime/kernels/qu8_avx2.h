@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of the AVX2 kernels: rules F, O and Q of core/requant.h on 8 sums at once. Bounds are
+// applied to the float, where they give what clamping the code gives, NaN included.
+#ifndef RUNTIME_KERNELS_QU8_AVX2_H
+#define RUNTIME_KERNELS_QU8_AVX2_H
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "core/requant.h"
+
+typedef struct epilogue_constants {
+    bool is_o;
+    __m256 inverse, zero_point_float; // rule O
+    __m256 low, high;                 // of the float before rounding
+    __m256i zero_point;               // added after rounding
+} epilogue_constants;
+
+static inline epilogue_constants epilogue_constants_of(const requant *r) {
+    const bool is_o = r->rule == REQUANT_O;
+    const int32_t shift = is_o ? 0 : r->zero_point;
+    return (epilogue_constants){
+        .is_o = is_o,
+        .inverse = _mm256_set1_ps(r->inverse),
+        .zero_point_float = _mm256_set1_ps((float)r->zero_point),
+        .low = _mm256_set1_ps((float)(r->lo - shift)),
+        .high = _mm256_set1_ps((float)(r->hi - shift)),
+        .zero_point = _mm256_set1_epi32(shift),
+    };
+}
+
+// Eight codes in the low half of the result.
+static inline __m128i requantize_lanes(const epilogue_constants *k, __m256i acc, __m256 multiplier,
+                                       __m256 bias) {
+    const __m256 sum = _mm256_cvtepi32_ps(acc);
+    __m256 scaled;
+    if (k->is_o) {
+        const __m256 value = _mm256_add_ps(_mm256_mul_ps(sum, multiplier), bias);
+        scaled = _mm256_add_ps(_mm256_mul_ps(value, k->inverse), k->zero_point_float);
+    } else {
+        scaled = _mm256_mul_ps(_mm256_add_ps(sum, bias), multiplier);
+    }
+    const __m256 bounded = _mm256_min_ps(_mm256_max_ps(scaled, k->low), k->high);
+    const __m256 whole = _mm256_round_ps(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256i codes = _mm256_add_epi32(_mm256_cvtps_epi32(whole), k->zero_point);
+    // The low byte of each lane, gathered; codes fit, signed or not.
+    const __m256i low_bytes =
+        _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
+                         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m256i bytes = _mm256_shuffle_epi8(codes, low_bytes);
+    return _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+}
+
+// The first `count` of eight codes.
+static inline void store_codes(uint8_t *y, size_t count, __m128i codes) {
+    if (count >= 8) {
+        _mm_storel_epi64((__m128i *)y, codes);
+        return;
+    }
+    uint8_t bytes[16];
+    _mm_storeu_si128((__m128i *)bytes, codes);
+    for (size_t i = 0; i < count; i++) y[i] = bytes[i];
+}
+
+#endif

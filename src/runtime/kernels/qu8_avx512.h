@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of the AVX-512 kernels: rules F, O and Q of core/requant.h on 16 sums at once. Bounds are
+// applied to the float, where they give what clamping the code gives, NaN included.
+#ifndef RUNTIME_KERNELS_QU8_AVX512_H
+#define RUNTIME_KERNELS_QU8_AVX512_H
+
+#include <immintrin.h>
+
+#include "core/requant.h"
+
+typedef struct epilogue_constants {
+    bool is_o;
+    __m512 inverse, zero_point_float; // rule O
+    __m512 low, high;                 // of the float before rounding
+    __m512i zero_point;               // added after rounding
+} epilogue_constants;
+
+static inline epilogue_constants epilogue_constants_of(const requant *r) {
+    const bool is_o = r->rule == REQUANT_O;
+    const int32_t shift = is_o ? 0 : r->zero_point;
+    return (epilogue_constants){
+        .is_o = is_o,
+        .inverse = _mm512_set1_ps(r->inverse),
+        .zero_point_float = _mm512_set1_ps((float)r->zero_point),
+        .low = _mm512_set1_ps((float)(r->lo - shift)),
+        .high = _mm512_set1_ps((float)(r->hi - shift)),
+        .zero_point = _mm512_set1_epi32(shift),
+    };
+}
+
+static inline __m128i requantize_lanes(const epilogue_constants *k, __m512i acc, __m512 multiplier,
+                                       __m512 bias) {
+    const __m512 sum = _mm512_cvtepi32_ps(acc);
+    __m512 scaled;
+    if (k->is_o) {
+        const __m512 value = _mm512_add_ps(_mm512_mul_ps(sum, multiplier), bias);
+        scaled = _mm512_add_ps(_mm512_mul_ps(value, k->inverse), k->zero_point_float);
+    } else {
+        scaled = _mm512_mul_ps(_mm512_add_ps(sum, bias), multiplier);
+    }
+    const __m512 bounded = _mm512_min_ps(_mm512_max_ps(scaled, k->low), k->high);
+    const __m512i rounded =
+        _mm512_cvt_roundps_epi32(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return _mm512_cvtepi32_epi8(_mm512_add_epi32(rounded, k->zero_point));
+}
+
+#endif

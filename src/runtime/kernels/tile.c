@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of kernels.
+#include "runtime/kernels/tile.h"
+
+const conv_kernel tare__conv_kernels[] = {
+#define KERNEL(name, needs, tile, words) {name, name##_interleave, #name, needs, tile, words},
+#include "runtime/kernels/qu8_conv/kernels.def"
+#undef KERNEL
+};
+const size_t tare__conv_kernel_count = sizeof tare__conv_kernels / sizeof *tare__conv_kernels;
+
+const linear_kernel tare__linear_kernels[] = {
+#define KERNEL(name, needs, lanes, words) {name, #name, needs, lanes, words},
+#include "runtime/kernels/qu8_linear/kernels.def"
+#undef KERNEL
+};
+const size_t tare__linear_kernel_count = sizeof tare__linear_kernels / sizeof *tare__linear_kernels;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two integer matrix kernels: what they are given, and the rows that offer them.
+//
+// Codes travel in words of four along the depth of the sum, as dot-product instructions take them.
+// Sums are exact modulo 2^32; every kernel gives the bits of tare__requantize.
+#ifndef RUNTIME_KERNELS_TILE_H
+#define RUNTIME_KERNELS_TILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/requant.h"
+#include "runtime/isa.h"
+
+/// Constants of the output channels c of a block. Readable up to a multiple of REQUANT_PADDING,
+/// zeros there.
+typedef struct tile_epilogue {
+    const requant *requant;
+    int64_t first_channel;          // of the block, within requant
+    const int32_t *offset;          // [c] added to the sum: -(x zero point) * sum of the weights
+    const int32_t *start;           // [c] offset plus, in rule Q, the integer bias
+    const float *multiplier, *bias; // [c] as in requant; in rule Q, bias is 0 (it is in start)
+} tile_epilogue;
+
+/// Convolution: weights meet columns of pixels.
+///   y[c][p] = requantize(sum over k of x[k][p] * w[c][k])
+typedef struct conv_tile {
+    const uint32_t
+        *x; // [depth][x_stride] words of unsigned codes; rows readable to a multiple of 32 pixels
+    size_t x_stride;
+    const uint32_t *w; // [channels / tile][depth][tile][words]; see tile_kernel
+    size_t depth;      // words
+    size_t pixels, channels;
+    tile_epilogue epilogue;
+    uint8_t *y; // [channels][y_stride]
+    size_t y_stride;
+} conv_tile;
+
+/// Linear: rows of samples meet the weights, whose channels lie beside each other.
+///   y[n][c] = requantize(sum over k of x[n][k] * w[c][k])
+typedef struct linear_tile {
+    const uint32_t *x; // [rows][depth][words] words of unsigned codes
+    const uint32_t *w; // [channels / lanes][depth][lanes]
+    size_t depth, rows, channels;
+    tile_epilogue epilogue;
+    uint8_t *y; // [rows][y_stride]
+    size_t y_stride;
+} linear_tile;
+
+typedef struct conv_kernel {
+    void (*run)(const conv_tile *t);
+    /// Four bytes to a word, plane by plane: out[p] = x0[p] | x1[p] << 8 | .., each code ^ flip.
+    void (*interleave)(const uint8_t *const x[4], size_t count, uint8_t flip, uint32_t *out);
+    const char *name;
+    isa_level needs;
+    size_t tile;  // channels that are computed together
+    size_t words; // 1: w is four int8; 2: two words, int16 (w0, w2) and (w1, w3)
+} conv_kernel;
+
+typedef struct linear_kernel {
+    void (*run)(const linear_tile *t);
+    const char *name;
+    isa_level needs;
+    size_t lanes; // channels that lie beside each other
+    size_t words; // 1: x is four codes; 2: two words, uint16 (x0, x2) and (x1, x3)
+} linear_kernel;
+
+/// The sum of four products of unsigned codes and int8 weights.
+static inline int32_t tare__dot4(uint32_t x, uint32_t w) {
+    int32_t sum = 0;
+    for (int i = 0; i < 32; i += 8) {
+        const int32_t code = (int32_t)(x >> i & 0xFF), weight = (int32_t)(w >> i & 0xFF);
+        sum += code * (weight < 128 ? weight : weight - 256);
+    }
+    return sum;
+}
+
+/// Best first; the last row needs nothing.
+extern const conv_kernel tare__conv_kernels[];
+extern const size_t tare__conv_kernel_count;
+extern const linear_kernel tare__linear_kernels[];
+extern const size_t tare__linear_kernel_count;
+
+#define KERNEL(name, needs, tile, words)                                                           \
+    void name(const conv_tile *t);                                                                 \
+    void name##_interleave(const uint8_t *const x[4], size_t count, uint8_t flip, uint32_t *out);
+#include "runtime/kernels/qu8_conv/kernels.def"
+#undef KERNEL
+#define KERNEL(name, needs, lanes, words) void name(const linear_tile *t);
+#include "runtime/kernels/qu8_linear/kernels.def"
+#undef KERNEL
+
+#endif

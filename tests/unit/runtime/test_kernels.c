@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kernel row gives the bits of the plain sum and tare__requantize, for every remainder of its
+// tiles, extreme codes and every rule.
+#include "support/test.h"
+
+#include "runtime/kernels/qconv.h"
+#include "runtime/kernels/qlinear.h"
+
+typedef struct random_state {
+    uint64_t state;
+} random_state;
+
+static uint32_t next(random_state *r) { // a linear congruential generator, upper bits
+    r->state = r->state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(r->state >> 33);
+}
+
+static int64_t between(random_state *r, int64_t least, int64_t most) {
+    return least + (int64_t)(next(r) % (uint32_t)(most - least + 1));
+}
+
+// Half of the codes are the extreme ones, where products are largest and 16-bit sums would
+// saturate.
+static void fill_codes(random_state *r, tare_tensor *t) {
+    uint8_t *bytes = t->data;
+    const bool is_signed = t->dtype == TARE_QINT8;
+    for (int64_t i = 0; i < t->count; i++) {
+        const uint32_t kind = next(r) % 4;
+        const int64_t low = is_signed ? -128 : 0, high = low + 255;
+        bytes[i] = (uint8_t)(kind == 0 ? low : kind == 1 ? high : between(r, low, high));
+    }
+}
+
+typedef struct layer_case {
+    random_state random;
+    quantized_layer layer;
+    tare_tensor *weight, *bias, *x, *y;
+    requant *r;
+} layer_case;
+
+static tare_tensor *make(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
+                         int64_t zero_point) {
+    tare_tensor *t = NULL;
+    qparams *q = tare__qparams_per_tensor(dtype, scale, zero_point);
+    assert_non_null(q);
+    CHECK_OK(tare__tensor_quantized(ndim, shape, q, &t, NULL));
+    tare__qparams_release(q);
+    return t;
+}
+
+// A weight with a scale per channel, or one for all.
+static tare_tensor *make_weight(random_state *r, int ndim, const int64_t *shape) {
+    const bool per_channel = next(r) % 2 != 0;
+    const int64_t count = per_channel ? shape[0] : 1;
+    double scale[128], zero_point[128] = {0};
+    for (int64_t c = 0; c < count; c++) scale[c] = (double)between(r, 1, 1000) * 1e-5;
+    qparams *q =
+        tare__qparams_create(per_channel ? TARE_PER_CHANNEL_AFFINE : TARE_PER_TENSOR_AFFINE,
+                             TARE_QINT8, 0, count, scale, zero_point);
+    assert_non_null(q);
+    tare_tensor *t = NULL;
+    CHECK_OK(tare__tensor_quantized(ndim, shape, q, &t, NULL));
+    tare__qparams_release(q);
+    fill_codes(r, t);
+    return t;
+}
+
+static tare_tensor *make_bias(random_state *r, int64_t count) {
+    tare_tensor *t = NULL;
+    CHECK_OK(tare_tensor_create(TARE_FLOAT32, 1, &count, &t, NULL));
+    for (int64_t i = 0; i < count; i++) tare__f32(t)[i] = (float)between(r, -4000, 4000) / 1000;
+    return t;
+}
+
+static void begin_case(layer_case *c, uint64_t seed, requant_rule rule, int64_t channels) {
+    memset(c, 0, sizeof *c);
+    c->random.state = seed * 977 + 13;
+    c->layer = (quantized_layer){
+        .out_channels = channels, .rule = rule, .relu = seed % 3 == 0, .is_plain = true};
+}
+
+static void finish_case(layer_case *c, int ndim, const int64_t *in, const int64_t *w,
+                        const int64_t *out) {
+    random_state *r = &c->random;
+    const tare_dtype dtype = next(r) % 4 == 0 ? TARE_QINT8 : TARE_QUINT8;
+    const int64_t low = dtype == TARE_QINT8 ? -128 : 0;
+    c->weight = make_weight(r, ndim, w);
+    c->bias = next(r) % 4 == 0 ? NULL : make_bias(r, c->layer.out_channels);
+    c->x = make(dtype, ndim, in, 0.02, low + between(r, 0, 255));
+    // Odd and even zero points matter to rule O; a coarse scale keeps codes from saturating.
+    c->y = make(dtype, ndim, out, (double)between(r, 1, 400) * 1e-2, low + between(r, 0, 255));
+    fill_codes(r, c->x);
+    c->layer.weight = c->weight;
+    c->layer.bias = c->bias;
+    CHECK_OK(tare__quantized_layer_requant(&c->layer, c->x->q, c->y->q, &c->r, NULL));
+}
+
+static void end_case(layer_case *c) {
+    tare__requant_destroy(c->r);
+    tare_tensor_release(c->weight);
+    tare_tensor_release(c->bias);
+    tare_tensor_release(c->x);
+    tare_tensor_release(c->y);
+}
+
+// The product of two codes, the input's without its zero point.
+static int64_t product(const layer_case *c, int64_t x, int64_t w) {
+    const int64_t zero = (int64_t)c->x->q->zero_point[0];
+    return (tare__load_code(c->x, x) - zero) * tare__load_code(c->weight, w);
+}
+
+static void check_code(const layer_case *c, int64_t channel, int64_t sum, int64_t at,
+                       const char *kernel) {
+    const int32_t expected = tare__requantize(c->r, channel, tare__wrap_int32(sum));
+    const int32_t found = tare__load_code(c->y, at);
+    if (expected != found)
+        fail_msg("%s, rule %s: expected %d, found %d at %lld", kernel,
+                 tare__requant_rule_name(c->layer.rule), expected, found, (long long)at);
+}
+
+// --- linear
+// ----------------------------------------------------------------------------------------
+
+static void check_linear_sums(const layer_case *c, const char *kernel) {
+    const int64_t depth = c->weight->shape[1], features = c->weight->shape[0];
+    for (int64_t i = 0; i < c->y->count; i++) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < depth; k++)
+            sum += product(c, i / features * depth + k, i % features * depth + k);
+        check_code(c, i % features, sum, i, kernel);
+    }
+}
+
+static void check_linear(uint64_t seed, requant_rule rule, int64_t rows, int64_t depth,
+                         int64_t features) {
+    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
+        layer_case c;
+        scratch memory = {0};
+        qlinear_plan *plan = NULL;
+        begin_case(&c, seed, rule, features);
+        finish_case(&c, 2, (int64_t[]){rows, depth}, (int64_t[]){features, depth},
+                    (int64_t[]){rows, features});
+        CHECK_OK(tare__qlinear_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
+        assert_non_null(plan);
+        CHECK_OK(tare__qlinear_run(plan, c.x, c.y, &memory, NULL));
+        check_linear_sums(&c, tare__qlinear_kernel_name(plan));
+        tare__qlinear_plan_destroy(plan);
+        tare__scratch_release(&memory);
+        end_case(&c);
+    }
+}
+
+static void linear_equals_the_plain_sum_for_every_remainder(void **state) {
+    (void)state;
+    uint64_t seed = 1;
+    for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++) {
+        for (int64_t rows = 1; rows <= 18; rows++) check_linear(seed++, rule, rows, 24, 16);
+        for (int64_t depth = 1; depth <= 40; depth++) check_linear(seed++, rule, 3, depth, 5);
+        for (int64_t features = 1; features <= 36; features++)
+            check_linear(seed++, rule, 9, 13, features);
+        check_linear(seed++, rule, 2, 4097, 33);
+    }
+}
+
+// --- convolution
+// -----------------------------------------------------------------------------------
+
+typedef struct conv_case {
+    int64_t batch, ins, outs, height, width, kernel, stride, pad, dilation, groups;
+} conv_case;
+
+static int64_t conv_sum(const layer_case *c, const conv_case *k, int64_t n, int64_t o, int64_t y,
+                        int64_t x) {
+    const int64_t ins = k->ins / k->groups, first = o / (k->outs / k->groups) * ins;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < ins; i++)
+        for (int64_t a = 0; a < k->kernel; a++)
+            for (int64_t b = 0; b < k->kernel; b++) {
+                const int64_t h = y * k->stride - k->pad + a * k->dilation;
+                const int64_t w = x * k->stride - k->pad + b * k->dilation;
+                if (h < 0 || h >= k->height || w < 0 || w >= k->width) continue;
+                sum += product(c, ((n * k->ins + first + i) * k->height + h) * k->width + w,
+                               ((o * ins + i) * k->kernel + a) * k->kernel + b);
+            }
+    return sum;
+}
+
+static void check_conv_sums(const layer_case *c, const conv_case *k, const char *kernel) {
+    const int64_t *out = c->y->shape;
+    for (int64_t i = 0; i < c->y->count; i++) {
+        const int64_t x = i % out[3], y = i / out[3] % out[2], o = i / out[3] / out[2] % out[1];
+        const int64_t n = i / out[3] / out[2] / out[1];
+        check_code(c, o, conv_sum(c, k, n, o, y, x), i, kernel);
+    }
+}
+
+static int64_t out_size(const conv_case *k, int64_t in) {
+    return (in + 2 * k->pad - k->dilation * (k->kernel - 1) - 1) / k->stride + 1;
+}
+
+static conv_geometry geometry_of(const conv_case *k) {
+    return (conv_geometry){.dims = 2,
+                           .groups = k->groups,
+                           .in_channels = k->ins,
+                           .out_channels = k->outs,
+                           .kernel = {1, k->kernel, k->kernel},
+                           .stride = {1, k->stride, k->stride},
+                           .dilation = {1, k->dilation, k->dilation},
+                           .pad_before = {0, k->pad, k->pad},
+                           .pad_after = {0, k->pad, k->pad}};
+}
+
+static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
+    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
+        layer_case c;
+        scratch memory = {0};
+        qconv_plan *plan = NULL;
+        begin_case(&c, seed, rule, k.outs);
+        c.layer.conv = geometry_of(&k);
+        finish_case(&c, 4, (int64_t[]){k.batch, k.ins, k.height, k.width},
+                    (int64_t[]){k.outs, k.ins / k.groups, k.kernel, k.kernel},
+                    (int64_t[]){k.batch, k.outs, out_size(&k, k.height), out_size(&k, k.width)});
+        CHECK_OK(tare__qconv_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
+        assert_non_null(plan);
+        CHECK_OK(tare__qconv_run(plan, c.x, c.y, &memory, NULL));
+        check_conv_sums(&c, &k, tare__qconv_kernel_name(plan));
+        tare__qconv_plan_destroy(plan);
+        tare__scratch_release(&memory);
+        end_case(&c);
+    }
+}
+
+static void conv_equals_the_plain_sum_for_every_remainder(void **state) {
+    (void)state;
+    uint64_t seed = 1;
+    for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++) {
+        for (int64_t width = 3; width <= 40; width++)
+            check_conv(seed++, rule, (conv_case){1, 5, 3, 3, width, 3, 1, 1, 1, 1});
+        for (int64_t outs = 1; outs <= 20; outs++)
+            check_conv(seed++, rule, (conv_case){1, 4, outs, 4, 5, 1, 1, 0, 1, 1});
+        for (int64_t ins = 1; ins <= 9; ins++)
+            check_conv(seed++, rule, (conv_case){2, ins, 9, 6, 7, 3, 1, 1, 1, 1});
+    }
+}
+
+static void conv_equals_the_plain_sum_for_every_geometry(void **state) {
+    (void)state;
+    uint64_t seed = 1000;
+    for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++)
+        for (int64_t kernel = 1; kernel <= 5; kernel++)
+            for (int64_t stride = 1; stride <= 3; stride++)
+                for (int64_t pad = 0; pad <= 2; pad++)
+                    for (int64_t dilation = 1; dilation <= 2; dilation++)
+                        for (int64_t groups = 1; groups <= 8; groups *= 2)
+                            check_conv(seed++, rule,
+                                       (conv_case){1, 8, 16, 9, 11, kernel, stride, pad, dilation,
+                                                   groups});
+}
+
+// More pixels and depth than one block of gathered words holds.
+static void conv_equals_the_plain_sum_over_many_blocks(void **state) {
+    (void)state;
+    check_conv(1, REQUANT_F, (conv_case){1, 64, 8, 20, 19, 3, 1, 1, 1, 1});
+    check_conv(2, REQUANT_O, (conv_case){1, 260, 3, 10, 12, 3, 1, 1, 1, 1});
+    check_conv(3, REQUANT_Q, (conv_case){1, 16, 16, 40, 40, 3, 1, 1, 1, 16});
+}
+
+static void plans_survive_every_failed_allocation(void **state) {
+    (void)state;
+    layer_case c;
+    scratch memory = {0};
+    qconv_plan *plan = NULL;
+    tare_status status;
+    const conv_case k = {1, 4, 4, 4, 4, 3, 1, 1, 1, 1};
+    begin_case(&c, 5, REQUANT_O, 4);
+    c.layer.conv = geometry_of(&k);
+    finish_case(&c, 4, (int64_t[]){1, 4, 4, 4}, (int64_t[]){4, 4, 3, 3}, (int64_t[]){1, 4, 4, 4});
+    EVERY_ALLOCATION_FAILS(
+        status,
+        {
+            status = tare__qconv_plan_create(&c.layer, c.x, c.y, tare__isa_detect(), &plan, NULL);
+            if (status == TARE_OK) status = tare__qconv_run(plan, c.x, c.y, &memory, NULL);
+            tare__qconv_plan_destroy(plan);
+            plan = NULL;
+            tare__scratch_release(&memory);
+        },
+        (void)0)
+    end_case(&c);
+}
+
+static void weights_with_zero_points_are_left_to_the_reference(void **state) {
+    (void)state;
+    layer_case c;
+    qlinear_plan *plan = NULL;
+    begin_case(&c, 1, REQUANT_F, 2);
+    finish_case(&c, 2, (int64_t[]){2, 2}, (int64_t[]){2, 2}, (int64_t[]){2, 2});
+    tare_tensor *weight = make(TARE_QINT8, 2, (int64_t[]){2, 2}, 0.1, 3);
+    c.layer.weight = weight;
+    CHECK_OK(tare__qlinear_plan_create(&c.layer, c.x, c.y, ISA_SCALAR, &plan, NULL));
+    assert_null(plan);
+    tare_tensor_release(weight);
+    end_case(&c);
+}
+
+static void the_environment_lowers_the_level(void **state) {
+    (void)state;
+    isa_level level;
+    tare_error *err = tare_error_create();
+    assert_int_equal(setenv("TARE_ISA", "scalar", 1), 0);
+    CHECK_OK(tare__isa_choose(&level, err));
+    assert_int_equal(level, ISA_SCALAR);
+    assert_int_equal(setenv("TARE_ISA", "sse9", 1), 0);
+    assert_int_equal(tare__isa_choose(&level, err), TARE_INVALID_ARGUMENT);
+    assert_non_null(strstr(tare_error_message(err), "scalar"));
+    assert_int_equal(unsetenv("TARE_ISA"), 0);
+    CHECK_OK(tare__isa_choose(&level, err));
+    assert_int_equal(level, tare__isa_detect());
+    tare_error_destroy(err);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_equals_the_plain_sum_for_every_remainder),
+        cmocka_unit_test(conv_equals_the_plain_sum_for_every_remainder),
+        cmocka_unit_test(conv_equals_the_plain_sum_for_every_geometry),
+        cmocka_unit_test(conv_equals_the_plain_sum_over_many_blocks),
+        cmocka_unit_test(plans_survive_every_failed_allocation),
+        cmocka_unit_test(weights_with_zero_points_are_left_to_the_reference),
+        cmocka_unit_test(the_environment_lowers_the_level),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
