@@ -93,7 +93,7 @@ TARE_API void tare_backend_config_set(tare_backend_config *config, tare_pattern_
 /// create, set_pattern and set in one: returns the stored config, lent, to be filled in.
 TARE_API tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const char *a,
                                                       const char *b, const char *c);
-/// The first error of any setter, if one failed.
+/// The first error of any setter, if one failed. NULL is what a failed create left: TARE_OUT_OF_MEMORY.
 TARE_API tare_status tare_backend_config_check(const tare_backend_config *config, tare_error *err);
 TARE_API size_t tare_backend_config_count(const tare_backend_config *config);
 TARE_API const tare_pattern_config *tare_backend_config_at(const tare_backend_config *config,
@@ -147,6 +147,15 @@ TARE_API tare_status tare_backend_config_read(const char *path, tare_backend_con
                                               tare_error *err);
 TARE_API tare_status tare_backend_config_to_json(const tare_backend_config *config, char **out,
                                                  tare_error *err);
+
+/// Looks for what is allowed but cannot mean what was meant: a fused module that nothing makes, a reference
+/// module without its root, constraints that exclude everything or that nothing enforces. Writes one line per
+/// finding; *count: their number.
+TARE_API tare_status tare_backend_config_lint(const tare_backend_config *config, tare_writer write,
+                                              void *user, size_t *count, tare_error *err);
+/// Writes a listing for people, a block per pattern: dtypes, observation, modules, fuser.
+TARE_API tare_status tare_backend_config_show(const tare_backend_config *config, tare_writer write,
+                                              void *user, tare_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's _is_match: a pattern is compared with a node and, argument by argument, with what feeds it.
+// torch's _is_match: a pattern is compared with a node and, argument by argument, with what feeds
+// it.
 #include "ir/pattern.h"
 
 #include <stdint.h>
@@ -8,12 +9,16 @@
 bool tare__pattern_equal(const pattern *a, const pattern *b) {
     if (a->kind != b->kind || a->item_count != b->item_count) return false;
     switch (a->kind) {
-    case PATTERN_ANY: return true;
+    case PATTERN_ANY:
+        return true;
     case PATTERN_MODULE:
     case PATTERN_FUNCTION:
-    case PATTERN_METHOD: return strcmp(a->name, b->name) == 0;
-    case PATTERN_LITERAL: return tare__value_equal(&a->literal, &b->literal);
-    case PATTERN_TUPLE: break;
+    case PATTERN_METHOD:
+        return strcmp(a->name, b->name) == 0;
+    case PATTERN_LITERAL:
+        return tare__value_equal(&a->literal, &b->literal);
+    case PATTERN_TUPLE:
+        break;
     }
     for (size_t i = 0; i < a->item_count; i++)
         if (!tare__pattern_equal(&a->items[i], &b->items[i])) return false;
@@ -34,11 +39,16 @@ const char *tare__node_operator(const node *n, const module *root, pattern_kind 
         *kind = PATTERN_MODULE;
         called = tare__module_find(root, n->target);
         return called ? called->class->name : NULL;
-    case NODE_CALL_FUNCTION: *kind = PATTERN_FUNCTION; return n->target;
-    case NODE_CALL_METHOD: *kind = PATTERN_METHOD; return n->target;
+    case NODE_CALL_FUNCTION:
+        *kind = PATTERN_FUNCTION;
+        return n->target;
+    case NODE_CALL_METHOD:
+        *kind = PATTERN_METHOD;
+        return n->target;
     case NODE_PLACEHOLDER:
     case NODE_GET_ATTR:
-    case NODE_OUTPUT: return NULL;
+    case NODE_OUTPUT:
+        return NULL;
     }
     return NULL;
 }
@@ -67,7 +77,8 @@ static bool is_getattr(const pattern *head) {
     return head->kind == PATTERN_FUNCTION && strcmp(head->name, "getattr") == 0;
 }
 
-// (getattr, "shape"): the second element is the attribute's name, not a pattern of the first argument.
+// (getattr, "shape"): the second element is the attribute's name, not a pattern of the first
+// argument.
 static bool matches_attribute(const pattern *p, const node *n, const module *root) {
     return p->item_count == 2 && matches_operator(&p->items[0], n, root) && n->arg_count > 1 &&
            matches_constant(&p->items[1], &n->args[1]);

@@ -50,14 +50,19 @@ void tare_backend_config_set_name(tare_backend_config *b, const char *name) {
     b->name = copy;
 }
 
-const char *tare_backend_config_name(const tare_backend_config *b) { return b->name; }
-size_t tare_backend_config_count(const tare_backend_config *b) { return b->count; }
+const char *tare_backend_config_name(const tare_backend_config *b) {
+    return b->name;
+}
+size_t tare_backend_config_count(const tare_backend_config *b) {
+    return b->count;
+}
 
 const tare_pattern_config *tare_backend_config_at(const tare_backend_config *b, size_t index) {
     return index < b->count ? b->configs[index] : NULL;
 }
 
-// Moves the error of a config that goes away to the backend config: an error is never replaced silently.
+// Moves the error of a config that goes away to the backend config: an error is never replaced
+// silently.
 static void inherit_error(tare_backend_config *b, tare_pattern_config *p) {
     keep_first(b, p->failed, p->first_error);
     p->first_error = NULL;
@@ -106,8 +111,10 @@ static tare_status store_and_keep(tare_backend_config *b, tare_pattern_config *p
 }
 
 void tare_backend_config_set(tare_backend_config *b, tare_pattern_config *p) {
-    if (b) store_and_keep(b, p);
-    else tare_pattern_config_destroy(p);
+    if (b)
+        store_and_keep(b, p);
+    else
+        tare_pattern_config_destroy(p);
 }
 
 tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const char *a,
@@ -121,14 +128,15 @@ tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const 
 // What a builder kept: its sentence, or at least its status where no memory was left for one.
 static tare_status report(tare_status failed, const tare_error *kept, tare_error *err) {
     if (failed == TARE_OK) return TARE_OK;
-    if (kept) tare__error_copy(err, kept);
-    else tare__fail(err, failed, "a setter failed, and no memory was left to say more");
+    if (kept)
+        tare__error_copy(err, kept);
+    else
+        tare__fail(err, failed, "a setter failed, and no memory was left to say more");
     return failed;
 }
 
 tare_status tare_backend_config_check(const tare_backend_config *b, tare_error *err) {
-    if (!b)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a backend config, found NULL");
+    if (!b) return tare__out_of_memory(err); // what a failed create left
     tare_status status = report(b->failed, b->first_error, err);
     for (size_t i = 0; i < b->count && status == TARE_OK; i++) {
         status = report(b->configs[i]->failed, b->configs[i]->first_error, err);
@@ -211,8 +219,8 @@ const tare_pattern_config *tare__backend_config_for_operator(const tare_backend_
     const char *name = tare__operator_canonical(operator_name, buffer, sizeof buffer);
     for (size_t i = 0; i < b->count; i++) {
         const pattern *p = b->configs[i]->complex;
-        const bool is_named = p->kind == PATTERN_MODULE || p->kind == PATTERN_FUNCTION ||
-                              p->kind == PATTERN_METHOD;
+        const bool is_named =
+            p->kind == PATTERN_MODULE || p->kind == PATTERN_FUNCTION || p->kind == PATTERN_METHOD;
         if (is_named && strcmp(p->name, name) == 0) return b->configs[i];
     }
     return NULL;
@@ -253,8 +261,8 @@ static size_t tuple_length(const tare_pattern_config *p) {
 
 tare_status tare__backend_config_sorted(const tare_backend_config *b, arena *a,
                                         const tare_pattern_config ***out, tare_error *err) {
-    const tare_pattern_config **sorted = tare__arena_array(a, b->count ? b->count : 1,
-                                                           sizeof(*sorted));
+    const tare_pattern_config **sorted =
+        tare__arena_array(a, b->count ? b->count : 1, sizeof(*sorted));
     size_t *lengths = tare__arena_array(a, b->count ? b->count : 1, sizeof *lengths);
     if (!sorted || !lengths) return tare__out_of_memory(err);
     for (size_t i = 0; i < b->count; i++) {

@@ -8,9 +8,9 @@
 
 // The order of listings: what most people want first, torch's own test config last.
 static const char *const names[] = {
-    "x86",    "onednn",      "qnnpack",        "fbgemm",
-    "native", "tensorrt",    "executorch",     "_qnnpack_pt2e",
-    "test_only_legacy_native",
+    "x86",        "onednn",        "qnnpack",
+    "fbgemm",     "native",        "tensorrt",
+    "executorch", "_qnnpack_pt2e", "test_only_legacy_native",
 };
 
 const char *tare_backend_config_builtin_name_at(size_t index) {
@@ -40,7 +40,8 @@ static const embedded_file *find_file(const char *name) {
 
 static tare_status unknown_backend(const char *name, tare_error *err) {
     tare__fail(err, TARE_NOT_FOUND, "no built-in backend is called '%s'", name);
-    tare__hint(err, TARE_NOT_FOUND, "see tare_backend_config_builtin_name_at, or tare backend list");
+    tare__hint(err, TARE_NOT_FOUND,
+               "see tare_backend_config_builtin_name_at, or tare backend list");
     return tare__suggest(err, TARE_NOT_FOUND, name, name_at, NULL);
 }
 

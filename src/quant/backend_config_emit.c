@@ -10,8 +10,10 @@
 
 // Bounds of integers are numbers in torch, written there without a fraction.
 static void emit_bound(json_emitter *e, double bound) {
-    if (bound == trunc(bound) && fabs(bound) < 0x1p53) tare__emit_int(e, (int64_t)bound);
-    else tare__emit_double(e, bound);
+    if (bound == trunc(bound) && fabs(bound) < 0x1p53)
+        tare__emit_int(e, (int64_t)bound);
+    else
+        tare__emit_double(e, bound);
 }
 
 static void emit_constraints(json_emitter *e, const char *role, const tare_dtype_constraints *c) {
@@ -35,8 +37,10 @@ static void emit_constraints(json_emitter *e, const char *role, const tare_dtype
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (!(c->set & numbers[i].bit)) continue;
         tare__emit_key(e, numbers[i].key);
-        if (numbers[i].is_bound) emit_bound(e, numbers[i].number);
-        else tare__emit_double(e, numbers[i].number);
+        if (numbers[i].is_bound)
+            emit_bound(e, numbers[i].number);
+        else
+            tare__emit_double(e, numbers[i].number);
     }
     if (c->set & TARE_SET_ZERO_POINT_EXACT) {
         tare__emit_key(e, "zero_point_exact_match");

@@ -6,7 +6,7 @@
 #include "quant/builtin_names.h"
 
 #define MAPPINGS "torch.ao.quantization.fuser_method_mappings."
-#define ONEDNN "torch.ao.quantization.backend_config.onednn."
+#define ONEDNN   "torch.ao.quantization.backend_config.onednn."
 
 static const fuser_name fusers[] = {
     // A closure is written as the function that made it, applied to the class that it holds.

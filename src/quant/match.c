@@ -2,7 +2,9 @@
 // Matches as getters see them.
 #include "quant/match.h"
 
-size_t tare_match_count(const tare_match *match) { return match ? match->count : 0; }
+size_t tare_match_count(const tare_match *match) {
+    return match ? match->count : 0;
+}
 
 const tare_match *tare_match_nested(const tare_match *match, size_t i) {
     return match && i < match->count ? match->items[i].nested : NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's BackendPatternConfig: one row of a backend config. The assign functions report their error at
-// once (the JSON reader adds its place); pattern_setters.c keeps the first one for the moment of use.
+// torch's BackendPatternConfig: one row of a backend config. The assign functions report their
+// error at once (the JSON reader adds its place); pattern_setters.c keeps the first one for the
+// moment of use.
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +21,9 @@ const char *tare__observation_type_name(size_t type) {
                                                                        : NULL;
 }
 
-tare_dtype_config tare_dtype_config_init(void) { return (tare_dtype_config){.is_dynamic = -1}; }
+tare_dtype_config tare_dtype_config_init(void) {
+    return (tare_dtype_config){.is_dynamic = -1};
+}
 
 tare_pattern_config *tare_pattern_config_create(void) {
     return tare__alloc_zeroed(1, sizeof(tare_pattern_config));
@@ -48,15 +51,18 @@ static tare_status only_one_pattern(tare_error *err) {
                       "Only one of 'pattern' or 'pattern_complex_format' can be set");
 }
 
-// All forms of the pattern live in the config's arena; what an earlier call left there stays unused.
+// All forms of the pattern live in the config's arena; what an earlier call left there stays
+// unused.
 static tare_status adopt(tare_pattern_config *p, const pattern *spelled, bool is_complex,
                          tare_error *err) {
     pattern *forms = tare__arena_array(&p->memory, 3, sizeof *forms);
     if (!forms) return tare__out_of_memory(err);
     pattern *given = &forms[0], *reversed = &forms[1], *canonical = &forms[2];
     TARE_TRY(tare__pattern_copy(&p->memory, spelled, given, err));
-    if (is_complex) *reversed = *given;
-    else TARE_TRY(tare__pattern_reverse(&p->memory, given, reversed, err));
+    if (is_complex)
+        *reversed = *given;
+    else
+        TARE_TRY(tare__pattern_reverse(&p->memory, given, reversed, err));
     TARE_TRY(tare__pattern_check(reversed, err));
     TARE_TRY(tare__pattern_canonical(&p->memory, reversed, canonical, err));
     *(is_complex ? &p->given_complex : &p->simple) = given;
@@ -132,7 +138,8 @@ static tare_status check_constraints(const char *role, const tare_dtype_constrai
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "%s has constraints but no dtype, so that they would have no effect",
                           role);
-    if (has_nan(c)) return tare__fail(err, TARE_INVALID_ARGUMENT, "a constraint of %s is NaN", role);
+    if (has_nan(c))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a constraint of %s is NaN", role);
     return TARE_OK;
 }
 
@@ -177,11 +184,16 @@ tare_status tare__pattern_config_replace_dtypes(tare_pattern_config *p,
 
 static const char **module_field(tare_pattern_config *p, module_slot slot) {
     switch (slot) {
-    case MODULE_ROOT: return &p->root_module;
-    case MODULE_QAT: return &p->qat_module;
-    case MODULE_REFERENCE_QUANTIZED: return &p->reference_quantized_module;
-    case MODULE_FUSED: return &p->fused_module;
-    case MODULE_SLOT_COUNT: break;
+    case MODULE_ROOT:
+        return &p->root_module;
+    case MODULE_QAT:
+        return &p->qat_module;
+    case MODULE_REFERENCE_QUANTIZED:
+        return &p->reference_quantized_module;
+    case MODULE_FUSED:
+        return &p->fused_module;
+    case MODULE_SLOT_COUNT:
+        break;
     }
     return NULL;
 }

@@ -17,8 +17,8 @@ static const char *last_word(const char *name) {
     return dot ? dot + 1 : name;
 }
 
-// Classes are capitalised, private ones behind underscores; functions and methods are not, but for the
-// overloads of operators (torch.ops.aten.add.Tensor).
+// Classes are capitalised, private ones behind underscores; functions and methods are not, but for
+// the overloads of operators (torch.ops.aten.add.Tensor).
 static bool is_class_name(const char *name) {
     if (tare__starts_with(name, "torch.ops.")) return false;
     const char *word = last_word(name);
@@ -68,11 +68,13 @@ const char *tare__operator_canonical(const char *name, char *buffer, size_t size
 static const char *canonical_name(const pattern *p, char *buffer, size_t size) {
     switch (p->kind) {
     case PATTERN_MODULE:
-    case PATTERN_FUNCTION: return tare__operator_canonical(p->name, buffer, size);
+    case PATTERN_FUNCTION:
+        return tare__operator_canonical(p->name, buffer, size);
     case PATTERN_ANY:
     case PATTERN_METHOD:
     case PATTERN_LITERAL:
-    case PATTERN_TUPLE: break;
+    case PATTERN_TUPLE:
+        break;
     }
     return p->name;
 }
@@ -183,9 +185,14 @@ void tare__pattern_emit(const pattern *p, json_emitter *e) {
     case PATTERN_ANY:
     case PATTERN_MODULE:
     case PATTERN_FUNCTION:
-    case PATTERN_METHOD: tare__emit_string(e, p->name); return;
-    case PATTERN_LITERAL: tare__emit_int(e, p->literal.as.integer); return;
-    case PATTERN_TUPLE: break;
+    case PATTERN_METHOD:
+        tare__emit_string(e, p->name);
+        return;
+    case PATTERN_LITERAL:
+        tare__emit_int(e, p->literal.as.integer);
+        return;
+    case PATTERN_TUPLE:
+        break;
     }
     tare__emit_open(e, '[');
     for (size_t i = 0; i < p->item_count; i++) tare__pattern_emit(&p->items[i], e);
@@ -194,14 +201,19 @@ void tare__pattern_emit(const pattern *p, json_emitter *e) {
 
 void tare__pattern_to_text(const pattern *p, text *out) {
     switch (p->kind) {
-    case PATTERN_ANY: tare__text_append(out, last_word(MATCH_ALL)); return;
+    case PATTERN_ANY:
+        tare__text_append(out, last_word(MATCH_ALL));
+        return;
     case PATTERN_MODULE:
     case PATTERN_FUNCTION:
-    case PATTERN_METHOD: tare__text_append(out, p->name); return;
+    case PATTERN_METHOD:
+        tare__text_append(out, p->name);
+        return;
     case PATTERN_LITERAL:
         tare__text_printf(out, "%lld", (long long)p->literal.as.integer);
         return;
-    case PATTERN_TUPLE: break;
+    case PATTERN_TUPLE:
+        break;
     }
     tare__text_char(out, '(');
     for (size_t i = 0; i < p->item_count; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public setters of a pattern config: each keeps the first error for the moment of use, so that a
-// row of them needs no checks. A NULL config is what a failed create returned; the backend config that
-// it would have gone to reports that.
+// The public setters of a pattern config: each keeps the first error for the moment of use, so that
+// a row of them needs no checks. A NULL config is what a failed create returned; the backend config
+// that it would have gone to reports that.
 #include "core/json.h"
 #include "quant/backend_config.h"
 #include "quant/pattern_form.h"

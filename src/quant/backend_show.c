@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend config for people: a block per pattern, a labelled line per fact.
+#include <math.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "quant/backend_config.h"
+#include "quant/pattern_form.h"
+
+// "torch.quint8" says no more than "quint8" here.
+static const char *short_dtype(tare_dtype dtype) {
+    const char *name = tare_dtype_name(dtype);
+    return tare__starts_with(name, "torch.") ? name + strlen("torch.") : name;
+}
+
+static void limit(text *t, bool *is_open, const char *what, double number) {
+    tare__text_append(t, *is_open ? ", " : "[");
+    tare__text_printf(t, "%s ", what);
+    // Bounds of integers are whole numbers, and read better so.
+    if (number == trunc(number) && fabs(number) < 0x1p53)
+        tare__text_printf(t, "%.0f", number);
+    else
+        tare__text_double(t, number);
+    *is_open = true;
+}
+
+// "quint8[q >= 0, q <= 255, scale >= 0.000244140625]".
+static void tensor_to_text(const tare_dtype_constraints *c, text *t) {
+    bool is_open = false;
+    tare__text_append(t, c->dtype == TARE_DTYPE_UNSET ? "any" : short_dtype(c->dtype));
+    if (c->set & TARE_SET_QUANT_MIN) limit(t, &is_open, "q >=", c->quant_min_lower_bound);
+    if (c->set & TARE_SET_QUANT_MAX) limit(t, &is_open, "q <=", c->quant_max_upper_bound);
+    if (c->set & TARE_SET_SCALE_MIN) limit(t, &is_open, "scale >=", c->scale_min_lower_bound);
+    if (c->set & TARE_SET_SCALE_MAX) limit(t, &is_open, "scale <=", c->scale_max_upper_bound);
+    if (c->set & TARE_SET_SCALE_EXACT) limit(t, &is_open, "scale =", c->scale_exact_match);
+    if (c->set & TARE_SET_ZERO_POINT_EXACT)
+        limit(t, &is_open, "zero point =", (double)c->zero_point_exact_match);
+    if (is_open) tare__text_char(t, ']');
+}
+
+// "quint8 * qint8 + float32 -> quint8", input * weight + bias -> output.
+static void dtypes_to_text(const tare_dtype_config *d, text *t) {
+    tensor_to_text(&d->input, t);
+    if (d->weight.dtype != TARE_DTYPE_UNSET) {
+        tare__text_append(t, " * ");
+        tensor_to_text(&d->weight, t);
+    }
+    if (d->bias != TARE_DTYPE_UNSET) tare__text_printf(t, " + %s", short_dtype(d->bias));
+    tare__text_append(t, " -> ");
+    tensor_to_text(&d->output, t);
+    if (d->is_dynamic > 0) tare__text_append(t, ", dynamic");
+}
+
+static const char *observation_word(tare_observation_type type) {
+    switch (type) {
+    case TARE_OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT:
+        return "output has its own observer";
+    case TARE_OUTPUT_SHARE_OBSERVER_WITH_INPUT:
+        return "output shares its input's observer";
+    case TARE_INPUT_OUTPUT_NOT_OBSERVED:
+        return "not observed";
+    }
+    return "";
+}
+
+// The label of the first of several lines, blanks in front of the others.
+static void label(text *t, const char *name, bool is_first) {
+    tare__text_printf(t, "  %-11s  ", is_first ? name : "");
+}
+
+static void observation_to_text(const tare_pattern_config *p, text *t) {
+    if (p->observation_count == 0) {
+        label(t, "observation", true);
+        tare__text_printf(t, "%s\n", observation_word(p->observation_type));
+    }
+    for (size_t i = 0; i < p->observation_count; i++) {
+        label(t, "observation", i == 0);
+        tare__text_printf(t, "with %lld tensor arguments %s\n",
+                          (long long)p->observations[i].tensor_arg_count,
+                          observation_word(p->observations[i].type));
+    }
+}
+
+static void name_to_text(text *t, const char *what, const char *name) {
+    if (!name) return;
+    label(t, what, true);
+    tare__text_printf(t, "%s\n", name);
+}
+
+static void config_to_text(const tare_pattern_config *p, text *t) {
+    tare__pattern_to_text(tare__pattern_config_given(p), t);
+    tare__text_char(t, '\n');
+    for (size_t i = 0; i < p->dtype_configs.count; i++) {
+        label(t, "dtypes", i == 0);
+        dtypes_to_text(&p->dtype_configs.items[i], t);
+        tare__text_char(t, '\n');
+    }
+    observation_to_text(p, t);
+    name_to_text(t, "root", p->spelled_modules[MODULE_ROOT]);
+    name_to_text(t, "reference", p->spelled_modules[MODULE_REFERENCE_QUANTIZED]);
+    name_to_text(t, "qat", p->spelled_modules[MODULE_QAT]);
+    name_to_text(t, "fused", p->spelled_modules[MODULE_FUSED]);
+    name_to_text(t, "fuser", p->fuser ? "(a callback)" : p->fuser_method);
+    for (size_t i = 0; i < p->input_index_count; i++) {
+        label(t, "arguments", i == 0);
+        tare__text_printf(t, "%s is number %lld\n", p->input_indexes[i].input,
+                          (long long)p->input_indexes[i].index);
+    }
+}
+
+tare_status tare_backend_config_show(const tare_backend_config *config, tare_writer write,
+                                     void *user, tare_error *err) {
+    TARE_TRY(tare_backend_config_check(config, err));
+    text out = {0};
+    tare__text_printf(&out, "%s: %zu patterns\n", config->name, config->count);
+    for (size_t i = 0; i < config->count; i++) {
+        tare__text_char(&out, '\n');
+        config_to_text(config->configs[i], &out);
+    }
+    tare_status status = tare__text_status(&out, err);
+    if (status == TARE_OK && !write(user, out.chars, out.length))
+        status = tare__fail(err, TARE_IO, "the writer stopped");
+    tare__text_release(&out);
+    return status;
+}
