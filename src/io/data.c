@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the kind of source by what the spec looks like, and holds what all kinds check.
+#include "io/data.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "io/data_source.h"
+
+static tare_status copy_options(data_source *s, const char *spec, const data_input *inputs,
+                                size_t input_count, tare_error *err) {
+    s->spec = tare__arena_strdup(&s->memory, spec);
+    s->inputs = tare__arena_array(&s->memory, input_count + 1, sizeof *s->inputs);
+    if (s->spec == NULL || s->inputs == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < input_count; i++) {
+        s->inputs[i] = inputs[i];
+        s->inputs[i].name = tare__arena_strdup(&s->memory, inputs[i].name);
+        if (s->inputs[i].name == NULL) return tare__out_of_memory(err);
+    }
+    s->input_count = input_count;
+    return TARE_OK;
+}
+
+static tare_status open_kind(data_source *s, tare_error *err) {
+    if (tare__starts_with(s->spec, "random:")) return tare__data_open_random(s, err);
+    if (tare__ends_with(s->spec, ".csv") || tare__ends_with(s->spec, ".csv.gz"))
+        return tare__data_open_csv(s, err);
+    return tare__data_open_files(s, err);
+}
+
+tare_status tare__data_open(const char *spec, const data_input *inputs, size_t input_count,
+                            int64_t batch_size, data_source **out, tare_error *err) {
+    if (batch_size < 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a batch of %" PRId64 " samples", batch_size);
+    data_source *s = tare__alloc_zeroed(1, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(err);
+    s->batch_size = batch_size;
+    tare_status status = copy_options(s, spec, inputs, input_count, err);
+    if (status == TARE_OK) status = open_kind(s, err);
+    if (status == TARE_OK)
+        *out = s;
+    else
+        tare__data_close(s);
+    return status;
+}
+
+tare_status tare__data_next(data_source *source, data_batch *out, bool *done, tare_error *err) {
+    data_batch batch = {0};
+    bool is_done = false;
+    const tare_status status = source->kind->next(source, &batch, &is_done, err);
+    if (status == TARE_OK && !is_done) {
+        *out = batch;
+        *done = false;
+        return TARE_OK;
+    }
+    tare__data_batch_release(&batch);
+    if (status == TARE_OK) *done = true;
+    return status;
+}
+
+tare_status tare__data_rewind(data_source *source, tare_error *err) {
+    return source->kind->rewind(source, err);
+}
+
+void tare__data_close(data_source *source) {
+    if (source == NULL) return;
+    if (source->kind != NULL) source->kind->close(source);
+    tare__arena_release(&source->memory);
+    tare__free(source);
+}
+
+tare_status tare__data_batch_create(const data_source *s, data_batch *out, tare_error *err) {
+    tare_tensor **inputs = tare__alloc_zeroed(s->input_count + 1, sizeof(tare_tensor *));
+    if (inputs == NULL) return tare__out_of_memory(err);
+    *out = (data_batch){.inputs = inputs, .input_count = s->input_count};
+    return TARE_OK;
+}
+
+void tare__data_batch_release(data_batch *batch) {
+    for (size_t i = 0; i < batch->input_count; i++) tare_tensor_release(batch->inputs[i]);
+    tare__free(batch->inputs);
+    tare_tensor_release(batch->labels);
+    *batch = (data_batch){0};
+}
+
+static tare_status check_shape(const data_input *input, const tare_tensor *t, const char *array,
+                               tare_error *err) {
+    bool fits = t->ndim > 0 && (input->ndim < 0 || input->ndim == t->ndim);
+    for (int d = 1; fits && d < input->ndim; d++)
+        fits = input->shape[d] < 0 || input->shape[d] == t->shape[d];
+    if (fits) return TARE_OK;
+    char found[200], expected[200] = "at least a batch dimension";
+    tare__shape_text(t->ndim, t->shape, found, sizeof found);
+    if (input->ndim >= 0) tare__shape_text(input->ndim, input->shape, expected, sizeof expected);
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "array '%s' has the shape %s, input '%s' wants %s (the first is the batch)",
+                      array, found, input->name, expected);
+}
+
+// "[12, 3]", the place of flat element i.
+static void index_text(const tare_tensor *t, int64_t i, char *out, size_t size) {
+    int64_t index[TARE_MAX_DIMS] = {0};
+    for (int d = t->ndim - 1; d >= 0; d--) {
+        index[d] = i % t->shape[d];
+        i /= t->shape[d];
+    }
+    tare__shape_text(t->ndim, index, out, size);
+}
+
+static tare_status check_numbers(const tare_tensor *t, const char *array, tare_error *err) {
+    if (!tare__dtype(t->dtype)->is_float) return TARE_OK;
+    for (int64_t i = 0; i < t->count; i++) {
+        const bool is_nan = t->dtype == TARE_FLOAT32 ? isnan(tare__f32(t)[i]) != 0
+                                                     : isnan(tare__tensor_get(t, i)) != 0;
+        if (!is_nan) continue;
+        char place[200];
+        index_text(t, i, place, sizeof place);
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "array '%s' is NaN at %s", array, place);
+    }
+    return TARE_OK;
+}
+
+tare_status tare__data_check(const data_source *s, size_t i, const tare_tensor *t, const char *file,
+                             const char *array, tare_error *err) {
+    tare_status status = check_shape(&s->inputs[i], t, array, err);
+    if (status == TARE_OK) status = check_numbers(t, array, err);
+    return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", file);
+}

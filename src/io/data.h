@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// DATA, as the command line takes it: batches of model inputs, and labels where there are any.
+//
+//   FILE.npz, FILE.safetensors  arrays by input name; an array called labels, label or y holds the
+//   labels FILE.npy                    the one input of a model that has one FOLDER such files, in
+//   order of their names, one after the other FILE.csv, FILE.csv.gz       rows `feature,..,label`
+//   for a model of one input; a first line of words is skipped random:N[:SEED[:SHAPE]]     N
+//   standard-normal samples; SHAPE (one sample's, "3x32x32", inputs separated
+//                               by ',') where the model does not say its inputs' shapes
+//
+// A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
+// input.I and arr_I by position. Any other name is an error, and so are NaNs and sizes that
+// disagree. float64 and float16 arrays become float32 unless the model asks for them. Dimension 0
+// is the batch.
+#ifndef IO_DATA_H
+#define IO_DATA_H
+
+#include "core/error.h"
+#include "core/tensor.h"
+
+/// What a model wants.
+typedef struct data_input {
+    const char *name;
+    int ndim;                     // -1: unknown
+    int64_t shape[TARE_MAX_DIMS]; // -1: unknown; shape[0] is the batch and not looked at
+    tare_dtype dtype;             // unset: unknown
+} data_input;
+
+typedef struct data_batch {
+    tare_tensor **inputs; // in the order of the model's inputs; references owned
+    size_t input_count;
+    tare_tensor *labels; // first dimension as the inputs'; NULL if there are none
+    int64_t size;        // samples
+} data_batch;
+void tare__data_batch_release(data_batch *batch); // fine twice
+
+typedef struct data_source data_source;
+
+/// Opens `spec`. `inputs` are copied. batch_size: samples of one batch, the last of a file may have
+/// fewer; 0: as many as the file has (rows of text: 256).
+tare_status tare__data_open(const char *spec, const data_input *inputs, size_t input_count,
+                            int64_t batch_size, data_source **out, tare_error *err);
+/// The next batch, or *done. Errors name file and array. The caller releases *out.
+tare_status tare__data_next(data_source *source, data_batch *out, bool *done, tare_error *err);
+/// Begins again, with the same batches.
+tare_status tare__data_rewind(data_source *source, tare_error *err);
+void tare__data_close(data_source *source); // NULL is fine
+
+#endif
