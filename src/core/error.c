@@ -89,7 +89,7 @@ tare_status tare__out_of_memory(tare_error *err) {
 }
 
 tare_status tare__at(tare_error *err, tare_status status, const char *format, ...) {
-    if (!err) return status;
+    if (!err || status == TARE_OK) return status;
     char place[sizeof err->where];
     va_list args;
     va_start(args, format);

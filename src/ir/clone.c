@@ -33,6 +33,7 @@ static tare_status clone_node(cloning *c, const node *from, tare_error *err) {
         !clone_text(a, from->annotation, &n->annotation) ||
         !clone_text(a, from->scope_path, &n->scope_path) ||
         !clone_text(a, from->scope_type, &n->scope_type) ||
+        !clone_text(a, from->origin, &n->origin) ||
         !clone_text(a, from->meta_json, &n->meta_json))
         return tare__out_of_memory(err);
     n->owner = c->to;

@@ -42,6 +42,7 @@ struct node {
     // The innermost module being executed when the node was traced; a leaf module call's scope is that
     // module itself. "" and NULL at top level.
     const char *scope_path, *scope_type;
+    const char *origin;    // the float model's node that this one computes; NULL: none (observers, quantize)
     const char *meta_json; // the file's `meta`, kept verbatim; NULL if none
     size_t id;             // unique in the graph, never reused: an index for a pass's own tables
 };
@@ -76,7 +77,7 @@ typedef struct node_spec {
     size_t arg_count;
     const keyword *kwargs;
     size_t kwarg_count;
-    const node *like; // copies annotation, scope and meta from it; may be of another graph; may be NULL
+    const node *like; // copies annotation, scope, origin and meta from it; may be of another graph; may be NULL
 } node_spec;
 tare_status tare__graph_insert(graph *g, const node_spec *spec, node *before, node **out,
                                tare_error *err);

@@ -3,6 +3,7 @@
 #ifndef QUANT_MODEL_H
 #define QUANT_MODEL_H
 
+#include "core/text.h"
 #include "ir/module.h"
 #include "ops/classes.h"
 #include "quant/observer.h"
@@ -26,10 +27,15 @@ typedef struct prepared_node {
     bool is_observed;      // part of a matched, supported pattern
 } prepared_node;
 typedef struct prepared_state {
-    map by_name;           // -> prepared_node
+    map by_name; // -> prepared_node
     prepared_node *nodes;
-    size_t node_count;
+    size_t node_count, capacity;
 } prepared_state;
+tare_status tare__prepared_state_create(size_t capacity, prepared_state **out, tare_error *err);
+void tare__prepared_state_destroy(prepared_state *s); // NULL is fine
+/// At most `capacity` nodes; the qconfig is retained.
+tare_status tare__prepared_state_add(prepared_state *s, const char *name, tare_qconfig *qconfig,
+                                     bool is_observed, tare_error *err);
 prepared_node *tare__prepared_node(const prepared_state *s, const char *name); // NULL if unlisted
 
 /// An operator of the float model, followed through the passes for explain and coverage.
@@ -47,8 +53,15 @@ struct tare_model {
     tare_engine engine;       // of lowered models
     record decisions;
     prepared_state *prepared; // stage PREPARED only
-    char *class_name;         // what print shows before the parenthesis
+    map op_names;             // name -> index + 1 into ops
+    traced_op *ops;           // the float model's calls, in order
+    size_t op_count, op_capacity;
+    uint64_t float_island_count; // of converted models
 };
+
+/// Hands a finished text to a writer and releases it; status: of making it.
+tare_status tare__text_write(text *t, tare_status status, tare_writer write, void *user,
+                             tare_error *err);
 
 /// A model over `root` (reference taken over on success), with the decisions of `from` (may be NULL).
 tare_status tare__model_create(const tare_context *context, module *root, tare_model_stage stage,

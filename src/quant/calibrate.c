@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calibration: a prepared model runs in float while its observers watch.
+#include "ops/interpret.h"
+#include "ops/op.h"
+#include "quant/coverage.h"
+#include "quant/pass.h"
+
+/// Multiply-accumulates of a weighted module: one per weight element of an output channel, for every output.
+static tare_status count_macs(void *user, const node *n, const value *result, tare_error *err) {
+    (void)err;
+    tare_model *model = user;
+    const module *m = tare__called_module(model, n);
+    if (m == NULL || result->kind != VALUE_TENSOR || n->origin == NULL) return TARE_OK;
+    if (m->class->role == ROLE_FUSED && m->child_count > 0) m = m->children[0].module;
+    const tare_tensor *weight = tare__module_tensor(m, "weight");
+    if (weight == NULL || weight->ndim < 2 || weight->shape[0] == 0) return TARE_OK;
+    const tare_tensor *out = result->as.tensor;
+    const int64_t batch = out->ndim > 0 && out->shape[0] > 0 ? out->shape[0] : 1;
+    tare__coverage_set_macs(model, n->origin,
+                            out->count / batch * (weight->count / weight->shape[0]));
+    return TARE_OK;
+}
+
+static tare_status collect_inputs(const tare_model *model, const tare_tensor *const *inputs,
+                                  size_t input_count, arena *memory, value **out,
+                                  tare_error *err) {
+    *out = tare__arena_array(memory, input_count + 1, sizeof **out);
+    if (*out == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < input_count; i++) {
+        if (inputs[i] == NULL)
+            return tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' is NULL",
+                              tare_model_input_name(model, i));
+        (*out)[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)inputs[i]};
+    }
+    return TARE_OK;
+}
+
+tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
+                           size_t input_count, tare_error *err) {
+    if (prepared->stage != TARE_STAGE_PREPARED)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "calibrate: expected a prepared model (see tare_prepare_fx)");
+    const interpreter it = {
+        .root = prepared->root, .thread_count = 1, .after = count_macs, .user = prepared};
+    arena memory = {0};
+    value *values = NULL, result = {0};
+    tare_status status = collect_inputs(prepared, inputs, input_count, &memory, &values, err);
+    if (status == TARE_OK)
+        status = tare__interpret(&it, values, input_count, &memory, &result, err);
+    if (status == TARE_OK) tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+    return status;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts: the built-in classes plus a user's own. The module functions of the public API are here too.
+
+#include "core/alloc.h"
+#include "quant/model.h"
+#include "quant/user_class.h"
+
+static const class_table *const builtin_tables[] = {OPS_CLASS_TABLES, &tare__observer_class_table};
+
+static const tare_context builtin_context = {
+    .classes = {.tables = builtin_tables,
+                .table_count = sizeof builtin_tables / sizeof *builtin_tables}};
+
+const tare_context *tare__context_or_builtin(const tare_context *context) {
+    return context != NULL ? context : &builtin_context;
+}
+
+tare_status tare_context_create(tare_context **out, tare_error *err) {
+    tare_context *made = tare__alloc_zeroed(1, sizeof *made);
+    if (made == NULL) return tare__out_of_memory(err);
+    made->classes.tables = builtin_context.classes.tables;
+    made->classes.table_count = builtin_context.classes.table_count;
+    *out = made;
+    return TARE_OK;
+}
+
+void tare_context_destroy(tare_context *context) {
+    if (context == NULL) return;
+    for (size_t i = 0; i < context->classes.user_count; i++)
+        tare__user_class_destroy(context->classes.user[i]);
+    tare__free(context->classes.user);
+    tare__free(context->observers.user);
+    tare__free(context);
+}
+
+tare_status tare_context_add_module_class(tare_context *context,
+                                          const tare_module_class *module_class_row,
+                                          tare_error *err) {
+    module_class *made = NULL;
+    TARE_TRY(tare__user_class_create(module_class_row, &made, err));
+    registry *r = &context->classes;
+    tare_status status = TARE_OK;
+    if (tare__class_find(r, made->name) != NULL)
+        status = tare__fail(err, TARE_INVALID_ARGUMENT, "module class '%s' exists already",
+                            made->name);
+    else if (!tare__grow((void **)&r->user, &r->user_capacity, r->user_count, sizeof *r->user))
+        status = tare__out_of_memory(err);
+    if (status == TARE_OK) r->user[r->user_count++] = made;
+    else tare__user_class_destroy(made);
+    return status;
+}
+
+tare_status tare_context_add_observer_class(tare_context *context,
+                                            const tare_observer_class *observer_class,
+                                            tare_error *err) {
+    observer_classes *o = &context->observers;
+    if (observer_class == NULL || observer_class->name == NULL || observer_class->create == NULL ||
+        observer_class->destroy == NULL || observer_class->clone == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "an observer class needs a name, create, destroy and clone");
+    if (tare__observer_class_find(o, observer_class->name) != NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "observer class '%s' exists already",
+                          observer_class->name);
+    const tare_observer_class **grown =
+        tare__realloc_array((void *)o->user, o->user_count + 1, sizeof *o->user);
+    if (grown == NULL) return tare__out_of_memory(err);
+    o->user = grown;
+    o->user[o->user_count++] = observer_class;
+    return TARE_OK;
+}
+
+/// A tare_module is a module under another name, so that the public header needs no tree.
+static module *unwrap(const tare_module *m) { return (module *)m; }
+
+static const char *class_name_at(const void *user, size_t index) {
+    const registry *r = user;
+    for (size_t t = 0; t < r->table_count; t++) {
+        if (index < r->tables[t]->count) return r->tables[t]->rows[index].name;
+        index -= r->tables[t]->count;
+    }
+    return index < r->user_count ? r->user[index]->name : NULL;
+}
+
+tare_status tare_module_create(const tare_context *context, const char *class_name,
+                               tare_module **out, tare_error *err) {
+    const registry *classes = &tare__context_or_builtin(context)->classes;
+    const module_class *class = tare__class_find(classes, class_name);
+    if (class == NULL)
+        return tare__suggest(
+            err, tare__fail(err, TARE_NOT_FOUND, "no module class '%s'", class_name), class_name,
+            class_name_at, classes);
+    module *made = NULL;
+    TARE_TRY(tare__module_create(class, &made, err));
+    *out = (tare_module *)made;
+    return TARE_OK;
+}
+
+void tare_module_release(tare_module *m) { tare__module_release(unwrap(m)); }
+
+const char *tare_module_class_name(const tare_module *m) { return unwrap(m)->class->name; }
+
+bool tare_module_is_training(const tare_module *m) { return unwrap(m)->training; }
+
+void tare_module_set_training(tare_module *m, bool training) { unwrap(m)->training = training; }
+
+const tare_tensor *tare_module_tensor(const tare_module *m, const char *name) {
+    return tare__module_tensor(unwrap(m), name);
+}
+
+tare_status tare_module_set_tensor(tare_module *m, const char *name, tare_tensor *tensor,
+                                   tare_error *err) {
+    return tare__module_set_tensor(unwrap(m), name, tensor, true, err);
+}
+
+const tare_module *tare_module_child(const tare_module *m, const char *name) {
+    return (const tare_module *)tare__module_child(unwrap(m), name);
+}
+
+tare_status tare_module_set_child(tare_module *m, const char *name, const tare_module *child,
+                                  tare_error *err) {
+    return tare__module_set_child(unwrap(m), name, unwrap(child), err);
+}
+
+int64_t tare_module_config_int(const tare_module *m, const char *key, int64_t otherwise) {
+    return tare__module_int(unwrap(m), key, otherwise);
+}
+
+double tare_module_config_double(const tare_module *m, const char *key, double otherwise) {
+    return tare__module_double(unwrap(m), key, otherwise);
+}
+
+tare_status tare_module_set_config_int(tare_module *m, const char *key, int64_t v,
+                                       tare_error *err) {
+    const value number = tare__int(v);
+    return tare__module_set_config(unwrap(m), key, &number, err);
+}
+
+tare_status tare_module_set_config_double(tare_module *m, const char *key, double v,
+                                          tare_error *err) {
+    const value number = tare__float(v);
+    return tare__module_set_config(unwrap(m), key, &number, err);
+}
+
+tare_status tare_module_copy_config(tare_module *m, const tare_module *from, tare_error *err) {
+    const module *source = unwrap(from);
+    for (size_t i = 0; i < source->config_count; i++)
+        TARE_TRY(tare__module_set_config(unwrap(m), source->config[i].name,
+                                         &source->config[i].value, err));
+    return TARE_OK;
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convert, from a calibrated model to a reference or lowered one.
+#include "quant/convert.h"
+
+#include "ops/op.h"
+#include "quant/coverage.h"
+
+tare_qconfig *tare__convert_qconfig(const convert_pass *c, const node *n, bool *is_listed) {
+    const prepared_node *known = tare__prepared_node(c->prepared, n->name);
+    *is_listed = known != NULL;
+    return known != NULL ? known->qconfig : NULL;
+}
+
+bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n) {
+    bool is_listed = false;
+    return tare__convert_qconfig(c, n, &is_listed) == NULL && is_listed;
+}
+
+static bool keeps_node(const void *user, const node *n) {
+    (void)user;
+    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target)
+                        : n->op == NODE_CALL_METHOD ? tare__op_method(n->target)
+                                                    : NULL;
+    return op != NULL && (op->traits & OP_IMPURE) != 0;
+}
+
+tare_status tare__convert_eliminate_dead(pass *p) {
+    return tare__graph_eliminate_dead(p->model->root->graph, keeps_node, NULL, p->err);
+}
+
+static tare_status rebuild(convert_pass *c) {
+    graph *g = c->base->model->root->graph;
+    c->base->model->root->graph = NULL;
+    return tare__pass_rebuild(c->base, g);
+}
+
+static tare_status run(convert_pass *c) {
+    TARE_TRY(tare__convert_observers(c));
+    TARE_TRY(tare__convert_modules(c));
+    TARE_TRY(tare__convert_eliminate_dead(c->base));
+    TARE_TRY(rebuild(c));
+    c->base->model->stage = TARE_STAGE_REFERENCE;
+    if (c->form == CONVERT_LOWERED) {
+        c->base->name = "lower";
+        TARE_TRY(tare__lower_steps(c));
+        TARE_TRY(rebuild(c));
+        c->base->model->stage = TARE_STAGE_LOWERED;
+    }
+    return tare__coverage_finish(c->base->model, c->base->err);
+}
+
+static tare_status convert(const tare_model *prepared, const tare_convert_options *options,
+                           convert_form form, tare_model **out, tare_error *err) {
+    static const tare_convert_options defaults = {0};
+    if (prepared == NULL || prepared->stage != TARE_STAGE_PREPARED)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "incoming model must be produced by prepare_fx");
+    if (options == NULL) options = &defaults;
+    pass base;
+    convert_pass c = {
+        .base = &base, .options = options, .form = form, .prepared = prepared->prepared};
+    tare_status status = tare__pass_begin(&base, "convert", prepared, options->backend, err);
+    if (status == TARE_OK) {
+        base.model->engine = options->engine;
+        status = run(&c);
+    }
+    return tare__pass_end(&base, status, out);
+}
+
+tare_status tare_convert_to_reference_fx(const tare_model *prepared,
+                                         const tare_convert_options *options, tare_model **out,
+                                         tare_error *err) {
+    return convert(prepared, options, CONVERT_REFERENCE, out, err);
+}
+
+tare_status tare_convert_to_reference_decomposed_fx(const tare_model *prepared,
+                                                    const tare_convert_options *options,
+                                                    tare_model **out, tare_error *err) {
+    return convert(prepared, options, CONVERT_DECOMPOSED, out, err);
+}
+
+tare_status tare_convert_fx(const tare_model *prepared, const tare_convert_options *options,
+                            tare_model **out, tare_error *err) {
+    return convert(prepared, options, CONVERT_LOWERED, out, err);
+}

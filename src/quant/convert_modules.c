@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convert: float modules with a quantized weight become reference modules.
+#include <string.h>
+
+#include "quant/convert.h"
+
+static tare_status info_of(const convert_pass *c, const tare_observer_spec *spec,
+                           tare_observer_info *out) {
+    *out = (tare_observer_info){0};
+    if (spec == NULL) return TARE_OK;
+    return tare__observer_spec_info(&c->base->model->context->observers, spec, out, c->base->err);
+}
+
+static tare_dtype or_float(tare_dtype dtype) {
+    return dtype == TARE_DTYPE_UNSET ? TARE_FLOAT32 : dtype;
+}
+
+static bool accepts(const tare_dtype_config *d, const tare_observer_info *activation,
+                    tare_dtype weight) {
+    const tare_dtype input = or_float(d->input.dtype), output = or_float(d->output.dtype);
+    if (or_float(d->weight.dtype) != weight || input != activation->dtype) return false;
+    if (d->is_dynamic > 0) return activation->is_dynamic && output == TARE_FLOAT32;
+    const bool is_half = activation->dtype == TARE_FLOAT16 && weight == TARE_FLOAT16;
+    return output == activation->dtype &&
+           or_float(d->bias) == (is_half ? TARE_FLOAT16 : TARE_FLOAT32);
+}
+
+tare_status tare__convert_supports(convert_pass *c, const char *class_name, const tare_qconfig *q,
+                                   bool *out) {
+    *out = false;
+    const tare_pattern_config *config =
+        tare__backend_config_for_operator(c->base->backend, class_name);
+    if (config == NULL) return TARE_OK;
+    tare_observer_info activation, weight;
+    TARE_TRY(info_of(c, q->activation, &activation));
+    TARE_TRY(info_of(c, q->weight, &weight));
+    for (size_t i = 0; i < config->dtype_configs.count && !*out; i++)
+        *out = accepts(&config->dtype_configs.items[i], &activation, weight.dtype);
+    return TARE_OK;
+}
+
+static bool is_quantized_weight(tare_dtype dtype) {
+    switch (dtype) {
+    case TARE_QUINT8:
+    case TARE_QINT8:
+    case TARE_FLOAT16:
+    case TARE_QUINT4X2:
+    case TARE_UINT8:
+    case TARE_INT8:
+    case TARE_INT16:
+    case TARE_INT32:
+    case TARE_FLOAT8_E5M2:
+    case TARE_FLOAT8_E4M3FN: return true;
+    default: return false;
+    }
+}
+
+/// A fresh weight observer looks at the weight once.
+static tare_status weight_qparams(convert_pass *c, const tare_qconfig *q, const module *m,
+                                  const qparams **out) {
+    tare_tensor *weight = tare__module_tensor(m, "weight");
+    if (weight == NULL)
+        return tare__fail(c->base->err, TARE_UNSUPPORTED,
+                          "%s has no tensor 'weight' to quantize", m->class->name);
+    module *observer = NULL;
+    TARE_TRY(tare__observer_spec_instantiate(&c->base->model->context->observers, q->weight,
+                                             &observer, c->base->err));
+    tare_status status = tare__observer_update(observer, weight, c->base->err);
+    bool is_calibrated = false;
+    if (status == TARE_OK)
+        status = tare__observer_qparams(observer, out, &is_calibrated, c->base->err);
+    tare__module_release(observer);
+    return status;
+}
+
+static tare_status install(convert_pass *c, const node *n, module *called, module *reference) {
+    if (called->class->role == ROLE_FUSED)
+        return tare__module_set_child(called, called->children[0].name, reference, c->base->err);
+    return tare__module_set_path(c->base->model->root, n->target, reference,
+                                 &tare__class_container, c->base->err);
+}
+
+static tare_status swap(convert_pass *c, const node *n, module *called, const module *float_module,
+                        const tare_qconfig *q) {
+    const char *class_name =
+        tare__backend_config_reference_module(c->base->backend, float_module->class->name);
+    if (class_name == NULL)
+        return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
+                          "No reference quantized module class configured for %s",
+                          float_module->class->name);
+    const qparams *weight = NULL;
+    module *reference = NULL;
+    tare_status status = weight_qparams(c, q, float_module, &weight);
+    if (status == TARE_OK)
+        status = tare__reference_from_float(c->base->model->context, class_name, float_module,
+                                            weight, &reference, c->base->err);
+    if (status == TARE_OK) status = install(c, n, called, reference);
+    tare__qparams_release(weight);
+    tare__module_release(reference);
+    return status;
+}
+
+static bool has_root_class(const convert_pass *c, const module *m) {
+    return tare__backend_config_reference_module(c->base->backend, m->class->name) != NULL;
+}
+
+/// Why a weighted module stays float; NULL: it does not.
+static tare_status find_refusal(convert_pass *c, const node *n, const module *called,
+                                const tare_qconfig *q, const char **why) {
+    const prepared_node *known = tare__prepared_node(c->prepared, n->name);
+    *why = NULL;
+    if (q == NULL || known == NULL || !known->is_observed) {
+        *why = ""; // prepare said why
+        return TARE_OK;
+    }
+    bool is_supported = false;
+    TARE_TRY(tare__convert_supports(c, called->class->name, q, &is_supported));
+    tare_observer_info weight;
+    TARE_TRY(info_of(c, q->weight, &weight));
+    if (!is_supported)
+        *why = "no dtype config of the backend joins the qconfig's activation and weight dtypes";
+    else if (!is_quantized_weight(weight.dtype))
+        *why = "the qconfig asks for no quantized weight";
+    return TARE_OK;
+}
+
+static tare_status convert_module(convert_pass *c, const node *n) {
+    module *called = tare__called_module(c->base->model, n);
+    if (called == NULL) return TARE_OK;
+    const module *float_module = called;
+    if (called->class->role == ROLE_FUSED && called->child_count > 0)
+        float_module = called->children[0].module;
+    if (!has_root_class(c, float_module)) return TARE_OK; // not weighted, or converted by an earlier call
+    bool is_listed = false;
+    const tare_qconfig *q = tare__convert_qconfig(c, n, &is_listed);
+    const char *why = NULL;
+    TARE_TRY(find_refusal(c, n, called, q, &why));
+    if (why == NULL) {
+        const tare_status status = swap(c, n, called, float_module, q);
+        return status == TARE_OK ? status : tare__at(c->base->err, status, "node '%s'", n->name);
+    }
+    if (why[0] == '\0') return TARE_OK;
+    return TARE_DECIDE(c->base, n, "left float", "dtype configs", "%s", why);
+}
+
+tare_status tare__convert_modules(convert_pass *c) {
+    for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next)
+        TARE_TRY(convert_module(c, n));
+    return TARE_OK;
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convert: every observer node becomes quantize and dequantize, or vanishes.
+#include <stdio.h>
+#include <string.h>
+
+#include "quant/convert.h"
+
+/// Dtypes that a static observer quantizes to by torch.quantize_per_tensor.
+static bool is_static_code(tare_dtype dtype) {
+    return dtype == TARE_QUINT8 || dtype == TARE_QINT8 || dtype == TARE_QINT32 ||
+           dtype == TARE_FLOAT8_E5M2 || dtype == TARE_FLOAT8_E4M3FN;
+}
+
+static bool is_convertible(const tare_observer_info *info) {
+    switch (info->dtype) {
+    case TARE_UINT8:
+    case TARE_INT8:
+    case TARE_UINT16:
+    case TARE_INT16:
+    case TARE_INT32:
+    case TARE_FLOAT16: return true;
+    default: return is_static_code(info->dtype) || info->is_dynamic;
+    }
+}
+
+/// One observer node under conversion.
+typedef struct replacement {
+    convert_pass *convert;
+    node *observer, *watched;
+    const module *module;
+    const tare_observer_info *info;
+    const char *prefix; // of buffer names: the path of the operator that the values belong to
+} replacement;
+
+static tare_error *err_of(const replacement *r) { return r->convert->base->err; }
+static graph *graph_of(const replacement *r) { return r->convert->base->model->root->graph; }
+
+static tare_status remove_observer(const replacement *r) {
+    TARE_TRY(tare__node_replace_uses(r->observer, r->watched, NULL, err_of(r)));
+    return tare__graph_erase(graph_of(r), r->observer, err_of(r));
+}
+
+static bool is_unwanted(const replacement *r) {
+    if (!tare__convert_has_no_qconfig(r->convert, r->watched)) return false;
+    for (size_t i = 0; i < r->observer->user_count; i++)
+        if (!tare__convert_has_no_qconfig(r->convert, r->observer->users[i])) return false;
+    return true;
+}
+
+/// The node whose scope names the buffers: the watched one, or the consumer when only that is quantized.
+static const node *named_after(const replacement *r, bool is_input) {
+    if (!is_input) return r->watched;
+    for (size_t i = 0; i < r->observer->user_count; i++) {
+        const node *user = r->observer->users[i];
+        if (user->op == NODE_CALL_FUNCTION && strcmp(user->target, "torch._C._nn.linear") == 0)
+            return user;
+    }
+    return r->observer->user_count > 0 ? r->observer->users[0] : NULL;
+}
+
+static tare_status choose_prefix(replacement *r) {
+    const bool is_input = tare__convert_has_no_qconfig(r->convert, r->watched);
+    const node *n = named_after(r, is_input);
+    const char *path = n != NULL && n->scope_path != NULL ? n->scope_path : "";
+    char *prefix = tare__arena_printf(&r->convert->base->scratch, "%s%s", path,
+                                      is_input ? "_input" : "");
+    if (prefix == NULL) return tare__out_of_memory(err_of(r));
+    for (char *c = prefix; *c != '\0'; c++)
+        if (*c == '.') *c = '_';
+    r->prefix = prefix;
+    return TARE_OK;
+}
+
+static tare_status insert(const replacement *r, node_op op, const char *target, const value *args,
+                          size_t arg_count, node **out) {
+    const node_spec spec = {.op = op, .target = target, .args = args, .arg_count = arg_count};
+    return tare__graph_insert(graph_of(r), &spec, r->observer, out, err_of(r));
+}
+
+/// A buffer {prefix}{suffix}{smallest free N} of the root and a get_attr node that reads it. Takes the tensor over.
+static tare_status insert_buffer(const replacement *r, const char *suffix, tare_tensor *tensor,
+                                 node **out) {
+    module *root = r->convert->base->model->root;
+    const char *name = NULL;
+    for (size_t i = 0;; i++) {
+        name = tare__arena_printf(&r->convert->base->scratch, "%s%s%zu", r->prefix, suffix, i);
+        if (name == NULL || !tare__module_has_tensor(root, name)) break;
+    }
+    tare_status status = name == NULL
+                             ? tare__out_of_memory(err_of(r))
+                             : tare__module_set_tensor(root, name, tensor, false, err_of(r));
+    tare_tensor_release(tensor);
+    return status == TARE_OK ? insert(r, NODE_GET_ATTR, name, NULL, 0, out) : status;
+}
+
+static tare_status scale_tensor(const replacement *r, const qparams *q, tare_tensor **out) {
+    if (!tare__qscheme_is_per_channel(q->scheme))
+        return tare__tensor_scalar_float((float)q->scale[0], out, err_of(r));
+    TARE_TRY(tare_tensor_create(TARE_FLOAT32, 1, &q->count, out, err_of(r)));
+    for (int64_t i = 0; i < q->count; i++) tare__tensor_set(*out, i, q->scale[i]);
+    return TARE_OK;
+}
+
+static tare_status zero_point_tensor(const replacement *r, const qparams *q, tare_tensor **out) {
+    if (!tare__qscheme_is_per_channel(q->scheme))
+        return tare__tensor_scalar_int((int64_t)q->zero_point[0], out, err_of(r));
+    const bool is_float = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
+    TARE_TRY(tare_tensor_create(is_float ? TARE_FLOAT32 : TARE_INT64, 1, &q->count, out,
+                                err_of(r)));
+    for (int64_t i = 0; i < q->count; i++) tare__tensor_set(*out, i, q->zero_point[i]);
+    return TARE_OK;
+}
+
+/// Users of the observer read `dequantized` from now on.
+static tare_status finish(const replacement *r, node *dequantized) {
+    TARE_TRY(tare__node_replace_uses(r->observer, dequantized, NULL, err_of(r)));
+    return tare__graph_erase(graph_of(r), r->observer, err_of(r));
+}
+
+static tare_status insert_dequantize(const replacement *r, node *quantized) {
+    const value arg = tare__node_value(quantized);
+    node *dequantized = NULL;
+    TARE_TRY(insert(r, NODE_CALL_METHOD, "dequantize", &arg, 1, &dequantized));
+    return finish(r, dequantized);
+}
+
+static tare_status replace_by_buffers(const replacement *r, const qparams *q) {
+    tare_tensor *tensor = NULL;
+    node *scale = NULL, *zero_point = NULL, *quantized = NULL;
+    TARE_TRY(scale_tensor(r, q, &tensor));
+    TARE_TRY(insert_buffer(r, "_scale_", tensor, &scale));
+    TARE_TRY(zero_point_tensor(r, q, &tensor));
+    TARE_TRY(insert_buffer(r, "_zero_point_", tensor, &zero_point));
+    const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
+    value args[5] = {tare__node_value(r->watched), tare__node_value(scale),
+                     tare__node_value(zero_point)};
+    size_t count = 3;
+    if (per_channel) args[count++] = tare__int(q->axis);
+    args[count++] = tare__dtype_value(r->info->dtype);
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION,
+                    per_channel ? "torch.quantize_per_channel" : "torch.quantize_per_tensor", args,
+                    count, &quantized));
+    return insert_dequantize(r, quantized);
+}
+
+#define DECOMPOSED "torch.ops.quantized_decomposed."
+
+/// Literal parameters per tensor; per channel they are buffers still.
+static tare_status replace_decomposed(const replacement *r, const qparams *q) {
+    const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
+    value args[7] = {tare__node_value(r->watched), tare__float((float)q->scale[0]),
+                     tare__int((int64_t)q->zero_point[0])};
+    size_t count = 3;
+    if (per_channel) {
+        tare_tensor *tensor = NULL;
+        node *buffer = NULL;
+        TARE_TRY(scale_tensor(r, q, &tensor));
+        TARE_TRY(insert_buffer(r, "_scale_", tensor, &buffer));
+        args[1] = tare__node_value(buffer);
+        TARE_TRY(zero_point_tensor(r, q, &tensor));
+        TARE_TRY(insert_buffer(r, "_zero_point_", tensor, &buffer));
+        args[2] = tare__node_value(buffer);
+        args[count++] = tare__int(q->axis);
+    }
+    args[count++] = tare__int(q->quant_min);
+    args[count++] = tare__int(q->quant_max);
+    args[count++] = tare__dtype_value(tare__dtype(r->info->dtype)->storage);
+    node *quantized = NULL, *dequantized = NULL;
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION,
+                    per_channel ? DECOMPOSED "quantize_per_channel.default"
+                                : DECOMPOSED "quantize_per_tensor.default",
+                    args, count, &quantized));
+    args[0] = tare__node_value(quantized);
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION,
+                    per_channel ? DECOMPOSED "dequantize_per_channel.default"
+                                : DECOMPOSED "dequantize_per_tensor.default",
+                    args, count, &dequantized));
+    return finish(r, dequantized);
+}
+
+static tare_status check_calibrated(const replacement *r, bool is_calibrated) {
+    if (is_calibrated) return TARE_OK;
+    if (r->convert->options->is_lenient)
+        return TARE_DECIDE(r->convert->base, r->observer, "warning", "calibration",
+                           "its observer has seen no data: scale 1, zero point 0");
+    const tare_status status =
+        tare__fail(err_of(r), TARE_INVALID_ARGUMENT,
+                   "node '%s': the observer '%s' of '%s' has seen no data", r->observer->name,
+                   r->observer->target, r->watched->name);
+    return tare__hint(err_of(r), status, "calibrate the prepared model before it is converted");
+}
+
+static tare_status replace_static(const replacement *r) {
+    const qparams *q = NULL;
+    bool is_calibrated = false;
+    TARE_TRY(tare__observer_qparams(r->module, &q, &is_calibrated, err_of(r)));
+    tare_status status = check_calibrated(r, is_calibrated);
+    if (status == TARE_OK)
+        status = r->convert->form == CONVERT_DECOMPOSED ? replace_decomposed(r, q)
+                                                        : replace_by_buffers(r, q);
+    tare__qparams_release(q);
+    return status;
+}
+
+/// torch's fbgemm and x86 engines leave a bit unused on the fly, because their kernels may saturate.
+static bool reduces_range(const convert_pass *c) {
+    return c->options->engine != TARE_ENGINE_QNNPACK && c->options->engine != TARE_ENGINE_ONEDNN;
+}
+
+static tare_status replace_dynamic(const replacement *r) {
+    const value args[] = {tare__node_value(r->watched), tare__dtype_value(r->info->dtype),
+                          tare__bool(reduces_range(r->convert))};
+    node *quantized = NULL;
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION, "torch.quantize_per_tensor_dynamic", args, 3,
+                    &quantized));
+    return insert_dequantize(r, quantized);
+}
+
+static tare_status replace_half(const replacement *r) {
+    const value args[] = {tare__node_value(r->watched), tare__dtype_value(TARE_FLOAT16)};
+    node *half = NULL;
+    TARE_TRY(insert(r, NODE_CALL_METHOD, "to", args, 2, &half));
+    return insert_dequantize(r, half);
+}
+
+static tare_status replace(replacement *r) {
+    if (is_unwanted(r) || !is_convertible(r->info)) return remove_observer(r);
+    TARE_TRY(choose_prefix(r));
+    if (r->info->is_dynamic && r->convert->form == CONVERT_DECOMPOSED)
+        return tare__fail(err_of(r), TARE_UNSUPPORTED,
+                          "node '%s': dynamic quantization has no decomposed form yet",
+                          r->observer->name);
+    if (r->info->is_dynamic) return replace_dynamic(r);
+    if (r->info->dtype == TARE_FLOAT16) return replace_half(r);
+    // Other integer dtypes pass torch's support test, but stay observed (checked against torch 2.15).
+    return is_static_code(r->info->dtype) ? replace_static(r) : TARE_OK;
+}
+
+tare_status tare__convert_observers(convert_pass *c) {
+    graph *g = c->base->model->root->graph;
+    for (node *n = g->first, *next; n != NULL; n = next) {
+        next = n->next;
+        if (!tare__is_observer_node(c->base->model, n)) continue;
+        replacement r = {.convert = c, .observer = n, .watched = tare__node_arg(n, 0)};
+        r.module = tare__called_module(c->base->model, n);
+        r.info = tare__observer_info(r.module);
+        if (r.watched == NULL)
+            return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
+                              "node '%s': an observer needs one input", n->name);
+        TARE_TRY(replace(&r));
+    }
+    return TARE_OK;
+}

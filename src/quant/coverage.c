@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coverage: the operators of the float model, followed through the passes by the origin of each node.
+#include "quant/coverage.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/op.h"
+#include "quant/pass.h"
+
+static bool is_call(const node *n) {
+    return n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
+}
+
+traced_op *tare__traced_op(const tare_model *model, const char *name) {
+    if (name == NULL) return NULL;
+    const size_t place = (size_t)tare__map_get(&model->op_names, name);
+    return place > 0 ? &model->ops[place - 1] : NULL;
+}
+
+static tare_status add(tare_model *model, const char *name, const char *subject, traced_op **out,
+                       tare_error *err) {
+    if (!tare__grow((void **)&model->ops, &model->op_capacity, model->op_count,
+                    sizeof *model->ops))
+        return tare__out_of_memory(err);
+    const traced_op op = {.name = tare__strdup(name), .subject = tare__strdup(subject)};
+    if (op.name == NULL || op.subject == NULL ||
+        !tare__map_set(&model->op_names, name, tare__map_int(model->op_count + 1))) {
+        tare__free(op.name);
+        tare__free(op.subject);
+        return tare__out_of_memory(err);
+    }
+    model->ops[model->op_count] = op;
+    *out = &model->ops[model->op_count++];
+    return TARE_OK;
+}
+
+tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
+    if (model->op_count > 0) return TARE_OK;
+    for (node *n = model->root->graph->first; n != NULL; n = n->next) {
+        if (!is_call(n)) continue;
+        n->origin = n->name;
+        traced_op *op = NULL;
+        TARE_TRY(add(model, n->name, tare__node_subject(model, n), &op, err));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__coverage_fused(tare_model *model, const char *origin, const char *into,
+                                 tare_error *err) {
+    traced_op *op = tare__traced_op(model, origin);
+    if (op == NULL || into == NULL || strcmp(origin, into) == 0) return TARE_OK;
+    char *copy = tare__strdup(into);
+    if (copy == NULL) return tare__out_of_memory(err);
+    tare__free(op->fused_into);
+    op->fused_into = copy;
+    return TARE_OK;
+}
+
+void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs) {
+    traced_op *op = tare__traced_op(model, origin);
+    if (op != NULL) op->macs = macs;
+}
+
+static bool is_dequantize(const node *n) {
+    return (n->op == NODE_CALL_METHOD && strcmp(n->target, "dequantize") == 0) ||
+           (n->op == NODE_CALL_FUNCTION && strstr(n->target, ".dequantize_per_") != NULL);
+}
+
+static bool is_quantize(const node *n) {
+    return n->op == NODE_CALL_FUNCTION && (tare__starts_with(n->target, "torch.quantize_per_") ||
+                                           strstr(n->target, ".quantize_per_") != NULL);
+}
+
+/// Which nodes give integers, by id.
+typedef struct integer_walk {
+    const tare_model *model;
+    bool *gives_integers;
+    bool reads_integers;
+    bool reads_dequantized;
+} integer_walk;
+
+static void look_at_input(void *user, node *input) {
+    integer_walk *w = user;
+    if (w->gives_integers[input->id]) w->reads_integers = true;
+    if (is_dequantize(input)) w->reads_dequantized = true;
+}
+
+/// In a lowered model an operator is computed in integers when it reads integers; in a reference model that is what
+/// it stands for when it reads dequantized values.
+static void walk_node(integer_walk *w, const node *n) {
+    w->reads_integers = w->reads_dequantized = false;
+    tare__node_each_input(n, look_at_input, w);
+    const module *m = tare__called_module(w->model, n);
+    const bool is_integer_module =
+        m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC);
+    const bool in_integers = w->reads_integers || is_integer_module;
+    w->gives_integers[n->id] = is_quantize(n) || (in_integers && !is_dequantize(n));
+    const bool counts = w->model->stage == TARE_STAGE_LOWERED
+                            ? in_integers
+                            : w->reads_dequantized;
+    traced_op *op = tare__traced_op(w->model, n->origin);
+    if (op != NULL && is_call(n)) op->is_quantized = counts;
+}
+
+const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *op) {
+    for (size_t i = 0; op->fused_into != NULL && i < model->op_count; i++) {
+        const traced_op *next = tare__traced_op(model, op->fused_into);
+        if (next == NULL) break;
+        op = next;
+    }
+    return op;
+}
+
+/// A new float island starts at a float operator none of whose inputs is a float operator.
+typedef struct island_walk {
+    const tare_model *model;
+    bool *is_float_op;
+    bool joins;
+} island_walk;
+
+static void join_input(void *user, node *input) {
+    island_walk *w = user;
+    if (w->is_float_op[input->id]) w->joins = true;
+}
+
+static tare_status count_islands(tare_model *model, tare_error *err) {
+    island_walk w = {.model = model};
+    w.is_float_op = tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.is_float_op);
+    if (w.is_float_op == NULL) return tare__out_of_memory(err);
+    model->float_island_count = 0;
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
+        const traced_op *op = is_call(n) ? tare__traced_op(model, n->origin) : NULL;
+        if (op == NULL || op->is_quantized) continue;
+        w.joins = false;
+        tare__node_each_input(n, join_input, &w);
+        w.is_float_op[n->id] = true;
+        if (!w.joins) model->float_island_count++;
+    }
+    tare__free(w.is_float_op);
+    return TARE_OK;
+}
+
+tare_status tare__coverage_finish(tare_model *model, tare_error *err) {
+    integer_walk w = {.model = model};
+    w.gives_integers =
+        tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.gives_integers);
+    if (w.gives_integers == NULL) return tare__out_of_memory(err);
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next) walk_node(&w, n);
+    tare__free(w.gives_integers);
+    for (size_t i = 0; i < model->op_count; i++)
+        model->ops[i].is_quantized = tare__traced_carrier(model, &model->ops[i])->is_quantized;
+    return count_islands(model, err);
+}
+
+tare_status tare__coverage_copy(tare_model *to, const tare_model *from, tare_error *err) {
+    for (size_t i = 0; i < from->op_count; i++) {
+        traced_op *op = NULL;
+        TARE_TRY(add(to, from->ops[i].name, from->ops[i].subject, &op, err));
+        op->is_quantized = from->ops[i].is_quantized;
+        op->macs = from->ops[i].macs;
+        if (from->ops[i].fused_into != NULL &&
+            (op->fused_into = tare__strdup(from->ops[i].fused_into)) == NULL)
+            return tare__out_of_memory(err);
+    }
+    return TARE_OK;
+}
+
+void tare__coverage_release(tare_model *model) {
+    for (size_t i = 0; i < model->op_count; i++) {
+        tare__free(model->ops[i].name);
+        tare__free(model->ops[i].subject);
+        tare__free(model->ops[i].fused_into);
+    }
+    tare__free(model->ops);
+    tare__map_release(&model->op_names);
+}
+
+tare_status tare__coverage_to_json(const tare_model *model, text *out, tare_error *err) {
+    tare__text_char(out, '[');
+    for (size_t i = 0; i < model->op_count; i++) {
+        const traced_op *op = &model->ops[i];
+        tare__text_append(out, i > 0 ? ",{\"name\":" : "{\"name\":");
+        tare__text_json_string(out, op->name);
+        tare__text_append(out, ",\"subject\":");
+        tare__text_json_string(out, op->subject);
+        tare__text_printf(out, ",\"quantized\":%s,\"macs\":%lld",
+                          op->is_quantized ? "true" : "false", (long long)op->macs);
+        if (op->fused_into != NULL) {
+            tare__text_append(out, ",\"fused_into\":");
+            tare__text_json_string(out, op->fused_into);
+        }
+        tare__text_char(out, '}');
+    }
+    tare__text_char(out, ']');
+    return tare__text_status(out, err);
+}
+
+static tare_status read_op(tare_model *model, const json_at *at, tare_error *err) {
+    static const char *const keys[] = {"name", "subject", "quantized", "macs", "fused_into", NULL};
+    TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
+    TARE_TRY(tare__json_only_keys(at, keys, err));
+    const json_at name = tare__json_get(at, "name"), subject = tare__json_get(at, "subject");
+    const json_at quantized = tare__json_get(at, "quantized"), macs = tare__json_get(at, "macs");
+    const char *name_text = NULL, *subject_text = NULL, *into_text = NULL;
+    TARE_TRY(tare__json_string(&name, &name_text, err));
+    TARE_TRY(tare__json_string(&subject, &subject_text, err));
+    if (tare__traced_op(model, name_text) != NULL)
+        return tare__json_fail(&name, err, "'%s' is listed twice", name_text);
+    traced_op *op = NULL;
+    TARE_TRY(add(model, name_text, subject_text, &op, err));
+    TARE_TRY(tare__json_bool(&quantized, &op->is_quantized, err));
+    TARE_TRY(tare__json_int(&macs, &op->macs, err));
+    if (!tare__json_has(at, "fused_into")) return TARE_OK;
+    const json_at into = tare__json_get(at, "fused_into");
+    TARE_TRY(tare__json_string(&into, &into_text, err));
+    op->fused_into = tare__strdup(into_text);
+    return op->fused_into != NULL ? TARE_OK : tare__out_of_memory(err);
+}
+
+tare_status tare__coverage_from_json(tare_model *model, const json_at *at, tare_error *err) {
+    TARE_TRY(tare__json_expect(at, JSON_ARRAY, err));
+    for (size_t i = 0; i < json_array_size(at->value); i++) {
+        const json_at item = tare__json_item(at, i);
+        TARE_TRY(read_op(model, &item, err));
+    }
+    return TARE_OK;
+}
+
+tare_status tare_model_coverage(const tare_model *model, tare_coverage *out, tare_error *err) {
+    tare_coverage c = {.struct_size = sizeof c};
+    for (size_t i = 0; i < model->op_count; i++) {
+        const traced_op *op = &model->ops[i];
+        c.op_count++;
+        c.macs += (uint64_t)op->macs;
+        if (!op->is_quantized) continue;
+        c.quantized_op_count++;
+        c.quantized_macs += (uint64_t)op->macs;
+    }
+    tare_model_facts facts = {.struct_size = sizeof facts};
+    TARE_TRY(tare_model_get_facts(model, &facts, err));
+    c.weight_bytes = facts.weight_bytes;
+    c.quantized_weight_bytes = facts.quantized_weight_bytes;
+    c.float_island_count = model->float_island_count;
+    *out = c;
+    return TARE_OK;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering: the order of its steps, and what they share.
+#include "quant/lower.h"
+
+#include <string.h>
+
+bool tare__is_dequantize_node(const node *n) {
+    return n != NULL && n->op == NODE_CALL_METHOD && strcmp(n->target, "dequantize") == 0;
+}
+
+bool tare__is_quantize_node(const node *n) {
+    return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "torch.quantize_per_tensor") == 0;
+}
+
+tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr) {
+    return get_attr != NULL && get_attr->op == NODE_GET_ATTR
+               ? tare__module_find_tensor(c->base->model->root, get_attr->target)
+               : NULL;
+}
+
+static bool is_relu(const convert_pass *c, const node *n) {
+    if (n->op == NODE_CALL_FUNCTION)
+        return strcmp(n->target, "torch.nn.functional.relu") == 0 ||
+               strcmp(n->target, "torch.relu") == 0;
+    const module *m = tare__called_module(c->base->model, n);
+    return m != NULL && strcmp(m->class->name, "torch.nn.ReLU") == 0;
+}
+
+/// Arguments must be dequantized, or constants; at least one is.
+static bool arguments_match(const node *reference, size_t argument_count) {
+    bool found = false;
+    for (size_t i = 0; i < argument_count; i++) {
+        if (i >= reference->arg_count) return false;
+        const node *arg = tare__node_arg(reference, i);
+        if (arg == NULL) continue;
+        if (!tare__is_dequantize_node(arg)) return false;
+        found = true;
+    }
+    return found;
+}
+
+bool tare__match_static(const convert_pass *c, node *n,
+                        bool (*accepts)(const convert_pass *c, const node *reference),
+                        size_t argument_count, static_match *out) {
+    if (!tare__is_quantize_node(n)) return false;
+    static_match m = {.quantize = n,
+                      .scale = tare__node_arg(n, 1),
+                      .zero_point = tare__node_arg(n, 2),
+                      .reference = tare__node_arg(n, 0)};
+    if (m.reference == NULL || tare__attribute(c, m.scale) == NULL ||
+        tare__attribute(c, m.zero_point) == NULL)
+        return false;
+    if (is_relu(c, m.reference) && tare__node_arg(m.reference, 0) != NULL) {
+        m.relu = m.reference;
+        m.reference = tare__node_arg(m.relu, 0);
+    }
+    // Another reader of the float value in between would lose it: torch fails there, we leave the float operator.
+    if (m.reference->user_count != 1 || (m.relu != NULL && m.relu->user_count != 1)) return false;
+    if (tare__convert_has_no_qconfig(c, m.reference) || !accepts(c, m.reference)) return false;
+    if (!arguments_match(m.reference, argument_count)) return false;
+    *out = m;
+    return true;
+}
+
+static void collect_dequantize(void *user, node *input) {
+    node **list = user;
+    if (!tare__is_dequantize_node(input)) return;
+    while (*list != NULL) list++;
+    *list = input;
+}
+
+tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *count) {
+    *count = 0;
+    for (size_t i = 0; i < n->arg_count; i++)
+        if (tare__is_dequantize_node(tare__node_arg(n, i))) (*count)++;
+    // Inputs change under the walk: list them first. A node has at most as many inputs as nodes in its arguments.
+    node **found = tare__arena_array(&c->base->scratch, c->base->model->root->graph->node_count + 1,
+                                     sizeof(node *));
+    if (found == NULL) return tare__out_of_memory(c->base->err);
+    tare__node_each_input(n, collect_dequantize, found);
+    for (size_t i = 0; found[i] != NULL; i++) {
+        node *source = tare__node_arg(found[i], 0);
+        if (source != NULL)
+            TARE_TRY(tare__node_replace_input(n, found[i], source, c->base->err));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__lower_steps(convert_pass *c) {
+    TARE_TRY(tare__lower_modules(c));
+    TARE_TRY(tare__lower_binary(c));
+    TARE_TRY(tare__lower_shapes(c));
+    TARE_TRY(tare__lower_special(c));
+    return tare__convert_eliminate_dead(c->base);
+}

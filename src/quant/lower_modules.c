@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of reference modules: dequantize - reference module - quantize becomes one integer module.
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/engine_rules.h"
+#include "ops/reference.h"
+#include "quant/lower.h"
+
+/// The reference module inside a called one; NULL if there is none.
+static const module *reference_of(const module *called) {
+    if (called == NULL) return NULL;
+    const bool is_fused = called->class->role == ROLE_FUSED && called->child_count > 0;
+    const module *m = is_fused ? called->children[0].module : called;
+    return m->class->role == ROLE_REFERENCE ? m : NULL;
+}
+
+static const module_class *quantized_class(const convert_pass *c, const module *from,
+                                           fused_with fused) {
+    return tare__class_triple(&c->base->model->context->classes, from->class->op, from->class->dims,
+                              ROLE_QUANTIZED, fused);
+}
+
+static bool has_integer_dtype(const module *reference) {
+    const value *dtype = tare__module_config(reference, "weight_dtype");
+    return dtype != NULL && dtype->kind == VALUE_DTYPE &&
+           (dtype->as.dtype == TARE_QINT8 || dtype->as.dtype == TARE_QUINT8);
+}
+
+static bool accepts_module(const convert_pass *c, const node *n, bool with_add) {
+    const module *called = tare__called_module(c->base->model, n);
+    // A module that an earlier call lowered is matched again: each call keeps its own output scale.
+    if (called != NULL && called->class->role == ROLE_QUANTIZED)
+        return (called->class->fused == FUSED_ADD || called->class->fused == FUSED_ADD_RELU) ==
+               with_add;
+    const module *reference = reference_of(called);
+    if (reference == NULL || reference->class->op == NULL || !has_integer_dtype(reference))
+        return false;
+    // Transposed convolutions go the special way; their modules are no static pattern in torch.
+    if (strcmp(reference->class->op, "conv") != 0 && strcmp(reference->class->op, "linear") != 0)
+        return false;
+    const fused_with fused = called == reference ? FUSED_NONE : called->class->fused;
+    if ((fused == FUSED_ADD || fused == FUSED_ADD_RELU) != with_add) return false;
+    return quantized_class(c, reference, fused) != NULL;
+}
+
+static bool accepts_one_input(const convert_pass *c, const node *n) {
+    return accepts_module(c, n, false);
+}
+
+static bool accepts_two_inputs(const convert_pass *c, const node *n) {
+    return n->arg_count == 2 && tare__node_arg(n, 0) != NULL && tare__node_arg(n, 1) != NULL &&
+           accepts_module(c, n, true);
+}
+
+static tare_status copy_config(module *to, const module *from, tare_error *err) {
+    for (size_t i = 0; i < from->config_count; i++) {
+        const char *key = from->config[i].name;
+        if (strcmp(key, "weight_dtype") == 0 || strcmp(key, "weight_qscheme") == 0) continue;
+        TARE_TRY(tare__module_set_config(to, key, &from->config[i].value, err));
+    }
+    return TARE_OK;
+}
+
+/// The parts of a fused module that the arithmetic needs beside the weighted one: a leaky relu's slope.
+static tare_status copy_activation(module *to, const module *called, tare_error *err) {
+    const module *activation = tare__module_child(called, "1");
+    const value *slope =
+        activation != NULL ? tare__module_config(activation, "negative_slope") : NULL;
+    return slope != NULL ? tare__module_set_config(to, "negative_slope", slope, err) : TARE_OK;
+}
+
+/// The rounding rule is frozen here: what a model computes never depends on the machine that runs it.
+static tare_status set_rule(const convert_pass *c, module *m, const module *from,
+                            const tare_tensor *weight) {
+    int64_t output_padding[3] = {0};
+    (void)tare__module_ints(from, "output_padding", (size_t)from->class->dims, output_padding);
+    const engine_query query = {
+        .is_conv = strncmp(from->class->op, "conv", 4) == 0,
+        .groups = tare__module_int(from, "groups", 1),
+        .has_weight_zero_points = tare__has_zero_points(weight),
+        .has_output_padding = (output_padding[0] | output_padding[1] | output_padding[2]) != 0,
+    };
+    const value rule = tare__string(
+        tare__requant_rule_name(tare__engine_rule(c->base->model->engine, &query)));
+    return tare__module_set_config(m, "rule", &rule, c->base->err);
+}
+
+static tare_status set_output(module *m, tare_tensor *scale, tare_tensor *zero_point,
+                              tare_error *err) {
+    TARE_TRY(tare__module_set_tensor(m, "scale", scale, false, err));
+    return tare__module_set_tensor(m, "zero_point", zero_point, false, err);
+}
+
+static tare_status copy_tensors(convert_pass *c, module *to, const module *from) {
+    tare_tensor *weight = NULL;
+    if (from->class->role == ROLE_REFERENCE) {
+        TARE_TRY(tare__reference_weight(from, &weight, c->base->err));
+        tare_status status = tare__module_set_tensor(to, "weight", weight, true, c->base->err);
+        if (status == TARE_OK) status = set_rule(c, to, from, weight);
+        tare_tensor_release(weight);
+        TARE_TRY(status);
+        return tare__module_set_tensor(to, "bias", tare__module_tensor(from, "bias"), true,
+                                       c->base->err);
+    }
+    for (size_t i = 0; i < from->tensor_count; i++)
+        TARE_TRY(tare__module_set_tensor(to, from->tensors[i].name, from->tensors[i].tensor,
+                                         from->tensors[i].is_parameter, c->base->err));
+    return TARE_OK;
+}
+
+tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with fused,
+                                 tare_tensor *scale, tare_tensor *zero_point, module **out) {
+    *out = NULL;
+    const module_class *class = quantized_class(c, from, fused);
+    if (class == NULL) return TARE_OK;
+    module *made = NULL;
+    TARE_TRY(tare__module_create(class, &made, c->base->err));
+    made->training = from->training;
+    tare_status status = copy_config(made, from, c->base->err);
+    if (status == TARE_OK) status = copy_tensors(c, made, from);
+    if (status == TARE_OK) status = set_output(made, scale, zero_point, c->base->err);
+    if (status == TARE_OK) *out = made;
+    else tare__module_release(made);
+    return status;
+}
+
+tare_status tare__add_call_qparams(convert_pass *c, module *m, const node *call, tare_tensor *scale,
+                                   tare_tensor *zero_point) {
+    tare_error *err = c->base->err;
+    char name[256];
+    (void)snprintf(name, sizeof name, "scale_of_%s", call->name);
+    TARE_TRY(tare__module_set_tensor(m, name, scale, false, err));
+    (void)snprintf(name, sizeof name, "zero_point_of_%s", call->name);
+    TARE_TRY(tare__module_set_tensor(m, name, zero_point, false, err));
+    return set_output(m, scale, zero_point, err); // printed as torch prints: the last call's
+}
+
+/// How many nodes call this path.
+static size_t count_calls(const convert_pass *c, const char *path) {
+    size_t count = 0;
+    for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_CALL_MODULE && strcmp(n->target, path) == 0) count++;
+    return count;
+}
+
+static tare_status install(convert_pass *c, const static_match *m) {
+    tare_model *model = c->base->model;
+    module *called = tare__called_module(model, m->reference);
+    tare_tensor *scale = tare__attribute(c, m->scale);
+    tare_tensor *zero_point = tare__attribute(c, m->zero_point);
+    module *made = NULL;
+    if (called->class->role == ROLE_QUANTIZED) {
+        made = tare__module_retain(called);
+    } else {
+        const module *reference = reference_of(called);
+        const fused_with fused = called == reference ? FUSED_NONE : called->class->fused;
+        TARE_TRY(tare__quantized_from(c, reference, fused, scale, zero_point, &made));
+        tare_status status = copy_activation(made, called, c->base->err);
+        if (status == TARE_OK)
+            status = tare__module_set_path(model->root, m->reference->target, made,
+                                           &tare__class_container, c->base->err);
+        if (status != TARE_OK) {
+            tare__module_release(made);
+            return status;
+        }
+    }
+    tare_status status = TARE_OK;
+    if (count_calls(c, m->reference->target) > 1)
+        status = tare__add_call_qparams(c, made, m->reference, scale, zero_point);
+    tare__module_release(made);
+    return status;
+}
+
+static tare_status lower_module(convert_pass *c, const static_match *m) {
+    tare_error *err = c->base->err;
+    graph *g = c->base->model->root->graph;
+    TARE_TRY(tare__at(err, install(c, m), "node '%s'", m->reference->name));
+    size_t bypassed = 0;
+    TARE_TRY(tare__bypass_dequantize(c, m->reference, &bypassed));
+    const module *made = tare__called_module(c->base->model, m->reference);
+    TARE_TRY(TARE_DECIDE(c->base, m->reference, "lowered", made->class->name,
+                         "computed in integers by %s", made->class->print_name));
+    TARE_TRY(tare__node_replace_uses(m->quantize, m->reference, NULL, err));
+    TARE_TRY(tare__graph_erase(g, m->quantize, err));
+    if (m->relu != NULL) {
+        TARE_TRY(tare__node_replace_uses(m->relu, m->reference, NULL, err));
+        TARE_TRY(tare__graph_erase(g, m->relu, err));
+    }
+    TARE_TRY(tare__graph_erase(g, m->scale, err));
+    return tare__graph_erase(g, m->zero_point, err);
+}
+
+static tare_status lower_by(convert_pass *c,
+                            bool (*accepts)(const convert_pass *c, const node *reference),
+                            size_t argument_count) {
+    for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
+        next = n->next;
+        static_match m;
+        if (!tare__match_static(c, n, accepts, argument_count, &m)) continue;
+        if (m.relu != NULL) continue; // its output would have been observed: it stands for itself
+        TARE_TRY(lower_module(c, &m));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__lower_modules(convert_pass *c) {
+    TARE_TRY(lower_by(c, accepts_one_input, 1));
+    return lower_by(c, accepts_two_inputs, 2);
+}

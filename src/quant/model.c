@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models: made, copied and looked at. Files are model_io.c's.
+#include "quant/model.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "io/model_file.h"
+#include "ops/print.h"
+#include "quant/coverage.h"
+#include "quant/dot.h"
+
+tare_status tare__prepared_state_create(size_t capacity, prepared_state **out, tare_error *err) {
+    prepared_state *s = tare__alloc_zeroed(1, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(err);
+    s->nodes = tare__alloc_zeroed(capacity + 1, sizeof *s->nodes);
+    if (s->nodes == NULL) {
+        tare__free(s);
+        return tare__out_of_memory(err);
+    }
+    s->capacity = capacity;
+    *out = s;
+    return TARE_OK;
+}
+
+void tare__prepared_state_destroy(prepared_state *s) {
+    if (s == NULL) return;
+    for (size_t i = 0; i < s->node_count; i++) {
+        tare__free(s->nodes[i].name);
+        tare_qconfig_release(s->nodes[i].qconfig);
+    }
+    tare__free(s->nodes);
+    tare__map_release(&s->by_name);
+    tare__free(s);
+}
+
+tare_status tare__prepared_state_add(prepared_state *s, const char *name, tare_qconfig *qconfig,
+                                     bool is_observed, tare_error *err) {
+    if (s->node_count == s->capacity)
+        return tare__fail(err, TARE_INTERNAL, "more nodes than the prepared state has room for");
+    prepared_node *n = &s->nodes[s->node_count];
+    n->name = tare__strdup(name);
+    if (n->name == NULL || !tare__map_set(&s->by_name, name, n)) {
+        tare__free(n->name);
+        n->name = NULL;
+        return tare__out_of_memory(err);
+    }
+    n->qconfig = tare_qconfig_retain(qconfig);
+    n->is_observed = is_observed;
+    s->node_count++;
+    return TARE_OK;
+}
+
+prepared_node *tare__prepared_node(const prepared_state *s, const char *name) {
+    return s != NULL ? tare__map_get(&s->by_name, name) : NULL;
+}
+
+tare_status tare__model_create(const tare_context *context, module *root, tare_model_stage stage,
+                               const tare_model *from, tare_model **out, tare_error *err) {
+    tare_model *made = tare__alloc_zeroed(1, sizeof *made);
+    if (made == NULL) return tare__out_of_memory(err);
+    made->context = tare__context_or_builtin(context);
+    made->stage = stage;
+    tare_status status = TARE_OK;
+    if (from != NULL) {
+        made->engine = from->engine;
+        made->float_island_count = from->float_island_count;
+        status = tare__record_copy(&made->decisions, &from->decisions, err);
+        if (status == TARE_OK) status = tare__coverage_copy(made, from, err);
+    }
+    if (status != TARE_OK) {
+        tare_model_destroy(made);
+        return status;
+    }
+    made->root = root;
+    *out = made;
+    return TARE_OK;
+}
+
+void tare_model_destroy(tare_model *model) {
+    if (model == NULL) return;
+    tare__module_release(model->root);
+    tare__record_release(&model->decisions);
+    tare__prepared_state_destroy(model->prepared);
+    tare__coverage_release(model);
+    tare__free(model);
+}
+
+tare_model_stage tare_model_get_stage(const tare_model *model) { return model->stage; }
+
+static tare_status print_form(const tare_model *model, tare_print_form form, text *out,
+                              tare_error *err) {
+    switch (form) {
+    case TARE_PRINT_MODEL: return tare__print_model(model->root, out, err);
+    case TARE_PRINT_NODES: return tare__print_graph(model->root->graph, out, err);
+    case TARE_PRINT_JSON: return tare__model_to_json(model->root, NULL, NULL, out, err);
+    case TARE_PRINT_DOT: return tare__print_dot(model, out, err);
+    }
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "no print form %d", (int)form);
+}
+
+tare_status tare__text_write(text *t, tare_status status, tare_writer write, void *user,
+                             tare_error *err) {
+    if (status == TARE_OK) status = tare__text_status(t, err);
+    if (status == TARE_OK && !write(user, tare__text_chars(t), t->length))
+        status = tare__fail(err, TARE_IO, "the writer refused the text");
+    tare__text_release(t);
+    return status;
+}
+
+tare_status tare_model_print(const tare_model *model, tare_print_form form, tare_writer write,
+                             void *user, tare_error *err) {
+    text out = {0};
+    const tare_status status = print_form(model, form, &out, err);
+    return tare__text_write(&out, status, write, user, err);
+}
+
+size_t tare_model_input_count(const tare_model *model) {
+    size_t count = 0;
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_PLACEHOLDER) count++;
+    return count;
+}
+
+const char *tare_model_input_name(const tare_model *model, size_t index) {
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_PLACEHOLDER && index-- == 0) return n->target;
+    return NULL;
+}
+
+/// Shared modules are counted once: a visit is skipped when the module was seen under another name.
+typedef struct fact_walk {
+    tare_model_facts *facts;
+    module **seen;
+    size_t count, capacity;
+} fact_walk;
+
+static tare_status count_module(void *user, const char *path, module *m, tare_error *err) {
+    (void)path;
+    fact_walk *w = user;
+    for (size_t i = 0; i < w->count; i++)
+        if (w->seen[i] == m) return TARE_OK;
+    if (!tare__grow((void **)&w->seen, &w->capacity, w->count, sizeof(module *)))
+        return tare__out_of_memory(err);
+    w->seen[w->count++] = m;
+    for (size_t i = 0; i < m->tensor_count; i++) {
+        const tare_tensor *t = m->tensors[i].tensor;
+        if (t == NULL) continue;
+        w->facts->weight_bytes += tare__tensor_bytes(t);
+        if (m->tensors[i].is_parameter) w->facts->parameter_count += (uint64_t)t->count;
+        if (tare__tensor_is_quantized(t)) w->facts->quantized_weight_bytes += tare__tensor_bytes(t);
+    }
+    return TARE_OK;
+}
+
+tare_status tare_model_get_facts(const tare_model *model, tare_model_facts *out, tare_error *err) {
+    *out = (tare_model_facts){.struct_size = sizeof *out};
+    fact_walk w = {.facts = out};
+    const tare_status status = tare__module_walk(model->root, count_module, &w, err);
+    tare__free(w.seen);
+    return status;
+}
+
+size_t tare_model_decision_count(const tare_model *model) { return model->decisions.count; }
+
+tare_status tare_model_decision_at(const tare_model *model, size_t index, tare_decision *out,
+                                   tare_error *err) {
+    if (index >= model->decisions.count)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "decision %zu of %zu", index,
+                          model->decisions.count);
+    *out = model->decisions.items[index];
+    return TARE_OK;
+}

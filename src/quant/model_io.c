@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model files: the tree and graph as io writes them, and what the flow knows beside.
+#include <string.h>
+
+#include "core/alloc.h"
+#include "io/model_file.h"
+#include "quant/coverage.h"
+#include "quant/model.h"
+#include "quant/observer.h"
+
+static const char *const stage_names[] = {[TARE_STAGE_FLOAT] = "float",
+                                          [TARE_STAGE_FUSED] = "fused",
+                                          [TARE_STAGE_PREPARED] = "prepared",
+                                          [TARE_STAGE_REFERENCE] = "reference",
+                                          [TARE_STAGE_LOWERED] = "lowered"};
+static const size_t stage_count = sizeof stage_names / sizeof *stage_names;
+
+static const char *stage_name_at(const void *user, size_t index) {
+    (void)user;
+    return index < stage_count ? stage_names[index] : NULL;
+}
+
+static void prepared_to_json(const prepared_state *s, text *out) {
+    tare__text_append(out, ",\"prepared\":[");
+    for (size_t i = 0; i < s->node_count; i++) {
+        tare__text_append(out, i > 0 ? ",{\"name\":" : "{\"name\":");
+        tare__text_json_string(out, s->nodes[i].name);
+        tare__text_printf(out, ",\"observed\":%s,\"qconfig\":",
+                          s->nodes[i].is_observed ? "true" : "false");
+        tare__qconfig_to_json(s->nodes[i].qconfig, out);
+        tare__text_char(out, '}');
+    }
+    tare__text_char(out, ']');
+}
+
+/// What the file holds beyond tree and graph.
+static tare_status extra_to_json(const tare_model *model, text *out, tare_error *err) {
+    tare__text_printf(out, "{\"stage\":\"%s\",\"engine\":\"%s\",\"float_islands\":%llu,\"decisions\":",
+                      stage_names[model->stage], tare_engine_name(model->engine),
+                      (unsigned long long)model->float_island_count);
+    TARE_TRY(tare__record_to_json(&model->decisions, out, err));
+    tare__text_append(out, ",\"operators\":");
+    TARE_TRY(tare__coverage_to_json(model, out, err));
+    if (model->prepared != NULL) prepared_to_json(model->prepared, out);
+    tare__text_char(out, '}');
+    return tare__text_status(out, err);
+}
+
+tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err) {
+    text extra = {0};
+    json_t *json = NULL;
+    tare_status status = extra_to_json(model, &extra, err);
+    if (status == TARE_OK)
+        status = tare__json_parse(tare__text_chars(&extra), extra.length, &json, err);
+    if (status == TARE_OK)
+        status = tare__model_file_write(path, model->root, &tare__observer_state_io, json, err);
+    json_decref(json);
+    tare__text_release(&extra);
+    return status;
+}
+
+static tare_status read_prepared_node(prepared_state *s, const json_at *at, tare_error *err) {
+    static const char *const keys[] = {"name", "observed", "qconfig", NULL};
+    TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
+    TARE_TRY(tare__json_only_keys(at, keys, err));
+    const json_at name = tare__json_get(at, "name"), observed = tare__json_get(at, "observed");
+    const json_at config = tare__json_get(at, "qconfig");
+    const char *text_of_name = NULL;
+    bool is_observed = false;
+    TARE_TRY(tare__json_string(&name, &text_of_name, err));
+    TARE_TRY(tare__json_bool(&observed, &is_observed, err));
+    if (tare__prepared_node(s, text_of_name) != NULL)
+        return tare__json_fail(&name, err, "'%s' is listed twice", text_of_name);
+    tare_qconfig *qconfig = NULL;
+    TARE_TRY(tare__qconfig_from_json(&config, &qconfig, err));
+    const tare_status status =
+        tare__prepared_state_add(s, text_of_name, qconfig, is_observed, err);
+    tare_qconfig_release(qconfig);
+    return status;
+}
+
+static tare_status read_prepared(tare_model *model, const json_at *at, tare_error *err) {
+    TARE_TRY(tare__json_expect(at, JSON_ARRAY, err));
+    const size_t count = json_array_size(at->value);
+    TARE_TRY(tare__prepared_state_create(count, &model->prepared, err));
+    for (size_t i = 0; i < count; i++) {
+        const json_at item = tare__json_item(at, i);
+        TARE_TRY(read_prepared_node(model->prepared, &item, err));
+    }
+    return TARE_OK;
+}
+
+static tare_status read_stage(tare_model *model, const json_at *root, tare_error *err) {
+    const json_at at = tare__json_get(root, "stage");
+    const char *name = NULL;
+    TARE_TRY(tare__json_string(&at, &name, err));
+    for (size_t i = 0; i < stage_count; i++)
+        if (strcmp(name, stage_names[i]) == 0) {
+            model->stage = (tare_model_stage)i;
+            return TARE_OK;
+        }
+    return tare__suggest(err, tare__json_fail(&at, err, "no stage '%s'", name), name,
+                         stage_name_at, NULL);
+}
+
+static tare_status read_engine(tare_model *model, const json_at *root, tare_error *err) {
+    const json_at at = tare__json_get(root, "engine");
+    const char *name = NULL;
+    TARE_TRY(tare__json_string(&at, &name, err));
+    model->engine = tare_engine_from_name(name);
+    if (model->engine == TARE_ENGINE_DEFAULT)
+        return tare__json_fail(&at, err, "no engine '%s'", name);
+    return TARE_OK;
+}
+
+static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
+    static const char *const keys[] = {"stage",     "engine",    "float_islands", "decisions",
+                                       "operators", "prepared", NULL};
+    TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
+    TARE_TRY(tare__json_only_keys(root, keys, err));
+    const json_at decisions = tare__json_get(root, "decisions");
+    const json_at operators = tare__json_get(root, "operators");
+    const json_at prepared = tare__json_get(root, "prepared");
+    const json_at islands = tare__json_get(root, "float_islands");
+    int64_t island_count = 0;
+    TARE_TRY(read_stage(model, root, err));
+    TARE_TRY(read_engine(model, root, err));
+    TARE_TRY(tare__json_int(&islands, &island_count, err));
+    model->float_island_count = (uint64_t)island_count;
+    TARE_TRY(tare__record_from_json(&model->decisions, &decisions, err));
+    TARE_TRY(tare__coverage_from_json(model, &operators, err));
+    if (tare__json_has(root, "prepared")) return read_prepared(model, &prepared, err);
+    if (model->stage == TARE_STAGE_PREPARED)
+        return tare__json_fail(root, err, "a prepared model needs the key 'prepared'");
+    return TARE_OK;
+}
+
+tare_status tare_model_read(const char *path, const tare_context *context, tare_model **out,
+                            tare_error *err) {
+    const tare_context *known = tare__context_or_builtin(context);
+    module *root = NULL;
+    json_t *extra = NULL;
+    tare_model *model = NULL;
+    TARE_TRY(tare__model_file_read(path, &known->classes, &tare__observer_state_io, &root, &extra,
+                                   err));
+    tare_status status = tare__model_create(context, root, TARE_STAGE_FLOAT, NULL, &model, err);
+    if (status != TARE_OK) tare__module_release(root);
+    if (status == TARE_OK && extra != NULL) {
+        const json_at at = tare__json_root(extra);
+        status = tare__at(err, read_extra(model, &at, err), "%s: record", path);
+    }
+    json_decref(extra);
+    if (status == TARE_OK) *out = model;
+    else tare_model_destroy(model);
+    return status;
+}

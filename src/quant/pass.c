@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes of FX mode share.
+#include "quant/pass.h"
+
+#include "core/alloc.h"
+
+tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source,
+                             const tare_backend_config *backend, tare_error *err) {
+    *p = (pass){.name = name, .backend = backend, .err = err};
+    if (source == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected a model, found NULL", name);
+    if (backend == NULL) {
+        TARE_TRY(tare_backend_config_builtin("native", &p->own_backend, err));
+        p->backend = p->own_backend;
+    }
+    TARE_TRY(tare_backend_config_check(p->backend, err));
+    module *root = NULL;
+    TARE_TRY(tare__module_clone(source->root, &root, err));
+    const tare_status status =
+        tare__model_create(source->context, root, source->stage, source, &p->model, err);
+    if (status != TARE_OK) tare__module_release(root);
+    return status;
+}
+
+tare_status tare__pass_end(pass *p, tare_status status, tare_model **out) {
+#ifdef TARE_VERIFY
+    if (status == TARE_OK) {
+        status = tare__graph_verify(p->model->root->graph, p->err);
+        if (status != TARE_OK) status = tare__at(p->err, status, "after pass '%s'", p->name);
+    }
+#endif
+    if (status == TARE_OK) {
+        *out = p->model;
+        p->model = NULL;
+    }
+    tare_model_destroy(p->model);
+    tare_backend_config_destroy(p->own_backend);
+    tare__arena_release(&p->scratch);
+    return status;
+}
+
+tare_status tare__pass_rebuild(pass *p, graph *g) {
+    module *rebuilt = NULL;
+    const tare_status status =
+        tare__module_from_graph(p->model->root, g, &tare__class_container,
+                                &tare__class_graph_module, &rebuilt, p->err);
+    if (status != TARE_OK) {
+        tare__graph_destroy(g);
+        return status;
+    }
+    rebuilt->training = p->model->root->training;
+    tare__module_release(p->model->root);
+    p->model->root = rebuilt;
+    return TARE_OK;
+}
+
+module *tare__called_module(const tare_model *model, const node *n) {
+    return n->op == NODE_CALL_MODULE ? tare__module_find(model->root, n->target) : NULL;
+}
+
+bool tare__is_observer_node(const tare_model *model, const node *n) {
+    const module *m = tare__called_module(model, n);
+    return m != NULL && m->class->role == ROLE_OBSERVER;
+}
+
+const char *tare__node_subject(const tare_model *model, const node *n) {
+    if (n->op == NODE_CALL_MODULE) {
+        const module *m = tare__called_module(model, n);
+        return m != NULL ? m->class->name : n->target;
+    }
+    if (n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD) return n->target;
+    return tare__node_op_name(n->op);
+}

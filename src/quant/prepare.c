@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepare, from fusing to observers.
+#include "quant/prepare.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+
+prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
+    return n->id < p->node_count ? &p->nodes[n->id] : NULL;
+}
+
+tare_status tare__spec_info(const prepare_pass *p, const tare_observer_spec *spec,
+                            tare_observer_info *out) {
+    *out = (tare_observer_info){0};
+    if (spec == NULL) return TARE_OK;
+    return tare__observer_spec_info(&p->base->model->context->observers, spec, out, p->base->err);
+}
+
+bool tare__is_observed_dtype(tare_dtype dtype) {
+    switch (dtype) {
+    case TARE_QUINT8:
+    case TARE_QINT8:
+    case TARE_QINT32:
+    case TARE_FLOAT16:
+    case TARE_UINT8:
+    case TARE_INT8:
+    case TARE_INT16:
+    case TARE_INT32:
+    case TARE_FLOAT8_E5M2:
+    case TARE_FLOAT8_E4M3FN: return true;
+    default: return false;
+    }
+}
+
+/// torch's `getattr`, `size`: results that are no tensors.
+static bool is_shape_query(const node *n) {
+    if (n->op == NODE_CALL_METHOD) return strcmp(n->target, "size") == 0;
+    if (n->op != NODE_CALL_FUNCTION || strcmp(n->target, "getattr") != 0 || n->arg_count < 2)
+        return false;
+    const value *name = &n->args[1];
+    return name->kind == VALUE_STRING &&
+           (strcmp(name->as.text, "ndim") == 0 || strcmp(name->as.text, "shape") == 0);
+}
+
+static bool arg_has_tensor(const prepare_pass *p, const value *v) {
+    if (v->kind == VALUE_INT) return false;
+    if (v->kind == VALUE_NODE) return !tare__has_no_tensor_args(p, v->as.node);
+    if (v->kind != VALUE_LIST) return true; // torch takes anything else for a tensor, tuples too
+    for (uint32_t i = 0; i < v->count; i++)
+        if (v->as.items[i].kind == VALUE_NODE &&
+            !tare__has_no_tensor_args(p, v->as.items[i].as.node))
+            return true;
+    return false;
+}
+
+bool tare__has_no_tensor_args(const prepare_pass *p, const node *n) {
+    if (n->op == NODE_PLACEHOLDER || n->op == NODE_GET_ATTR) return false;
+    const bool is_observer = tare__is_observer_node(p->base->model, n);
+    const bool is_getitem =
+        n->op == NODE_CALL_FUNCTION && strcmp(n->target, "operator.getitem") == 0;
+    if (is_observer || is_getitem) {
+        const node *input = tare__node_arg(n, 0);
+        return input != NULL && tare__has_no_tensor_args(p, input);
+    }
+    if (n->op == NODE_CALL_MODULE) return false;
+    if (is_shape_query(n)) return true;
+    if (n->arg_count == 0) return false;
+    for (size_t i = 0; i < n->arg_count; i++)
+        if (arg_has_tensor(p, &n->args[i])) return false;
+    return true;
+}
+
+bool tare__is_weight_arg(const prepare_node *entry, const node *n, const node *arg) {
+    const int64_t i = entry->info.weight_index;
+    if (i >= 0 && tare__node_arg(n, (size_t)i) == arg) return true;
+    const value *v = tare__node_kwarg(n, "weight");
+    return v != NULL && v->kind == VALUE_NODE && v->as.node == arg;
+}
+
+bool tare__is_bias_arg(const prepare_node *entry, const node *n, const node *arg) {
+    const int64_t i = entry->info.bias_index;
+    if (i >= 0 && tare__node_arg(n, (size_t)i) == arg) return true;
+    const value *v = tare__node_kwarg(n, "bias");
+    return v != NULL && v->kind == VALUE_NODE && v->as.node == arg;
+}
+
+tare_status tare__qconfig_is_half(const prepare_pass *p, const tare_qconfig *q, bool *out) {
+    tare_observer_info activation, weight;
+    TARE_TRY(tare__spec_info(p, q->activation, &activation));
+    TARE_TRY(tare__spec_info(p, q->weight, &weight));
+    *out = activation.dtype == TARE_FLOAT16 && weight.dtype == TARE_FLOAT16 &&
+           !activation.is_dynamic;
+    return TARE_OK;
+}
+
+static tare_status new_placeholder(tare_dtype dtype, tare_observer_spec **out, tare_error *err) {
+    *out = tare_observer_spec_create("PlaceholderObserver");
+    if (*out == NULL) return tare__out_of_memory(err);
+    tare_observer_spec_set_dtype(*out, "dtype", dtype);
+    return tare__observer_spec_status(*out, err);
+}
+
+static tare_status begin(prepare_pass *p) {
+    tare_error *err = p->base->err;
+    TARE_TRY(new_placeholder(TARE_FLOAT32, &p->float_spec, err));
+    TARE_TRY(new_placeholder(TARE_FLOAT16, &p->half_spec, err));
+    TARE_TRY(tare__qconfig_mapping_status(p->options->qconfig_mapping, err));
+    return tare_qconfig_mapping_clone(p->options->qconfig_mapping, &p->mapping, err);
+}
+
+static tare_status allocate_nodes(prepare_pass *p) {
+    p->node_count = p->base->model->root->graph->next_id;
+    p->nodes = tare__arena_array(&p->base->scratch, p->node_count, sizeof *p->nodes);
+    p->match_order = tare__arena_array(&p->base->scratch, p->node_count, sizeof *p->match_order);
+    return p->nodes != NULL && p->match_order != NULL ? TARE_OK
+                                                      : tare__out_of_memory(p->base->err);
+}
+
+/// What convert will ask: each node's qconfig, and whether it was observed.
+static tare_status keep_state(prepare_pass *p) {
+    prepared_state *s = NULL;
+    TARE_TRY(tare__prepared_state_create(p->node_count, &s, p->base->err));
+    tare_status status = TARE_OK;
+    for (const node *n = p->base->model->root->graph->first; n != NULL && status == TARE_OK;
+         n = n->next) {
+        const prepare_node *entry = tare__prepare_node(p, n);
+        if (entry == NULL) continue; // an observer
+        status = tare__prepared_state_add(s, n->name, entry->qconfig.qconfig,
+                                          entry->is_observed, p->base->err);
+    }
+    if (status == TARE_OK) p->base->model->prepared = s;
+    else tare__prepared_state_destroy(s);
+    return status;
+}
+
+static tare_status run(prepare_pass *p, const module *original) {
+    TARE_TRY(begin(p));
+    TARE_TRY(tare__fuse_steps(p->base, false));
+    TARE_TRY(allocate_nodes(p));
+    TARE_TRY(tare__prepare_extend_mapping(p));
+    TARE_TRY(tare__prepare_qconfigs(p, original)); // who asks for what
+    TARE_TRY(tare__prepare_match(p));              // which backend pattern covers which nodes
+    TARE_TRY(tare__prepare_choose(p));             // what every edge shall carry
+    TARE_TRY(tare__prepare_insert(p));             // an observer per edge that changes dtype
+    TARE_TRY(keep_state(p));
+    graph *g = p->base->model->root->graph;
+    p->base->model->root->graph = NULL;
+    p->base->model->stage = TARE_STAGE_PREPARED;
+    return tare__pass_rebuild(p->base, g);
+}
+
+tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
+                            tare_model **out, tare_error *err) {
+    if (model == NULL || options == NULL || options->qconfig_mapping == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "prepare: expected a model and a qconfig mapping, found NULL");
+    if (model->stage > TARE_STAGE_FUSED)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "prepare: expected a float model, found one that was prepared already");
+    pass base;
+    prepare_pass p = {.base = &base, .options = options};
+    tare_status status = tare__pass_begin(&base, "prepare", model, options->backend, err);
+    if (status == TARE_OK) status = run(&p, model->root);
+    tare_qconfig_mapping_destroy(p.mapping);
+    tare_observer_spec_release(p.float_spec);
+    tare_observer_spec_release(p.half_spec);
+    return tare__pass_end(&base, status, out);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepare: which backend pattern covers which nodes, what every edge shall carry, where observers go.
+#ifndef QUANT_PREPARE_H
+#define QUANT_PREPARE_H
+
+#include "quant/match.h"
+#include "quant/pass.h"
+
+/// What a node's tensors shall be: a spec each, NULL where the value is no tensor (torch's None).
+typedef struct target_info {
+    const tare_observer_spec *input, *output, *weight, *bias;
+    int64_t weight_index, bias_index; // positional; -1: none
+    bool reuses_input; // the output keeps the input's observer (qconfig of ReuseInputObserver)
+    bool shares;       // the pattern's observation type is OUTPUT_SHARE_OBSERVER_WITH_INPUT
+} target_info;
+
+/// One match of a backend pattern, seen from its last node.
+typedef struct prepare_match {
+    const tare_pattern_config *config;
+    node *last;
+    const node *root;
+    tare_match structure; // the last node first
+    bool shares;
+} prepare_match;
+
+/// What is known of one node of the graph before observers are inserted.
+typedef struct prepare_node {
+    prepare_match *match; // NULL: no pattern covers it
+    qconfig_choice qconfig;
+    target_info info;
+    bool has_info;        // the info came from a match (first come, first served)
+    bool is_observed;     // inside a supported match: convert quantizes it
+} prepare_node;
+
+typedef struct prepare_pass {
+    pass *base;
+    const tare_prepare_options *options;
+    tare_qconfig_mapping *mapping;  // the pass's copy, extended by fusion
+    tare_observer_spec *float_spec; // PlaceholderObserver(dtype=torch.float32)
+    tare_observer_spec *half_spec;  // PlaceholderObserver(dtype=torch.float16)
+    prepare_node *nodes;            // by id, for the nodes that stood before observers were inserted
+    size_t node_count;
+    size_t *match_order;            // ids of matched nodes in the order in which they were first recorded
+    size_t match_count;
+} prepare_pass;
+
+/// NULL for nodes inserted since (observers).
+prepare_node *tare__prepare_node(const prepare_pass *p, const node *n);
+
+/// Step: one qconfig per node (spec: _generate_node_name_to_qconfig); selectors that match nothing are errors.
+tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original);
+/// Step: extends the mapping by the types that fusion made.
+tare_status tare__prepare_extend_mapping(prepare_pass *p);
+/// Step: backend patterns to nodes.
+tare_status tare__prepare_match(prepare_pass *p);
+/// Step: target_info of every node.
+tare_status tare__prepare_choose(prepare_pass *p);
+/// Step: observers into the graph.
+tare_status tare__prepare_insert(prepare_pass *p);
+
+/// Does some dtype config of the match's pattern accept the qconfig of this node's entry? When not, *why says in one
+/// sentence what the last refusing constraint was. why may be NULL.
+tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entry, bool *out,
+                                       text *why);
+/// torch's all_node_args_have_no_tensors.
+bool tare__has_no_tensor_args(const prepare_pass *p, const node *n);
+
+tare_status tare__spec_info(const prepare_pass *p, const tare_observer_spec *spec,
+                            tare_observer_info *out);
+/// Is it a dtype that observers are inserted for?
+bool tare__is_observed_dtype(tare_dtype dtype);
+/// The values of n's arguments that stand for its weight and bias.
+bool tare__is_weight_arg(const prepare_node *entry, const node *n, const node *arg);
+bool tare__is_bias_arg(const prepare_node *entry, const node *n, const node *arg);
+/// Are weight and activation of the qconfig half floats, so that the bias is one too?
+tare_status tare__qconfig_is_half(const prepare_pass *p, const tare_qconfig *q, bool *out);
+
+#endif

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepare: one qconfig per node, by the mapping's precedence.
+#include <stdio.h>
+#include <string.h>
+
+#include "core/map.h"
+#include "quant/prepare.h"
+
+/// How often an object type was seen in a module: the index of the next occurrence.
+static tare_status next_index(map *counts, const char *path, const char *type, int64_t *out,
+                              arena *scratch, tare_error *err) {
+    const char *key = tare__arena_printf(scratch, "%s\n%s", path, type);
+    if (key == NULL) return tare__out_of_memory(err);
+    const size_t seen = (size_t)tare__map_get(counts, key);
+    *out = (int64_t)seen;
+    return tare__map_set(counts, key, tare__map_int(seen + 1)) ? TARE_OK
+                                                               : tare__out_of_memory(err);
+}
+
+/// Everything before the last dot; "" without one.
+static const char *parent_path(arena *scratch, const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot == NULL ? "" : tare__arena_strndup(scratch, path, (size_t)(dot - path));
+}
+
+typedef struct chooser {
+    prepare_pass *pass;
+    map counts;
+} chooser;
+
+static tare_status choose_attr(chooser *c, const node *n, qconfig_choice *out) {
+    prepare_pass *p = c->pass;
+    const char *owner_path = parent_path(&p->base->scratch, n->target);
+    if (owner_path == NULL) return tare__out_of_memory(p->base->err);
+    const module *owner = tare__module_find(p->base->model->root, owner_path);
+    const char *type = owner != NULL ? owner->class->name : NULL;
+    return tare__qconfig_adjust(p->mapping, type, owner_path, tare__qconfig_global(p->mapping), out,
+                                p->base->err);
+}
+
+static tare_status choose_function(chooser *c, const node *n, qconfig_choice *out) {
+    prepare_pass *p = c->pass;
+    const qconfig_choice by_function =
+        tare__qconfig_by_type(p->mapping, n->target, tare__qconfig_global(p->mapping));
+    TARE_TRY(tare__qconfig_adjust(p->mapping, n->scope_type, n->scope_path, by_function, out,
+                                  p->base->err));
+    int64_t index = 0;
+    TARE_TRY(next_index(&c->counts, n->scope_path, n->target, &index, &p->base->scratch,
+                        p->base->err));
+    *out = tare__qconfig_by_order(p->mapping, n->scope_path, n->target, index, *out);
+    return TARE_OK;
+}
+
+static tare_status choose_method(chooser *c, const node *n, qconfig_choice *out) {
+    prepare_pass *p = c->pass;
+    TARE_TRY(tare__qconfig_adjust(p->mapping, n->target, n->scope_path,
+                                  tare__qconfig_global(p->mapping), out, p->base->err));
+    return tare__qconfig_adjust(p->mapping, n->scope_type, n->scope_path, *out, out, p->base->err);
+}
+
+static tare_status choose_module(chooser *c, const node *n, qconfig_choice *out) {
+    prepare_pass *p = c->pass;
+    const module *m = tare__called_module(p->base->model, n);
+    if (m->class->role == ROLE_OBSERVER) return TARE_OK;
+    TARE_TRY(tare__qconfig_adjust(p->mapping, m->class->name, n->target,
+                                  tare__qconfig_global(p->mapping), out, p->base->err));
+    // The scope of a leaf's call is the leaf itself, by its type before fusion; occurrences count in its parent.
+    const char *parent = parent_path(&p->base->scratch, n->scope_path);
+    if (parent == NULL) return tare__out_of_memory(p->base->err);
+    const char *type = n->scope_type != NULL ? n->scope_type : m->class->name;
+    int64_t index = 0;
+    TARE_TRY(next_index(&c->counts, parent, type, &index, &p->base->scratch, p->base->err));
+    *out = tare__qconfig_by_order(p->mapping, parent, type, index, *out);
+    return TARE_OK;
+}
+
+static tare_status choose(chooser *c, const node *n, qconfig_choice *out) {
+    switch (n->op) {
+    case NODE_GET_ATTR: return choose_attr(c, n, out);
+    case NODE_CALL_FUNCTION: return choose_function(c, n, out);
+    case NODE_CALL_METHOD: return choose_method(c, n, out);
+    case NODE_CALL_MODULE: return choose_module(c, n, out);
+    case NODE_PLACEHOLDER:
+    case NODE_OUTPUT: break;
+    }
+    return TARE_OK;
+}
+
+/// For suggestions: the paths of all modules.
+typedef struct path_list {
+    const char *paths[256];
+    size_t count;
+    arena *scratch;
+    const tare_qconfig_mapping *mapping; // of the one regex that is tried
+    bool matched;
+} path_list;
+
+static const char *path_at(const void *user, size_t index) {
+    const path_list *list = user;
+    return index < list->count ? list->paths[index] : NULL;
+}
+
+static tare_status collect_path(void *user, const char *path, module *m, tare_error *err) {
+    (void)m;
+    path_list *list = user;
+    if (list->count == sizeof list->paths / sizeof *list->paths) return TARE_OK;
+    const char *copy = tare__arena_strdup(list->scratch, path);
+    if (copy == NULL) return tare__out_of_memory(err);
+    list->paths[list->count++] = copy;
+    return TARE_OK;
+}
+
+static tare_status try_regex(void *user, const char *path, module *m, tare_error *err) {
+    (void)m;
+    path_list *list = user;
+    qconfig_choice choice = {0};
+    TARE_TRY(tare__qconfig_adjust(list->mapping, NULL, path, (qconfig_choice){0}, &choice, err));
+    if (choice.section != NULL) list->matched = true;
+    return TARE_OK;
+}
+
+/// A selector that matches nothing is an error, or a warning in the record of a lenient job.
+static tare_status unmatched(prepare_pass *p, const module *original, const char *section,
+                             const char *key) {
+    if (p->options->is_lenient) {
+        const tare_decision d = {.pass = "prepare", .decision = "warning", .rule = key};
+        return tare__record_add(&p->base->model->decisions, &d, p->base->err,
+                                "the %s selector '%s' matches no module", section, key);
+    }
+    path_list list = {.scratch = &p->base->scratch};
+    TARE_TRY(tare__module_walk((module *)original, collect_path, &list, p->base->err));
+    const tare_status status =
+        tare__fail(p->base->err, TARE_NOT_FOUND,
+                   "qconfig mapping: the %s selector '%s' matches no module of the model", section,
+                   key);
+    return tare__suggest(p->base->err, status, key, path_at, &list);
+}
+
+static tare_status check_regexes(prepare_pass *p, const module *original) {
+    const qconfig_rules *rules = &p->mapping->module_name_regex;
+    for (size_t i = 0; i < rules->count; i++) {
+        // One rule at a time, through the same lookup that the nodes use.
+        tare_qconfig_mapping alone = {.module_name_regex = {&rules->items[i], 1, 1}};
+        path_list list = {.mapping = &alone};
+        TARE_TRY(tare__module_walk((module *)original, try_regex, &list, p->base->err));
+        if (!list.matched)
+            TARE_TRY(unmatched(p, original, "module_name_regex", rules->items[i].key));
+    }
+    return TARE_OK;
+}
+
+static tare_status check_selectors(prepare_pass *p, const module *original) {
+    const struct {
+        const char *section;
+        const qconfig_rules *rules;
+    } sections[] = {{"module_name", &p->mapping->module_name},
+                    {"module_name_object_type_order",
+                     &p->mapping->module_name_object_type_order}};
+    for (size_t s = 0; s < 2; s++)
+        for (size_t i = 0; i < sections[s].rules->count; i++) {
+            const char *key = sections[s].rules->items[i].key;
+            if (tare__module_find(original, key) == NULL)
+                TARE_TRY(unmatched(p, original, sections[s].section, key));
+        }
+    return check_regexes(p, original);
+}
+
+tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original) {
+    TARE_TRY(check_selectors(p, original));
+    chooser c = {.pass = p};
+    tare_status status = TARE_OK;
+    for (const node *n = p->base->model->root->graph->first; n != NULL && status == TARE_OK;
+         n = n->next)
+        status = choose(&c, n, &p->nodes[n->id].qconfig);
+    tare__map_release(&c.counts);
+    return status;
+}
+
+/// torch requires equal qconfigs for all classes inside a fused module, and gives the fused class the same.
+static tare_status extend_by(prepare_pass *p, const node *n, const module *fused) {
+    const qconfig_choice none = {0};
+    const module *first = fused->children[0].module;
+    const qconfig_choice wanted = tare__qconfig_by_type(p->mapping, first->class->name, none);
+    for (size_t i = 1; i < fused->child_count; i++) {
+        const char *type = fused->children[i].module->class->name;
+        const qconfig_choice other = tare__qconfig_by_type(p->mapping, type, none);
+        if (!tare_qconfig_equal(wanted.qconfig, other.qconfig))
+            return tare__at(p->base->err,
+                            tare__fail(p->base->err, TARE_INVALID_ARGUMENT,
+                                       "During fusion, we need to specify the same qconfigs for all "
+                                       "module types in %s offending type: %s",
+                                       fused->class->name, type),
+                            "node '%s'", n->name);
+    }
+    if (wanted.qconfig != NULL)
+        tare_qconfig_mapping_set_object_type(p->mapping, fused->class->name, wanted.qconfig);
+    return tare__qconfig_mapping_status(p->mapping, p->base->err);
+}
+
+tare_status tare__prepare_extend_mapping(prepare_pass *p) {
+    if (p->mapping->object_type.count == 0) return TARE_OK;
+    for (const node *n = p->base->model->root->graph->first; n != NULL; n = n->next) {
+        const module *m = tare__called_module(p->base->model, n);
+        if (m != NULL && m->class->role == ROLE_FUSED && m->child_count > 0)
+            TARE_TRY(extend_by(p, n, m));
+    }
+    return TARE_OK;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Module classes of a user's own, as rows beside the built-in ones.
+#ifndef QUANT_USER_CLASS_H
+#define QUANT_USER_CLASS_H
+
+#include "ir/module.h"
+#include "tare/module.h"
+
+/// The user's row behind a class; NULL for built-in classes.
+const tare_module_class *tare__user_class(const module_class *class);
+/// A class row that calls the user's; freed by tare__user_class_destroy.
+tare_status tare__user_class_create(const tare_module_class *user, module_class **out,
+                                    tare_error *err);
+void tare__user_class_destroy(module_class *class);
+
+#endif
