@@ -5,6 +5,7 @@
 
 #include "ops/classes.h"
 #include "ops/describe.h"
+#include "ops/module_call.h"
 
 #define NN "torch.nn."
 #define NNI "torch.ao.nn.intrinsic."
@@ -16,11 +17,19 @@
 #define NNQD "torch.ao.nn.quantized.dynamic."
 #define NNIQD "torch.ao.nn.intrinsic.quantized.dynamic."
 
+/// What a role runs by. Quantized and dynamic classes have functions of their own.
+#define RUN_FLOAT .shape = tare__operator_module_shape, .forward = tare__operator_module_forward
+#define RUN_REFERENCE RUN_FLOAT
+#define RUN_QAT RUN_FLOAT
+#define RUN_FUSED .shape = tare__sequence_module_shape, .forward = tare__sequence_module_forward
+#define RUN_QUANTIZED .shape = NULL
+#define RUN_DYNAMIC .shape = NULL
+
 /// package NAME prints as PRINT; role, operator family, dims and fused neighbours are the triple; fields are
 /// what stands in the parentheses (NULL: nothing).
 #define CLASS(package, class_name, printed, the_role, family, dimensions, with, fields)            \
     {.name = package class_name, .print_name = printed, .role = ROLE_##the_role, .op = family,     \
      .dims = (dimensions), .fused = FUSED_##with, .describe = tare__describe_fields,               \
-     .kind = (fields)}
+     .kind = (fields), RUN_##the_role}
 
 #endif

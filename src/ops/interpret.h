@@ -11,6 +11,7 @@ typedef struct interpreter {
     module *root; // has the graph
     enum requant_rule linear_rule, conv_rule;
     int thread_count;
+    struct float_kernels *kernels; // ops/float_kernels.h; NULL: portable
     bool shapes_only; // inputs may be meta tensors; nothing is computed
     /// Called after each node with its result; may be NULL. A failure ends the run.
     tare_status (*after)(void *user, const node *n, const value *result, tare_error *err);

@@ -15,18 +15,26 @@ typedef enum op_trait {
     OP_IMPURE = 1 << 4,         // kept by dead code elimination (setitem, assert)
     OP_NOT_ON_TENSORS = 1 << 5, // result is not a tensor (size, getattr shape)
     OP_IN_PLACE = 1 << 6,       // torch writes the first input; we return the result
+    OP_ANY_DTYPE = 1 << 7,      // takes quantized and half-precision tensors as they are (quantize, to)
 } op_trait;
 
 typedef struct op_info {
     const char *id;         // family member: "relu", "conv2d", "add"
-    const char *functions;  // qualified names as torch prints them, first the one of the id; '|' between:
-                            // "torch.nn.functional.relu|torch.relu"; NULL: no function
+    // Qualified names as torch prints them, '|' between: "torch.nn.functional.relu|torch.relu". Other
+    // names of the same objects stand in op_names.c. NULL: no function.
+    const char *functions;
     const char *methods;    // "relu|relu_"; NULL: no method
-    const char *params;     // parameter names in order: "input|inplace"
+    // Parameter names in order: "input|inplace". A last one that begins with '*' takes the remaining
+    // positional arguments as a tuple, or the one list that stands there: "input|*shape". A '/' gives a
+    // parameter a second name: "min/min_val". From a '!' on, parameters are bound by module configs only.
+    const char *params;
+    // Of these, what a call of a module passes, in order; the module's own tensors and configs fill the
+    // others by name. NULL: the first one.
+    const char *module_inputs;
     unsigned traits;
     /// Output qparams that do not depend on the input (sigmoid: 1/256, 0); scale 0: none.
     float fixed_scale;
-    int fixed_zero_point;
+    int fixed_zero_point; // of quint8; that of qint8 is 128 less
     tare_status (*shape)(op_call *call);
     tare_status (*reference)(op_call *call); // float (and plain integer) tensors
     /// Quantized inputs, where the general rule quantize(op(dequantize(x))) with KEEPS_QPARAMS or fixed
@@ -36,9 +44,23 @@ typedef struct op_info {
     int64_t (*macs)(const op_call *call);
 } op_info;
 
+/// One family's rows; families.h lists the tables.
+typedef struct op_table {
+    const op_info *rows;
+    size_t count;
+} op_table;
+#define OP_TABLE(rows) {(rows), sizeof(rows) / sizeof *(rows)}
+
+size_t tare__op_param_count(const op_info *op);
+/// The i-th parameter's (first) name into out[size]; its length, 0 past the end.
+size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size);
+bool tare__op_param_is(const op_info *op, size_t i, const char *name);
+
 /// By qualified name (any synonym) or bare method name; NULL if unknown.
 const op_info *tare__op_function(const char *name);
 const op_info *tare__op_method(const char *name);
+/// By id; with `dims` > 0 the id may carry them: ("conv", 2) finds "conv2d". NULL if there is none.
+const op_info *tare__op_by_id(const char *id, int dims);
 /// The name that torch prints for a function: synonyms of one object share it ("torch.conv2d" for
 /// "torch.nn.functional.conv2d"). The argument itself when the name is unknown. Static storage or the argument.
 const char *tare__function_canonical(const char *name);
@@ -49,9 +71,18 @@ const char *tare__function_base_name(const char *name);
 /// Every row, for listings and tests; NULL past the end.
 const op_info *tare__op_at(size_t index);
 
-/// Runs a bound call: shape rule, allocation, reference (or the quantized form). On success
-/// call->result holds references that tare__call_release gives back.
+/// A bound call in three steps. shape: the row's shape rule, or on quantized inputs what the general rule
+/// says of it, leaves meta tensors in call->result. allocate: gives them data. compute: fills it.
+tare_status tare__op_shape(op_call *call);
+tare_status tare__call_allocate(op_call *call);
+tare_status tare__op_compute(op_call *call);
+/// All three (only the first if shapes_only). On success call->result holds references that
+/// tare__value_release_tensors gives back; on failure it holds none.
 tare_status tare__op_run(op_call *call, bool shapes_only);
 void tare__value_release_tensors(value *v); // gives back every tensor reference inside
+/// A copy in `memory` with references of its own on the tensors inside.
+tare_status tare__value_share(arena *memory, const value *v, value *out, tare_error *err);
+/// False when a result tensor still waits for its data.
+bool tare__value_has_data(const value *v);
 
 #endif

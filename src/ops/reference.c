@@ -1,46 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference modules: a float weight beside its quantization parameters.
+// Reference modules: float weights beside their quantization parameters.
 #include "ops/reference.h"
+
+#include <stdio.h>
 
 #include "ops/quantize.h"
 
-static tare_status bad(const module *m, tare_error *err, const char *what) {
-    return tare__fail(err, TARE_INVALID_ARGUMENT, "reference module %s: %s", m->class->name, what);
+// The weight's name followed by one of its parts' ("weight_scale").
+typedef struct part_key {
+    char text[256];
+} part_key;
+
+static part_key key_of(const char *name, const char *part) {
+    part_key key;
+    snprintf(key.text, sizeof key.text, "%s_%s", name, part);
+    return key;
 }
 
-static tare_status read_qparams(const module *m, const tare_tensor *weight, qparams **out,
-                                tare_error *err) {
-    const value *dtype = tare__module_config(m, "weight_dtype");
-    const value *scheme = tare__module_config(m, "weight_qscheme");
-    const tare_tensor *scale = tare__module_tensor(m, "weight_scale");
-    const tare_tensor *zero_point = tare__module_tensor(m, "weight_zero_point");
-    const tare_tensor *axis = tare__module_tensor(m, "weight_axis");
-    if (dtype == NULL || dtype->kind != VALUE_DTYPE || scheme == NULL ||
-        scheme->kind != VALUE_QSCHEME)
-        return bad(m, err, "expected config weight_dtype and weight_qscheme");
-    if (!tare__dtype(dtype->as.dtype)->is_quantized)
-        return bad(m, err, "its weight_dtype is no quantized dtype");
-    if (scale == NULL || zero_point == NULL || scale->count != zero_point->count ||
-        scale->count < 1 || axis == NULL || axis->count != 1)
-        return bad(m, err, "expected weight_scale and weight_zero_point of equal size, and weight_axis");
-    if (!tare__qscheme_is_per_channel(scheme->as.qscheme)) {
-        *out = tare__qparams_per_tensor(dtype->as.dtype, tare__tensor_get(scale, 0),
-                                        (int64_t)tare__tensor_get(zero_point, 0));
-        return *out != NULL ? TARE_OK : tare__out_of_memory(err);
+static const tare_tensor *tensor_of(const module *m, const char *name, const char *part) {
+    return tare__module_tensor(m, key_of(name, part).text);
+}
+
+static const value *config_of(const module *m, const char *name, const char *part) {
+    return tare__module_config(m, key_of(name, part).text);
+}
+
+static tare_status bad(const module *m, const char *name, tare_error *err, const char *what) {
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "reference module %s: '%s': %s", m->class->name,
+                      name, what);
+}
+
+static tare_qscheme scheme_of(const module *m, const char *name) {
+    const value *v = config_of(m, name, "qscheme");
+    return v != NULL && v->kind == VALUE_QSCHEME ? v->as.qscheme : TARE_QSCHEME_UNSET;
+}
+
+// A decomposed module names its weight's dtype plainly (torch.int8).
+static tare_dtype dtype_of(const module *m, const char *name) {
+    const value *v = config_of(m, name, "dtype");
+    switch (v != NULL && v->kind == VALUE_DTYPE ? v->as.dtype : TARE_DTYPE_UNSET) {
+    case TARE_INT8: return TARE_QINT8;
+    case TARE_UINT8: return TARE_QUINT8;
+    case TARE_INT32: return TARE_QINT32;
+    default: return v != NULL && v->kind == VALUE_DTYPE ? v->as.dtype : TARE_DTYPE_UNSET;
     }
-    const double along = tare__tensor_get(axis, 0);
+}
+
+// Only the decomposed flow clamps to the observer's range; elsewhere it is the dtype's.
+static void narrow_range(const module *m, const char *name, qparams *q) {
+    const value *low = config_of(m, name, "quant_min"), *high = config_of(m, name, "quant_max");
+    if (!tare__module_bool(m, "is_decomposed", false)) return;
+    if (low != NULL && low->kind == VALUE_INT) q->quant_min = low->as.integer;
+    if (high != NULL && high->kind == VALUE_INT) q->quant_max = high->as.integer;
+}
+
+static tare_status per_channel(const module *m, const char *name, const tare_tensor *weight,
+                               tare_dtype dtype, qparams **out, tare_error *err) {
+    const tare_tensor *scale = tensor_of(m, name, "scale"), *axis = tensor_of(m, name, "axis");
+    const double along = axis != NULL && axis->count == 1 ? tare__tensor_get(axis, 0) : -1;
     if (!(along >= 0 && along < weight->ndim) || weight->shape[(int)along] != scale->count)
-        return bad(m, err, "weight_scale does not fit the weight along weight_axis");
-    return tare__qparams_from_tensors(scale, zero_point, dtype->as.dtype, (int)along, out, err);
+        return bad(m, name, err, "the scales do not fit it along its axis");
+    return tare__qparams_from_tensors(scale, tensor_of(m, name, "zero_point"), dtype, (int)along, out,
+                                      err);
+}
+
+static tare_status read_qparams(const module *m, const char *name, const tare_tensor *weight,
+                                qparams **out, tare_error *err) {
+    const tare_tensor *scale = tensor_of(m, name, "scale");
+    const tare_tensor *zero_point = tensor_of(m, name, "zero_point");
+    const tare_dtype dtype = dtype_of(m, name);
+    const tare_qscheme scheme = scheme_of(m, name);
+    if (scheme == TARE_QSCHEME_UNSET || !tare__dtype(dtype)->is_quantized)
+        return bad(m, name, err, "expected a qscheme and a quantized dtype");
+    if (scale == NULL || zero_point == NULL || scale->count != zero_point->count || scale->count < 1)
+        return bad(m, name, err, "expected a scale and a zero point of equal size");
+    if (tare__qscheme_is_per_channel(scheme))
+        TARE_TRY(per_channel(m, name, weight, dtype, out, err));
+    else
+        *out = tare__qparams_per_tensor(dtype, tare__tensor_get(scale, 0),
+                                        (int64_t)tare__tensor_get(zero_point, 0));
+    if (*out == NULL) return tare__out_of_memory(err);
+    narrow_range(m, name, *out);
+    return TARE_OK;
+}
+
+tare_status tare__reference_codes(const module *m, const char *name, tare_tensor **out,
+                                  tare_error *err) {
+    const tare_tensor *weight = tare__module_tensor(m, name);
+    if (weight == NULL || weight->dtype != TARE_FLOAT32 || weight->data == NULL)
+        return bad(m, name, err, "expected a float32 tensor");
+    qparams *q = NULL;
+    TARE_TRY(read_qparams(m, name, weight, &q, err));
+    const tare_status status = tare__quantize_tensor(weight, q, out, err);
+    tare__qparams_release(q);
+    return status;
 }
 
 tare_status tare__reference_weight(const module *m, tare_tensor **out, tare_error *err) {
-    const tare_tensor *weight = tare__module_tensor(m, "weight");
-    if (weight == NULL || weight->dtype != TARE_FLOAT32)
-        return bad(m, err, "expected a float32 tensor weight");
-    qparams *q = NULL;
-    TARE_TRY(read_qparams(m, weight, &q, err));
-    const tare_status status = tare__quantize_tensor(weight, q, out, err);
-    tare__qparams_release(q);
+    return tare__reference_codes(m, "weight", out, err);
+}
+
+tare_status tare__reference_values(const module *m, const char *name, tare_tensor **out,
+                                   tare_error *err) {
+    if (scheme_of(m, name) == TARE_QSCHEME_UNSET) {
+        *out = tare_tensor_retain(tare__module_tensor(m, name));
+        return TARE_OK;
+    }
+    tare_tensor *codes = NULL;
+    TARE_TRY(tare__reference_codes(m, name, &codes, err));
+    const tare_status status = tare_tensor_to_float(codes, out, err);
+    tare_tensor_release(codes);
     return status;
 }

@@ -286,15 +286,14 @@ tare_status tare__pattern_config_assign_count(tare_pattern_config *p, int64_t te
 
 // "input" is written by torch's tensorrt config; nothing reads it.
 static const char *const input_types[] = {"weight", "bias", "input"};
-enum { INPUT_TYPE_COUNT = sizeof input_types / sizeof *input_types };
 
 static const char *input_type_at(const void *unused, size_t i) {
     (void)unused;
-    return i < INPUT_TYPE_COUNT ? input_types[i] : NULL;
+    return i < sizeof input_types / sizeof *input_types ? input_types[i] : NULL;
 }
 
 static const char *known_input_type(const char *name) {
-    for (size_t i = 0; i < INPUT_TYPE_COUNT; i++)
+    for (size_t i = 0; input_type_at(NULL, i); i++)
         if (strcmp(input_types[i], name) == 0) return input_types[i];
     return NULL;
 }

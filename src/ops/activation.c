@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations: mostly functions of one element.
+#include <string.h>
+
+#include "ops/element.h"
+#include "ops/families.h"
+
+ELEMENT(relu, v < 0 ? 0.0f : v)
+ELEMENT(relu6, tare__clampf(v, 0.0f, 6.0f))
+ELEMENT_WITH(hardtanh, tare__clampf(v, p[0], p[1]), -1, 1)
+ELEMENT_WITH(clamp, tare__clampf(v, p[0], p[1]), -HUGE_VAL, HUGE_VAL)
+ELEMENT(sigmoid, tare__sigmoidf(v))
+ELEMENT(tanh, tare__tanhf(v))
+ELEMENT(hardsigmoid, tare__clampf(v + 3.0f, 0.0f, 6.0f) / 6.0f)
+ELEMENT(hardswish, v * tare__clampf(v + 3.0f, 0.0f, 6.0f) / 6.0f)
+ELEMENT_WITH(leaky_relu, v > 0 ? v : v * p[0], 0.01)
+ELEMENT_WITH(elu, v <= 0 ? tare__expm1f(v * p[2]) * p[0] * p[1] : v * p[1], 1, 1, 1)
+ELEMENT_WITH(celu, v <= 0 ? tare__expm1f(v / p[0]) * p[0] : v, 1)
+ELEMENT(selu, 1.0507009873554804934193349852946f *
+                  (v <= 0 ? tare__expm1f(v) * 1.6732632423543772848170429916717f : v))
+ELEMENT(gelu_erf, 0.5f * v * (1.0f + tare__erff(v * 0.70710678118654752440f)))
+ELEMENT(gelu_tanh,
+        0.5f * v * (1.0f + tare__tanhf(0.79788456080286535588f * (v + 0.044715f * v * v * v))))
+ELEMENT(silu, v / (1.0f + tare__expf(-v)))
+ELEMENT(mish, v * tare__tanhf(tare__log1pf(tare__expf(v))))
+ELEMENT_WITH(softplus, v * p[0] > p[1] ? v : tare__log1pf(tare__expf(v * p[0])) / p[0], 1, 20)
+ELEMENT(log_sigmoid, (v < 0 ? v : 0.0f) - tare__log1pf(tare__expf(-fabsf(v))))
+ELEMENT_WITH(threshold, v <= p[0] ? p[1] : v, 0, 0)
+ELEMENT(softsign, v / (1.0f + fabsf(v)))
+ELEMENT_WITH(hardshrink, v >= -p[0] && v <= p[0] ? 0.0f : v, 0.5)
+ELEMENT_WITH(softshrink, v > p[0] ? v - p[0] : v < -p[0] ? v + p[0] : 0.0f, 0.5)
+ELEMENT(tanhshrink, v - tare__tanhf(v))
+
+static tare_status gelu_reference(op_call *call) {
+    const char *approximate;
+    TARE_TRY(tare__call_text(call, 1, "none", &approximate));
+    if (strcmp(approximate, "none") == 0) return gelu_erf_reference(call);
+    if (strcmp(approximate, "tanh") == 0) return gelu_tanh_reference(call);
+    return tare__call_fail(call, "approximate must be 'none' or 'tanh', found '%s'", approximate);
+}
+
+// --- parametric relu: one slope, or one per channel (dimension 1) ----------------------------------
+
+static tare_status prelu_reference(op_call *call) {
+    const tare_tensor *x, *weight;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__need_float(call, 1, &weight));
+    const int64_t channels = x->ndim >= 2 ? x->shape[1] : 1;
+    if (weight->count != 1 && weight->count != channels)
+        return tare__call_fail(call, "%lld slopes for %lld channels", (long long)weight->count,
+                               (long long)channels);
+    int64_t inner = 1;
+    for (int d = 2; d < x->ndim; d++) inner *= x->shape[d];
+    const float *from = tare__f32(x), *slope = tare__f32(weight);
+    float *to = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < x->count; i++) {
+        const float s = slope[weight->count == 1 ? 0 : i / inner % channels];
+        to[i] = from[i] > 0 ? from[i] : from[i] * s;
+    }
+    return TARE_OK;
+}
+
+// --- softmax ---------------------------------------------------------------------------------------
+
+// One line of `count` elements, `step` apart.
+static void softmax_line(const float *x, float *y, int64_t count, int64_t step, bool logarithm) {
+    float top = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < count; i++) top = x[i * step] > top ? x[i * step] : top;
+    for (int64_t i = 0; i < count; i++) {
+        y[i * step] = tare__expf(x[i * step] - top);
+        sum += y[i * step];
+    }
+    const float log_sum = logarithm ? tare__logf(sum) : 0;
+    for (int64_t i = 0; i < count; i++)
+        y[i * step] = logarithm ? x[i * step] - top - log_sum : y[i * step] / sum;
+}
+
+static tare_status softmax_of(op_call *call, bool logarithm) {
+    const tare_tensor *x;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    // Without a dimension torch takes 0 for 0, 1 and 3 dimensions, else 1.
+    const int64_t implicit = x->ndim == 0 || x->ndim == 1 || x->ndim == 3 ? 0 : 1;
+    int dim;
+    TARE_TRY(tare__call_dim(call, 1, implicit, x->ndim, &dim));
+    int64_t inner = 1;
+    for (int d = dim + 1; d < x->ndim; d++) inner *= x->shape[d];
+    const int64_t count = x->ndim == 0 ? 1 : x->shape[dim];
+    const int64_t outer = x->count == 0 ? 0 : x->count / (count * inner);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            const int64_t at = o * count * inner + i;
+            softmax_line(tare__f32(x) + at, tare__f32(tare__call_out(call)) + at, count, inner,
+                         logarithm);
+        }
+    return TARE_OK;
+}
+
+static tare_status softmax_reference(op_call *call) { return softmax_of(call, false); }
+static tare_status log_softmax_reference(op_call *call) { return softmax_of(call, true); }
+
+// --- rows ------------------------------------------------------------------------------------------
+
+#define ACTIVATION(name, names, method_names, parameters, more)                                    \
+    {.id = #name, .functions = names, .methods = method_names, .params = parameters,               \
+     .traits = OP_ELEMENTWISE | (more), .shape = tare__shape_same, .reference = name##_reference}
+#define FIXED(name, names, method_names, parameters, s, z)                                         \
+    {.id = #name, .functions = names, .methods = method_names, .params = parameters,               \
+     .traits = OP_ELEMENTWISE, .fixed_scale = (s), .fixed_zero_point = (z),                        \
+     .shape = tare__shape_same_float, .reference = name##_reference}
+#define SAME_QPARAMS OP_KEEPS_QPARAMS
+
+// clang-format off
+static const op_info rows[] = {
+    ACTIVATION(relu, "torch.nn.functional.relu|torch.relu|torch.relu_|torch.ops.aten.relu.default|torch.ops.aten.relu_.default",
+               "relu|relu_", "input/self|inplace", SAME_QPARAMS),
+    ACTIVATION(relu6, "torch.nn.functional.relu6|torch._C._nn.relu6|torch.ops.aten.relu6.default", NULL, "input/self|inplace", SAME_QPARAMS),
+    ACTIVATION(hardtanh, "torch.nn.functional.hardtanh|torch._C._nn.hardtanh_|torch.ops.aten.hardtanh.default|torch.ops.aten.hardtanh_.default",
+               NULL, "input/self|min_val|max_val|inplace", SAME_QPARAMS),
+    ACTIVATION(clamp, "torch.clamp|torch.clip|torch.clamp_|torch.ops.aten.clamp.default", "clamp|clamp_|clip",
+               "input/self|min|max", SAME_QPARAMS),
+    FIXED(sigmoid, "torch.sigmoid|torch.nn.functional.sigmoid|torch.sigmoid_|torch.ops.aten.sigmoid.default", "sigmoid|sigmoid_",
+          "input/self", 1.0f / 256, 0),
+    FIXED(tanh, "torch.tanh|torch.nn.functional.tanh|torch.tanh_|torch.ops.aten.tanh.default", "tanh|tanh_", "input/self", 2.0f / 256, 128),
+    FIXED(hardsigmoid, "torch.nn.functional.hardsigmoid|torch._C._nn.hardsigmoid|torch.ops.aten.hardsigmoid.default",
+          NULL, "input/self|inplace", 1.0f / 256, 0),
+    ACTIVATION(hardswish, "torch.nn.functional.hardswish|torch._C._nn.hardswish|torch.ops.aten.hardswish.default|torch.ops.aten.hardswish_.default",
+               NULL, "input/self|inplace", 0),
+    ACTIVATION(leaky_relu, "torch.nn.functional.leaky_relu|torch._C._nn.leaky_relu_|torch._C._nn.leaky_relu|torch.ops.aten.leaky_relu.default|torch.ops.aten.leaky_relu_.default",
+               NULL, "input/self|negative_slope|inplace", 0),
+    ACTIVATION(elu, "torch.nn.functional.elu|torch._C._nn.elu_|torch.ops.aten.elu.default", NULL, "input/self|alpha|scale|input_scale|inplace", 0),
+    ACTIVATION(celu, "torch.nn.functional.celu|torch.celu|torch.celu_", NULL, "input|alpha|inplace", 0),
+    ACTIVATION(selu, "torch.nn.functional.selu|torch.selu|torch.selu_", NULL, "input|inplace", 0),
+    ACTIVATION(gelu, "torch._C._nn.gelu|torch.ops.aten.gelu.default", NULL, "input/self|approximate", 0),
+    ACTIVATION(silu, "torch.nn.functional.silu|torch._C._nn.silu|torch.ops.aten.silu.default", NULL, "input/self|inplace", 0),
+    ACTIVATION(mish, "torch.nn.functional.mish|torch._C._nn.mish", NULL, "input|inplace", 0),
+    ACTIVATION(softplus, "torch._C._nn.softplus", NULL, "input|beta|threshold", 0),
+    ACTIVATION(log_sigmoid, "torch._C._nn.log_sigmoid", NULL, "input", 0),
+    ACTIVATION(threshold, "torch.nn.functional._threshold|torch.nn.functional.threshold|torch.threshold", NULL,
+               "input|threshold|value|inplace", SAME_QPARAMS),
+    ACTIVATION(softsign, "torch.nn.functional.softsign", NULL, "input", 0),
+    ACTIVATION(hardshrink, "torch.hardshrink|torch.nn.functional.hardshrink", "hardshrink", "input|lambd", 0),
+    ACTIVATION(softshrink, "torch._C._nn.softshrink|torch.nn.functional.softshrink", NULL, "input|lambd", 0),
+    ACTIVATION(tanhshrink, "torch.nn.functional.tanhshrink", NULL, "input", 0),
+    {.id = "prelu", .functions = "torch.prelu|torch.ops.aten.prelu.default", .methods = "prelu", .params = "input/self|weight",
+     .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = prelu_reference},
+    {.id = "softmax", .functions = "torch.nn.functional.softmax|torch.softmax|torch.ops.aten.softmax.int|torch.ops.aten._softmax.default", .methods = "softmax",
+     .params = "input/self|dim|_stacklevel|dtype", .shape = tare__shape_same_float, .reference = softmax_reference},
+    {.id = "log_softmax", .functions = "torch.nn.functional.log_softmax|torch.log_softmax", .methods = "log_softmax",
+     .params = "input/self|dim|_stacklevel|dtype", .shape = tare__shape_same_float, .reference = log_softmax_reference},
+};
+// clang-format on
+
+const op_table tare__activation_ops = OP_TABLE(rows);

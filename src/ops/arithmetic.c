@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of two operands, tensors or numbers, with broadcasting: arithmetic, comparison, logic.
+#include <math.h>
+#include <string.h>
+
+#include "ops/families.h"
+#include "ops/rules.h"
+
+// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 or 1.
+typedef void (*float_loop)(const float *a, int64_t a_step, const float *b, int64_t b_step, float *y,
+                           int64_t count);
+
+typedef enum result_kind {
+    RESULT_COMMON, // the operands' common dtype
+    RESULT_FLOAT,  // that, or float32 for integers
+    RESULT_BOOL,
+} result_kind;
+
+typedef struct binary_op {
+    float_loop loop; // float32 tensors; NULL: by `exact`
+    double (*exact)(double a, double b);
+    result_kind kind;
+} binary_op;
+
+// --- operands --------------------------------------------------------------------------------------
+
+typedef struct operand {
+    const tare_tensor *t; // NULL: a number
+    double number;
+    bool is_float, is_bool; // of a number
+} operand;
+
+typedef struct operands {
+    operand side[2];
+    double alpha;  // multiplies the second one (torch.add)
+    tare_dtype dtype; // common dtype of the tensors; unset when both are numbers
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS];
+} operands;
+
+static tare_status read_operand(op_call *call, size_t i, operand *out) {
+    const value *v = call->param[i];
+    *out = (operand){0};
+    if (v != NULL && v->kind == VALUE_TENSOR) {
+        out->t = v->as.tensor;
+        if (out->t->q == NULL) return TARE_OK;
+        return tare__call_fail(call, "has no form for %s", tare_dtype_name(out->t->dtype));
+    }
+    if (v == NULL || !tare__value_number(v, &out->number))
+        return tare__call_fail(call, "operand %zu must be a tensor or a number", i + 1);
+    const value *number = v->kind == VALUE_SCALAR ? &v->as.items[0] : v;
+    out->is_float = number->kind == VALUE_FLOAT;
+    out->is_bool = number->kind == VALUE_BOOL;
+    return TARE_OK;
+}
+
+// Bools rank below integers, integers below floats; within a rank the wider dtype wins.
+static int rank_of(tare_dtype dtype) {
+    if (tare__dtype(dtype)->is_float) return 200 + (int)tare_dtype_size(dtype);
+    return dtype == TARE_BOOL ? 0 : 100 + (int)tare_dtype_size(dtype);
+}
+
+// torch's rule: tensors with dimensions decide, then those without, then numbers; a later one matters
+// only where its rank's class is higher.
+static tare_dtype common_dtype(const operands *o) {
+    tare_dtype found = TARE_DTYPE_UNSET;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < 2; i++) {
+            const tare_tensor *t = o->side[i].t;
+            if (t == NULL || (t->ndim > 0) != (pass == 0)) continue;
+            const bool higher = found == TARE_DTYPE_UNSET || rank_of(t->dtype) / 100 > rank_of(found) / 100;
+            const bool wider = pass == 0 && found != TARE_DTYPE_UNSET && rank_of(t->dtype) > rank_of(found);
+            if (higher || wider) found = t->dtype;
+        }
+    for (int i = 0; i < 2 && found != TARE_DTYPE_UNSET; i++) {
+        const operand *number = &o->side[i];
+        if (number->t != NULL) continue;
+        if (number->is_float && !tare__dtype(found)->is_float) found = TARE_FLOAT32;
+        if (!number->is_float && !number->is_bool && found == TARE_BOOL) found = TARE_INT64;
+    }
+    return found;
+}
+
+static tare_status read_operands(op_call *call, operands *o) {
+    *o = (operands){.alpha = 1};
+    TARE_TRY(read_operand(call, 0, &o->side[0]));
+    TARE_TRY(read_operand(call, 1, &o->side[1]));
+    if (tare__op_param_is(call->op, 2, "alpha")) TARE_TRY(tare__call_double(call, 2, 1, &o->alpha));
+    const tare_tensor scalar = {0};
+    o->dtype = common_dtype(o);
+    return tare__broadcast(call, o->side[0].t != NULL ? o->side[0].t : &scalar,
+                           o->side[1].t != NULL ? o->side[1].t : &scalar, &o->ndim, o->shape);
+}
+
+// --- shape rule: two numbers are computed at once ---------------------------------------------------
+
+static tare_status number_result(op_call *call, const binary_op *op, const operands *o) {
+    const double r = op->exact(o->side[0].number, o->side[1].number * o->alpha);
+    const bool floats = op->kind == RESULT_FLOAT || o->side[0].is_float || o->side[1].is_float;
+    if (op->kind == RESULT_BOOL) call->result = tare__bool(r != 0);
+    else if (floats) call->result = tare__float(r);
+    else if (fabs(r) < 0x1p53) call->result = tare__int((int64_t)r);
+    else return tare__call_fail(call, "the result of two ints is out of range");
+    return TARE_OK;
+}
+
+static tare_status binary_shape(op_call *call, const binary_op *op) {
+    operands o;
+    TARE_TRY(read_operands(call, &o));
+    if (o.dtype == TARE_DTYPE_UNSET) return number_result(call, op, &o);
+    const bool integers = !tare__dtype(o.dtype)->is_float;
+    const tare_dtype dtype = op->kind == RESULT_BOOL                ? TARE_BOOL
+                             : op->kind == RESULT_FLOAT && integers ? TARE_FLOAT32
+                                                                    : o.dtype;
+    return tare__call_result(call, dtype, o.ndim, o.shape, NULL);
+}
+
+// --- computing -------------------------------------------------------------------------------------
+
+// The steps of both operands through the result's dimensions, and the run along the last ones where
+// both advance by a fixed 0 or 1.
+typedef struct walk {
+    int64_t stride[2][TARE_MAX_DIMS];
+    int64_t run, step[2];
+    int outer_ndim;
+} walk;
+
+static walk plan_walk(const operands *o) {
+    walk w = {.run = 1, .outer_ndim = o->ndim};
+    const tare_tensor scalar = {0};
+    for (int i = 0; i < 2; i++)
+        tare__broadcast_strides(o->side[i].t != NULL ? o->side[i].t : &scalar, o->ndim, o->shape,
+                                w.stride[i]);
+    // The last dimension starts the run; earlier ones join while both operands go on as they began.
+    while (w.outer_ndim > 0) {
+        const int d = w.outer_ndim - 1;
+        bool joins = true;
+        for (int i = 0; i < 2; i++) {
+            const bool begins = w.run == 1 && w.stride[i][d] <= 1;
+            const bool goes_on = w.stride[i][d] == w.step[i] * w.run;
+            joins = joins && (o->shape[d] == 1 || begins || goes_on);
+        }
+        if (!joins) break;
+        for (int i = 0; i < 2 && w.run == 1 && o->shape[d] > 1; i++) w.step[i] = w.stride[i][d];
+        w.run *= o->shape[d];
+        w.outer_ndim--;
+    }
+    return w;
+}
+
+static void offsets_of(const operands *o, const walk *w, int64_t index, int64_t offset[2]) {
+    offset[0] = offset[1] = 0;
+    for (int d = w->outer_ndim - 1; d >= 0; d--) {
+        for (int i = 0; i < 2; i++) offset[i] += index % o->shape[d] * w->stride[i][d];
+        index /= o->shape[d];
+    }
+}
+
+static double element(const operand *side, int64_t i) {
+    return side->t != NULL ? tare__tensor_get(side->t, i) : side->number;
+}
+
+static bool is_float_work(const binary_op *op, const operands *o, const tare_tensor *y) {
+    if (op->loop == NULL || y->dtype != TARE_FLOAT32 || o->alpha != 1) return false;
+    for (int i = 0; i < 2; i++)
+        if (o->side[i].t != NULL && o->side[i].t->dtype != TARE_FLOAT32) return false;
+    return true;
+}
+
+static tare_status binary_reference(op_call *call, const binary_op *op) {
+    operands o;
+    TARE_TRY(read_operands(call, &o));
+    tare_tensor *y = tare__call_out(call);
+    const walk w = plan_walk(&o);
+    const bool floats = is_float_work(op, &o, y);
+    const float numbers[] = {(float)o.side[0].number, (float)o.side[1].number};
+    for (int64_t at = 0; at < y->count; at += w.run) {
+        int64_t offset[2];
+        offsets_of(&o, &w, at / w.run, offset);
+        const float *from[2];
+        for (int i = 0; i < 2 && floats; i++)
+            from[i] = o.side[i].t != NULL ? tare__f32(o.side[i].t) + offset[i] : &numbers[i];
+        if (floats) op->loop(from[0], w.step[0], from[1], w.step[1], tare__f32(y) + at, w.run);
+        else
+            for (int64_t k = 0; k < w.run; k++)
+                tare__tensor_set(y, at + k,
+                                 op->exact(element(&o.side[0], offset[0] + k * w.step[0]),
+                                           o.alpha * element(&o.side[1], offset[1] + k * w.step[1])));
+    }
+    return TARE_OK;
+}
+
+// --- the functions ---------------------------------------------------------------------------------
+
+#define OPERATOR(name, loop_or_null, result)                                                       \
+    static const binary_op name##_op = {loop_or_null, name##_exact, result};                       \
+    static tare_status name##_shape(op_call *call) { return binary_shape(call, &name##_op); }      \
+    static tare_status name##_reference(op_call *call) { return binary_reference(call, &name##_op); }
+// By doubles alone: rarely hot, or no float result.
+#define EXACT(name, result, expression)                                                            \
+    static double name##_exact(double a, double b) { return (expression); }                        \
+    OPERATOR(name, NULL, result)
+// With a float loop, whose three cases let a compiler vectorize each.
+#define FAST(name, result, exact_expression, float_expression)                                     \
+    static double name##_exact(double a, double b) { return (exact_expression); }                  \
+    static void name##_loop(const float *p, int64_t p_step, const float *q, int64_t q_step,        \
+                            float *y, int64_t count) {                                             \
+        if (p_step == 1 && q_step == 1)                                                            \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                const float a = p[i], b = q[i];                                                    \
+                y[i] = (float_expression);                                                         \
+            }                                                                                      \
+        else                                                                                       \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                const float a = p[i * p_step], b = q[i * q_step];                                  \
+                y[i] = (float_expression);                                                         \
+            }                                                                                      \
+    }                                                                                              \
+    OPERATOR(name, name##_loop, result)
+#define FAST_SAME(name, result, expression) FAST(name, result, expression, expression)
+
+// Python's and torch's remainder has the sign of the divisor.
+static double remainder_of(double a, double b) {
+    const double r = fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+FAST_SAME(add, RESULT_COMMON, a + b)
+FAST_SAME(sub, RESULT_COMMON, a - b)
+FAST_SAME(rsub, RESULT_COMMON, b - a)
+FAST_SAME(mul, RESULT_COMMON, a * b)
+FAST_SAME(div, RESULT_FLOAT, a / b)
+FAST_SAME(maximum, RESULT_COMMON, a > b || a != a ? a : b)
+FAST_SAME(minimum, RESULT_COMMON, a < b || a != a ? a : b)
+EXACT(floor_divide, RESULT_COMMON, floor(a / b))
+EXACT(remainder, RESULT_COMMON, remainder_of(a, b))
+EXACT(pow, RESULT_COMMON, pow(a, b))
+EXACT(eq, RESULT_BOOL, a == b)
+EXACT(ne, RESULT_BOOL, a != b)
+EXACT(lt, RESULT_BOOL, a < b)
+EXACT(le, RESULT_BOOL, a <= b)
+EXACT(gt, RESULT_BOOL, a > b)
+EXACT(ge, RESULT_BOOL, a >= b)
+EXACT(logical_and, RESULT_BOOL, a != 0 && b != 0)
+EXACT(logical_or, RESULT_BOOL, a != 0 || b != 0)
+EXACT(logical_xor, RESULT_BOOL, (a != 0) != (b != 0))
+
+// torch.div(a, b, rounding_mode=..)
+static tare_status check_rounding(op_call *call, bool *floors) {
+    const char *mode;
+    TARE_TRY(tare__call_text(call, 2, "", &mode));
+    *floors = strcmp(mode, "floor") == 0;
+    if (*floors || mode[0] == '\0') return TARE_OK;
+    return tare__call_fail(call, "rounding_mode '%s' is not supported", mode);
+}
+
+static tare_status div_mode_shape(op_call *call) {
+    bool floors;
+    TARE_TRY(check_rounding(call, &floors));
+    return floors ? floor_divide_shape(call) : div_shape(call);
+}
+
+static tare_status div_mode_reference(op_call *call) {
+    bool floors;
+    TARE_TRY(check_rounding(call, &floors));
+    return floors ? floor_divide_reference(call) : div_reference(call);
+}
+
+// Anything can be compared for equality: strings, dtypes, sizes.
+static bool equal_at_once(op_call *call, bool *equal) {
+    const value *a = call->param[0], *b = call->param[1];
+    double number;
+    if (a == NULL || b == NULL || a->kind == VALUE_TENSOR || b->kind == VALUE_TENSOR) return false;
+    if (tare__value_number(a, &number) && tare__value_number(b, &number)) return false;
+    *equal = tare__value_equal(a, b);
+    return true;
+}
+
+static tare_status any_eq_shape(op_call *call) {
+    bool equal;
+    if (!equal_at_once(call, &equal)) return eq_shape(call);
+    call->result = tare__bool(equal);
+    return TARE_OK;
+}
+
+static tare_status any_ne_shape(op_call *call) {
+    bool equal;
+    if (!equal_at_once(call, &equal)) return ne_shape(call);
+    call->result = tare__bool(!equal);
+    return TARE_OK;
+}
+
+// --- rows ------------------------------------------------------------------------------------------
+
+#define ATEN(name) "|torch.ops.aten." name
+#define BINARY(name, names, method_names, parameters)                                              \
+    {.id = #name, .functions = names, .methods = method_names, .params = parameters,               \
+     .traits = OP_ELEMENTWISE, .shape = name##_shape, .reference = name##_reference}
+#define COMPARE(name, shape_rule)                                                                  \
+    {.id = #name, .functions = "operator." #name "|torch." #name, .methods = #name,                \
+     .params = "input/self|other", .traits = OP_ELEMENTWISE, .shape = shape_rule,                  \
+     .reference = name##_reference}
+#define OTHER "input/self|other"
+
+// clang-format off
+static const op_info rows[] = {
+    BINARY(add, "torch.add|operator.add|operator.iadd" ATEN("add.Tensor") ATEN("add_.Tensor") ATEN("add.Scalar"), "add|add_", "input/self|other|alpha"),
+    BINARY(sub, "torch.sub|operator.sub|operator.isub|torch.subtract" ATEN("sub.Tensor") ATEN("sub.Scalar"), "sub|sub_", "input/self|other|alpha"),
+    BINARY(rsub, "torch.rsub" ATEN("rsub.Scalar"), NULL, OTHER),
+    BINARY(mul, "torch.mul|operator.mul|operator.imul|torch.multiply" ATEN("mul.Tensor") ATEN("mul_.Tensor") ATEN("mul.Scalar"), "mul|mul_", OTHER),
+    {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div.Scalar"),
+     .methods = "div|div_", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference},
+    BINARY(floor_divide, "torch.floor_divide|operator.floordiv" ATEN("floor_divide.default"), "floor_divide", OTHER),
+    BINARY(remainder, "torch.remainder|operator.mod", "remainder", OTHER),
+    BINARY(pow, "torch.pow|operator.pow" ATEN("pow.Tensor_Scalar"), "pow", "input/self|exponent/other"),
+    BINARY(maximum, "torch.maximum" ATEN("maximum.default"), "maximum", OTHER),
+    BINARY(minimum, "torch.minimum" ATEN("minimum.default"), "minimum", OTHER),
+    COMPARE(eq, any_eq_shape),
+    COMPARE(ne, any_ne_shape),
+    COMPARE(lt, lt_shape),
+    COMPARE(le, le_shape),
+    COMPARE(gt, gt_shape),
+    COMPARE(ge, ge_shape),
+    BINARY(logical_and, "torch.logical_and", "logical_and", OTHER),
+    BINARY(logical_or, "torch.logical_or", "logical_or", OTHER),
+    BINARY(logical_xor, "torch.logical_xor", "logical_xor", OTHER),
+};
+// clang-format on
+
+const op_table tare__arithmetic_ops = OP_TABLE(rows);

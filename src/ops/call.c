@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binding of arguments to parameters, typed access to them, and results.
+#include "ops/call.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/op.h"
+
+// What an argument is called in messages.
+static const char *kind_name(const value *v) {
+    static const char *const names[] = {
+        [VALUE_NONE] = "None",           [VALUE_BOOL] = "a bool",     [VALUE_INT] = "an int",
+        [VALUE_FLOAT] = "a float",       [VALUE_STRING] = "a string", [VALUE_NODE] = "a node",
+        [VALUE_LIST] = "a list",         [VALUE_TUPLE] = "a tuple",   [VALUE_DICT] = "a dict",
+        [VALUE_SLICE] = "a slice",       [VALUE_ELLIPSIS] = "...",    [VALUE_DTYPE] = "a dtype",
+        [VALUE_QSCHEME] = "a qscheme",   [VALUE_LAYOUT] = "a layout", [VALUE_DEVICE] = "a device",
+        [VALUE_SYMBOL] = "a symbolic size", [VALUE_TYPE] = "a class", [VALUE_SCALAR] = "a scalar",
+        [VALUE_TENSOR] = "a tensor",
+    };
+    return v == NULL ? "nothing" : names[v->kind];
+}
+
+tare_status tare__call_fail(op_call *call, const char *format, ...) {
+    char message[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    const char *what = call->op != NULL       ? call->op->id
+                       : call->module != NULL ? call->module->class->name
+                                              : "call";
+    return tare__fail(call->err, TARE_INVALID_ARGUMENT, "node '%s': %s: %s",
+                      call->node_name != NULL ? call->node_name : "", what, message);
+}
+
+// --- parameter names -------------------------------------------------------------------------------
+
+typedef struct param_name {
+    const char *text; // may hold a second name after '/'
+    size_t length;
+    bool variadic, config_only;
+} param_name;
+
+// The i-th name of "a|b/c|*d|!e"; false past the end.
+static bool param_at(const char *params, size_t i, param_name *out) {
+    bool config_only = false;
+    const char *at = params;
+    for (size_t k = 0; at != NULL && *at != '\0'; k++) {
+        const char *end = strchr(at, '|');
+        const size_t length = end != NULL ? (size_t)(end - at) : strlen(at);
+        config_only = config_only || *at == '!';
+        if (k == i) {
+            const size_t mark = *at == '*' || *at == '!' ? 1 : 0;
+            *out = (param_name){at + mark, length - mark, *at == '*', config_only};
+            return true;
+        }
+        at = end != NULL ? end + 1 : NULL;
+    }
+    return false;
+}
+
+static bool param_is_named(const param_name *p, const char *name) {
+    const size_t length = strlen(name);
+    const char *at = p->text, *end = p->text + p->length;
+    while (at < end) {
+        const char *slash = memchr(at, '/', (size_t)(end - at));
+        const size_t part = (size_t)((slash != NULL ? slash : end) - at);
+        if (part == length && memcmp(at, name, length) == 0) return true;
+        at += part + 1;
+    }
+    return false;
+}
+
+size_t tare__op_param_count(const op_info *op) {
+    size_t count = 0;
+    param_name name;
+    while (param_at(op->params, count, &name)) count++;
+    return count;
+}
+
+bool tare__op_param_is(const op_info *op, size_t i, const char *name) {
+    param_name p;
+    return param_at(op->params, i, &p) && param_is_named(&p, name);
+}
+
+size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size) {
+    param_name p;
+    if (!param_at(op->params, i, &p)) return 0;
+    const char *slash = memchr(p.text, '/', p.length);
+    const size_t length = slash != NULL ? (size_t)(slash - p.text) : p.length;
+    snprintf(out, size, "%.*s", (int)length, p.text);
+    return length;
+}
+
+// --- binding ---------------------------------------------------------------------------------------
+
+// The remaining positional arguments as one tuple; a single list or tuple stands for itself.
+static tare_status bind_rest(op_call *call, size_t from, const value **out) {
+    const size_t count = call->arg_count > from ? call->arg_count - from : 0;
+    if (count == 0) return TARE_OK;
+    const value *first = &call->args[from];
+    if (count == 1 && (first->kind == VALUE_LIST || first->kind == VALUE_TUPLE || first->kind == VALUE_NONE)) {
+        *out = first;
+        return TARE_OK;
+    }
+    value *rest = tare__arena_alloc(call->memory, sizeof *rest);
+    if (rest == NULL) return tare__out_of_memory(call->err);
+    *rest = tare__value_sequence(call->memory, VALUE_TUPLE, (uint32_t)count);
+    if (rest->as.items == NULL) return tare__out_of_memory(call->err);
+    memcpy(rest->as.items, first, count * sizeof *first);
+    *out = rest;
+    return TARE_OK;
+}
+
+static tare_status bind_keyword(op_call *call, const op_info *op, const keyword *k) {
+    param_name p;
+    for (size_t i = 0; param_at(op->params, i, &p); i++) {
+        if (p.config_only || !param_is_named(&p, k->name)) continue;
+        if (call->param[i] != NULL)
+            return tare__call_fail(call, "argument '%s' is given twice", k->name);
+        call->param[i] = &k->value;
+        return TARE_OK;
+    }
+    return tare__call_fail(call, "unknown argument '%s'", k->name);
+}
+
+tare_status tare__call_bind(op_call *call, const op_info *op) {
+    call->op = op;
+    memset(call->param, 0, sizeof call->param);
+    call->param_count = tare__op_param_count(op);
+    param_name p = {0};
+    size_t taken = 0;
+    bool variadic = false;
+    for (size_t i = 0; i < call->param_count && param_at(op->params, i, &p) && !p.config_only; i++) {
+        variadic = p.variadic;
+        if (variadic) {
+            TARE_TRY(bind_rest(call, i, &call->param[i]));
+            break;
+        }
+        if (i < call->arg_count) call->param[i] = &call->args[i];
+        taken++;
+    }
+    if (!variadic && call->arg_count > taken)
+        return tare__call_fail(call, "takes at most %zu arguments, found %zu", taken, call->arg_count);
+    for (size_t k = 0; k < call->kwarg_count; k++) TARE_TRY(bind_keyword(call, op, &call->kwargs[k]));
+    return TARE_OK;
+}
+
+// --- typed access ----------------------------------------------------------------------------------
+
+static tare_status wrong_kind(op_call *call, size_t i, const char *expected) {
+    char name[64] = "";
+    if (call->op != NULL) tare__op_param_name(call->op, i, name, sizeof name);
+    return tare__call_fail(call, "argument '%s' (%zu) must be %s, found %s", name, i + 1, expected,
+                           kind_name(call->param[i]));
+}
+
+bool tare__call_given(const op_call *call, size_t i) {
+    return call->param[i] != NULL && call->param[i]->kind != VALUE_NONE;
+}
+
+const tare_tensor *tare__call_tensor(op_call *call, size_t i) {
+    const value *v = call->param[i];
+    return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
+}
+
+tare_status tare__call_need_tensor(op_call *call, size_t i, const tare_tensor **out) {
+    *out = tare__call_tensor(call, i);
+    return *out != NULL ? TARE_OK : wrong_kind(call, i, "a tensor");
+}
+
+bool tare__call_number(const value *v, double *out) {
+    if (v->kind == VALUE_TENSOR) {
+        const tare_tensor *t = v->as.tensor;
+        if (t->count != 1 || t->data == NULL || t->q != NULL) return false;
+        *out = tare__tensor_get(t, 0);
+        return true;
+    }
+    return tare__value_number(v, out);
+}
+
+static bool as_int(const value *v, int64_t *out) {
+    double number;
+    if (v->kind == VALUE_INT) {
+        *out = v->as.integer;
+        return true;
+    }
+    if (v->kind == VALUE_FLOAT || !tare__call_number(v, &number)) return false;
+    if (!(fabs(number) < 0x1p62) || number != floor(number)) return false;
+    *out = (int64_t)number;
+    return true;
+}
+
+tare_status tare__call_int(op_call *call, size_t i, int64_t otherwise, int64_t *out) {
+    *out = otherwise;
+    if (!tare__call_given(call, i)) return TARE_OK;
+    return as_int(call->param[i], out) ? TARE_OK : wrong_kind(call, i, "an int");
+}
+
+tare_status tare__call_double(op_call *call, size_t i, double otherwise, double *out) {
+    *out = otherwise;
+    if (!tare__call_given(call, i)) return TARE_OK;
+    return tare__call_number(call->param[i], out) ? TARE_OK : wrong_kind(call, i, "a number");
+}
+
+tare_status tare__call_bool(op_call *call, size_t i, bool otherwise, bool *out) {
+    double number = otherwise ? 1 : 0;
+    if (tare__call_given(call, i) && !tare__call_number(call->param[i], &number))
+        return wrong_kind(call, i, "a bool");
+    *out = number != 0;
+    return TARE_OK;
+}
+
+tare_status tare__call_text(op_call *call, size_t i, const char *otherwise, const char **out) {
+    *out = otherwise;
+    if (!tare__call_given(call, i)) return TARE_OK;
+    if (call->param[i]->kind != VALUE_STRING) return wrong_kind(call, i, "a string");
+    *out = call->param[i]->as.text;
+    return TARE_OK;
+}
+
+tare_status tare__call_dtype(op_call *call, size_t i, tare_dtype otherwise, tare_dtype *out) {
+    *out = otherwise;
+    if (!tare__call_given(call, i) && otherwise != TARE_DTYPE_UNSET) return TARE_OK;
+    const value *v = call->param[i];
+    if (v == NULL || v->kind != VALUE_DTYPE) return wrong_kind(call, i, "a dtype");
+    *out = v->as.dtype;
+    return TARE_OK;
+}
+
+tare_status tare__call_int_list(op_call *call, size_t i, size_t capacity, int64_t *out, size_t *count) {
+    const value *v = call->param[i];
+    if (v == NULL) return wrong_kind(call, i, "ints");
+    const bool is_list = v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
+    const value *items = is_list ? v->as.items : v;
+    *count = is_list ? v->count : 1;
+    if (*count > capacity)
+        return tare__call_fail(call, "%zu values are too many, at most %zu fit", *count, capacity);
+    for (size_t k = 0; k < *count; k++)
+        if (!as_int(&items[k], &out[k])) return wrong_kind(call, i, "ints");
+    return TARE_OK;
+}
+
+tare_status tare__call_ints(op_call *call, size_t i, size_t count, int64_t otherwise, int64_t *out) {
+    for (size_t k = 0; k < count; k++) out[k] = otherwise;
+    if (!tare__call_given(call, i)) return TARE_OK;
+    int64_t given[TARE_MAX_DIMS];
+    size_t found = 0;
+    TARE_TRY(tare__call_int_list(call, i, TARE_MAX_DIMS, given, &found));
+    if (found == 0) return TARE_OK; // torch: an empty list is the default
+    if (found != 1 && found != count)
+        return tare__call_fail(call, "expected 1 or %zu values, found %zu", count, found);
+    for (size_t k = 0; k < count; k++) out[k] = given[found == 1 ? 0 : k];
+    return TARE_OK;
+}
+
+tare_status tare__call_dim(op_call *call, size_t i, int64_t otherwise, int ndim, int *out) {
+    int64_t dim;
+    TARE_TRY(tare__call_int(call, i, otherwise, &dim));
+    const int range = ndim > 0 ? ndim : 1; // a scalar has dimensions 0 and -1
+    if (dim < -range || dim >= range)
+        return tare__call_fail(call, "dimension %lld is outside of [%d, %d]", (long long)dim, -range,
+                               range - 1);
+    *out = (int)(dim < 0 ? dim + range : dim);
+    return TARE_OK;
+}
+
+tare_status tare__call_tensor_list(op_call *call, size_t i, const tare_tensor ***out, size_t *count) {
+    const value *v = call->param[i];
+    if (v == NULL || (v->kind != VALUE_LIST && v->kind != VALUE_TUPLE) || v->count == 0)
+        return wrong_kind(call, i, "a list of tensors");
+    const tare_tensor **list = tare__arena_array(call->memory, v->count, sizeof *list);
+    if (list == NULL) return tare__out_of_memory(call->err);
+    for (uint32_t k = 0; k < v->count; k++) {
+        if (v->as.items[k].kind != VALUE_TENSOR) return wrong_kind(call, i, "a list of tensors");
+        list[k] = v->as.items[k].as.tensor;
+    }
+    *out = list;
+    *count = v->count;
+    return TARE_OK;
+}
+
+// --- results ---------------------------------------------------------------------------------------
+
+tare_status tare__call_result(op_call *call, tare_dtype dtype, int ndim, const int64_t *shape,
+                              const qparams *q) {
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_meta(dtype, ndim, shape, q, &t, call->err));
+    call->result = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return TARE_OK;
+}
+
+void tare__call_result_tensor(op_call *call, tare_tensor *t) {
+    call->result = (value){.kind = VALUE_TENSOR, .as.tensor = tare_tensor_retain(t)};
+}
+
+tare_status tare__call_result_tuple(op_call *call, uint32_t count) {
+    const value tuple = tare__value_sequence(call->memory, VALUE_TUPLE, count);
+    if (tuple.as.items == NULL) return tare__out_of_memory(call->err);
+    call->result = tuple;
+    return TARE_OK;
+}
+
+tare_tensor *tare__call_out(op_call *call) {
+    return call->result.kind == VALUE_TENSOR ? call->result.as.tensor : NULL;
+}
+
+void tare__value_release_tensors(value *v) {
+    if (v->kind == VALUE_TENSOR) {
+        tare_tensor_release(v->as.tensor);
+        *v = tare__none();
+    } else if (tare__value_has_items(v)) {
+        for (uint32_t i = 0; i < v->count; i++) tare__value_release_tensors(&v->as.items[i]);
+    }
+}
+
+static void retain_tensors(value *v) {
+    if (v->kind == VALUE_TENSOR) tare_tensor_retain(v->as.tensor);
+    else if (tare__value_has_items(v))
+        for (uint32_t i = 0; i < v->count; i++) retain_tensors(&v->as.items[i]);
+}
+
+tare_status tare__value_share(arena *memory, const value *v, value *out, tare_error *err) {
+    TARE_TRY(tare__value_copy(memory, v, NULL, NULL, out, err));
+    retain_tensors(out);
+    return TARE_OK;
+}
+
+bool tare__value_has_data(const value *v) {
+    if (v->kind == VALUE_TENSOR) return v->as.tensor->data != NULL;
+    if (tare__value_has_items(v))
+        for (uint32_t i = 0; i < v->count; i++)
+            if (!tare__value_has_data(&v->as.items[i])) return false;
+    return true;
+}
+
+static tare_status allocate(value *v, tare_error *err) {
+    if (v->kind == VALUE_TENSOR) return tare__tensor_allocate(v->as.tensor, err);
+    if (tare__value_has_items(v))
+        for (uint32_t i = 0; i < v->count; i++) TARE_TRY(allocate(&v->as.items[i], err));
+    return TARE_OK;
+}
+
+tare_status tare__call_allocate(op_call *call) { return allocate(&call->result, call->err); }

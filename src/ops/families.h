@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operator family's table; op_table.c searches them in this order.
+#ifndef OPS_FAMILIES_H
+#define OPS_FAMILIES_H
+
+#include "ops/op.h"
+
+#define OP_FAMILIES(X)                                                                             \
+    X(conv)                                                                                        \
+    X(linear)                                                                                      \
+    X(activation)                                                                                  \
+    X(pool)                                                                                        \
+    X(norm)                                                                                        \
+    X(arithmetic)                                                                                  \
+    X(reduce)                                                                                      \
+    X(shape)                                                                                       \
+    X(select)                                                                                      \
+    X(join)                                                                                        \
+    X(pad)                                                                                         \
+    X(quantize)                                                                                    \
+    X(decomposed)
+
+#define DECLARE(family) extern const op_table tare__##family##_ops;
+OP_FAMILIES(DECLARE)
+#undef DECLARE
+
+#endif

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference interpreter: one node after the other, results kept until their last use.
+#include "ops/interpret.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/module_call.h"
+#include "ops/op.h"
+
+typedef struct run {
+    const interpreter *it;
+    const graph *g;
+    const value *inputs;
+    size_t input_count, next_input;
+    arena *memory;
+    value *results;    // by node id; each owns references on its tensors
+    size_t *uses_left; // by node id
+    tare_error *err;
+} run;
+
+// --- arguments -------------------------------------------------------------------------------------
+
+// A copy in which results stand in place of their nodes. References stay with the results.
+static tare_status resolve(run *r, const value *v, value *out) {
+    *out = *v;
+    if (v->kind == VALUE_NODE) *out = r->results[v->as.node->id];
+    if (v->kind == VALUE_NODE || !tare__value_has_items(v)) return TARE_OK;
+    *out = tare__value_sequence(r->memory, v->kind, v->count);
+    if (out->as.items == NULL) return tare__out_of_memory(r->err);
+    for (uint32_t i = 0; i < v->count; i++)
+        TARE_TRY(resolve(r, &v->as.items[i], &out->as.items[i]));
+    return TARE_OK;
+}
+
+static tare_status resolve_arguments(run *r, const node *n, op_call *call) {
+    value *args = tare__arena_array(r->memory, n->arg_count + 1, sizeof *args);
+    keyword *kwargs = tare__arena_array(r->memory, n->kwarg_count + 1, sizeof *kwargs);
+    if (args == NULL || kwargs == NULL) return tare__out_of_memory(r->err);
+    for (size_t i = 0; i < n->arg_count; i++) TARE_TRY(resolve(r, &n->args[i], &args[i]));
+    for (size_t i = 0; i < n->kwarg_count; i++) {
+        kwargs[i].name = n->kwargs[i].name;
+        TARE_TRY(resolve(r, &n->kwargs[i].value, &kwargs[i].value));
+    }
+    call->args = args;
+    call->arg_count = n->arg_count;
+    call->kwargs = kwargs;
+    call->kwarg_count = n->kwarg_count;
+    return TARE_OK;
+}
+
+// --- kinds of nodes --------------------------------------------------------------------------------
+
+static tare_status run_placeholder(run *r, const node *n, value *out) {
+    const size_t i = r->next_input++;
+    if (i < r->input_count) return tare__value_share(r->memory, &r->inputs[i], out, r->err);
+    if (n->arg_count > 0) return resolve(r, &n->args[0], out);
+    return tare__fail(r->err, TARE_INVALID_ARGUMENT,
+                      "input '%s' is missing: the model takes it as input %zu, found %zu inputs",
+                      n->target, i + 1, r->input_count);
+}
+
+static tare_status run_get_attr(run *r, const node *n, value *out) {
+    tare_tensor *t = tare__module_find_tensor(r->it->root, n->target);
+    if (t == NULL)
+        return tare__fail(r->err, TARE_INVALID_ARGUMENT, "node '%s': the model has no tensor '%s'",
+                          n->name, n->target);
+    *out = (value){.kind = VALUE_TENSOR, .as.tensor = tare_tensor_retain(t)};
+    return TARE_OK;
+}
+
+// A module with a graph of its own (a standalone module) runs as a model within the model.
+static tare_status run_submodel(run *r, const op_call *call, value *out) {
+    interpreter inner = *r->it;
+    inner.root = call->module;
+    inner.after = NULL;
+    value made;
+    TARE_TRY(tare__interpret(&inner, call->args, call->arg_count, r->memory, &made, r->err));
+    *out = made;
+    return TARE_OK;
+}
+
+typedef struct step {
+    tare_status (*shape)(op_call *call);
+    tare_status (*compute)(op_call *call);
+} step;
+
+static tare_status choose_step(run *r, const node *n, op_call *call, step *out) {
+    if (n->op == NODE_CALL_MODULE) {
+        const module_class *class = call->module->class;
+        if (class->shape == NULL || class->forward == NULL)
+            return tare__fail(r->err, TARE_UNSUPPORTED, "node '%s': a %s cannot be run", n->name,
+                              class->name);
+        *out = (step){class->shape, class->forward};
+        return TARE_OK;
+    }
+    const bool is_method = n->op == NODE_CALL_METHOD;
+    const op_info *op = is_method ? tare__op_method(n->target) : tare__op_function(n->target);
+    if (op == NULL)
+        return tare__fail(r->err, TARE_UNSUPPORTED, "node '%s': %s '%s' is not known", n->name,
+                          is_method ? "method" : "function", n->target);
+    TARE_TRY(tare__call_bind(call, op));
+    *out = (step){tare__op_shape, tare__op_compute};
+    return TARE_OK;
+}
+
+static tare_status compute(run *r, const node *n, op_call *call, const step *s) {
+    bool handled = false;
+    TARE_TRY(tare__call_allocate(call));
+    if (r->it->execute != NULL) TARE_TRY(r->it->execute(r->it->user, n, call, &handled));
+    return handled ? TARE_OK : s->compute(call);
+}
+
+static tare_status run_step(run *r, const node *n, op_call *call) {
+    step s = {0};
+    TARE_TRY(choose_step(r, n, call, &s));
+    tare_status status = s.shape(call);
+    if (status == TARE_OK && !r->it->shapes_only && !tare__value_has_data(&call->result))
+        status = compute(r, n, call, &s);
+    if (status != TARE_OK) tare__value_release_tensors(&call->result);
+    return status;
+}
+
+static tare_status run_call(run *r, const node *n, value *out) {
+    op_call call = {.node_name = n->name,
+                    .memory = r->memory,
+                    .linear_rule = r->it->linear_rule,
+                    .conv_rule = r->it->conv_rule,
+                    .thread_count = r->it->thread_count,
+                    .kernels = r->it->kernels,
+                    .err = r->err};
+    if (n->op == NODE_CALL_MODULE) {
+        call.module = tare__module_find(r->it->root, n->target);
+        if (call.module == NULL)
+            return tare__fail(r->err, TARE_INVALID_ARGUMENT, "node '%s': the model has no module '%s'",
+                              n->name, n->target);
+    }
+    TARE_TRY(resolve_arguments(r, n, &call));
+    if (call.module != NULL && call.module->graph != NULL)
+        return tare__at(r->err, run_submodel(r, &call, out), "node '%s'", n->name);
+    TARE_TRY(run_step(r, n, &call));
+    *out = call.result;
+    return TARE_OK;
+}
+
+static tare_status run_node(run *r, const node *n, value *out) {
+    value output = tare__none();
+    switch (n->op) {
+    case NODE_PLACEHOLDER: return run_placeholder(r, n, out);
+    case NODE_GET_ATTR: return run_get_attr(r, n, out);
+    case NODE_OUTPUT:
+        if (n->arg_count == 0) return TARE_OK;
+        TARE_TRY(resolve(r, &n->args[0], &output));
+        return tare__value_share(r->memory, &output, out, r->err);
+    case NODE_CALL_MODULE:
+    case NODE_CALL_FUNCTION:
+    case NODE_CALL_METHOD: return run_call(r, n, out);
+    }
+    return TARE_OK;
+}
+
+// --- lifetimes -------------------------------------------------------------------------------------
+
+static void use_once(void *user, node *input) {
+    run *r = user;
+    if (r->uses_left[input->id] > 0 && --r->uses_left[input->id] == 0)
+        tare__value_release_tensors(&r->results[input->id]);
+}
+
+static tare_status run_nodes(run *r, value *out) {
+    for (const node *n = r->g->first; n != NULL; n = n->next) {
+        value *result = &r->results[n->id];
+        TARE_TRY(run_node(r, n, result));
+        if (r->it->after != NULL) TARE_TRY(r->it->after(r->it->user, n, result, r->err));
+        tare__node_each_input(n, use_once, r);
+        if (n->op == NODE_OUTPUT) {
+            *out = *result; // the references move to the caller
+            *result = tare__none();
+        } else if (n->user_count == 0) {
+            tare__value_release_tensors(result);
+        }
+    }
+    if (r->next_input >= r->input_count) return TARE_OK;
+    tare__value_release_tensors(out);
+    return tare__fail(r->err, TARE_INVALID_ARGUMENT, "the model takes %zu inputs, found %zu",
+                      r->next_input, r->input_count);
+}
+
+tare_status tare__interpret(const interpreter *it, const value *inputs, size_t input_count,
+                            arena *memory, value *out, tare_error *err) {
+    const graph *g = it->root->graph;
+    if (g == NULL) return tare__fail(err, TARE_INVALID_ARGUMENT, "the module has no graph to run");
+    run r = {.it = it,
+             .g = g,
+             .inputs = inputs,
+             .input_count = input_count,
+             .memory = memory,
+             .results = tare__alloc_zeroed(g->next_id + 1, sizeof(value)),
+             .uses_left = tare__alloc_zeroed(g->next_id + 1, sizeof(size_t)),
+             .err = err};
+    value made = tare__none();
+    tare_status status = TARE_OK;
+    if (r.results == NULL || r.uses_left == NULL) status = tare__out_of_memory(err);
+    for (const node *n = g->first; n != NULL && status == TARE_OK; n = n->next)
+        r.uses_left[n->id] = n->user_count;
+    if (status == TARE_OK) status = run_nodes(&r, &made);
+    for (size_t id = 0; r.results != NULL && id < g->next_id; id++)
+        tare__value_release_tensors(&r.results[id]);
+    tare__free(r.results);
+    tare__free(r.uses_left);
+    if (status == TARE_OK) *out = made;
+    return status;
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalizations. All of them subtract a mean and divide by a deviation, then scale and shift per channel
+// or per element; they differ in what the mean is taken over.
+#include <math.h>
+#include <string.h>
+
+#include "ops/families.h"
+#include "ops/rules.h"
+
+// A tensor parameter of `count` float elements; *out is NULL when it is absent or None.
+static tare_status optional_floats(op_call *call, size_t i, int64_t count, const float **out) {
+    const tare_tensor *t;
+    *out = NULL;
+    if (!tare__call_given(call, i)) return TARE_OK;
+    TARE_TRY(tare__need_float(call, i, &t));
+    char name[64] = "";
+    tare__op_param_name(call->op, i, name, sizeof name);
+    if (t->count != count)
+        return tare__call_fail(call, "%s has %lld elements, expected %lld", name,
+                               (long long)t->count, (long long)count);
+    *out = tare__f32(t);
+    return TARE_OK;
+}
+
+typedef struct moments {
+    double mean, variance; // biased
+} moments;
+
+// Over `runs` runs of `length` elements, `step` apart. In double: the sums' order then hardly matters.
+static moments moments_of(const float *x, int64_t runs, int64_t length, int64_t step) {
+    double sum = 0, squares = 0;
+    const double count = (double)(runs * length);
+    for (int64_t r = 0; r < runs; r++)
+        for (int64_t i = 0; i < length; i++) sum += (double)x[r * step + i];
+    const double mean = sum / count;
+    for (int64_t r = 0; r < runs; r++)
+        for (int64_t i = 0; i < length; i++) {
+            const double distance = (double)x[r * step + i] - mean;
+            squares += distance * distance;
+        }
+    return (moments){mean, squares / count};
+}
+
+static void scale_and_shift(const float *x, float *y, int64_t count, float scale, float shift) {
+    for (int64_t i = 0; i < count; i++) y[i] = x[i] * scale + shift;
+}
+
+// Elements after the channel dimension (1).
+static int64_t inner_count(const tare_tensor *x) {
+    int64_t inner = 1;
+    for (int d = 2; d < x->ndim; d++) inner *= x->shape[d];
+    return inner;
+}
+
+// --- batch norm ------------------------------------------------------------------------------------
+
+enum { BN_MEAN = 1, BN_VAR, BN_WEIGHT, BN_BIAS, BN_TRAINING, BN_MOMENTUM, BN_EPS };
+
+static tare_status batch_norm_shape(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    if (x->ndim < 2)
+        return tare__call_fail(call, "input must have at least 2 dimensions, found shape %s",
+                               tare__call_shape_text(call, x));
+    for (size_t i = BN_MEAN; i <= BN_BIAS; i++) {
+        const float *unused;
+        TARE_TRY(optional_floats(call, i, x->shape[1], &unused));
+    }
+    return tare__shape_same(call);
+}
+
+// In training torch moves the running statistics towards the batch's, with the unbiased variance.
+static void update_running(const float *old_mean, const float *old_var, const moments *m,
+                           double count, double momentum, float *mean, float *var) {
+    const double unbiased = count > 1 ? m->variance * count / (count - 1) : m->variance;
+    *mean = (float)((1 - momentum) * (double)*old_mean + momentum * m->mean);
+    *var = (float)((1 - momentum) * (double)*old_var + momentum * unbiased);
+}
+
+// A module's buffer is replaced, not written: other modules may share it.
+static tare_status replace_buffer(op_call *call, const char *name, const float *data, int64_t count) {
+    tare_tensor *t = NULL;
+    TARE_TRY(tare_tensor_from_data(TARE_FLOAT32, 1, &count, data, &t, call->err));
+    const tare_status status = tare__module_set_tensor(call->module, name, t, false, call->err);
+    tare_tensor_release(t);
+    return status;
+}
+
+static tare_status count_batch(op_call *call) {
+    const tare_tensor *old = tare__module_tensor(call->module, "num_batches_tracked");
+    if (old == NULL) return TARE_OK;
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_scalar_int((int64_t)tare__tensor_get(old, 0) + 1, &t, call->err));
+    const tare_status status =
+        tare__module_set_tensor(call->module, "num_batches_tracked", t, false, call->err);
+    tare_tensor_release(t);
+    return status;
+}
+
+static tare_status batch_norm_training(op_call *call, const tare_tensor *x, const float *weight,
+                                       const float *bias, double eps) {
+    const int64_t channels = x->shape[1], inner = inner_count(x), step = channels * inner;
+    const float *old_mean, *old_var;
+    double momentum;
+    TARE_TRY(optional_floats(call, BN_MEAN, channels, &old_mean));
+    TARE_TRY(optional_floats(call, BN_VAR, channels, &old_var));
+    TARE_TRY(tare__call_double(call, BN_MOMENTUM, 0.1, &momentum));
+    float *mean = tare__arena_array(call->memory, (size_t)channels + 1, sizeof *mean);
+    float *var = tare__arena_array(call->memory, (size_t)channels + 1, sizeof *var);
+    if (mean == NULL || var == NULL) return tare__out_of_memory(call->err);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t c = 0; c < channels; c++) {
+        const float *from = tare__f32(x) + c * inner;
+        const moments m = moments_of(from, x->shape[0], inner, step);
+        const double scale = (weight != NULL ? (double)weight[c] : 1) / sqrt(m.variance + eps);
+        const double shift = (bias != NULL ? (double)bias[c] : 0) - m.mean * scale;
+        for (int64_t n = 0; n < x->shape[0]; n++)
+            scale_and_shift(from + n * step, y + n * step + c * inner, inner, (float)scale, (float)shift);
+        if (old_mean != NULL && old_var != NULL)
+            update_running(&old_mean[c], &old_var[c], &m, (double)(x->shape[0] * inner), momentum,
+                           &mean[c], &var[c]);
+    }
+    if (call->module == NULL || old_mean == NULL || old_var == NULL) return TARE_OK;
+    TARE_TRY(replace_buffer(call, "running_mean", mean, channels));
+    TARE_TRY(replace_buffer(call, "running_var", var, channels));
+    return count_batch(call);
+}
+
+static tare_status batch_norm_reference(op_call *call) {
+    const tare_tensor *x;
+    const float *mean, *var, *weight, *bias;
+    bool training;
+    double eps;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    const int64_t channels = x->shape[1], inner = inner_count(x);
+    TARE_TRY(optional_floats(call, BN_MEAN, channels, &mean));
+    TARE_TRY(optional_floats(call, BN_VAR, channels, &var));
+    TARE_TRY(optional_floats(call, BN_WEIGHT, channels, &weight));
+    TARE_TRY(optional_floats(call, BN_BIAS, channels, &bias));
+    TARE_TRY(tare__call_bool(call, BN_TRAINING, false, &training));
+    TARE_TRY(tare__call_double(call, BN_EPS, 1e-5, &eps));
+    if (training || mean == NULL || var == NULL)
+        return batch_norm_training(call, x, weight, bias, eps);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < x->shape[0] * channels; i++) {
+        const int64_t c = i % channels;
+        const float scale = (weight != NULL ? weight[c] : 1) / sqrtf(var[c] + (float)eps);
+        const float shift = (bias != NULL ? bias[c] : 0) - mean[c] * scale;
+        scale_and_shift(tare__f32(x) + i * inner, y + i * inner, inner, scale, shift);
+    }
+    return TARE_OK;
+}
+
+// --- layer norm: over the last dimensions, scaled and shifted per element -----------------------------
+
+static tare_status read_layer_norm(op_call *call, const tare_tensor **x, int64_t *inner) {
+    int64_t sizes[TARE_MAX_DIMS];
+    size_t count;
+    TARE_TRY(tare__need_float(call, 0, x));
+    TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, sizes, &count));
+    *inner = 1;
+    bool fits = (int)count <= (*x)->ndim && count > 0;
+    for (size_t i = 0; i < count && fits; i++) {
+        fits = sizes[i] == (*x)->shape[(size_t)(*x)->ndim - count + i];
+        *inner *= sizes[i];
+    }
+    if (fits) return TARE_OK;
+    return tare__call_fail(call, "normalized_shape does not end input's shape %s",
+                           tare__call_shape_text(call, *x));
+}
+
+static tare_status layer_norm_shape(op_call *call) {
+    const tare_tensor *x;
+    int64_t inner;
+    TARE_TRY(read_layer_norm(call, &x, &inner));
+    return tare__shape_same(call);
+}
+
+static tare_status layer_norm_reference(op_call *call) {
+    const tare_tensor *x;
+    const float *weight, *bias;
+    int64_t inner;
+    double eps;
+    TARE_TRY(read_layer_norm(call, &x, &inner));
+    TARE_TRY(optional_floats(call, 2, inner, &weight));
+    TARE_TRY(optional_floats(call, 3, inner, &bias));
+    TARE_TRY(tare__call_double(call, 4, 1e-5, &eps));
+    const float *from = tare__f32(x);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t at = 0; at < x->count; at += inner) {
+        const moments m = moments_of(from + at, 1, inner, 0);
+        const float scale = (float)(1 / sqrt(m.variance + eps)), shift = (float)-m.mean * scale;
+        for (int64_t i = 0; i < inner; i++) {
+            const float unit = from[at + i] * scale + shift;
+            y[at + i] = unit * (weight != NULL ? weight[i] : 1) + (bias != NULL ? bias[i] : 0);
+        }
+    }
+    return TARE_OK;
+}
+
+// --- group norm, instance norm: over a group of channels of one image --------------------------------
+
+static void normalize_groups(const tare_tensor *x, int64_t groups, const float *weight,
+                             const float *bias, double eps, float *y) {
+    const int64_t channels = x->shape[1], inner = inner_count(x), each = channels / groups;
+    for (int64_t i = 0; i < x->shape[0] * groups; i++) {
+        const int64_t at = i * each * inner;
+        const moments m = moments_of(tare__f32(x) + at, 1, each * inner, 0);
+        const double deviation = sqrt(m.variance + eps);
+        for (int64_t k = 0; k < each; k++) {
+            const int64_t c = i % groups * each + k;
+            const double scale = (weight != NULL ? (double)weight[c] : 1) / deviation;
+            const double shift = (bias != NULL ? (double)bias[c] : 0) - m.mean * scale;
+            scale_and_shift(tare__f32(x) + at + k * inner, y + at + k * inner, inner, (float)scale,
+                            (float)shift);
+        }
+    }
+}
+
+static tare_status group_norm_reference(op_call *call) {
+    const tare_tensor *x;
+    const float *weight, *bias;
+    int64_t groups;
+    double eps;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__call_int(call, 1, 1, &groups));
+    if (x->ndim < 2 || groups < 1 || x->shape[1] % groups != 0)
+        return tare__call_fail(call, "input of shape %s has no %lld groups of channels",
+                               tare__call_shape_text(call, x), (long long)groups);
+    TARE_TRY(optional_floats(call, 2, x->shape[1], &weight));
+    TARE_TRY(optional_floats(call, 3, x->shape[1], &bias));
+    TARE_TRY(tare__call_double(call, 4, 1e-5, &eps));
+    normalize_groups(x, groups, weight, bias, eps, tare__f32(tare__call_out(call)));
+    return TARE_OK;
+}
+
+// With running statistics it is a batch norm in evaluation. Modules carry `training` instead of
+// use_input_stats: the input's own statistics are used in training or when none are tracked.
+static tare_status instance_norm_reference(op_call *call) {
+    const tare_tensor *x;
+    const float *weight, *bias;
+    bool own;
+    double eps;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(optional_floats(call, BN_WEIGHT, x->shape[1], &weight));
+    TARE_TRY(optional_floats(call, BN_BIAS, x->shape[1], &bias));
+    TARE_TRY(tare__call_bool(call, BN_TRAINING, true, &own));
+    TARE_TRY(tare__call_double(call, BN_EPS, 1e-5, &eps));
+    if (!own && tare__call_given(call, BN_MEAN)) return batch_norm_reference(call);
+    normalize_groups(x, x->shape[1], weight, bias, eps, tare__f32(tare__call_out(call)));
+    return TARE_OK;
+}
+
+// --- rows ------------------------------------------------------------------------------------------
+
+// clang-format off
+static const op_info rows[] = {
+    {.id = "batch_norm", .functions = "torch.nn.functional.batch_norm",
+     .params = "input|running_mean|running_var|weight|bias|training|momentum|eps",
+     .shape = batch_norm_shape, .reference = batch_norm_reference},
+    {.id = "layer_norm", .functions = "torch.nn.functional.layer_norm|torch.layer_norm|torch.ops.aten.layer_norm.default",
+     .params = "input|normalized_shape|weight|bias|eps|cudnn_enable", .shape = layer_norm_shape, .reference = layer_norm_reference},
+    {.id = "group_norm", .functions = "torch.nn.functional.group_norm|torch.group_norm|torch.ops.aten.group_norm.default",
+     .params = "input|num_groups|weight|bias|eps|cudnn_enabled", .shape = tare__shape_same, .reference = group_norm_reference},
+    {.id = "instance_norm", .functions = "torch.nn.functional.instance_norm",
+     .params = "input|running_mean|running_var|weight|bias|use_input_stats/training|momentum|eps",
+     .shape = batch_norm_shape, .reference = instance_norm_reference},
+};
+// clang-format on
+
+const op_table tare__norm_ops = OP_TABLE(rows);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape rules and loops that operator families share.
+#ifndef OPS_RULES_H
+#define OPS_RULES_H
+
+#include "ops/call.h"
+#include "ops/op.h"
+
+/// The result is like the first parameter: shape, dtype, quantization parameters.
+tare_status tare__shape_same(op_call *call);
+/// As tare__shape_same, but an integer or bool input gives float32 (sigmoid, softmax).
+tare_status tare__shape_same_float(op_call *call);
+/// The result is the first parameter itself: nothing is computed (dropout in evaluation, detach).
+tare_status tare__shape_identity(op_call *call);
+/// NumPy's broadcasting of two shapes; names both shapes when they do not fit.
+tare_status tare__broadcast(op_call *call, const tare_tensor *a, const tare_tensor *b, int *ndim,
+                            int64_t *shape);
+/// Broadcasts `count` elements of `from` to `to`'s strides: the stride of each of to's dimensions within a
+/// tensor of shape `from`; 0 where it repeats.
+void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *shape, int64_t *stride);
+/// The first parameter, refused unless it is float32.
+tare_status tare__need_float(op_call *call, size_t i, const tare_tensor **out);
+/// Least and greatest element of a float32 tensor; 0, 0 when it is empty.
+void tare__find_range(const tare_tensor *x, float *low, float *high);
+/// "[1, 3]" of a tensor, in the call's memory, for messages.
+const char *tare__call_shape_text(op_call *call, const tare_tensor *t);
+
+#endif
