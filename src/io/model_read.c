@@ -24,6 +24,7 @@ typedef struct reader {
     module *root;
     map entries;        // path -> index into modules + 1
     map used;           // tensors of the file that have found their place
+    map made;           // tensors of the model by name; references owned
     arena scratch;      // paths, and config values on their way
     size_t alias_count; // used ones
     tare_error *err;
@@ -192,21 +193,17 @@ static json_at entry_at(const reader *r, const char *path) {
     return index == 0 ? *r->top : tare__json_item(r->modules, index - 1);
 }
 
-// A new reference to the tensor called `name`: another one's, a quantized one's parts, or the
-// file's own.
-static tare_status obtain_tensor(reader *r, const json_at *at, const char *name, const char *path,
-                                 const char *leaf, tare_tensor **out) {
-    const json_at aliases = tare__json_get(r->top, "aliases");
-    if (tare__json_has(&aliases, name)) {
-        const json_at alias = tare__json_get(&aliases, name);
-        const char *source = NULL;
-        TARE_TRY(tare__json_string(&alias, &source, r->err));
-        *out = tare_tensor_retain(tare__module_find_tensor(r->root, source));
-        r->alias_count++;
-        return *out != NULL ? TARE_OK
-                            : tare__json_fail(&alias, r->err,
-                                              "tensor '%s' is not registered before it", source);
-    }
+static tare_status split_name(reader *r, const char *name, const char **path, const char **leaf) {
+    const char *dot = strrchr(name, '.');
+    *leaf = dot != NULL ? dot + 1 : name;
+    *path = tare__arena_strndup(&r->scratch, name, dot != NULL ? (size_t)(dot - name) : 0);
+    return *path != NULL ? TARE_OK : tare__out_of_memory(r->err);
+}
+
+// A new reference: a quantized tensor made of its parts, or the file's own.
+static tare_status make_tensor(reader *r, const json_at *at, const char *name, tare_tensor **out) {
+    const char *path = NULL, *leaf = NULL;
+    TARE_TRY(split_name(r, name, &path, &leaf));
     const json_at entry = entry_at(r, path), quantized = tare__json_get(&entry, "quantized");
     if (tare__json_has(&quantized, leaf)) {
         const json_at description = tare__json_get(&quantized, leaf);
@@ -218,23 +215,38 @@ static tare_status obtain_tensor(reader *r, const json_at *at, const char *name,
                         : tare__json_fail(at, r->err, "the file has no tensor '%s'", name);
 }
 
+// The tensor called `name`, lent: made when it is first asked for, under its own name or as an
+// alias.
+static tare_status obtain_tensor(reader *r, const json_at *at, const char *name,
+                                 tare_tensor **out) {
+    const json_at aliases = tare__json_get(r->top, "aliases"),
+                  alias = tare__json_get(&aliases, name);
+    const char *source = name;
+    if (alias.value != NULL) {
+        TARE_TRY(tare__json_string(&alias, &source, r->err));
+        r->alias_count++;
+    }
+    *out = tare__map_get(&r->made, source);
+    if (*out != NULL) return TARE_OK;
+    TARE_TRY(make_tensor(r, alias.value != NULL ? &alias : at, source, out));
+    if (tare__map_set(&r->made, source, *out)) return TARE_OK;
+    tare_tensor_release(*out);
+    return tare__out_of_memory(r->err);
+}
+
 static tare_status read_tensor(reader *r, const json_at *at, bool is_parameter) {
     const char *name = NULL;
     TARE_TRY(tare__json_string(at, &name, r->err));
-    const char *dot = strrchr(name, '.'), *leaf = dot != NULL ? dot + 1 : name;
-    const char *path =
-        tare__arena_strndup(&r->scratch, name, dot != NULL ? (size_t)(dot - name) : 0);
-    if (path == NULL) return tare__out_of_memory(r->err);
+    const char *path = NULL, *leaf = NULL;
+    TARE_TRY(split_name(r, name, &path, &leaf));
     module *m = tare__module_find(r->root, path);
     if (m == NULL || *leaf == '\0')
         return tare__json_fail(at, r->err, "tensor '%s' stands in no module of this model", name);
     if (tare__module_has_tensor(m, leaf))
         return tare__json_fail(at, r->err, "tensor '%s' is listed twice", name);
     tare_tensor *t = NULL;
-    TARE_TRY(obtain_tensor(r, at, name, path, leaf, &t));
-    const tare_status status = tare__module_set_tensor(m, leaf, t, is_parameter, r->err);
-    tare_tensor_release(t);
-    return status;
+    TARE_TRY(obtain_tensor(r, at, name, &t));
+    return tare__module_set_tensor(m, leaf, t, is_parameter, r->err);
 }
 
 static tare_status read_tensors(reader *r, const char *key, bool is_parameter) {
@@ -307,8 +319,8 @@ static tare_status collect_state(reader *r, const json_at *names, const char *pa
     return TARE_OK;
 }
 
-// A class with a state gets one even if the file has none of its tensors: an observer that keeps nothing, or
-// has seen nothing, still has to be made from its config.
+// A class with a state gets one even if the file has none of its tensors: an observer that keeps
+// nothing, or has seen nothing, still has to be made from its config.
 static tare_status read_state(reader *r, const json_at *entry, const char *path, module *m) {
     const bool has_names = tare__json_has(entry, "state");
     const json_at names = tare__json_get(entry, "state");
@@ -413,6 +425,8 @@ static tare_status read_from_json(const safetensors *file, const json_t *json,
     const tare_status status = read_model(&r);
     tare__map_release(&r.entries);
     tare__map_release(&r.used);
+    for (size_t i = 0; i < r.made.count; i++) tare_tensor_release(r.made.entries[i].value);
+    tare__map_release(&r.made);
     tare__arena_release(&r.scratch);
     if (status == TARE_OK)
         *root = r.root;

@@ -147,8 +147,12 @@ static tare_status write_state(writer *w, const module *m, const char *path, tex
 static tare_status write_own(writer *w, const module *m, const char *path, text *out) {
     text quantized = {0}, state = {0};
     tare_status status = TARE_OK;
-    for (size_t i = 0; i < m->tensor_count && status == TARE_OK; i++)
-        status = write_tensor(w, &m->tensors[i], path, &quantized);
+    // Parameters first, as they are registered when the file is read.
+    for (size_t i = 0; i < 2 * m->tensor_count && status == TARE_OK; i++) {
+        const named_tensor *named = &m->tensors[i % m->tensor_count];
+        if (named->is_parameter == (i < m->tensor_count))
+            status = write_tensor(w, named, path, &quantized);
+    }
     if (status == TARE_OK) status = write_state(w, m, path, &state);
     if (quantized.length > 0)
         tare__text_printf(out, ", \"quantized\": {%s}", tare__text_chars(&quantized));
