@@ -337,6 +337,11 @@ bool tare__value_has_data(const value *v) {
     return true;
 }
 
+bool tare__call_is_done(const op_call *call) {
+    const bool looks = call->module != NULL && call->module->class->role == ROLE_OBSERVER;
+    return !looks && tare__value_has_data(&call->result);
+}
+
 static tare_status allocate(value *v, tare_error *err) {
     if (v->kind == VALUE_TENSOR) return tare__tensor_allocate(v->as.tensor, err);
     if (tare__value_has_items(v))

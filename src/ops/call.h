@@ -66,6 +66,9 @@ tare_status tare__call_result(op_call *call, tare_dtype dtype, int ndim, const i
 void tare__call_result_tensor(op_call *call, tare_tensor *t);
 /// Makes the result a tuple of `count` values that are still to be set, in the call's memory.
 tare_status tare__call_result_tuple(op_call *call, uint32_t count);
+/// Did the shape rule give an argument itself as the result, so that nothing is left to compute? An observer's result
+/// is its input too, but it wants to look at it.
+bool tare__call_is_done(const op_call *call);
 tare_tensor *tare__call_out(op_call *call); // the one result tensor, inside a reference
 /// TARE_INVALID_ARGUMENT naming node and operator.
 tare_status tare__call_fail(op_call *call, const char *format, ...) TARE_PRINTF(2, 3);

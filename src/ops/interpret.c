@@ -115,7 +115,7 @@ static tare_status run_step(run *r, const node *n, op_call *call) {
     step s = {0};
     TARE_TRY(choose_step(r, n, call, &s));
     tare_status status = s.shape(call);
-    if (status == TARE_OK && !r->it->shapes_only && !tare__value_has_data(&call->result))
+    if (status == TARE_OK && !r->it->shapes_only && !tare__call_is_done(call))
         status = compute(r, n, call, &s);
     if (status != TARE_OK) tare__value_release_tensors(&call->result);
     return status;

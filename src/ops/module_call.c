@@ -253,7 +253,7 @@ tare_status tare__module_run(op_call *call, bool shapes_only) {
         return tare__fail(call->err, TARE_UNSUPPORTED, "node '%s': a %s cannot be run",
                           call->node_name, class->name);
     tare_status status = class->shape(call);
-    if (status == TARE_OK && !shapes_only && !tare__value_has_data(&call->result)) {
+    if (status == TARE_OK && !shapes_only && !tare__call_is_done(call)) {
         status = tare__call_allocate(call);
         if (status == TARE_OK) status = class->forward(call);
     }

@@ -28,7 +28,8 @@ static void write_reason(const tare_model *model, const traced_op *op, text *out
     if (host != op) {
         const tare_decision *own = settled_by(model, op->name);
         tare__text_append(out, own != NULL ? own->reason : "fused");
-        tare__text_append(out, d != NULL ? "; " : "");
+        if (d == NULL || (own != NULL && strcmp(own->reason, d->reason) == 0)) return;
+        tare__text_append(out, "; ");
     }
     if (d != NULL) tare__text_append(out, d->reason);
     else if (host == op)
