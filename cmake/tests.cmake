@@ -25,7 +25,8 @@ function(tare_add_test name)
     ENVIRONMENT "${tare_test_environment}" SKIP_RETURN_CODE 77 TIMEOUT 600)
 endfunction()
 
-# tests/unit/core/test_map.c is the program unit_core_map and the test unit.core.map. Files without
+# tests/unit/core/test_map.c is the program unit_core_map and the test unit.core.map; tests/golden
+# compares with recorded data in tests/data. Files without
 # the prefix test_, and those in tests/support, are shared by all.
 function(tare_add_unit_tests)
   pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
@@ -33,7 +34,8 @@ function(tare_add_unit_tests)
     message(FATAL_ERROR "The tests need cmocka (Debian: libcmocka-dev); -DTARE_TESTS=OFF builds without")
   endif()
   file(GLOB_RECURSE sources RELATIVE "${PROJECT_SOURCE_DIR}/tests" CONFIGURE_DEPENDS
-       "${PROJECT_SOURCE_DIR}/tests/unit/*.c" "${PROJECT_SOURCE_DIR}/tests/support/*.c")
+       "${PROJECT_SOURCE_DIR}/tests/unit/*.c" "${PROJECT_SOURCE_DIR}/tests/golden/*.c"
+       "${PROJECT_SOURCE_DIR}/tests/support/*.c")
   set(shared ${sources})
   list(FILTER shared EXCLUDE REGEX "(^|/)test_[^/]*\\.c$")
   list(FILTER sources INCLUDE REGEX "(^|/)test_[^/]*\\.c$")

@@ -3,6 +3,7 @@
 #include "core/text.h"
 
 #include <float.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,26 @@ void tare__format_double(double value, char out[32]) {
     char number[30];
     layout(&d, number, sizeof number);
     snprintf(out, 32, "%s%s", sign, number);
+}
+
+bool tare__parse_double(const char *chars, size_t length, double *out) {
+    // The C library reads its locale's decimal point, so that is what it gets.
+    char number[128];
+    const char *point = localeconv()->decimal_point;
+    size_t at = 0;
+    for (size_t i = 0; i < length; i++) {
+        const char *piece = chars[i] == '.' ? point : &chars[i];
+        const size_t piece_length = chars[i] == '.' ? strlen(point) : 1;
+        if (at + piece_length >= sizeof number || !strchr("0123456789.+-eE", chars[i])) return false;
+        memcpy(number + at, piece, piece_length);
+        at += piece_length;
+    }
+    number[at] = '\0';
+    char *end = number;
+    const double value = strtod(number, &end);
+    if (end == number || *end != '\0') return false;
+    *out = value;
+    return true;
 }
 
 void tare__text_double(text *t, double value) {

@@ -34,6 +34,9 @@ char *tare__text_take(text *t);
 /// "1e-05", "inf", "nan"), independent of the locale. Writes at most 32 bytes including the NUL.
 void tare__format_double(double value, char out[32]);
 void tare__text_double(text *t, double value);
+/// The double that `length` characters of a decimal number name ("1e-05"), independent of the locale.
+/// False unless all of them belong to the number.
+bool tare__parse_double(const char *chars, size_t length, double *out);
 /// Python's repr of a string: single quotes unless the text holds one and no double quote; escapes.
 void tare__text_quoted(text *t, const char *chars);
 /// A JSON string literal with its quotes.

@@ -33,8 +33,7 @@ static tare_status clone_node(cloning *c, const node *from, tare_error *err) {
         !clone_text(a, from->annotation, &n->annotation) ||
         !clone_text(a, from->scope_path, &n->scope_path) ||
         !clone_text(a, from->scope_type, &n->scope_type) ||
-        !clone_text(a, from->origin, &n->origin) ||
-        !clone_text(a, from->meta_json, &n->meta_json))
+        !clone_text(a, from->origin, &n->origin) || !clone_text(a, from->meta_json, &n->meta_json))
         return tare__out_of_memory(err);
     n->owner = c->to;
     n->op = from->op;
@@ -52,7 +51,8 @@ static tare_status clone_arguments(cloning *c, const node *from, node *to, tare_
     to->args = tare__arena_array(a, from->arg_count, sizeof *to->args);
     to->kwargs = tare__arena_array(a, from->kwarg_count, sizeof *to->kwargs);
     to->users = tare__arena_array(a, from->user_count, sizeof(node *));
-    if (!to->args || !to->kwargs || !to->users) return tare__out_of_memory(err);
+    to->inputs = tare__arena_array(a, from->input_count, sizeof(node *));
+    if (!to->args || !to->kwargs || !to->users || !to->inputs) return tare__out_of_memory(err);
     to->arg_count = from->arg_count;
     to->kwarg_count = from->kwarg_count;
     to->user_count = to->user_capacity = from->user_count;
@@ -63,6 +63,8 @@ static tare_status clone_arguments(cloning *c, const node *from, node *to, tare_
             return tare__out_of_memory(err);
         TARE_TRY(tare__value_copy(a, &from->kwargs[i].value, cloned, c, &to->kwargs[i].value, err));
     }
+    to->input_count = from->input_count;
+    for (size_t i = 0; i < from->input_count; i++) to->inputs[i] = c->nodes[from->inputs[i]->id];
     for (size_t i = 0; i < from->user_count; i++) to->users[i] = c->nodes[from->users[i]->id];
     return TARE_OK;
 }

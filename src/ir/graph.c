@@ -68,8 +68,7 @@ static bool copy_origin(arena *a, const node *from, node *to) {
     return copy_text(a, from->annotation, &to->annotation) &&
            copy_text(a, from->scope_path, &to->scope_path) &&
            copy_text(a, from->scope_type, &to->scope_type) &&
-           copy_text(a, from->origin, &to->origin) &&
-           copy_text(a, from->meta_json, &to->meta_json);
+           copy_text(a, from->origin, &to->origin) && copy_text(a, from->meta_json, &to->meta_json);
 }
 
 tare_status tare__graph_insert(graph *g, const node_spec *spec, node *before, node **out,

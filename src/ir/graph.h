@@ -37,12 +37,15 @@ struct node {
     size_t arg_count;
     keyword *kwargs;
     size_t kwarg_count;
+    node **inputs; // the distinct nodes in args, then kwargs, in order of first mention
+    size_t input_count;
     node **users; // each once, in order of registration
     size_t user_count, user_capacity;
-    // The innermost module being executed when the node was traced; a leaf module call's scope is that
-    // module itself. "" and NULL at top level.
+    // The innermost module being executed when the node was traced; a leaf module call's scope is
+    // that module itself. "" and NULL at top level.
     const char *scope_path, *scope_type;
-    const char *origin;    // the float model's node that this one computes; NULL: none (observers, quantize)
+    const char
+        *origin; // the float model's node that this one computes; NULL: none (observers, quantize)
     const char *meta_json; // the file's `meta`, kept verbatim; NULL if none
     size_t id;             // unique in the graph, never reused: an index for a pass's own tables
 };
@@ -59,7 +62,8 @@ struct graph {
 
 tare_status tare__graph_create(graph **out, tare_error *err);
 void tare__graph_destroy(graph *g); // NULL is fine
-/// A deep copy with equal names, ids, order of users, and name tables («a clone keeps the name table»).
+/// A deep copy with equal names, ids, order of users, and name tables («a clone keeps the name
+/// table»).
 tare_status tare__graph_clone(const graph *g, graph **out, tare_error *err);
 
 /// A name for a new node, by torch.fx's rules (spec: «create_name»). In the graph's arena.
@@ -68,8 +72,8 @@ tare_status tare__graph_name(graph *g, const char *candidate, const char **out, 
 tare_status tare__graph_candidate(graph *g, node_op op, const char *target, const char **out,
                                   tare_error *err);
 
-/// A node before `before` (NULL: at the end). args/kwargs are copied, strings too; users are registered.
-/// candidate NULL: derived from the target.
+/// A node before `before` (NULL: at the end). args/kwargs are copied, strings too; users are
+/// registered. candidate NULL: derived from the target.
 typedef struct node_spec {
     node_op op;
     const char *target, *candidate;
@@ -77,7 +81,8 @@ typedef struct node_spec {
     size_t arg_count;
     const keyword *kwargs;
     size_t kwarg_count;
-    const node *like; // copies annotation, scope, origin and meta from it; may be of another graph; may be NULL
+    const node *like; // copies annotation, scope, origin and meta from it; may be of another graph;
+                      // may be NULL
 } node_spec;
 tare_status tare__graph_insert(graph *g, const node_spec *spec, node *before, node **out,
                                tare_error *err);
@@ -90,7 +95,8 @@ void tare__graph_move_before(node *n, node *before); // NULL: to the end
 node *tare__graph_find(const graph *g, const char *name);
 node *tare__graph_output(const graph *g); // NULL if there is none
 
-/// Replaces the arguments; users lists follow (old uses dropped first, new ones appended, as torch does).
+/// Replaces the arguments; users lists follow (old uses dropped first, new ones appended, as torch
+/// does).
 tare_status tare__node_set_args(node *n, const value *args, size_t arg_count, const keyword *kwargs,
                                 size_t kwarg_count, tare_error *err);
 /// Every use of `old` inside n's arguments becomes `with`.
@@ -108,7 +114,8 @@ const value *tare__node_kwarg(const node *n, const char *name);
 tare_status tare__graph_eliminate_dead(graph *g, bool (*is_impure)(const void *user, const node *n),
                                        const void *user, tare_error *err);
 
-/// Checks every invariant: names unique, inputs before uses, user lists exact, one output at the end.
+/// Checks every invariant: names unique, inputs before uses, user lists exact, one output at the
+/// end.
 tare_status tare__graph_verify(const graph *g, tare_error *err);
 
 #endif

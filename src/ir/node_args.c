@@ -4,52 +4,15 @@
 
 #include "ir/graph.h"
 
-typedef struct visiting {
-    void (*visit)(void *user, node *input);
-    void *user;
-} visiting;
-
-// Every mention of a node in n's arguments, in order, repeated ones too.
+// Every mention of a node in these arguments, in order, repeated ones too.
 static void each_mention(const value *args, size_t arg_count, const keyword *kwargs,
                          size_t kwarg_count, void (*visit)(void *, node *), void *user) {
     for (size_t i = 0; i < arg_count; i++) tare__value_each_node(&args[i], visit, user);
     for (size_t i = 0; i < kwarg_count; i++) tare__value_each_node(&kwargs[i].value, visit, user);
 }
 
-typedef struct first_mention {
-    const node *wanted;
-    size_t position, found; // found: position of the first mention
-    bool is_found;
-} first_mention;
-
-static void look(void *user, node *input) {
-    first_mention *search = user;
-    if (!search->is_found && input == search->wanted) {
-        search->is_found = true;
-        search->found = search->position;
-    }
-    search->position++;
-}
-
-typedef struct distinct {
-    const node *of;
-    visiting caller;
-    size_t position;
-} distinct;
-
-// Calls the caller for first mentions only. The search starts anew each time: argument lists are
-// short, and graphs are shared between threads, so that nodes cannot carry a mark.
-static void visit_distinct(void *user, node *input) {
-    distinct *d = user;
-    first_mention search = {.wanted = input};
-    each_mention(d->of->args, d->of->arg_count, d->of->kwargs, d->of->kwarg_count, look, &search);
-    if (search.found == d->position) d->caller.visit(d->caller.user, input);
-    d->position++;
-}
-
 void tare__node_each_input(const node *n, void (*visit)(void *user, node *input), void *user) {
-    distinct d = {.of = n, .caller = {visit, user}};
-    each_mention(n->args, n->arg_count, n->kwargs, n->kwarg_count, visit_distinct, &d);
+    for (size_t i = 0; i < n->input_count; i++) visit(user, n->inputs[i]);
 }
 
 node *tare__node_arg(const node *n, size_t i) {
@@ -64,6 +27,7 @@ const value *tare__node_kwarg(const node *n, const char *name) {
 
 typedef struct reserving {
     const node *user;
+    size_t mention_count;
     tare_status status;
     tare_error *err;
 } reserving;
@@ -72,6 +36,7 @@ typedef struct reserving {
 // change of arguments one that cannot fail halfway.
 static void reserve_user(void *user, node *input) {
     reserving *r = user;
+    r->mention_count++;
     if (r->status != TARE_OK) return;
     if (!input || input->owner != r->user->owner) {
         r->status = tare__fail(r->err, TARE_INTERNAL, "node '%s' cannot use '%s' of another graph",
@@ -90,7 +55,7 @@ static void reserve_user(void *user, node *input) {
     input->user_capacity = capacity;
 }
 
-static void drop_user(void *user, node *input) {
+static void drop_user(node *input, const node *user) {
     for (size_t i = input->user_count; i-- > 0;) {
         if (input->users[i] != user) continue;
         memmove(&input->users[i], &input->users[i + 1],
@@ -101,9 +66,11 @@ static void drop_user(void *user, node *input) {
 }
 
 // Old uses are gone by now, so that a repeated mention can only be the last entry.
-static void add_user(void *user, node *input) {
-    if (input->user_count && input->users[input->user_count - 1] == user) return;
-    input->users[input->user_count++] = user;
+static void add_input(void *user, node *input) {
+    node *n = user;
+    if (input->user_count && input->users[input->user_count - 1] == n) return;
+    input->users[input->user_count++] = n;
+    n->inputs[n->input_count++] = input;
 }
 
 typedef struct replacing {
@@ -134,13 +101,17 @@ static tare_status take_args(node *n, const value *args, size_t arg_count, const
     reserving room = {.user = n, .status = TARE_OK, .err = err};
     each_mention(new_args, arg_count, new_kwargs, kwarg_count, reserve_user, &room);
     TARE_TRY(room.status);
+    node **inputs = tare__arena_array(a, room.mention_count, sizeof(node *));
+    if (!inputs) return tare__out_of_memory(err);
 
-    each_mention(n->args, n->arg_count, n->kwargs, n->kwarg_count, drop_user, n);
+    for (size_t i = 0; i < n->input_count; i++) drop_user(n->inputs[i], n);
+    n->inputs = inputs;
+    n->input_count = 0;
     n->args = new_args;
     n->arg_count = arg_count;
     n->kwargs = new_kwargs;
     n->kwarg_count = kwarg_count;
-    each_mention(n->args, n->arg_count, n->kwargs, n->kwarg_count, add_user, n);
+    each_mention(n->args, n->arg_count, n->kwargs, n->kwarg_count, add_input, n);
     return TARE_OK;
 }
 

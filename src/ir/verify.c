@@ -12,10 +12,12 @@
 typedef struct verifying {
     const graph *g;
     map names;
-    const node **by_id;  // nodes seen so far
-    size_t *use_counts;  // distinct uses so far, by id of the node used
-    const node **marked; // by id of a user: the last node whose list of users named it
+    const node **by_id;   // nodes seen so far
+    size_t *use_counts;   // distinct uses so far, by id of the node used
+    const node **marked;  // by id of a user: the last node whose list of users named it
+    const node **used_by; // by id of a node used: the last node that mentioned it
     const node *at;
+    size_t input_index; // of the next first mention among `at`'s inputs
     tare_status status;
     tare_error *err;
 } verifying;
@@ -24,15 +26,33 @@ static tare_status broken(const verifying *v, const char *what) {
     return tare__fail(v->err, TARE_INTERNAL, "node '%s' %s", v->at->name, what);
 }
 
+// Every first mention must be the next of the node's inputs.
 static void check_input(void *user, node *input) {
     verifying *v = user;
     if (v->status != TARE_OK) return;
-    if (input->owner != v->g || input->id >= v->g->next_id || v->by_id[input->id] != input)
+    if (input->owner != v->g || input->id >= v->g->next_id || v->by_id[input->id] != input) {
         v->status =
             tare__fail(v->err, TARE_INTERNAL, "node '%s' uses '%s', which does not stand before it",
                        v->at->name, input->name);
-    else
-        v->use_counts[input->id]++;
+        return;
+    }
+    if (v->used_by[input->id] == v->at) return;
+    v->used_by[input->id] = v->at;
+    v->use_counts[input->id]++;
+    if (v->input_index >= v->at->input_count || v->at->inputs[v->input_index] != input)
+        v->status = broken(v, "does not list its inputs as its arguments mention them");
+    v->input_index++;
+}
+
+static tare_status check_inputs(verifying *v) {
+    const node *n = v->at;
+    v->input_index = 0;
+    for (size_t i = 0; i < n->arg_count; i++) tare__value_each_node(&n->args[i], check_input, v);
+    for (size_t i = 0; i < n->kwarg_count; i++)
+        tare__value_each_node(&n->kwargs[i].value, check_input, v);
+    TARE_TRY(v->status);
+    return v->input_index == n->input_count ? TARE_OK
+                                            : broken(v, "lists inputs that it does not mention");
 }
 
 static tare_status check_links(const verifying *v) {
@@ -76,28 +96,15 @@ static tare_status check_node(verifying *v) {
     TARE_TRY(check_links(v));
     TARE_TRY(check_name(v));
     TARE_TRY(check_form(v));
-    tare__node_each_input(v->at, check_input, v);
+    TARE_TRY(check_inputs(v));
     v->by_id[v->at->id] = v->at;
-    return v->status;
-}
-
-typedef struct mention {
-    const node *wanted;
-    bool found;
-} mention;
-
-static void find_mention(void *user, node *input) {
-    mention *m = user;
-    m->found = m->found || input == m->wanted;
+    return TARE_OK;
 }
 
 static bool uses(const node *user, const node *input) {
-    mention m = {.wanted = input};
-    for (size_t i = 0; i < user->arg_count; i++)
-        tare__value_each_node(&user->args[i], find_mention, &m);
-    for (size_t i = 0; i < user->kwarg_count; i++)
-        tare__value_each_node(&user->kwargs[i].value, find_mention, &m);
-    return m.found;
+    for (size_t i = 0; i < user->input_count; i++)
+        if (user->inputs[i] == input) return true;
+    return false;
 }
 
 // As many distinct users as uses, and each of them a user: then the lists are equal.
@@ -135,13 +142,15 @@ tare_status tare__graph_verify(const graph *g, tare_error *err) {
                    .by_id = tare__alloc_zeroed(g->next_id, sizeof(node *)),
                    .use_counts = tare__alloc_zeroed(g->next_id, sizeof(size_t)),
                    .marked = tare__alloc_zeroed(g->next_id, sizeof(node *)),
+                   .used_by = tare__alloc_zeroed(g->next_id, sizeof(node *)),
                    .status = TARE_OK,
                    .err = err};
-    const bool has_memory = v.by_id && v.use_counts && v.marked;
+    const bool has_memory = v.by_id && v.use_counts && v.marked && v.used_by;
     const tare_status status = has_memory ? check(&v) : tare__out_of_memory(err);
     tare__map_release(&v.names);
     tare__free((void *)v.by_id);
     tare__free(v.use_counts);
     tare__free((void *)v.marked);
+    tare__free((void *)v.used_by);
     return status;
 }

@@ -221,7 +221,9 @@ static void print_statement(const node *n, const graph *g, text *out) {
     char *left = NULL;
     text head = {0};
     tare__text_append(&head, n->name);
-    if (n->annotation) tare__text_printf(&head, " : %s", n->annotation);
+    // A placeholder's annotation stands in the parameter list.
+    if (n->annotation && n->op != NODE_PLACEHOLDER)
+        tare__text_printf(&head, " : %s", n->annotation);
     tare__text_append(&head, " = ");
     left = tare__text_take(&head);
     if (!left) {
@@ -305,10 +307,12 @@ tare_status tare__print_code(const graph *g, text *out, tare_error *err) {
     for (last.user = g->first; last.user; last.user = last.user->next)
         tare__node_each_input(last.user, note_user, &last);
     if (g->pytree_signature)
-        tare__text_printf(out, "%s\n    %s\n", g->pytree_signature, g->pytree_flatten);
+        tare__text_append(out, g->pytree_signature);
     else
         print_placeholder_list(g, out);
-    if (!g->pytree_signature) tare__text_char(out, '\n');
+    tare__text_char(out, '\n');
+    if (g->pytree_signature && g->pytree_flatten && *g->pytree_flatten)
+        tare__text_printf(out, "    %s\n", g->pytree_flatten);
     for (const node *n = g->first; n; n = n->next) {
         if (is_silent(n)) continue;
         print_statement(n, g, out);

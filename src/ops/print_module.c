@@ -66,10 +66,17 @@ static tare_status print_list(const module *m, size_t indent, text *out, tare_er
     return status;
 }
 
+// A graph module remembers the class it was traced from, if torch shows that one.
+static const char *shown_name(const module *m) {
+    const value *name =
+        m->class == &tare__class_graph_module ? tare__module_config(m, "class_name") : NULL;
+    return name && name->kind == VALUE_STRING ? name->as.text : m->class->print_name;
+}
+
 static tare_status print_described(const module *m, const char *extra, size_t indent, text *out,
                                    tare_error *err) {
     const size_t child_count = m->class->hides_children ? 0 : m->child_count;
-    tare__text_printf(out, "%s(", m->class->print_name);
+    tare__text_printf(out, "%s(", shown_name(m));
     if (child_count == 0 && !strchr(extra, '\n')) {
         tare__text_printf(out, "%s)", extra);
         return TARE_OK;

@@ -5,16 +5,22 @@
 #include "support/test.h"
 
 #define NODE(n) tare__node_value(n)
-#define NAMED(k, n) {.kind = (k), .name = (n)}
+#define NAMED(k, n)                                                                                \
+    { .kind = (k), .name = (n) }
 #define FUNCTION(n) NAMED(PATTERN_FUNCTION, n)
-#define MODULE(n) NAMED(PATTERN_MODULE, n)
-#define METHOD(n) NAMED(PATTERN_METHOD, n)
-#define ANY {.kind = PATTERN_ANY}
-#define INT(i) {.kind = PATTERN_LITERAL, .literal = {.kind = VALUE_INT, .as.integer = (i)}}
+#define MODULE(n)   NAMED(PATTERN_MODULE, n)
+#define METHOD(n)   NAMED(PATTERN_METHOD, n)
+#define ANY                                                                                        \
+    { .kind = PATTERN_ANY }
+#define INT(i)                                                                                     \
+    {                                                                                              \
+        .kind = PATTERN_LITERAL, .literal = {.kind = VALUE_INT, .as.integer = (i) }                \
+    }
 #define TUPLE(...)                                                                                 \
-    {.kind = PATTERN_TUPLE,                                                                        \
-     .items = (const pattern[]){__VA_ARGS__},                                                      \
-     .item_count = sizeof((const pattern[]){__VA_ARGS__}) / sizeof(pattern)}
+    {                                                                                              \
+        .kind = PATTERN_TUPLE, .items = (const pattern[]){__VA_ARGS__},                            \
+        .item_count = sizeof((const pattern[]){__VA_ARGS__}) / sizeof(pattern)                     \
+    }
 
 static const module_class container = {.name = "torch.nn.Module", .print_name = "Module"};
 static const module_class conv = {

@@ -50,6 +50,10 @@ CORRUPTION(a_use_before_its_definition, tare__graph_move_before(h.y, NULL),
            "node 'add' uses 'relu', which does not stand before it")
 CORRUPTION(a_use_of_itself, h.add->args[0].as.node = h.add,
            "node 'add' uses 'add', which does not stand before it")
+CORRUPTION(an_argument_outside_of_the_inputs, h.add->args[1].as.node = h.x,
+           "node 'add' lists inputs that it does not mention")
+CORRUPTION(a_wrong_input, h.add->inputs[0] = h.y,
+           "node 'add' does not list its inputs as its arguments mention them")
 CORRUPTION(a_missing_user, h.x->user_count = 1, "node 'x' has a wrong number of users")
 CORRUPTION(a_repeated_user, h.x->users[1] = h.x->users[0], "node 'x' lists a user twice")
 CORRUPTION(a_user_that_is_none, h.x->users[1] = h.output,
@@ -85,6 +89,8 @@ int main(void) {
         cmocka_unit_test(a_broken_link_to_the_right),
         cmocka_unit_test(a_use_before_its_definition),
         cmocka_unit_test(a_use_of_itself),
+        cmocka_unit_test(an_argument_outside_of_the_inputs),
+        cmocka_unit_test(a_wrong_input),
         cmocka_unit_test(a_missing_user),
         cmocka_unit_test(a_repeated_user),
         cmocka_unit_test(a_user_that_is_none),

@@ -15,7 +15,8 @@ static void names_and_triples_are_unique(void **state) {
             const module_class *row = &tables[t]->rows[i];
             assert_ptr_equal(tare__class_find(&classes, row->name), row);
             assert_non_null(row->print_name);
-            if (row->op)
+            // Several float classes may share an operator: ConstantPad2d and ZeroPad2d.
+            if (row->op && row->role != ROLE_FLOAT)
                 assert_ptr_equal(
                     tare__class_triple(&classes, row->op, row->dims, row->role, row->fused), row);
         }

@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated code back into a graph: a parameter list, assignments of one operation each, a return.
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/parse_value.h"
+#include "ops/print.h"
+#include "ops/python.h"
+
+// --- parameters ---
+
+// A parameter becomes a node in its turn. `name_1 = name` further below gives it another name, and
+// then its turn comes there.
+typedef struct parameter {
+    const char *target, *annotation;
+    value fallback;
+    bool has_fallback, has_alias;
+} parameter;
+
+typedef struct parameters {
+    parameter *list;
+    size_t count, capacity, made;
+} parameters;
+
+static tare_status add_node(parser *p, const node_spec *spec, const token *at, node **out) {
+    node *n = NULL;
+    TARE_TRY(tare__graph_insert(p->g, spec, NULL, &n, p->err));
+    if (strcmp(n->name, spec->candidate) != 0)
+        return tare__token_fail(at, p->err, "the name '%.80s' is taken or reserved",
+                                spec->candidate);
+    if (!tare__map_set(&p->nodes, n->name, n)) return tare__out_of_memory(p->err);
+    if (out) *out = n;
+    return TARE_OK;
+}
+
+static tare_status annotate(parser *p, node *n, const char *annotation) {
+    if (!annotation) return TARE_OK;
+    n->annotation = tare__arena_strdup(&p->g->memory, annotation);
+    return n->annotation ? TARE_OK : tare__out_of_memory(p->err);
+}
+
+static tare_status make_parameter(parser *p, parameters *all, const char *name, const token *at) {
+    const parameter *param = &all->list[all->made++];
+    const node_spec spec = {.op = NODE_PLACEHOLDER,
+                            .target = param->target,
+                            .candidate = name,
+                            .args = &param->fallback,
+                            .arg_count = param->has_fallback ? 1 : 0};
+    node *n = NULL;
+    TARE_TRY(add_node(p, &spec, at, &n));
+    if (!p->first_parameter) p->first_parameter = n;
+    return annotate(p, n, param->annotation);
+}
+
+// Makes the parameters whose turn it is: those up to the next one that waits for its alias.
+static tare_status make_parameters(parser *p, parameters *all) {
+    while (all->made < all->count && !all->list[all->made].has_alias) {
+        const char *target = all->list[all->made].target;
+        TARE_TRY(make_parameter(p, all, target + strspn(target, "*"), &p->now));
+    }
+    return TARE_OK;
+}
+
+// A type as it stands there, up to a ',', '=' or ')' outside of brackets.
+static tare_status parse_annotation(parser *p, const char **out) {
+    const char *start = p->now.start, *end = start;
+    int depth = 0;
+    while (p->now.kind != TOKEN_NEWLINE && p->now.kind != TOKEN_END) {
+        if (depth == 0 && (tare__token_is(&p->now, ",") || tare__token_is(&p->now, "=") ||
+                           tare__token_is(&p->now, ")")))
+            break;
+        depth += tare__token_is(&p->now, "[") || tare__token_is(&p->now, "(");
+        depth -= tare__token_is(&p->now, "]") || tare__token_is(&p->now, ")");
+        end = p->now.start + p->now.length;
+        TARE_TRY(tare__parse_advance(p));
+    }
+    if (end == start) return tare__token_fail(&p->now, p->err, "expected a type");
+    *out = tare__arena_strndup(&p->scratch, start, (size_t)(end - start));
+    return *out ? TARE_OK : tare__out_of_memory(p->err);
+}
+
+static tare_status add_parameter(parser *p, parameters *all, const parameter *param) {
+    if (!tare__grow((void **)&all->list, &all->capacity, all->count, sizeof *all->list))
+        return tare__out_of_memory(p->err);
+    all->list[all->count++] = *param;
+    return TARE_OK;
+}
+
+static tare_status parse_parameter(parser *p, parameters *all) {
+    parameter param = {0};
+    const char *stars = "", *name = NULL;
+    bool is_there = false;
+    if (tare__token_is(&p->now, "*")) stars = "*";
+    if (tare__token_is(&p->now, "**")) stars = "**";
+    if (*stars) TARE_TRY(tare__parse_advance(p));
+    TARE_TRY(tare__parse_name(p, &name));
+    param.target = tare__arena_printf(&p->scratch, "%s%s", stars, name);
+    if (!param.target) return tare__out_of_memory(p->err);
+    TARE_TRY(tare__parse_accept(p, ":", &is_there));
+    if (is_there) TARE_TRY(parse_annotation(p, &param.annotation));
+    TARE_TRY(tare__parse_accept(p, "=", &param.has_fallback));
+    if (param.has_fallback) TARE_TRY(tare__parse_value(p, &param.fallback));
+    return add_parameter(p, all, &param);
+}
+
+// def forward(self, a, b : type = default):
+static tare_status parse_signature(parser *p, parameters *all) {
+    const char *name = NULL;
+    bool more = false;
+    TARE_TRY(tare__parse_expect(p, "def"));
+    TARE_TRY(tare__parse_name(p, &name));
+    TARE_TRY(tare__parse_expect(p, "("));
+    TARE_TRY(tare__parse_expect(p, "self"));
+    TARE_TRY(tare__parse_accept(p, ",", &more));
+    while (more) {
+        TARE_TRY(parse_parameter(p, all));
+        TARE_TRY(tare__parse_accept(p, ",", &more));
+    }
+    TARE_TRY(tare__parse_expect(p, ")"));
+    return tare__parse_expect(p, ":");
+}
+
+// --- the right-hand sides ---
+
+// What an assignment computes, before it becomes a node.
+typedef struct operation {
+    node_op op;
+    const char *target;
+    value *args; // in the scratch arena
+    size_t arg_count;
+    keyword *kwargs;
+    size_t kwarg_count, kwarg_capacity;
+} operation;
+
+static tare_status parse_keyword(parser *p, operation *o) {
+    keyword k = {0};
+    TARE_TRY(tare__parse_name(p, &k.name));
+    TARE_TRY(tare__parse_expect(p, "="));
+    TARE_TRY(tare__parse_value(p, &k.value));
+    if (!tare__grow((void **)&o->kwargs, &o->kwarg_capacity, o->kwarg_count, sizeof *o->kwargs))
+        return tare__out_of_memory(p->err);
+    o->kwargs[o->kwarg_count++] = k;
+    return TARE_OK;
+}
+
+// What stands between the parentheses of a call, and the closing one. Positional values go onto the
+// stack above `mark`, where self may lie already.
+static tare_status parse_arguments(parser *p, size_t mark, operation *o) {
+    bool closed = false, comma = true;
+    TARE_TRY(tare__parse_accept(p, ")", &closed));
+    while (!closed) {
+        if (p->now.kind == TOKEN_NAME && tare__token_is(&p->next, "=")) {
+            TARE_TRY(parse_keyword(p, o));
+        } else {
+            value v = tare__none();
+            if (o->kwarg_count)
+                return tare__token_fail(&p->now, p->err, "a positional argument follows a keyword");
+            TARE_TRY(tare__parse_value(p, &v));
+            TARE_TRY(tare__parse_push(p, &v));
+        }
+        TARE_TRY(tare__parse_accept(p, ",", &comma));
+        if (!comma)
+            TARE_TRY(tare__parse_expect(p, ")"));
+        else
+            TARE_TRY(tare__parse_accept(p, ")", &closed));
+        closed = closed || !comma;
+    }
+    value args = tare__none();
+    TARE_TRY(tare__parse_pop(p, mark, VALUE_TUPLE, &args));
+    o->args = args.as.items;
+    o->arg_count = args.count;
+    return TARE_OK;
+}
+
+static tare_status take_text(parser *p, text *t, const char **out) {
+    *out = tare__arena_strdup(&p->scratch, tare__text_chars(t));
+    return t->failed || !*out ? tare__out_of_memory(p->err) : TARE_OK;
+}
+
+// `self.a.b`, with getattr( .. , "0") around what is followed by something that is no identifier.
+// The opening getattrs are read by a loop, so that their number is no danger.
+static tare_status parse_path_text(parser *p, text *path) {
+    size_t open = 0;
+    while (tare__token_is(&p->now, "getattr")) {
+        TARE_TRY(tare__parse_advance(p));
+        TARE_TRY(tare__parse_expect(p, "("));
+        open++;
+    }
+    TARE_TRY(tare__parse_expect(p, "self"));
+    TARE_TRY(tare__parse_dotted(p, path));
+    for (; open > 0; open--) {
+        const char *name = NULL;
+        TARE_TRY(tare__parse_expect(p, ","));
+        TARE_TRY(tare__parse_string(p, &name));
+        TARE_TRY(tare__parse_expect(p, ")"));
+        tare__text_printf(path, "%s%s", path->length ? "." : "", name);
+        TARE_TRY(tare__parse_dotted(p, path));
+    }
+    return tare__text_status(path, p->err);
+}
+
+static tare_status check_target(const parser *p, const operation *o, const token *at) {
+    if (!*o->target) return tare__token_fail(at, p->err, "'self' alone is no value");
+    if (!p->model) return TARE_OK;
+    const bool is_module = tare__module_find(p->model, o->target) != NULL;
+    if (o->op == NODE_CALL_MODULE && !is_module)
+        return tare__token_fail(at, p->err, "the model has no module '%.160s'", o->target);
+    if (!is_module && !tare__module_find_tensor(p->model, o->target))
+        return tare__token_fail(at, p->err, "the model has no tensor '%.160s'", o->target);
+    return TARE_OK;
+}
+
+// self.a.b(args) or self.a.b
+static tare_status parse_path(parser *p, operation *o) {
+    const token at = p->now;
+    text path = {0};
+    tare_status status = parse_path_text(p, &path);
+    if (status == TARE_OK) status = take_text(p, &path, &o->target);
+    tare__text_release(&path);
+    TARE_TRY(status);
+    bool is_call = false;
+    TARE_TRY(tare__parse_accept(p, "(", &is_call));
+    o->op = is_call ? NODE_CALL_MODULE : NODE_GET_ATTR;
+    TARE_TRY(check_target(p, o, &at));
+    return is_call ? parse_arguments(p, p->stack_count, o) : TARE_OK;
+}
+
+// The name that a global stands for: generated code spells operator.abs as _operator_abs.
+static const char *global_target(parser *p, const char *name) {
+    static const struct {
+        const char *spelled, *module;
+    } modules[] = {{"_operator_", "operator."}, {"math_", "math."}};
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (tare__starts_with(name, modules[i].spelled) && name[strlen(modules[i].spelled)])
+            return tare__arena_printf(&p->scratch, "%s%s", modules[i].module,
+                                      name + strlen(modules[i].spelled));
+    return tare__arena_strdup(&p->scratch, name);
+}
+
+static tare_status parse_function_text(parser *p, text *name) {
+    tare__text_append_n(name, p->now.start, p->now.length);
+    TARE_TRY(tare__parse_advance(p));
+    return tare__parse_dotted(p, name);
+}
+
+// torch.relu(args), len(args)
+static tare_status parse_function(parser *p, operation *o) {
+    text name = {0};
+    tare_status status = parse_function_text(p, &name);
+    o->op = NODE_CALL_FUNCTION;
+    o->target = global_target(p, tare__text_chars(&name));
+    tare__text_release(&name);
+    TARE_TRY(status);
+    if (!o->target) return tare__out_of_memory(p->err);
+    TARE_TRY(tare__parse_expect(p, "("));
+    return parse_arguments(p, p->stack_count, o);
+}
+
+static tare_status set_operator(parser *p, operation *o, const python_operator *operator,
+                                const value * operands, size_t count) {
+    o->op = NODE_CALL_FUNCTION;
+    o->target = operator->function;
+    const size_t mark = p->stack_count;
+    value args = tare__none();
+    for (size_t i = 0; i < count; i++) TARE_TRY(tare__parse_push(p, &operands[i]));
+    TARE_TRY(tare__parse_pop(p, mark, VALUE_TUPLE, &args));
+    o->args = args.as.items;
+    o->arg_count = count;
+    return TARE_OK;
+}
+
+static tare_status parse_unary(parser *p, operation *o) {
+    const python_operator *operator= tare__python_symbol(PYTHON_UNARY, p->now.start, p->now.length);
+    value operand = tare__none();
+    TARE_TRY(tare__parse_advance(p));
+    TARE_TRY(tare__parse_value(p, &operand));
+    return set_operator(p, o, operator, & operand, 1);
+}
+
+static const python_operator getattr_function = {"getattr", ".", PYTHON_BINARY};
+
+// x.method(args), or the attribute x.shape
+static tare_status parse_member(parser *p, const value *self, operation *o) {
+    text name = {0};
+    tare_status status = tare__parse_dotted(p, &name);
+    if (status == TARE_OK) status = take_text(p, &name, &o->target);
+    tare__text_release(&name);
+    TARE_TRY(status);
+    bool is_call = false;
+    TARE_TRY(tare__parse_accept(p, "(", &is_call));
+    if (!is_call)
+        return set_operator(p, o, &getattr_function,
+                            (const value[]){*self, tare__string(o->target)}, 2);
+    o->op = NODE_CALL_METHOD;
+    const size_t mark = p->stack_count;
+    TARE_TRY(tare__parse_push(p, self));
+    return parse_arguments(p, mark, o);
+}
+
+static tare_status parse_subscript(parser *p, value *out) {
+    TARE_TRY(tare__parse_expect(p, "["));
+    TARE_TRY(tare__parse_value(p, out));
+    return tare__parse_expect(p, "]");
+}
+
+// What begins with a value: a + b, a[b], a.method(), a.shape
+static tare_status parse_operands(parser *p, operation *o) {
+    value operands[2] = {tare__none(), tare__none()};
+    TARE_TRY(tare__parse_value(p, &operands[0]));
+    if (tare__token_is(&p->now, ".")) return parse_member(p, &operands[0], o);
+    if (tare__token_is(&p->now, "[")) {
+        TARE_TRY(parse_subscript(p, &operands[1]));
+        return set_operator(p, o, tare__python_operator("operator.getitem"), operands, 2);
+    }
+    const python_operator *operator= p->now.kind == TOKEN_SYMBOL
+        ? tare__python_symbol(PYTHON_BINARY, p->now.start, p->now.length)
+        : NULL;
+    if (!operator) return tare__token_fail(&p->now, p->err, "expected an operation");
+    TARE_TRY(tare__parse_advance(p));
+    TARE_TRY(tare__parse_value(p, &operands[1]));
+    return set_operator(p, o, operator, operands, 2);
+}
+
+static bool starts_unary(const parser *p) {
+    if (p->now.kind != TOKEN_SYMBOL) return false;
+    const bool is_negative_number =
+        tare__token_is(&p->now, "-") && (p->next.kind == TOKEN_INT || p->next.kind == TOKEN_FLOAT ||
+                                         tare__token_is(&p->next, "inf"));
+    return !is_negative_number && tare__python_symbol(PYTHON_UNARY, p->now.start, p->now.length);
+}
+
+// getattr(self.seq, "0") is a path, getattr(x, "a b") a call. Only the parser of paths reads the
+// nested opening, so the source is looked at instead of the tokens.
+static bool starts_path(const parser *p) {
+    if (tare__token_is(&p->now, "self")) return true;
+    const char *at = p->now.start, *end = p->lexer.end;
+    static const char open[] = "getattr(";
+    const size_t length = sizeof open - 1;
+    if (!tare__token_is(&p->now, "getattr")) return false;
+    while ((size_t)(end - at) > length && memcmp(at, open, length) == 0) at += length;
+    return end - at > 5 && memcmp(at, "self", 4) == 0 && (at[4] == '.' || at[4] == ',');
+}
+
+static tare_status parse_operation(parser *p, operation *o) {
+    if (starts_unary(p)) return parse_unary(p, o);
+    if (starts_path(p)) return parse_path(p, o);
+    const bool is_global = p->now.kind == TOKEN_NAME && !tare__parse_node(p, &p->now);
+    if (is_global && (tare__token_is(&p->next, "(") || tare__token_is(&p->next, ".")))
+        return parse_function(p, o);
+    return parse_operands(p, o);
+}
+
+// --- statements ---
+
+// Parameters leave no line, so the text does not say where they stand. Exported programs have their
+// tensors first, which were parameters once.
+static void place(parser *p, node *n) {
+    if (n->op != NODE_GET_ATTR) p->has_calls = true;
+    if (!p->has_calls && p->g->pytree_signature && p->first_parameter)
+        tare__graph_move_before(n, p->first_parameter);
+}
+
+static tare_status finish(parser *p, const operation *o, const char *name, const char *annotation,
+                          const token *at) {
+    const node_spec spec = {.op = o->op,
+                            .target = o->target,
+                            .candidate = name,
+                            .args = o->args,
+                            .arg_count = o->arg_count,
+                            .kwargs = o->kwargs,
+                            .kwarg_count = o->kwarg_count};
+    for (size_t i = 0; i < o->kwarg_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(o->kwargs[i].name, o->kwargs[j].name) == 0)
+                return tare__token_fail(at, p->err, "the keyword '%.80s' is given twice",
+                                        o->kwargs[i].name);
+    node *n = NULL;
+    TARE_TRY(add_node(p, &spec, at, &n));
+    place(p, n);
+    return annotate(p, n, annotation);
+}
+
+static bool is_alias(const parser *p, const parameters *all) {
+    if (all->made == all->count || p->now.kind != TOKEN_NAME) return false;
+    if (p->next.kind != TOKEN_NEWLINE && p->next.kind != TOKEN_END) return false;
+    const parameter *param = &all->list[all->made];
+    const char *target = param->target + strspn(param->target, "*");
+    return param->has_alias && strlen(target) == p->now.length &&
+           memcmp(target, p->now.start, p->now.length) == 0;
+}
+
+// NAME [: type] = ..
+static tare_status parse_assignment(parser *p, parameters *all) {
+    const token at = p->now;
+    const char *name = NULL, *annotation = NULL;
+    bool has_annotation = false;
+    TARE_TRY(tare__parse_name(p, &name));
+    TARE_TRY(tare__parse_accept(p, ":", &has_annotation));
+    if (has_annotation) TARE_TRY(parse_annotation(p, &annotation));
+    TARE_TRY(tare__parse_expect(p, "="));
+    if (is_alias(p, all)) {
+        TARE_TRY(make_parameter(p, all, name, &at));
+        TARE_TRY(tare__parse_advance(p));
+        return make_parameters(p, all);
+    }
+    operation o = {0};
+    tare_status status = parse_operation(p, &o);
+    if (status == TARE_OK) status = finish(p, &o, name, annotation, &at);
+    tare__free(o.kwargs);
+    return status;
+}
+
+// x += y;  n = x    and    x[i] = y;  n = x
+static tare_status parse_in_place(parser *p) {
+    value operands[3] = {tare__none(), tare__none(), tare__none()};
+    const python_operator *operator= NULL;
+    size_t count = 2;
+    TARE_TRY(tare__parse_value(p, &operands[0]));
+    if (tare__token_is(&p->now, "[")) {
+        operator= tare__python_operator("operator.setitem");
+        TARE_TRY(parse_subscript(p, &operands[1]));
+        TARE_TRY(tare__parse_expect(p, "="));
+        TARE_TRY(tare__parse_value(p, &operands[2]));
+        count = 3;
+    } else {
+        operator= tare__python_symbol(PYTHON_IN_PLACE, p->now.start, p->now.length);
+        if (!operator) return tare__token_fail(&p->now, p->err, "expected an assignment");
+        TARE_TRY(tare__parse_advance(p));
+        TARE_TRY(tare__parse_value(p, &operands[1]));
+    }
+    operation o = {0};
+    value repeated = tare__none();
+    TARE_TRY(set_operator(p, &o, operator, operands, count));
+    TARE_TRY(tare__parse_expect(p, ";"));
+    const token at = p->now;
+    const char *name = NULL;
+    TARE_TRY(tare__parse_name(p, &name));
+    TARE_TRY(tare__parse_expect(p, "="));
+    TARE_TRY(tare__parse_value(p, &repeated));
+    if (!tare__value_equal(&repeated, &operands[0]))
+        return tare__token_fail(&at, p->err, "the result must be what was changed");
+    return finish(p, &o, name, NULL, &at);
+}
+
+// a = b = None
+static tare_status parse_cleaning(parser *p) {
+    bool ends = false;
+    while (!ends) {
+        if (!tare__parse_node(p, &p->now))
+            return tare__token_fail(&p->now, p->err, "only values that exist can be cleaned up");
+        TARE_TRY(tare__parse_advance(p));
+        TARE_TRY(tare__parse_expect(p, "="));
+        TARE_TRY(tare__parse_accept(p, "None", &ends));
+    }
+    return TARE_OK;
+}
+
+static tare_status parse_return(parser *p) {
+    value returned = tare__none();
+    TARE_TRY(tare__parse_expect(p, "return"));
+    if (p->g->pytree_signature) {
+        static const char *const opening[] = {"pytree", ".", "tree_unflatten", "("};
+        static const char *const closing[] = {",", "self", ".", "_out_spec", ")"};
+        for (size_t i = 0; i < 4; i++) TARE_TRY(tare__parse_expect(p, opening[i]));
+        TARE_TRY(tare__parse_value(p, &returned));
+        for (size_t i = 0; i < 5; i++) TARE_TRY(tare__parse_expect(p, closing[i]));
+    } else {
+        TARE_TRY(tare__parse_value(p, &returned));
+    }
+    const node_spec spec = {.op = NODE_OUTPUT,
+                            .target = "output",
+                            .candidate = "output",
+                            .args = &returned,
+                            .arg_count = 1};
+    // Not add_node: where a value is called output, this node has a number, and its name is not
+    // printed.
+    return tare__graph_insert(p->g, &spec, NULL, NULL, p->err);
+}
+
+static tare_status parse_line(parser *p, parameters *all) {
+    bool more = false;
+    if (p->now.kind == TOKEN_NAME &&
+        (tare__token_is(&p->next, "=") || tare__token_is(&p->next, ":")))
+        TARE_TRY(parse_assignment(p, all));
+    else
+        TARE_TRY(parse_in_place(p));
+    TARE_TRY(tare__parse_accept(p, ";", &more));
+    if (more) TARE_TRY(parse_cleaning(p));
+    if (p->now.kind != TOKEN_NEWLINE)
+        return tare__token_fail(&p->now, p->err, "expected the end of the line");
+    return tare__parse_advance(p);
+}
+
+static tare_status parse_body(parser *p, parameters *all) {
+    TARE_TRY(make_parameters(p, all));
+    while (!tare__token_is(&p->now, "return")) {
+        if (p->now.kind == TOKEN_END)
+            return tare__token_fail(&p->now, p->err, "the code ends without a return");
+        TARE_TRY(parse_line(p, all));
+    }
+    if (all->made < all->count)
+        return tare__token_fail(&p->now, p->err, "the parameter '%.80s' never got its name",
+                                all->list[all->made].target);
+    TARE_TRY(parse_return(p));
+    if (p->now.kind == TOKEN_NEWLINE) TARE_TRY(tare__parse_advance(p));
+    if (p->now.kind != TOKEN_END)
+        return tare__token_fail(&p->now, p->err, "nothing may follow the return");
+    return TARE_OK;
+}
+
+// --- the frame ---
+
+static const char *line_end(const char *at, const char *end) {
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    return newline ? newline : end;
+}
+
+static bool begins(const char *at, const char *end, const char *word) {
+    return (size_t)(end - at) >= strlen(word) && memcmp(at, word, strlen(word)) == 0;
+}
+
+// Moves to the line of `def`: in front of it stands the module part.
+static tare_status find_code(parser *p) {
+    lexer *l = &p->lexer;
+    while (l->at < l->end && !begins(l->at, l->end, "def ")) {
+        l->at = line_end(l->at, l->end);
+        if (l->at < l->end) l->at++;
+        l->line++;
+        l->line_start = l->at;
+    }
+    if (l->at == l->end)
+        return tare__fail(p->err, TARE_MALFORMED_FILE, "there is no line that begins with 'def '");
+    return TARE_OK;
+}
+
+// Which parameters are renamed by a line `name_1 = name`?
+static tare_status find_aliases(const parser *p, parameters *all, const char *at, const char *end) {
+    map by_name = {0};
+    char name[1024];
+    bool has_memory = true;
+    for (size_t i = 0; i < all->count && has_memory; i++) {
+        const char *target = all->list[i].target + strspn(all->list[i].target, "*");
+        has_memory = tare__map_set(&by_name, target, &all->list[i]);
+    }
+    while (at < end && has_memory) {
+        const char *stop = line_end(at, end);
+        const char *equals = memchr(at, '=', (size_t)(stop - at));
+        const size_t length = equals ? (size_t)(stop - equals) : 0;
+        at = stop < end ? stop + 1 : end;
+        if (length < 3 || length - 2 >= sizeof name) continue;
+        memcpy(name, equals + 2, length - 2);
+        name[length - 2] = '\0';
+        parameter *param = tare__map_get(&by_name, name);
+        if (param) param->has_alias = true;
+    }
+    tare__map_release(&by_name);
+    return has_memory ? TARE_OK : tare__out_of_memory(p->err);
+}
+
+// An exported program: the signature and the unpacking line are kept as they are, and the names
+// that the latter gives are the parameters.
+static tare_status parse_unpacking(parser *p, parameters *all) {
+    bool more = true;
+    while (more && !tare__token_is(&p->now, "=")) {
+        parameter param = {0};
+        TARE_TRY(tare__parse_name(p, &param.target));
+        TARE_TRY(add_parameter(p, all, &param));
+        TARE_TRY(tare__parse_accept(p, ",", &more));
+    }
+    return TARE_OK;
+}
+
+static tare_status start(parser *p) {
+    TARE_TRY(tare__lexer_next(&p->lexer, &p->now, p->err));
+    return tare__lexer_next(&p->lexer, &p->next, p->err);
+}
+
+static tare_status keep_line(parser *p, const char **out) {
+    const char *line = NULL;
+    size_t length = 0;
+    tare__lexer_rest_of_line(&p->lexer, &line, &length);
+    *out = tare__arena_strndup(&p->g->memory, line, length);
+    if (p->lexer.at < p->lexer.end) {
+        p->lexer.line_start = ++p->lexer.at;
+        p->lexer.line++;
+    }
+    return *out ? TARE_OK : tare__out_of_memory(p->err);
+}
+
+static bool contains(const char *at, const char *end, const char *word) {
+    for (; at < end; at++)
+        if (begins(at, end, word)) return true;
+    return false;
+}
+
+static tare_status parse_exported(parser *p, parameters *all, bool has_unpacking) {
+    TARE_TRY(keep_line(p, &p->g->pytree_signature));
+    p->g->pytree_flatten = "";
+    if (!has_unpacking) return start(p);
+    const lexer unpacking = p->lexer;
+    TARE_TRY(keep_line(p, &p->g->pytree_flatten));
+    const lexer body = p->lexer;
+    p->lexer = unpacking;
+    TARE_TRY(start(p));
+    TARE_TRY(parse_unpacking(p, all));
+    p->lexer = body;
+    return start(p);
+}
+
+static tare_status parse_plain(parser *p, parameters *all) {
+    TARE_TRY(start(p));
+    TARE_TRY(parse_signature(p, all));
+    if (p->now.kind != TOKEN_NEWLINE)
+        return tare__token_fail(&p->now, p->err, "expected the end of the line");
+    return tare__parse_advance(p);
+}
+
+static tare_status parse_all(parser *p, parameters *all) {
+    TARE_TRY(find_code(p));
+    const char *first = line_end(p->lexer.at, p->lexer.end), *end = p->lexer.end;
+    const char *second = first < end ? line_end(first + 1, end) : end;
+    const bool has_unpacking = contains(first, second, "fx_pytree.tree_flatten_spec(");
+    const bool is_exported = has_unpacking || contains(first, end, "return pytree.tree_unflatten(");
+    if (is_exported)
+        TARE_TRY(parse_exported(p, all, has_unpacking));
+    else
+        TARE_TRY(parse_plain(p, all));
+    TARE_TRY(find_aliases(p, all, first, end));
+    TARE_TRY(parse_body(p, all));
+    return tare__graph_verify(p->g, p->err);
+}
+
+tare_status tare__parse_code(const char *code, size_t size, const module *model, graph **out,
+                             tare_error *err) {
+    parser p = {.lexer = {.at = code, .end = code + size, .line_start = code, .line = 1},
+                .model = model,
+                .err = err};
+    parameters all = {0};
+    TARE_TRY(tare__graph_create(&p.g, err));
+    const tare_status status = parse_all(&p, &all);
+    tare__free(all.list);
+    tare__free(p.stack);
+    tare__map_release(&p.nodes);
+    tare__arena_release(&p.scratch);
+    if (status == TARE_OK)
+        *out = p.g;
+    else
+        tare__graph_destroy(p.g);
+    return status;
+}
