@@ -290,12 +290,50 @@ static tare_status any_ne_shape(op_call *call) {
     return TARE_OK;
 }
 
+// --- Python's sequences: [1] + [2], [1] * 3 ----------------------------------------------------------
+
+static bool is_sequence(const value *v) {
+    return v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE);
+}
+
+// `times` copies of a, then those of b (NULL: none).
+static tare_status join_sequences(op_call *call, const value *a, uint32_t times, const value *b) {
+    const uint64_t count = (uint64_t)a->count * times + (b != NULL ? b->count : 0);
+    if (count > 1000000) return tare__call_fail(call, "the sequence would be too long");
+    const value joined = tare__value_sequence(call->memory, a->kind, (uint32_t)count);
+    if (joined.as.items == NULL) return tare__out_of_memory(call->err);
+    for (uint64_t i = 0; i < count; i++) {
+        const bool of_a = i < (uint64_t)a->count * times;
+        joined.as.items[i] = of_a ? a->as.items[i % a->count] : b->as.items[i - (uint64_t)a->count * times];
+    }
+    return tare__value_share(call->memory, &joined, &call->result, call->err);
+}
+
+static tare_status any_add_shape(op_call *call) {
+    const value *a = call->param[0], *b = call->param[1];
+    if (!is_sequence(a) || !is_sequence(b) || a->kind != b->kind) return add_shape(call);
+    return join_sequences(call, a, 1, b);
+}
+
+static tare_status any_mul_shape(op_call *call) {
+    const value *a = call->param[0], *b = call->param[1];
+    if (is_sequence(b)) {
+        a = call->param[1];
+        b = call->param[0];
+    }
+    if (!is_sequence(a) || b == NULL || b->kind != VALUE_INT) return mul_shape(call);
+    const int64_t times = b->as.integer;
+    return join_sequences(call, a, times < 0 ? 0 : times > 1000000 ? 1000001 : (uint32_t)times, NULL);
+}
+
 // --- rows ------------------------------------------------------------------------------------------
 
 #define ATEN(name) "|torch.ops.aten." name
-#define BINARY(name, names, method_names, parameters)                                              \
+#define BINARY_BY(name, rule, names, method_names, parameters)                                     \
     {.id = #name, .functions = names, .methods = method_names, .params = parameters,               \
-     .traits = OP_ELEMENTWISE, .shape = name##_shape, .reference = name##_reference}
+     .traits = OP_ELEMENTWISE, .shape = rule, .reference = name##_reference}
+#define BINARY(name, names, method_names, parameters)                                              \
+    BINARY_BY(name, name##_shape, names, method_names, parameters)
 #define COMPARE(name, shape_rule)                                                                  \
     {.id = #name, .functions = "operator." #name "|torch." #name, .methods = #name,                \
      .params = "input/self|other", .traits = OP_ELEMENTWISE, .shape = shape_rule,                  \
@@ -304,10 +342,10 @@ static tare_status any_ne_shape(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    BINARY(add, "torch.add|operator.add|operator.iadd" ATEN("add.Tensor") ATEN("add_.Tensor") ATEN("add.Scalar"), "add|add_", "input/self|other|alpha"),
+    BINARY_BY(add, any_add_shape, "torch.add|operator.add|operator.iadd" ATEN("add.Tensor") ATEN("add_.Tensor") ATEN("add.Scalar"), "add|add_", "input/self|other|alpha"),
     BINARY(sub, "torch.sub|operator.sub|operator.isub|torch.subtract" ATEN("sub.Tensor") ATEN("sub.Scalar"), "sub|sub_", "input/self|other|alpha"),
     BINARY(rsub, "torch.rsub" ATEN("rsub.Scalar"), NULL, OTHER),
-    BINARY(mul, "torch.mul|operator.mul|operator.imul|torch.multiply" ATEN("mul.Tensor") ATEN("mul_.Tensor") ATEN("mul.Scalar"), "mul|mul_", OTHER),
+    BINARY_BY(mul, any_mul_shape, "torch.mul|operator.mul|operator.imul|torch.multiply" ATEN("mul.Tensor") ATEN("mul_.Tensor") ATEN("mul.Scalar"), "mul|mul_", OTHER),
     {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div.Scalar"),
      .methods = "div|div_", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference},
     BINARY(floor_divide, "torch.floor_divide|operator.floordiv" ATEN("floor_divide.default"), "floor_divide", OTHER),

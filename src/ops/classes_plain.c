@@ -90,7 +90,7 @@ static const module_class rows[] = {
     FLOAT_CLASS("ConstantPad1d", "pad", 1, pad_fields),
     FLOAT_CLASS("ConstantPad2d", "pad", 2, pad_fields),
     FLOAT_CLASS("ConstantPad3d", "pad", 3, pad_fields),
-    FLOAT_CLASS("ZeroPad2d", "pad", 2, zero_pad_fields),
+    FLOAT_CLASS("ZeroPad2d", "zero_pad", 2, zero_pad_fields),
     FLOAT_CLASS("Upsample", "interpolate", 0, upsample_fields),
 
     // Calls that carry a decision but compute nothing.

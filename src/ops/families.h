@@ -12,11 +12,15 @@
     X(pool)                                                                                        \
     X(norm)                                                                                        \
     X(arithmetic)                                                                                  \
+    X(unary)                                                                                       \
     X(reduce)                                                                                      \
     X(shape)                                                                                       \
     X(select)                                                                                      \
     X(join)                                                                                        \
     X(pad)                                                                                         \
+    X(resize)                                                                                      \
+    X(embedding)                                                                                   \
+    X(recurrent)                                                                                   \
     X(quantize)                                                                                    \
     X(decomposed)
 

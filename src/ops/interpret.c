@@ -143,6 +143,33 @@ static tare_status run_call(run *r, const node *n, value *out) {
     return TARE_OK;
 }
 
+// --- writing in place ------------------------------------------------------------------------------
+
+static bool is_true(const value *v) { return v != NULL && v->kind == VALUE_BOOL && v->as.boolean; }
+
+// relu_, sigmoid_, .. (but no dunder name), inplace=True, a module made with it.
+static bool writes_in_place(const run *r, const node *n) {
+    if (n->op == NODE_CALL_MODULE) {
+        const module *m = tare__module_find(r->it->root, n->target);
+        return m->class->role == ROLE_FLOAT && is_true(tare__module_config(m, "inplace"));
+    }
+    const size_t length = strlen(n->target);
+    const bool has_mark = length > 1 && n->target[length - 1] == '_' && n->target[length - 2] != '_';
+    return has_mark || is_true(tare__node_kwarg(n, "inplace"));
+}
+
+// Where torch writes over the first input, its later uses see the result. Our tensors stay as they are:
+// the result takes the input's place.
+static tare_status replace_input(run *r, const node *n, const value *result) {
+    const node *input = tare__node_arg(n, 0);
+    const bool is_call = n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
+    if (!is_call || input == NULL || result->kind != VALUE_TENSOR || r->uses_left[input->id] < 2)
+        return TARE_OK;
+    if (r->results[input->id].kind != VALUE_TENSOR || !writes_in_place(r, n)) return TARE_OK;
+    tare__value_release_tensors(&r->results[input->id]);
+    return tare__value_share(r->memory, result, &r->results[input->id], r->err);
+}
+
 static tare_status run_node(run *r, const node *n, value *out) {
     value output = tare__none();
     switch (n->op) {
@@ -172,6 +199,7 @@ static tare_status run_nodes(run *r, value *out) {
         value *result = &r->results[n->id];
         TARE_TRY(run_node(r, n, result));
         if (r->it->after != NULL) TARE_TRY(r->it->after(r->it->user, n, result, r->err));
+        TARE_TRY(replace_input(r, n, result));
         tare__node_each_input(n, use_once, r);
         if (n->op == NODE_OUTPUT) {
             *out = *result; // the references move to the caller

@@ -109,13 +109,13 @@ static tare_status pad_reference(op_call *call) {
     return TARE_OK;
 }
 
+#define PAD(name, names, parameters)                                                               \
+    {.id = name, .functions = names, .params = parameters, .traits = OP_KEEPS_QPARAMS,             \
+     .shape = pad_shape, .reference = pad_reference}
+
 static const op_info rows[] = {
-    {.id = "pad",
-     .functions = "torch.nn.functional.pad|torch.ops.aten.pad.default",
-     .params = "input/self|pad/padding|mode|value",
-     .traits = OP_KEEPS_QPARAMS,
-     .shape = pad_shape,
-     .reference = pad_reference},
+    PAD("pad", "torch.nn.functional.pad|torch.ops.aten.pad.default", "input/self|pad/padding|mode|value"),
+    PAD("zero_pad", NULL, "input|padding"), // of modules
 };
 
 const op_table tare__pad_ops = OP_TABLE(rows);

@@ -102,6 +102,21 @@ static tare_status share_item(op_call *call, const value *item) {
     return tare__value_share(call->memory, item, &call->result, call->err);
 }
 
+// sequence[start:stop:step]
+static tare_status slice_of(op_call *call, const value *sequence, const value *slice) {
+    int64_t start, stop, step = 1;
+    TARE_TRY(bound_of(call, &slice->as.items[0], sequence->count, 0, &start));
+    TARE_TRY(bound_of(call, &slice->as.items[1], sequence->count, sequence->count, &stop));
+    const value *given = &slice->as.items[2];
+    if ((given->kind != VALUE_NONE && !int_of(given, &step)) || step < 1)
+        return tare__call_fail(call, "a slice's step must be a positive int");
+    const int64_t count = stop > start ? (stop - start + step - 1) / step : 0;
+    const value part = tare__value_sequence(call->memory, sequence->kind, (uint32_t)count);
+    if (part.as.items == NULL) return tare__out_of_memory(call->err);
+    for (int64_t i = 0; i < count; i++) part.as.items[i] = sequence->as.items[start + i * step];
+    return share_item(call, &part);
+}
+
 static tare_status item_of(op_call *call, const value *container, const value *index) {
     if (container->kind == VALUE_DICT) {
         for (uint32_t i = 0; i + 1 < container->count; i += 2)
@@ -109,6 +124,7 @@ static tare_status item_of(op_call *call, const value *container, const value *i
                 return share_item(call, &container->as.items[i + 1]);
         return tare__call_fail(call, "the dict has no such key");
     }
+    if (index->kind == VALUE_SLICE) return slice_of(call, container, index);
     int64_t i;
     if (!int_of(index, &i) || i < -(int64_t)container->count || i >= (int64_t)container->count)
         return tare__call_fail(call, "no such element in a sequence of %u", container->count);

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Embeddings: rows of a table, and bags of them.
+#include <string.h>
+
+#include "ops/families.h"
+#include "ops/rules.h"
+
+enum { INDICES, WEIGHT };
+
+static tare_status read_table(op_call *call, const tare_tensor **indices, const tare_tensor **weight) {
+    TARE_TRY(tare__call_need_tensor(call, INDICES, indices));
+    TARE_TRY(tare__need_float(call, WEIGHT, weight));
+    const tare_dtype dtype = (*indices)->dtype;
+    if (dtype != TARE_INT64 && dtype != TARE_INT32)
+        return tare__call_fail(call, "indices must be torch.int64 or torch.int32, found %s",
+                               tare_dtype_name(dtype));
+    if ((*weight)->ndim != 2)
+        return tare__call_fail(call, "weight must have 2 dimensions, found shape %s",
+                               tare__call_shape_text(call, *weight));
+    return TARE_OK;
+}
+
+static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i, int64_t rows,
+                            int64_t *out) {
+    *out = indices->dtype == TARE_INT64 ? ((const int64_t *)indices->data)[i]
+                                        : ((const int32_t *)indices->data)[i];
+    if (*out >= 0 && *out < rows) return TARE_OK;
+    return tare__call_fail(call, "index %lld is outside of a table of %lld rows", (long long)*out,
+                           (long long)rows);
+}
+
+// --- embedding -------------------------------------------------------------------------------------
+
+static tare_status embedding_shape(op_call *call) {
+    const tare_tensor *indices, *weight;
+    int64_t shape[TARE_MAX_DIMS + 1];
+    TARE_TRY(read_table(call, &indices, &weight));
+    if (tare__call_given(call, 3)) return tare__call_fail(call, "max_norm is not supported");
+    memcpy(shape, indices->shape, sizeof indices->shape);
+    shape[indices->ndim] = weight->shape[1];
+    return tare__call_result(call, TARE_FLOAT32, indices->ndim + 1, shape, NULL);
+}
+
+static tare_status embedding_reference(op_call *call) {
+    const tare_tensor *indices, *weight;
+    TARE_TRY(read_table(call, &indices, &weight));
+    const int64_t width = weight->shape[1];
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < indices->count; i++) {
+        int64_t row;
+        TARE_TRY(index_at(call, indices, i, weight->shape[0], &row));
+        memcpy(y + i * width, tare__f32(weight) + row * width, (size_t)width * sizeof *y);
+    }
+    return TARE_OK;
+}
+
+// --- bags: offsets say where each begins; indices of two dimensions are bags of equal length -----------
+
+enum { OFFSETS = 2, MODE, SAMPLE_WEIGHTS, LAST_OFFSET, PADDING_INDEX, MAX_NORM };
+
+typedef struct bags {
+    const tare_tensor *indices, *weight, *offsets, *sample_weights;
+    int64_t count, padding_index;
+    enum { BAG_SUM, BAG_MEAN, BAG_MAX } mode;
+} bags;
+
+static tare_status read_mode(op_call *call, bags *b) {
+    const char *mode;
+    TARE_TRY(tare__call_text(call, MODE, "mean", &mode));
+    if (strcmp(mode, "sum") == 0) b->mode = BAG_SUM;
+    else if (strcmp(mode, "mean") == 0) b->mode = BAG_MEAN;
+    else if (strcmp(mode, "max") == 0) b->mode = BAG_MAX;
+    else return tare__call_fail(call, "mode must be 'sum', 'mean' or 'max', found '%s'", mode);
+    return TARE_OK;
+}
+
+static tare_status read_bags(op_call *call, bags *b) {
+    bool last_offset;
+    *b = (bags){0};
+    TARE_TRY(read_table(call, &b->indices, &b->weight));
+    TARE_TRY(read_mode(call, b));
+    TARE_TRY(tare__call_bool(call, LAST_OFFSET, false, &last_offset));
+    TARE_TRY(tare__call_int(call, PADDING_INDEX, -1, &b->padding_index));
+    if (tare__call_given(call, MAX_NORM)) return tare__call_fail(call, "max_norm is not supported");
+    if (tare__call_given(call, SAMPLE_WEIGHTS)) {
+        TARE_TRY(tare__need_float(call, SAMPLE_WEIGHTS, &b->sample_weights));
+        if (b->sample_weights->count != b->indices->count || b->mode != BAG_SUM)
+            return tare__call_fail(call, "per_sample_weights need mode 'sum' and one for each index");
+    }
+    b->offsets = tare__call_tensor(call, OFFSETS);
+    if (b->indices->ndim == 2 && b->offsets == NULL) {
+        b->count = b->indices->shape[0];
+        return TARE_OK;
+    }
+    const bool fits = b->indices->ndim == 1 && b->offsets != NULL && b->offsets->ndim == 1 &&
+                      (b->offsets->dtype == TARE_INT64 || b->offsets->dtype == TARE_INT32);
+    if (!fits)
+        return tare__call_fail(call, "needs indices of 2 dimensions, or 1 with offsets");
+    b->count = b->offsets->count - (last_offset ? 1 : 0);
+    return b->count >= 0 ? TARE_OK : tare__call_fail(call, "offsets are empty");
+}
+
+static tare_status embedding_bag_shape(op_call *call) {
+    bags b;
+    TARE_TRY(read_bags(call, &b));
+    const int64_t shape[] = {b.count, b.weight->shape[1]};
+    return tare__call_result(call, TARE_FLOAT32, 2, shape, NULL);
+}
+
+// The indices [*begin, *end) of bag i.
+static tare_status bag_range(op_call *call, const bags *b, int64_t i, int64_t *begin, int64_t *end) {
+    if (b->offsets == NULL) {
+        const int64_t length = b->indices->shape[1];
+        *begin = i * length;
+        *end = *begin + length;
+        return TARE_OK;
+    }
+    *begin = (int64_t)tare__tensor_get(b->offsets, i);
+    *end = i + 1 < b->offsets->count ? (int64_t)tare__tensor_get(b->offsets, i + 1) : b->indices->count;
+    if (*begin >= 0 && *begin <= *end && *end <= b->indices->count) return TARE_OK;
+    return tare__call_fail(call, "offsets of bag %lld are out of order", (long long)i);
+}
+
+static tare_status add_bag(op_call *call, const bags *b, int64_t begin, int64_t end, float *y) {
+    const int64_t width = b->weight->shape[1];
+    int64_t used = 0;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t row;
+        TARE_TRY(index_at(call, b->indices, i, b->weight->shape[0], &row));
+        if (row == b->padding_index) continue;
+        const float *from = tare__f32(b->weight) + row * width;
+        const float share = b->sample_weights != NULL ? tare__f32(b->sample_weights)[i] : 1;
+        for (int64_t k = 0; k < width; k++) {
+            const bool first = b->mode == BAG_MAX && used == 0;
+            if (b->mode == BAG_MAX) y[k] = first || from[k] > y[k] ? from[k] : y[k];
+            else y[k] += from[k] * share;
+        }
+        used++;
+    }
+    for (int64_t k = 0; b->mode == BAG_MEAN && used > 0 && k < width; k++) y[k] /= (float)used;
+    return TARE_OK;
+}
+
+static tare_status embedding_bag_reference(op_call *call) {
+    bags b;
+    TARE_TRY(read_bags(call, &b));
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < b.count; i++) {
+        int64_t begin, end;
+        TARE_TRY(bag_range(call, &b, i, &begin, &end));
+        TARE_TRY(add_bag(call, &b, begin, end, y + i * b.weight->shape[1]));
+    }
+    return TARE_OK;
+}
+
+static const op_info rows[] = {
+    {.id = "embedding",
+     .functions = "torch.nn.functional.embedding",
+     .params = "input|weight|padding_idx|max_norm|norm_type|scale_grad_by_freq|sparse",
+     .shape = embedding_shape,
+     .reference = embedding_reference},
+    {.id = "embedding_bag",
+     .params = "input|weight|offsets|mode|per_sample_weights|include_last_offset|padding_idx|max_norm",
+     .module_inputs = "input|offsets|per_sample_weights",
+     .shape = embedding_bag_shape,
+     .reference = embedding_bag_reference},
+};
+
+const op_table tare__embedding_ops = OP_TABLE(rows);

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent modules: LSTM and GRU over sequences, and single cells.
+#include "ops/recurrent.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/math_f32.h"
+#include "ops/families.h"
+#include "ops/float_kernels.h"
+#include "ops/reference.h"
+#include "ops/rules.h"
+
+enum { SUFFIX_SIZE = 48 };
+
+typedef enum cell_kind { CELL_LSTM, CELL_GRU, CELL_TANH, CELL_RELU } cell_kind;
+
+typedef struct recurrent_plan {
+    const tare_tensor *x, *h, *c; // the state may be absent
+    cell_kind kind;
+    bool is_cell, batch_first;
+    int64_t steps, batch, hidden, layers, directions;
+} recurrent_plan;
+
+static int64_t gate_count(cell_kind kind) {
+    return kind == CELL_LSTM ? 4 : kind == CELL_GRU ? 3 : 1;
+}
+
+// --- reading a call --------------------------------------------------------------------------------
+
+static tare_status read_kind(op_call *call, recurrent_plan *p) {
+    const module *m = call->module;
+    const char *op = m != NULL && m->class->op != NULL ? m->class->op : "";
+    p->is_cell = strstr(op, "_cell") != NULL;
+    if (strncmp(op, "lstm", 4) == 0) p->kind = CELL_LSTM;
+    else if (strncmp(op, "gru", 3) == 0) p->kind = CELL_GRU;
+    else if (strcmp(op, "rnn_cell") == 0) {
+        const value *v = tare__module_config(m, "nonlinearity");
+        const bool relu = v != NULL && v->kind == VALUE_STRING && strcmp(v->as.text, "relu") == 0;
+        p->kind = relu ? CELL_RELU : CELL_TANH;
+    } else return tare__call_fail(call, "needs a recurrent module");
+    return TARE_OK;
+}
+
+static tare_status read_state(op_call *call, recurrent_plan *p) {
+    if (!tare__call_given(call, 1)) return TARE_OK;
+    const value *v = call->param[1];
+    const bool is_pair = (v->kind == VALUE_TUPLE || v->kind == VALUE_LIST) && v->count == 2;
+    const value *h = p->kind == CELL_LSTM && is_pair ? &v->as.items[0] : v;
+    const value *c = p->kind == CELL_LSTM && is_pair ? &v->as.items[1] : NULL;
+    const int64_t count = p->layers * p->directions * p->batch * p->hidden;
+    const bool fits = h->kind == VALUE_TENSOR && h->as.tensor->dtype == TARE_FLOAT32 &&
+                      h->as.tensor->count == count && (p->kind == CELL_LSTM) == (c != NULL) &&
+                      (c == NULL || (c->kind == VALUE_TENSOR && c->as.tensor->dtype == TARE_FLOAT32 &&
+                                     c->as.tensor->count == count));
+    if (!fits) return tare__call_fail(call, "the state does not fit the input or the module");
+    p->h = h->as.tensor;
+    p->c = c != NULL ? c->as.tensor : NULL;
+    return TARE_OK;
+}
+
+static tare_status read_recurrent(op_call *call, recurrent_plan *p) {
+    const module *m = call->module;
+    *p = (recurrent_plan){.steps = 1, .layers = 1, .directions = 1};
+    TARE_TRY(read_kind(call, p));
+    TARE_TRY(tare__need_float(call, 0, &p->x));
+    if (p->x->ndim != (p->is_cell ? 2 : 3))
+        return tare__call_fail(call, "input must have %d dimensions, found shape %s", p->is_cell ? 2 : 3,
+                               tare__call_shape_text(call, p->x));
+    p->hidden = tare__module_int(m, "hidden_size", 0);
+    const int64_t inner = tare__module_int(m, "input_size", 0);
+    if (!p->is_cell) {
+        p->layers = tare__module_int(m, "num_layers", 1);
+        p->directions = tare__module_bool(m, "bidirectional", false) ? 2 : 1;
+        p->batch_first = tare__module_bool(m, "batch_first", false);
+        p->steps = p->x->shape[p->batch_first ? 1 : 0];
+    }
+    p->batch = p->x->shape[p->is_cell || p->batch_first ? 0 : 1];
+    if (p->hidden < 1 || p->hidden > INT32_MAX || p->layers < 1 || p->layers > INT16_MAX)
+        return tare__call_fail(call, "hidden_size or num_layers is out of range");
+    if (p->x->shape[p->x->ndim - 1] != inner)
+        return tare__call_fail(call, "input of shape %s does not fit input_size=%lld",
+                               tare__call_shape_text(call, p->x), (long long)inner);
+    if (tare__module_int(m, "proj_size", 0) != 0) return tare__call_fail(call, "proj_size is not supported");
+    return read_state(call, p);
+}
+
+// --- shapes ----------------------------------------------------------------------------------------
+
+static tare_status meta(op_call *call, int ndim, const int64_t *shape, value *out) {
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_meta(TARE_FLOAT32, ndim, shape, NULL, &t, call->err));
+    *out = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return TARE_OK;
+}
+
+// The state: h, or (h, c).
+static tare_status state_result(op_call *call, const recurrent_plan *p, value *out) {
+    const int64_t shape[] = {p->layers * p->directions, p->batch, p->hidden};
+    const int64_t *sizes = p->is_cell ? shape + 1 : shape;
+    const int ndim = p->is_cell ? 2 : 3;
+    if (p->kind != CELL_LSTM) return meta(call, ndim, sizes, out);
+    const value pair = tare__value_sequence(call->memory, VALUE_TUPLE, 2);
+    if (pair.as.items == NULL) return tare__out_of_memory(call->err);
+    *out = pair;
+    TARE_TRY(meta(call, ndim, sizes, &pair.as.items[0]));
+    return meta(call, ndim, sizes, &pair.as.items[1]);
+}
+
+tare_status tare__recurrent_shape(op_call *call) {
+    recurrent_plan p;
+    TARE_TRY(read_recurrent(call, &p));
+    if (p.is_cell) return state_result(call, &p, &call->result);
+    const int64_t width = p.directions * p.hidden;
+    const int64_t shape[] = {p.batch_first ? p.batch : p.steps, p.batch_first ? p.steps : p.batch, width};
+    TARE_TRY(tare__call_result_tuple(call, 2));
+    TARE_TRY(meta(call, 3, shape, &call->result.as.items[0]));
+    return state_result(call, &p, &call->result.as.items[1]);
+}
+
+// --- one step --------------------------------------------------------------------------------------
+
+// gi, gh: the gates' products with input and hidden state; h and c are replaced.
+static void step_one(cell_kind kind, int64_t n, const float *gi, const float *gh, float *h, float *c) {
+    for (int64_t k = 0; k < n; k++) {
+        if (kind == CELL_LSTM) {
+            const float i = tare__sigmoidf(gi[k] + gh[k]), f = tare__sigmoidf(gi[n + k] + gh[n + k]);
+            const float g = tare__tanhf(gi[2 * n + k] + gh[2 * n + k]);
+            const float o = tare__sigmoidf(gi[3 * n + k] + gh[3 * n + k]);
+            c[k] = f * c[k] + i * g;
+            h[k] = o * tare__tanhf(c[k]);
+        } else if (kind == CELL_GRU) {
+            const float r = tare__sigmoidf(gi[k] + gh[k]), z = tare__sigmoidf(gi[n + k] + gh[n + k]);
+            const float fresh = tare__tanhf(gi[2 * n + k] + r * gh[2 * n + k]);
+            h[k] = (h[k] - fresh) * z + fresh;
+        } else {
+            const float sum = gi[k] + gh[k];
+            h[k] = kind == CELL_TANH ? tare__tanhf(sum) : sum < 0 ? 0.0f : sum;
+        }
+    }
+}
+
+typedef struct layer_run {
+    const recurrent_plan *p;
+    const gate_source *gates;
+    arena *memory;
+    tare_error *err;
+    const float *x; // [steps][batch][inner]
+    int64_t inner;
+    float *y; // [steps][batch][directions * hidden]; NULL: only the state is wanted
+} layer_run;
+
+// One direction of one layer; h and c, [batch][hidden], end as the final state.
+static tare_status run_direction(const layer_run *r, const char *suffix, bool backwards, float *h,
+                                 float *c) {
+    const recurrent_plan *p = r->p;
+    const int64_t width = gate_count(p->kind) * p->hidden, rows = p->steps * p->batch;
+    float *gi = tare__arena_array(r->memory, (size_t)(rows * width) + 1, sizeof *gi);
+    float *gh = tare__arena_array(r->memory, (size_t)(p->batch * width) + 1, sizeof *gh);
+    if (gi == NULL || gh == NULL) return tare__out_of_memory(r->err);
+    TARE_TRY(r->gates->product(r->gates->user, suffix, false, r->x, rows, r->inner, gi, r->err));
+    for (int64_t s = 0; s < p->steps; s++) {
+        const int64_t t = backwards ? p->steps - 1 - s : s;
+        TARE_TRY(r->gates->product(r->gates->user, suffix, true, h, p->batch, p->hidden, gh, r->err));
+        for (int64_t b = 0; b < p->batch; b++) {
+            float *row = h + b * p->hidden;
+            step_one(p->kind, p->hidden, gi + (t * p->batch + b) * width, gh + b * width, row,
+                     c != NULL ? c + b * p->hidden : NULL);
+            if (r->y != NULL)
+                memcpy(r->y + ((t * p->batch + b) * p->directions + (backwards ? 1 : 0)) * p->hidden, row,
+                       (size_t)p->hidden * sizeof *row);
+        }
+    }
+    return TARE_OK;
+}
+
+// --- layers ----------------------------------------------------------------------------------------
+
+// [a][b][width] -> [b][a][width]
+static void swap_first_two(const float *from, int64_t a, int64_t b, int64_t width, float *to) {
+    for (int64_t i = 0; i < a; i++)
+        for (int64_t j = 0; j < b; j++)
+            memcpy(to + (j * a + i) * width, from + (i * b + j) * width, (size_t)width * sizeof *to);
+}
+
+typedef struct state {
+    float *h, *c; // [layers * directions][batch][hidden]; c is NULL but for LSTMs
+} state;
+
+// The final state's tensors, filled with the initial one (zeros if there is none).
+static state begin_state(op_call *call, const recurrent_plan *p) {
+    const value *v = p->is_cell ? &call->result : &call->result.as.items[1];
+    const bool is_pair = p->kind == CELL_LSTM;
+    state s = {tare__f32(is_pair ? v->as.items[0].as.tensor : v->as.tensor),
+               is_pair ? tare__f32(v->as.items[1].as.tensor) : NULL};
+    if (p->h != NULL) memcpy(s.h, p->h->data, tare__tensor_bytes(p->h));
+    if (p->c != NULL && s.c != NULL) memcpy(s.c, p->c->data, tare__tensor_bytes(p->c));
+    return s;
+}
+
+static tare_status run_cell(op_call *call, const recurrent_plan *p, const gate_source *gates) {
+    const layer_run r = {.p = p,
+                         .gates = gates,
+                         .memory = call->memory,
+                         .err = call->err,
+                         .x = tare__f32(p->x),
+                         .inner = p->x->shape[1]};
+    const state s = begin_state(call, p);
+    return run_direction(&r, "", false, s.h, s.c);
+}
+
+static tare_status run_layer(layer_run *r, int64_t layer, const state *s) {
+    const int64_t each = r->p->batch * r->p->hidden;
+    for (int64_t d = 0; d < r->p->directions; d++) {
+        char suffix[SUFFIX_SIZE];
+        snprintf(suffix, sizeof suffix, "_l%lld%s", (long long)layer, d > 0 ? "_reverse" : "");
+        const int64_t at = (layer * r->p->directions + d) * each;
+        TARE_TRY(run_direction(r, suffix, d > 0, s->h + at, s->c != NULL ? s->c + at : NULL));
+    }
+    return TARE_OK;
+}
+
+static tare_status run_layers(op_call *call, const recurrent_plan *p, const gate_source *gates) {
+    const int64_t width = p->directions * p->hidden, rows = p->steps * p->batch;
+    const int64_t inner = p->x->shape[2];
+    layer_run r = {.p = p, .gates = gates, .memory = call->memory, .err = call->err,
+                   .x = tare__f32(p->x), .inner = inner};
+    float *first = tare__arena_array(call->memory, (size_t)(rows * inner) + 1, sizeof *first);
+    if (first == NULL) return tare__out_of_memory(call->err);
+    if (p->batch_first) {
+        swap_first_two(r.x, p->batch, p->steps, inner, first);
+        r.x = first;
+    }
+    const state s = begin_state(call, p);
+    for (int64_t layer = 0; layer < p->layers; layer++) {
+        r.y = tare__arena_array(call->memory, (size_t)(rows * width) + 1, sizeof *r.y);
+        if (r.y == NULL) return tare__out_of_memory(call->err);
+        TARE_TRY(run_layer(&r, layer, &s));
+        r.x = r.y;
+        r.inner = width;
+    }
+    float *out = tare__f32(call->result.as.items[0].as.tensor);
+    if (p->batch_first) swap_first_two(r.y, p->steps, p->batch, width, out);
+    else memcpy(out, r.y, (size_t)(rows * width) * sizeof *out);
+    return TARE_OK;
+}
+
+tare_status tare__recurrent_run(op_call *call, const gate_source *gates) {
+    recurrent_plan p;
+    TARE_TRY(read_recurrent(call, &p));
+    return p.is_cell ? run_cell(call, &p, gates) : run_layers(call, &p, gates);
+}
+
+// --- float and reference modules ---------------------------------------------------------------------
+
+// The weights of one suffix, kept from step to step: a reference module's are made anew.
+typedef struct float_gates {
+    op_call *call;
+    char suffix[SUFFIX_SIZE];
+    tare_tensor *weight[2], *bias[2]; // of the input, of the hidden state; references owned
+} float_gates;
+
+static void drop_weights(float_gates *g) {
+    for (int i = 0; i < 2; i++) {
+        tare_tensor_release(g->weight[i]);
+        tare_tensor_release(g->bias[i]);
+        g->weight[i] = g->bias[i] = NULL;
+    }
+}
+
+static tare_status load_weights(float_gates *g, const char *suffix) {
+    const module *m = g->call->module;
+    drop_weights(g);
+    snprintf(g->suffix, sizeof g->suffix, "%s", suffix);
+    for (int i = 0; i < 2; i++) {
+        char name[SUFFIX_SIZE + 16];
+        snprintf(name, sizeof name, "weight_%s%s", i == 0 ? "ih" : "hh", suffix);
+        if (tare__module_tensor(m, name) == NULL)
+            return tare__call_fail(g->call, "the module has no tensor '%s'", name);
+        TARE_TRY(tare__reference_values(m, name, &g->weight[i], g->call->err));
+        snprintf(name, sizeof name, "bias_%s%s", i == 0 ? "ih" : "hh", suffix);
+        g->bias[i] = tare_tensor_retain(tare__module_tensor(m, name));
+    }
+    return TARE_OK;
+}
+
+static tare_status float_product_of(void *user, const char *suffix, bool of_hidden, const float *x,
+                                    int64_t rows, int64_t inner, float *y, tare_error *err) {
+    float_gates *g = user;
+    if (g->weight[0] == NULL || strcmp(g->suffix, suffix) != 0) TARE_TRY(load_weights(g, suffix));
+    const tare_tensor *w = g->weight[of_hidden ? 1 : 0], *bias = g->bias[of_hidden ? 1 : 0];
+    recurrent_plan p;
+    TARE_TRY(read_recurrent(g->call, &p));
+    const int64_t width = gate_count(p.kind) * p.hidden;
+    const bool fits = w->dtype == TARE_FLOAT32 && w->ndim == 2 && w->shape[0] == width &&
+                      w->shape[1] == inner &&
+                      (bias == NULL || (bias->dtype == TARE_FLOAT32 && bias->count == width));
+    if (!fits) return tare__call_fail(g->call, "the weights '%s' do not fit the module", suffix);
+    const float_product product = {.rows = rows, .inner = inner, .columns = width, .transposed = true};
+    return tare__float_multiply(g->call->kernels, &product, x, tare__f32(w),
+                                bias != NULL ? tare__f32(bias) : NULL, y, err);
+}
+
+static tare_status recurrent_reference(op_call *call) {
+    float_gates g = {.call = call};
+    const gate_source source = {.user = &g, .product = float_product_of};
+    const tare_status status = tare__recurrent_run(call, &source);
+    drop_weights(&g);
+    return status;
+}
+
+#define RECURRENT(name)                                                                            \
+    {.id = name, .params = "input|hx", .module_inputs = "input|hx", .traits = OP_WEIGHTED,         \
+     .shape = tare__recurrent_shape, .reference = recurrent_reference}
+
+static const op_info rows[] = {
+    RECURRENT("lstm"), RECURRENT("gru"), RECURRENT("lstm_cell"), RECURRENT("gru_cell"),
+    RECURRENT("rnn_cell"),
+};
+
+const op_table tare__recurrent_ops = OP_TABLE(rows);

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch.nn.functional.interpolate: nearest, linear and bilinear resizing.
+#include <math.h>
+#include <string.h>
+
+#include "ops/families.h"
+#include "ops/rules.h"
+
+typedef enum resize_mode { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR } resize_mode;
+
+// Sizes of the last `dims` of three dimensions; the others are 1.
+typedef struct resize_plan {
+    const tare_tensor *x;
+    int dims;
+    resize_mode mode;
+    bool align_corners;
+    int64_t in[3], out[3];
+    float step[3]; // input elements per output element
+} resize_plan;
+
+enum { SIZE = 1, SCALE, MODE, ALIGN, RECOMPUTE, ANTIALIAS };
+
+static tare_status read_mode(op_call *call, resize_plan *p) {
+    static const struct {
+        const char *name;
+        resize_mode mode;
+        int dims; // 0: any
+    } modes[] = {{"nearest", RESIZE_NEAREST, 0},
+                 {"nearest-exact", RESIZE_NEAREST_EXACT, 0},
+                 {"linear", RESIZE_LINEAR, 1},
+                 {"bilinear", RESIZE_LINEAR, 2},
+                 {"trilinear", RESIZE_LINEAR, 3}};
+    const char *mode;
+    bool antialias;
+    TARE_TRY(tare__call_text(call, MODE, "nearest", &mode));
+    TARE_TRY(tare__call_bool(call, ALIGN, false, &p->align_corners));
+    TARE_TRY(tare__call_bool(call, ANTIALIAS, false, &antialias));
+    if (antialias) return tare__call_fail(call, "antialias is not supported");
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(modes[i].name, mode) == 0 && (modes[i].dims == 0 || modes[i].dims == p->dims)) {
+            p->mode = modes[i].mode;
+            return TARE_OK;
+        }
+    return tare__call_fail(call, "mode '%s' is not supported for %d dimensions", mode, p->dims);
+}
+
+// One number for all dimensions, or a list of one each.
+static tare_status read_scales(op_call *call, const resize_plan *p, double scale[3]) {
+    const value *v = call->param[SCALE];
+    const bool is_list = v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
+    if (is_list && v->count != (uint32_t)p->dims && v->count != 1)
+        return tare__call_fail(call, "%u scale factors for %d dimensions", v->count, p->dims);
+    for (int d = 0; d < p->dims; d++) {
+        const value *item = is_list ? &v->as.items[v->count == 1 ? 0 : d] : v;
+        double *out = &scale[3 - p->dims + d];
+        if (!tare__call_number(item, out) || !(*out > 0 && *out < 0x1p31))
+            return tare__call_fail(call, "a scale factor must be a positive number");
+    }
+    return TARE_OK;
+}
+
+// As torch: the step follows from the sizes, unless a scale factor was given and not to be recomputed.
+static void choose_step(resize_plan *p, int d, double scale) {
+    if (p->mode == RESIZE_LINEAR && p->align_corners)
+        p->step[d] = p->out[d] > 1 ? (float)(p->in[d] - 1) / (float)(p->out[d] - 1) : 0;
+    else
+        p->step[d] = scale > 0 ? (float)(1.0 / scale) : (float)p->in[d] / (float)p->out[d];
+}
+
+static tare_status read_sizes(op_call *call, resize_plan *p) {
+    int64_t size[3] = {1, 1, 1};
+    double scale[3] = {0};
+    bool recompute;
+    const bool has_size = tare__call_given(call, SIZE);
+    if (has_size == tare__call_given(call, SCALE))
+        return tare__call_fail(call, "needs either size or scale_factor");
+    TARE_TRY(tare__call_bool(call, RECOMPUTE, false, &recompute));
+    if (has_size) TARE_TRY(tare__call_ints(call, SIZE, (size_t)p->dims, 1, size + 3 - p->dims));
+    else TARE_TRY(read_scales(call, p, scale));
+    for (int d = 3 - p->dims; d < 3; d++) {
+        const double wanted = has_size ? (double)size[d] : floor((double)p->in[d] * scale[d]);
+        if (!(wanted >= 1 && wanted <= INT32_MAX) || p->in[d] < 1)
+            return tare__call_fail(call, "input of shape %s cannot be resized to %g",
+                                   tare__call_shape_text(call, p->x), wanted);
+        p->out[d] = (int64_t)wanted;
+        choose_step(p, d, recompute ? 0 : scale[d]);
+    }
+    return TARE_OK;
+}
+
+static tare_status read_resize(op_call *call, resize_plan *p) {
+    *p = (resize_plan){.in = {1, 1, 1}, .out = {1, 1, 1}, .step = {1, 1, 1}};
+    TARE_TRY(tare__need_float(call, 0, &p->x));
+    p->dims = p->x->ndim - 2;
+    if (p->dims < 1 || p->dims > 3)
+        return tare__call_fail(call, "input must have 3 to 5 dimensions, found shape %s",
+                               tare__call_shape_text(call, p->x));
+    for (int d = 0; d < p->dims; d++) p->in[3 - p->dims + d] = p->x->shape[2 + d];
+    TARE_TRY(read_mode(call, p));
+    return read_sizes(call, p);
+}
+
+static tare_status interpolate_shape(op_call *call) {
+    resize_plan p;
+    int64_t shape[TARE_MAX_DIMS];
+    TARE_TRY(read_resize(call, &p));
+    memcpy(shape, p.x->shape, sizeof shape);
+    for (int d = 0; d < p.dims; d++) shape[2 + d] = p.out[3 - p.dims + d];
+    return tare__call_result(call, TARE_FLOAT32, p.x->ndim, shape, NULL);
+}
+
+// The two input elements between which output element i lies, and the share of the second.
+typedef struct between {
+    int64_t first, second;
+    float share;
+} between;
+
+static between place_of(const resize_plan *p, int d, int64_t i) {
+    const int64_t last = p->in[d] - 1;
+    if (p->mode != RESIZE_LINEAR) {
+        const float middle = p->mode == RESIZE_NEAREST_EXACT ? 0.5f : 0.0f;
+        const int64_t at = (int64_t)floorf(((float)i + middle) * p->step[d]);
+        return (between){at < last ? at : last, at < last ? at : last, 0};
+    }
+    const float position = p->align_corners ? p->step[d] * (float)i
+                                            : p->step[d] * ((float)i + 0.5f) - 0.5f;
+    const float inside = position > 0 ? position : 0;
+    const int64_t at = (int64_t)inside < last ? (int64_t)inside : last;
+    const float share = inside - (float)at;
+    return (between){at, at < last ? at + 1 : last, share < 1 ? share : 1};
+}
+
+static float sample(const resize_plan *p, const float *plane, const between at[3]) {
+    float sum = 0;
+    for (int corner = 0; corner < 8; corner++) {
+        float share = 1;
+        int64_t index = 0;
+        for (int d = 0; d < 3; d++) {
+            const bool second = (corner >> (2 - d)) & 1;
+            share *= second ? at[d].share : 1 - at[d].share;
+            index = index * p->in[d] + (second ? at[d].second : at[d].first);
+        }
+        if (share != 0) sum += share * plane[index];
+    }
+    return sum;
+}
+
+static tare_status interpolate_reference(op_call *call) {
+    resize_plan p;
+    TARE_TRY(read_resize(call, &p));
+    const int64_t in = p.in[0] * p.in[1] * p.in[2], out = p.out[0] * p.out[1] * p.out[2];
+    const int64_t planes = p.x->shape[0] * p.x->shape[1];
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < out; i++) {
+        const between at[] = {place_of(&p, 0, i / p.out[2] / p.out[1]),
+                              place_of(&p, 1, i / p.out[2] % p.out[1]), place_of(&p, 2, i % p.out[2])};
+        for (int64_t plane = 0; plane < planes; plane++)
+            y[plane * out + i] = sample(&p, tare__f32(p.x) + plane * in, at);
+    }
+    return TARE_OK;
+}
+
+static const op_info rows[] = {
+    {.id = "interpolate",
+     .functions = "torch.nn.functional.interpolate|torch.nn.functional.upsample",
+     .params = "input|size|scale_factor|mode|align_corners|recompute_scale_factor|antialias",
+     .traits = OP_KEEPS_QPARAMS,
+     .shape = interpolate_shape,
+     .reference = interpolate_reference},
+};
+
+const op_table tare__resize_ops = OP_TABLE(rows);
