@@ -25,8 +25,7 @@ typedef struct instance {
     user_class *own; // NULL: the class is built in
 } instance;
 
-// --- classes
-// ---------------------------------------------------------------------------------------
+// --- classes ---
 
 static const tare_observer_class *class_at(const observer_classes *classes, size_t index) {
     size_t builtin_count = 0;
@@ -53,8 +52,7 @@ bool tare__observer_class_is_fake_quantize(const tare_observer_class *class) {
     return tare__builtin_is_fake_quantize(class);
 }
 
-// --- instances
-// -------------------------------------------------------------------------------------
+// --- instances ---
 
 static const char *argument_name_at(const void *class, size_t index) {
     const char *const *arguments = ((const tare_observer_class *)class)->arguments;
@@ -152,8 +150,7 @@ static tare_status clone_instance(const void *state, void **out, tare_error *err
     return TARE_OK;
 }
 
-// --- as modules
-// ------------------------------------------------------------------------------------
+// --- as modules ---
 
 static bool write_to_text(void *user, const char *chars, size_t length) {
     tare__text_append_n(user, chars, length);
@@ -323,8 +320,7 @@ tare_status tare__observer_spec_info(const observer_classes *classes,
     return TARE_OK;
 }
 
-// --- what they offer
-// -------------------------------------------------------------------------------
+// --- what they offer ---
 
 static instance *instance_of(const module *m) {
     assert(m->class->role == ROLE_OBSERVER && m->state != NULL);
@@ -391,8 +387,20 @@ tare_status tare__observer_qparams(const module *m, const qparams **out, bool *i
     return TARE_OK;
 }
 
-// --- files
-// -----------------------------------------------------------------------------------------
+tare_status tare__observer_merge(module *into, const module *from, tare_error *err) {
+    const instance *i = instance_of(into), *other = instance_of(from);
+    if (strcmp(i->class->name, other->class->name) != 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%s cannot take over the statistics of %s",
+                          i->class->name, other->class->name);
+    if (i->class->update == NULL) return TARE_OK;
+    if (i->class->merge == NULL)
+        return tare__fail(err, TARE_UNSUPPORTED,
+                          "the statistics of two %ss cannot be merged exactly", i->class->name);
+    const tare_status status = i->class->merge(i->state, other->state, err);
+    return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
+}
+
+// --- files ---
 
 // Copied: the class lends its tensor for the call only.
 static tare_status put_tensor(void *io, const char *name, const tare_tensor *t, tare_error *err) {

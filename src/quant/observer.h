@@ -56,5 +56,8 @@ tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *e
 /// The proposed parameters as a new qparams (caller releases). quant_min/max are the observer's.
 tare_status tare__observer_qparams(const module *m, const qparams **out, bool *is_calibrated,
                                    tare_error *err);
+/// The statistics of `from` join those of `into`; both are of one class and its arguments. Nothing
+/// happens for classes that watch nothing; TARE_UNSUPPORTED for those that cannot merge.
+tare_status tare__observer_merge(module *into, const module *from, tare_error *err);
 
 #endif

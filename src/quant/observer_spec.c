@@ -12,8 +12,7 @@ const char *tare__argument_kind_name(argument_kind kind) {
     return names[kind];
 }
 
-// --- life
-// ------------------------------------------------------------------------------------------
+// --- life ---
 
 // "torch.ao.quantization.observer.MinMaxObserver" is MinMaxObserver; names of other packages stay
 // whole.
@@ -60,8 +59,7 @@ void tare_observer_spec_release(tare_observer_spec *spec) {
     tare__free(spec);
 }
 
-// --- setters
-// ---------------------------------------------------------------------------------------
+// --- setters ---
 
 // The error to fill in; NULL when one is remembered already.
 static bool begin_error(tare_observer_spec *spec) {
@@ -168,8 +166,7 @@ tare_status tare__observer_spec_status(const tare_observer_spec *spec, tare_erro
     return spec->status;
 }
 
-// --- comparison
-// ------------------------------------------------------------------------------------
+// --- comparison ---
 
 static bool as_number(const observer_argument *a, double *out) {
     switch (a->kind) {
@@ -218,8 +215,7 @@ bool tare__observer_spec_equal(const tare_observer_spec *a, const tare_observer_
     return true;
 }
 
-// --- text and JSON
-// ---------------------------------------------------------------------------------
+// --- text and JSON ---
 
 void tare__argument_text(const observer_argument *a, text *out) {
     switch (a->kind) {
@@ -380,8 +376,7 @@ tare_status tare__observer_spec_from_json(const json_at *at, tare_observer_spec 
     return TARE_OK;
 }
 
-// --- what create reads
-// -----------------------------------------------------------------------------
+// --- what create reads ---
 
 static const observer_argument *read_argument(const tare_observer_args *args, const char *name,
                                               argument_kind kind) {

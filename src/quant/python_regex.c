@@ -27,8 +27,7 @@ static tare_status refuse(translation *t, const char *what) {
                       what, t->at - t->pattern);
 }
 
-// --- character classes
-// -----------------------------------------------------------------------------
+// --- character classes ---
 
 // Sets of bytes, so that neither collation nor POSIX's quoting rules inside brackets matter.
 typedef struct byte_set {
@@ -86,7 +85,9 @@ static tare_status write_set(translation *t, const byte_set *s) {
         if (s->has[(unsigned char)*c] != is_inverted) tare__text_char(&members, *c);
     tare_status status = TARE_OK;
     const char *chars = tare__text_chars(&members);
-    if (members.length == 0 && !is_inverted)
+    if (members.failed)
+        status = tare__out_of_memory(t->err);
+    else if (members.length == 0 && !is_inverted)
         status = refuse(t, "a class that accepts nothing");
     else if (members.length == 0)
         tare__text_char(&t->out, '.');
@@ -94,7 +95,6 @@ static tare_status write_set(translation *t, const byte_set *s) {
         tare__text_append(&t->out, "\\^");
     else
         tare__text_printf(&t->out, "[%s%s]", is_inverted ? "^" : "", chars);
-    if (members.failed) t->out.failed = true;
     tare__text_release(&members);
     t->can_repeat = true;
     return status;
@@ -153,8 +153,7 @@ static tare_status translate_set(translation *t) {
     return write_set(t, &s);
 }
 
-// --- the rest
-// --------------------------------------------------------------------------------------
+// --- the rest ---
 
 static tare_status translate_escape(translation *t) {
     byte_set class = {0};

@@ -40,8 +40,7 @@ void tare_string_free(char *string) {
     tare__free(string);
 }
 
-// --- text and JSON
-// ---------------------------------------------------------------------------------
+// --- text and JSON ---
 
 void tare__qconfig_text(const tare_qconfig *q, text *out) {
     if (q == NULL) {
@@ -105,8 +104,7 @@ tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_
     return status;
 }
 
-// --- torch's named ones
-// ----------------------------------------------------------------------------
+// --- torch's named ones ---
 
 // The keys of qconfigs.json in its order; a test holds the two together.
 static const char *const names[] = {

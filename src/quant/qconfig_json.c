@@ -6,8 +6,7 @@
 #include "core/alloc.h"
 #include "quant/qconfig.h"
 
-// --- defaults
-// --------------------------------------------------------------------------------------
+// --- defaults ---
 
 typedef struct default_mapping {
     const char *name;
@@ -75,8 +74,7 @@ static tare_status find_default(const char *name, bool is_qat, int version, cons
     return TARE_OK;
 }
 
-// --- reading
-// ---------------------------------------------------------------------------------------
+// --- reading ---
 
 // What stands before the qconfig in an entry of a section.
 typedef struct section {
@@ -121,6 +119,8 @@ static tare_status read_entry(tare_qconfig_mapping *m, const section *s, const j
     else
         s->set(m, key, qconfig);
     tare_qconfig_release(qconfig);
+    if (status == TARE_OK && m->first_status == TARE_OUT_OF_MEMORY)
+        status = tare__out_of_memory(err);
     if (status == TARE_OK && m->first_status != TARE_OK)
         status = tare__json_fail(entry, err, "%s", tare_error_message(m->first_error));
     return status;
@@ -232,8 +232,7 @@ tare_status tare_qconfig_mapping_default(const char *name, bool is_qat, int vers
     return TARE_OK;
 }
 
-// --- writing
-// ---------------------------------------------------------------------------------------
+// --- writing ---
 
 static void rule_to_json(const qconfig_rule *rule, text *out) {
     tare__text_char(out, '[');

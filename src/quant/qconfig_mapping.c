@@ -7,8 +7,7 @@
 #include "ops/op.h"
 #include "quant/qconfig.h"
 
-// --- life
-// ------------------------------------------------------------------------------------------
+// --- life ---
 
 tare_qconfig_mapping *tare_qconfig_mapping_create(void) {
     return tare__alloc_zeroed(1, sizeof(tare_qconfig_mapping));
@@ -40,8 +39,7 @@ void tare_qconfig_mapping_destroy(tare_qconfig_mapping *mapping) {
     tare__free(mapping);
 }
 
-// --- setters
-// ---------------------------------------------------------------------------------------
+// --- setters ---
 
 // A class or function under its public name and the name that torch prints. Writes into buffer if
 // need be.
@@ -169,8 +167,7 @@ void tare_qconfig_mapping_set_module_name_object_type_order(tare_qconfig_mapping
     set_rule(mapping, &mapping->module_name_object_type_order, &rule);
 }
 
-// --- status and copies
-// -----------------------------------------------------------------------------
+// --- status and copies ---
 
 static tare_status qconfig_status(const tare_qconfig *q, tare_error *err) {
     if (q == NULL) return TARE_OK;
@@ -233,8 +230,7 @@ tare_status tare_qconfig_mapping_clone(const tare_qconfig_mapping *mapping,
     return TARE_OK;
 }
 
-// --- lookups
-// ---------------------------------------------------------------------------------------
+// --- lookups ---
 
 qconfig_choice tare__qconfig_global(const tare_qconfig_mapping *m) {
     return (qconfig_choice){.qconfig = m->global, .section = "global"};

@@ -27,8 +27,7 @@ static bool is_uninitialized(const state *s) {
     return s->min == INFINITY && s->max == -INFINITY;
 }
 
-// --- creation
-// --------------------------------------------------------------------------------------
+// --- creation ---
 
 static tare_status check_scheme(const tare_observer_args *args, tare_error *err) {
     tare_qscheme scheme = TARE_PER_TENSOR_AFFINE;
@@ -98,8 +97,7 @@ static tare_status clone(const void *user_state, void **out, tare_error *err) {
     return TARE_OK;
 }
 
-// --- counting
-// --------------------------------------------------------------------------------------
+// --- counting ---
 
 typedef struct bin_map {
     float min, width; // of the range
@@ -157,8 +155,7 @@ static tare_status count_values(const tare_tensor *x, int64_t bins, float min, f
     return TARE_OK;
 }
 
-// --- growing
-// ---------------------------------------------------------------------------------------
+// --- growing ---
 
 // Element i of torch.linspace(a, b, n): each half is reckoned from its own end, in one rounding.
 static float linspace_at(float a, float b, int64_t n, int64_t i) {
@@ -224,8 +221,7 @@ static tare_status count_into(state *s, const tare_tensor *x, float min, float m
     return status;
 }
 
-// --- update
-// ----------------------------------------------------------------------------------------
+// --- update ---
 
 // A copy of x without its infinities; one dimension.
 static tare_status drop_infinities(const tare_tensor *x, tare_tensor **out, tare_error *err) {
@@ -265,8 +261,7 @@ static tare_status update(void *user_state, const tare_tensor *x, tare_error *er
     return status;
 }
 
-// --- what comes out
-// --------------------------------------------------------------------------------
+// --- what comes out ---
 
 static tare_status qparams_of(const void *user_state, tare_qparams_sink sink, void *sink_user,
                               bool *is_calibrated, tare_error *err) {

@@ -7,8 +7,7 @@
 
 #include "core/alloc.h"
 
-// --- torch's sum
-// -----------------------------------------------------------------------------------
+// --- torch's sum ---
 
 enum { LANES = 8, ROWS = 4, LEVELS = 4 };
 
@@ -57,8 +56,7 @@ float tare__torch_sum(const float *values, int64_t count) {
     return sum;
 }
 
-// --- the error of a range
-// --------------------------------------------------------------------------
+// --- the error of a range ---
 
 typedef struct search {
     const histogram_view *h;
@@ -103,8 +101,7 @@ static double range_error(const search *s, int64_t start, int64_t end) {
     return (double)tare__torch_sum(s->scratch, h->bins);
 }
 
-// --- the search
-// ------------------------------------------------------------------------------------
+// --- the search ---
 
 typedef struct bin_range {
     int64_t start, end;

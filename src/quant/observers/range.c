@@ -31,8 +31,7 @@ static bool is_uninitialized(const range_state *s) {
     return s->min[0] == INFINITY && s->max[0] == -INFINITY;
 }
 
-// --- creation
-// --------------------------------------------------------------------------------------
+// --- creation ---
 
 // The runs of blanks are torch's: line continuations inside its string literals.
 static tare_status refuse_scheme(const range_kind *kind, tare_qscheme scheme, tare_error *err) {
@@ -126,8 +125,7 @@ tare_status tare__range_clone(const void *state, void **out, tare_error *err) {
     return TARE_OK;
 }
 
-// --- update
-// ----------------------------------------------------------------------------------------
+// --- update ---
 
 static float join_least(const range_state *s, float kept, float found) {
     (void)s;
@@ -202,8 +200,7 @@ tare_status tare__range_update(range_state *s, const tare_tensor *x, const range
     return status;
 }
 
-// --- what comes out
-// --------------------------------------------------------------------------------
+// --- what comes out ---
 
 tare_status tare__range_qparams(const void *state, tare_qparams_sink sink, void *sink_user,
                                 bool *is_calibrated, tare_error *err) {

@@ -121,8 +121,7 @@ void tare__uniform_info(const uniform *u, tare_observer_info *info) {
     info->has_qparams = true;
 }
 
-// --- state
-// -----------------------------------------------------------------------------------------
+// --- state ---
 
 tare_status tare__save_floats(const char *name, int ndim, size_t count, const float *values,
                               tare_state_save save, void *io, tare_error *err) {
