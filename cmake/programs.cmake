@@ -24,7 +24,10 @@ function(tare_add_inner_program target folder)
 endfunction()
 
 file(GLOB tare_replay_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/replay/*.c")
-if(tare_replay_sources AND PROJECT_IS_TOP_LEVEL)
+# The runners of numeric vectors serve unit tests too and make no program by themselves.
+set(tare_replay_own_sources ${tare_replay_sources})
+list(FILTER tare_replay_own_sources EXCLUDE REGEX "/numerics[^/]*\\.c$")
+if(tare_replay_own_sources AND PROJECT_IS_TOP_LEVEL)
   tare_add_inner_program(tare_replay "${TARE_BIN_DIR}" ${tare_replay_sources})
   set_target_properties(tare_replay PROPERTIES OUTPUT_NAME tare-replay)
 endif()
