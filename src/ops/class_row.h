@@ -6,6 +6,7 @@
 #include "ops/classes.h"
 #include "ops/describe.h"
 #include "ops/module_call.h"
+#include "ops/quantized.h"
 
 #define NN "torch.nn."
 #define NNI "torch.ao.nn.intrinsic."
@@ -17,13 +18,15 @@
 #define NNQD "torch.ao.nn.quantized.dynamic."
 #define NNIQD "torch.ao.nn.intrinsic.quantized.dynamic."
 
-/// What a role runs by. Quantized and dynamic classes have functions of their own.
+/// What a role runs by.
 #define RUN_FLOAT .shape = tare__operator_module_shape, .forward = tare__operator_module_forward
 #define RUN_REFERENCE RUN_FLOAT
 #define RUN_QAT RUN_FLOAT
 #define RUN_FUSED .shape = tare__sequence_module_shape, .forward = tare__sequence_module_forward
-#define RUN_QUANTIZED .shape = NULL
-#define RUN_DYNAMIC .shape = NULL
+#define RUN_QUANTIZED                                                                              \
+    .shape = tare__quantized_module_shape, .forward = tare__quantized_module_forward,              \
+    .check = tare__quantized_module_check
+#define RUN_DYNAMIC RUN_QUANTIZED
 
 /// package NAME prints as PRINT; role, operator family, dims and fused neighbours are the triple; fields are
 /// what stands in the parentheses (NULL: nothing).

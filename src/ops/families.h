@@ -22,6 +22,8 @@
     X(embedding)                                                                                   \
     X(recurrent)                                                                                   \
     X(quantize)                                                                                    \
+    X(quantized_arithmetic)                                                                        \
+    X(quantized_rule)                                                                              \
     X(decomposed)
 
 #define DECLARE(family) extern const op_table tare__##family##_ops;

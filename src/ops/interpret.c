@@ -19,7 +19,8 @@ typedef struct run {
     tare_error *err;
 } run;
 
-// --- arguments -------------------------------------------------------------------------------------
+// --- arguments
+// -------------------------------------------------------------------------------------
 
 // A copy in which results stand in place of their nodes. References stay with the results.
 static tare_status resolve(run *r, const value *v, value *out) {
@@ -49,7 +50,8 @@ static tare_status resolve_arguments(run *r, const node *n, op_call *call) {
     return TARE_OK;
 }
 
-// --- kinds of nodes --------------------------------------------------------------------------------
+// --- kinds of nodes
+// --------------------------------------------------------------------------------
 
 static tare_status run_placeholder(run *r, const node *n, value *out) {
     const size_t i = r->next_input++;
@@ -85,6 +87,22 @@ typedef struct step {
     tare_status (*compute)(op_call *call);
 } step;
 
+// The row of a function or method; of a module what its last run left, if anything.
+static const op_info *row_of(run *r, const node *n) {
+    const op_info **kept = r->it->remember != NULL ? r->it->remember(r->it->user, n) : NULL;
+    if (kept != NULL && *kept != NULL) return *kept;
+    if (n->op == NODE_CALL_MODULE) return NULL;
+    const op_info *op =
+        n->op == NODE_CALL_METHOD ? tare__op_method(n->target) : tare__op_function(n->target);
+    if (kept != NULL) *kept = op;
+    return op;
+}
+
+static void keep_row(run *r, const node *n, const op_call *call) {
+    const op_info **kept = r->it->remember != NULL ? r->it->remember(r->it->user, n) : NULL;
+    if (kept != NULL) *kept = call->op;
+}
+
 static tare_status choose_step(run *r, const node *n, op_call *call, step *out) {
     if (n->op == NODE_CALL_MODULE) {
         const module_class *class = call->module->class;
@@ -92,13 +110,13 @@ static tare_status choose_step(run *r, const node *n, op_call *call, step *out) 
             return tare__fail(r->err, TARE_UNSUPPORTED, "node '%s': a %s cannot be run", n->name,
                               class->name);
         *out = (step){class->shape, class->forward};
+        call->op = row_of(r, n);
         return TARE_OK;
     }
-    const bool is_method = n->op == NODE_CALL_METHOD;
-    const op_info *op = is_method ? tare__op_method(n->target) : tare__op_function(n->target);
+    const op_info *op = row_of(r, n);
     if (op == NULL)
         return tare__fail(r->err, TARE_UNSUPPORTED, "node '%s': %s '%s' is not known", n->name,
-                          is_method ? "method" : "function", n->target);
+                          n->op == NODE_CALL_METHOD ? "method" : "function", n->target);
     TARE_TRY(tare__call_bind(call, op));
     *out = (step){tare__op_shape, tare__op_compute};
     return TARE_OK;
@@ -115,6 +133,7 @@ static tare_status run_step(run *r, const node *n, op_call *call) {
     step s = {0};
     TARE_TRY(choose_step(r, n, call, &s));
     tare_status status = s.shape(call);
+    if (status == TARE_OK && n->op == NODE_CALL_MODULE) keep_row(r, n, call);
     if (status == TARE_OK && !r->it->shapes_only && !tare__call_is_done(call))
         status = compute(r, n, call, &s);
     if (status != TARE_OK) tare__value_release_tensors(&call->result);
@@ -132,8 +151,8 @@ static tare_status run_call(run *r, const node *n, value *out) {
     if (n->op == NODE_CALL_MODULE) {
         call.module = tare__module_find(r->it->root, n->target);
         if (call.module == NULL)
-            return tare__fail(r->err, TARE_INVALID_ARGUMENT, "node '%s': the model has no module '%s'",
-                              n->name, n->target);
+            return tare__fail(r->err, TARE_INVALID_ARGUMENT,
+                              "node '%s': the model has no module '%s'", n->name, n->target);
     }
     TARE_TRY(resolve_arguments(r, n, &call));
     if (call.module != NULL && call.module->graph != NULL)
@@ -173,20 +192,24 @@ static tare_status replace_input(run *r, const node *n, const value *result) {
 static tare_status run_node(run *r, const node *n, value *out) {
     value output = tare__none();
     switch (n->op) {
-    case NODE_PLACEHOLDER: return run_placeholder(r, n, out);
-    case NODE_GET_ATTR: return run_get_attr(r, n, out);
+    case NODE_PLACEHOLDER:
+        return run_placeholder(r, n, out);
+    case NODE_GET_ATTR:
+        return run_get_attr(r, n, out);
     case NODE_OUTPUT:
         if (n->arg_count == 0) return TARE_OK;
         TARE_TRY(resolve(r, &n->args[0], &output));
         return tare__value_share(r->memory, &output, out, r->err);
     case NODE_CALL_MODULE:
     case NODE_CALL_FUNCTION:
-    case NODE_CALL_METHOD: return run_call(r, n, out);
+    case NODE_CALL_METHOD:
+        return run_call(r, n, out);
     }
     return TARE_OK;
 }
 
-// --- lifetimes -------------------------------------------------------------------------------------
+// --- lifetimes
+// -------------------------------------------------------------------------------------
 
 static void use_once(void *user, node *input) {
     run *r = user;

@@ -17,6 +17,9 @@ typedef struct interpreter {
     tare_status (*after)(void *user, const node *n, const value *result, tare_error *err);
     /// Called instead of the row's reference when not NULL and *handled is set (faster executors).
     tare_status (*execute)(void *user, const node *n, op_call *call, bool *handled);
+    /// Where a node's row is kept from one run to the next (NULL at first), so that names are looked up
+    /// once. May be NULL, and may return NULL.
+    const struct op_info **(*remember)(void *user, const node *n);
     void *user;
 } interpreter;
 

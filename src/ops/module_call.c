@@ -12,6 +12,7 @@
 
 static tare_status find_row(op_call *call) {
     const module_class *class = call->module->class;
+    if (call->op != NULL) return TARE_OK; // bound before, by the shape rule or an earlier run
     call->op = class->op != NULL ? tare__op_by_id(class->op, class->dims) : NULL;
     if (call->op != NULL) return TARE_OK;
     return tare__fail(call->err, TARE_UNSUPPORTED, "node '%s': no operator computes a %s",

@@ -76,6 +76,10 @@ const op_info *tare__op_at(size_t index);
 tare_status tare__op_shape(op_call *call);
 tare_status tare__call_allocate(op_call *call);
 tare_status tare__op_compute(op_call *call);
+/// A copy of v in which quantized and half tensors became float32 (meta ones, if `meta`). It owns a reference on
+/// every tensor inside, also after a failure.
+tare_status tare__value_to_float(const value *v, bool meta, arena *memory, value *out,
+                                 tare_error *err);
 /// All three (only the first if shapes_only). On success call->result holds references that
 /// tare__value_release_tensors gives back; on failure it holds none.
 tare_status tare__op_run(op_call *call, bool shapes_only);

@@ -72,20 +72,17 @@ static tare_status result_qparams(op_call *call, const inputs *in, const qparams
     return *out != NULL ? TARE_OK : tare__out_of_memory(call->err);
 }
 
-static tare_status to_float(const value *v, bool meta, arena *memory, value *out, tare_error *err);
-
 static tare_status items_to_float(const value *v, bool meta, arena *memory, value *out,
                                   tare_error *err) {
     const value list = tare__value_sequence(memory, v->kind, v->count);
     if (list.as.items == NULL && v->count > 0) return tare__out_of_memory(err);
     *out = list;
     for (uint32_t i = 0; i < v->count; i++)
-        TARE_TRY(to_float(&v->as.items[i], meta, memory, &list.as.items[i], err));
+        TARE_TRY(tare__value_to_float(&v->as.items[i], meta, memory, &list.as.items[i], err));
     return TARE_OK;
 }
 
-// A copy of v that owns a reference on every tensor inside; quantized and half ones became float32.
-static tare_status to_float(const value *v, bool meta, arena *memory, value *out, tare_error *err) {
+tare_status tare__value_to_float(const value *v, bool meta, arena *memory, value *out, tare_error *err) {
     *out = tare__none();
     if (tare__value_has_items(v)) return items_to_float(v, meta, memory, out, err);
     if (v->kind != VALUE_TENSOR) {
@@ -113,7 +110,7 @@ static tare_status float_call_begin(const op_call *call, bool meta, float_call *
     for (size_t i = 0; i < call->param_count; i++) {
         if (call->param[i] == NULL) continue;
         out->call.param[i] = &out->params[i];
-        TARE_TRY(to_float(call->param[i], meta, call->memory, &out->params[i], call->err));
+        TARE_TRY(tare__value_to_float(call->param[i], meta, call->memory, &out->params[i], call->err));
     }
     return TARE_OK;
 }

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape rules, references and checks of quantized module classes, for the class tables.
+// Shape rules, references and checks of quantized and dynamic module classes. The activation input
+// is a quint8 or qint8 tensor; tensors `scale` and `zero_point` say what comes out, config `rule`
+// how accumulators are rounded.
 #ifndef OPS_QUANTIZED_H
 #define OPS_QUANTIZED_H
 
 #include "ops/call.h"
 
-/// torch.ao.nn.quantized.Linear and its fused kin. Tensors `weight`, `bias`, `scale`, `zero_point`;
-/// config `rule`. Input quint8 or qint8 [.., I], output of its dtype [.., O].
+/// What class rows of roles QUANTIZED and DYNAMIC name: the family's functions below, by the row's
+/// operator.
+tare_status tare__quantized_module_shape(op_call *call);
+tare_status tare__quantized_module_forward(op_call *call);
+tare_status tare__quantized_module_check(const module *m, tare_error *err);
+
+/// Linear and its fused kin. Tensors `weight`, `bias`. Input [.., I], output of its dtype [.., O].
 tare_status tare__quantized_linear_shape(op_call *call);
 tare_status tare__quantized_linear_forward(op_call *call);
-/// torch.ao.nn.quantized.Conv1d, .., ConvTranspose3d and their fused kin. Input [N, C, ..] or [C,
-/// ..]. ConvAdd2d and ConvAddReLU2d take the addend as second argument.
+/// Conv1d, .., ConvTranspose3d and their fused kin. Input [N, C, ..] or [C, ..]. ConvAdd2d and
+/// ConvAddReLU2d take the addend as second argument.
 tare_status tare__quantized_conv_shape(op_call *call);
 tare_status tare__quantized_conv_forward(op_call *call);
 /// Of both.
 tare_status tare__quantized_layer_check(const module *m, tare_error *err);
 
-/// torch.ao.nn.quantized.dynamic.Linear and LinearReLU: float in, float out; config `rule`.
+/// Dynamic Linear and LinearReLU: float in, float out.
 tare_status tare__dynamic_linear_shape(op_call *call);
 tare_status tare__dynamic_linear_forward(op_call *call);
 tare_status tare__dynamic_linear_check(const module *m, tare_error *err);

@@ -23,7 +23,7 @@ bool tare__is_byte_quantized(const tare_tensor *t) {
 // --- output parameters and rule
 // --------------------------------------------------------------------
 
-static tare_status read_number(const module *m, const char *name, double *out, tare_error *err) {
+tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err) {
     const tare_tensor *t = tare__module_tensor(m, name);
     if (t == NULL || t->count != 1 || t->data == NULL || t->q != NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected one number as tensor '%s'",
@@ -34,8 +34,8 @@ static tare_status read_number(const module *m, const char *name, double *out, t
 
 static tare_status read_output(const module *m, quantized_layer *out, tare_error *err) {
     double zero_point;
-    TARE_TRY(read_number(m, "scale", &out->scale, err));
-    TARE_TRY(read_number(m, "zero_point", &zero_point, err));
+    TARE_TRY(tare__module_number(m, "scale", &out->scale, err));
+    TARE_TRY(tare__module_number(m, "zero_point", &zero_point, err));
     if (!isfinite(out->scale) || !((float)out->scale > 0) || !isfinite((float)out->scale))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected a scale > 0, found %g",
                           m->class->name, out->scale);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which functions compute which family of quantized and dynamic modules.
+#include "ops/quantized.h"
+
+#include <string.h>
+
+typedef struct family {
+    module_role role;
+    const char *op; // NULL: any other
+    tare_status (*shape)(op_call *call);
+    tare_status (*forward)(op_call *call);
+    tare_status (*check)(const module *m, tare_error *err);
+} family;
+
+static tare_status unsupported_shape(op_call *call) {
+    return tare__fail(call->err, TARE_UNSUPPORTED, "node '%s': a %s cannot be run", call->node_name,
+                      call->module->class->name);
+}
+
+static tare_status nothing_to_check(const module *m, tare_error *err) {
+    (void)m;
+    (void)err;
+    return TARE_OK;
+}
+
+static const family families[] = {
+    {ROLE_QUANTIZED, "linear", tare__quantized_linear_shape, tare__quantized_linear_forward,
+     tare__quantized_layer_check},
+    {ROLE_QUANTIZED, "conv", tare__quantized_conv_shape, tare__quantized_conv_forward,
+     tare__quantized_layer_check},
+    {ROLE_QUANTIZED, "conv_transpose", tare__quantized_conv_shape, tare__quantized_conv_forward,
+     tare__quantized_layer_check},
+    {ROLE_QUANTIZED, "embedding", unsupported_shape, unsupported_shape, nothing_to_check},
+    {ROLE_QUANTIZED, "embedding_bag", unsupported_shape, unsupported_shape, nothing_to_check},
+    {ROLE_QUANTIZED, NULL, tare__quantized_rule_shape, tare__quantized_rule_forward,
+     tare__quantized_rule_check},
+    {ROLE_DYNAMIC, "linear", tare__dynamic_linear_shape, tare__dynamic_linear_forward,
+     tare__dynamic_linear_check},
+    {ROLE_DYNAMIC, NULL, unsupported_shape, unsupported_shape, nothing_to_check},
+};
+
+static const family *family_of(const module *m) {
+    const family *f = families;
+    while (f->role != m->class->role || (f->op != NULL && strcmp(f->op, m->class->op) != 0))
+        f++; // ends: each role has a row for any operator
+    return f;
+}
+
+tare_status tare__quantized_module_shape(op_call *call) {
+    return family_of(call->module)->shape(call);
+}
+
+tare_status tare__quantized_module_forward(op_call *call) {
+    return family_of(call->module)->forward(call);
+}
+
+tare_status tare__quantized_module_check(const module *m, tare_error *err) {
+    return family_of(m)->check(m, err);
+}

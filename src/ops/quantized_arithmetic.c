@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch.ops.quantized.add, add_relu, mul, mul_relu on codes, with a tensor or a number as second
+// operand.
+#include <math.h>
+#include <string.h>
+
+#include "ops/engine_rules.h"
+#include "ops/families.h"
+#include "ops/quantized_layer.h"
+#include "ops/quantized_rule.h"
+#include "ops/rules.h"
+
+// Parameters of the rows.
+enum { A, B, SCALE, ZERO_POINT };
+
+static bool has(const op_call *call, const char *part) {
+    return strstr(call->op->id, part) != NULL;
+}
+
+static bool has_number(const op_call *call) {
+    return tare__call_given(call, B) && call->param[B]->kind != VALUE_TENSOR;
+}
+
+static code_range range_of(const qparams *q) {
+    return (code_range){.scale = (float)q->scale[0], .zero_point = (int32_t)q->zero_point[0]};
+}
+
+static tare_status need_codes(op_call *call, size_t i, const tare_tensor **out) {
+    TARE_TRY(tare__call_need_tensor(call, i, out));
+    if (tare__is_byte_quantized(*out)) return TARE_OK;
+    return tare__call_fail(call, "expected a quint8 or qint8 tensor, found %s",
+                           tare_dtype_name((*out)->dtype));
+}
+
+// --- a number as second operand
+// --------------------------------------------------------------------
+
+static tare_status scalar_of(op_call *call, const tare_tensor *a, scalar_op *out) {
+    double number;
+    TARE_TRY(tare__call_double(call, B, 0, &number));
+    const bool relu = has(call, "relu"), is_add = has(call, "add");
+    const qparams *q = a->q;
+    if (!isfinite(number)) return tare__call_fail(call, "expected a finite number");
+    *out = (is_add ? tare__add_scalar : tare__mul_scalar)(q->scale[0], (int64_t)q->zero_point[0],
+                                                          number, q->quant_min, q->quant_max, relu);
+    return TARE_OK;
+}
+
+static tare_status scalar_shape(op_call *call) {
+    const tare_tensor *a;
+    scalar_op op;
+    TARE_TRY(need_codes(call, A, &a));
+    TARE_TRY(scalar_of(call, a, &op));
+    const qparams *q = tare__qparams_per_tensor(a->dtype, op.scale, op.zero_point);
+    if (q == NULL) return tare__out_of_memory(call->err);
+    const tare_status status = tare__call_result(call, a->dtype, a->ndim, a->shape, q);
+    tare__qparams_release(q);
+    return status;
+}
+
+static tare_status scalar_codes(op_call *call) {
+    const tare_tensor *a = call->param[A]->as.tensor, *y = tare__call_out(call);
+    scalar_op op;
+    TARE_TRY(scalar_of(call, a, &op));
+    for (int64_t i = 0; i < y->count; i++)
+        tare__store_code(y, i, (int32_t)tare__scalar_op_code(&op, tare__load_code(a, i)));
+    return TARE_OK;
+}
+
+// --- a tensor as second operand
+// --------------------------------------------------------------------
+
+typedef struct pairs {
+    const tare_tensor *a, *b;
+    tare_tensor *y;
+    int64_t stride_a[TARE_MAX_DIMS], stride_b[TARE_MAX_DIMS];
+} pairs;
+
+// Offsets of element i of y in a and b, which repeat along broadcast dimensions.
+static void locate(const pairs *p, int64_t i, int64_t *a, int64_t *b) {
+    *a = *b = 0;
+    for (int d = p->y->ndim - 1; d >= 0; d--) {
+        const int64_t at = i % p->y->shape[d];
+        i /= p->y->shape[d];
+        *a += at * p->stride_a[d];
+        *b += at * p->stride_b[d];
+    }
+}
+
+static tare_status binary_shape(op_call *call) {
+    const tare_tensor *a, *b;
+    int64_t shape[TARE_MAX_DIMS];
+    int ndim;
+    if (has_number(call)) return scalar_shape(call);
+    TARE_TRY(need_codes(call, A, &a));
+    TARE_TRY(need_codes(call, B, &b));
+    if (a->dtype != b->dtype)
+        return tare__call_fail(call, "expected two tensors of one dtype, found %s and %s",
+                               tare_dtype_name(a->dtype), tare_dtype_name(b->dtype));
+    TARE_TRY(tare__broadcast(call, a, b, &ndim, shape));
+    const qparams *q;
+    TARE_TRY(tare__output_qparams(call, a->dtype, SCALE, ZERO_POINT, &q));
+    const tare_status status = tare__call_result(call, a->dtype, ndim, shape, q);
+    tare__qparams_release(q);
+    return status;
+}
+
+static void native_sums(const pairs *p, const native_add *op) {
+    for (int64_t i = 0, a, b; i < p->y->count; i++) {
+        locate(p, i, &a, &b);
+        tare__store_code(
+            p->y, i,
+            tare__native_add_codes(op, tare__load_code(p->a, a), tare__load_code(p->b, b)));
+    }
+}
+
+static void qnnpack_sums(const pairs *p, const qnnpack_add *op) {
+    for (int64_t i = 0, a, b; i < p->y->count; i++) {
+        locate(p, i, &a, &b);
+        tare__store_code(
+            p->y, i,
+            tare__qnnpack_add_codes(op, tare__load_code(p->a, a), tare__load_code(p->b, b)));
+    }
+}
+
+static void products(const pairs *p, const quantized_mul *op) {
+    for (int64_t i = 0, a, b; i < p->y->count; i++) {
+        locate(p, i, &a, &b);
+        tare__store_code(
+            p->y, i,
+            tare__quantized_mul_codes(op, tare__load_code(p->a, a), tare__load_code(p->b, b)));
+    }
+}
+
+static tare_status binary_codes(op_call *call) {
+    if (has_number(call)) return scalar_codes(call);
+    pairs p = {
+        .a = call->param[A]->as.tensor, .b = call->param[B]->as.tensor, .y = tare__call_out(call)};
+    tare__broadcast_strides(p.a, p.y->ndim, p.y->shape, p.stride_a);
+    tare__broadcast_strides(p.b, p.y->ndim, p.y->shape, p.stride_b);
+    const code_range a = range_of(p.a->q), b = range_of(p.b->q), y = range_of(p.y->q);
+    const int32_t least = (int32_t)p.y->q->quant_min, most = (int32_t)p.y->q->quant_max;
+    const bool relu = has(call, "relu");
+    if (has(call, "mul")) {
+        const quantized_mul op = tare__quantized_mul(a, b, y, least, most, relu);
+        products(&p, &op);
+    } else if (tare__rule_adds_in_fixed_point(call->linear_rule)) {
+        const qnnpack_add op = tare__qnnpack_add(a, b, y, least, most, relu);
+        qnnpack_sums(&p, &op);
+    } else {
+        const native_add op = tare__native_add(a, b, y, least, most, relu);
+        native_sums(&p, &op);
+    }
+    return TARE_OK;
+}
+
+// --- rows
+// ------------------------------------------------------------------------------------------
+
+#define BINARY(name)                                                                               \
+    {                                                                                              \
+        .id = "quantized." #name, .functions = "torch.ops.quantized." #name,                       \
+        .params = "qa/a|qb/b|scale|zero_point", .traits = OP_ELEMENTWISE | OP_ANY_DTYPE,           \
+        .shape = binary_shape, .reference = binary_codes                                           \
+    }
+
+static const op_info rows[] = {
+    BINARY(add),
+    BINARY(add_relu),
+    BINARY(mul),
+    BINARY(mul_relu),
+};
+
+const op_table tare__quantized_arithmetic_ops = OP_TABLE(rows);

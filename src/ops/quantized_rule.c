@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The general rule, for the functions of torch.ops.quantized and for quantized module classes. Both
+// find the float operator's parameters by name.
+#include "ops/quantized_rule.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/families.h"
+#include "ops/quantize.h"
+#include "ops/quantized.h"
+#include "ops/quantized_layer.h"
+
+static tare_status make_qparams(op_call *call, tare_dtype dtype, double scale, double zero_point,
+                                const qparams **out) {
+    const dtype_info *info = tare__dtype(dtype);
+    if (!isfinite((float)scale) || !((float)scale > 0))
+        return tare__call_fail(call, "expected an output scale > 0, found %g", scale);
+    if (zero_point != rint(zero_point) || zero_point < (double)info->min ||
+        zero_point > (double)info->max)
+        return tare__call_fail(call, "expected an output zero point of %s, found %g", info->name,
+                               zero_point);
+    *out = tare__qparams_per_tensor(dtype, scale, (int64_t)zero_point);
+    return *out != NULL ? TARE_OK : tare__out_of_memory(call->err);
+}
+
+tare_status tare__output_qparams(op_call *call, tare_dtype dtype, size_t scale, size_t zero_point,
+                                 const qparams **out) {
+    double s, z;
+    if (!tare__call_given(call, scale) || !tare__call_given(call, zero_point))
+        return tare__call_fail(call, "expected an output scale and zero point");
+    TARE_TRY(tare__call_double(call, scale, 0, &s));
+    TARE_TRY(tare__call_double(call, zero_point, 0, &z));
+    return make_qparams(call, dtype, s, z, out);
+}
+
+// --- the float call
+// --------------------------------------------------------------------------------
+
+typedef struct float_run {
+    op_call call;
+    value params[OP_MAX_PARAMS];
+} float_run;
+
+static tare_status begin(const op_call *call, const rule_call *rule, bool meta, float_run *f) {
+    memset(f, 0, sizeof *f);
+    f->call = *call;
+    f->call.op = rule->op;
+    f->call.module = NULL;
+    f->call.result = tare__none();
+    f->call.param_count = tare__op_param_count(rule->op);
+    for (size_t i = 0; i < OP_MAX_PARAMS; i++) {
+        f->call.param[i] = rule->param[i] != NULL ? &f->params[i] : NULL;
+        if (rule->param[i] != NULL)
+            TARE_TRY(
+                tare__value_to_float(rule->param[i], meta, call->memory, &f->params[i], call->err));
+    }
+    return TARE_OK;
+}
+
+static void end(float_run *f) {
+    tare__value_release_tensors(&f->call.result);
+    for (size_t i = 0; i < OP_MAX_PARAMS; i++) tare__value_release_tensors(&f->params[i]);
+}
+
+static tare_status need_tensor_result(op_call *call, const float_run *f) {
+    if (f->call.result.kind == VALUE_TENSOR) return TARE_OK;
+    return tare__call_fail(call, "its result is not a tensor");
+}
+
+tare_status tare__rule_shape(op_call *call, const rule_call *rule, const qparams *q) {
+    float_run f;
+    tare_status status = begin(call, rule, true, &f);
+    if (status == TARE_OK) status = tare__op_run(&f.call, true);
+    if (status == TARE_OK) status = need_tensor_result(call, &f);
+    if (status == TARE_OK) {
+        const tare_tensor *t = f.call.result.as.tensor;
+        status = tare__call_result(call, q->dtype, t->ndim, t->shape, q);
+    }
+    end(&f);
+    return status;
+}
+
+tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
+    float_run f;
+    tare_status status = begin(call, rule, false, &f);
+    if (status == TARE_OK) status = tare__op_run(&f.call, false);
+    if (status == TARE_OK) status = need_tensor_result(call, &f);
+    if (status == TARE_OK) {
+        const tare_tensor *y = f.call.result.as.tensor, *out = tare__call_out(call);
+        tare__quantize_into(y, tare__call_out(call));
+        const int32_t least = (int32_t)out->q->zero_point[0]; // ReLU: rounding is monotone
+        for (int64_t i = 0; rule->relu && i < out->count; i++)
+            if (tare__load_code(out, i) < least) tare__store_code(out, i, least);
+    }
+    end(&f);
+    return status;
+}
+
+// --- functions
+// -------------------------------------------------------------------------------------
+
+// What the rows add to op_info: the float operator, and which parameters are the output's.
+typedef struct rule_row {
+    const char *id, *float_id;
+    bool relu;
+} rule_row;
+
+static const rule_row rule_rows[] = {
+    {"quantized.hardswish", "hardswish", false},
+    {"quantized.leaky_relu", "leaky_relu", false},
+    {"quantized.elu", "elu", false},
+    {"quantized.celu", "celu", false},
+    {"quantized.softmax", "softmax", false},
+    {"quantized.layer_norm", "layer_norm", false},
+    {"quantized.group_norm", "group_norm", false},
+    {"quantized.instance_norm", "instance_norm", false},
+    {"quantized.batch_norm2d", "batch_norm", false},
+    {"quantized.batch_norm2d_relu", "batch_norm", true},
+    {"quantized.batch_norm3d", "batch_norm", false},
+    {"quantized.batch_norm3d_relu", "batch_norm", true},
+    {"quantized.dropout", "dropout", false},
+    {"quantized.matmul", "matmul", false},
+    {"quantized.cat", "cat", false},
+    {"quantized.cat_relu", "cat", true},
+};
+
+static size_t find_param(const op_info *op, const char *name) {
+    size_t i = 0;
+    while (i < tare__op_param_count(op) && !tare__op_param_is(op, i, name)) i++;
+    return i;
+}
+
+// False is what `training` means for every quantized operator.
+static const value not_training = {.kind = VALUE_BOOL};
+
+// The float operator's parameters out of this call's, by name.
+static tare_status bind_function(op_call *call, rule_call *rule) {
+    const rule_row *row = rule_rows;
+    while (strcmp(row->id, call->op->id) != 0) row++; // every id of the table below has a row
+    *rule = (rule_call){.op = tare__op_by_id(row->float_id, 0), .relu = row->relu};
+    if (rule->op == NULL)
+        return tare__fail(call->err, TARE_INTERNAL, "no operator %s", row->float_id);
+    char name[64];
+    for (size_t i = 0; tare__op_param_name(rule->op, i, name, sizeof name) > 0; i++) {
+        const size_t from = find_param(call->op, name);
+        rule->param[i] = from < call->param_count ? call->param[from] : NULL;
+        if (strcmp(name, "training") == 0) rule->param[i] = &not_training;
+    }
+    return TARE_OK;
+}
+
+static const tare_tensor *first_tensor(const value *v) {
+    while (v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) && v->count > 0)
+        v = v->as.items;
+    return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
+}
+
+static tare_status function_shape(op_call *call) {
+    const tare_tensor *x = first_tensor(call->param[0]);
+    if (x == NULL || !tare__is_byte_quantized(x))
+        return tare__call_fail(call, "expected a quint8 or qint8 tensor as its input");
+    rule_call rule;
+    const qparams *q;
+    TARE_TRY(bind_function(call, &rule));
+    TARE_TRY(tare__output_qparams(call, x->dtype, find_param(call->op, "output_scale"),
+                                  find_param(call->op, "output_zero_point"), &q));
+    const tare_status status = tare__rule_shape(call, &rule, q);
+    tare__qparams_release(q);
+    return status;
+}
+
+static tare_status function_reference(op_call *call) {
+    rule_call rule;
+    TARE_TRY(bind_function(call, &rule));
+    return tare__rule_compute(call, &rule);
+}
+
+// --- modules
+// ---------------------------------------------------------------------------------------
+
+typedef struct module_rule {
+    rule_call rule;
+    value tensors[OP_MAX_PARAMS]; // of the module, lent
+} module_rule;
+
+// The output's own parameters share names with parameters of some operators (elu's `scale`).
+static bool is_output_parameter(const char *name) {
+    return strcmp(name, "scale") == 0 || strcmp(name, "zero_point") == 0;
+}
+
+static const value *module_param(const module *m, const char *name, value *tensor) {
+    if (strcmp(name, "training") == 0) return &not_training;
+    if (is_output_parameter(name)) return NULL;
+    tare_tensor *t = tare__module_tensor(m, name);
+    if (t == NULL) return tare__module_config(m, name);
+    *tensor = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return tensor;
+}
+
+static tare_status bind_module(op_call *call, module_rule *out) {
+    const module *m = call->module;
+    if (call->op == NULL) call->op = tare__op_by_id(m->class->op, m->class->dims);
+    *out = (module_rule){.rule = {.op = call->op, .relu = m->class->fused == FUSED_RELU}};
+    if (call->op == NULL)
+        return tare__fail(call->err, TARE_UNSUPPORTED, "node '%s': no operator computes a %s",
+                          call->node_name, m->class->name);
+    if (call->arg_count < 1 || call->args[0].kind != VALUE_TENSOR ||
+        !tare__is_byte_quantized(call->args[0].as.tensor))
+        return tare__call_fail(call, "expected a quint8 or qint8 tensor as its input");
+    out->rule.param[0] = &call->args[0];
+    char name[64];
+    for (size_t i = 1; tare__op_param_name(out->rule.op, i, name, sizeof name) > 0; i++)
+        out->rule.param[i] = module_param(m, name, &out->tensors[i]);
+    return TARE_OK;
+}
+
+tare_status tare__quantized_rule_check(const module *m, tare_error *err) {
+    double scale, zero_point;
+    TARE_TRY(tare__module_number(m, "scale", &scale, err));
+    return tare__module_number(m, "zero_point", &zero_point, err);
+}
+
+tare_status tare__quantized_rule_shape(op_call *call) {
+    module_rule rule;
+    double scale, zero_point;
+    const qparams *q;
+    TARE_TRY(bind_module(call, &rule));
+    TARE_TRY(tare__module_number(call->module, "scale", &scale, call->err));
+    TARE_TRY(tare__module_number(call->module, "zero_point", &zero_point, call->err));
+    TARE_TRY(make_qparams(call, call->args[0].as.tensor->dtype, scale, zero_point, &q));
+    const tare_status status = tare__rule_shape(call, &rule.rule, q);
+    tare__qparams_release(q);
+    return status;
+}
+
+tare_status tare__quantized_rule_forward(op_call *call) {
+    module_rule rule;
+    TARE_TRY(bind_module(call, &rule));
+    return tare__rule_compute(call, &rule.rule);
+}
+
+// --- rows
+// ------------------------------------------------------------------------------------------
+
+#define OUTPUT "|output_scale|output_zero_point"
+#define RULE(name, parameters)                                                                     \
+    {                                                                                              \
+        .id = "quantized." name, .functions = "torch.ops.quantized." name, .params = parameters,   \
+        .traits = OP_ANY_DTYPE, .shape = function_shape, .reference = function_reference           \
+    }
+#define BATCH_NORM "qx/input|weight|bias|mean/running_mean|var/running_var|eps" OUTPUT
+
+// clang-format off
+static const op_info rows[] = {
+    RULE("hardswish", "input" OUTPUT),
+    RULE("leaky_relu", "qx/input|negative_slope|inplace" OUTPUT),
+    RULE("elu", "self/input" OUTPUT "|alpha|scale|input_scale"),
+    RULE("celu", "self/input" OUTPUT "|alpha"),
+    RULE("softmax", "qx/input|dim" OUTPUT),
+    RULE("layer_norm", "input|normalized_shape|weight|bias|eps" OUTPUT),
+    RULE("group_norm", "input|num_groups|weight|bias|eps" OUTPUT),
+    RULE("instance_norm", "input|weight|bias|eps" OUTPUT),
+    RULE("batch_norm2d", BATCH_NORM),
+    RULE("batch_norm2d_relu", BATCH_NORM),
+    RULE("batch_norm3d", BATCH_NORM),
+    RULE("batch_norm3d_relu", BATCH_NORM),
+    RULE("dropout", "self/input" OUTPUT "|p|training"),
+    RULE("matmul", "qa/input|qb/other" "|scale/output_scale|zero_point/output_zero_point"),
+    RULE("cat", "qx/tensors|dim|scale/output_scale|zero_point/output_zero_point"),
+    RULE("cat_relu", "qx/tensors|dim|scale/output_scale|zero_point/output_zero_point"),
+};
+// clang-format on
+
+const op_table tare__quantized_rule_ops = OP_TABLE(rows);

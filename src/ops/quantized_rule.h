@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The general rule for quantized operators with output parameters of their own:
+//   y = quantize(op(dequantize(x)), scale, zero point)
+#ifndef OPS_QUANTIZED_RULE_H
+#define OPS_QUANTIZED_RULE_H
+
+#include "ops/op.h"
+
+/// Per-tensor parameters of `dtype` from two number parameters of a call. The caller releases *out.
+tare_status tare__output_qparams(op_call *call, tare_dtype dtype, size_t scale, size_t zero_point,
+                                 const qparams **out);
+
+/// The rule on float operator `op`, whose parameter i is param[i] (NULL: not given); with `relu` a
+/// ReLU follows it.
+typedef struct rule_call {
+    const op_info *op;
+    const value *param[OP_MAX_PARAMS];
+    bool relu;
+} rule_call;
+/// Inside a shape rule; q: of the result.
+tare_status tare__rule_shape(op_call *call, const rule_call *rule, const qparams *q);
+/// Inside a reference.
+tare_status tare__rule_compute(op_call *call, const rule_call *rule);
+
+#endif
