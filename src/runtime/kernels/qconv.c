@@ -25,7 +25,7 @@ struct qconv_plan {
     const conv_kernel *kernel;
     qconstants constants;
     conv_geometry g;
-    size_t batch, ins, outs; // ins, outs: channels of a group
+    size_t ins, outs; // channels of a group
     size_t height, width, out_height, out_width;
     size_t staged_height, staged_width; // with padding
     bool by_width;                      // a word holds neighbours in a row
@@ -140,7 +140,6 @@ static tare_status plan_layer(qconv_plan *p, const quantized_layer *layer, const
     if (!tare__conv_sizes(&p->g, x, sizes) || !tare__conv_output_size(&p->g, sizes + 2, out))
         return tare__fail(err, TARE_INTERNAL,
                           "a convolution was planned for an input that does not fit");
-    p->batch = (size_t)sizes[0];
     p->height = (size_t)sizes[2 + H];
     p->width = (size_t)sizes[2 + W];
     p->out_height = (size_t)out[H];
@@ -296,7 +295,7 @@ tare_status tare__qconv_run(const qconv_plan *p, const tare_tensor *x, tare_tens
     if (stage == NULL) return tare__out_of_memory(err);
     const size_t groups = (size_t)p->g.groups, in_size = p->ins * p->height * p->width;
     const size_t out_size = p->outs * p->out_height * p->out_width;
-    for (size_t i = 0; i < p->batch * groups; i++)
+    for (size_t i = 0; i < (size_t)x->count / in_size; i++)
         run_group(p, (const uint8_t *)x->data + i * in_size, i % groups,
                   (uint8_t *)y->data + i * out_size, stage,
                   (uint32_t *)(void *)(stage + p->stage_bytes));

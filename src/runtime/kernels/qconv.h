@@ -10,9 +10,9 @@
 
 typedef struct qconv_plan qconv_plan;
 
-/// Packs the layer for inputs of x's shape and parameters and outputs of y's. *out is NULL when no
-/// kernel covers it (three dimensions, transposed, reflecting): the reference does. The caller
-/// destroys it.
+/// Packs the layer for inputs of x's shape (but for the batch) and parameters and outputs of y's.
+/// *out is NULL when no kernel covers it (three dimensions, transposed, reflecting): the reference
+/// does. The caller destroys it.
 tare_status tare__qconv_plan_create(const quantized_layer *layer, const tare_tensor *x,
                                     const tare_tensor *y, isa_level isa, qconv_plan **out,
                                     tare_error *err);

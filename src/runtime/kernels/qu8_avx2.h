@@ -29,6 +29,18 @@ static inline epilogue_constants epilogue_constants_of(const requant *r) {
     };
 }
 
+// Eight whole codes in the low half of the result: rint(bounded) + zero_point.
+static inline __m128i round_to_codes(__m256 bounded, __m256i zero_point) {
+    const __m256 whole = _mm256_round_ps(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256i codes = _mm256_add_epi32(_mm256_cvtps_epi32(whole), zero_point);
+    // The low byte of each lane, gathered; codes fit, signed or not.
+    const __m256i low_bytes =
+        _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
+                         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m256i bytes = _mm256_shuffle_epi8(codes, low_bytes);
+    return _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+}
+
 // Eight codes in the low half of the result.
 static inline __m128i requantize_lanes(const epilogue_constants *k, __m256i acc, __m256 multiplier,
                                        __m256 bias) {
@@ -41,14 +53,7 @@ static inline __m128i requantize_lanes(const epilogue_constants *k, __m256i acc,
         scaled = _mm256_mul_ps(_mm256_add_ps(sum, bias), multiplier);
     }
     const __m256 bounded = _mm256_min_ps(_mm256_max_ps(scaled, k->low), k->high);
-    const __m256 whole = _mm256_round_ps(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m256i codes = _mm256_add_epi32(_mm256_cvtps_epi32(whole), k->zero_point);
-    // The low byte of each lane, gathered; codes fit, signed or not.
-    const __m256i low_bytes =
-        _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
-                         -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-    const __m256i bytes = _mm256_shuffle_epi8(codes, low_bytes);
-    return _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+    return round_to_codes(bounded, k->zero_point);
 }
 
 // The first `count` of eight codes.

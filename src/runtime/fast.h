@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fast ways through single nodes: where one fits, its kernels replace the row's reference, with the
+// same bits.
+#ifndef RUNTIME_FAST_H
+#define RUNTIME_FAST_H
+
+#include "ops/call.h"
+#include "runtime/isa.h"
+#include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/scratch.h"
+
+typedef struct fast_context {
+    isa_level isa;
+    const elementwise_kernels *elementwise;
+    scratch memory;
+} fast_context;
+
+/// One way. A way may keep what it learns about a node (packed weights) in *state.
+typedef struct fast_path {
+    const char *name;
+    /// Could this be the way of calls like this one? Asked once per node, of a shaped and bound
+    /// call.
+    bool (*suits)(const op_call *call);
+    /// Fills the call's allocated result, or leaves *handled false for the reference.
+    tare_status (*run)(fast_context *context, void **state, op_call *call, bool *handled);
+    void (*destroy)(void *state); // NULL: it keeps nothing
+} fast_path;
+
+/// The way that suits, or NULL.
+const fast_path *tare__fast_path_find(const op_call *call);
+
+/// Integer linear and convolution modules, packed (fast_layer.c).
+extern const fast_path tare__fast_layer;
+
+#endif

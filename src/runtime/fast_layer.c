@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast way of integer linear and convolution modules: a plan, with packed weights, per input
+// shape and parameters seen.
+#include <string.h>
+
+#include "core/alloc.h"
+#include "runtime/fast.h"
+#include "runtime/kernels/qconv.h"
+#include "runtime/kernels/qlinear.h"
+
+enum { MOST_PLANS = 4 }; // of one node; more shapes than that in turn are planned anew
+
+typedef struct layer_plan {
+    struct layer_plan *next;
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS]; // of the input; the first one is free
+    const qparams *in, *out;
+    qconv_plan *conv; // both NULL: no kernel covers the layer
+    qlinear_plan *linear;
+} layer_plan;
+
+static void destroy_plan(layer_plan *plan) {
+    if (plan == NULL) return;
+    tare__qconv_plan_destroy(plan->conv);
+    tare__qlinear_plan_destroy(plan->linear);
+    tare__qparams_release(plan->in);
+    tare__qparams_release(plan->out);
+    tare__free(plan);
+}
+
+static void destroy_plans(void *state) {
+    layer_plan *plan = state;
+    while (plan != NULL) {
+        layer_plan *next = plan->next;
+        destroy_plan(plan);
+        plan = next;
+    }
+}
+
+static bool is_linear(const op_call *call) {
+    return strcmp(call->module->class->op, "linear") == 0;
+}
+
+static bool is_layer(const op_call *call) {
+    if (call->module == NULL || call->module->class->role != ROLE_QUANTIZED ||
+        call->module->class->op == NULL)
+        return false;
+    return is_linear(call) || strcmp(call->module->class->op, "conv") == 0;
+}
+
+static bool fits(const layer_plan *plan, const tare_tensor *x, const tare_tensor *y) {
+    if (plan->ndim != x->ndim) return false;
+    for (int d = 1; d < x->ndim; d++)
+        if (plan->shape[d] != x->shape[d]) return false;
+    return tare__qparams_equal(plan->in, x->q) && tare__qparams_equal(plan->out, y->q);
+}
+
+static layer_plan *find_plan(layer_plan *plan, const tare_tensor *x, const tare_tensor *y) {
+    while (plan != NULL && !fits(plan, x, y)) plan = plan->next;
+    return plan;
+}
+
+static tare_status pack(layer_plan *plan, isa_level isa, const op_call *call) {
+    quantized_layer layer;
+    const tare_tensor *x = call->args[0].as.tensor, *y = call->result.as.tensor;
+    TARE_TRY(tare__quantized_layer_read(call->module, &layer, call->err));
+    // Without a batch dimension the first size is the channels'; such inputs are rare.
+    if (!is_linear(call) && x->ndim != layer.conv.dims + 2) return TARE_OK;
+    if (is_linear(call))
+        return tare__qlinear_plan_create(&layer, x, y, isa, &plan->linear, call->err);
+    return tare__qconv_plan_create(&layer, x, y, isa, &plan->conv, call->err);
+}
+
+static void drop_oldest(layer_plan **list) {
+    for (int count = 1; *list != NULL; count++, list = &(*list)->next)
+        if (count == MOST_PLANS) {
+            destroy_plans(*list);
+            *list = NULL;
+            return;
+        }
+}
+
+static tare_status make_plan(fast_context *context, layer_plan **list, const op_call *call) {
+    const tare_tensor *x = call->args[0].as.tensor, *y = call->result.as.tensor;
+    layer_plan *plan = tare__alloc_zeroed(1, sizeof *plan);
+    if (plan == NULL) return tare__out_of_memory(call->err);
+    plan->ndim = x->ndim;
+    memcpy(plan->shape, x->shape, sizeof plan->shape);
+    plan->in = tare__qparams_retain(x->q);
+    plan->out = tare__qparams_retain(y->q);
+    const tare_status status = pack(plan, context->isa, call);
+    if (status != TARE_OK) {
+        destroy_plan(plan);
+        return status;
+    }
+    drop_oldest(list);
+    plan->next = *list;
+    *list = plan;
+    return TARE_OK;
+}
+
+static tare_status run_layer(fast_context *context, void **state, op_call *call, bool *handled) {
+    const tare_tensor *x = call->args[0].as.tensor;
+    tare_tensor *y = tare__call_out(call);
+    layer_plan *list = *state, *plan = find_plan(list, x, y);
+    if (plan == NULL) {
+        const tare_status status = make_plan(context, &list, call);
+        *state = list;
+        TARE_TRY(status);
+        plan = list;
+    }
+    *handled = plan->conv != NULL || plan->linear != NULL;
+    if (plan->conv != NULL) return tare__qconv_run(plan->conv, x, y, &context->memory, call->err);
+    if (plan->linear != NULL)
+        return tare__qlinear_run(plan->linear, x, y, &context->memory, call->err);
+    return TARE_OK;
+}
+
+const fast_path tare__fast_layer = {"layer", is_layer, run_layer, destroy_plans};

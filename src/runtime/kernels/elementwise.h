@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise kernels between floats and byte codes, with the bits of core/requant.h.
+#ifndef RUNTIME_KERNELS_ELEMENTWISE_H
+#define RUNTIME_KERNELS_ELEMENTWISE_H
+
+#include <stddef.h>
+
+#include "core/requant.h"
+#include "runtime/isa.h"
+
+/// Codes of a per-tensor scheme, quint8 or qint8.
+typedef struct code_scheme {
+    float scale, inverse; // inverse: 1 / scale, rounded
+    int32_t zero_point, least, most;
+    bool is_signed;
+} code_scheme;
+
+typedef struct elementwise_kernels {
+    const char *name;
+    isa_level needs;
+    /// y[i] = tare__quantize(x[i])
+    void (*quantize)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
+    /// y[i] = tare__dequantize(x[i])
+    void (*dequantize)(const code_scheme *s, const uint8_t *x, size_t count, float *y);
+    /// y[i] = tare__native_add_codes(a[i], b[i])
+    void (*add)(const native_add *op, bool is_signed, const uint8_t *a, const uint8_t *b,
+                size_t count, uint8_t *y);
+    /// y[i] = max(y[i], x[i])
+    void (*raise)(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
+} elementwise_kernels;
+
+/// Best first; the last row needs nothing.
+extern const elementwise_kernels tare__elementwise_kernels[];
+extern const size_t tare__elementwise_kernel_count;
+const elementwise_kernels *tare__elementwise_choose(isa_level isa);
+
+#define KERNEL(suffix, needs)                                                                      \
+    void qu8_quantize__##suffix(const code_scheme *s, const float *x, size_t count, uint8_t *y);   \
+    void qu8_dequantize__##suffix(const code_scheme *s, const uint8_t *x, size_t count, float *y); \
+    void qu8_add__##suffix(const native_add *op, bool is_signed, const uint8_t *a,                 \
+                           const uint8_t *b, size_t count, uint8_t *y);                            \
+    void qu8_raise__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
+#include "runtime/kernels/qu8_elementwise/kernels.def"
+#undef KERNEL
+
+#endif

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions: the interpreter with fast ways through its nodes, and what they keep between runs.
+#include "tare/session.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/engine_rules.h"
+#include "ops/float_kernels.h"
+#include "ops/interpret.h"
+#include "ops/op.h"
+#include "quant/model.h"
+#include "runtime/fast.h"
+
+// What is known of a node: how it is called, and its way.
+typedef struct node_entry {
+    const struct op_info *op; // remembered for the interpreter
+    const fast_path *path;
+    void *state; // path's
+    bool is_known;
+} node_entry;
+
+// The entries of one graph by node id. A model has one graph, and one more per standalone module.
+typedef struct graph_entries {
+    struct graph_entries *next;
+    const graph *graph;
+    size_t count;
+    node_entry nodes[];
+} graph_entries;
+
+struct tare_session {
+    const tare_model *model;
+    bool reference;
+    int thread_count;
+    requant_rule linear_rule, conv_rule;
+    float_kernels *floats;
+    fast_context fast;
+    graph_entries *graphs;
+    tare_node_watcher watcher;
+    void *watcher_user;
+};
+
+// --- what is kept per node
+// -------------------------------------------------------------------------
+
+static graph_entries *entries_of(tare_session *s, const graph *g) {
+    graph_entries *entries = s->graphs;
+    while (entries != NULL && entries->graph != g) entries = entries->next;
+    if (entries != NULL) return entries;
+    entries = tare__alloc_zeroed(1, sizeof *entries + g->next_id * sizeof *entries->nodes);
+    if (entries == NULL) return NULL;
+    entries->graph = g;
+    entries->count = g->next_id;
+    entries->next = s->graphs;
+    s->graphs = entries;
+    return entries;
+}
+
+static node_entry *entry_of(tare_session *s, const node *n) {
+    graph_entries *entries = entries_of(s, n->owner);
+    return entries != NULL ? &entries->nodes[n->id] : NULL;
+}
+
+static void destroy_entries(graph_entries *entries) {
+    while (entries != NULL) {
+        graph_entries *next = entries->next;
+        for (size_t i = 0; i < entries->count; i++) {
+            node_entry *e = &entries->nodes[i];
+            if (e->path != NULL && e->path->destroy != NULL) e->path->destroy(e->state);
+        }
+        tare__free(entries);
+        entries = next;
+    }
+}
+
+// --- hooks of the interpreter
+// ----------------------------------------------------------------------
+
+static const struct op_info **remember(void *user, const node *n) {
+    node_entry *e = entry_of(user, n);
+    return e != NULL ? &e->op : NULL;
+}
+
+static tare_status execute(void *user, const node *n, op_call *call, bool *handled) {
+    tare_session *s = user;
+    node_entry *e = entry_of(s, n);
+    if (e == NULL) return tare__out_of_memory(call->err);
+    if (!e->is_known) {
+        e->path = tare__fast_path_find(call);
+        e->is_known = true;
+    }
+    if (e->path == NULL || call->result.kind != VALUE_TENSOR) return TARE_OK;
+    return e->path->run(&s->fast, &e->state, call, handled);
+}
+
+static const tare_tensor *first_tensor(const value *v) {
+    if (v->kind == VALUE_TENSOR) return v->as.tensor;
+    if (!tare__value_has_items(v)) return NULL;
+    for (uint32_t i = 0; i < v->count; i++) {
+        const tare_tensor *t = first_tensor(&v->as.items[i]);
+        if (t != NULL) return t;
+    }
+    return NULL;
+}
+
+static tare_status after(void *user, const node *n, const value *result, tare_error *err) {
+    const tare_session *s = user;
+    return s->watcher(s->watcher_user, n->name, first_tensor(result), err);
+}
+
+// --- sessions
+// --------------------------------------------------------------------------------------
+
+static tare_status prepare(tare_session *s, const tare_session_options *options, tare_error *err) {
+    s->thread_count = options != NULL ? options->thread_count : 0;
+    s->reference = options != NULL && options->reference;
+    if (s->thread_count < 0 || s->thread_count > 1024)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to 1024 threads, found %d",
+                          s->thread_count);
+    if (s->thread_count == 0) s->thread_count = 1;
+    const engine_query linear = {.groups = 1}, conv = {.is_conv = true, .groups = 1};
+    s->linear_rule = tare__engine_rule(s->model->engine, &linear);
+    s->conv_rule = tare__engine_rule(s->model->engine, &conv);
+    TARE_TRY(tare__isa_choose(&s->fast.isa, err));
+    s->fast.elementwise = tare__elementwise_choose(s->fast.isa);
+    if (s->reference) return TARE_OK;
+    return tare__float_kernels_create(NULL, &s->floats, err);
+}
+
+tare_status tare_session_create(const tare_model *model, const tare_session_options *options,
+                                tare_session **out, tare_error *err) {
+    if (model == NULL || out == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a session needs a model");
+    tare_session *s = tare__alloc_zeroed(1, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(err);
+    s->model = model;
+    const tare_status status = prepare(s, options, err);
+    if (status != TARE_OK) {
+        tare_session_destroy(s);
+        return status;
+    }
+    *out = s;
+    return TARE_OK;
+}
+
+void tare_session_destroy(tare_session *session) {
+    if (session == NULL) return;
+    destroy_entries(session->graphs);
+    tare__float_kernels_destroy(session->floats);
+    tare__scratch_release(&session->fast.memory);
+    tare__free(session);
+}
+
+void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *user) {
+    session->watcher = watcher;
+    session->watcher_user = user;
+}
+
+// --- running
+// ---------------------------------------------------------------------------------------
+
+typedef struct output_list {
+    tare_tensor **tensors;
+    size_t count, capacity; // count may exceed capacity: how many there are
+} output_list;
+
+// Tensors left to right, each with a reference for the caller.
+static void collect(const value *v, output_list *out) {
+    if (v->kind == VALUE_TENSOR) {
+        if (out->count < out->capacity) out->tensors[out->count] = tare_tensor_retain(v->as.tensor);
+        out->count++;
+    } else if (tare__value_has_items(v)) {
+        for (uint32_t i = 0; i < v->count; i++) collect(&v->as.items[i], out);
+    }
+}
+
+static tare_status hand_out(const value *result, tare_tensor **outputs, size_t capacity,
+                            size_t *count, tare_error *err) {
+    output_list list = {.tensors = outputs, .capacity = capacity};
+    collect(result, &list);
+    if (list.count <= capacity) {
+        *count = list.count;
+        return TARE_OK;
+    }
+    for (size_t i = 0; i < capacity; i++) tare_tensor_release(outputs[i]);
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "the model has %zu outputs, there is room for %zu", list.count, capacity);
+}
+
+static interpreter interpreter_of(tare_session *s) {
+    return (interpreter){
+        .root = s->model->root,
+        .linear_rule = s->linear_rule,
+        .conv_rule = s->conv_rule,
+        .thread_count = s->thread_count,
+        .kernels = s->floats,
+        .after = s->watcher != NULL ? after : NULL,
+        .execute = s->reference ? NULL : execute,
+        .remember = s->reference ? NULL : remember,
+        .user = s,
+    };
+}
+
+static tare_status share_inputs(arena *memory, const tare_tensor *const *inputs, size_t count,
+                                value **out, tare_error *err) {
+    value *values = tare__arena_array(memory, count + 1, sizeof *values);
+    if (values == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        if (inputs[i] == NULL)
+            return tare__fail(err, TARE_INVALID_ARGUMENT, "input %zu is NULL", i);
+        // Nothing writes to inputs: operators that work in place return their result instead.
+        values[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)inputs[i]};
+    }
+    *out = values;
+    return TARE_OK;
+}
+
+static tare_status run(tare_session *s, arena *memory, const tare_tensor *const *inputs,
+                       size_t input_count, value *result, tare_error *err) {
+    const interpreter it = interpreter_of(s);
+    value *values = NULL;
+    TARE_TRY(share_inputs(memory, inputs, input_count, &values, err));
+    return tare__interpret(&it, values, input_count, memory, result, err);
+}
+
+tare_status tare_session_run(tare_session *session, const tare_tensor *const *inputs,
+                             size_t input_count, tare_tensor **outputs, size_t output_capacity,
+                             size_t *output_count, tare_error *err) {
+    if (session == NULL || (inputs == NULL && input_count > 0) || output_count == NULL ||
+        (outputs == NULL && output_capacity > 0))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a run needs a session, inputs and outputs");
+    arena memory = {0};
+    value result = tare__none();
+    tare_status status = run(session, &memory, inputs, input_count, &result, err);
+    if (status == TARE_OK) status = hand_out(&result, outputs, output_capacity, output_count, err);
+    tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+    return status;
+}
