@@ -54,28 +54,24 @@ static tare_status read_kwargs(reader *r, const json_at *at, node_spec *spec) {
     return TARE_OK;
 }
 
-static bool target_exists(const reader *r, node_op op, const char *target) {
-    if (tare__module_find(r->owner, target) != NULL) return true;
-    if (op == NODE_CALL_MODULE) return false;
-    const char *dot = strrchr(target, '.');
-    const char *leaf = dot != NULL ? dot + 1 : target;
-    const module *m = r->owner;
-    if (dot != NULL) {
-        char *path =
-            tare__arena_strndup((arena *)(uintptr_t)&r->scratch, target, (size_t)(dot - target));
-        m = path != NULL ? tare__module_find(r->owner, path) : NULL;
+static bool tensor_exists(const module *m, const char *path) {
+    for (;;) {
+        const size_t length = strcspn(path, ".");
+        if (path[length] == '\0') return tare__module_has_tensor(m, path);
+        m = tare__module_child_n(m, path, length);
+        if (m == NULL) return false;
+        path += length + 1;
     }
-    return m != NULL && tare__module_has_tensor(m, leaf);
 }
 
 static tare_status check_target(const reader *r, const json_at *at, const node_spec *spec) {
-    if (spec->op == NODE_CALL_MODULE && !target_exists(r, spec->op, spec->target))
-        return tare__json_fail(at, r->err, "node '%s' calls module '%s', which is not in the model",
-                               spec->candidate, spec->target);
-    if (spec->op == NODE_GET_ATTR && !target_exists(r, spec->op, spec->target))
-        return tare__json_fail(at, r->err, "node '%s' reads '%s', which is not in the model",
-                               spec->candidate, spec->target);
-    return TARE_OK;
+    if (spec->op != NODE_CALL_MODULE && spec->op != NODE_GET_ATTR) return TARE_OK;
+    // get_attr may also fetch a module: the graph of a branch, or packed weights.
+    if (tare__module_find(r->owner, spec->target) != NULL) return TARE_OK;
+    if (spec->op == NODE_GET_ATTR && tensor_exists(r->owner, spec->target)) return TARE_OK;
+    return tare__json_fail(at, r->err, "node '%s' %s '%s', which is not in the model",
+                           spec->candidate, spec->op == NODE_GET_ATTR ? "reads" : "calls module",
+                           spec->target);
 }
 
 static tare_status keep_string(reader *r, const char *chars, const char **out) {

@@ -116,6 +116,14 @@ static tare_status write_tensor(writer *w, const named_tensor *named, const char
     return add_quantized(w, name, named->tensor);
 }
 
+static tare_status write_tensors(writer *w, const module *m, const char *path, bool are_parameters,
+                                 text *quantized) {
+    for (size_t i = 0; i < m->tensor_count; i++)
+        if (m->tensors[i].is_parameter == are_parameters)
+            TARE_TRY(write_tensor(w, &m->tensors[i], path, quantized));
+    return TARE_OK;
+}
+
 static tare_status write_state_tensors(writer *w, map *tensors, const char *path, text *names) {
     for (size_t i = 0; i < tensors->count; i++) {
         const char *full = NULL;
@@ -146,13 +154,9 @@ static tare_status write_state(writer *w, const module *m, const char *path, tex
 // The keys that the root and other modules have in common, with a comma in front of each.
 static tare_status write_own(writer *w, const module *m, const char *path, text *out) {
     text quantized = {0}, state = {0};
-    tare_status status = TARE_OK;
     // Parameters first, as they are registered when the file is read.
-    for (size_t i = 0; i < 2 * m->tensor_count && status == TARE_OK; i++) {
-        const named_tensor *named = &m->tensors[i % m->tensor_count];
-        if (named->is_parameter == (i < m->tensor_count))
-            status = write_tensor(w, named, path, &quantized);
-    }
+    tare_status status = write_tensors(w, m, path, true, &quantized);
+    if (status == TARE_OK) status = write_tensors(w, m, path, false, &quantized);
     if (status == TARE_OK) status = write_state(w, m, path, &state);
     if (quantized.length > 0)
         tare__text_printf(out, ", \"quantized\": {%s}", tare__text_chars(&quantized));

@@ -11,7 +11,7 @@ static void touch(const tare_tensor *t) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    storage *store = tare__storage_adopt((void *)(uintptr_t)data, size, NULL, NULL);
+    storage *store = tare__storage_adopt((void *)data, size, NULL, NULL);
     map arrays = {0};
     tare_tensor *t = NULL;
     if (tare__npz_parse(store, data, size, &arrays, NULL) == TARE_OK) {

@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    storage *store = tare__storage_adopt((void *)(uintptr_t)data, size, NULL, NULL);
+    storage *store = tare__storage_adopt((void *)data, size, NULL, NULL);
     safetensors file = {0};
     if (tare__safetensors_parse(store, data, size, &file, NULL) == TARE_OK) {
         size_t bytes = 0;
