@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a number of ours counts as the recorded one.
+#ifndef REPLAY_AGREEMENT_H
+#define REPLAY_AGREEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define AGREEMENT_RELATIVE 1e-4
+
+/// Two values that differ for an accepted reason: a scale one histogram bin away, a zero point on a
+/// rounding boundary. Wherever the pair comes back, in a text or among the constants, it agrees.
+typedef struct number_pair {
+    double ours, recorded;
+} number_pair;
+
+typedef struct agreement { // zero-initialized accepts relative differences only
+    number_pair *pairs;
+    size_t count, capacity;
+} agreement;
+
+/// Floats: within the relative tolerance, or an accepted pair.
+bool floats_agree(const agreement *a, double ours, double recorded);
+/// Integers: equal, or an accepted pair.
+bool integers_agree(const agreement *a, double ours, double recorded);
+bool agreement_accept(agreement *a, double ours, double recorded); // false when memory is gone
+void agreement_release(agreement *a);
+
+#endif

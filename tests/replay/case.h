@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A recorded case: one call of prepare and convert, and what came out.
+#ifndef REPLAY_CASE_H
+#define REPLAY_CASE_H
+
+#include <jansson.h>
+
+#include "core/arena.h"
+#include "io/safetensors.h"
+#include "tare/model.h"
+
+/// Where a case lies: a folder, or a member folder of a zip archive.
+typedef struct case_place {
+    const char *name;    // the folder's own name
+    const char *path;    // of the folder, or of the archive
+    const char *members; // inside the archive: "NAME/"; NULL for a folder
+} case_place;
+
+typedef struct case_list { // zero-initialized is empty
+    case_place *items;
+    size_t count, capacity;
+    arena memory;
+} case_list;
+
+/// Adds what `path` holds: a case folder, a folder of case folders and archives, or an archive.
+/// TARE_NOT_FOUND when there is no case in it.
+tare_status case_list_add(case_list *list, const char *path, tare_error *err);
+void case_list_release(case_list *list);
+
+typedef struct recorded_case {
+    const char *name;
+    json_t *json;     // case.json
+    safetensors data; // data.safetensors
+    safetensors model;
+} recorded_case;
+
+tare_status case_read(const case_place *place, recorded_case *out, tare_error *err);
+void case_release(recorded_case *c);
+
+const char *case_text(const recorded_case *c, const char *key); // NULL if absent
+/// The float model, anew at each call. The caller destroys it.
+tare_status case_model(const recorded_case *c, tare_model **out, tare_error *err);
+
+#endif

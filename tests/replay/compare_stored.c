@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What convert stored: buffers that the graph reads, and weights of lowered modules.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "replay/statistics.h"
+
+static void compare_constant(const char *name, const json_t *recorded, const tare_tensor *ours,
+                             const agreement *numbers, findings *out) {
+    const char *dtype = json_string_value(json_object_get(recorded, "dtype"));
+    const json_t *shape = json_object_get(recorded, "shape");
+    const json_t *values = json_object_get(recorded, "value");
+    if (ours == NULL) {
+        findings_add(out, FINDING_STRUCTURE, "constant %s: the converted model has none", name);
+        return;
+    }
+    bool same = dtype != NULL && strcmp(dtype, tare_dtype_name(ours->dtype)) == 0 &&
+                json_array_size(shape) == (size_t)ours->ndim;
+    for (int i = 0; same && i < ours->ndim; i++)
+        same = json_integer_value(json_array_get(shape, (size_t)i)) == ours->shape[i];
+    if (!same) {
+        char text_of_shape[128];
+        tare__shape_text(ours->ndim, ours->shape, text_of_shape, sizeof text_of_shape);
+        findings_add(out, FINDING_STRUCTURE,
+                     "constant %s: expected %s with %zu dimensions, found %s %s", name,
+                     dtype != NULL ? dtype : "?", json_array_size(shape),
+                     tare_dtype_name(ours->dtype), text_of_shape);
+        return;
+    }
+    for (int64_t i = 0; i < ours->count && i < (int64_t)json_array_size(values); i++) {
+        const double a = tare__tensor_get(ours, i);
+        const double b = json_number_value(json_array_get(values, (size_t)i));
+        if (tare__dtype(ours->dtype)->is_float ? floats_agree(numbers, a, b)
+                                               : integers_agree(numbers, a, b))
+            continue;
+        findings_add(out, FINDING_STRUCTURE, "constant %s[%lld]: expected %.9g, found %.9g", name,
+                     (long long)i, b, a);
+        return;
+    }
+}
+
+void compare_constants(const recorded_case *c, const tare_model *converted,
+                       const agreement *numbers, findings *out) {
+    const char *name = NULL;
+    json_t *recorded = NULL;
+    json_object_foreach(json_object_get(c->json, "constants"), name, recorded) compare_constant(
+        name, recorded, tare__module_find_tensor(converted->root, name), numbers, out);
+}
+
+/// A recorded weight: weights.PATH.int_repr and its companions.
+typedef struct weight {
+    const char *path;
+    const tare_tensor *ours, *codes, *scale, *zero_point;
+    findings *out;
+} weight;
+
+static bool compare_parameters(const weight *w) {
+    const qparams *q = w->ours->q;
+    if (q == NULL || q->count != w->scale->count || q->count != w->zero_point->count) {
+        findings_add(w->out, FINDING_STRUCTURE, "weight %s: expected %lld scales, found %lld",
+                     w->path, (long long)w->scale->count, q == NULL ? 0LL : (long long)q->count);
+        return false;
+    }
+    static const agreement plain = {0};
+    for (int64_t i = 0; i < q->count; i++) {
+        const double scale = tare__tensor_get(w->scale, i);
+        const double zero_point = tare__tensor_get(w->zero_point, i);
+        if (floats_agree(&plain, q->scale[i], scale) && q->zero_point[i] == zero_point) continue;
+        findings_add(w->out, FINDING_STRUCTURE,
+                     "weight %s: channel %lld: expected scale %.9g and zero point %g, found %.9g "
+                     "and %g",
+                     w->path, (long long)i, scale, zero_point, q->scale[i], q->zero_point[i]);
+        return false;
+    }
+    return true;
+}
+
+/// Folded batch norms give weights that float arithmetic rounded: a code on a boundary may move.
+static void compare_codes(const weight *w) {
+    if (w->codes->count != w->ours->count) {
+        findings_add(w->out, FINDING_STRUCTURE, "weight %s: expected %lld elements, found %lld",
+                     w->path, (long long)w->codes->count, (long long)w->ours->count);
+        return;
+    }
+    int64_t moved = 0;
+    for (int64_t i = 0; i < w->codes->count; i++) {
+        const double a = tare__tensor_get(w->ours, i), b = tare__tensor_get(w->codes, i);
+        if (a == b) continue;
+        if (fabs(a - b) == 1 && ++moved * 1000 <= w->codes->count) continue;
+        findings_add(w->out, FINDING_STRUCTURE, "weight %s[%lld]: expected the code %g, found %g",
+                     w->path, (long long)i, b, a);
+        return;
+    }
+}
+
+static const tare_tensor *companion(const recorded_case *c, const char *path, const char *suffix) {
+    char key[640];
+    (void)snprintf(key, sizeof key, "weights.%s.%s", path, suffix);
+    return tare__safetensors_get(&c->data, key);
+}
+
+void compare_weights(const recorded_case *c, const tare_model *converted, findings *out) {
+    static const char prefix[] = "weights.", suffix[] = ".int_repr";
+    for (size_t i = 0; i < c->data.tensors.count; i++) {
+        const char *key = c->data.tensors.entries[i].key;
+        const size_t length = strlen(key), around = sizeof prefix + sizeof suffix - 2;
+        if (length <= around || !tare__starts_with(key, prefix) || !tare__ends_with(key, suffix))
+            continue;
+        char path[512];
+        (void)snprintf(path, sizeof path, "%.*s", (int)(length - around), key + sizeof prefix - 1);
+        const weight w = {.path = path,
+                          .ours = tare__module_find_tensor(converted->root, path),
+                          .codes = c->data.tensors.entries[i].value,
+                          .scale = companion(c, path, "scale"),
+                          .zero_point = companion(c, path, "zero_point"),
+                          .out = out};
+        if (w.ours == NULL || w.scale == NULL || w.zero_point == NULL)
+            findings_add(out, FINDING_STRUCTURE, "weight %s: the converted model has none", path);
+        else if (compare_parameters(&w))
+            compare_codes(&w);
+    }
+}

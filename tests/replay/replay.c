@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both halves of a replay: structure and statistics, then arithmetic under recorded parameters.
+#include "replay/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/print.h"
+#include "quant/model.h"
+#include "replay/run.h"
+#include "replay/statistics.h"
+#include "replay/text_compare.h"
+
+typedef struct flow {
+    const recorded_case *c;
+    findings *out;
+    tare_error *err;
+    const char *step; // in progress, for messages
+    agreement numbers;
+    arena memory;
+    value *inputs;
+    size_t input_count;
+    tare_model *model, *prepared, *converted;
+    tare_backend_config *backend;
+    tare_qconfig_mapping *mapping;
+    double output_step;
+} flow;
+
+static const json_t *get(const flow *f, const char *key) {
+    return json_object_get(f->c->json, key);
+}
+
+/// Torch itself failed at this run, so that nothing was recorded of it.
+static bool torch_failed(const flow *f, const char *run) {
+    return json_object_get(get(f, "torch_errors"), run) != NULL;
+}
+
+static tare_status check_supported(flow *f) {
+    const char *kind = json_string_value(get(f, "kind"));
+    const json_t *custom = get(f, "prepare_custom_config");
+    if (kind == NULL || (strcmp(kind, "lowered") != 0 && strcmp(kind, "reference") != 0 &&
+                         strcmp(kind, "decomposed") != 0))
+        return tare__fail(f->err, TARE_UNSUPPORTED, "cases of kind '%s'",
+                          kind != NULL ? kind : "?");
+    if (json_is_true(get(f, "is_qat")))
+        return tare__fail(f->err, TARE_UNSUPPORTED, "quantization-aware training");
+    if (json_object_size(custom) > 0)
+        return tare__fail(f->err, TARE_UNSUPPORTED, "a prepare_custom_config");
+    return TARE_OK;
+}
+
+static tare_status read_configs(flow *f) {
+    const json_t *backend = get(f, "backend");
+    char *text_of = json_dumps(get(f, "qconfig_mapping"), JSON_ENCODE_ANY);
+    if (text_of == NULL)
+        return tare__fail(f->err, TARE_MALFORMED_FILE, "case.json has no qconfig_mapping");
+    tare_status status =
+        tare_qconfig_mapping_from_json(text_of, strlen(text_of), &f->mapping, f->err);
+    free(text_of);
+    TARE_TRY(status);
+    if (json_is_string(backend))
+        return tare_backend_config_builtin(json_string_value(backend), &f->backend, f->err);
+    text_of = json_dumps(backend, JSON_ENCODE_ANY);
+    if (text_of == NULL) return tare__fail(f->err, TARE_MALFORMED_FILE, "case.json has no backend");
+    status = tare_backend_config_from_json(text_of, strlen(text_of), &f->backend, f->err);
+    free(text_of);
+    return status;
+}
+
+static tare_status check_text(flow *f, const char *key, const tare_model *model) {
+    const char *recorded = case_text(f->c, key);
+    if (recorded == NULL) return tare__fail(f->err, TARE_MALFORMED_FILE, "case.json has no text");
+    text printed = {0};
+    tare_status status = tare__print_model(model->root, &printed, f->err);
+    if (status == TARE_OK) status = tare__text_status(&printed, f->err);
+    if (status == TARE_OK)
+        compare_texts(key, tare__text_chars(&printed), recorded, &f->numbers, f->out);
+    tare__text_release(&printed);
+    return status;
+}
+
+/// A recorded text, read as code, is the graph that stands in the model file.
+static tare_status check_parsed(flow *f) {
+    const char *recorded = case_text(f->c, "float_text");
+    graph *parsed = NULL;
+    text again = {0}, ours = {0};
+    TARE_TRY(tare__parse_code(recorded, strlen(recorded), f->model->root, &parsed, f->err));
+    tare_status status = tare__print_graph(parsed, &again, f->err);
+    if (status == TARE_OK) status = tare__print_graph(f->model->root->graph, &ours, f->err);
+    if (status == TARE_OK) status = tare__text_status(&again, f->err);
+    if (status == TARE_OK) status = tare__text_status(&ours, f->err);
+    if (status == TARE_OK)
+        compare_texts("float_text read back", tare__text_chars(&again), tare__text_chars(&ours),
+                      &f->numbers, f->out);
+    tare__text_release(&again);
+    tare__text_release(&ours);
+    tare__graph_destroy(parsed);
+    return status;
+}
+
+static tare_status check_run(flow *f, const char *run, const tare_model *model, finding_kind kind) {
+    f->step = run;
+    if (torch_failed(f, run)) return TARE_OK;
+    run_result result;
+    TARE_TRY(run_model(model, f->inputs, f->input_count, &result, f->err));
+    run_compare(f->c, run, &result, kind, f->out);
+    if (result.step_count > 0) f->output_step = result.steps[0];
+    run_release(&result);
+    return TARE_OK;
+}
+
+static tare_status convert(flow *f) {
+    const char *kind = json_string_value(get(f, "kind"));
+    const char *engine = json_string_value(get(f, "engine"));
+    const tare_convert_options options = {.struct_size = sizeof options,
+                                          .backend = f->backend,
+                                          .engine = engine != NULL ? tare_engine_from_name(engine)
+                                                                   : TARE_ENGINE_DEFAULT,
+                                          .is_lenient = true};
+    tare_model_destroy(f->converted);
+    f->converted = NULL;
+    if (strcmp(kind, "lowered") == 0)
+        return tare_convert_fx(f->prepared, &options, &f->converted, f->err);
+    if (strcmp(kind, "reference") == 0)
+        return tare_convert_to_reference_fx(f->prepared, &options, &f->converted, f->err);
+    return tare_convert_to_reference_decomposed_fx(f->prepared, &options, &f->converted, f->err);
+}
+
+static tare_status read_model(flow *f) {
+    f->step = "not supported";
+    TARE_TRY(check_supported(f));
+    f->step = "read";
+    TARE_TRY(read_configs(f));
+    TARE_TRY(run_inputs(f->c, &f->memory, &f->inputs, &f->input_count, f->err));
+    TARE_TRY(case_model(f->c, &f->model, f->err));
+    f->step = "print";
+    TARE_TRY(check_text(f, "float_text", f->model));
+    f->step = "parse";
+    TARE_TRY(check_parsed(f));
+    return check_run(f, "float", f->model, FINDING_STRUCTURE);
+}
+
+static tare_status prepare(flow *f) {
+    const tare_prepare_options options = {.struct_size = sizeof options,
+                                          .backend = f->backend,
+                                          .qconfig_mapping = f->mapping,
+                                          .is_lenient = true};
+    f->step = "prepare";
+    TARE_TRY(tare_prepare_fx(f->model, &options, &f->prepared, f->err));
+    TARE_TRY(check_text(f, "prepared_text", f->prepared));
+    TARE_TRY(check_run(f, "prepared", f->prepared, FINDING_STRUCTURE));
+    f->step = "observers";
+    compare_observers(f->c, f->prepared, &f->numbers, f->out);
+    return TARE_OK;
+}
+
+static tare_status check_structure(flow *f) {
+    TARE_TRY(read_model(f));
+    TARE_TRY(prepare(f));
+    f->step = "convert";
+    TARE_TRY(convert(f));
+    TARE_TRY(check_text(f, "converted_text", f->converted));
+    compare_constants(f->c, f->converted, &f->numbers, f->out);
+    compare_weights(f->c, f->converted, f->out);
+    return TARE_OK;
+}
+
+static tare_status check_arithmetic(flow *f) {
+    f->step = "convert under recorded parameters";
+    TARE_TRY(use_recorded_parameters(f->c, f->prepared, f->err));
+    TARE_TRY(convert(f));
+    f->output_step = 0;
+    return check_run(f, "converted", f->converted, FINDING_VALUE);
+}
+
+static void release(flow *f) {
+    tare_model_destroy(f->model);
+    tare_model_destroy(f->prepared);
+    tare_model_destroy(f->converted);
+    tare_backend_config_destroy(f->backend);
+    tare_qconfig_mapping_destroy(f->mapping);
+    agreement_release(&f->numbers);
+    tare__arena_release(&f->memory);
+    tare_error_destroy(f->err);
+}
+
+void replay(const recorded_case *c, findings *out, double *output_step) {
+    flow f = {.c = c, .out = out, .err = tare_error_create()};
+    finding_kind kind = FINDING_STRUCTURE;
+    tare_status status = check_structure(&f);
+    if (status == TARE_OK) {
+        status = check_arithmetic(&f);
+        kind = FINDING_VALUE;
+    }
+    if (status != TARE_OK) findings_add_error(out, kind, f.step, f.err);
+    *output_step = f.output_step;
+    release(&f);
+}

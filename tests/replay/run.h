@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a model on a case's inputs and compares what comes out.
+#ifndef REPLAY_RUN_H
+#define REPLAY_RUN_H
+
+#include "ir/value.h"
+#include "quant/model.h"
+#include "replay/case.h"
+#include "replay/findings.h"
+
+/// The case's inputs as values in `memory`; tensors are lent from its data.
+tare_status run_inputs(const recorded_case *c, arena *memory, value **out, size_t *count,
+                       tare_error *err);
+
+/// A finished run.
+typedef struct run_result {
+    value output;  // tensors owned
+    double *steps; // per output tensor, in order: the scale that it was quantized with; 0: float
+    size_t step_count;
+    arena memory;
+} run_result;
+tare_status run_model(const tare_model *model, const value *inputs, size_t count, run_result *out,
+                      tare_error *err);
+void run_release(run_result *r);
+
+/// Compares with the tensors PREFIX, PREFIX.0, PREFIX.KEY, .. of the case's data. Outputs with a
+/// step: within one, nearly all of them equal. Others: within 1e-4.
+void run_compare(const recorded_case *c, const char *prefix, const run_result *r, finding_kind kind,
+                 findings *out);
+
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case's recorded statistics: what observers saw, what they proposed, what convert stored.
+#ifndef REPLAY_STATISTICS_H
+#define REPLAY_STATISTICS_H
+
+#include "quant/model.h"
+#include "replay/agreement.h"
+#include "replay/case.h"
+#include "replay/findings.h"
+
+/// Every recorded observer against the calibrated ones. Differences that the format allows are
+/// added to `numbers`, so that texts and constants may show them too.
+void compare_observers(const recorded_case *c, const tare_model *prepared, agreement *numbers,
+                       findings *out);
+/// `constants`: what the converted graph reads by name.
+void compare_constants(const recorded_case *c, const tare_model *converted,
+                       const agreement *numbers, findings *out);
+/// `weights.*`: integers, scales and zero points of lowered modules.
+void compare_weights(const recorded_case *c, const tare_model *converted, findings *out);
+
+/// From now on the model's observers propose what was recorded for them.
+tare_status use_recorded_parameters(const recorded_case *c, tare_model *prepared, tare_error *err);
+
+#endif
