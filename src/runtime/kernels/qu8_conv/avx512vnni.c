@@ -15,7 +15,8 @@ static inline void finish(const conv_tile *t, const epilogue_constants *k, size_
     const tile_epilogue *e = &t->epilogue;
     const __m512 multiplier = _mm512_set1_ps(e->multiplier[c]), bias = _mm512_set1_ps(e->bias[c]);
     const size_t left = t->pixels - p;
-    const __mmask16 mask = left < LANES ? (__mmask16)((1u << left) - 1) : (__mmask16)0xFFFF;
+    const unsigned lanes = left < LANES ? (1U << left) - 1 : 0xFFFFU;
+    const __mmask16 mask = (__mmask16)lanes;
     _mm_mask_storeu_epi8(t->y + c * t->y_stride + p, mask,
                          requantize_lanes(k, acc, multiplier, bias));
 }

@@ -12,7 +12,8 @@ static inline void finish(const linear_tile *t, const epilogue_constants *k, siz
     const __m512 multiplier = _mm512_loadu_ps(e->multiplier + c),
                  bias = _mm512_loadu_ps(e->bias + c);
     const size_t left = t->channels - c;
-    const __mmask16 mask = left < LANES ? (__mmask16)((1u << left) - 1) : (__mmask16)0xFFFF;
+    const unsigned lanes = left < LANES ? (1U << left) - 1 : 0xFFFFU;
+    const __mmask16 mask = (__mmask16)lanes;
     _mm_mask_storeu_epi8(t->y + n * t->y_stride + c, mask,
                          requantize_lanes(k, acc, multiplier, bias));
 }
