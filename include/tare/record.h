@@ -35,6 +35,10 @@ typedef struct tare_coverage {
 TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage *out,
                                          tare_error *err);
 
+/// The operator of the float model whose value a node of this model computes: the last of those that were fused
+/// into it, "relu1" for a quantized conv1. NULL if it computes none (observers, quantize). Lent.
+TARE_API const char *tare_model_float_node(const tare_model *model, const char *node);
+
 /// One sentence per operator of the float model (or for one node, with every decision about it): what it became
 /// and why. node NULL: all. TARE_NOT_FOUND with a suggestion when no decision names the node.
 TARE_API tare_status tare_model_explain(const tare_model *model, const char *node,

@@ -4,6 +4,8 @@
 #ifndef TARE_STATUS_H
 #define TARE_STATUS_H
 
+#include <stddef.h>
+
 #include "tare/export.h"
 
 #ifdef __cplusplus
@@ -46,6 +48,12 @@ TARE_API const char *tare_error_where(const tare_error *error);
 TARE_API const char *tare_error_message(const tare_error *error);
 /// What to do about it; "" when there is nothing to say.
 TARE_API const char *tare_error_hint(const tare_error *error);
+
+/// The candidate nearest to `found` by edit distance, or NULL when none is near: what a message suggests for
+/// a name that is not known. candidate(user, i) is the i-th name, NULL past the end.
+TARE_API const char *tare_nearest_name(const char *found,
+                                       const char *(*candidate)(const void *user, size_t i),
+                                       const void *user);
 
 #ifdef __cplusplus
 }

@@ -144,7 +144,7 @@ static unsigned edit_distance(const char *a, const char *b) {
     return above[n];
 }
 
-const char *tare__nearest_name(const char *found,
+const char *tare_nearest_name(const char *found,
                                const char *(*candidate)(const void *user, size_t i),
                                const void *user) {
     const size_t length = strlen(found);
@@ -166,7 +166,7 @@ const char *tare__nearest_name(const char *found,
 tare_status tare__suggest(tare_error *err, tare_status status, const char *found,
                           const char *(*candidate)(const void *user, size_t i), const void *user) {
     if (!err) return status;
-    const char *nearest = tare__nearest_name(found, candidate, user);
+    const char *nearest = tare_nearest_name(found, candidate, user);
     return nearest ? tare__hint(err, status, "did you mean '%s'?", nearest) : status;
 }
 

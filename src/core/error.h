@@ -38,10 +38,6 @@ tare_status tare__hint(tare_error *err, tare_status status, const char *format, 
 /// none when nothing is near. candidate(user, i) returns NULL past the end.
 tare_status tare__suggest(tare_error *err, tare_status status, const char *found,
                           const char *(*candidate)(const void *user, size_t i), const void *user);
-/// The nearest of `count` names to `found`, or NULL when none is near.
-const char *tare__nearest_name(const char *found,
-                               const char *(*candidate)(const void *user, size_t i),
-                               const void *user);
 
 /// Copies `from` into `to` (both may be NULL).
 void tare__error_copy(tare_error *to, const tare_error *from);

@@ -147,7 +147,7 @@ static bool is_known(const char *key, const char *const *keys) {
 static tare_status unknown_key(const json_at *object, const char *key, const char *const *keys,
                                tare_error *err) {
     const tare_status status = tare__json_fail(object, err, "unknown key '%s'", key);
-    if (tare__nearest_name(key, key_at, keys)) return tare__suggest(err, status, key, key_at, keys);
+    if (tare_nearest_name(key, key_at, keys)) return tare__suggest(err, status, key, key_at, keys);
     text known = {0};
     for (size_t i = 0; keys[i]; i++)
         tare__text_printf(&known, "%s%s", i ? ", " : "the keys here are ", keys[i]);

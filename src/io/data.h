@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // DATA, as the command line takes it: batches of model inputs, and labels where there are any.
 //
-//   FILE.npz, FILE.safetensors  arrays by input name; an array called labels, label or y holds the
-//   labels FILE.npy                    the one input of a model that has one FOLDER such files, in
-//   order of their names, one after the other FILE.csv, FILE.csv.gz       rows `feature,..,label`
-//   for a model of one input; a first line of words is skipped random:N[:SEED[:SHAPE]]     N
-//   standard-normal samples; SHAPE (one sample's, "3x32x32", inputs separated
-//                               by ',') where the model does not say its inputs' shapes
+// - FILE.npz, FILE.safetensors: arrays by input name; one called labels, label or y holds labels
+// - FILE.npy: the one input of a model that has one
+// - FOLDER: such files, in order of their names, one after the other
+// - FILE.csv, FILE.csv.gz: rows `feature,..,label` for a model of one input; a first line of words
+//   is skipped
+// - random:N[:SEED[:SHAPE]]: N standard-normal samples; SHAPE (one sample's, "3x32x32", inputs
+//   separated by ',') where the model does not say its inputs' shapes
 //
 // A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
 // input.I and arr_I by position. Any other name is an error, and so are NaNs and sizes that

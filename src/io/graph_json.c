@@ -120,6 +120,12 @@ static tare_status read_extras(reader *r, const json_at *at, node *n) {
         TARE_TRY(tare__json_string(&type, &annotation, r->err));
         TARE_TRY(keep_string(r, annotation, &n->annotation));
     }
+    if (tare__json_has(at, "origin")) {
+        const json_at origin = tare__json_get(at, "origin");
+        const char *name = NULL;
+        TARE_TRY(tare__json_string(&origin, &name, r->err));
+        TARE_TRY(keep_string(r, name, &n->origin));
+    }
     if (!tare__json_has(at, "meta")) return TARE_OK;
     const json_at meta = tare__json_get(at, "meta");
     return read_meta(r, &meta, n);
@@ -144,8 +150,8 @@ static tare_status insert(reader *r, const json_at *at, const node_spec *spec) {
 }
 
 static tare_status read_node(reader *r, const json_at *at) {
-    static const char *const keys[] = {"name",   "op",   "target", "args",
-                                       "kwargs", "type", "meta",   NULL};
+    static const char *const keys[] = {"name", "op",     "target", "args", "kwargs",
+                                       "type", "origin", "meta",   NULL};
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
     TARE_TRY(tare__json_only_keys(at, keys, r->err));
     const json_at name = tare__json_get(at, "name"), op = tare__json_get(at, "op");
@@ -250,6 +256,10 @@ static tare_status write_node(const node *n, text *out, tare_error *err) {
     if (n->annotation != NULL) {
         tare__text_append(out, ", \"type\": ");
         tare__text_json_string(out, n->annotation);
+    }
+    if (n->origin != NULL) {
+        tare__text_append(out, ", \"origin\": ");
+        tare__text_json_string(out, n->origin);
     }
     write_meta(n, out);
     tare__text_char(out, '}');

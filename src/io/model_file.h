@@ -10,6 +10,7 @@
 //               TENSOR.zero_point (I64, or F64 with float qparams); `state`: [name, ..], tensors of
 //               the class's own state, stored as PATH.name; `graph`: {nodes, codegen} of a module
 //               that has a graph of its own;
+//   per node: `origin`: the node of the float model that it computes;
 //   at the top: `quantized` and `state` of the root, `record`: what the caller gave as extra,
 //               `tare`: {version} of the writer.
 #ifndef IO_MODEL_FILE_H

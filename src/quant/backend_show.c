@@ -108,6 +108,14 @@ static void config_to_text(const tare_pattern_config *p, text *t) {
     }
 }
 
+static tare_status hand_out(text *out, tare_writer write, void *user, tare_error *err) {
+    tare_status status = tare__text_status(out, err);
+    if (status == TARE_OK && !write(user, out->chars, out->length))
+        status = tare__fail(err, TARE_IO, "the writer stopped");
+    tare__text_release(out);
+    return status;
+}
+
 tare_status tare_backend_config_show(const tare_backend_config *config, tare_writer write,
                                      void *user, tare_error *err) {
     TARE_TRY(tare_backend_config_check(config, err));
@@ -117,9 +125,39 @@ tare_status tare_backend_config_show(const tare_backend_config *config, tare_wri
         tare__text_char(&out, '\n');
         config_to_text(config->configs[i], &out);
     }
-    tare_status status = tare__text_status(&out, err);
-    if (status == TARE_OK && !write(user, out.chars, out.length))
-        status = tare__fail(err, TARE_IO, "the writer stopped");
-    tare__text_release(&out);
-    return status;
+    return hand_out(&out, write, user, err);
+}
+
+// "torch.ao.nn.intrinsic.ConvReLU2d" is told by its last word where the column says what it is.
+static const char *last_word(const char *name) {
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    return dot ? dot + 1 : name ? name : "";
+}
+
+static void table_row(const tare_pattern_config *p, const tare_dtype_config *d, text *t) {
+    tare__text_append(t, "| `");
+    tare__pattern_to_text(tare__pattern_config_given(p), t);
+    tare__text_append(t, "` | ");
+    if (d) dtypes_to_text(d, t);
+    const tare_observation_type type =
+        p->observation_count > 0 ? p->observations[0].type : p->observation_type;
+    tare__text_printf(t, " | %s%s | %s | %s |\n", observation_word(type),
+                      p->observation_count > 1 ? " (by number of tensors)" : "",
+                      last_word(p->spelled_modules[MODULE_FUSED]),
+                      last_word(p->spelled_modules[MODULE_REFERENCE_QUANTIZED]));
+}
+
+tare_status tare_backend_config_table(const tare_backend_config *config, tare_writer write,
+                                      void *user, tare_error *err) {
+    TARE_TRY(tare_backend_config_check(config, err));
+    text out = {0};
+    tare__text_append(&out, "| pattern | dtypes | observation | fused | reference |\n"
+                            "| --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < config->count; i++) {
+        const tare_pattern_config *p = config->configs[i];
+        if (p->dtype_configs.count == 0) table_row(p, NULL, &out);
+        for (size_t k = 0; k < p->dtype_configs.count; k++)
+            table_row(p, &p->dtype_configs.items[k], &out);
+    }
+    return hand_out(&out, write, user, err);
 }

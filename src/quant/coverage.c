@@ -112,6 +112,16 @@ const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *
     return op;
 }
 
+const char *tare_model_float_node(const tare_model *model, const char *node_name) {
+    const node *n = tare__graph_find(model->root->graph, node_name);
+    const traced_op *carrier = n != NULL && is_call(n) ? tare__traced_op(model, n->origin) : NULL;
+    if (carrier == NULL) return NULL;
+    const char *last = carrier->name;
+    for (size_t i = 0; i < model->op_count; i++)
+        if (tare__traced_carrier(model, &model->ops[i]) == carrier) last = model->ops[i].name;
+    return last;
+}
+
 /// A new float island starts at a float operator none of whose inputs is a float operator.
 typedef struct island_walk {
     const tare_model *model;

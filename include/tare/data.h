@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Data: batches of a model's inputs, and labels where there are any, from files; and arrays into
+/// files.
+#ifndef TARE_DATA_H
+#define TARE_DATA_H
+
+#include <stdbool.h>
+
+#include "tare/model.h"
+#include "tare/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tare_data tare_data;
+
+/// Zero means the default; struct_size may be left 0.
+typedef struct tare_data_options {
+    uint32_t struct_size;
+    int64_t batch_size; // samples of a batch; the last of a file may have fewer. 0: as many as the
+                        // file has
+    int64_t sample_limit; // stop after so many samples. 0: no limit
+} tare_data_options;
+
+/// One batch. Lent until the next call on its tare_data.
+typedef struct tare_batch {
+    uint32_t struct_size;
+    const tare_tensor *const
+        *inputs; // one per model input, in their order; dimension 0 is the batch
+    size_t input_count;
+    const tare_tensor *labels; // as many as samples; NULL if the data has none
+    int64_t size;              // samples
+} tare_batch;
+
+/// spec, for the inputs of `model`:
+/// - FILE.npz, FILE.safetensors: arrays by input name; one called labels, label or y holds labels
+/// - FILE.npy: the one input of a model that has one
+/// - FOLDER: such files, in order of their names
+/// - FILE.csv, FILE.csv.gz: rows `feature,..,label`, for a model of one input
+/// - random:N[:SEED[:SHAPE]]: N standard-normal samples; SHAPE is one sample's ("3x32x32", inputs
+///   separated by ','), needed where the model does not say it
+///
+/// A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
+/// input.I and arr_I by position. Wrong names, NaNs and sizes that disagree are errors that name
+/// file and array. options may be NULL.
+TARE_API tare_status tare_data_open(const char *spec, const tare_model *model,
+                                    const tare_data_options *options, tare_data **out,
+                                    tare_error *err);
+TARE_API void tare_data_close(tare_data *data); // NULL is fine
+/// The next batch, or *done.
+TARE_API tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err);
+/// Begins again, with the same batches.
+TARE_API tare_status tare_data_rewind(tare_data *data, tare_error *err);
+
+/// Writes tensors under their names to PATH, by its ending: .npz, .safetensors, or .npy for a
+/// single tensor. "-" is an .npz on standard output. A temporary file is renamed when all is
+/// written.
+TARE_API tare_status tare_arrays_write(const char *path, const char *const *names,
+                                       const tare_tensor *const *tensors, size_t count,
+                                       tare_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

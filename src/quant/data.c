@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data for a model: io's batches, with what the model says about its inputs; and arrays into files.
+#include "tare/data.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "io/data.h"
+#include "io/npy.h"
+#include "io/npz.h"
+#include "io/safetensors.h"
+#include "quant/model.h"
+
+struct tare_data {
+    data_source *source;
+    data_batch batch; // the one that is lent
+    int64_t limit;    // 0: none
+    int64_t served;   // samples so far
+};
+
+// Exported graphs say shape and dtype of their inputs: {"val": {"shape": [1, null], "dtype":
+// ".."}}.
+static tare_status read_value_meta(const json_at *val, data_input *out, tare_error *err) {
+    if (!json_is_object(val->value)) return TARE_OK; // a list: not a tensor
+    const json_at shape = tare__json_get(val, "shape"), dtype = tare__json_get(val, "dtype");
+    const char *dtype_name = NULL;
+    TARE_TRY(tare__json_expect(&shape, JSON_ARRAY, err));
+    TARE_TRY(tare__json_string(&dtype, &dtype_name, err));
+    const size_t ndim = json_array_size(shape.value);
+    if (ndim > TARE_MAX_DIMS) return tare__json_fail(&shape, err, "too many dimensions");
+    for (size_t d = 0; d < ndim; d++) {
+        const json_at size = tare__json_item(&shape, d);
+        out->shape[d] = -1; // symbolic
+        if (json_is_integer(size.value)) TARE_TRY(tare__json_int(&size, &out->shape[d], err));
+    }
+    out->ndim = (int)ndim;
+    out->dtype = tare_dtype_from_name(dtype_name);
+    return TARE_OK;
+}
+
+static tare_status describe_input(const node *placeholder, data_input *out, tare_error *err) {
+    *out = (data_input){.name = placeholder->target, .ndim = -1};
+    if (placeholder->meta_json == NULL) return TARE_OK;
+    json_t *meta = NULL;
+    TARE_TRY(tare__json_parse(placeholder->meta_json, strlen(placeholder->meta_json), &meta, err));
+    const json_at root = tare__json_root(meta), val = tare__json_get(&root, "val");
+    const tare_status status =
+        tare__json_has(&root, "val") ? read_value_meta(&val, out, err) : TARE_OK;
+    json_decref(meta);
+    return status == TARE_OK ? status : tare__at(err, status, "input '%s'", placeholder->name);
+}
+
+static tare_status open_source(const tare_model *model, const char *spec, int64_t batch_size,
+                               data_source **out, tare_error *err) {
+    const size_t count = tare_model_input_count(model);
+    data_input *inputs = tare__alloc_zeroed(count + 1, sizeof *inputs);
+    if (inputs == NULL) return tare__out_of_memory(err);
+    tare_status status = TARE_OK;
+    size_t i = 0;
+    for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
+        if (n->op == NODE_PLACEHOLDER) status = describe_input(n, &inputs[i++], err);
+    if (status == TARE_OK) status = tare__data_open(spec, inputs, count, batch_size, out, err);
+    tare__free(inputs);
+    return status;
+}
+
+tare_status tare_data_open(const char *spec, const tare_model *model,
+                           const tare_data_options *options, tare_data **out, tare_error *err) {
+    static const tare_data_options defaults = {0};
+    if (options == NULL) options = &defaults;
+    if (options->sample_limit < 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a limit of %lld samples",
+                          (long long)options->sample_limit);
+    tare_data *data = tare__alloc_zeroed(1, sizeof *data);
+    if (data == NULL) return tare__out_of_memory(err);
+    data->limit = options->sample_limit;
+    const tare_status status = open_source(model, spec, options->batch_size, &data->source, err);
+    if (status == TARE_OK)
+        *out = data;
+    else
+        tare__free(data);
+    return status;
+}
+
+void tare_data_close(tare_data *data) {
+    if (data == NULL) return;
+    tare__data_batch_release(&data->batch);
+    tare__data_close(data->source);
+    tare__free(data);
+}
+
+// The first `count` of a tensor's samples, in place of it.
+static tare_status cut_tensor(tare_tensor **t, int64_t count, tare_error *err) {
+    const tare_tensor *whole = *t;
+    int64_t shape[TARE_MAX_DIMS];
+    memcpy(shape, whole->shape, sizeof shape);
+    shape[0] = count;
+    const size_t offset =
+        (size_t)((const char *)whole->data - (const char *)tare__storage_data(whole->store));
+    tare_tensor *part = NULL;
+    TARE_TRY(tare__tensor_view(whole->store, offset, whole->dtype, whole->ndim, shape, whole->q,
+                               &part, err));
+    tare_tensor_release(*t);
+    *t = part;
+    return TARE_OK;
+}
+
+static tare_status cut_batch(data_batch *batch, int64_t count, tare_error *err) {
+    for (size_t i = 0; i < batch->input_count; i++)
+        TARE_TRY(cut_tensor(&batch->inputs[i], count, err));
+    if (batch->labels != NULL) TARE_TRY(cut_tensor(&batch->labels, count, err));
+    batch->size = count;
+    return TARE_OK;
+}
+
+tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err) {
+    tare__data_batch_release(&data->batch);
+    data->batch = (data_batch){0};
+    *done = data->limit > 0 && data->served == data->limit;
+    if (*done) return TARE_OK;
+    TARE_TRY(tare__data_next(data->source, &data->batch, done, err));
+    if (*done) return TARE_OK;
+    if (data->limit > 0 && data->batch.size > data->limit - data->served)
+        TARE_TRY(cut_batch(&data->batch, data->limit - data->served, err));
+    data->served += data->batch.size;
+    *out = (tare_batch){.struct_size = sizeof *out,
+                        .inputs = (const tare_tensor *const *)data->batch.inputs,
+                        .input_count = data->batch.input_count,
+                        .labels = data->batch.labels,
+                        .size = data->batch.size};
+    return TARE_OK;
+}
+
+tare_status tare_data_rewind(tare_data *data, tare_error *err) {
+    data->served = 0;
+    return tare__data_rewind(data->source, err);
+}
+
+// --- arrays ---
+
+static tare_status write_map(const char *path, const map *arrays, tare_error *err) {
+    if (strcmp(path, "-") == 0 || tare__ends_with(path, ".npz"))
+        return tare__npz_write(path, arrays, err);
+    if (tare__ends_with(path, ".safetensors"))
+        return tare__safetensors_write(path, arrays, NULL, err);
+    if (!tare__ends_with(path, ".npy"))
+        return tare__hint(err,
+                          tare__fail(err, TARE_INVALID_ARGUMENT,
+                                     "the format cannot be told from the name '%s'", path),
+                          "end it in .npz, .npy or .safetensors");
+    if (arrays->count != 1)
+        return tare__hint(err,
+                          tare__fail(err, TARE_INVALID_ARGUMENT,
+                                     "an .npy file holds one array, not %zu", arrays->count),
+                          "write an .npz");
+    return tare__npy_write(path, arrays->entries[0].value, err);
+}
+
+tare_status tare_arrays_write(const char *path, const char *const *names,
+                              const tare_tensor *const *tensors, size_t count, tare_error *err) {
+    map arrays = {0};
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < count && status == TARE_OK; i++)
+        if (!tare__map_set(&arrays, names[i], (void *)tensors[i]))
+            status = tare__out_of_memory(err);
+    if (status == TARE_OK) status = write_map(path, &arrays, err);
+    tare__map_release(&arrays);
+    return status;
+}
