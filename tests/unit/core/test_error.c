@@ -68,17 +68,17 @@ static void long_texts_are_cut_between_characters(void **state) {
 
 static void the_nearest_name_is_found_by_edits(void **state) {
     (void)state;
-    assert_string_equal(tare__nearest_name("fbgem", name_at, names), "fbgemm");
-    assert_string_equal(tare__nearest_name("oendnn", name_at, names), "onednn"); // one swap
-    assert_string_equal(tare__nearest_name("qnpack", name_at, names), "qnnpack");
-    assert_string_equal(tare__nearest_name("x86", name_at, names), "x86");
-    assert_null(tare__nearest_name("tensorrt", name_at, names));
-    assert_null(tare__nearest_name("y", name_at, names));
-    assert_null(tare__nearest_name("", name_at, names));
+    assert_string_equal(tare_nearest_name("fbgem", name_at, names), "fbgemm");
+    assert_string_equal(tare_nearest_name("oendnn", name_at, names), "onednn"); // one swap
+    assert_string_equal(tare_nearest_name("qnpack", name_at, names), "qnnpack");
+    assert_string_equal(tare_nearest_name("x86", name_at, names), "x86");
+    assert_null(tare_nearest_name("tensorrt", name_at, names));
+    assert_null(tare_nearest_name("y", name_at, names));
+    assert_null(tare_nearest_name("", name_at, names));
     char longest[300];
     memset(longest, 'q', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
-    assert_null(tare__nearest_name(longest, name_at, names));
+    assert_null(tare_nearest_name(longest, name_at, names));
 }
 
 static void statuses_have_names(void **state) {

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare backend: what backends support.
+#include <stdio.h>
+
+#include "actions.h"
+#include "configs.h"
+#include "json.h"
+#include "report.h"
+
+static void list_json(void) {
+    json_out json = json_begin(stdout);
+    json_open(&json, "backends", '[');
+    for (size_t i = 0; tare_backend_config_builtin_name_at(i) != NULL; i++)
+        json_string(&json, NULL, tare_backend_config_builtin_name_at(i));
+    json_close(&json, ']');
+    json_end(&json);
+}
+
+static tare_status list(const char *name, bool as_json, tare_error *err) {
+    (void)name, (void)err;
+    if (as_json) list_json();
+    for (size_t i = 0; !as_json && tare_backend_config_builtin_name_at(i) != NULL; i++)
+        printf("%s\n", tare_backend_config_builtin_name_at(i));
+    return TARE_OK;
+}
+
+static tare_status show_json(const tare_backend_config *config, tare_error *err) {
+    char *json = NULL;
+    TRY(tare_backend_config_to_json(config, &json, err));
+    printf("%s\n", json);
+    tare_string_free(json);
+    return TARE_OK;
+}
+
+static tare_status show(const char *name, bool as_json, tare_error *err) {
+    tare_backend_config *config = NULL;
+    TRY(load_backend(name, &config, err));
+    const tare_status status = as_json
+                                   ? show_json(config, err)
+                                   : tare_backend_config_show(config, write_to_stream, stdout, err);
+    tare_backend_config_destroy(config);
+    return status;
+}
+
+/// The findings of a lint, kept as lines for JSON.
+typedef struct findings {
+    json_out *json; // NULL: plain text
+} findings;
+
+static bool write_finding(void *user, const char *chars, size_t length) {
+    const findings *f = user;
+    if (f->json == NULL) return write_to_stream(stdout, chars, length);
+    char line[1024];
+    // One call may carry several lines, each a finding.
+    while (length > 0) {
+        size_t end = 0;
+        while (end < length && chars[end] != '\n') end++;
+        (void)snprintf(line, sizeof line, "%.*s", (int)end, chars);
+        if (end > 0) json_string(f->json, NULL, line);
+        const size_t skip = end < length ? end + 1 : end;
+        chars += skip;
+        length -= skip;
+    }
+    return true;
+}
+
+static tare_status lint(const tare_backend_config *config, bool as_json, size_t *count,
+                        tare_error *err) {
+    json_out json = {0};
+    findings f = {.json = as_json ? &json : NULL};
+    if (as_json) {
+        json = json_begin(stdout);
+        json_string(&json, "name", tare_backend_config_name(config));
+        json_integer(&json, "patterns", tare_backend_config_count(config));
+        json_open(&json, "findings", '[');
+    }
+    const tare_status status = tare_backend_config_lint(config, write_finding, &f, count, err);
+    if (as_json) {
+        json_close(&json, ']');
+        json_end(&json);
+    }
+    return status;
+}
+
+static tare_status check(const char *name, bool as_json, tare_error *err) {
+    tare_backend_config *config = NULL;
+    size_t count = 0;
+    TRY(load_backend(name, &config, err));
+    tare_status status = lint(config, as_json, &count, err);
+    if (status == TARE_OK && !as_json && count == 0)
+        printf("%s: %zu patterns, nothing to complain about\n", tare_backend_config_name(config),
+               tare_backend_config_count(config));
+    if (status == TARE_OK && count > 0)
+        status = fail_here(name, NULL, "%zu finding%s", count, count == 1 ? "" : "s");
+    tare_backend_config_destroy(config);
+    return status;
+}
+
+static tare_status table(const char *name, bool as_json, tare_error *err) {
+    if (as_json) return show(name, true, err);
+    tare_backend_config *config = NULL;
+    TRY(load_backend(name, &config, err));
+    const tare_status status = tare_backend_config_table(config, write_to_stream, stdout, err);
+    tare_backend_config_destroy(config);
+    return status;
+}
+
+static int run(const command *self, int argc, char **argv) {
+    static const action actions[] = {
+        {"list", false, list},  {"show", true, show}, {"check", true, check},
+        {"table", true, table}, {.name = NULL},
+    };
+    return run_action(self, actions, argc, argv);
+}
+
+const command backend_command = {
+    .name = "backend",
+    .summary = "list, show and check backend configs",
+    .usage = "list | show NAME | check FILE | table NAME  [--json]",
+    .operands = {"list, show, check or table", "NAME"},
+    .least_operands = 1,
+    .options = action_options,
+    .notes = "NAME is a built-in backend or a file; '-' is standard input.\n"
+             "list   names the built-in backends\n"
+             "show   lists a backend's patterns; with --json in torch's to_dict form\n"
+             "check  looks for what is allowed but cannot mean what was meant;\n"
+             "       status 1 if it finds some\n"
+             "table  writes a Markdown table, a row per pattern and dtypes\n",
+    .run = run,
+};

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare bench: how long a model takes, alone or against another in turns.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "command.h"
+#include "json.h"
+#include "report.h"
+#include "tare/tare.h"
+
+enum {
+    LEAST_RUNS = 15, // of each model, however slow
+    MOST_RUNS = 20000,
+    WARM_UP_RUNS = 3,
+    OUTPUT_CAPACITY = 64,
+};
+
+typedef struct bench_options {
+    const char *input, *against;
+    int64_t batch, threads, seconds;
+    bool memory, as_json;
+} bench_options;
+
+/// One model that is timed.
+typedef struct subject {
+    const char *path;
+    tare_model *model;
+    tare_session *session;
+    double load_ms, start_ms; // reading the file; packing weights and choosing kernels
+    double *run_ms;           // sorted when the runs are over
+    size_t run_count;
+} subject;
+
+typedef struct job {
+    const bench_options *options;
+    subject subjects[2];
+    size_t subject_count;
+    tare_data *data;
+    tare_batch batch;
+    tare_error *err;
+} job;
+
+static double now_ms(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static tare_status load(job *j, subject *s) {
+    const double begin = now_ms();
+    TRY(tare_model_read(s->path, NULL, &s->model, j->err));
+    s->load_ms = now_ms() - begin;
+    s->run_ms = malloc(MOST_RUNS * sizeof *s->run_ms);
+    return s->run_ms != NULL ? TARE_OK : TARE_OUT_OF_MEMORY;
+}
+
+static tare_status start(job *j, subject *s) {
+    const tare_session_options options = {.thread_count = (int)j->options->threads};
+    const double begin = now_ms();
+    TRY(tare_session_create(s->model, &options, &s->session, j->err));
+    s->start_ms = now_ms() - begin;
+    return TARE_OK;
+}
+
+/// One batch serves all runs.
+static tare_status read_batch(job *j) {
+    char spec[64];
+    const long long size = j->options->batch != 0 ? j->options->batch : 1;
+    (void)snprintf(spec, sizeof spec, "random:%lld", size);
+    const char *input = j->options->input != NULL ? j->options->input : spec;
+    const tare_data_options options = {.batch_size = size};
+    bool done = false;
+    TRY(tare_data_open(input, j->subjects[0].model, &options, &j->data, j->err));
+    TRY(tare_data_next(j->data, &j->batch, &done, j->err));
+    if (done) return fail_here(input, NULL, "no data");
+    if (j->batch.size < size)
+        return fail_here(input, NULL, "a batch of %lld samples asked for, but there are only %lld",
+                         size, (long long)j->batch.size);
+    return TARE_OK;
+}
+
+static tare_status run_once(job *j, subject *s, double *ms) {
+    tare_tensor *outputs[OUTPUT_CAPACITY] = {NULL};
+    size_t count = 0;
+    const double begin = now_ms();
+    TRY(tare_session_run(s->session, j->batch.inputs, j->batch.input_count, outputs,
+                         OUTPUT_CAPACITY, &count, j->err));
+    *ms = now_ms() - begin;
+    for (size_t i = 0; i < count; i++) tare_tensor_release(outputs[i]);
+    return TARE_OK;
+}
+
+/// The models run in turns, so that a machine that changes its pace changes it for both.
+static tare_status time_runs(job *j) {
+    double unused = 0;
+    for (int i = 0; i < WARM_UP_RUNS; i++)
+        for (size_t s = 0; s < j->subject_count; s++) TRY(run_once(j, &j->subjects[s], &unused));
+    const double budget_ms = 1e3 * (double)(j->options->seconds != 0 ? j->options->seconds : 2);
+    const double begin = now_ms();
+    for (int i = 0; i < MOST_RUNS; i++) {
+        if (i >= LEAST_RUNS && now_ms() - begin > budget_ms) break;
+        for (size_t s = 0; s < j->subject_count; s++) {
+            subject *timed = &j->subjects[s];
+            TRY(run_once(j, timed, &timed->run_ms[timed->run_count]));
+            timed->run_count++;
+        }
+    }
+    return TARE_OK;
+}
+
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const subject *s, double part) {
+    return s->run_ms[(size_t)(part * (double)(s->run_count - 1) + 0.5)];
+}
+
+/// Peak resident memory of this process, in bytes.
+static uint64_t peak_bytes(void) {
+    struct rusage usage;
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static double speed_ratio(const job *j) {
+    return quantile(&j->subjects[1], 0.5) / quantile(&j->subjects[0], 0.5);
+}
+
+static void print_subject_json(const subject *s, int64_t batch, json_out *json, const char *key) {
+    json_open(json, key, '{');
+    json_string(json, "file", s->path);
+    json_number(json, "load_ms", s->load_ms);
+    json_number(json, "start_ms", s->start_ms);
+    json_integer(json, "runs", s->run_count);
+    json_number(json, "median_ms", quantile(s, 0.5));
+    json_number(json, "p10_ms", quantile(s, 0.1));
+    json_number(json, "p90_ms", quantile(s, 0.9));
+    json_number(json, "samples_per_second", 1e3 * (double)batch / quantile(s, 0.5));
+    json_close(json, '}');
+}
+
+static void print_json(const job *j) {
+    json_out json = json_begin(stdout);
+    json_string(&json, "isa", tare_isa_name());
+    json_integer(&json, "batch", (uint64_t)j->batch.size);
+    json_integer(&json, "threads", j->options->threads != 0 ? (uint64_t)j->options->threads : 1);
+    print_subject_json(&j->subjects[0], j->batch.size, &json, "model");
+    if (j->subject_count > 1) {
+        print_subject_json(&j->subjects[1], j->batch.size, &json, "against");
+        json_number(&json, "speed_ratio", speed_ratio(j));
+    }
+    if (j->options->memory) json_integer(&json, "peak_bytes", peak_bytes());
+    json_end(&json);
+}
+
+static void print_text(const job *j) {
+    printf("%-28s  %10s  %10s  %10s  %12s\n", "model", "median ms", "p10 ms", "p90 ms",
+           "samples/s");
+    for (size_t i = 0; i < j->subject_count; i++) {
+        const subject *s = &j->subjects[i];
+        const char *slash = strrchr(s->path, '/');
+        printf("%-28s  %10.4f  %10.4f  %10.4f  %12.1f\n", slash != NULL ? slash + 1 : s->path,
+               quantile(s, 0.5), quantile(s, 0.1), quantile(s, 0.9),
+               1e3 * (double)j->batch.size / quantile(s, 0.5));
+    }
+    if (j->subject_count > 1) printf("speed ratio: %.2f\n", speed_ratio(j));
+    printf("%zu runs, batch %lld, %lld thread%s, %s; load %.2f ms, start %.2f ms\n",
+           j->subjects[0].run_count, (long long)j->batch.size,
+           (long long)(j->options->threads != 0 ? j->options->threads : 1),
+           j->options->threads > 1 ? "s" : "", tare_isa_name(), j->subjects[0].load_ms,
+           j->subjects[0].start_ms);
+    if (j->options->memory) printf("peak memory: %.1f MB\n", (double)peak_bytes() * 1e-6);
+}
+
+static tare_status run_job(job *j) {
+    for (size_t i = 0; i < j->subject_count; i++) TRY(load(j, &j->subjects[i]));
+    TRY(read_batch(j));
+    for (size_t i = 0; i < j->subject_count; i++) TRY(start(j, &j->subjects[i]));
+    TRY(time_runs(j));
+    for (size_t i = 0; i < j->subject_count; i++)
+        qsort(j->subjects[i].run_ms, j->subjects[i].run_count, sizeof(double), by_size);
+    if (j->options->as_json)
+        print_json(j);
+    else
+        print_text(j);
+    return TARE_OK;
+}
+
+static int run(const command *self, int argc, char **argv) {
+    bench_options o = {0};
+    const char *operands[4];
+    if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
+    if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
+    job j = {.options = &o, .subject_count = o.against != NULL ? 2 : 1};
+    j.subjects[0].path = operands[0];
+    j.subjects[1].path = o.against;
+    j.err = tare_error_create();
+    const int exit_status = finish_job(self->name, run_job(&j), j.err);
+    tare_data_close(j.data);
+    for (size_t i = 0; i < 2; i++) {
+        tare_session_destroy(j.subjects[i].session);
+        tare_model_destroy(j.subjects[i].model);
+        free(j.subjects[i].run_ms);
+    }
+    tare_error_destroy(j.err);
+    return exit_status;
+}
+
+#define FIELD(name) offsetof(bench_options, name)
+static const option options[] = {
+    {"against", "MODEL", "time this one in turns with the first", FIELD(against), OPTION_TEXT, 0,
+     false},
+    {"input", "DATA", "what to run on (default random:N)", FIELD(input), OPTION_TEXT, 'i', false},
+    {"batch", "N", "samples of a run (default 1)", FIELD(batch), OPTION_NUMBER, 0, false},
+    {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    {"seconds", "N", "time to spend (default 2)", FIELD(seconds), OPTION_NUMBER, 0, false},
+    {"memory", NULL, "print the peak memory too", FIELD(memory), OPTION_FLAG, 0, false},
+    {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    {.name = NULL},
+};
+
+const command bench_command = {
+    .name = "bench",
+    .summary = "time a model, alone or against another",
+    .usage = "MODEL [--against FLOAT] [--input DATA] [--batch N] [--threads N] [--seconds N]\n"
+             "       [--memory] [--json]",
+    .operands = {"MODEL"},
+    .least_operands = 1,
+    .options = options,
+    .notes = "Where the model does not say the shapes of its inputs, give them:\n"
+             "--input random:1:0:3x224x224. Speed ratio: the other model's median over this\n"
+             "one's; above 1 this one is faster. TARE_ISA in the environment forces a lower\n"
+             "instruction set (scalar, avx2).\n",
+    .run = run,
+};

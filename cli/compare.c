@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare compare: how far a quantized model is from its float one, layer by layer and at the end.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "gather.h"
+#include "json.h"
+#include "layers.h"
+#include "output.h"
+#include "report.h"
+#include "scores.h"
+
+typedef struct compare_options {
+    const char *data, *report;
+    int64_t batch, limit, threads;
+    bool as_json;
+} compare_options;
+
+/// What the last outputs say.
+typedef struct verdict {
+    int64_t sample_count, agreeing_count, float_correct, quantized_correct;
+    bool has_classes, has_labels;
+    difference output;
+} verdict;
+
+typedef struct job {
+    const compare_options *options;
+    tare_model *float_model, *quantized_model;
+    tare_session *float_session, *quantized_session;
+    tare_data *data;
+    layer_list layers;
+    verdict verdict;
+    tare_error *err;
+} job;
+
+/// The outputs of one model for one batch, as float32.
+typedef struct results {
+    tare_tensor *tensors[GATHER_CAPACITY];
+    size_t count;
+} results;
+
+static void release_results(results *r) {
+    for (size_t i = 0; i < r->count; i++) tare_tensor_release(r->tensors[i]);
+    r->count = 0;
+}
+
+static tare_status run_model(job *j, tare_session *session, const tare_batch *batch, results *out) {
+    TRY(tare_session_run(session, batch->inputs, batch->input_count, out->tensors, GATHER_CAPACITY,
+                         &out->count, j->err));
+    return gather_plain(out->tensors, out->count, j->err);
+}
+
+static tare_status judge_classes(job *j, const tare_batch *batch, const tare_tensor *x,
+                                 const tare_tensor *y) {
+    verdict *v = &j->verdict;
+    if (!is_scores(x, batch->size) || !is_scores(y, batch->size)) return TARE_OK;
+    v->has_classes = true;
+    for (int64_t i = 0; i < batch->size; i++)
+        if (winning_class(x, i) == winning_class(y, i)) v->agreeing_count++;
+    if (batch->labels == NULL) return TARE_OK;
+    v->has_labels = true;
+    TRY(count_correct(x, batch->labels, &v->float_correct, j->err));
+    return count_correct(y, batch->labels, &v->quantized_correct, j->err);
+}
+
+static tare_status judge(job *j, const tare_batch *batch, const results *x, const results *y) {
+    if (x->count != y->count)
+        return fail_here("compare", NULL, "one model has %zu outputs, the other %zu", x->count,
+                         y->count);
+    for (size_t i = 0; i < x->count; i++)
+        if (!difference_add(&j->verdict.output, x->tensors[i], y->tensors[i]))
+            return fail_here("compare", NULL, "the models' outputs differ in shape");
+    j->verdict.sample_count += batch->size;
+    return x->count > 0 ? judge_classes(j, batch, x->tensors[0], y->tensors[0]) : TARE_OK;
+}
+
+/// The float model runs first and leaves its results with the layers, where the quantized one finds
+/// them.
+static tare_status compare_batch(job *j, const tare_batch *batch) {
+    results x = {.count = 0}, y = {.count = 0};
+    layers_forget(&j->layers);
+    tare_status status = run_model(j, j->float_session, batch, &x);
+    if (status == TARE_OK) status = run_model(j, j->quantized_session, batch, &y);
+    if (status == TARE_OK) status = judge(j, batch, &x, &y);
+    release_results(&x);
+    release_results(&y);
+    return status;
+}
+
+static tare_status compare_batches(job *j) {
+    for (bool done = false;;) {
+        tare_batch batch = {0};
+        TRY(tare_data_next(j->data, &batch, &done, j->err));
+        if (done) return TARE_OK;
+        TRY(compare_batch(j, &batch));
+        show_progress("comparing", j->verdict.sample_count, j->options->limit);
+    }
+}
+
+// --- what comes out ---
+
+static void number_of_difference(json_out *json, const difference *d) {
+    json_number(json, "sqnr_db", signal_to_noise_db(d)); // infinite: null
+    json_number(json, "max_abs_error", d->largest_error);
+}
+
+static double part(int64_t count, int64_t whole) {
+    return whole > 0 ? (double)count / (double)whole : 0.0;
+}
+
+static void write_json(const job *j, FILE *stream) {
+    const verdict *v = &j->verdict;
+    json_out json = json_begin(stream);
+    json_integer(&json, "samples", (uint64_t)v->sample_count);
+    json_open(&json, "layers", '[');
+    for (size_t i = 0; i < j->layers.count; i++) {
+        const layer *l = &j->layers.items[i];
+        json_open(&json, NULL, '{');
+        json_string(&json, "quantized_node", l->quantized_name);
+        json_string(&json, "float_node", l->float_name);
+        number_of_difference(&json, &l->difference);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_open(&json, "output", '{');
+    number_of_difference(&json, &v->output);
+    json_close(&json, '}');
+    if (v->has_classes) json_number(&json, "agreement", part(v->agreeing_count, v->sample_count));
+    if (v->has_labels) {
+        json_number(&json, "float_accuracy", part(v->float_correct, v->sample_count));
+        json_number(&json, "quantized_accuracy", part(v->quantized_correct, v->sample_count));
+    }
+    json_end(&json);
+}
+
+static void print_row(const char *quantized, const char *original, const difference *d) {
+    printf("%-24s  %-24s  ", quantized, original);
+    const double db = signal_to_noise_db(d);
+    if (isfinite(db))
+        printf("%7.2f", db);
+    else
+        printf("%7s", "equal");
+    printf("  %10.4g\n", d->largest_error);
+}
+
+static void print_text(const job *j) {
+    const verdict *v = &j->verdict;
+    printf("%-24s  %-24s  %7s  %10s\n", "node", "float node", "SQNR dB", "max error");
+    for (size_t i = 0; i < j->layers.count; i++) {
+        const layer *l = &j->layers.items[i];
+        print_row(l->quantized_name, l->float_name, &l->difference);
+    }
+    print_row("output", "output", &v->output);
+    printf("%" PRId64 " samples", v->sample_count);
+    if (v->has_labels)
+        printf(", accuracy %.2f %% float and %.2f %% quantized",
+               100 * part(v->float_correct, v->sample_count),
+               100 * part(v->quantized_correct, v->sample_count));
+    if (v->has_classes)
+        printf(", %.2f %% of predictions agree", 100 * part(v->agreeing_count, v->sample_count));
+    printf("\n");
+}
+
+static tare_status write_report(const job *j) {
+    output_file out = {0};
+    TRY(output_make_folder(j->options->report));
+    TRY(output_open(&out, j->options->report, "compare.json"));
+    write_json(j, out.stream);
+    return output_close(&out, TARE_OK);
+}
+
+static tare_status open_models(job *j, const char *float_path, const char *quantized_path) {
+    const tare_session_options options = {.thread_count = (int)j->options->threads};
+    TRY(tare_model_read(float_path, NULL, &j->float_model, j->err));
+    TRY(tare_model_read(quantized_path, NULL, &j->quantized_model, j->err));
+    TRY(tare_session_create(j->float_model, &options, &j->float_session, j->err));
+    TRY(tare_session_create(j->quantized_model, &options, &j->quantized_session, j->err));
+    j->layers.quantized_model = j->quantized_model;
+    tare_session_watch(j->float_session, layers_keep_float, &j->layers);
+    tare_session_watch(j->quantized_session, layers_compare, &j->layers);
+    return TARE_OK;
+}
+
+static tare_status run_job(job *j, const char *const *operands) {
+    const tare_data_options data = {.batch_size = j->options->batch != 0 ? j->options->batch : 32,
+                                    .sample_limit = j->options->limit};
+    TRY(open_models(j, operands[0], operands[1]));
+    TRY(tare_data_open(j->options->data, j->float_model, &data, &j->data, j->err));
+    TRY(compare_batches(j));
+    end_progress();
+    if (j->options->report != NULL) TRY(write_report(j));
+    if (j->options->as_json)
+        write_json(j, stdout);
+    else
+        print_text(j);
+    return TARE_OK;
+}
+
+static int run(const command *self, int argc, char **argv) {
+    compare_options o = {0};
+    const char *operands[4];
+    if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
+    if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
+    job j = {.options = &o, .err = tare_error_create()};
+    const int exit_status = finish_job(self->name, run_job(&j, operands), j.err);
+    layers_release(&j.layers);
+    tare_data_close(j.data);
+    tare_session_destroy(j.float_session);
+    tare_session_destroy(j.quantized_session);
+    tare_model_destroy(j.float_model);
+    tare_model_destroy(j.quantized_model);
+    tare_error_destroy(j.err);
+    return exit_status;
+}
+
+#define FIELD(name) offsetof(compare_options, name)
+static const option options[] = {
+    {"data", "DATA", "inputs to run both on", FIELD(data), OPTION_TEXT, 'd', true},
+    {"batch", "N", "samples at a time (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
+    {"limit", "N", "compare on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
+    {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    {"report", "DIR", "write compare.json into DIR", FIELD(report), OPTION_TEXT, 0, false},
+    {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    {.name = NULL},
+};
+
+const command compare_command = {
+    .name = "compare",
+    .summary = "compare a quantized model with its float one, layer by layer",
+    .usage =
+        "FLOAT QUANTIZED --data DATA [--batch N] [--limit N] [--threads N] [--report DIR] [--json]",
+    .operands = {"FLOAT", "QUANTIZED"},
+    .least_operands = 2,
+    .options = options,
+    .notes = "SQNR: signal-to-quantization-noise ratio, 20 log10(|x| / |x - y|) over all\n"
+             "samples, x being what the float model computes and y the quantized one. A\n"
+             "layer is compared with the last float operator that was fused into it. In\n"
+             "JSON, accuracies and agreement are fractions, and sqnr_db is null where\n"
+             "nothing differs.\n",
+    .run = run,
+};

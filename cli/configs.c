@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backend configs and qconfig mappings by what the user calls them.
+#include "configs.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+static bool names_a_file(const char *name) {
+    struct stat info;
+    return strcmp(name, "-") == 0 || strpbrk(name, "/.") != NULL || stat(name, &info) == 0;
+}
+
+static bool is_among(const char *name, const char *(*name_at)(size_t index)) {
+    for (size_t i = 0; name_at(i) != NULL; i++)
+        if (strcmp(name_at(i), name) == 0) return true;
+    return false;
+}
+
+bool is_default_mapping(const char *name) {
+    return is_among(name, tare_qconfig_mapping_default_name_at);
+}
+
+tare_status load_backend(const char *name, tare_backend_config **out, tare_error *err) {
+    if (!is_among(name, tare_backend_config_builtin_name_at) && names_a_file(name))
+        return tare_backend_config_read(name, out, err);
+    return tare_backend_config_builtin(name, out, err);
+}
+
+tare_status load_mapping(const char *name, tare_qconfig_mapping **out, tare_error *err) {
+    if (!is_default_mapping(name) && names_a_file(name))
+        return tare_qconfig_mapping_read(name, out, err);
+    return tare_qconfig_mapping_default(name, false, -1, out, err);
+}

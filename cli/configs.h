@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backend configs and qconfig mappings by what the user calls them.
+#ifndef CLI_CONFIGS_H
+#define CLI_CONFIGS_H
+
+#include "tare/tare.h"
+
+/// A built-in config's name, or a file ("-": standard input). A name that is neither is answered
+/// with the nearest built-in one.
+tare_status load_backend(const char *name, tare_backend_config **out, tare_error *err);
+tare_status load_mapping(const char *name, tare_qconfig_mapping **out, tare_error *err);
+bool is_default_mapping(const char *name);
+
+#endif

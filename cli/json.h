@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON onto a stream, value by value, indented by one blank a level.
+#ifndef CLI_JSON_H
+#define CLI_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct json_out {
+    FILE *stream;
+    int depth;
+    bool has_items; // the open object or array has one already
+} json_out;
+
+/// Opens the outermost object; end closes it and its line.
+json_out json_begin(FILE *stream);
+void json_end(json_out *j);
+/// key: NULL inside an array. open takes '{' or '[', close the matching one.
+void json_open(json_out *j, const char *key, char bracket);
+void json_close(json_out *j, char bracket);
+void json_string(json_out *j, const char *key, const char *value);
+void json_integer(json_out *j, const char *key, uint64_t value);
+/// The shortest number that reads back the same; null if it is not finite.
+void json_number(json_out *j, const char *key, double value);
+void json_bool(json_out *j, const char *key, bool value);
+
+/// Writes compact JSON with line breaks and indentation.
+void json_indent(FILE *stream, const char *compact);
+
+#endif

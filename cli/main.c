@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare, the command line: finds the command and hands over to it.
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "report.h"
+
+// To add a command: a file of its own that ends in its row, the row's name in command.h, and a line
+// here.
+const command *const commands[] = {
+    &print_command, &backend_command, &qconfig_command, &quantize_command, &run_command,
+    &bench_command, &explain_command, &compare_command, &version_command,  &help_command,
+    NULL,
+};
+
+static const char *command_name_at(const void *user, size_t index) {
+    (void)user;
+    return commands[index] != NULL ? commands[index]->name : NULL;
+}
+
+static const command *find_command(const char *name) {
+    for (size_t i = 0; commands[i] != NULL; i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name) {
+    const char *hint = suggest(name, command_name_at, NULL);
+    return wrong_usage("command line", hint != NULL ? hint : "see 'tare help'", "no command '%s'",
+                       name);
+}
+
+static void print_overview(FILE *stream) {
+    (void)fprintf(stream,
+                  "tare: quantizes float neural networks for a given backend, and runs them in "
+                  "integers\n\nusage: tare COMMAND ..\n\n");
+    for (size_t i = 0; commands[i] != NULL; i++)
+        (void)fprintf(stream, "  %-9s  %s\n", commands[i]->name, commands[i]->summary);
+    (void)fprintf(stream, "\n'tare help COMMAND' says more about one of them.\n");
+}
+
+static int run_help(const command *self, int argc, char **argv) {
+    const char *operands[4];
+    if (!parse_arguments(self, argc, argv, NULL, operands)) return EXIT_WRONG_USAGE;
+    if (operands[0] == NULL) {
+        print_overview(stdout);
+        return finish_job(self->name, TARE_OK, NULL);
+    }
+    const command *found = find_command(operands[0]);
+    if (found == NULL) return unknown_command(operands[0]);
+    print_help(found);
+    return finish_job(self->name, TARE_OK, NULL);
+}
+
+const command help_command = {
+    .name = "help",
+    .summary = "list the commands, or explain one",
+    .usage = "[COMMAND]",
+    .operands = {"COMMAND"},
+    .run = run_help,
+};
+
+static bool asks_for_help(int argc, char **argv) {
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
+    return false;
+}
+
+static int run_command_line(int argc, char **argv) {
+    const char *name = argv[0];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = help_command.name;
+    if (strcmp(name, "--version") == 0) name = version_command.name;
+    const command *found = find_command(name);
+    if (found == NULL) return unknown_command(name);
+    if (!asks_for_help(argc - 1, argv + 1)) return found->run(found, argc - 1, argv + 1);
+    print_help(found);
+    return finish_job(found->name, TARE_OK, NULL);
+}
+
+int main(int argc, char **argv) {
+    if (argc >= 2) return run_command_line(argc - 1, argv + 1);
+    print_overview(stderr);
+    return EXIT_WRONG_USAGE;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare quantize: a float model in, an integer one out.
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "configs.h"
+#include "quantize_report.h"
+#include "report.h"
+
+typedef struct quantize_options {
+    const char *backend, *qconfig, *calibrate, *stop, *engine, *report, *output;
+    int64_t batch, limit;
+    bool print, lenient;
+} quantize_options;
+
+typedef struct job {
+    const quantize_options *options;
+    const char *input;
+    stop_stage stop;
+    tare_engine engine;
+    tare_backend_config *backend;
+    tare_qconfig_mapping *mapping;
+    tare_model *model; // as far as it has come
+    tare_error *err;
+} job;
+
+static void advance(job *j, tare_model *next) {
+    tare_model_destroy(j->model);
+    j->model = next;
+}
+
+/// What the user asked for, else the default mapping of the backend's name, else x86's.
+static tare_status choose_mapping(job *j) {
+    const char *name = j->options->qconfig;
+    const char *backend_name = tare_backend_config_name(j->backend);
+    if (name == NULL) name = is_default_mapping(backend_name) ? backend_name : "x86";
+    return load_mapping(name, &j->mapping, j->err);
+}
+
+static tare_status choose_engine(job *j) {
+    const char *name = j->options->engine;
+    j->engine = tare_engine_from_name(name != NULL ? name : tare_backend_config_name(j->backend));
+    return TARE_OK;
+}
+
+static tare_status fuse(job *j) {
+    tare_model *fused = NULL;
+    TRY(tare_fuse_fx(j->model, j->backend, &fused, j->err));
+    advance(j, fused);
+    return TARE_OK;
+}
+
+static tare_status prepare(job *j) {
+    TRY(choose_mapping(j));
+    const tare_prepare_options options = {
+        .backend = j->backend, .qconfig_mapping = j->mapping, .is_lenient = j->options->lenient};
+    tare_model *prepared = NULL;
+    TRY(tare_prepare_fx(j->model, &options, &prepared, j->err));
+    advance(j, prepared);
+    return TARE_OK;
+}
+
+static tare_status calibrate_with(job *j, tare_data *data) {
+    int64_t served = 0;
+    for (bool done = false;;) {
+        tare_batch batch = {0};
+        TRY(tare_data_next(data, &batch, &done, j->err));
+        if (done) return TARE_OK;
+        TRY(tare_calibrate(j->model, batch.inputs, batch.input_count, j->err));
+        served += batch.size;
+        show_progress("calibrating", served, j->options->limit);
+    }
+}
+
+static tare_status calibrate(job *j) {
+    const tare_data_options options = {.batch_size =
+                                           j->options->batch != 0 ? j->options->batch : 32,
+                                       .sample_limit = j->options->limit};
+    tare_data *data = NULL;
+    TRY(tare_data_open(j->options->calibrate, j->model, &options, &data, j->err));
+    const tare_status status = calibrate_with(j, data);
+    end_progress();
+    tare_data_close(data);
+    return status;
+}
+
+static tare_status convert(job *j) {
+    const tare_convert_options options = {
+        .backend = j->backend, .engine = j->engine, .is_lenient = j->options->lenient};
+    tare_model *converted = NULL;
+    TRY(j->stop == STOP_REFERENCE
+            ? tare_convert_to_reference_fx(j->model, &options, &converted, j->err)
+            : tare_convert_fx(j->model, &options, &converted, j->err));
+    advance(j, converted);
+    return TARE_OK;
+}
+
+/// A float model goes the whole way; one that was prepared earlier goes on from there.
+static tare_status quantize(job *j) {
+    const tare_model_stage stage = tare_model_get_stage(j->model);
+    if (stage != TARE_STAGE_FLOAT && stage != TARE_STAGE_PREPARED)
+        return fail_here(j->input, NULL, "the model is %s already",
+                         stage == TARE_STAGE_FUSED ? "fused" : "quantized");
+    if (stage == TARE_STAGE_PREPARED && j->options->qconfig != NULL)
+        return fail_here(j->input, NULL, "the model is prepared already: --qconfig has no effect");
+    if (j->stop == STOP_FUSE && stage == TARE_STAGE_PREPARED)
+        return fail_here(j->input, NULL, "the model is prepared already: --stop fuse is too late");
+    if (j->stop == STOP_FUSE) return fuse(j);
+    if (stage == TARE_STAGE_FLOAT) TRY(prepare(j));
+    if (j->options->calibrate != NULL) TRY(calibrate(j));
+    return j->stop == STOP_PREPARE ? TARE_OK : convert(j);
+}
+
+/// The report comes first, so that the model, once it is there, means that all went well.
+static tare_status deliver(job *j) {
+    const quantize_options *o = j->options;
+    // With the model on standard output, what is said goes to standard error.
+    FILE *stream = strcmp(o->output, "-") == 0 ? stderr : stdout;
+    if (o->report != NULL) TRY(write_report(j->model, o->report, j->err));
+    const tare_status status = tare_model_write(j->model, o->output, j->err);
+    if (status != TARE_OK) {
+        if (o->report != NULL) remove_report(o->report);
+        return status;
+    }
+    if (o->print) {
+        TRY(tare_model_print(j->model, TARE_PRINT_MODEL, write_to_stream, stream, j->err));
+        (void)fprintf(stream, "\n\n");
+    }
+    if (j->stop >= STOP_REFERENCE) TRY(print_coverage(j->model, stream, j->err));
+    print_next_command(stream, j->stop, j->input, o->output, o->backend, o->calibrate);
+    return TARE_OK;
+}
+
+static tare_status run_job(job *j) {
+    TRY(load_backend(j->options->backend, &j->backend, j->err));
+    TRY(choose_engine(j));
+    TRY(tare_model_read(j->input, NULL, &j->model, j->err));
+    TRY(quantize(j));
+    return deliver(j);
+}
+
+static const char *const stop_names[] = {[STOP_FUSE] = "fuse",
+                                         [STOP_PREPARE] = "prepare",
+                                         [STOP_REFERENCE] = "reference",
+                                         [STOP_LOWER] = "lower"};
+
+static const char *stop_name_at(const void *user, size_t index) {
+    (void)user;
+    return index <= STOP_LOWER ? stop_names[index] : NULL;
+}
+
+static const char *engine_name_at(const void *user, size_t index) {
+    (void)user;
+    const size_t engine = index + TARE_ENGINE_X86;
+    return engine <= TARE_ENGINE_ONEDNN ? tare_engine_name((tare_engine)engine) : NULL;
+}
+
+static bool find_name(const char *name, const char *(*name_at)(const void *user, size_t index),
+                      size_t *out) {
+    for (*out = 0; name_at(NULL, *out) != NULL; ++*out)
+        if (strcmp(name_at(NULL, *out), name) == 0) return true;
+    return false;
+}
+
+/// Options that have no effect beside others are wrong usage: nothing is ignored silently.
+static int check_options(const command *self, const quantize_options *o, job *j) {
+    size_t index = 0;
+    if (o->stop != NULL && !find_name(o->stop, stop_name_at, &index))
+        return wrong_usage(self->name, suggest(o->stop, stop_name_at, NULL),
+                           "--stop: no stage '%s'", o->stop);
+    j->stop = o->stop != NULL ? (stop_stage)index : STOP_LOWER;
+    if (o->engine != NULL && !find_name(o->engine, engine_name_at, &index))
+        return wrong_usage(self->name, suggest(o->engine, engine_name_at, NULL),
+                           "--engine: no engine '%s'", o->engine);
+    if (o->calibrate == NULL && (o->batch != 0 || o->limit != 0))
+        return wrong_usage(self->name, NULL,
+                           "--batch and --limit have no effect without --calibrate");
+    if (j->stop == STOP_FUSE && (o->calibrate != NULL || o->qconfig != NULL))
+        return wrong_usage(self->name, NULL,
+                           "--calibrate and --qconfig have no effect with --stop fuse");
+    if (j->stop != STOP_LOWER && o->engine != NULL)
+        return wrong_usage(self->name, NULL, "--engine has an effect with --stop lower only");
+    return EXIT_JOB_DONE;
+}
+
+static int run(const command *self, int argc, char **argv) {
+    quantize_options o = {0};
+    const char *operands[4];
+    if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
+    job j = {.options = &o, .input = operands[0], .err = NULL};
+    const int usage = check_options(self, &o, &j);
+    if (usage != EXIT_JOB_DONE) return usage;
+    j.err = tare_error_create();
+    const int exit_status = finish_job(self->name, run_job(&j), j.err);
+    tare_model_destroy(j.model);
+    tare_qconfig_mapping_destroy(j.mapping);
+    tare_backend_config_destroy(j.backend);
+    tare_error_destroy(j.err);
+    return exit_status;
+}
+
+#define FIELD(name) offsetof(quantize_options, name)
+static const option options[] = {
+    {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
+     true},
+    {"backend", "NAME|FILE", "what to quantize for", FIELD(backend), OPTION_TEXT, 0, true},
+    {"qconfig", "NAME|FILE", "which observers where (default: the backend's, else x86)",
+     FIELD(qconfig), OPTION_TEXT, 0, false},
+    {"calibrate", "DATA", "inputs to watch", FIELD(calibrate), OPTION_TEXT, 0, false},
+    {"batch", "N", "samples of a calibration batch (default 32)", FIELD(batch), OPTION_NUMBER, 0,
+     false},
+    {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
+    {"stop", "STAGE", "fuse, prepare, reference or lower (default)", FIELD(stop), OPTION_TEXT, 0,
+     false},
+    {"engine", "NAME", "whose rounding: x86, fbgemm, qnnpack, onednn", FIELD(engine), OPTION_TEXT,
+     0, false},
+    {"lenient", NULL, "warn in the record where it would be an error", FIELD(lenient), OPTION_FLAG,
+     0, false},
+    {"print", NULL, "print the model that was made", FIELD(print), OPTION_FLAG, 0, false},
+    {"report", "DIR", "write explain.json, coverage.json, model.txt", FIELD(report), OPTION_TEXT, 0,
+     false},
+    {.name = NULL},
+};
+
+const command quantize_command = {
+    .name = "quantize",
+    .summary = "quantize a float model for a backend",
+    .usage = "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--calibrate DATA] [--batch N]\n"
+             "       [--limit N] [--stop STAGE] [--engine NAME] [--lenient] [--print] [--report "
+             "DIR] -o OUT",
+    .operands = {"MODEL"},
+    .least_operands = 1,
+    .options = options,
+    .notes =
+        "DATA is .npz, .npy, .safetensors, a folder of those, .csv or .csv.gz of rows\n"
+        "`feature,..,label`, or random:N[:SEED[:SHAPE]].\n\n"
+        "tare quantize net.safetensors --backend x86 --calibrate train.npz -o int8.safetensors\n",
+    .run = run,
+};

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tare quantize tells when it is done.
+#include "quantize_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "json.h"
+#include "output.h"
+#include "report.h"
+
+static double percent(uint64_t part, uint64_t whole) {
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+tare_status print_coverage(const tare_model *model, FILE *stream, tare_error *err) {
+    tare_coverage c = {.struct_size = sizeof c};
+    TRY(tare_model_coverage(model, &c, err));
+    (void)fprintf(stream, "%" PRIu64 " of %" PRIu64 " operators in integers", c.quantized_op_count,
+                  c.op_count);
+    if (c.macs > 0)
+        (void)fprintf(stream, ", %.1f %% of multiply-accumulates",
+                      percent(c.quantized_macs, c.macs));
+    (void)fprintf(stream, ", %.1f %% of weight bytes; %" PRIu64 " float island%s\n",
+                  percent(c.quantized_weight_bytes, c.weight_bytes), c.float_island_count,
+                  c.float_island_count == 1 ? "" : "s");
+    return TARE_OK;
+}
+
+void print_next_command(FILE *stream, stop_stage stop, const char *input, const char *output,
+                        const char *backend, const char *calibrate) {
+    if (strcmp(output, "-") == 0) return;
+    switch (stop) {
+    case STOP_FUSE:
+        (void)fprintf(stream, "next: tare print %s\n", output);
+        break;
+    case STOP_PREPARE:
+        (void)fprintf(stream, "next: tare quantize %s --backend %s%s -o OUT\n", output, backend,
+                      calibrate == NULL ? " --calibrate DATA" : "");
+        break;
+    case STOP_REFERENCE:
+        (void)fprintf(stream, "next: tare explain %s\n", output);
+        break;
+    case STOP_LOWER:
+        (void)fprintf(stream, "next: tare compare %s %s --data %s\n", input, output,
+                      calibrate != NULL ? calibrate : "DATA");
+        break;
+    }
+}
+
+// --- the report's files ---
+
+static tare_status write_explain(const tare_model *model, FILE *stream, tare_error *err) {
+    return tare_model_explain_json(model, NULL, write_to_stream, stream, err);
+}
+
+static tare_status write_coverage(const tare_model *model, FILE *stream, tare_error *err) {
+    tare_coverage c = {.struct_size = sizeof c};
+    TRY(tare_model_coverage(model, &c, err));
+    json_out json = json_begin(stream);
+    json_integer(&json, "operators", c.op_count);
+    json_integer(&json, "quantized_operators", c.quantized_op_count);
+    json_integer(&json, "macs", c.macs);
+    json_integer(&json, "quantized_macs", c.quantized_macs);
+    json_integer(&json, "weight_bytes", c.weight_bytes);
+    json_integer(&json, "quantized_weight_bytes", c.quantized_weight_bytes);
+    json_integer(&json, "float_islands", c.float_island_count);
+    json_end(&json);
+    return TARE_OK;
+}
+
+static tare_status write_text(const tare_model *model, FILE *stream, tare_error *err) {
+    TRY(tare_model_print(model, TARE_PRINT_MODEL, write_to_stream, stream, err));
+    (void)fputc('\n', stream);
+    return TARE_OK;
+}
+
+static const struct {
+    const char *name;
+    tare_status (*write)(const tare_model *model, FILE *stream, tare_error *err);
+} files[] = {
+    {"explain.json", write_explain}, {"coverage.json", write_coverage}, {"model.txt", write_text}};
+static const size_t file_count = sizeof files / sizeof *files;
+
+tare_status write_report(const tare_model *model, const char *folder, tare_error *err) {
+    TRY(output_make_folder(folder));
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < file_count && status == TARE_OK; i++) {
+        output_file out = {0};
+        status = output_open(&out, folder, files[i].name);
+        if (status == TARE_OK) status = files[i].write(model, out.stream, err);
+        status = output_close(&out, status);
+    }
+    if (status != TARE_OK) remove_report(folder);
+    return status;
+}
+
+void remove_report(const char *folder) {
+    for (size_t i = 0; i < file_count; i++) output_remove(folder, files[i].name);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tare quantize tells when it is done.
+#ifndef CLI_QUANTIZE_REPORT_H
+#define CLI_QUANTIZE_REPORT_H
+
+#include <stdio.h>
+
+#include "tare/tare.h"
+
+typedef enum stop_stage { STOP_FUSE, STOP_PREPARE, STOP_REFERENCE, STOP_LOWER } stop_stage;
+
+/// One line: operators, multiply-accumulates and bytes in integers, float islands.
+tare_status print_coverage(const tare_model *model, FILE *stream, tare_error *err);
+/// The command that one would type now.
+void print_next_command(FILE *stream, stop_stage stop, const char *input, const char *output,
+                        const char *backend, const char *calibrate);
+/// Makes `folder` if need be and writes explain.json, coverage.json and model.txt into it.
+tare_status write_report(const tare_model *model, const char *folder, tare_error *err);
+void remove_report(const char *folder); // the files, not the folder
+
+#endif

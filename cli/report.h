@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands tell: errors, progress, and text on a stream.
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tare/status.h"
+
+#if defined(__GNUC__) || defined(__clang__)
+#define CLI_PRINTF(at, first) __attribute__((format(printf, at, first)))
+#else
+#define CLI_PRINTF(at, first)
+#endif
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        const tare_status try_status = (call);                                                     \
+        if (try_status != TARE_OK) return try_status;                                              \
+    } while (0)
+
+/// "tare: where: what (hint)" on standard error; hint may be NULL. Returns EXIT_WRONG_USAGE.
+int wrong_usage(const char *where, const char *hint, const char *format, ...) CLI_PRINTF(3, 4);
+/// The same for a job that failed in the command itself; ends a function as a failing call of the
+/// library would.
+tare_status fail_here(const char *where, const char *hint, const char *format, ...)
+    CLI_PRINTF(3, 4);
+/// Turns a job's status into the exit status. Says what the library's error says, unless fail_here
+/// spoke already.
+int finish_job(const char *command_name, tare_status status, const tare_error *err);
+/// A hint that names the nearest of `names` (NULL ends them) to `found`, in a static buffer; NULL
+/// when none is near.
+const char *suggest(const char *found, const char *(*name_at)(const void *user, size_t index),
+                    const void *user);
+
+/// A tare_writer onto a FILE.
+bool write_to_stream(void *stream, const char *chars, size_t length);
+
+/// Says on a terminal how many samples are through; elsewhere nothing. total 0: unknown.
+void show_progress(const char *what, int64_t done, int64_t total);
+void end_progress(void);
+
+#endif

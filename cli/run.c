@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare run: a model on data.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "gather.h"
+#include "json.h"
+#include "report.h"
+#include "scores.h"
+#include "tare/tare.h"
+
+typedef struct run_options {
+    const char *input, *output;
+    int64_t threads, batch, limit;
+    bool as_json;
+} run_options;
+
+typedef struct job {
+    const run_options *options;
+    tare_model *model;
+    tare_session *session;
+    tare_data *data;
+    gathered outputs;
+    int64_t sample_count, correct_count;
+    bool has_accuracy;
+    tare_error *err;
+} job;
+
+static tare_status score_batch(job *j, const tare_batch *batch, const tare_tensor *first) {
+    if (batch->labels == NULL || !is_scores(first, batch->size)) return TARE_OK;
+    j->has_accuracy = true;
+    return count_correct(first, batch->labels, &j->correct_count, j->err);
+}
+
+static tare_status run_batch(job *j, const tare_batch *batch) {
+    tare_tensor *outputs[GATHER_CAPACITY] = {NULL};
+    size_t count = 0;
+    TRY(tare_session_run(j->session, batch->inputs, batch->input_count, outputs, GATHER_CAPACITY,
+                         &count, j->err));
+    tare_status status = gather_plain(outputs, count, j->err);
+    if (status == TARE_OK && count > 0) status = score_batch(j, batch, outputs[0]);
+    if (status == TARE_OK && j->options->output != NULL)
+        status = gather_add(&j->outputs, outputs, count, j->err);
+    for (size_t i = 0; i < count; i++) tare_tensor_release(outputs[i]);
+    return status;
+}
+
+static tare_status run_batches(job *j) {
+    for (bool done = false;;) {
+        tare_batch batch = {0};
+        TRY(tare_data_next(j->data, &batch, &done, j->err));
+        if (done) return TARE_OK;
+        TRY(run_batch(j, &batch));
+        j->sample_count += batch.size;
+        show_progress("running", j->sample_count, j->options->limit);
+    }
+}
+
+static void print_result(const job *j, FILE *stream) {
+    const double accuracy = (double)j->correct_count / (double)j->sample_count;
+    if (j->options->as_json) {
+        json_out json = json_begin(stream);
+        json_integer(&json, "samples", (uint64_t)j->sample_count);
+        if (j->has_accuracy) {
+            json_integer(&json, "correct", (uint64_t)j->correct_count);
+            json_number(&json, "accuracy", accuracy);
+        }
+        json_end(&json);
+        return;
+    }
+    (void)fprintf(stream, "%" PRId64 " sample%s", j->sample_count, j->sample_count == 1 ? "" : "s");
+    if (j->has_accuracy)
+        (void)fprintf(stream, ", %" PRId64 " right: accuracy %.2f %%", j->correct_count,
+                      100 * accuracy);
+    (void)fprintf(stream, "\n");
+}
+
+static tare_status run_job(job *j, const char *model) {
+    const run_options *o = j->options;
+    const tare_session_options session = {.thread_count = (int)o->threads};
+    const tare_data_options data = {.batch_size = o->batch != 0 ? o->batch : 32,
+                                    .sample_limit = o->limit};
+    TRY(tare_model_read(model, NULL, &j->model, j->err));
+    TRY(tare_data_open(o->input, j->model, &data, &j->data, j->err));
+    TRY(tare_session_create(j->model, &session, &j->session, j->err));
+    TRY(run_batches(j));
+    end_progress();
+    if (o->output != NULL) TRY(gather_write(&j->outputs, o->output, j->err));
+    const bool output_is_stdout = o->output != NULL && strcmp(o->output, "-") == 0;
+    print_result(j, output_is_stdout ? stderr : stdout);
+    return TARE_OK;
+}
+
+static int run(const command *self, int argc, char **argv) {
+    run_options o = {0};
+    const char *operands[4];
+    if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
+    if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
+    job j = {.options = &o, .err = tare_error_create()};
+    const int exit_status = finish_job(self->name, run_job(&j, operands[0]), j.err);
+    gather_release(&j.outputs);
+    tare_session_destroy(j.session);
+    tare_data_close(j.data);
+    tare_model_destroy(j.model);
+    tare_error_destroy(j.err);
+    return exit_status;
+}
+
+#define FIELD(name) offsetof(run_options, name)
+static const option options[] = {
+    {"input", "DATA", "what to run on", FIELD(input), OPTION_TEXT, 'i', true},
+    {"output", "FILE", ".npz, .npy or .safetensors; '-': .npz on standard output", FIELD(output),
+     OPTION_TEXT, 'o', false},
+    {"batch", "N", "samples at a time (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
+    {"limit", "N", "run on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
+    {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    {.name = NULL},
+};
+
+const command run_command = {
+    .name = "run",
+    .summary = "run a model on data",
+    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--json]",
+    .operands = {"MODEL"},
+    .least_operands = 1,
+    .options = options,
+    .notes = "The arrays of FILE are called `output`, or `output.0`, `output.1`, .. where\n"
+             "there are several; quantized outputs are written as float32. Where DATA has\n"
+             "labels and the model gives scores of classes, the accuracy is printed (in JSON\n"
+             "as a fraction).\n",
+    .run = run,
+};
