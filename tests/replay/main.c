@@ -88,7 +88,7 @@ static const char *option_name_at(const void *user, size_t index) {
 }
 
 static bool refuse(const char *argument) {
-    const char *near = tare__nearest_name(argument, option_name_at, NULL);
+    const char *near = tare_nearest_name(argument, option_name_at, NULL);
     (void)fprintf(stderr, "tare-replay: there is no option %s%s%s%s\n", argument,
                   near != NULL ? " (did you mean " : "", near != NULL ? near : "",
                   near != NULL ? "?)" : "");
