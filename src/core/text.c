@@ -186,7 +186,8 @@ bool tare__parse_double(const char *chars, size_t length, double *out) {
     for (size_t i = 0; i < length; i++) {
         const char *piece = chars[i] == '.' ? point : &chars[i];
         const size_t piece_length = chars[i] == '.' ? strlen(point) : 1;
-        if (at + piece_length >= sizeof number || !strchr("0123456789.+-eE", chars[i])) return false;
+        if (at + piece_length >= sizeof number || !strchr("0123456789.+-eE", chars[i]))
+            return false;
         memcpy(number + at, piece, piece_length);
         at += piece_length;
     }
@@ -210,8 +211,8 @@ void tare__text_json_double(text *t, double value) {
     tare__text_printf(t, isfinite(value) ? "%s" : "{\"float\": \"%s\"}", number);
 }
 
-// Bytes of the UTF-8 sequence at `c`; 0 if it is malformed.
-static size_t sequence_length(const unsigned char *c) {
+size_t tare__utf8_length(const char *chars) {
+    const unsigned char *c = (const unsigned char *)chars;
     static const struct {
         unsigned char first, last; // of the first byte
         unsigned char least, most; // of the second byte: no overlong forms, no surrogates
@@ -239,7 +240,7 @@ void tare__text_quoted(text *t, const char *chars) {
     const char quote = strchr(chars, '\'') && !strchr(chars, '"') ? '"' : '\'';
     tare__text_char(t, quote);
     while (*chars) {
-        const size_t length = sequence_length((const unsigned char *)chars);
+        const size_t length = tare__utf8_length(chars);
         const unsigned code = (unsigned char)*chars;
         if (*chars == quote)
             tare__text_printf(t, "\\%c", quote);
@@ -257,7 +258,7 @@ void tare__text_quoted(text *t, const char *chars) {
 void tare__text_json_string(text *t, const char *chars) {
     tare__text_char(t, '"');
     while (*chars) {
-        const size_t length = sequence_length((const unsigned char *)chars);
+        const size_t length = tare__utf8_length(chars);
         const unsigned code = (unsigned char)*chars;
         if (*chars == '"')
             tare__text_append(t, "\\\"");
@@ -294,4 +295,6 @@ bool tare__is_identifier_n(const char *name, size_t length) {
     return true;
 }
 
-bool tare__is_identifier(const char *name) { return tare__is_identifier_n(name, strlen(name)); }
+bool tare__is_identifier(const char *name) {
+    return tare__is_identifier_n(name, strlen(name));
+}

@@ -34,8 +34,8 @@ char *tare__text_take(text *t);
 /// "1e-05", "inf", "nan"), independent of the locale. Writes at most 32 bytes including the NUL.
 void tare__format_double(double value, char out[32]);
 void tare__text_double(text *t, double value);
-/// The double that `length` characters of a decimal number name ("1e-05"), independent of the locale.
-/// False unless all of them belong to the number.
+/// The double that `length` characters of a decimal number name ("1e-05"), independent of the
+/// locale. False unless all of them belong to the number.
 bool tare__parse_double(const char *chars, size_t length, double *out);
 /// Python's repr of a string: single quotes unless the text holds one and no double quote; escapes.
 void tare__text_quoted(text *t, const char *chars);
@@ -44,6 +44,9 @@ void tare__text_json_string(text *t, const char *chars);
 /// A JSON number that reads back the same: integers keep ".0"; not finite -> {"float": "inf"}.
 void tare__text_json_double(text *t, double value);
 
+/// Bytes of the UTF-8 sequence at `chars`, which a NUL or anything else that is none ends; 0 if
+/// malformed.
+size_t tare__utf8_length(const char *chars);
 bool tare__starts_with(const char *chars, const char *prefix);
 bool tare__ends_with(const char *chars, const char *suffix);
 bool tare__is_identifier(const char *name); // Python's, ASCII

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
+
 static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -66,6 +68,10 @@ static tare_status take_string(lexer *l, token *t, tare_error *err) {
     if (l->at == l->end || *l->at != quote)
         return tare__token_fail(t, err, "the string has no end on its line");
     l->at++;
+    // The closing quote ends a sequence that was cut.
+    for (const char *c = t->start; c < l->at; c += tare__utf8_length(c))
+        if ((unsigned char)*c < 0x20 || tare__utf8_length(c) == 0)
+            return tare__token_fail(t, err, "the string holds a control character or is not UTF-8");
     return TARE_OK;
 }
 

@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "ops/parse_value.h"
+#include "ops/parse_operation.h"
 #include "ops/print.h"
-#include "ops/python.h"
 
 // --- parameters ---
 
@@ -120,236 +119,6 @@ static tare_status parse_signature(parser *p, parameters *all) {
     return tare__parse_expect(p, ":");
 }
 
-// --- the right-hand sides ---
-
-// What an assignment computes, before it becomes a node.
-typedef struct operation {
-    node_op op;
-    const char *target;
-    value *args; // in the scratch arena
-    size_t arg_count;
-    keyword *kwargs;
-    size_t kwarg_count, kwarg_capacity;
-} operation;
-
-static tare_status parse_keyword(parser *p, operation *o) {
-    keyword k = {0};
-    TARE_TRY(tare__parse_name(p, &k.name));
-    TARE_TRY(tare__parse_expect(p, "="));
-    TARE_TRY(tare__parse_value(p, &k.value));
-    if (!tare__grow((void **)&o->kwargs, &o->kwarg_capacity, o->kwarg_count, sizeof *o->kwargs))
-        return tare__out_of_memory(p->err);
-    o->kwargs[o->kwarg_count++] = k;
-    return TARE_OK;
-}
-
-// What stands between the parentheses of a call, and the closing one. Positional values go onto the
-// stack above `mark`, where self may lie already.
-static tare_status parse_arguments(parser *p, size_t mark, operation *o) {
-    bool closed = false, comma = true;
-    TARE_TRY(tare__parse_accept(p, ")", &closed));
-    while (!closed) {
-        if (p->now.kind == TOKEN_NAME && tare__token_is(&p->next, "=")) {
-            TARE_TRY(parse_keyword(p, o));
-        } else {
-            value v = tare__none();
-            if (o->kwarg_count)
-                return tare__token_fail(&p->now, p->err, "a positional argument follows a keyword");
-            TARE_TRY(tare__parse_value(p, &v));
-            TARE_TRY(tare__parse_push(p, &v));
-        }
-        TARE_TRY(tare__parse_accept(p, ",", &comma));
-        if (!comma)
-            TARE_TRY(tare__parse_expect(p, ")"));
-        else
-            TARE_TRY(tare__parse_accept(p, ")", &closed));
-        closed = closed || !comma;
-    }
-    value args = tare__none();
-    TARE_TRY(tare__parse_pop(p, mark, VALUE_TUPLE, &args));
-    o->args = args.as.items;
-    o->arg_count = args.count;
-    return TARE_OK;
-}
-
-static tare_status take_text(parser *p, text *t, const char **out) {
-    *out = tare__arena_strdup(&p->scratch, tare__text_chars(t));
-    return t->failed || !*out ? tare__out_of_memory(p->err) : TARE_OK;
-}
-
-// `self.a.b`, with getattr( .. , "0") around what is followed by something that is no identifier.
-// The opening getattrs are read by a loop, so that their number is no danger.
-static tare_status parse_path_text(parser *p, text *path) {
-    size_t open = 0;
-    while (tare__token_is(&p->now, "getattr")) {
-        TARE_TRY(tare__parse_advance(p));
-        TARE_TRY(tare__parse_expect(p, "("));
-        open++;
-    }
-    TARE_TRY(tare__parse_expect(p, "self"));
-    TARE_TRY(tare__parse_dotted(p, path));
-    for (; open > 0; open--) {
-        const char *name = NULL;
-        TARE_TRY(tare__parse_expect(p, ","));
-        TARE_TRY(tare__parse_string(p, &name));
-        TARE_TRY(tare__parse_expect(p, ")"));
-        tare__text_printf(path, "%s%s", path->length ? "." : "", name);
-        TARE_TRY(tare__parse_dotted(p, path));
-    }
-    return tare__text_status(path, p->err);
-}
-
-static tare_status check_target(const parser *p, const operation *o, const token *at) {
-    if (!*o->target) return tare__token_fail(at, p->err, "'self' alone is no value");
-    if (!p->model) return TARE_OK;
-    const bool is_module = tare__module_find(p->model, o->target) != NULL;
-    if (o->op == NODE_CALL_MODULE && !is_module)
-        return tare__token_fail(at, p->err, "the model has no module '%.160s'", o->target);
-    if (!is_module && !tare__module_find_tensor(p->model, o->target))
-        return tare__token_fail(at, p->err, "the model has no tensor '%.160s'", o->target);
-    return TARE_OK;
-}
-
-// self.a.b(args) or self.a.b
-static tare_status parse_path(parser *p, operation *o) {
-    const token at = p->now;
-    text path = {0};
-    tare_status status = parse_path_text(p, &path);
-    if (status == TARE_OK) status = take_text(p, &path, &o->target);
-    tare__text_release(&path);
-    TARE_TRY(status);
-    bool is_call = false;
-    TARE_TRY(tare__parse_accept(p, "(", &is_call));
-    o->op = is_call ? NODE_CALL_MODULE : NODE_GET_ATTR;
-    TARE_TRY(check_target(p, o, &at));
-    return is_call ? parse_arguments(p, p->stack_count, o) : TARE_OK;
-}
-
-// The name that a global stands for: generated code spells operator.abs as _operator_abs.
-static const char *global_target(parser *p, const char *name) {
-    static const struct {
-        const char *spelled, *module;
-    } modules[] = {{"_operator_", "operator."}, {"math_", "math."}};
-    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (tare__starts_with(name, modules[i].spelled) && name[strlen(modules[i].spelled)])
-            return tare__arena_printf(&p->scratch, "%s%s", modules[i].module,
-                                      name + strlen(modules[i].spelled));
-    return tare__arena_strdup(&p->scratch, name);
-}
-
-static tare_status parse_function_text(parser *p, text *name) {
-    tare__text_append_n(name, p->now.start, p->now.length);
-    TARE_TRY(tare__parse_advance(p));
-    return tare__parse_dotted(p, name);
-}
-
-// torch.relu(args), len(args)
-static tare_status parse_function(parser *p, operation *o) {
-    text name = {0};
-    tare_status status = parse_function_text(p, &name);
-    o->op = NODE_CALL_FUNCTION;
-    o->target = global_target(p, tare__text_chars(&name));
-    tare__text_release(&name);
-    TARE_TRY(status);
-    if (!o->target) return tare__out_of_memory(p->err);
-    TARE_TRY(tare__parse_expect(p, "("));
-    return parse_arguments(p, p->stack_count, o);
-}
-
-static tare_status set_operator(parser *p, operation *o, const python_operator *operator,
-                                const value * operands, size_t count) {
-    o->op = NODE_CALL_FUNCTION;
-    o->target = operator->function;
-    const size_t mark = p->stack_count;
-    value args = tare__none();
-    for (size_t i = 0; i < count; i++) TARE_TRY(tare__parse_push(p, &operands[i]));
-    TARE_TRY(tare__parse_pop(p, mark, VALUE_TUPLE, &args));
-    o->args = args.as.items;
-    o->arg_count = count;
-    return TARE_OK;
-}
-
-static tare_status parse_unary(parser *p, operation *o) {
-    const python_operator *operator= tare__python_symbol(PYTHON_UNARY, p->now.start, p->now.length);
-    value operand = tare__none();
-    TARE_TRY(tare__parse_advance(p));
-    TARE_TRY(tare__parse_value(p, &operand));
-    return set_operator(p, o, operator, & operand, 1);
-}
-
-static const python_operator getattr_function = {"getattr", ".", PYTHON_BINARY};
-
-// x.method(args), or the attribute x.shape
-static tare_status parse_member(parser *p, const value *self, operation *o) {
-    text name = {0};
-    tare_status status = tare__parse_dotted(p, &name);
-    if (status == TARE_OK) status = take_text(p, &name, &o->target);
-    tare__text_release(&name);
-    TARE_TRY(status);
-    bool is_call = false;
-    TARE_TRY(tare__parse_accept(p, "(", &is_call));
-    if (!is_call)
-        return set_operator(p, o, &getattr_function,
-                            (const value[]){*self, tare__string(o->target)}, 2);
-    o->op = NODE_CALL_METHOD;
-    const size_t mark = p->stack_count;
-    TARE_TRY(tare__parse_push(p, self));
-    return parse_arguments(p, mark, o);
-}
-
-static tare_status parse_subscript(parser *p, value *out) {
-    TARE_TRY(tare__parse_expect(p, "["));
-    TARE_TRY(tare__parse_value(p, out));
-    return tare__parse_expect(p, "]");
-}
-
-// What begins with a value: a + b, a[b], a.method(), a.shape
-static tare_status parse_operands(parser *p, operation *o) {
-    value operands[2] = {tare__none(), tare__none()};
-    TARE_TRY(tare__parse_value(p, &operands[0]));
-    if (tare__token_is(&p->now, ".")) return parse_member(p, &operands[0], o);
-    if (tare__token_is(&p->now, "[")) {
-        TARE_TRY(parse_subscript(p, &operands[1]));
-        return set_operator(p, o, tare__python_operator("operator.getitem"), operands, 2);
-    }
-    const python_operator *operator= p->now.kind == TOKEN_SYMBOL
-        ? tare__python_symbol(PYTHON_BINARY, p->now.start, p->now.length)
-        : NULL;
-    if (!operator) return tare__token_fail(&p->now, p->err, "expected an operation");
-    TARE_TRY(tare__parse_advance(p));
-    TARE_TRY(tare__parse_value(p, &operands[1]));
-    return set_operator(p, o, operator, operands, 2);
-}
-
-static bool starts_unary(const parser *p) {
-    if (p->now.kind != TOKEN_SYMBOL) return false;
-    const bool is_negative_number =
-        tare__token_is(&p->now, "-") && (p->next.kind == TOKEN_INT || p->next.kind == TOKEN_FLOAT ||
-                                         tare__token_is(&p->next, "inf"));
-    return !is_negative_number && tare__python_symbol(PYTHON_UNARY, p->now.start, p->now.length);
-}
-
-// getattr(self.seq, "0") is a path, getattr(x, "a b") a call. Only the parser of paths reads the
-// nested opening, so the source is looked at instead of the tokens.
-static bool starts_path(const parser *p) {
-    if (tare__token_is(&p->now, "self")) return true;
-    const char *at = p->now.start, *end = p->lexer.end;
-    static const char open[] = "getattr(";
-    const size_t length = sizeof open - 1;
-    if (!tare__token_is(&p->now, "getattr")) return false;
-    while ((size_t)(end - at) > length && memcmp(at, open, length) == 0) at += length;
-    return end - at > 5 && memcmp(at, "self", 4) == 0 && (at[4] == '.' || at[4] == ',');
-}
-
-static tare_status parse_operation(parser *p, operation *o) {
-    if (starts_unary(p)) return parse_unary(p, o);
-    if (starts_path(p)) return parse_path(p, o);
-    const bool is_global = p->now.kind == TOKEN_NAME && !tare__parse_node(p, &p->now);
-    if (is_global && (tare__token_is(&p->next, "(") || tare__token_is(&p->next, ".")))
-        return parse_function(p, o);
-    return parse_operands(p, o);
-}
-
 // --- statements ---
 
 // Parameters leave no line, so the text does not say where they stand. Exported programs have their
@@ -404,7 +173,7 @@ static tare_status parse_assignment(parser *p, parameters *all) {
         return make_parameters(p, all);
     }
     operation o = {0};
-    tare_status status = parse_operation(p, &o);
+    tare_status status = tare__parse_operation(p, &o);
     if (status == TARE_OK) status = finish(p, &o, name, annotation, &at);
     tare__free(o.kwargs);
     return status;
@@ -413,24 +182,24 @@ static tare_status parse_assignment(parser *p, parameters *all) {
 // x += y;  n = x    and    x[i] = y;  n = x
 static tare_status parse_in_place(parser *p) {
     value operands[3] = {tare__none(), tare__none(), tare__none()};
-    const python_operator *operator= NULL;
+    const python_operator *rule = NULL;
     size_t count = 2;
     TARE_TRY(tare__parse_value(p, &operands[0]));
     if (tare__token_is(&p->now, "[")) {
-        operator= tare__python_operator("operator.setitem");
-        TARE_TRY(parse_subscript(p, &operands[1]));
+        rule = tare__python_operator("operator.setitem");
+        TARE_TRY(tare__parse_subscript(p, &operands[1]));
         TARE_TRY(tare__parse_expect(p, "="));
         TARE_TRY(tare__parse_value(p, &operands[2]));
         count = 3;
     } else {
-        operator= tare__python_symbol(PYTHON_IN_PLACE, p->now.start, p->now.length);
-        if (!operator) return tare__token_fail(&p->now, p->err, "expected an assignment");
+        rule = tare__python_symbol(PYTHON_IN_PLACE, p->now.start, p->now.length);
+        if (!rule) return tare__token_fail(&p->now, p->err, "expected an assignment");
         TARE_TRY(tare__parse_advance(p));
         TARE_TRY(tare__parse_value(p, &operands[1]));
     }
     operation o = {0};
     value repeated = tare__none();
-    TARE_TRY(set_operator(p, &o, operator, operands, count));
+    TARE_TRY(tare__parse_set_operator(p, &o, rule, operands, count));
     TARE_TRY(tare__parse_expect(p, ";"));
     const token at = p->now;
     const char *name = NULL;
@@ -567,7 +336,10 @@ static tare_status parse_unpacking(parser *p, parameters *all) {
         TARE_TRY(add_parameter(p, all, &param));
         TARE_TRY(tare__parse_accept(p, ",", &more));
     }
-    return TARE_OK;
+    TARE_TRY(tare__parse_expect(p, "="));
+    TARE_TRY(tare__parse_expect(p, "fx_pytree"));
+    TARE_TRY(tare__parse_expect(p, "."));
+    return tare__parse_expect(p, "tree_flatten_spec");
 }
 
 static tare_status start(parser *p) {
@@ -578,7 +350,11 @@ static tare_status start(parser *p) {
 static tare_status keep_line(parser *p, const char **out) {
     const char *line = NULL;
     size_t length = 0;
+    const token at = {.line = p->lexer.line, .column = 1};
     tare__lexer_rest_of_line(&p->lexer, &line, &length);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)line[i] < 0x20 || (unsigned char)line[i] >= 0x7F)
+            return tare__token_fail(&at, p->err, "the line holds more than printable ASCII");
     *out = tare__arena_strndup(&p->g->memory, line, length);
     if (p->lexer.at < p->lexer.end) {
         p->lexer.line_start = ++p->lexer.at;

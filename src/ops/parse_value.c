@@ -262,8 +262,9 @@ static tare_status parse_qualified(parser *p, value *out) {
 
 // device(type='cuda', index=1)
 static tare_status parse_device(parser *p, value *out) {
+    const token at = p->now;
     const char *type = NULL;
-    value index = tare__none();
+    value index = tare__int(0);
     bool has_index = false;
     TARE_TRY(tare__parse_expect(p, "type"));
     TARE_TRY(tare__parse_expect(p, "="));
@@ -273,10 +274,12 @@ static tare_status parse_device(parser *p, value *out) {
         TARE_TRY(tare__parse_expect(p, "index"));
         TARE_TRY(tare__parse_expect(p, "="));
         TARE_TRY(parse_number(p, false, &index));
-        type = tare__arena_printf(&p->scratch, "%s:%lld", type,
-                                  index.kind == VALUE_INT ? (long long)index.as.integer : 0LL);
-        if (!type) return tare__out_of_memory(p->err);
     }
+    if (!tare__is_identifier(type) || index.kind != VALUE_INT)
+        return tare__token_fail(&at, p->err, "a device has the name of its type and a number");
+    if (has_index)
+        type = tare__arena_printf(&p->scratch, "%s:%lld", type, (long long)index.as.integer);
+    if (!type) return tare__out_of_memory(p->err);
     *out = (value){.kind = VALUE_DEVICE, .as.text = type};
     return tare__parse_expect(p, ")");
 }

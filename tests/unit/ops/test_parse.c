@@ -34,6 +34,7 @@ static void every_form_reads_back(void **state) {
     check_round_trip(BODY("    neg = -x;  neg = None\n"));
     check_round_trip(BODY("    invert = ~x;  invert = None\n"));
     check_round_trip(BODY("    floordiv = x // y;  y = floordiv = None\n"));
+    check_round_trip(BODY("    eq = torch.float32 == x;  eq = None\n"));
     check_round_trip(BODY("    ge = 2.5 >= x;  ge = None\n"));
     check_round_trip(BODY("    getitem = x[(0, slice(1, None, -1), None)];  getitem = None\n"));
     check_round_trip(BODY("    x += y;  iadd = x;  y = iadd = None\n"));
@@ -108,7 +109,9 @@ static void check_error(const char *code, const module *model, const char *where
                         const char *message) {
     graph *g = NULL;
     tare_error *err = tare_error_create();
-    assert_int_equal(tare__parse_code(code, strlen(code), model, &g, err), TARE_MALFORMED_FILE);
+    if (tare__parse_code(code, strlen(code), model, &g, err) == TARE_OK)
+        fail_msg("accepted:\n%s", code);
+    assert_int_equal(tare_error_status(err), TARE_MALFORMED_FILE);
     assert_string_equal(tare_error_where(err), where);
     assert_string_equal(tare_error_message(err), message);
     tare_error_destroy(err);
@@ -138,6 +141,22 @@ static void errors_name_line_and_column(void **state) {
     check_error(BODY("    x += y;  iadd = y\n"), NULL, "line 2, column 14",
                 "the result must be what was changed");
     check_error(BODY("    a = x;  a = None\n"), NULL, "line 2, column 10", "expected an operation");
+    check_error(BODY("    a = numpy.relu(x)\n"), NULL, "line 2, column 9",
+                "'numpy.relu' is no function of torch");
+    check_error(BODY("    a = torch.f('\t')\n"), NULL, "line 2, column 17",
+                "the string holds a control character or is not UTF-8");
+    check_error(BODY("    a = torch.f('\xff')\n"), NULL, "line 2, column 17",
+                "the string holds a control character or is not UTF-8");
+    check_error(BODY("    a = (1).real\n"), NULL, "line 2, column 9",
+                "only computed values have members");
+    check_error(BODY("    a = -(1)\n"), NULL, "line 2, column 9",
+                "a sign in front of a number is part of the number");
+    check_error(BODY("    a = (slice(1, 2, 3))[x]\n"), NULL, "line 2, column 9",
+                "no operation begins with such a value");
+    check_error(BODY("    a = getattr(self, '\"')\n"), NULL, "line 2, column 23",
+                "no module or tensor has such a name");
+    check_error(BODY("    a = torch.f(device(type=':cuda'))\n"), NULL, "line 2, column 24",
+                "a device has the name of its type and a number");
     check_error(BODY("    ?\n"), NULL, "line 2, column 5", "'?' is not expected here");
     check_error("def forward(self, x):\n    a = torch.relu(x)\n", NULL, "line 3, column 1",
                 "the code ends without a return");
