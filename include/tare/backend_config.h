@@ -73,7 +73,8 @@ typedef size_t (*tare_extra_inputs_getter)(void *user, const tare_match *match,
 
 /// Modules that a fuser gets are lent.
 /// Fuses modules[0..count) (data-flow order for simple patterns, pattern order for complex ones; NULL where
-/// the pattern's element is a function: see function_names[i]). *out: a new module (tare_module_*).
+/// the pattern's element is a function: see function_names[i]; both are NULL for a wildcard). *out: a new module
+/// (tare_module_*).
 typedef tare_status (*tare_fuser)(void *user, bool is_qat, const tare_module *const *modules,
                                   const char *const *function_names, size_t count,
                                   tare_module **out, tare_error *err);
@@ -103,7 +104,7 @@ TARE_API const tare_pattern_config *tare_backend_config_at(const tare_backend_co
 /// method names.
 TARE_API void tare_pattern_config_set_pattern(tare_pattern_config *pattern, const char *a,
                                               const char *b, const char *c);
-/// Reverse nested form as JSON: ["torch.nn.ReLU", ["operator.add", MatchAllNode, ["torch.nn.BatchNorm2d", ..]]].
+/// Reverse nested form as JSON: ["torch.nn.ReLU", ["operator.add", "MatchAllNode", ["torch.nn.BatchNorm2d", ..]]].
 TARE_API void tare_pattern_config_set_pattern_complex(tare_pattern_config *pattern,
                                                       const char *json);
 TARE_API void tare_pattern_config_set_observation_type(tare_pattern_config *pattern,

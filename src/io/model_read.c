@@ -32,11 +32,6 @@ typedef struct reader {
 
 // --- modules ---
 
-static const char *class_name_at(const void *user, size_t i) {
-    const module_class *class = tare__class_at(user, i);
-    return class ? class->name : NULL;
-}
-
 static tare_status find_class(const reader *r, const json_at *at, const char *path,
                               const module_class **out) {
     const char *name = NULL;
@@ -45,7 +40,7 @@ static tare_status find_class(const reader *r, const json_at *at, const char *pa
     if (*out != NULL) return TARE_OK;
     const tare_status status =
         tare__json_fail(at, r->err, "module '%s' is of the unknown class '%s'", path, name);
-    return tare__suggest(r->err, status, name, class_name_at, r->classes);
+    return tare__suggest(r->err, status, name, tare__class_name_at, r->classes);
 }
 
 // The module that holds `path`'s last component, which *leaf becomes. A module that stands under

@@ -41,6 +41,11 @@ const module_class *tare__class_at(const registry *r, size_t index) {
     return index < r->user_count ? r->user[index] : NULL;
 }
 
+const char *tare__class_name_at(const void *classes, size_t index) {
+    const module_class *class = tare__class_at(classes, index);
+    return class ? class->name : NULL;
+}
+
 const module_class *tare__class_find(const registry *r, const char *name) {
     const module_class *class = NULL;
     for (size_t i = 0; (class = tare__class_at(r, i)); i++)

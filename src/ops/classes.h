@@ -22,6 +22,8 @@ typedef struct registry {
 
 /// Every class, containers first; NULL past the end.
 const module_class *tare__class_at(const registry *r, size_t index);
+/// Its name, for suggestions: `classes` is a registry.
+const char *tare__class_name_at(const void *classes, size_t index);
 const module_class *tare__class_find(const registry *r, const char *name); // NULL if unknown
 /// The class of the triple, e.g. ("conv", 2, ROLE_QUANTIZED, FUSED_RELU); NULL if there is none.
 const module_class *tare__class_triple(const registry *r, const char *op, int dims,

@@ -33,20 +33,23 @@ void tare_context_destroy(tare_context *context) {
     tare__free(context);
 }
 
+static tare_status add_row(registry *r, module_class *made, const char *what, tare_error *err) {
+    if (tare__class_find(r, made->name) != NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%s class '%s' exists already", what,
+                          made->name);
+    if (!tare__grow((void **)&r->user, &r->user_capacity, r->user_count, sizeof *r->user))
+        return tare__out_of_memory(err);
+    r->user[r->user_count++] = made;
+    return TARE_OK;
+}
+
 tare_status tare_context_add_module_class(tare_context *context,
                                           const tare_module_class *module_class_row,
                                           tare_error *err) {
     module_class *made = NULL;
     TARE_TRY(tare__user_class_create(module_class_row, &made, err));
-    registry *r = &context->classes;
-    tare_status status = TARE_OK;
-    if (tare__class_find(r, made->name) != NULL)
-        status = tare__fail(err, TARE_INVALID_ARGUMENT, "module class '%s' exists already",
-                            made->name);
-    else if (!tare__grow((void **)&r->user, &r->user_capacity, r->user_count, sizeof *r->user))
-        status = tare__out_of_memory(err);
-    if (status == TARE_OK) r->user[r->user_count++] = made;
-    else tare__user_class_destroy(made);
+    const tare_status status = add_row(&context->classes, made, "module", err);
+    if (status != TARE_OK) tare__user_class_destroy(made);
     return status;
 }
 
@@ -54,32 +57,23 @@ tare_status tare_context_add_observer_class(tare_context *context,
                                             const tare_observer_class *observer_class,
                                             tare_error *err) {
     observer_classes *o = &context->observers;
-    if (observer_class == NULL || observer_class->name == NULL || observer_class->create == NULL ||
-        observer_class->destroy == NULL || observer_class->clone == NULL)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "an observer class needs a name, create, destroy and clone");
-    if (tare__observer_class_find(o, observer_class->name) != NULL)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "observer class '%s' exists already",
-                          observer_class->name);
-    const tare_observer_class **grown =
-        tare__realloc_array((void *)o->user, o->user_count + 1, sizeof *o->user);
-    if (grown == NULL) return tare__out_of_memory(err);
-    o->user = grown;
-    o->user[o->user_count++] = observer_class;
-    return TARE_OK;
+    const tare_observer_class *class = NULL;
+    module_class *row = NULL; // under which model files name the class
+    TARE_TRY(tare__observer_class_copy(observer_class, &class, &row, err));
+    tare_status status = TARE_OK;
+    if (tare__observer_class_find(o, class->name) != NULL)
+        status = tare__fail(err, TARE_INVALID_ARGUMENT, "observer class '%s' exists already",
+                            class->name);
+    else if (!tare__grow((void **)&o->user, &o->user_capacity, o->user_count, sizeof *o->user))
+        status = tare__out_of_memory(err);
+    if (status == TARE_OK) status = add_row(&context->classes, row, "observer", err);
+    if (status == TARE_OK) o->user[o->user_count++] = class;
+    else tare__free(row);
+    return status;
 }
 
 /// A tare_module is a module under another name, so that the public header needs no tree.
 static module *unwrap(const tare_module *m) { return (module *)m; }
-
-static const char *class_name_at(const void *user, size_t index) {
-    const registry *r = user;
-    for (size_t t = 0; t < r->table_count; t++) {
-        if (index < r->tables[t]->count) return r->tables[t]->rows[index].name;
-        index -= r->tables[t]->count;
-    }
-    return index < r->user_count ? r->user[index]->name : NULL;
-}
 
 tare_status tare_module_create(const tare_context *context, const char *class_name,
                                tare_module **out, tare_error *err) {
@@ -88,7 +82,10 @@ tare_status tare_module_create(const tare_context *context, const char *class_na
     if (class == NULL)
         return tare__suggest(
             err, tare__fail(err, TARE_NOT_FOUND, "no module class '%s'", class_name), class_name,
-            class_name_at, classes);
+            tare__class_name_at, classes);
+    if (class->role == ROLE_OBSERVER)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "'%s' is an observer: prepare makes those from qconfigs", class_name);
     module *made = NULL;
     TARE_TRY(tare__module_create(class, &made, err));
     *out = (tare_module *)made;

@@ -114,15 +114,21 @@ typedef struct leaf_list {
     size_t count;
 } leaf_list;
 
-static tare_status add_leaf(fuse_pass *f, const node *n, const module *relu, leaf_list *out) {
+/// Is it one of the match's own nodes? What a wildcard stands for stays where it is.
+static bool is_matched_by(const fuse_pass *f, const node *n, const fuse_match *match) {
+    return f->nodes[n->id].match == match;
+}
+
+static tare_status add_leaf(fuse_pass *f, const node *n, bool is_own, const module *relu,
+                            leaf_list *out) {
     if (out->count == sizeof out->modules / sizeof *out->modules)
         return tare__fail(f->base->err, TARE_UNSUPPORTED,
                           "node '%s': a fusion pattern has more than 8 operators", n->name);
     const module *m = NULL;
     const char *function = NULL;
-    if (n->op == NODE_CALL_MODULE) {
+    if (is_own && n->op == NODE_CALL_MODULE) {
         m = tare__module_find(f->original, n->target);
-    } else if (n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD) {
+    } else if (is_own) {
         // torch makes a module of a functional relu, so that it can stand inside the fused one.
         if (strcmp(n->target, "torch.nn.functional.relu") == 0) m = relu;
         else function = n->target;
@@ -132,13 +138,16 @@ static tare_status add_leaf(fuse_pass *f, const node *n, const module *relu, lea
     return TARE_OK;
 }
 
-static tare_status flatten(fuse_pass *f, const tare_match *match, const module *relu,
-                           leaf_list *out) {
-    for (size_t i = 0; i < match->count; i++) {
-        const match_item *item = &match->items[i];
-        if (item->nested != NULL) TARE_TRY(flatten(f, item->nested, relu, out));
-        else if (item->node != NULL)
-            TARE_TRY(add_leaf(f, tare__match_node_get(item->node), relu, out));
+static tare_status flatten(fuse_pass *f, const fuse_match *match, const tare_match *structure,
+                           const module *relu, leaf_list *out) {
+    for (size_t i = 0; i < structure->count; i++) {
+        const match_item *item = &structure->items[i];
+        if (item->nested != NULL) {
+            TARE_TRY(flatten(f, match, item->nested, relu, out));
+        } else if (item->node != NULL) {
+            const node *n = tare__match_node_get(item->node);
+            TARE_TRY(add_leaf(f, n, is_matched_by(f, n, match), relu, out));
+        }
     }
     return TARE_OK;
 }
@@ -186,7 +195,7 @@ static tare_status install_fused(fuse_pass *f, const fuse_match *match, const no
     TARE_TRY(tare__module_create(relu_class, &relu, f->base->err));
     relu->training = root_module->training;
     leaf_list leaves = {0};
-    tare_status status = flatten(f, &match->structure, relu, &leaves);
+    tare_status status = flatten(f, match, &match->structure, relu, &leaves);
     if (status == TARE_OK) status = run_fuser(f, match, &leaves, &fused);
     tare__module_release(relu);
     if (status == TARE_OK)
@@ -214,6 +223,9 @@ static tare_status append_extra_inputs(fuse_pass *f, const fuse_match *match, no
                           fused->name, count);
     if (fused->arg_count > 0) memcpy(args, fused->args, fused->arg_count * sizeof *args);
     for (size_t i = 0; i < count; i++) {
+        if (extra[i] == NULL)
+            return tare__fail(f->base->err, TARE_INVALID_ARGUMENT,
+                              "node '%s': the extra inputs getter returned no node", fused->name);
         node *n = f->nodes[tare__match_node_get(extra[i])->id].copy;
         if (n == NULL)
             return tare__fail(f->base->err, TARE_INVALID_ARGUMENT,
@@ -234,19 +246,20 @@ static const node *find_root(const fuse_match *match) {
     return root != NULL ? tare__match_node_get(root) : NULL;
 }
 
-static tare_status decide_fused(fuse_pass *f, const tare_match *match, const node *root) {
-    for (size_t i = 0; i < match->count; i++) {
-        const match_item *item = &match->items[i];
+static tare_status decide_fused(fuse_pass *f, const fuse_match *match, const tare_match *structure,
+                                const node *root) {
+    const module *fused = tare__module_find(f->base->model->root, root->target);
+    for (size_t i = 0; i < structure->count; i++) {
+        const match_item *item = &structure->items[i];
         if (item->nested != NULL) {
-            TARE_TRY(decide_fused(f, item->nested, root));
-        } else if (item->node != NULL) {
-            const node *n = tare__match_node_get(item->node);
-            if (f->nodes[n->id].match == NULL) continue; // a wildcard's
-            const module *fused = tare__module_find(f->base->model->root, root->target);
-            TARE_TRY(tare__coverage_fused(f->base->model, n->origin, root->origin, f->base->err));
-            TARE_TRY(TARE_DECIDE(f->base, n, "fused", fused->class->name, "fused into %s at '%s'",
-                                 fused->class->print_name, root->name));
+            TARE_TRY(decide_fused(f, match, item->nested, root));
+            continue;
         }
+        const node *n = item->node != NULL ? tare__match_node_get(item->node) : NULL;
+        if (n == NULL || !is_matched_by(f, n, match)) continue;
+        TARE_TRY(tare__coverage_fused(f->base->model, n->origin, root->origin, f->base->err));
+        TARE_TRY(TARE_DECIDE(f->base, n, "fused", fused->class->name, "fused into %s at '%s'",
+                             fused->class->print_name, root->name));
     }
     return TARE_OK;
 }
@@ -259,7 +272,7 @@ static tare_status fuse_match_at_last(fuse_pass *f, const fuse_match *match) {
                                    "Expecting module node to be a call_module Node"),
                         "node '%s'", match->last->name);
     TARE_TRY(tare__at(f->base->err, install_fused(f, match, root), "node '%s'", root->name));
-    TARE_TRY(decide_fused(f, &match->structure, root));
+    TARE_TRY(decide_fused(f, match, &match->structure, root));
     node *copy = NULL;
     TARE_TRY(tare__graph_copy_node(f->fused, root, copy_of, f, &copy, f->base->err));
     f->nodes[match->last->id].copy = copy;

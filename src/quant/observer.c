@@ -12,9 +12,9 @@
 
 // A user's class as one of its modules holds it: copied, so that the module outlives the context.
 typedef struct user_class {
-    atomic_size_t refcount;
+    module_class row; // first: who owns the row owns the block
     tare_observer_class class;
-    module_class row;
+    atomic_size_t refcount;
 } user_class;
 
 // The state of an observer module.
@@ -211,16 +211,33 @@ static const module_class *builtin_row(const tare_observer_class *class) {
     return NULL;
 }
 
-// A caller built against an older header has a shorter class; what it lacks stays NULL.
 static user_class *copy_user_class(const tare_observer_class *class) {
     user_class *own = tare__alloc_zeroed(1, sizeof *own);
     if (own == NULL) return NULL;
     atomic_init(&own->refcount, 1);
-    const size_t size =
-        class->struct_size < sizeof own->class ? class->struct_size : sizeof own->class;
-    memcpy(&own->class, class, size);
+    own->class = *class;
     tare__observer_module_class(&own->class, &own->row);
     return own;
+}
+
+tare_status tare__observer_class_copy(const tare_observer_class *user,
+                                      const tare_observer_class **class, module_class **row,
+                                      tare_error *err) {
+    // A caller built against an older header has a shorter class; what it lacks stays NULL.
+    tare_observer_class known = {0};
+    if (user != NULL)
+        memcpy(&known, user,
+               user->struct_size != 0 && user->struct_size < sizeof known ? user->struct_size
+                                                                          : sizeof known);
+    known.struct_size = sizeof known;
+    if (known.name == NULL || known.create == NULL || known.destroy == NULL || known.clone == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "an observer class needs a name, create, destroy and clone");
+    user_class *made = copy_user_class(&known);
+    if (made == NULL) return tare__out_of_memory(err);
+    *class = &made->class;
+    *row = &made->row;
+    return TARE_OK;
 }
 
 static value config_value(const observer_argument *a) {

@@ -13,8 +13,8 @@
 /// Observer classes: the built-in ones, then the user's. Part of what a job knows (see
 /// quant/registry.h).
 typedef struct observer_classes {
-    const tare_observer_class **user; // lent by the user, for as long as the job lives
-    size_t user_count;
+    const tare_observer_class **user; // complete ones
+    size_t user_count, user_capacity;
 } observer_classes;
 const tare_observer_class *tare__observer_class_find(const observer_classes *classes,
                                                      const char *name);
@@ -26,6 +26,11 @@ bool tare__observer_class_is_fake_quantize(const tare_observer_class *class);
 extern const class_table tare__observer_class_table;
 /// The row of a user's class, which must live as long as the row.
 void tare__observer_module_class(const tare_observer_class *class, module_class *out);
+/// A copy of a user's class and its row in one block, which tare__free(row) frees. A class of
+/// struct_size 0 counts as complete. Errors: a function that every class needs is missing.
+tare_status tare__observer_class_copy(const tare_observer_class *user,
+                                      const tare_observer_class **class, module_class **row,
+                                      tare_error *err);
 /// How statistics go into model files and come back.
 extern const model_state_io tare__observer_state_io;
 

@@ -42,7 +42,7 @@ static bool is_qualified_name(const char *name) {
 }
 
 static pattern_kind kind_of_name(const char *name) {
-    if (strcmp(name, MATCH_ALL) == 0) return PATTERN_ANY;
+    if (strcmp(name, MATCH_ALL) == 0 || strcmp(name, last_word(MATCH_ALL)) == 0) return PATTERN_ANY;
     if (is_class_name(name)) return PATTERN_MODULE;
     // Python's getattr is the one function in patterns that has a bare name.
     if (strchr(name, '.') || strcmp(name, "getattr") == 0) return PATTERN_FUNCTION;

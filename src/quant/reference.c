@@ -81,7 +81,9 @@ tare_status tare__reference_from_float(const tare_context *context, const char *
                                        module **out, tare_error *err) {
     const module_class *class = tare__class_find(&context->classes, class_name);
     if (class == NULL)
-        return tare__fail(err, TARE_NOT_FOUND, "no reference module class '%s'", class_name);
+        return tare__suggest(
+            err, tare__fail(err, TARE_NOT_FOUND, "no reference module class '%s'", class_name),
+            class_name, tare__class_name_at, &context->classes);
     module *made = NULL;
     TARE_TRY(tare__module_create(class, &made, err));
     const tare_status status = fill(made, float_module, weight, err);

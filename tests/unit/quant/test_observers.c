@@ -746,7 +746,7 @@ static void a_user_s_class_is_like_a_built_in_one(void **state) {
                                  .qparams = magnitude_qparams,
                                  .describe = magnitude_describe};
     const tare_observer_class *user[] = {&class};
-    const observer_classes classes = {user, 1};
+    const observer_classes classes = {.user = user, .user_count = 1};
     tare_observer_spec *spec =
         spec_of("{\"class\": \"MagnitudeObserver\", \"kwargs\": {\"margin\": 2}}");
     module *m = NULL, *clone = NULL;
@@ -776,7 +776,7 @@ static void an_argument_that_a_class_does_not_read_is_refused(void **state) {
                                        .destroy = free,
                                        .clone = magnitude_clone};
     const tare_observer_class *user[] = {&class};
-    const observer_classes classes = {user, 1};
+    const observer_classes classes = {.user = user, .user_count = 1};
     module *m = NULL;
     tare_error *err = tare_error_create();
     tare_observer_spec *spec =
