@@ -88,8 +88,9 @@ void tare__data_batch_release(data_batch *batch) {
 
 static tare_status check_shape(const data_input *input, const tare_tensor *t, const char *array,
                                tare_error *err) {
-    bool fits = t->ndim > 0 && (input->ndim < 0 || input->ndim == t->ndim);
-    for (int d = 1; fits && d < input->ndim; d++)
+    const int ndim = input->is_example ? -1 : input->ndim; // -1: anything goes
+    bool fits = t->ndim > 0 && (ndim < 0 || ndim == t->ndim);
+    for (int d = 1; fits && d < ndim; d++)
         fits = input->shape[d] < 0 || input->shape[d] == t->shape[d];
     if (fits) return TARE_OK;
     char found[200], expected[200] = "at least a batch dimension";

@@ -35,6 +35,29 @@ static tare_status collect_inputs(const tare_model *model, const tare_tensor *co
     return TARE_OK;
 }
 
+/// Graphs from FX do not say the shapes of their inputs; calibration sees them. They stand in the file as the
+/// placeholder's meta, for benchmarks and data without shapes.
+static tare_status keep_shape(graph *g, node *placeholder, const tare_tensor *t, tare_error *err) {
+    if (placeholder->meta_json != NULL || t->ndim == 0) return TARE_OK;
+    text meta = {0};
+    tare__text_append(&meta, "{\"example\":{\"shape\":[null");
+    for (int d = 1; d < t->ndim; d++) tare__text_printf(&meta, ",%lld", (long long)t->shape[d]);
+    tare__text_printf(&meta, "],\"dtype\":\"%s\"}}", tare_dtype_name(t->dtype));
+    placeholder->meta_json = tare__arena_strdup(&g->memory, tare__text_chars(&meta));
+    const bool failed = meta.failed || placeholder->meta_json == NULL;
+    tare__text_release(&meta);
+    return failed ? tare__out_of_memory(err) : TARE_OK;
+}
+
+static tare_status keep_shapes(tare_model *prepared, const tare_tensor *const *inputs,
+                               tare_error *err) {
+    graph *g = prepared->root->graph;
+    size_t i = 0;
+    for (node *n = g->first; n != NULL; n = n->next)
+        if (n->op == NODE_PLACEHOLDER) TARE_TRY(keep_shape(g, n, inputs[i++], err));
+    return TARE_OK;
+}
+
 tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
                            size_t input_count, tare_error *err) {
     if (prepared->stage != TARE_STAGE_PREPARED)
@@ -47,7 +70,11 @@ tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *input
     tare_status status = collect_inputs(prepared, inputs, input_count, &memory, &values, err);
     if (status == TARE_OK)
         status = tare__interpret(&it, values, input_count, &memory, &result, err);
-    if (status == TARE_OK) tare__value_release_tensors(&result);
+    if (status == TARE_OK) {
+        tare__value_release_tensors(&result);
+        if (input_count == tare_model_input_count(prepared))
+            status = keep_shapes(prepared, inputs, err);
+    }
     tare__arena_release(&memory);
     return status;
 }

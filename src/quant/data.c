@@ -45,8 +45,14 @@ static tare_status describe_input(const node *placeholder, data_input *out, tare
     json_t *meta = NULL;
     TARE_TRY(tare__json_parse(placeholder->meta_json, strlen(placeholder->meta_json), &meta, err));
     const json_at root = tare__json_root(meta), val = tare__json_get(&root, "val");
-    const tare_status status =
-        tare__json_has(&root, "val") ? read_value_meta(&val, out, err) : TARE_OK;
+    const json_at example = tare__json_get(&root, "example"); // seen in calibration
+    tare_status status = TARE_OK;
+    if (tare__json_has(&root, "val")) {
+        status = read_value_meta(&val, out, err);
+    } else if (tare__json_has(&root, "example")) {
+        status = read_value_meta(&example, out, err);
+        out->is_example = true;
+    }
     json_decref(meta);
     return status == TARE_OK ? status : tare__at(err, status, "input '%s'", placeholder->name);
 }
