@@ -171,6 +171,8 @@ static tare_status conv_reference(op_call *call, int dims) {
     tare_tensor *padded = NULL;
     TARE_TRY(read_conv(call, dims, &p));
     if (p.mode != PAD_CONSTANT) TARE_TRY(pad_input(call, &p, &padded));
+    if (call->module != NULL && p.w == tare__module_tensor(call->module, "weight"))
+        p.conv.constant = call->param[1]->as.tensor;
     const tare_status status = tare__float_convolve(
         call->kernels, &p.conv, tare__f32(padded != NULL ? padded : p.x), tare__f32(p.w),
         p.bias != NULL ? tare__f32(p.bias) : NULL, tare__f32(tare__call_out(call)), call->err);

@@ -183,7 +183,11 @@ struct float_kernels {
     void *state;
 };
 
+#ifdef TARE_HAVE_DNNL
+#define FASTEST (&tare__dnnl_floats)
+#else
 #define FASTEST (&tare__portable_floats)
+#endif
 
 tare_status tare__float_kernels_create(const float_provider *provider, float_kernels **out,
                                        tare_error *err) {

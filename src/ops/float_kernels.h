@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/error.h"
+#include "core/tensor.h"
 
 /// Convolution of x [batch][in_channels][in..] with w [out_channels][in_channels / groups][kernel..] to
 /// y [batch][out_channels][out..]; bias [out_channels] or NULL. Unused dimensions of the three have size,
@@ -15,6 +15,9 @@
 typedef struct float_conv {
     int64_t batch, groups, in_channels, out_channels;
     int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
+    /// The tensor that w is the data of, when it will come again (a module's own weight): a provider may
+    /// keep it with a packed form. NULL: w is new at every call.
+    tare_tensor *constant;
 } float_conv;
 
 /// y [rows][columns] = a [rows][inner] * b (+ bias [columns], may be NULL). b is [inner][columns], or
@@ -35,6 +38,7 @@ typedef struct float_provider {
                            const float *bias, float *y, tare_error *err);
 } float_provider;
 extern const float_provider tare__portable_floats;
+extern const float_provider tare__dnnl_floats; // only where TARE_HAVE_DNNL is defined
 
 /// A provider and its cache. Not shared between threads.
 typedef struct float_kernels float_kernels;
