@@ -60,7 +60,7 @@ static tare_status output_shape(op_call *call, const quantized_layer *layer, con
 tare_status tare__quantized_conv_shape(op_call *call) {
     quantized_layer layer;
     int64_t shape[TARE_MAX_DIMS];
-    TARE_TRY(tare__quantized_layer_read(call->module, &layer, call->err));
+    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
     if (!is_quantized_arg(call, 0))
         return tare__call_fail(call, "expected a quint8 or qint8 tensor as its input");
     const tare_tensor *x = call->args[0].as.tensor;
@@ -171,7 +171,7 @@ static tare_status run_conv(op_call *call, conv_run *run, int64_t batch) {
 
 tare_status tare__quantized_conv_forward(op_call *call) {
     quantized_layer layer;
-    TARE_TRY(tare__quantized_layer_read(call->module, &layer, call->err));
+    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
     const tare_tensor *x = call->args[0].as.tensor, *y = tare__call_out(call);
     int64_t sizes[5];
     conv_run run = {.layer = &layer, .g = &layer.conv};

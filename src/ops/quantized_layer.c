@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -32,10 +33,26 @@ tare_status tare__module_number(const module *m, const char *name, double *out, 
     return TARE_OK;
 }
 
-static tare_status read_output(const module *m, quantized_layer *out, tare_error *err) {
+static tare_status output_number(const module *m, const char *call_name, const char *name,
+                                 double *out, tare_error *err) {
+    char own[256];
+    if (call_name != NULL) {
+        const int length = snprintf(own, sizeof own, OUTPUT_NAME_FORMAT, name, call_name);
+        if (length > 0 && (size_t)length < sizeof own && tare__module_has_tensor(m, own)) name = own;
+    }
+    return tare__module_number(m, name, out, err);
+}
+
+tare_status tare__module_output(const module *m, const char *call_name, double *scale,
+                                double *zero_point, tare_error *err) {
+    TARE_TRY(output_number(m, call_name, "scale", scale, err));
+    return output_number(m, call_name, "zero_point", zero_point, err);
+}
+
+static tare_status read_output(const module *m, const char *call_name, quantized_layer *out,
+                               tare_error *err) {
     double zero_point;
-    TARE_TRY(tare__module_number(m, "scale", &out->scale, err));
-    TARE_TRY(tare__module_number(m, "zero_point", &zero_point, err));
+    TARE_TRY(tare__module_output(m, call_name, &out->scale, &zero_point, err));
     if (!isfinite(out->scale) || !((float)out->scale > 0) || !isfinite((float)out->scale))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected a scale > 0, found %g",
                           m->class->name, out->scale);
@@ -199,7 +216,8 @@ bool tare__conv_sizes(const conv_geometry *g, const tare_tensor *x, int64_t size
 // --- reading
 // ---------------------------------------------------------------------------------------
 
-tare_status tare__quantized_layer_read(const module *m, quantized_layer *out, tare_error *err) {
+tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
+                                       tare_error *err) {
     const fused_with fused = m->class->fused;
     *out = (quantized_layer){
         .module = m,
@@ -217,13 +235,13 @@ tare_status tare__quantized_layer_read(const module *m, quantized_layer *out, ta
                           "%s: expected 1 or %" PRId64 " weight scales, found %" PRId64,
                           m->class->name, out->out_channels, out->weight->q->count);
     TARE_TRY(check_bias(m, out, err));
-    TARE_TRY(read_output(m, out, err));
+    TARE_TRY(read_output(m, call_name, out, err));
     return read_rule(m, out, err);
 }
 
 tare_status tare__quantized_layer_check(const module *m, tare_error *err) {
     quantized_layer layer;
-    return tare__quantized_layer_read(m, &layer, err);
+    return tare__quantized_layer_read(m, NULL, &layer, err);
 }
 
 tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qparams *input,

@@ -35,9 +35,16 @@ typedef struct quantized_layer {
 } quantized_layer;
 
 /// Reads and checks a module of role QUANTIZED; everything in it may come from a file.
-tare_status tare__quantized_layer_read(const module *m, quantized_layer *out, tare_error *err);
+/// call_name: the calling node, for modules that keep an output scale for each call; NULL: the module's own.
+tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
+                                       tare_error *err);
 /// The number in a module's one-element tensor.
 tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err);
+/// Output parameters: a module that is called more than once holds `scale_of_CALL` and `zero_point_of_CALL` for each
+/// call beside its `scale` and `zero_point` (lowering writes them).
+tare_status tare__module_output(const module *m, const char *call_name, double *scale,
+                                double *zero_point, tare_error *err);
+#define OUTPUT_NAME_FORMAT "%s_of_%s"
 /// Output sizes of a convolution over an input of these sizes; false if none is left.
 bool tare__conv_output_size(const conv_geometry *g, const int64_t *in, int64_t *out);
 /// The sizes [N, C, D, H, W] of a convolution's input; without a batch N is 1. False if the rank is

@@ -51,7 +51,7 @@ static int32_t dot(const int16_t *x, const int16_t *w, int64_t count) {
 tare_status tare__quantized_linear_shape(op_call *call) {
     quantized_layer layer;
     const tare_tensor *x = NULL;
-    TARE_TRY(tare__quantized_layer_read(call->module, &layer, call->err));
+    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
     TARE_TRY(need_input(call, tare__is_byte_quantized, "a quint8 or qint8 tensor", &x));
     TARE_TRY(check_features(call, x, layer.weight));
     const qparams *q = tare__qparams_per_tensor(x->dtype, layer.scale, layer.zero_point);
@@ -84,7 +84,7 @@ static void linear_rows(const quantized_layer *layer, const requant *r, const in
 
 tare_status tare__quantized_linear_forward(op_call *call) {
     quantized_layer layer;
-    TARE_TRY(tare__quantized_layer_read(call->module, &layer, call->err));
+    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
     const tare_tensor *x = call->args[0].as.tensor;
     tare_tensor *y = tare__call_out(call);
     int16_t *xs = NULL, *ws = NULL;

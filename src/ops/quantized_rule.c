@@ -218,8 +218,7 @@ static tare_status bind_module(op_call *call, module_rule *out) {
 
 tare_status tare__quantized_rule_check(const module *m, tare_error *err) {
     double scale, zero_point;
-    TARE_TRY(tare__module_number(m, "scale", &scale, err));
-    return tare__module_number(m, "zero_point", &zero_point, err);
+    return tare__module_output(m, NULL, &scale, &zero_point, err);
 }
 
 tare_status tare__quantized_rule_shape(op_call *call) {
@@ -227,8 +226,7 @@ tare_status tare__quantized_rule_shape(op_call *call) {
     double scale, zero_point;
     const qparams *q;
     TARE_TRY(bind_module(call, &rule));
-    TARE_TRY(tare__module_number(call->module, "scale", &scale, call->err));
-    TARE_TRY(tare__module_number(call->module, "zero_point", &zero_point, call->err));
+    TARE_TRY(tare__module_output(call->module, call->node_name, &scale, &zero_point, call->err));
     TARE_TRY(make_qparams(call, call->args[0].as.tensor->dtype, scale, zero_point, &q));
     const tare_status status = tare__rule_shape(call, &rule.rule, q);
     tare__qparams_release(q);

@@ -44,9 +44,10 @@ tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr);
 /// A quantized module made from a float or reference module and its output's parameters; NULL class: `*out` is NULL.
 tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with fused,
                                  tare_tensor *scale, tare_tensor *zero_point, module **out);
-/// Several calls of one module keep an output scale each (torch keeps the last one for all).
-tare_status tare__add_call_qparams(convert_pass *c, module *m, const node *call, tare_tensor *scale,
-                                   tare_tensor *zero_point);
+/// Several calls of one quantized module keep an output scale each (torch keeps the last one for all). No effect on
+/// a module that is called once.
+tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, tare_tensor *scale,
+                                  tare_tensor *zero_point);
 
 tare_status tare__lower_modules(convert_pass *c);  // §7.1, §7.2
 tare_status tare__lower_binary(convert_pass *c);   // §7.7

@@ -75,7 +75,10 @@ static special_group group_of(const convert_pass *c, const node *n) {
     if (n->op == NODE_CALL_FUNCTION) return tare__special_function(n->target);
     if (n->op == NODE_CALL_METHOD) return tare__special_method(n->target);
     const module *m = tare__called_module(c->base->model, n);
-    return m != NULL ? tare__special_module(m->class) : SPECIAL_NONE;
+    if (m == NULL) return SPECIAL_NONE;
+    // A module that an earlier call swapped: every call of it is lowered.
+    if (m->class->role == ROLE_QUANTIZED) return SPECIAL_DEFAULT;
+    return tare__special_module(m->class);
 }
 
 /// x.to(torch.float16)
@@ -103,17 +106,19 @@ static bool reads_dequantized(const node *n) {
 static tare_status swap_module(convert_pass *c, const node *reference, const node *quantize) {
     module *called = tare__called_module(c->base->model, reference);
     if (called == NULL) return TARE_OK;
+    tare_tensor *scale = tare__attribute(c, tare__node_arg(quantize, 1));
+    tare_tensor *zero_point = tare__attribute(c, tare__node_arg(quantize, 2));
+    if (called->class->role == ROLE_QUANTIZED)
+        return tare__set_call_output(c, called, reference, scale, zero_point);
     const module *from = called;
-    fused_with fused = called->class->fused;
     if (called->class->role == ROLE_FUSED && called->child_count > 0)
         from = called->children[0].module;
     module *made = NULL;
-    TARE_TRY(tare__quantized_from(c, from, fused, tare__attribute(c, tare__node_arg(quantize, 1)),
-                                  tare__attribute(c, tare__node_arg(quantize, 2)), &made));
+    TARE_TRY(tare__quantized_from(c, from, called->class->fused, scale, zero_point, &made));
     if (made == NULL) return TARE_OK; // runs on quantized tensors as it is
-    const tare_status status =
-        tare__module_set_path(c->base->model->root, reference->target, made,
-                              &tare__class_container, c->base->err);
+    tare_status status = tare__module_set_path(c->base->model->root, reference->target, made,
+                                               &tare__class_container, c->base->err);
+    if (status == TARE_OK) status = tare__set_call_output(c, made, reference, scale, zero_point);
     tare__module_release(made);
     return status;
 }

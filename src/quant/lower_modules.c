@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/engine_rules.h"
+#include "ops/quantized_layer.h"
 #include "ops/reference.h"
 #include "quant/lower.h"
 
@@ -125,23 +126,24 @@ tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with
     return status;
 }
 
-tare_status tare__add_call_qparams(convert_pass *c, module *m, const node *call, tare_tensor *scale,
-                                   tare_tensor *zero_point) {
-    tare_error *err = c->base->err;
-    char name[256];
-    (void)snprintf(name, sizeof name, "scale_of_%s", call->name);
-    TARE_TRY(tare__module_set_tensor(m, name, scale, false, err));
-    (void)snprintf(name, sizeof name, "zero_point_of_%s", call->name);
-    TARE_TRY(tare__module_set_tensor(m, name, zero_point, false, err));
-    return set_output(m, scale, zero_point, err); // printed as torch prints: the last call's
-}
-
 /// How many nodes call this path.
 static size_t count_calls(const convert_pass *c, const char *path) {
     size_t count = 0;
     for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next)
         if (n->op == NODE_CALL_MODULE && strcmp(n->target, path) == 0) count++;
     return count;
+}
+
+tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, tare_tensor *scale,
+                                  tare_tensor *zero_point) {
+    if (count_calls(c, call->target) == 1) return TARE_OK;
+    tare_error *err = c->base->err;
+    char name[256];
+    (void)snprintf(name, sizeof name, OUTPUT_NAME_FORMAT, "scale", call->name);
+    TARE_TRY(tare__module_set_tensor(m, name, scale, false, err));
+    (void)snprintf(name, sizeof name, OUTPUT_NAME_FORMAT, "zero_point", call->name);
+    TARE_TRY(tare__module_set_tensor(m, name, zero_point, false, err));
+    return set_output(m, scale, zero_point, err); // printed as torch prints: the last call's
 }
 
 static tare_status install(convert_pass *c, const static_match *m) {
@@ -165,9 +167,8 @@ static tare_status install(convert_pass *c, const static_match *m) {
             return status;
         }
     }
-    tare_status status = TARE_OK;
-    if (count_calls(c, m->reference->target) > 1)
-        status = tare__add_call_qparams(c, made, m->reference, scale, zero_point);
+    const tare_status status =
+        tare__set_call_output(c, made, m->reference, scale, zero_point);
     tare__module_release(made);
     return status;
 }

@@ -456,8 +456,7 @@ static observer_argument config_argument(const value *v) {
     case VALUE_QSCHEME:
         return (observer_argument){.kind = ARGUMENT_QSCHEME, .as.qscheme = v->as.qscheme};
     case VALUE_STRING: // lent: setting copies it
-        return (observer_argument){.kind = ARGUMENT_STRING,
-                                   .as.string = (char *)(uintptr_t)v->as.text};
+        return (observer_argument){.kind = ARGUMENT_STRING, .as.string = (char *)v->as.text};
     default:
         return (observer_argument){.kind = ARGUMENT_NONE};
     }
@@ -486,8 +485,7 @@ static tare_status restore(instance *i, const map *tensors, tare_error *err) {
     if (tensors->count == 0) return TARE_OK;
     if (i->class->load == NULL)
         return tare__fail(err, TARE_MALFORMED_FILE, "%s has no state", i->class->name);
-    const tare_status status =
-        i->class->load(i->state, get_tensor, (void *)(uintptr_t)tensors, err);
+    const tare_status status = i->class->load(i->state, get_tensor, (void *)tensors, err);
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
 }
 

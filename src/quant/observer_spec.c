@@ -308,7 +308,7 @@ static observer_argument argument_of_string(const char *chars) {
     if (qscheme != TARE_QSCHEME_UNSET)
         return (observer_argument){.kind = ARGUMENT_QSCHEME, .as.qscheme = qscheme};
     // Lent: it is copied before the JSON goes.
-    return (observer_argument){.kind = ARGUMENT_STRING, .as.string = (char *)(uintptr_t)chars};
+    return (observer_argument){.kind = ARGUMENT_STRING, .as.string = (char *)chars};
 }
 
 static tare_status set_observer_from_json(const json_at *at, tare_observer_spec *spec,
@@ -352,7 +352,7 @@ static tare_status set_all_from_json(const json_at *kwargs, tare_observer_spec *
     const char *key = NULL;
     json_t *argument = NULL;
     TARE_TRY(tare__json_expect(kwargs, JSON_OBJECT, err));
-    json_object_foreach((json_t *)(uintptr_t)kwargs->value, key, argument) {
+    json_object_foreach((json_t *)kwargs->value, key, argument) {
         const json_at at = tare__json_get(kwargs, key);
         TARE_TRY(set_from_json(&at, spec, err));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // QConfig mappings as JSON, and torch's default ones, which are such files built in.
-#include <stdio.h>
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -106,6 +106,7 @@ static tare_status read_entry(tare_qconfig_mapping *m, const section *s, const j
     const size_t length = s->has_order ? 4 : 2;
     const char *key = NULL;
     tare_qconfig *qconfig = NULL;
+    assert(m != NULL);
     TARE_TRY(tare__json_expect(entry, JSON_ARRAY, err));
     if (json_array_size(entry->value) != length)
         return tare__json_fail(entry, err, "expected %zu elements, found %zu", length,

@@ -135,21 +135,21 @@ void tare_qconfig_mapping_set_object_type(tare_qconfig_mapping *mapping, const c
                                           tare_qconfig *qconfig) {
     type_name buffer;
     if (refuse_null(mapping, object_type)) return;
-    char *key = (char *)(uintptr_t)canonical_type(object_type, buffer); // lent: set_rule copies
+    char *key = (char *)canonical_type(object_type, buffer); // lent: set_rule copies
     set_rule(mapping, &mapping->object_type, &(qconfig_rule){.key = key, .qconfig = qconfig});
 }
 
 void tare_qconfig_mapping_set_module_name_regex(tare_qconfig_mapping *mapping, const char *regex,
                                                 tare_qconfig *qconfig) {
     if (refuse_null(mapping, regex)) return;
-    char *key = (char *)(uintptr_t)regex;
+    char *key = (char *)regex;
     set_rule(mapping, &mapping->module_name_regex, &(qconfig_rule){.key = key, .qconfig = qconfig});
 }
 
 void tare_qconfig_mapping_set_module_name(tare_qconfig_mapping *mapping, const char *module_name,
                                           tare_qconfig *qconfig) {
     if (refuse_null(mapping, module_name)) return;
-    char *key = (char *)(uintptr_t)module_name;
+    char *key = (char *)module_name;
     set_rule(mapping, &mapping->module_name, &(qconfig_rule){.key = key, .qconfig = qconfig});
 }
 
@@ -159,9 +159,8 @@ void tare_qconfig_mapping_set_module_name_object_type_order(tare_qconfig_mapping
                                                             tare_qconfig *qconfig) {
     type_name buffer;
     if (refuse_null(mapping, module_name) || refuse_null(mapping, object_type)) return;
-    const qconfig_rule rule = {.key = (char *)(uintptr_t)module_name,
-                               .object_type =
-                                   (char *)(uintptr_t)canonical_type(object_type, buffer),
+    const qconfig_rule rule = {.key = (char *)module_name,
+                               .object_type = (char *)canonical_type(object_type, buffer),
                                .index = index,
                                .qconfig = qconfig};
     set_rule(mapping, &mapping->module_name_object_type_order, &rule);

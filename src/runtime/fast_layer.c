@@ -63,7 +63,7 @@ static layer_plan *find_plan(layer_plan *plan, const tare_tensor *x, const tare_
 static tare_status pack(layer_plan *plan, isa_level isa, const op_call *call) {
     quantized_layer layer;
     const tare_tensor *x = call->args[0].as.tensor, *y = call->result.as.tensor;
-    TARE_TRY(tare__quantized_layer_read(call->module, &layer, call->err));
+    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
     // Without a batch dimension the first size is the channels'; such inputs are rare.
     if (!is_linear(call) && x->ndim != layer.conv.dims + 2) return TARE_OK;
     if (is_linear(call))

@@ -2,8 +2,6 @@
 // The list of built-in observer classes, and what those without a state share.
 #include "quant/observers/builtin.h"
 
-#include <stdint.h>
-
 typedef struct builtin {
     const tare_observer_class *class;
     bool is_fake_quantize;
@@ -28,7 +26,7 @@ bool tare__builtin_is_fake_quantize(const tare_observer_class *class) {
 
 void *tare__no_state(void) {
     static const char nothing = 0; // only its address counts; nobody writes
-    return (void *)(uintptr_t)&nothing;
+    return (void *)&nothing;
 }
 
 void tare__no_state_destroy(void *state) {

@@ -12,7 +12,7 @@
 #include "quant/observers/histogram_search.h"
 #include "quant/observers/uniform.h"
 
-enum { UPSAMPLE_RATE = 16, BLOCK = 256 };
+enum { UPSAMPLE_RATE = 16, BLOCK = 256, COUNTER_SETS = 4 };
 static const int64_t most_bins = 1 << 24; // beyond it float32 indices stop being exact
 
 typedef struct state {
@@ -112,46 +112,50 @@ static bin_map map_of_range(int64_t bins, float min, float max) {
     return (bin_map){min, max - min, (float)bins, (float)(bins - 1)};
 }
 
-// Kept apart from the counting, so that it vectorizes. The products are torch's, left to right;
-// clamping catches index `bins` at the upper end and, where the width overflowed, what is no index
-// at all.
-static void find_bins(const bin_map *m, const float *values, int64_t count, int32_t *out) {
-    for (int64_t i = 0; i < count; i++) {
-        float place = (values[i] - m->min) * m->bins / m->width;
-        place = place < m->last ? place : m->last;
-        out[i] = (int32_t)(place > 0 ? place : 0);
-    }
+// The products are torch's, left to right; clamping catches index `bins` at the upper end and,
+// where the width overflowed, what is no index at all.
+static int32_t find_bin(const bin_map *m, float value) {
+    float place = (value - m->min) * m->bins / m->width;
+    place = place < m->last ? place : m->last;
+    return (int32_t)(place > 0 ? place : 0);
 }
 
-// Two sets of counters, so that runs of equal values do not wait for each other.
-static void count_block(const int32_t *found, int64_t count, uint32_t *even, uint32_t *odd) {
+// Kept apart from the counting and of a constant length, so that it vectorizes.
+static void find_bins(const bin_map *m, const float values[BLOCK], int32_t out[BLOCK]) {
+    for (int i = 0; i < BLOCK; i++) out[i] = find_bin(m, values[i]);
+}
+
+// Several sets of counters, so that runs of equal values do not wait for each other.
+static void count_block(const int32_t found[BLOCK], int64_t bins, uint32_t *counters) {
+    for (int i = 0; i < BLOCK; i += COUNTER_SETS)
+        for (int k = 0; k < COUNTER_SETS; k++) counters[k * bins + found[i + k]]++;
+}
+
+static void count_all(const bin_map *m, const tare_tensor *x, int64_t bins, uint32_t *counters) {
+    const float *values = tare__f32(x);
     int64_t i = 0;
-    for (; i + 2 <= count; i += 2) {
-        even[found[i]]++;
-        odd[found[i + 1]]++;
+    for (; i + BLOCK <= x->count; i += BLOCK) {
+        int32_t found[BLOCK];
+        find_bins(m, values + i, found);
+        count_block(found, bins, counters);
     }
-    if (i < count) even[found[i]]++;
+    for (; i < x->count; i++) counters[find_bin(m, values[i])]++;
 }
 
 // torch.histc into out[bins]. All values lie inside [min, max].
 static tare_status count_values(const tare_tensor *x, int64_t bins, float min, float max,
                                 float *out, tare_error *err) {
     const bin_map m = map_of_range(bins, min, max);
-    const float *values = tare__f32(x);
-    uint32_t *even = tare__alloc_zeroed((size_t)bins, 2 * sizeof *even);
-    if (even == NULL) return tare__out_of_memory(err);
-    for (int64_t i = 0; i < x->count; i += BLOCK) {
-        int32_t found[BLOCK];
-        const int64_t count = x->count - i < BLOCK ? x->count - i : BLOCK;
-        find_bins(&m, values + i, count, found);
-        count_block(found, count, even, even + bins);
-    }
+    uint32_t *counters = tare__alloc_zeroed((size_t)bins, COUNTER_SETS * sizeof *counters);
+    if (counters == NULL) return tare__out_of_memory(err);
+    count_all(&m, x, bins, counters);
     for (int64_t b = 0; b < bins; b++) {
+        uint64_t count = 0;
+        for (int k = 0; k < COUNTER_SETS; k++) count += counters[k * bins + b];
         // Torch counts in float32, where 2^24 + 1 is 2^24 again.
-        const uint64_t count = (uint64_t)even[b] + even[bins + b];
         out[b] = (float)(count < (1U << 24) ? count : (1U << 24));
     }
-    tare__free(even);
+    tare__free(counters);
     return TARE_OK;
 }
 
@@ -182,9 +186,7 @@ static void spread_counts(const state *s, float min, float max, float *out, floa
 // All old counts were of one value: they fall into one bin.
 static void move_counts(const state *s, float min, float max, float *out) {
     const bin_map m = map_of_range(s->bins, min, max);
-    int32_t bin = 0;
-    find_bins(&m, &s->min, 1, &bin);
-    out[bin] += tare__torch_sum(s->counts, s->bins);
+    out[find_bin(&m, s->min)] += tare__torch_sum(s->counts, s->bins);
 }
 
 // `found` holds the new values' counts over [min, max]; it becomes the histogram.

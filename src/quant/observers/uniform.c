@@ -164,7 +164,7 @@ tare_status tare__load_eps(uniform *u, tare_state_load load, void *io, tare_erro
 tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_error *err) {
     if (x->dtype != TARE_FLOAT32 || x->data == NULL) return tare_tensor_to_float(x, out, err);
     // Only the count changes: nobody writes through the reference.
-    *out = tare_tensor_retain((tare_tensor *)(uintptr_t)x);
+    *out = tare_tensor_retain((tare_tensor *)x);
     return TARE_OK;
 }
 
