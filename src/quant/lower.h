@@ -49,7 +49,7 @@ tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with
 tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, tare_tensor *scale,
                                   tare_tensor *zero_point);
 
-tare_status tare__lower_modules(convert_pass *c);  // §7.1, §7.2
+tare_status tare__lower_modules(convert_pass *c);  // §7.1, §7.2, §7.3
 tare_status tare__lower_binary(convert_pass *c);   // §7.7
 tare_status tare__lower_shapes(convert_pass *c);   // §7.8
 tare_status tare__lower_special(convert_pass *c);  // §7.9

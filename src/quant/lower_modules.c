@@ -110,17 +110,27 @@ static tare_status copy_tensors(convert_pass *c, module *to, const module *from)
     return TARE_OK;
 }
 
+/// A module of `class` with what the arithmetic needs of `from`.
+static tare_status make_module(convert_pass *c, const module_class *class, const module *from,
+                               module **out) {
+    module *made = NULL;
+    TARE_TRY(tare__module_create(class, &made, c->base->err));
+    made->training = from->training;
+    tare_status status = copy_config(made, from, c->base->err);
+    if (status == TARE_OK) status = copy_tensors(c, made, from);
+    if (status == TARE_OK) *out = made;
+    else tare__module_release(made);
+    return status;
+}
+
 tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with fused,
                                  tare_tensor *scale, tare_tensor *zero_point, module **out) {
     *out = NULL;
     const module_class *class = quantized_class(c, from, fused);
     if (class == NULL) return TARE_OK;
     module *made = NULL;
-    TARE_TRY(tare__module_create(class, &made, c->base->err));
-    made->training = from->training;
-    tare_status status = copy_config(made, from, c->base->err);
-    if (status == TARE_OK) status = copy_tensors(c, made, from);
-    if (status == TARE_OK) status = set_output(made, scale, zero_point, c->base->err);
+    TARE_TRY(make_module(c, class, from, &made));
+    const tare_status status = set_output(made, scale, zero_point, c->base->err);
     if (status == TARE_OK) *out = made;
     else tare__module_release(made);
     return status;
@@ -205,7 +215,47 @@ static tare_status lower_by(convert_pass *c,
     return TARE_OK;
 }
 
+/// The tensor that a module reads through quantize_per_tensor_dynamic and dequantize; NULL if it does not.
+static node *dynamic_input(const node *n) {
+    const node *dequantize = n->op == NODE_CALL_MODULE ? tare__node_arg(n, 0) : NULL;
+    if (!tare__is_dequantize_node(dequantize)) return NULL;
+    const node *quantize = tare__node_arg(dequantize, 0);
+    const bool is_dynamic = quantize != NULL && quantize->op == NODE_CALL_FUNCTION &&
+                            strcmp(quantize->target, "torch.quantize_per_tensor_dynamic") == 0;
+    return is_dynamic ? tare__node_arg(quantize, 0) : NULL;
+}
+
+/// A module that quantizes its input by itself reads the float tensor; the quantize nodes die.
+static tare_status lower_dynamic(convert_pass *c, node *n, node *input) {
+    module *called = tare__called_module(c->base->model, n);
+    const module *reference = reference_of(called);
+    if (reference != NULL) {
+        if (!has_integer_dtype(reference)) return TARE_OK;
+        const module_class *class = tare__class_triple(
+            &c->base->model->context->classes, reference->class->op, reference->class->dims,
+            ROLE_DYNAMIC, called == reference ? FUSED_NONE : called->class->fused);
+        if (class == NULL) return TARE_OK;
+        module *made = NULL;
+        TARE_TRY(make_module(c, class, reference, &made));
+        const tare_status status =
+            tare__module_set_path(c->base->model->root, n->target, made, &tare__class_container,
+                                  c->base->err);
+        tare__module_release(made);
+        TARE_TRY(status);
+    } else if (called == NULL || called->class->role != ROLE_DYNAMIC) {
+        return TARE_OK; // no reference module, nor one that an earlier call lowered
+    }
+    TARE_TRY(TARE_DECIDE(c->base, n, "lowered", tare__node_subject(c->base->model, n),
+                         "its input is quantized on the fly"));
+    return tare__node_replace_input(n, tare__node_arg(n, 0), input, c->base->err);
+}
+
 tare_status tare__lower_modules(convert_pass *c) {
     TARE_TRY(lower_by(c, accepts_one_input, 1));
-    return lower_by(c, accepts_two_inputs, 2);
+    TARE_TRY(lower_by(c, accepts_two_inputs, 2));
+    for (node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
+        node *input = dynamic_input(n);
+        if (input != NULL) TARE_TRY(lower_dynamic(c, n, input));
+    }
+    return TARE_OK;
 }
