@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators are rows: everything known about one stands in one row of its family's table.
-// To add an operator: add a row to the family's file in ops/ (or a new family to op_table.c), and its test.
+// To add an operator: add a row to the family's file in ops/ (or a new family to op_table.c), and
+// its test.
 #ifndef OPS_OP_H
 #define OPS_OP_H
 
@@ -8,28 +9,33 @@
 
 /// What passes may ask of an operator instead of asking its name.
 typedef enum op_trait {
-    OP_ELEMENTWISE = 1 << 0,    // one output element per input element
-    OP_KEEPS_QPARAMS = 1 << 1,  // on quantized input the output has the input's qparams (max_pool, relu, clamp)
-    OP_MOVES_DATA = 1 << 2,     // only moves elements: works on the integers as they are (view, cat of equals)
+    OP_ELEMENTWISE = 1 << 0, // one output element per input element
+    OP_KEEPS_QPARAMS =
+        1 << 1, // on quantized input the output has the input's qparams (max_pool, relu, clamp)
+    OP_MOVES_DATA =
+        1 << 2, // only moves elements: works on the integers as they are (view, cat of equals)
     OP_WEIGHTED = 1 << 3,       // multiply-accumulates with a weight
     OP_IMPURE = 1 << 4,         // kept by dead code elimination (setitem, assert)
     OP_NOT_ON_TENSORS = 1 << 5, // result is not a tensor (size, getattr shape)
     OP_IN_PLACE = 1 << 6,       // torch writes the first input; we return the result
-    OP_ANY_DTYPE = 1 << 7,      // takes quantized and half-precision tensors as they are (quantize, to)
+    OP_ANY_DTYPE = 1 << 7, // takes quantized and half-precision tensors as they are (quantize, to)
+    OP_ON_CODES =
+        1 << 8, // averages: torch computes on codes minus their zero point, so that ties are exact
 } op_trait;
 
 typedef struct op_info {
-    const char *id;         // family member: "relu", "conv2d", "add"
-    // Qualified names as torch prints them, '|' between: "torch.nn.functional.relu|torch.relu". Other
-    // names of the same objects stand in op_names.c. NULL: no function.
+    const char *id; // family member: "relu", "conv2d", "add"
+    // Qualified names as torch prints them, '|' between: "torch.nn.functional.relu|torch.relu".
+    // Other names of the same objects stand in op_names.c. NULL: no function.
     const char *functions;
-    const char *methods;    // "relu|relu_"; NULL: no method
-    // Parameter names in order: "input|inplace". A last one that begins with '*' takes the remaining
-    // positional arguments as a tuple, or the one list that stands there: "input|*shape". A '/' gives a
-    // parameter a second name: "min/min_val". From a '!' on, parameters are bound by module configs only.
+    const char *methods; // "relu|relu_"; NULL: no method
+    // Parameter names in order: "input|inplace". A last one that begins with '*' takes the
+    // remaining positional arguments as a tuple, or the one list that stands there: "input|*shape".
+    // A '/' gives a parameter a second name: "min/min_val". From a '!' on, parameters are bound by
+    // module configs only.
     const char *params;
-    // Of these, what a call of a module passes, in order; the module's own tensors and configs fill the
-    // others by name. NULL: the first one.
+    // Of these, what a call of a module passes, in order; the module's own tensors and configs fill
+    // the others by name. NULL: the first one.
     const char *module_inputs;
     unsigned traits;
     /// Output qparams that do not depend on the input (sigmoid: 1/256, 0); scale 0: none.
@@ -37,8 +43,8 @@ typedef struct op_info {
     int fixed_zero_point; // of quint8; that of qint8 is 128 less
     tare_status (*shape)(op_call *call);
     tare_status (*reference)(op_call *call); // float (and plain integer) tensors
-    /// Quantized inputs, where the general rule quantize(op(dequantize(x))) with KEEPS_QPARAMS or fixed
-    /// output qparams is not it. NULL: the general rule.
+    /// Quantized inputs, where the general rule quantize(op(dequantize(x))) with KEEPS_QPARAMS or
+    /// fixed output qparams is not it. NULL: the general rule.
     tare_status (*quantized)(op_call *call);
     /// Multiply-accumulates of one call, for coverage. NULL: none.
     int64_t (*macs)(const op_call *call);
@@ -49,7 +55,8 @@ typedef struct op_table {
     const op_info *rows;
     size_t count;
 } op_table;
-#define OP_TABLE(rows) {(rows), sizeof(rows) / sizeof *(rows)}
+#define OP_TABLE(rows)                                                                             \
+    { (rows), sizeof(rows) / sizeof *(rows) }
 
 size_t tare__op_param_count(const op_info *op);
 /// The i-th parameter's (first) name into out[size]; its length, 0 past the end.
@@ -62,22 +69,24 @@ const op_info *tare__op_method(const char *name);
 /// By id; with `dims` > 0 the id may carry them: ("conv", 2) finds "conv2d". NULL if there is none.
 const op_info *tare__op_by_id(const char *id, int dims);
 /// The name that torch prints for a function: synonyms of one object share it ("torch.conv2d" for
-/// "torch.nn.functional.conv2d"). The argument itself when the name is unknown. Static storage or the argument.
+/// "torch.nn.functional.conv2d"). The argument itself when the name is unknown. Static storage or
+/// the argument.
 const char *tare__function_canonical(const char *name);
-/// Code that torch prints for a function: "torch.conv2d", "operator.add" -> "_operator.add" forms are
-/// handled by print.c; this returns the base for node names ("conv2d").
+/// Code that torch prints for a function: "torch.conv2d", "operator.add" -> "_operator.add" forms
+/// are handled by print.c; this returns the base for node names ("conv2d").
 const char *tare__function_base_name(const char *name);
 
 /// Every row, for listings and tests; NULL past the end.
 const op_info *tare__op_at(size_t index);
 
-/// A bound call in three steps. shape: the row's shape rule, or on quantized inputs what the general rule
-/// says of it, leaves meta tensors in call->result. allocate: gives them data. compute: fills it.
+/// A bound call in three steps. shape: the row's shape rule, or on quantized inputs what the
+/// general rule says of it, leaves meta tensors in call->result. allocate: gives them data.
+/// compute: fills it.
 tare_status tare__op_shape(op_call *call);
 tare_status tare__call_allocate(op_call *call);
 tare_status tare__op_compute(op_call *call);
-/// A copy of v in which quantized and half tensors became float32 (meta ones, if `meta`). It owns a reference on
-/// every tensor inside, also after a failure.
+/// A copy of v in which quantized and half tensors became float32 (meta ones, if `meta`). It owns a
+/// reference on every tensor inside, also after a failure.
 tare_status tare__value_to_float(const value *v, bool meta, arena *memory, value *out,
                                  tare_error *err);
 /// All three (only the first if shapes_only). On success call->result holds references that

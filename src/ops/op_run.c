@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a bound call. Float and integer tensors go to the row as they are. For quantized tensors torch has
-// one general rule, y = quantize(op(dequantize(x))), which stands here once for all rows; so does the
-// rule for half-precision tensors, which are computed in float32 and rounded.
+// Runs a bound call. Float and integer tensors go to the row as they are. For quantized tensors
+// torch has one general rule, y = quantize(op(dequantize(x))), which stands here once for all rows;
+// so does the rule for half-precision tensors, which are computed in float32 and rounded.
 #include <string.h>
 
 #include "ops/op.h"
@@ -15,7 +15,8 @@ typedef enum way {
 typedef void (*tensor_visitor)(void *user, const tare_tensor *t);
 
 static void each_tensor(const value *v, tensor_visitor visit, void *user) {
-    if (v->kind == VALUE_TENSOR) visit(user, v->as.tensor);
+    if (v->kind == VALUE_TENSOR)
+        visit(user, v->as.tensor);
     else if (tare__value_has_items(v))
         for (uint32_t i = 0; i < v->count; i++) each_tensor(&v->as.items[i], visit, user);
 }
@@ -54,7 +55,8 @@ static tare_status choose_way(op_call *call, const inputs *in, way *out) {
     return TARE_OK;
 }
 
-// --- through float ---------------------------------------------------------------------------------
+// --- through float
+// ---------------------------------------------------------------------------------
 
 // The qparams of the result; NULL when it is not quantized. The caller releases *out.
 static tare_status result_qparams(op_call *call, const inputs *in, const qparams **out) {
@@ -82,7 +84,8 @@ static tare_status items_to_float(const value *v, bool meta, arena *memory, valu
     return TARE_OK;
 }
 
-tare_status tare__value_to_float(const value *v, bool meta, arena *memory, value *out, tare_error *err) {
+tare_status tare__value_to_float(const value *v, bool meta, arena *memory, value *out,
+                                 tare_error *err) {
     *out = tare__none();
     if (tare__value_has_items(v)) return items_to_float(v, meta, memory, out, err);
     if (v->kind != VALUE_TENSOR) {
@@ -92,8 +95,10 @@ tare_status tare__value_to_float(const value *v, bool meta, arena *memory, value
     tare_tensor *t = v->as.tensor, *made = NULL;
     if (t->q == NULL && t->dtype != TARE_FLOAT16 && t->dtype != TARE_BFLOAT16)
         made = tare_tensor_retain(t);
-    else if (meta) TARE_TRY(tare__tensor_meta(TARE_FLOAT32, t->ndim, t->shape, NULL, &made, err));
-    else TARE_TRY(tare_tensor_to_float(t, &made, err));
+    else if (meta)
+        TARE_TRY(tare__tensor_meta(TARE_FLOAT32, t->ndim, t->shape, NULL, &made, err));
+    else
+        TARE_TRY(tare_tensor_to_float(t, &made, err));
     *out = (value){.kind = VALUE_TENSOR, .as.tensor = made};
     return TARE_OK;
 }
@@ -110,7 +115,8 @@ static tare_status float_call_begin(const op_call *call, bool meta, float_call *
     for (size_t i = 0; i < call->param_count; i++) {
         if (call->param[i] == NULL) continue;
         out->call.param[i] = &out->params[i];
-        TARE_TRY(tare__value_to_float(call->param[i], meta, call->memory, &out->params[i], call->err));
+        TARE_TRY(
+            tare__value_to_float(call->param[i], meta, call->memory, &out->params[i], call->err));
     }
     return TARE_OK;
 }
@@ -161,8 +167,10 @@ static void store(const value *from, value *to) {
     if (from->kind == VALUE_TENSOR) {
         const tare_tensor *x = from->as.tensor;
         tare_tensor *y = to->as.tensor;
-        if (y->q != NULL) tare__quantize_into(x, y);
-        else if (x->dtype == y->dtype) memcpy(y->data, x->data, tare__tensor_bytes(x));
+        if (y->q != NULL)
+            tare__quantize_into(x, y);
+        else if (x->dtype == y->dtype)
+            memcpy(y->data, x->data, tare__tensor_bytes(x));
         else
             for (int64_t i = 0; i < x->count; i++) tare__tensor_set(y, i, tare__tensor_get(x, i));
     } else if (tare__value_has_items(from)) {
@@ -183,7 +191,36 @@ static tare_status compute_through_float(op_call *call) {
     return status;
 }
 
-// --- steps -----------------------------------------------------------------------------------------
+// Averages of codes, which are whole numbers, have ties; averages of dequantized ones miss them by
+// a rounding. So the first input and the result count as tensors of scale 1 here.
+static tare_status compute_on_codes(op_call *call, const tare_tensor *x) {
+    value in = {.kind = VALUE_TENSOR}, out = {.kind = VALUE_TENSOR};
+    const qparams *q = tare__qparams_per_tensor(x->dtype, 1.0, (int64_t)x->q->zero_point[0]);
+    if (q == NULL) return tare__out_of_memory(call->err);
+    tare_status status = tare__tensor_requalify(x, q, &in.as.tensor, call->err);
+    if (status == TARE_OK)
+        status = tare__tensor_requalify(call->result.as.tensor, q, &out.as.tensor, call->err);
+    if (status == TARE_OK) {
+        op_call inner = *call;
+        inner.param[0] = &in;
+        inner.result = out;
+        status = compute_through_float(&inner);
+    }
+    tare_tensor_release(in.as.tensor);
+    tare_tensor_release(out.as.tensor);
+    tare__qparams_release(q);
+    return status;
+}
+
+static bool is_on_codes(const op_call *call, const inputs *in) {
+    return (call->op->traits & OP_ON_CODES) && in->quantized != NULL &&
+           call->result.kind == VALUE_TENSOR && call->param[0] != NULL &&
+           call->param[0]->kind == VALUE_TENSOR && call->param[0]->as.tensor == in->quantized &&
+           !tare__qscheme_is_per_channel(in->quantized->q->scheme);
+}
+
+// --- steps
+// -----------------------------------------------------------------------------------------
 
 tare_status tare__op_shape(op_call *call) {
     const inputs in = find_inputs(call);
@@ -199,9 +236,11 @@ tare_status tare__op_compute(op_call *call) {
     const inputs in = find_inputs(call);
     way chosen;
     TARE_TRY(choose_way(call, &in, &chosen));
+    if (chosen == THROUGH_FLOAT && is_on_codes(call, &in))
+        return compute_on_codes(call, in.quantized);
     if (chosen == THROUGH_FLOAT) return compute_through_float(call);
-    const bool own = in.quantized != NULL && call->op->quantized != NULL &&
-                     !(call->op->traits & OP_MOVES_DATA);
+    const bool own =
+        in.quantized != NULL && call->op->quantized != NULL && !(call->op->traits & OP_MOVES_DATA);
     if (own) return call->op->quantized(call);
     return call->op->reference != NULL ? call->op->reference(call) : TARE_OK;
 }

@@ -205,7 +205,7 @@ POOLS(3)
 
 #define ROW(kind, n, names, parameters)                                                            \
     {.id = #kind #n "d", .functions = names "|torch.ops.aten." #kind #n "d.default",               \
-     .params = parameters, .traits = OP_KEEPS_QPARAMS, .shape = kind##n##d_shape,                  \
+     .params = parameters, .traits = OP_KEEPS_QPARAMS | OP_ON_CODES, .shape = kind##n##d_shape,                  \
      .reference = kind##n##d}
 #define MAX_PARAMS "input/self|kernel_size|stride|padding|dilation|ceil_mode|return_indices"
 #define AVG_PARAMS "input/self|kernel_size|stride|padding|ceil_mode|count_include_pad|divisor_override"

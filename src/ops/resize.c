@@ -164,7 +164,7 @@ static const op_info rows[] = {
     {.id = "interpolate",
      .functions = "torch.nn.functional.interpolate|torch.nn.functional.upsample",
      .params = "input|size|scale_factor|mode|align_corners|recompute_scale_factor|antialias",
-     .traits = OP_KEEPS_QPARAMS,
+     .traits = OP_KEEPS_QPARAMS | OP_ON_CODES,
      .shape = interpolate_shape,
      .reference = interpolate_reference},
 };

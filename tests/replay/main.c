@@ -241,7 +241,8 @@ static void count_vector(void *user, const char *name, const char *difference) {
 }
 
 static tare_status replay_numerics(program *p, tare_error *err) {
-    return numerics_run_observers(p->options.numerics_path, count_vector, p, err);
+    TARE_TRY(numerics_run_observers(p->options.numerics_path, count_vector, p, err));
+    return numerics_run_operators(p->options.numerics_path, count_vector, p, err);
 }
 
 static int run(program *p, tare_error *err) {
