@@ -125,7 +125,18 @@ function(tare_add_tree_tests)
     "${flags}")
 endfunction()
 
+# Recorded cases of the main job, and exact numeric vectors.
+function(tare_add_replay_tests)
+  if(NOT TARGET tare_replay)
+    return()
+  endif()
+  tare_add_test(replay_corpus tare_replay tests/cases)
+  tare_add_test(replay_self_test tare_replay --self-test tests/cases)
+  tare_add_test(replay_numerics tare_replay --numerics tests/data/numerics)
+endfunction()
+
 if(TARE_TESTS)
+  tare_add_replay_tests()
   tare_add_unit_tests()
   tare_add_script_tests()
   tare_add_example_tests()

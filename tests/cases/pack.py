@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Packs recorded cases (folders with case.json, model.safetensors, data.safetensors) for tare-replay.
+
+usage: pack.py CORPUS
+
+Writes an archive beside this script for every network below: its cases without training and without
+dynamic quantization. Equal cases give equal bytes.
+"""
+import json
+import pathlib
+import sys
+import zipfile
+
+NETWORKS = ["conv1d", "inverted_residual", "lenet", "linear_bn", "shared_module", "tiny_resnet",
+            "tutorial"]
+FILES = ["case.json", "model.safetensors", "data.safetensors"]
+
+
+def is_wanted(folder):
+    case = json.loads((folder / "case.json").read_text())
+    return not case["is_qat"] and "_dynamic_" not in folder.name
+
+
+def pack(network, folders, target):
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for folder in folders:
+            for name in FILES:
+                # A fixed date, so that the archive depends on the content only.
+                member = zipfile.ZipInfo(f"{folder.name}/{name}", (1980, 1, 1, 0, 0, 0))
+                member.compress_type = zipfile.ZIP_DEFLATED
+                member.external_attr = 0o644 << 16
+                archive.writestr(member, (folder / name).read_bytes())
+    print(f"{network}: {len(folders)} cases, {target.stat().st_size} bytes")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    corpus = pathlib.Path(sys.argv[1])
+    for network in NETWORKS:
+        folders = [f for f in sorted(corpus.glob(network + "_*")) if is_wanted(f)]
+        pack(network, folders, pathlib.Path(__file__).parent / (network + ".zip"))
+
+
+main()
