@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of elementwise kernels gives the bits of core/requant.h, for every count and odd
+// values.
+#include "support/test.h"
+
+#include <math.h>
+
+#include "runtime/kernels/elementwise.h"
+
+enum { MOST = 75 };
+
+static const code_scheme schemes[] = {
+    {.scale = 0.05F, .inverse = 1.0F / 0.05F, .zero_point = 117, .least = 0, .most = 255},
+    {.scale = 3e-4F, .inverse = 1.0F / 3e-4F, .zero_point = 0, .least = 0, .most = 255},
+    {.scale = 0.5F,
+     .inverse = 2.0F,
+     .zero_point = -3,
+     .least = -128,
+     .most = 127,
+     .is_signed = true},
+};
+enum { SCHEME_COUNT = sizeof schemes / sizeof *schemes };
+
+static uint32_t next(uint64_t *state) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33);
+}
+
+static float odd_value(uint64_t *state) {
+    static const float odd[] = {NAN,   INFINITY, -INFINITY, 0.25F, -0.25F,
+                                0.75F, 3e38F,    -3e38F,    0.0F};
+    const uint32_t kind = next(state) % 16;
+    if (kind < sizeof odd / sizeof *odd) return odd[kind];
+    return (float)(int32_t)(next(state) % 4001 - 2000) / 100.0F;
+}
+
+static void each_kernel(void (*check)(const elementwise_kernels *k)) {
+    for (size_t i = 0; i < tare__elementwise_kernel_count; i++)
+        if (tare__elementwise_kernels[i].needs <= tare__isa_detect())
+            check(&tare__elementwise_kernels[i]);
+}
+
+static int32_t code_of(const code_scheme *s, uint8_t byte) {
+    return s->is_signed ? (int8_t)byte : byte;
+}
+
+static void check_quantize(const elementwise_kernels *k) {
+    uint64_t state = 1;
+    float x[MOST];
+    uint8_t y[MOST + 1];
+    for (size_t count = 0; count <= MOST; count++) {
+        const code_scheme *s = &schemes[count % SCHEME_COUNT];
+        for (size_t i = 0; i < count; i++) x[i] = odd_value(&state);
+        y[count] = 0xA5;
+        k->quantize(s, x, count, y);
+        assert_int_equal(y[count], 0xA5);
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(code_of(s, y[i]),
+                             tare__quantize(x[i], s->inverse, s->zero_point, s->least, s->most));
+    }
+}
+
+static void check_dequantize(const elementwise_kernels *k) {
+    uint8_t x[256];
+    float y[256];
+    for (size_t i = 0; i < 256; i++) x[i] = (uint8_t)i;
+    for (size_t n = 0; n < SCHEME_COUNT; n++) {
+        const code_scheme *s = &schemes[n];
+        for (size_t count = 200; count <= 256; count++) {
+            k->dequantize(s, x, count, y);
+            for (size_t i = 0; i < count; i++) {
+                const float expected = tare__dequantize(code_of(s, x[i]), s->zero_point, s->scale);
+                assert_memory_equal(&expected, &y[i], sizeof expected);
+            }
+        }
+    }
+}
+
+static void check_add(const elementwise_kernels *k) {
+    uint64_t state = 7;
+    uint8_t a[MOST], b[MOST], y[MOST + 1];
+    for (size_t count = 0; count <= MOST; count++)
+        for (int relu = 0; relu < 2; relu++) {
+            const code_scheme *s = &schemes[count % SCHEME_COUNT];
+            const native_add op = tare__native_add(
+                (code_range){s->scale, s->zero_point}, (code_range){0.07F, s->zero_point + 5},
+                (code_range){s->scale * 2, s->zero_point + 1}, s->least, s->most, relu != 0);
+            for (size_t i = 0; i < count; i++) {
+                a[i] = (uint8_t)next(&state);
+                b[i] = (uint8_t)next(&state);
+            }
+            y[count] = 0xA5;
+            k->add(&op, s->is_signed, a, b, count, y);
+            assert_int_equal(y[count], 0xA5);
+            for (size_t i = 0; i < count; i++)
+                assert_int_equal(code_of(s, y[i]),
+                                 tare__native_add_codes(&op, code_of(s, a[i]), code_of(s, b[i])));
+        }
+}
+
+static void check_raise(const elementwise_kernels *k) {
+    uint64_t state = 9;
+    uint8_t x[MOST], y[MOST], before[MOST];
+    for (size_t count = 0; count <= MOST; count++) {
+        const code_scheme *s = &schemes[count % SCHEME_COUNT];
+        for (size_t i = 0; i < count; i++) {
+            x[i] = (uint8_t)next(&state);
+            before[i] = y[i] = (uint8_t)next(&state);
+        }
+        k->raise(s->is_signed, x, count, y);
+        for (size_t i = 0; i < count; i++) {
+            const int32_t from = code_of(s, x[i]), old = code_of(s, before[i]);
+            assert_int_equal(code_of(s, y[i]), from > old ? from : old);
+        }
+    }
+}
+
+static void quantize_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_quantize);
+}
+
+static void dequantize_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_dequantize);
+}
+
+static void add_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_add);
+}
+
+static void raise_takes_the_larger_code(void **state) {
+    (void)state;
+    each_kernel(check_raise);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantize_equals_the_definition),
+        cmocka_unit_test(dequantize_equals_the_definition),
+        cmocka_unit_test(add_equals_the_definition),
+        cmocka_unit_test(raise_takes_the_larger_code),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
