@@ -12,7 +12,7 @@ ELEMENT_WITH(clamp, tare__clampf(v, p[0], p[1]), -HUGE_VAL, HUGE_VAL)
 ELEMENT(sigmoid, tare__sigmoidf(v))
 ELEMENT(tanh, tare__tanhf(v))
 ELEMENT(hardsigmoid, tare__clampf(v + 3.0f, 0.0f, 6.0f) / 6.0f)
-ELEMENT(hardswish, v * tare__clampf(v + 3.0f, 0.0f, 6.0f) / 6.0f)
+ELEMENT(hardswish, v *tare__clampf(v + 3.0f, 0.0f, 6.0f) / 6.0f)
 ELEMENT_WITH(leaky_relu, v > 0 ? v : v * p[0], 0.01)
 ELEMENT_WITH(elu, v <= 0 ? tare__expm1f(v * p[2]) * p[0] * p[1] : v * p[1], 1, 1, 1)
 ELEMENT_WITH(celu, v <= 0 ? tare__expm1f(v / p[0]) * p[0] : v, 1)
@@ -22,8 +22,8 @@ ELEMENT(gelu_erf, 0.5f * v * (1.0f + tare__erff(v * 0.70710678118654752440f)))
 ELEMENT(gelu_tanh,
         0.5f * v * (1.0f + tare__tanhf(0.79788456080286535588f * (v + 0.044715f * v * v * v))))
 ELEMENT(silu, v / (1.0f + tare__expf(-v)))
-ELEMENT(mish, v * tare__tanhf(tare__log1pf(tare__expf(v))))
-ELEMENT_WITH(softplus, v * p[0] > p[1] ? v : tare__log1pf(tare__expf(v * p[0])) / p[0], 1, 20)
+ELEMENT(mish, v *tare__tanhf(tare__log1pf(tare__expf(v))))
+ELEMENT_WITH(softplus, v *p[0] > p[1] ? v : tare__log1pf(tare__expf(v * p[0])) / p[0], 1, 20)
 ELEMENT(log_sigmoid, (v < 0 ? v : 0.0f) - tare__log1pf(tare__expf(-fabsf(v))))
 ELEMENT_WITH(threshold, v <= p[0] ? p[1] : v, 0, 0)
 ELEMENT(softsign, v / (1.0f + fabsf(v)))
@@ -39,7 +39,7 @@ static tare_status gelu_reference(op_call *call) {
     return tare__call_fail(call, "approximate must be 'none' or 'tanh', found '%s'", approximate);
 }
 
-// --- parametric relu: one slope, or one per channel (dimension 1) ----------------------------------
+// --- parametric relu: one slope, or one per channel (dimension 1) ---
 
 static tare_status prelu_reference(op_call *call) {
     const tare_tensor *x, *weight;
@@ -60,7 +60,7 @@ static tare_status prelu_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- softmax ---------------------------------------------------------------------------------------
+// --- softmax ---
 
 // One line of `count` elements, `step` apart.
 static void softmax_line(const float *x, float *y, int64_t count, int64_t step, bool logarithm) {
@@ -95,18 +95,27 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     return TARE_OK;
 }
 
-static tare_status softmax_reference(op_call *call) { return softmax_of(call, false); }
-static tare_status log_softmax_reference(op_call *call) { return softmax_of(call, true); }
+static tare_status softmax_reference(op_call *call) {
+    return softmax_of(call, false);
+}
+static tare_status log_softmax_reference(op_call *call) {
+    return softmax_of(call, true);
+}
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define ACTIVATION(name, names, method_names, parameters, more)                                    \
-    {.id = #name, .functions = names, .methods = method_names, .params = parameters,               \
-     .traits = OP_ELEMENTWISE | (more), .shape = tare__shape_same, .reference = name##_reference}
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
+        .traits = OP_ELEMENTWISE | (more), .shape = tare__shape_same,                              \
+        .reference = name##_reference                                                              \
+    }
 #define FIXED(name, names, method_names, parameters, s, z)                                         \
-    {.id = #name, .functions = names, .methods = method_names, .params = parameters,               \
-     .traits = OP_ELEMENTWISE, .fixed_scale = (s), .fixed_zero_point = (z),                        \
-     .shape = tare__shape_same_float, .reference = name##_reference}
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
+        .traits = OP_ELEMENTWISE, .fixed_scale = (s), .fixed_zero_point = (z),                     \
+        .shape = tare__shape_same_float, .reference = name##_reference                             \
+    }
 #define SAME_QPARAMS OP_KEEPS_QPARAMS
 
 // clang-format off

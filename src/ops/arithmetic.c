@@ -22,7 +22,7 @@ typedef struct binary_op {
     result_kind kind;
 } binary_op;
 
-// --- operands --------------------------------------------------------------------------------------
+// --- operands ---
 
 typedef struct operand {
     const tare_tensor *t; // NULL: a number
@@ -32,7 +32,7 @@ typedef struct operand {
 
 typedef struct operands {
     operand side[2];
-    double alpha;  // multiplies the second one (torch.add)
+    double alpha;     // multiplies the second one (torch.add)
     tare_dtype dtype; // common dtype of the tensors; unset when both are numbers
     int ndim;
     int64_t shape[TARE_MAX_DIMS];
@@ -60,16 +60,18 @@ static int rank_of(tare_dtype dtype) {
     return dtype == TARE_BOOL ? 0 : 100 + (int)tare_dtype_size(dtype);
 }
 
-// torch's rule: tensors with dimensions decide, then those without, then numbers; a later one matters
-// only where its rank's class is higher.
+// torch's rule: tensors with dimensions decide, then those without, then numbers; a later one
+// matters only where its rank's class is higher.
 static tare_dtype common_dtype(const operands *o) {
     tare_dtype found = TARE_DTYPE_UNSET;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < 2; i++) {
             const tare_tensor *t = o->side[i].t;
             if (t == NULL || (t->ndim > 0) != (pass == 0)) continue;
-            const bool higher = found == TARE_DTYPE_UNSET || rank_of(t->dtype) / 100 > rank_of(found) / 100;
-            const bool wider = pass == 0 && found != TARE_DTYPE_UNSET && rank_of(t->dtype) > rank_of(found);
+            const bool higher =
+                found == TARE_DTYPE_UNSET || rank_of(t->dtype) / 100 > rank_of(found) / 100;
+            const bool wider =
+                pass == 0 && found != TARE_DTYPE_UNSET && rank_of(t->dtype) > rank_of(found);
             if (higher || wider) found = t->dtype;
         }
     for (int i = 0; i < 2 && found != TARE_DTYPE_UNSET; i++) {
@@ -92,15 +94,19 @@ static tare_status read_operands(op_call *call, operands *o) {
                            o->side[1].t != NULL ? o->side[1].t : &scalar, &o->ndim, o->shape);
 }
 
-// --- shape rule: two numbers are computed at once ---------------------------------------------------
+// --- shape rule: two numbers are computed at once ---
 
 static tare_status number_result(op_call *call, const binary_op *op, const operands *o) {
     const double r = op->exact(o->side[0].number, o->side[1].number * o->alpha);
     const bool floats = op->kind == RESULT_FLOAT || o->side[0].is_float || o->side[1].is_float;
-    if (op->kind == RESULT_BOOL) call->result = tare__bool(r != 0);
-    else if (floats) call->result = tare__float(r);
-    else if (fabs(r) < 0x1p53) call->result = tare__int((int64_t)r);
-    else return tare__call_fail(call, "the result of two ints is out of range");
+    if (op->kind == RESULT_BOOL)
+        call->result = tare__bool(r != 0);
+    else if (floats)
+        call->result = tare__float(r);
+    else if (fabs(r) < 0x1p53)
+        call->result = tare__int((int64_t)r);
+    else
+        return tare__call_fail(call, "the result of two ints is out of range");
     return TARE_OK;
 }
 
@@ -115,7 +121,7 @@ static tare_status binary_shape(op_call *call, const binary_op *op) {
     return tare__call_result(call, dtype, o.ndim, o.shape, NULL);
 }
 
-// --- computing -------------------------------------------------------------------------------------
+// --- computing ---
 
 // The steps of both operands through the result's dimensions, and the run along the last ones where
 // both advance by a fixed 0 or 1.
@@ -180,29 +186,39 @@ static tare_status binary_reference(op_call *call, const binary_op *op) {
         const float *from[2];
         for (int i = 0; i < 2 && floats; i++)
             from[i] = o.side[i].t != NULL ? tare__f32(o.side[i].t) + offset[i] : &numbers[i];
-        if (floats) op->loop(from[0], w.step[0], from[1], w.step[1], tare__f32(y) + at, w.run);
+        if (floats)
+            op->loop(from[0], w.step[0], from[1], w.step[1], tare__f32(y) + at, w.run);
         else
             for (int64_t k = 0; k < w.run; k++)
-                tare__tensor_set(y, at + k,
-                                 op->exact(element(&o.side[0], offset[0] + k * w.step[0]),
-                                           o.alpha * element(&o.side[1], offset[1] + k * w.step[1])));
+                tare__tensor_set(
+                    y, at + k,
+                    op->exact(element(&o.side[0], offset[0] + k * w.step[0]),
+                              o.alpha * element(&o.side[1], offset[1] + k * w.step[1])));
     }
     return TARE_OK;
 }
 
-// --- the functions ---------------------------------------------------------------------------------
+// --- the functions ---
 
 #define OPERATOR(name, loop_or_null, result)                                                       \
     static const binary_op name##_op = {loop_or_null, name##_exact, result};                       \
-    static tare_status name##_shape(op_call *call) { return binary_shape(call, &name##_op); }      \
-    static tare_status name##_reference(op_call *call) { return binary_reference(call, &name##_op); }
+    static tare_status name##_shape(op_call *call) {                                               \
+        return binary_shape(call, &name##_op);                                                     \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return binary_reference(call, &name##_op);                                                 \
+    }
 // By doubles alone: rarely hot, or no float result.
 #define EXACT(name, result, expression)                                                            \
-    static double name##_exact(double a, double b) { return (expression); }                        \
+    static double name##_exact(double a, double b) {                                               \
+        return (expression);                                                                       \
+    }                                                                                              \
     OPERATOR(name, NULL, result)
 // With a float loop, whose three cases let a compiler vectorize each.
 #define FAST(name, result, exact_expression, float_expression)                                     \
-    static double name##_exact(double a, double b) { return (exact_expression); }                  \
+    static double name##_exact(double a, double b) {                                               \
+        return (exact_expression);                                                                 \
+    }                                                                                              \
     static void name##_loop(const float *p, int64_t p_step, const float *q, int64_t q_step,        \
                             float *y, int64_t count) {                                             \
         if (p_step == 1 && q_step == 1)                                                            \
@@ -228,7 +244,7 @@ static double remainder_of(double a, double b) {
 FAST_SAME(add, RESULT_COMMON, a + b)
 FAST_SAME(sub, RESULT_COMMON, a - b)
 FAST_SAME(rsub, RESULT_COMMON, b - a)
-FAST_SAME(mul, RESULT_COMMON, a * b)
+FAST_SAME(mul, RESULT_COMMON, a *b)
 FAST_SAME(div, RESULT_FLOAT, a / b)
 FAST_SAME(maximum, RESULT_COMMON, a > b || a != a ? a : b)
 FAST_SAME(minimum, RESULT_COMMON, a < b || a != a ? a : b)
@@ -290,7 +306,7 @@ static tare_status any_ne_shape(op_call *call) {
     return TARE_OK;
 }
 
-// --- Python's sequences: [1] + [2], [1] * 3 ----------------------------------------------------------
+// --- Python's sequences: [1] + [2], [1] * 3 ---
 
 static bool is_sequence(const value *v) {
     return v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE);
@@ -304,7 +320,8 @@ static tare_status join_sequences(op_call *call, const value *a, uint32_t times,
     if (joined.as.items == NULL) return tare__out_of_memory(call->err);
     for (uint64_t i = 0; i < count; i++) {
         const bool of_a = i < (uint64_t)a->count * times;
-        joined.as.items[i] = of_a ? a->as.items[i % a->count] : b->as.items[i - (uint64_t)a->count * times];
+        joined.as.items[i] =
+            of_a ? a->as.items[i % a->count] : b->as.items[i - (uint64_t)a->count * times];
     }
     return tare__value_share(call->memory, &joined, &call->result, call->err);
 }
@@ -323,21 +340,29 @@ static tare_status any_mul_shape(op_call *call) {
     }
     if (!is_sequence(a) || b == NULL || b->kind != VALUE_INT) return mul_shape(call);
     const int64_t times = b->as.integer;
-    return join_sequences(call, a, times < 0 ? 0 : times > 1000000 ? 1000001 : (uint32_t)times, NULL);
+    return join_sequences(call, a,
+                          times < 0         ? 0
+                          : times > 1000000 ? 1000001
+                                            : (uint32_t)times,
+                          NULL);
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define ATEN(name) "|torch.ops.aten." name
 #define BINARY_BY(name, rule, names, method_names, parameters)                                     \
-    {.id = #name, .functions = names, .methods = method_names, .params = parameters,               \
-     .traits = OP_ELEMENTWISE, .shape = rule, .reference = name##_reference}
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
+        .traits = OP_ELEMENTWISE, .shape = rule, .reference = name##_reference                     \
+    }
 #define BINARY(name, names, method_names, parameters)                                              \
     BINARY_BY(name, name##_shape, names, method_names, parameters)
 #define COMPARE(name, shape_rule)                                                                  \
-    {.id = #name, .functions = "operator." #name "|torch." #name, .methods = #name,                \
-     .params = "input/self|other", .traits = OP_ELEMENTWISE, .shape = shape_rule,                  \
-     .reference = name##_reference}
+    {                                                                                              \
+        .id = #name, .functions = "operator." #name "|torch." #name, .methods = #name,             \
+        .params = "input/self|other", .traits = OP_ELEMENTWISE, .shape = shape_rule,               \
+        .reference = name##_reference                                                              \
+    }
 #define OTHER "input/self|other"
 
 // clang-format off

@@ -12,12 +12,15 @@
 // What an argument is called in messages.
 static const char *kind_name(const value *v) {
     static const char *const names[] = {
-        [VALUE_NONE] = "None",           [VALUE_BOOL] = "a bool",     [VALUE_INT] = "an int",
-        [VALUE_FLOAT] = "a float",       [VALUE_STRING] = "a string", [VALUE_NODE] = "a node",
-        [VALUE_LIST] = "a list",         [VALUE_TUPLE] = "a tuple",   [VALUE_DICT] = "a dict",
-        [VALUE_SLICE] = "a slice",       [VALUE_ELLIPSIS] = "...",    [VALUE_DTYPE] = "a dtype",
-        [VALUE_QSCHEME] = "a qscheme",   [VALUE_LAYOUT] = "a layout", [VALUE_DEVICE] = "a device",
-        [VALUE_SYMBOL] = "a symbolic size", [VALUE_TYPE] = "a class", [VALUE_SCALAR] = "a scalar",
+        [VALUE_NONE] = "None",         [VALUE_BOOL] = "a bool",
+        [VALUE_INT] = "an int",        [VALUE_FLOAT] = "a float",
+        [VALUE_STRING] = "a string",   [VALUE_NODE] = "a node",
+        [VALUE_LIST] = "a list",       [VALUE_TUPLE] = "a tuple",
+        [VALUE_DICT] = "a dict",       [VALUE_SLICE] = "a slice",
+        [VALUE_ELLIPSIS] = "...",      [VALUE_DTYPE] = "a dtype",
+        [VALUE_QSCHEME] = "a qscheme", [VALUE_LAYOUT] = "a layout",
+        [VALUE_DEVICE] = "a device",   [VALUE_SYMBOL] = "a symbolic size",
+        [VALUE_TYPE] = "a class",      [VALUE_SCALAR] = "a scalar",
         [VALUE_TENSOR] = "a tensor",
     };
     return v == NULL ? "nothing" : names[v->kind];
@@ -36,7 +39,7 @@ tare_status tare__call_fail(op_call *call, const char *format, ...) {
                       call->node_name != NULL ? call->node_name : "", what, message);
 }
 
-// --- parameter names -------------------------------------------------------------------------------
+// --- parameter names ---
 
 typedef struct param_name {
     const char *text; // may hold a second name after '/'
@@ -95,14 +98,15 @@ size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size) 
     return length;
 }
 
-// --- binding ---------------------------------------------------------------------------------------
+// --- binding ---
 
 // The remaining positional arguments as one tuple; a single list or tuple stands for itself.
 static tare_status bind_rest(op_call *call, size_t from, const value **out) {
     const size_t count = call->arg_count > from ? call->arg_count - from : 0;
     if (count == 0) return TARE_OK;
     const value *first = &call->args[from];
-    if (count == 1 && (first->kind == VALUE_LIST || first->kind == VALUE_TUPLE || first->kind == VALUE_NONE)) {
+    if (count == 1 &&
+        (first->kind == VALUE_LIST || first->kind == VALUE_TUPLE || first->kind == VALUE_NONE)) {
         *out = first;
         return TARE_OK;
     }
@@ -134,7 +138,8 @@ tare_status tare__call_bind(op_call *call, const op_info *op) {
     param_name p = {0};
     size_t taken = 0;
     bool variadic = false;
-    for (size_t i = 0; i < call->param_count && param_at(op->params, i, &p) && !p.config_only; i++) {
+    for (size_t i = 0; i < call->param_count && param_at(op->params, i, &p) && !p.config_only;
+         i++) {
         variadic = p.variadic;
         if (variadic) {
             TARE_TRY(bind_rest(call, i, &call->param[i]));
@@ -144,12 +149,14 @@ tare_status tare__call_bind(op_call *call, const op_info *op) {
         taken++;
     }
     if (!variadic && call->arg_count > taken)
-        return tare__call_fail(call, "takes at most %zu arguments, found %zu", taken, call->arg_count);
-    for (size_t k = 0; k < call->kwarg_count; k++) TARE_TRY(bind_keyword(call, op, &call->kwargs[k]));
+        return tare__call_fail(call, "takes at most %zu arguments, found %zu", taken,
+                               call->arg_count);
+    for (size_t k = 0; k < call->kwarg_count; k++)
+        TARE_TRY(bind_keyword(call, op, &call->kwargs[k]));
     return TARE_OK;
 }
 
-// --- typed access ----------------------------------------------------------------------------------
+// --- typed access ---
 
 static tare_status wrong_kind(op_call *call, size_t i, const char *expected) {
     char name[64] = "";
@@ -231,7 +238,8 @@ tare_status tare__call_dtype(op_call *call, size_t i, tare_dtype otherwise, tare
     return TARE_OK;
 }
 
-tare_status tare__call_int_list(op_call *call, size_t i, size_t capacity, int64_t *out, size_t *count) {
+tare_status tare__call_int_list(op_call *call, size_t i, size_t capacity, int64_t *out,
+                                size_t *count) {
     const value *v = call->param[i];
     if (v == NULL) return wrong_kind(call, i, "ints");
     const bool is_list = v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
@@ -244,7 +252,8 @@ tare_status tare__call_int_list(op_call *call, size_t i, size_t capacity, int64_
     return TARE_OK;
 }
 
-tare_status tare__call_ints(op_call *call, size_t i, size_t count, int64_t otherwise, int64_t *out) {
+tare_status tare__call_ints(op_call *call, size_t i, size_t count, int64_t otherwise,
+                            int64_t *out) {
     for (size_t k = 0; k < count; k++) out[k] = otherwise;
     if (!tare__call_given(call, i)) return TARE_OK;
     int64_t given[TARE_MAX_DIMS];
@@ -262,13 +271,14 @@ tare_status tare__call_dim(op_call *call, size_t i, int64_t otherwise, int ndim,
     TARE_TRY(tare__call_int(call, i, otherwise, &dim));
     const int range = ndim > 0 ? ndim : 1; // a scalar has dimensions 0 and -1
     if (dim < -range || dim >= range)
-        return tare__call_fail(call, "dimension %lld is outside of [%d, %d]", (long long)dim, -range,
-                               range - 1);
+        return tare__call_fail(call, "dimension %lld is outside of [%d, %d]", (long long)dim,
+                               -range, range - 1);
     *out = (int)(dim < 0 ? dim + range : dim);
     return TARE_OK;
 }
 
-tare_status tare__call_tensor_list(op_call *call, size_t i, const tare_tensor ***out, size_t *count) {
+tare_status tare__call_tensor_list(op_call *call, size_t i, const tare_tensor ***out,
+                                   size_t *count) {
     const value *v = call->param[i];
     if (v == NULL || (v->kind != VALUE_LIST && v->kind != VALUE_TUPLE) || v->count == 0)
         return wrong_kind(call, i, "a list of tensors");
@@ -283,7 +293,7 @@ tare_status tare__call_tensor_list(op_call *call, size_t i, const tare_tensor **
     return TARE_OK;
 }
 
-// --- results ---------------------------------------------------------------------------------------
+// --- results ---
 
 tare_status tare__call_result(op_call *call, tare_dtype dtype, int ndim, const int64_t *shape,
                               const qparams *q) {
@@ -318,7 +328,8 @@ void tare__value_release_tensors(value *v) {
 }
 
 static void retain_tensors(value *v) {
-    if (v->kind == VALUE_TENSOR) tare_tensor_retain(v->as.tensor);
+    if (v->kind == VALUE_TENSOR)
+        tare_tensor_retain(v->as.tensor);
     else if (tare__value_has_items(v))
         for (uint32_t i = 0; i < v->count; i++) retain_tensors(&v->as.items[i]);
 }
@@ -349,4 +360,6 @@ static tare_status allocate(value *v, tare_error *err) {
     return TARE_OK;
 }
 
-tare_status tare__call_allocate(op_call *call) { return allocate(&call->result, call->err); }
+tare_status tare__call_allocate(op_call *call) {
+    return allocate(&call->result, call->err);
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of an operator or module: arguments bound to parameters, and the result. Every row of the
-// operator and class tables has a shape rule, which says what comes out without computing it, and a
-// reference, which computes it; the caller allocates in between.
+// One call of an operator or module: arguments bound to parameters, and the result. Every row of
+// the operator and class tables has a shape rule, which says what comes out without computing it,
+// and a reference, which computes it; the caller allocates in between.
 #ifndef OPS_CALL_H
 #define OPS_CALL_H
 
@@ -16,29 +16,32 @@ struct op_info;
 struct float_kernels;
 
 typedef struct op_call {
-    const struct op_info *op;   // NULL for modules without an operator row
-    module *module;             // the called module; NULL for functions and methods
-    const char *node_name;      // for messages
+    const struct op_info *op;          // NULL for modules without an operator row
+    module *module;                    // the called module; NULL for functions and methods
+    const char *node_name;             // for messages
     const value *param[OP_MAX_PARAMS]; // bound by position or keyword; NULL: not given
-    size_t param_count;         // of the row
-    const value *args;          // all positional arguments as given (variadic operators, user modules)
+    size_t param_count;                // of the row
+    const value *args; // all positional arguments as given (variadic operators, user modules)
     size_t arg_count;
-    const keyword *kwargs;      // keyword arguments as given
+    const keyword *kwargs; // keyword arguments as given
     size_t kwarg_count;
-    value result;               // filled by the shape rule with meta tensors (references owned by the call)
-    arena *memory;              // scratch; lives until the graph's run ends; list results live here
-    enum requant_rule linear_rule, conv_rule; // for quantized functions without a module of their own
+    value result;  // filled by the shape rule with meta tensors (references owned by the call)
+    arena *memory; // scratch; lives until the graph's run ends; list results live here
+    enum requant_rule linear_rule,
+        conv_rule; // for quantized functions without a module of their own
     int thread_count;
-    struct float_kernels *kernels; // float convolution and matrix products (float_kernels.h); NULL: portable
+    struct float_kernels
+        *kernels; // float convolution and matrix products (float_kernels.h); NULL: portable
     tare_error *err;
 } op_call;
 
-/// Binds call->args and call->kwargs to the row's parameters. Errors name the node, the operator and
-/// the argument that is unknown, given twice or too many.
+/// Binds call->args and call->kwargs to the row's parameters. Errors name the node, the operator
+/// and the argument that is unknown, given twice or too many.
 tare_status tare__call_bind(op_call *call, const struct op_info *op);
 
-/// Parameters by index, with defaults. Errors name the node, the parameter, what was expected and found.
-const tare_tensor *tare__call_tensor(op_call *call, size_t i);  // NULL if absent or not a tensor
+/// Parameters by index, with defaults. Errors name the node, the parameter, what was expected and
+/// found.
+const tare_tensor *tare__call_tensor(op_call *call, size_t i); // NULL if absent or not a tensor
 tare_status tare__call_need_tensor(op_call *call, size_t i, const tare_tensor **out);
 tare_status tare__call_int(op_call *call, size_t i, int64_t otherwise, int64_t *out);
 tare_status tare__call_double(op_call *call, size_t i, double otherwise, double *out);
@@ -46,7 +49,8 @@ tare_status tare__call_bool(op_call *call, size_t i, bool otherwise, bool *out);
 /// An int spread, or a list/tuple of `count` ints (or of 1, spread).
 tare_status tare__call_ints(op_call *call, size_t i, size_t count, int64_t otherwise, int64_t *out);
 /// A list or tuple of at most `capacity` ints, or one int, as it was given.
-tare_status tare__call_int_list(op_call *call, size_t i, size_t capacity, int64_t *out, size_t *count);
+tare_status tare__call_int_list(op_call *call, size_t i, size_t capacity, int64_t *out,
+                                size_t *count);
 /// A dimension of a tensor with `ndim` of them, negative ones counted from the end.
 tare_status tare__call_dim(op_call *call, size_t i, int64_t otherwise, int ndim, int *out);
 /// A dtype; `otherwise` when absent or None, which is an error if that is unset.
@@ -58,7 +62,8 @@ bool tare__call_number(const value *v, double *out);
 /// True if the parameter was given and is not None.
 bool tare__call_given(const op_call *call, size_t i);
 /// The tensors of a list or tuple parameter, lent, in the call's memory. At least one.
-tare_status tare__call_tensor_list(op_call *call, size_t i, const tare_tensor ***out, size_t *count);
+tare_status tare__call_tensor_list(op_call *call, size_t i, const tare_tensor ***out,
+                                   size_t *count);
 /// The result as one tensor of this shape. Inside a shape rule.
 tare_status tare__call_result(op_call *call, tare_dtype dtype, int ndim, const int64_t *shape,
                               const qparams *q);
@@ -66,8 +71,8 @@ tare_status tare__call_result(op_call *call, tare_dtype dtype, int ndim, const i
 void tare__call_result_tensor(op_call *call, tare_tensor *t);
 /// Makes the result a tuple of `count` values that are still to be set, in the call's memory.
 tare_status tare__call_result_tuple(op_call *call, uint32_t count);
-/// Did the shape rule give an argument itself as the result, so that nothing is left to compute? An observer's result
-/// is its input too, but it wants to look at it.
+/// Did the shape rule give an argument itself as the result, so that nothing is left to compute? An
+/// observer's result is its input too, but it wants to look at it.
 bool tare__call_is_done(const op_call *call);
 tare_tensor *tare__call_out(op_call *call); // the one result tensor, inside a reference
 /// TARE_INVALID_ARGUMENT naming node and operator.

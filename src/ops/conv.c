@@ -30,9 +30,10 @@ static tare_status read_tensors(op_call *call, int dims, conv_plan *p) {
     p->dims = dims;
     p->batched = p->x->ndim == dims + 2;
     if ((!p->batched && p->x->ndim != dims + 1) || p->w->ndim != dims + 2)
-        return tare__call_fail(call, "input of shape %s and weight of shape %s must have %d and %d dimensions",
-                               tare__call_shape_text(call, p->x), tare__call_shape_text(call, p->w),
-                               dims + 2, dims + 2);
+        return tare__call_fail(
+            call, "input of shape %s and weight of shape %s must have %d and %d dimensions",
+            tare__call_shape_text(call, p->x), tare__call_shape_text(call, p->w), dims + 2,
+            dims + 2);
     return TARE_OK;
 }
 
@@ -49,7 +50,8 @@ static tare_status read_sizes(op_call *call, size_t i, int dims, int64_t otherwi
 }
 
 // 'same' pads dilation * (kernel - 1) in all, the odd one after. `after` gets its own amounts.
-static tare_status read_padding(op_call *call, const conv_params *at, conv_plan *p, int64_t after[3]) {
+static tare_status read_padding(op_call *call, const conv_params *at, conv_plan *p,
+                                int64_t after[3]) {
     float_conv *c = &p->conv;
     const value *v = call->param[at->padding];
     if (v != NULL && v->kind == VALUE_STRING) {
@@ -92,7 +94,8 @@ static tare_status read_common(op_call *call, const conv_params *at, int dims, c
 static tare_status check_channels(op_call *call, const conv_plan *p, int64_t weight_in) {
     const float_conv *c = &p->conv;
     if (weight_in * c->groups != c->in_channels || c->out_channels % c->groups != 0)
-        return tare__call_fail(call, "input of shape %s does not fit weight of shape %s with groups=%lld",
+        return tare__call_fail(call,
+                               "input of shape %s does not fit weight of shape %s with groups=%lld",
                                tare__call_shape_text(call, p->x), tare__call_shape_text(call, p->w),
                                (long long)c->groups);
     if (p->bias != NULL && p->bias->count != c->out_channels)
@@ -110,7 +113,7 @@ static tare_status conv_result(op_call *call, const conv_plan *p) {
     return tare__call_result(call, TARE_FLOAT32, ndim, shape, NULL);
 }
 
-// --- convolution -----------------------------------------------------------------------------------
+// --- convolution ---
 
 // Moves the padding out of the convolution, into a padded copy of the input.
 static tare_status plan_explicit_padding(op_call *call, conv_plan *p, const int64_t after[3]) {
@@ -118,7 +121,8 @@ static tare_status plan_explicit_padding(op_call *call, conv_plan *p, const int6
     for (int d = 3 - p->dims; d < 3; d++) {
         const int axis = p->x->ndim - 3 + d;
         const int64_t most = c->pad[d] > after[d] ? c->pad[d] : after[d];
-        if ((p->mode == PAD_REFLECT && most >= c->in[d]) || (p->mode == PAD_CIRCULAR && most > c->in[d]))
+        if ((p->mode == PAD_REFLECT && most >= c->in[d]) ||
+            (p->mode == PAD_CIRCULAR && most > c->in[d]))
             return tare__call_fail(call, "padding of %lld does not fit a size of %lld",
                                    (long long)most, (long long)c->in[d]);
         p->before[axis] = c->pad[d];
@@ -142,11 +146,12 @@ static tare_status read_conv(op_call *call, int dims, conv_plan *p) {
     if (!tare__pad_mode_from_name(mode, &p->mode))
         return tare__call_fail(call, "unknown padding_mode '%s'", mode);
     for (int d = 0; d < 3; d++) {
-        const int64_t room = c->in[d] + c->pad[d] + after[d] - c->dilation[d] * (c->kernel[d] - 1) - 1;
+        const int64_t room =
+            c->in[d] + c->pad[d] + after[d] - c->dilation[d] * (c->kernel[d] - 1) - 1;
         if (room < 0)
-            return tare__call_fail(call, "input of shape %s is smaller than the kernel of weight %s",
-                                   tare__call_shape_text(call, p->x),
-                                   tare__call_shape_text(call, p->w));
+            return tare__call_fail(
+                call, "input of shape %s is smaller than the kernel of weight %s",
+                tare__call_shape_text(call, p->x), tare__call_shape_text(call, p->w));
         c->out[d] = room / c->stride[d] + 1;
     }
     return p->mode != PAD_CONSTANT ? plan_explicit_padding(call, p, after) : TARE_OK;
@@ -187,7 +192,7 @@ static int64_t conv_macs(const op_call *call) {
     return weight->shape[0] > 0 ? y->as.tensor->count * (weight->count / weight->shape[0]) : 0;
 }
 
-// --- transposed convolution: every input element adds a scaled kernel to the output ------------------
+// --- transposed convolution: every input element adds a scaled kernel to the output ---
 
 static tare_status read_transposed(op_call *call, int dims, conv_plan *p) {
     const conv_params *at = &transposed_params;
@@ -223,7 +228,8 @@ static void scatter(const float_conv *c, const float *x, const float *w, float *
                     const int64_t z = d * c->stride[0] - c->pad[0] + a * c->dilation[0];
                     const int64_t r = h * c->stride[1] - c->pad[1] + b * c->dilation[1];
                     const int64_t s = v * c->stride[2] - c->pad[2] + e * c->dilation[2];
-                    if (z >= 0 && z < c->out[0] && r >= 0 && r < c->out[1] && s >= 0 && s < c->out[2])
+                    if (z >= 0 && z < c->out[0] && r >= 0 && r < c->out[1] && s >= 0 &&
+                        s < c->out[2])
                         y[(z * c->out[1] + r) * c->out[2] + s] += x[i] * *weight;
                 }
     }
@@ -254,33 +260,40 @@ static int64_t transposed_macs(const op_call *call) {
     return weight->shape[0] > 0 ? x->as.tensor->count * (weight->count / weight->shape[0]) : 0;
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define DIMENSIONS(n)                                                                              \
-    static tare_status conv##n##d_shape(op_call *call) { return conv_shape(call, n); }             \
-    static tare_status conv##n##d(op_call *call) { return conv_reference(call, n); }               \
-    static tare_status transposed##n##d_shape(op_call *call) { return transposed_shape(call, n); } \
-    static tare_status transposed##n##d(op_call *call) { return transposed_reference(call, n); }
+    static tare_status conv##n##d_shape(op_call *call) {                                           \
+        return conv_shape(call, n);                                                                \
+    }                                                                                              \
+    static tare_status conv##n##d(op_call *call) {                                                 \
+        return conv_reference(call, n);                                                            \
+    }                                                                                              \
+    static tare_status transposed##n##d_shape(op_call *call) {                                     \
+        return transposed_shape(call, n);                                                          \
+    }                                                                                              \
+    static tare_status transposed##n##d(op_call *call) {                                           \
+        return transposed_reference(call, n);                                                      \
+    }
 DIMENSIONS(1)
 DIMENSIONS(2)
 DIMENSIONS(3)
 
 #define CONV(n)                                                                                    \
-    {.id = "conv" #n "d",                                                                          \
-     .functions = "torch.conv" #n "d|torch.ops.aten.conv" #n "d.default",                          \
-     .params = "input|weight|bias|stride|padding|dilation|groups|!padding_mode",                   \
-     .traits = OP_WEIGHTED,                                                                        \
-     .shape = conv##n##d_shape,                                                                    \
-     .reference = conv##n##d,                                                                      \
-     .macs = conv_macs}
+    {                                                                                              \
+        .id = "conv" #n "d", .functions = "torch.conv" #n "d|torch.ops.aten.conv" #n "d.default",  \
+        .params = "input|weight|bias|stride|padding|dilation|groups|!padding_mode",                \
+        .traits = OP_WEIGHTED, .shape = conv##n##d_shape, .reference = conv##n##d,                 \
+        .macs = conv_macs                                                                          \
+    }
 #define TRANSPOSED(n, aten)                                                                        \
-    {.id = "conv_transpose" #n "d",                                                                \
-     .functions = "torch.conv_transpose" #n "d|torch.ops.aten.conv_transpose" aten,                \
-     .params = "input|weight|bias|stride|padding|output_padding|groups|dilation",                  \
-     .traits = OP_WEIGHTED,                                                                        \
-     .shape = transposed##n##d_shape,                                                              \
-     .reference = transposed##n##d,                                                                \
-     .macs = transposed_macs}
+    {                                                                                              \
+        .id = "conv_transpose" #n "d",                                                             \
+        .functions = "torch.conv_transpose" #n "d|torch.ops.aten.conv_transpose" aten,             \
+        .params = "input|weight|bias|stride|padding|output_padding|groups|dilation",               \
+        .traits = OP_WEIGHTED, .shape = transposed##n##d_shape, .reference = transposed##n##d,     \
+        .macs = transposed_macs                                                                    \
+    }
 
 static const op_info rows[] = {
     CONV(1),

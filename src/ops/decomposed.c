@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.ops.quantized_decomposed: quantize and dequantize on plain integer tensors, with the parameters
-// in the call.
+// torch.ops.quantized_decomposed: quantize and dequantize on plain integer tensors, with the
+// parameters in the call.
 #include <math.h>
 
 #include "core/requant.h"
@@ -32,7 +32,8 @@ static tare_status read_channels(op_call *call, parameters *p) {
 static tare_status read_parameters(op_call *call, bool per_channel, parameters *p) {
     *p = (parameters){.scale = 1};
     TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
-    if (per_channel) TARE_TRY(read_channels(call, p));
+    if (per_channel)
+        TARE_TRY(read_channels(call, p));
     else {
         TARE_TRY(tare__call_double(call, 1, 1, &p->scale));
         TARE_TRY(tare__call_int(call, 2, 0, &p->zero_point));
@@ -59,8 +60,8 @@ static bool scales_are_double(const parameters *p) {
     return p->scales != NULL && p->scales->dtype == TARE_FLOAT64;
 }
 
-// A Python float's reciprocal is taken in double and rounded once, a float32 tensor's in float32; float64
-// scales make the whole expression double.
+// A Python float's reciprocal is taken in double and rounded once, a float32 tensor's in float32;
+// float64 scales make the whole expression double.
 static double round_one(const parameters *p, int64_t c, float x) {
     const double scale = scale_of(p, c), zero = zero_of(p, c);
     if (scales_are_double(p)) return nearbyint((double)x * (1.0 / scale)) + zero;
@@ -91,19 +92,28 @@ static tare_status dequantize(op_call *call, bool per_channel) {
     TARE_TRY(read_parameters(call, per_channel, &p));
     for (int64_t i = 0; i < y->count; i++) {
         const int64_t c = channel_of(&p, i);
-        const double code = tare__tensor_get(p.x, i), scale = scale_of(&p, c), zero = zero_of(&p, c);
+        const double code = tare__tensor_get(p.x, i), scale = scale_of(&p, c),
+                     zero = zero_of(&p, c);
         // Per tensor the code becomes a float before the subtraction, per channel after it.
         const float shifted = per_channel ? (float)(code - zero) : (float)code - (float)zero;
-        tare__tensor_set(y, i, scales_are_double(&p) ? (code - zero) * scale
-                                                     : (double)(shifted * (float)scale));
+        tare__tensor_set(
+            y, i, scales_are_double(&p) ? (code - zero) * scale : (double)(shifted * (float)scale));
     }
     return TARE_OK;
 }
 
-static tare_status quantize_per_tensor(op_call *call) { return quantize(call, false); }
-static tare_status quantize_per_channel(op_call *call) { return quantize(call, true); }
-static tare_status dequantize_per_tensor(op_call *call) { return dequantize(call, false); }
-static tare_status dequantize_per_channel(op_call *call) { return dequantize(call, true); }
+static tare_status quantize_per_tensor(op_call *call) {
+    return quantize(call, false);
+}
+static tare_status quantize_per_channel(op_call *call) {
+    return quantize(call, true);
+}
+static tare_status dequantize_per_tensor(op_call *call) {
+    return dequantize(call, false);
+}
+static tare_status dequantize_per_channel(op_call *call) {
+    return dequantize(call, true);
+}
 
 static tare_status result_of(op_call *call, size_t dtype_index, tare_dtype otherwise) {
     const tare_tensor *x;
@@ -113,12 +123,20 @@ static tare_status result_of(op_call *call, size_t dtype_index, tare_dtype other
     return tare__call_result(call, tare__dtype(dtype)->storage, x->ndim, x->shape, NULL);
 }
 
-static tare_status tensor_codes_shape(op_call *call) { return result_of(call, 5, TARE_DTYPE_UNSET); }
-static tare_status channel_codes_shape(op_call *call) { return result_of(call, 6, TARE_DTYPE_UNSET); }
-static tare_status tensor_values_shape(op_call *call) { return result_of(call, 6, TARE_FLOAT32); }
-static tare_status channel_values_shape(op_call *call) { return result_of(call, 7, TARE_FLOAT32); }
+static tare_status tensor_codes_shape(op_call *call) {
+    return result_of(call, 5, TARE_DTYPE_UNSET);
+}
+static tare_status channel_codes_shape(op_call *call) {
+    return result_of(call, 6, TARE_DTYPE_UNSET);
+}
+static tare_status tensor_values_shape(op_call *call) {
+    return result_of(call, 6, TARE_FLOAT32);
+}
+static tare_status channel_values_shape(op_call *call) {
+    return result_of(call, 7, TARE_FLOAT32);
+}
 
-// --- choose_qparams: (scale, zero point), each of shape [1] -----------------------------------------
+// --- choose_qparams: (scale, zero point), each of shape [1] ---
 
 static tare_status choose_shape(op_call *call) {
     static const tare_dtype dtypes[] = {TARE_FLOAT64, TARE_INT64};
@@ -160,16 +178,23 @@ static tare_status choose(op_call *call, bool symmetric) {
     return TARE_OK;
 }
 
-static tare_status choose_affine(op_call *call) { return choose(call, false); }
-static tare_status choose_symmetric(op_call *call) { return choose(call, true); }
+static tare_status choose_affine(op_call *call) {
+    return choose(call, false);
+}
+static tare_status choose_symmetric(op_call *call) {
+    return choose(call, true);
+}
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define NAMESPACE "torch.ops.quantized_decomposed."
-#define PER_TENSOR(name) NAMESPACE name ".default|" NAMESPACE name ".tensor|" NAMESPACE name ".tensor2"
+#define PER_TENSOR(name)                                                                           \
+    NAMESPACE name ".default|" NAMESPACE name ".tensor|" NAMESPACE name ".tensor2"
 #define DECOMPOSED(name, names, parameter_names, rule, compute)                                    \
-    {.id = "decomposed." name, .functions = names, .params = parameter_names,                      \
-     .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = rule, .reference = compute}
+    {                                                                                              \
+        .id = "decomposed." name, .functions = names, .params = parameter_names,                   \
+        .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = rule, .reference = compute               \
+    }
 
 // clang-format off
 static const op_info rows[] = {

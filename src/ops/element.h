@@ -10,9 +10,10 @@ enum { ELEMENT_MAX_PARAMETERS = 3 };
 
 typedef void (*element_loop)(const float *x, float *y, int64_t count, const float *p);
 
-/// Runs `loop` over the first parameter. defaults: of the `count` parameters that follow it; an argument
-/// that is absent or None takes its default.
-tare_status tare__element_apply(op_call *call, element_loop loop, const double *defaults, size_t count);
+/// Runs `loop` over the first parameter. defaults: of the `count` parameters that follow it; an
+/// argument that is absent or None takes its default.
+tare_status tare__element_apply(op_call *call, element_loop loop, const double *defaults,
+                                size_t count);
 
 #define ELEMENT_LOOP(name, expression)                                                             \
     static void name##_loop(const float *x, float *y, int64_t count, const float *p) {             \
@@ -33,7 +34,8 @@ tare_status tare__element_apply(op_call *call, element_loop loop, const double *
     ELEMENT_LOOP(name, expression)                                                                 \
     static tare_status name##_reference(op_call *call) {                                           \
         static const double defaults[] = {__VA_ARGS__};                                            \
-        return tare__element_apply(call, name##_loop, defaults, sizeof defaults / sizeof *defaults); \
+        return tare__element_apply(call, name##_loop, defaults,                                    \
+                                   sizeof defaults / sizeof *defaults);                            \
     }
 
 /// NaN stays NaN, as in torch; the upper bound wins over the lower one.

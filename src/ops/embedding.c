@@ -7,7 +7,8 @@
 
 enum { INDICES, WEIGHT };
 
-static tare_status read_table(op_call *call, const tare_tensor **indices, const tare_tensor **weight) {
+static tare_status read_table(op_call *call, const tare_tensor **indices,
+                              const tare_tensor **weight) {
     TARE_TRY(tare__call_need_tensor(call, INDICES, indices));
     TARE_TRY(tare__need_float(call, WEIGHT, weight));
     const tare_dtype dtype = (*indices)->dtype;
@@ -29,7 +30,7 @@ static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i
                            (long long)rows);
 }
 
-// --- embedding -------------------------------------------------------------------------------------
+// --- embedding ---
 
 static tare_status embedding_shape(op_call *call) {
     const tare_tensor *indices, *weight;
@@ -54,7 +55,7 @@ static tare_status embedding_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- bags: offsets say where each begins; indices of two dimensions are bags of equal length -----------
+// --- bags: offsets say where each begins; indices of two dimensions are bags of equal length ---
 
 enum { OFFSETS = 2, MODE, SAMPLE_WEIGHTS, LAST_OFFSET, PADDING_INDEX, MAX_NORM };
 
@@ -67,10 +68,14 @@ typedef struct bags {
 static tare_status read_mode(op_call *call, bags *b) {
     const char *mode;
     TARE_TRY(tare__call_text(call, MODE, "mean", &mode));
-    if (strcmp(mode, "sum") == 0) b->mode = BAG_SUM;
-    else if (strcmp(mode, "mean") == 0) b->mode = BAG_MEAN;
-    else if (strcmp(mode, "max") == 0) b->mode = BAG_MAX;
-    else return tare__call_fail(call, "mode must be 'sum', 'mean' or 'max', found '%s'", mode);
+    if (strcmp(mode, "sum") == 0)
+        b->mode = BAG_SUM;
+    else if (strcmp(mode, "mean") == 0)
+        b->mode = BAG_MEAN;
+    else if (strcmp(mode, "max") == 0)
+        b->mode = BAG_MAX;
+    else
+        return tare__call_fail(call, "mode must be 'sum', 'mean' or 'max', found '%s'", mode);
     return TARE_OK;
 }
 
@@ -85,7 +90,8 @@ static tare_status read_bags(op_call *call, bags *b) {
     if (tare__call_given(call, SAMPLE_WEIGHTS)) {
         TARE_TRY(tare__need_float(call, SAMPLE_WEIGHTS, &b->sample_weights));
         if (b->sample_weights->count != b->indices->count || b->mode != BAG_SUM)
-            return tare__call_fail(call, "per_sample_weights need mode 'sum' and one for each index");
+            return tare__call_fail(call,
+                                   "per_sample_weights need mode 'sum' and one for each index");
     }
     b->offsets = tare__call_tensor(call, OFFSETS);
     if (b->indices->ndim == 2 && b->offsets == NULL) {
@@ -94,8 +100,7 @@ static tare_status read_bags(op_call *call, bags *b) {
     }
     const bool fits = b->indices->ndim == 1 && b->offsets != NULL && b->offsets->ndim == 1 &&
                       (b->offsets->dtype == TARE_INT64 || b->offsets->dtype == TARE_INT32);
-    if (!fits)
-        return tare__call_fail(call, "needs indices of 2 dimensions, or 1 with offsets");
+    if (!fits) return tare__call_fail(call, "needs indices of 2 dimensions, or 1 with offsets");
     b->count = b->offsets->count - (last_offset ? 1 : 0);
     return b->count >= 0 ? TARE_OK : tare__call_fail(call, "offsets are empty");
 }
@@ -108,7 +113,8 @@ static tare_status embedding_bag_shape(op_call *call) {
 }
 
 // The indices [*begin, *end) of bag i.
-static tare_status bag_range(op_call *call, const bags *b, int64_t i, int64_t *begin, int64_t *end) {
+static tare_status bag_range(op_call *call, const bags *b, int64_t i, int64_t *begin,
+                             int64_t *end) {
     if (b->offsets == NULL) {
         const int64_t length = b->indices->shape[1];
         *begin = i * length;
@@ -116,7 +122,8 @@ static tare_status bag_range(op_call *call, const bags *b, int64_t i, int64_t *b
         return TARE_OK;
     }
     *begin = (int64_t)tare__tensor_get(b->offsets, i);
-    *end = i + 1 < b->offsets->count ? (int64_t)tare__tensor_get(b->offsets, i + 1) : b->indices->count;
+    *end = i + 1 < b->offsets->count ? (int64_t)tare__tensor_get(b->offsets, i + 1)
+                                     : b->indices->count;
     if (*begin >= 0 && *begin <= *end && *end <= b->indices->count) return TARE_OK;
     return tare__call_fail(call, "offsets of bag %lld are out of order", (long long)i);
 }
@@ -132,8 +139,10 @@ static tare_status add_bag(op_call *call, const bags *b, int64_t begin, int64_t 
         const float share = b->sample_weights != NULL ? tare__f32(b->sample_weights)[i] : 1;
         for (int64_t k = 0; k < width; k++) {
             const bool first = b->mode == BAG_MAX && used == 0;
-            if (b->mode == BAG_MAX) y[k] = first || from[k] > y[k] ? from[k] : y[k];
-            else y[k] += from[k] * share;
+            if (b->mode == BAG_MAX)
+                y[k] = first || from[k] > y[k] ? from[k] : y[k];
+            else
+                y[k] += from[k] * share;
         }
         used++;
     }
@@ -160,7 +169,8 @@ static const op_info rows[] = {
      .shape = embedding_shape,
      .reference = embedding_reference},
     {.id = "embedding_bag",
-     .params = "input|weight|offsets|mode|per_sample_weights|include_last_offset|padding_idx|max_norm",
+     .params =
+         "input|weight|offsets|mode|per_sample_weights|include_last_offset|padding_idx|max_norm",
      .module_inputs = "input|offsets|per_sample_weights",
      .shape = embedding_bag_shape,
      .reference = embedding_bag_reference},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The portable float kernels: a matrix product in tiles. Convolution is the same product, of the weights
-// with a matrix that is never built: its panels of eight columns are gathered from the image one by one.
-// Every sum runs over the inner dimension in order, whatever the shape, so that a row's bits do not
-// depend on how many rows there are.
+// The portable float kernels: a matrix product in tiles. Convolution is the same product, of the
+// weights with a matrix that is never built: its panels of eight columns are gathered from the
+// image one by one. Every sum runs over the inner dimension in order, whatever the shape, so that a
+// row's bits do not depend on how many rows there are.
 #include "ops/float_kernels.h"
 
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 enum { TILE_ROWS = 4, TILE_COLUMNS = 8 };
 
-// One tile: sums[r][j] += a[r][k] * panel[k][j]. The sums of each row are kept apart, so that a compiler
-// holds them in registers.
+// One tile: sums[r][j] += a[r][k] * panel[k][j]. The sums of each row are kept apart, so that a
+// compiler holds them in registers.
 static void multiply_tile(const float *const a[TILE_ROWS], const float *panel, int64_t inner,
                           float sums[TILE_ROWS][TILE_COLUMNS]) {
     float s0[TILE_COLUMNS], s1[TILE_COLUMNS], s2[TILE_COLUMNS], s3[TILE_COLUMNS];
@@ -66,7 +66,7 @@ static float *panel_create(int64_t inner) {
     return tare__alloc_zeroed(count > 0 ? count : 1, sizeof(float));
 }
 
-// --- matrix product --------------------------------------------------------------------------------
+// --- matrix product ---
 
 static void gather_columns(const float_product *p, const float *b, int64_t from, int64_t columns,
                            float *panel) {
@@ -97,7 +97,7 @@ static tare_status portable_product(void *state, const float_product *p, const f
     return TARE_OK;
 }
 
-// --- convolution -----------------------------------------------------------------------------------
+// --- convolution ---
 
 // Where an output position's window begins in the image, which may be before it.
 typedef struct window {
@@ -131,8 +131,8 @@ static void gather_windows(const float_conv *c, const float *x, int64_t from, in
             for (int64_t h = 0; h < c->kernel[1]; h++)
                 for (int64_t v = 0; v < c->kernel[2]; v++, panel += TILE_COLUMNS)
                     for (int64_t j = 0; j < count; j++)
-                        panel[j] = pixel(c, x, &windows[j], d * c->dilation[0],
-                                         h * c->dilation[1], v * c->dilation[2]);
+                        panel[j] = pixel(c, x, &windows[j], d * c->dilation[0], h * c->dilation[1],
+                                         v * c->dilation[2]);
 }
 
 static tare_status portable_conv(void *state, const float_conv *c, const float *x, const float *w,
@@ -148,14 +148,15 @@ static tare_status portable_conv(void *state, const float_conv *c, const float *
         for (int64_t from = 0; from < out; from += TILE_COLUMNS) {
             const int64_t left = out - from, columns = left < TILE_COLUMNS ? left : TILE_COLUMNS;
             gather_windows(c, x + i * in_group * in, from, columns, panel);
-            multiply_panel(&(panel_product){.a = w + group * out_group * inner,
-                                            .panel = panel,
-                                            .rows = out_group,
-                                            .inner = inner,
-                                            .columns = columns,
-                                            .y_stride = out,
-                                            .row_bias = bias != NULL ? bias + group * out_group : NULL,
-                                            .y = y + i * out_group * out + from});
+            multiply_panel(
+                &(panel_product){.a = w + group * out_group * inner,
+                                 .panel = panel,
+                                 .rows = out_group,
+                                 .inner = inner,
+                                 .columns = columns,
+                                 .y_stride = out,
+                                 .row_bias = bias != NULL ? bias + group * out_group : NULL,
+                                 .y = y + i * out_group * out + from});
         }
     }
     tare__free(panel);
@@ -168,7 +169,9 @@ static tare_status portable_create(void **state, tare_error *err) {
     return TARE_OK;
 }
 
-static void portable_destroy(void *state) { (void)state; }
+static void portable_destroy(void *state) {
+    (void)state;
+}
 
 const float_provider tare__portable_floats = {.name = "portable",
                                               .create = portable_create,
@@ -176,7 +179,7 @@ const float_provider tare__portable_floats = {.name = "portable",
                                               .conv = portable_conv,
                                               .product = portable_product};
 
-// --- choice ----------------------------------------------------------------------------------------
+// --- choice ---
 
 struct float_kernels {
     const float_provider *provider;
@@ -195,8 +198,10 @@ tare_status tare__float_kernels_create(const float_provider *provider, float_ker
     if (k == NULL) return tare__out_of_memory(err);
     k->provider = provider != NULL ? provider : FASTEST;
     const tare_status status = k->provider->create(&k->state, err);
-    if (status != TARE_OK) tare__free(k);
-    else *out = k;
+    if (status != TARE_OK)
+        tare__free(k);
+    else
+        *out = k;
     return status;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float convolution and matrix products. A portable implementation gives the same bits everywhere; a
-// provider (oneDNN) is faster and rounds in its own order. The operators call these and nothing else.
+// Float convolution and matrix products. A portable implementation gives the same bits everywhere;
+// a provider (oneDNN) is faster and rounds in its own order. The operators call these and nothing
+// else.
 #ifndef OPS_FLOAT_KERNELS_H
 #define OPS_FLOAT_KERNELS_H
 
@@ -9,19 +10,20 @@
 
 #include "core/tensor.h"
 
-/// Convolution of x [batch][in_channels][in..] with w [out_channels][in_channels / groups][kernel..] to
-/// y [batch][out_channels][out..]; bias [out_channels] or NULL. Unused dimensions of the three have size,
-/// stride and dilation 1. Outside of x there are zeros; pad counts those before the first element.
+/// Convolution of x [batch][in_channels][in..] with w [out_channels][in_channels /
+/// groups][kernel..] to y [batch][out_channels][out..]; bias [out_channels] or NULL. Unused
+/// dimensions of the three have size, stride and dilation 1. Outside of x there are zeros; pad
+/// counts those before the first element.
 typedef struct float_conv {
     int64_t batch, groups, in_channels, out_channels;
     int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
-    /// The tensor that w is the data of, when it will come again (a module's own weight): a provider may
-    /// keep it with a packed form. NULL: w is new at every call.
+    /// The tensor that w is the data of, when it will come again (a module's own weight): a
+    /// provider may keep it with a packed form. NULL: w is new at every call.
     tare_tensor *constant;
 } float_conv;
 
-/// y [rows][columns] = a [rows][inner] * b (+ bias [columns], may be NULL). b is [inner][columns], or
-/// [columns][inner] if transposed (as a linear layer's weight).
+/// y [rows][columns] = a [rows][inner] * b (+ bias [columns], may be NULL). b is [inner][columns],
+/// or [columns][inner] if transposed (as a linear layer's weight).
 typedef struct float_product {
     int64_t rows, inner, columns;
     bool transposed;

@@ -8,16 +8,17 @@
 #include "core/alloc.h"
 #include "ops/float_kernels.h"
 
-// Debian's oneDNN runs on libgomp, whose threads would fight with ours: from the first call on, the calling
-// thread has one of them. The number is given back with the cache only: going back and forth around each
-// call made every second one three times slower. The header is not at hand for every compiler.
+// Debian's oneDNN runs on libgomp, whose threads would fight with ours: from the first call on, the
+// calling thread has one of them. The number is given back with the cache only: going back and
+// forth around each call made every second one three times slower. The header is not at hand for
+// every compiler.
 int omp_get_max_threads(void);
 void omp_set_num_threads(int count);
 
 enum { KEPT_WEIGHTS = 512, SRC = 0, WEIGHTS, BIAS, DST, MEMORIES };
 
-// A compiled convolution. Plain memories point to the caller's data; packed ones hold oneDNN's own order
-// where that differs, else they are NULL.
+// A compiled convolution. Plain memories point to the caller's data; packed ones hold oneDNN's own
+// order where that differs, else they are NULL.
 typedef struct compiled {
     float_conv key;
     bool has_bias;
@@ -51,7 +52,7 @@ static tare_status status_of(dnnl_status_t status, tare_error *err) {
 }
 #define DNNL_TRY(call) TARE_TRY(status_of((call), err))
 
-// --- the cache -------------------------------------------------------------------------------------
+// --- the cache ---
 
 static void destroy_compiled(compiled *c) {
     for (int i = 0; i < MEMORIES; i++) {
@@ -95,7 +96,7 @@ static tare_status create(void **state, tare_error *err) {
     return TARE_OK;
 }
 
-// --- compiling a convolution -----------------------------------------------------------------------
+// --- compiling a convolution ---
 
 // Depth is left out where it has no part.
 typedef struct layout {
@@ -123,8 +124,10 @@ static layout layout_of(const float_conv *c) {
         l.weights[w + d] = c->kernel[l.first + d];
     }
     l.image = l.spatial == 3 ? dnnl_ncdhw : dnnl_nchw;
-    if (l.spatial == 3) l.filter = l.grouped ? dnnl_goidhw : dnnl_oidhw;
-    else l.filter = l.grouped ? dnnl_goihw : dnnl_oihw;
+    if (l.spatial == 3)
+        l.filter = l.grouped ? dnnl_goidhw : dnnl_oidhw;
+    else
+        l.filter = l.grouped ? dnnl_goihw : dnnl_oihw;
     return l;
 }
 
@@ -236,10 +239,10 @@ static tare_status find_compiled(cache *s, const float_conv *conv, bool has_bias
     return TARE_OK;
 }
 
-// --- running ---------------------------------------------------------------------------------------
+// --- running ---
 
-static tare_status reorder(cache *s, dnnl_primitive_t primitive, dnnl_memory_t from, dnnl_memory_t to,
-                           tare_error *err) {
+static tare_status reorder(cache *s, dnnl_primitive_t primitive, dnnl_memory_t from,
+                           dnnl_memory_t to, tare_error *err) {
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
     DNNL_TRY(dnnl_primitive_execute(primitive, s->stream, 2, args));
     return TARE_OK;
@@ -251,7 +254,8 @@ static tare_status pack_weights(cache *s, compiled *c, tare_tensor *constant, dn
     *out = c->packed[WEIGHTS];
     if (constant == NULL) return reorder(s, c->reorder[WEIGHTS], c->plain[WEIGHTS], *out, err);
     for (size_t i = 0; i < KEPT_WEIGHTS; i++)
-        if (s->kept[i].tensor == constant && dnnl_memory_desc_equal(&s->kept[i].form, &c->weights)) {
+        if (s->kept[i].tensor == constant &&
+            dnnl_memory_desc_equal(&s->kept[i].form, &c->weights)) {
             *out = s->kept[i].memory;
             return TARE_OK;
         }
@@ -319,8 +323,8 @@ static tare_status product(void *state, const float_product *p, const float *a, 
         return tare__portable_floats.product(NULL, p, a, b, bias, y, err);
     (void)state;
     omp_set_num_threads(1);
-    DNNL_TRY(dnnl_sgemm('N', p->transposed ? 'T' : 'N', p->rows, p->columns, p->inner, 1.0f, a, p->inner,
-                        b, p->transposed ? p->inner : p->columns, 0.0f, y, p->columns));
+    DNNL_TRY(dnnl_sgemm('N', p->transposed ? 'T' : 'N', p->rows, p->columns, p->inner, 1.0f, a,
+                        p->inner, b, p->transposed ? p->inner : p->columns, 0.0f, y, p->columns));
     for (int64_t r = 0; bias != NULL && r < p->rows; r++)
         for (int64_t j = 0; j < p->columns; j++) y[r * p->columns + j] += bias[j];
     return TARE_OK;

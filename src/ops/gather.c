@@ -38,7 +38,8 @@ static bool keeps_order(const gather *g) {
 }
 
 tare_status tare__gather_meta(op_call *call, const gather *g, tare_tensor **out) {
-    if (keeps_order(g)) return tare__tensor_reshape(g->x, g->out_ndim, g->out_shape, out, call->err);
+    if (keeps_order(g))
+        return tare__tensor_reshape(g->x, g->out_ndim, g->out_shape, out, call->err);
     return tare__tensor_meta(g->x->dtype, g->out_ndim, g->out_shape, g->x->q, out, call->err);
 }
 
@@ -49,8 +50,10 @@ static void copy_run(const char *from, int64_t stride, int64_t count, size_t siz
     }
     for (int64_t i = 0; i < count; i++, to += size) {
         const char *element = from + i * stride * (int64_t)size;
-        if (size == 4) memcpy(to, element, 4); // a fixed size becomes one move
-        else memcpy(to, element, size);
+        if (size == 4)
+            memcpy(to, element, 4); // a fixed size becomes one move
+        else
+            memcpy(to, element, size);
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only move elements: the output, seen as a row-major box of some dimensions, takes its
-// elements from the input at fixed strides. Permuting, slicing, repeating and shuffling are such boxes.
+// Operators that only move elements: the output, seen as a row-major box of some dimensions, takes
+// its elements from the input at fixed strides. Permuting, slicing, repeating and shuffling are
+// such boxes.
 #ifndef OPS_GATHER_H
 #define OPS_GATHER_H
 
@@ -21,8 +22,8 @@ typedef struct gather {
 tare_status tare__gather_begin(op_call *call, gather *g);
 void tare__gather_dense(const tare_tensor *x, gather *g);
 void tare__gather_drop(gather *g, int d); // box dimension d goes away
-/// A result tensor for the box: a view of x where the elements keep their order, else a meta tensor.
-/// Fails like tare__call_result.
+/// A result tensor for the box: a view of x where the elements keep their order, else a meta
+/// tensor. Fails like tare__call_result.
 tare_status tare__gather_meta(op_call *call, const gather *g, tare_tensor **out);
 /// Copies the elements; y has data and the output's shape.
 void tare__gather_run(const gather *g, tare_tensor *y);
@@ -32,7 +33,11 @@ typedef tare_status (*gather_planner)(op_call *call, gather *g);
 tare_status tare__gather_shape(op_call *call, gather_planner plan);
 tare_status tare__gather_reference(op_call *call, gather_planner plan);
 #define GATHER_OPERATOR(name, plan)                                                                \
-    static tare_status name##_shape(op_call *call) { return tare__gather_shape(call, plan); }      \
-    static tare_status name##_reference(op_call *call) { return tare__gather_reference(call, plan); }
+    static tare_status name##_shape(op_call *call) {                                               \
+        return tare__gather_shape(call, plan);                                                     \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return tare__gather_reference(call, plan);                                                 \
+    }
 
 #endif

@@ -19,8 +19,7 @@ typedef struct run {
     tare_error *err;
 } run;
 
-// --- arguments
-// -------------------------------------------------------------------------------------
+// --- arguments ---
 
 // A copy in which results stand in place of their nodes. References stay with the results.
 static tare_status resolve(run *r, const value *v, value *out) {
@@ -50,8 +49,7 @@ static tare_status resolve_arguments(run *r, const node *n, op_call *call) {
     return TARE_OK;
 }
 
-// --- kinds of nodes
-// --------------------------------------------------------------------------------
+// --- kinds of nodes ---
 
 static tare_status run_placeholder(run *r, const node *n, value *out) {
     const size_t i = r->next_input++;
@@ -162,9 +160,11 @@ static tare_status run_call(run *r, const node *n, value *out) {
     return TARE_OK;
 }
 
-// --- writing in place ------------------------------------------------------------------------------
+// --- writing in place ---
 
-static bool is_true(const value *v) { return v != NULL && v->kind == VALUE_BOOL && v->as.boolean; }
+static bool is_true(const value *v) {
+    return v != NULL && v->kind == VALUE_BOOL && v->as.boolean;
+}
 
 // relu_, sigmoid_, .. (but no dunder name), inplace=True, a module made with it.
 static bool writes_in_place(const run *r, const node *n) {
@@ -173,15 +173,17 @@ static bool writes_in_place(const run *r, const node *n) {
         return m->class->role == ROLE_FLOAT && is_true(tare__module_config(m, "inplace"));
     }
     const size_t length = strlen(n->target);
-    const bool has_mark = length > 1 && n->target[length - 1] == '_' && n->target[length - 2] != '_';
+    const bool has_mark =
+        length > 1 && n->target[length - 1] == '_' && n->target[length - 2] != '_';
     return has_mark || is_true(tare__node_kwarg(n, "inplace"));
 }
 
-// Where torch writes over the first input, its later uses see the result. Our tensors stay as they are:
-// the result takes the input's place.
+// Where torch writes over the first input, its later uses see the result. Our tensors stay as they
+// are: the result takes the input's place.
 static tare_status replace_input(run *r, const node *n, const value *result) {
     const node *input = tare__node_arg(n, 0);
-    const bool is_call = n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
+    const bool is_call =
+        n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
     if (!is_call || input == NULL || result->kind != VALUE_TENSOR || r->uses_left[input->id] < 2)
         return TARE_OK;
     if (r->results[input->id].kind != VALUE_TENSOR || !writes_in_place(r, n)) return TARE_OK;
@@ -208,8 +210,7 @@ static tare_status run_node(run *r, const node *n, value *out) {
     return TARE_OK;
 }
 
-// --- lifetimes
-// -------------------------------------------------------------------------------------
+// --- lifetimes ---
 
 static void use_once(void *user, node *input) {
     run *r = user;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference interpreter: runs a graph node by node, by the operators' references. It defines what a
-// model means; faster executors must agree with it.
+// The reference interpreter: runs a graph node by node, by the operators' references. It defines
+// what a model means; faster executors must agree with it.
 #ifndef OPS_INTERPRET_H
 #define OPS_INTERPRET_H
 
@@ -12,20 +12,20 @@ typedef struct interpreter {
     enum requant_rule linear_rule, conv_rule;
     int thread_count;
     struct float_kernels *kernels; // ops/float_kernels.h; NULL: portable
-    bool shapes_only; // inputs may be meta tensors; nothing is computed
+    bool shapes_only;              // inputs may be meta tensors; nothing is computed
     /// Called after each node with its result; may be NULL. A failure ends the run.
     tare_status (*after)(void *user, const node *n, const value *result, tare_error *err);
     /// Called instead of the row's reference when not NULL and *handled is set (faster executors).
     tare_status (*execute)(void *user, const node *n, op_call *call, bool *handled);
-    /// Where a node's row is kept from one run to the next (NULL at first), so that names are looked up
-    /// once. May be NULL, and may return NULL.
+    /// Where a node's row is kept from one run to the next (NULL at first), so that names are
+    /// looked up once. May be NULL, and may return NULL.
     const struct op_info **(*remember)(void *user, const node *n);
     void *user;
 } interpreter;
 
-/// inputs: one value per placeholder in order (missing ones take their default). *out: the graph's result,
-/// whose tensors the caller gives back with tare__value_release_tensors and whose items live in `memory`.
-/// Intermediate results are released after their last use.
+/// inputs: one value per placeholder in order (missing ones take their default). *out: the graph's
+/// result, whose tensors the caller gives back with tare__value_release_tensors and whose items
+/// live in `memory`. Intermediate results are released after their last use.
 tare_status tare__interpret(const interpreter *it, const value *inputs, size_t input_count,
                             arena *memory, value *out, tare_error *err);
 

@@ -36,7 +36,9 @@ static tare_status read_join(op_call *call, bool stacks, join_plan *p) {
                                    tare__call_shape_text(call, first),
                                    tare__call_shape_text(call, p->x[i]));
     for (int d = 0; d < p->ndim; d++)
-        p->shape[d] = !stacks || d < p->dim ? first->shape[d] : d == p->dim ? 1 : first->shape[d - 1];
+        p->shape[d] = !stacks || d < p->dim ? first->shape[d]
+                      : d == p->dim         ? 1
+                                            : first->shape[d - 1];
     p->shape[p->dim] = 0;
     for (size_t i = 0; i < p->count; i++) p->shape[p->dim] += stacks ? 1 : p->x[i]->shape[p->dim];
     return TARE_OK;
@@ -91,15 +93,25 @@ static tare_status join_reference(op_call *call, bool stacks) {
     return TARE_OK;
 }
 
-static tare_status cat_shape(op_call *call) { return join_shape(call, false); }
-static tare_status cat_reference(op_call *call) { return join_reference(call, false); }
-static tare_status stack_shape(op_call *call) { return join_shape(call, true); }
-static tare_status stack_reference(op_call *call) { return join_reference(call, true); }
+static tare_status cat_shape(op_call *call) {
+    return join_shape(call, false);
+}
+static tare_status cat_reference(op_call *call) {
+    return join_reference(call, false);
+}
+static tare_status stack_shape(op_call *call) {
+    return join_shape(call, true);
+}
+static tare_status stack_reference(op_call *call) {
+    return join_reference(call, true);
+}
 
 #define JOIN(name, names)                                                                          \
-    {.id = #name, .functions = names, .params = "tensors|dim/axis",                                \
-     .traits = OP_KEEPS_QPARAMS | OP_ANY_DTYPE, .shape = name##_shape,                             \
-     .reference = name##_reference, .quantized = name##_reference}
+    {                                                                                              \
+        .id = #name, .functions = names, .params = "tensors|dim/axis",                             \
+        .traits = OP_KEEPS_QPARAMS | OP_ANY_DTYPE, .shape = name##_shape,                          \
+        .reference = name##_reference, .quantized = name##_reference                               \
+    }
 
 static const op_info rows[] = {
     JOIN(cat, "torch.cat|torch.concat|torch.concatenate|torch.ops.aten.cat.default"),

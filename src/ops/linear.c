@@ -6,7 +6,7 @@
 #include "ops/float_kernels.h"
 #include "ops/rules.h"
 
-// --- linear: x [..][in], weight [out][in], bias [out] -----------------------------------------------
+// --- linear: x [..][in], weight [out][in], bias [out] ---
 
 static tare_status read_linear(op_call *call, const tare_tensor **x, const tare_tensor **w,
                                const tare_tensor **bias) {
@@ -14,8 +14,8 @@ static tare_status read_linear(op_call *call, const tare_tensor **x, const tare_
     TARE_TRY(tare__need_float(call, 1, w));
     *bias = NULL;
     if (tare__call_given(call, 2)) TARE_TRY(tare__need_float(call, 2, bias));
-    const bool weight_fits = (*w)->ndim == 2 && (*x)->ndim >= 1 &&
-                             (*x)->shape[(*x)->ndim - 1] == (*w)->shape[1];
+    const bool weight_fits =
+        (*w)->ndim == 2 && (*x)->ndim >= 1 && (*x)->shape[(*x)->ndim - 1] == (*w)->shape[1];
     if (!weight_fits)
         return tare__call_fail(call, "input of shape %s does not fit weight of shape %s",
                                tare__call_shape_text(call, *x), tare__call_shape_text(call, *w));
@@ -53,7 +53,7 @@ static int64_t linear_macs(const op_call *call) {
     return x->as.tensor->count * w->as.tensor->shape[0];
 }
 
-// --- matmul, with the batch dimensions broadcast ----------------------------------------------------
+// --- matmul, with the batch dimensions broadcast ---
 
 typedef struct matmul_plan {
     const tare_tensor *a, *b;
@@ -62,7 +62,8 @@ typedef struct matmul_plan {
     int64_t batch[TARE_MAX_DIMS], a_stride[TARE_MAX_DIMS], b_stride[TARE_MAX_DIMS]; // in matrices
 } matmul_plan;
 
-// A tensor with the shape of t's matrices' batch: its last two dimensions (or the only one) dropped.
+// A tensor with the shape of t's matrices' batch: its last two dimensions (or the only one)
+// dropped.
 static tare_tensor batch_of(const tare_tensor *t) {
     tare_tensor batch = {.ndim = t->ndim > 2 ? t->ndim - 2 : 0};
     for (int d = 0; d < batch.ndim; d++) batch.shape[d] = t->shape[d];
@@ -109,10 +110,9 @@ static tare_status matmul_compute(op_call *call, const matmul_plan *p, const flo
             b += rest % p->batch[d] * p->b_stride[d];
             rest /= p->batch[d];
         }
-        TARE_TRY(tare__float_multiply(call->kernels, &product,
-                                      tare__f32(p->a) + a * p->rows * p->inner,
-                                      tare__f32(p->b) + b * p->inner * p->columns, bias, y,
-                                      call->err));
+        TARE_TRY(
+            tare__float_multiply(call->kernels, &product, tare__f32(p->a) + a * p->rows * p->inner,
+                                 tare__f32(p->b) + b * p->inner * p->columns, bias, y, call->err));
     }
     return TARE_OK;
 }
@@ -136,7 +136,7 @@ static int64_t matmul_macs(const op_call *call) {
     return t->ndim > 0 ? y->as.tensor->count * t->shape[t->ndim - 1] : 0;
 }
 
-// --- addmm: beta * input + alpha * (mat1 @ mat2) ------------------------------------------------------
+// --- addmm: beta * input + alpha * (mat1 @ mat2) ---
 
 static tare_status addmm_shape(op_call *call) {
     matmul_plan p;
@@ -160,7 +160,8 @@ static tare_status addmm_reference(op_call *call) {
     TARE_TRY(tare__broadcast(call, added, out, &ndim, shape));
     if (ndim != 2 || out->ndim != 2 || shape[0] != out->shape[0] || shape[1] != out->shape[1])
         return tare__call_fail(call, "input of shape %s does not broadcast to %s",
-                               tare__call_shape_text(call, added), tare__call_shape_text(call, out));
+                               tare__call_shape_text(call, added),
+                               tare__call_shape_text(call, out));
     tare__broadcast_strides(added, 2, out->shape, stride);
     float *y = tare__f32(out);
     for (int64_t i = 0; i < out->shape[0]; i++)
@@ -169,7 +170,7 @@ static tare_status addmm_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 // clang-format off
 static const op_info rows[] = {

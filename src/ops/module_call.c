@@ -8,7 +8,7 @@
 #include "ops/op.h"
 #include "ops/reference.h"
 
-// --- binding ---------------------------------------------------------------------------------------
+// --- binding ---
 
 static tare_status find_row(op_call *call) {
     const module_class *class = call->module->class;
@@ -44,7 +44,8 @@ static tare_status bind_inputs(op_call *call) {
                                ? name_at(call->op->module_inputs, i, name, sizeof name) &&
                                      find_param(call->op, name, &param)
                                : i == 0;
-        if (!known) return tare__call_fail(call, "a %s takes fewer arguments", call->module->class->name);
+        if (!known)
+            return tare__call_fail(call, "a %s takes fewer arguments", call->module->class->name);
         call->param[param] = &call->args[i];
     }
     for (size_t k = 0; k < call->kwarg_count; k++) {
@@ -75,8 +76,8 @@ static tare_status bind_own(op_call *call, size_t i) {
     return TARE_OK;
 }
 
-// `training` is the module's mode; instance norms also use the input's own statistics when they track
-// none. torch's reference convolutions pad with zeros, whatever the mode.
+// `training` is the module's mode; instance norms also use the input's own statistics when they
+// track none. torch's reference convolutions pad with zeros, whatever the mode.
 static tare_status bind_rest(op_call *call, size_t i) {
     const module *m = call->module;
     const bool is_reference = m->class->role == ROLE_REFERENCE;
@@ -101,7 +102,7 @@ static tare_status bind_module(op_call *call) {
     return TARE_OK;
 }
 
-// --- float, reference and QAT modules ---------------------------------------------------------------
+// --- float, reference and QAT modules ---
 
 static bool has_relu(const module_class *class) {
     return class->role == ROLE_QAT && class->fused == FUSED_RELU;
@@ -142,9 +143,11 @@ static tare_status compute_with(op_call *call, stand_ins *s) {
     char name[64];
     for (size_t i = 0; i < call->param_count; i++) {
         const value *v = call->param[i];
-        if (v == NULL || v->kind != VALUE_TENSOR || !tare__op_param_name(call->op, i, name, sizeof name))
+        if (v == NULL || v->kind != VALUE_TENSOR ||
+            !tare__op_param_name(call->op, i, name, sizeof name))
             continue;
-        if (v->as.tensor == tare__module_tensor(call->module, name)) TARE_TRY(stand_in(call, i, name, s));
+        if (v->as.tensor == tare__module_tensor(call->module, name))
+            TARE_TRY(stand_in(call, i, name, s));
     }
     return tare__op_compute(call);
 }
@@ -163,10 +166,10 @@ tare_status tare__operator_module_forward(op_call *call) {
     return status;
 }
 
-// --- sequences -------------------------------------------------------------------------------------
+// --- sequences ---
 
-tare_status tare__module_run_on(const op_call *like, module *m, const value *input, bool shapes_only,
-                                value *out) {
+tare_status tare__module_run_on(const op_call *like, module *m, const value *input,
+                                bool shapes_only, value *out) {
     op_call call = *like;
     call.op = NULL;
     call.module = m;
@@ -228,8 +231,10 @@ static tare_status run_sequence(op_call *call, bool shapes_only, value *out) {
     value at;
     TARE_TRY(tare__value_share(call->memory, &call->args[0], &at, call->err));
     const tare_status status = run_children(call, shapes_only, &at);
-    if (status == TARE_OK) *out = at;
-    else tare__value_release_tensors(&at);
+    if (status == TARE_OK)
+        *out = at;
+    else
+        tare__value_release_tensors(&at);
     return status;
 }
 
@@ -246,7 +251,7 @@ tare_status tare__sequence_module_forward(op_call *call) {
     return TARE_OK;
 }
 
-// --- any module ------------------------------------------------------------------------------------
+// --- any module ---
 
 tare_status tare__module_run(op_call *call, bool shapes_only) {
     const module_class *class = call->module->class;

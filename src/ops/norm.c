@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalizations. All of them subtract a mean and divide by a deviation, then scale and shift per channel
-// or per element; they differ in what the mean is taken over.
+// Normalizations. All of them subtract a mean and divide by a deviation, then scale and shift per
+// channel or per element; they differ in what the mean is taken over.
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +26,8 @@ typedef struct moments {
     double mean, variance; // biased
 } moments;
 
-// Over `runs` runs of `length` elements, `step` apart. In double: the sums' order then hardly matters.
+// Over `runs` runs of `length` elements, `step` apart. In double: the sums' order then hardly
+// matters.
 static moments moments_of(const float *x, int64_t runs, int64_t length, int64_t step) {
     double sum = 0, squares = 0;
     const double count = (double)(runs * length);
@@ -52,7 +53,7 @@ static int64_t inner_count(const tare_tensor *x) {
     return inner;
 }
 
-// --- batch norm ------------------------------------------------------------------------------------
+// --- batch norm ---
 
 enum { BN_MEAN = 1, BN_VAR, BN_WEIGHT, BN_BIAS, BN_TRAINING, BN_MOMENTUM, BN_EPS };
 
@@ -78,7 +79,8 @@ static void update_running(const float *old_mean, const float *old_var, const mo
 }
 
 // A module's buffer is replaced, not written: other modules may share it.
-static tare_status replace_buffer(op_call *call, const char *name, const float *data, int64_t count) {
+static tare_status replace_buffer(op_call *call, const char *name, const float *data,
+                                  int64_t count) {
     tare_tensor *t = NULL;
     TARE_TRY(tare_tensor_from_data(TARE_FLOAT32, 1, &count, data, &t, call->err));
     const tare_status status = tare__module_set_tensor(call->module, name, t, false, call->err);
@@ -115,7 +117,8 @@ static tare_status batch_norm_training(op_call *call, const tare_tensor *x, cons
         const double scale = (weight != NULL ? (double)weight[c] : 1) / sqrt(m.variance + eps);
         const double shift = (bias != NULL ? (double)bias[c] : 0) - m.mean * scale;
         for (int64_t n = 0; n < x->shape[0]; n++)
-            scale_and_shift(from + n * step, y + n * step + c * inner, inner, (float)scale, (float)shift);
+            scale_and_shift(from + n * step, y + n * step + c * inner, inner, (float)scale,
+                            (float)shift);
         if (old_mean != NULL && old_var != NULL)
             update_running(&old_mean[c], &old_var[c], &m, (double)(x->shape[0] * inner), momentum,
                            &mean[c], &var[c]);
@@ -151,7 +154,7 @@ static tare_status batch_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- layer norm: over the last dimensions, scaled and shifted per element -----------------------------
+// --- layer norm: over the last dimensions, scaled and shifted per element ---
 
 static tare_status read_layer_norm(op_call *call, const tare_tensor **x, int64_t *inner) {
     int64_t sizes[TARE_MAX_DIMS];
@@ -198,7 +201,7 @@ static tare_status layer_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- group norm, instance norm: over a group of channels of one image --------------------------------
+// --- group norm, instance norm: over a group of channels of one image ---
 
 static void normalize_groups(const tare_tensor *x, int64_t groups, const float *weight,
                              const float *bias, double eps, float *y) {
@@ -251,7 +254,7 @@ static tare_status instance_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 // clang-format off
 static const op_info rows[] = {

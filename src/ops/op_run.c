@@ -55,8 +55,7 @@ static tare_status choose_way(op_call *call, const inputs *in, way *out) {
     return TARE_OK;
 }
 
-// --- through float
-// ---------------------------------------------------------------------------------
+// --- through float ---
 
 // The qparams of the result; NULL when it is not quantized. The caller releases *out.
 static tare_status result_qparams(op_call *call, const inputs *in, const qparams **out) {
@@ -219,8 +218,7 @@ static bool is_on_codes(const op_call *call, const inputs *in) {
            !tare__qscheme_is_per_channel(in->quantized->q->scheme);
 }
 
-// --- steps
-// -----------------------------------------------------------------------------------------
+// --- steps ---
 
 tare_status tare__op_shape(op_call *call) {
     const inputs in = find_inputs(call);

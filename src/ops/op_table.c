@@ -32,8 +32,12 @@ static bool is_listed(const char *list, const char *name, size_t length) {
     return false;
 }
 
-static const char *functions_of(const op_info *op) { return op->functions; }
-static const char *methods_of(const op_info *op) { return op->methods; }
+static const char *functions_of(const op_info *op) {
+    return op->functions;
+}
+static const char *methods_of(const op_info *op) {
+    return op->methods;
+}
 
 static const op_info *find(const char *(*names)(const op_info *op), const char *name) {
     const size_t length = strlen(name);
@@ -47,7 +51,9 @@ const op_info *tare__op_function(const char *name) {
     return find(functions_of, tare__function_canonical(name));
 }
 
-const op_info *tare__op_method(const char *name) { return find(methods_of, name); }
+const op_info *tare__op_method(const char *name) {
+    return find(methods_of, name);
+}
 
 static const op_info *find_id(const char *id) {
     const op_info *op;
@@ -59,8 +65,7 @@ static const op_info *find_id(const char *id) {
 const op_info *tare__op_by_id(const char *id, int dims) {
     char with_dims[64];
     const int length = snprintf(with_dims, sizeof with_dims, "%s%dd", id, dims);
-    const op_info *op = dims > 0 && length > 0 && (size_t)length < sizeof with_dims
-                            ? find_id(with_dims)
-                            : NULL;
+    const op_info *op =
+        dims > 0 && length > 0 && (size_t)length < sizeof with_dims ? find_id(with_dims) : NULL;
     return op != NULL ? op : find_id(id);
 }

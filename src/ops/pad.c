@@ -11,8 +11,10 @@ bool tare__pad_mode_from_name(const char *name, pad_mode *out) {
     static const struct {
         const char *name;
         pad_mode mode;
-    } modes[] = {{"constant", PAD_CONSTANT},   {"zeros", PAD_CONSTANT},
-                 {"reflect", PAD_REFLECT},     {"replicate", PAD_REPLICATE},
+    } modes[] = {{"constant", PAD_CONSTANT},
+                 {"zeros", PAD_CONSTANT},
+                 {"reflect", PAD_REFLECT},
+                 {"replicate", PAD_REPLICATE},
                  {"circular", PAD_CIRCULAR}};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (strcmp(modes[i].name, name) == 0) {
@@ -25,10 +27,14 @@ bool tare__pad_mode_from_name(const char *name, pad_mode *out) {
 int64_t tare__pad_source(pad_mode mode, int64_t i, int64_t size) {
     if (i >= 0 && i < size) return i;
     switch (mode) {
-    case PAD_REFLECT: return i < 0 ? -i : 2 * (size - 1) - i;
-    case PAD_REPLICATE: return i < 0 ? 0 : size - 1;
-    case PAD_CIRCULAR: return i < 0 ? i + size : i - size;
-    case PAD_CONSTANT: break;
+    case PAD_REFLECT:
+        return i < 0 ? -i : 2 * (size - 1) - i;
+    case PAD_REPLICATE:
+        return i < 0 ? 0 : size - 1;
+    case PAD_CIRCULAR:
+        return i < 0 ? i + size : i - size;
+    case PAD_CONSTANT:
+        break;
     }
     return -1;
 }
@@ -51,7 +57,7 @@ void tare__pad_into(const tare_tensor *x, pad_mode mode, const int64_t *before, 
     }
 }
 
-// --- the operator ----------------------------------------------------------------------------------
+// --- the operator ---
 
 typedef struct pad_plan {
     const tare_tensor *x;
@@ -110,11 +116,14 @@ static tare_status pad_reference(op_call *call) {
 }
 
 #define PAD(name, names, parameters)                                                               \
-    {.id = name, .functions = names, .params = parameters, .traits = OP_KEEPS_QPARAMS,             \
-     .shape = pad_shape, .reference = pad_reference}
+    {                                                                                              \
+        .id = name, .functions = names, .params = parameters, .traits = OP_KEEPS_QPARAMS,          \
+        .shape = pad_shape, .reference = pad_reference                                             \
+    }
 
 static const op_info rows[] = {
-    PAD("pad", "torch.nn.functional.pad|torch.ops.aten.pad.default", "input/self|pad/padding|mode|value"),
+    PAD("pad", "torch.nn.functional.pad|torch.ops.aten.pad.default",
+        "input/self|pad/padding|mode|value"),
     PAD("zero_pad", NULL, "input|padding"), // of modules
 };
 

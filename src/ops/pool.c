@@ -26,8 +26,8 @@ static tare_status read_input(op_call *call, int dims, pool_plan *p) {
     *p = (pool_plan){.dims = dims, .planes = 1};
     TARE_TRY(tare__need_float(call, 0, &p->x));
     if (p->x->ndim < dims + 1 || p->x->ndim > dims + 2)
-        return tare__call_fail(call, "input must have %d or %d dimensions, found shape %s", dims + 1,
-                               dims + 2, tare__call_shape_text(call, p->x));
+        return tare__call_fail(call, "input must have %d or %d dimensions, found shape %s",
+                               dims + 1, dims + 2, tare__call_shape_text(call, p->x));
     for (int d = 0; d < p->x->ndim - dims; d++) p->planes *= p->x->shape[d];
     for (int d = 0; d < 3; d++) {
         const int axis = p->x->ndim - 3 + d;
@@ -66,8 +66,10 @@ static tare_status read_window(op_call *call, pool_plan *p, size_t padding) {
     const value *stride = call->param[2];
     const bool is_empty = stride == NULL || stride->kind == VALUE_NONE ||
                           (tare__value_has_items(stride) && stride->count == 0);
-    if (is_empty) memcpy(p->stride, p->kernel, sizeof p->stride);
-    else TARE_TRY(read_sizes(call, 2, p->dims, 1, 1, p->stride));
+    if (is_empty)
+        memcpy(p->stride, p->kernel, sizeof p->stride);
+    else
+        TARE_TRY(read_sizes(call, 2, p->dims, 1, 1, p->stride));
     return read_sizes(call, padding, p->dims, 0, 0, p->pad);
 }
 
@@ -117,7 +119,7 @@ static tare_status pool_result(op_call *call, const pool_plan *p) {
     return tare__call_result(call, TARE_FLOAT32, p->x->ndim, shape, NULL);
 }
 
-// --- windows ---------------------------------------------------------------------------------------
+// --- windows ---
 
 static window fixed_window(const pool_plan *p, const int64_t at[3]) {
     window w = {.area = 1};
@@ -179,9 +181,10 @@ static void run_windows(op_call *call, const pool_plan *p, pool_function f,
     }
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
-// KIND ## n ## d_shape and KIND ## n ## d, from a reader of the plan, a window and a function of it.
+// KIND ## n ## d_shape and KIND ## n ## d, from a reader of the plan, a window and a function of
+// it.
 #define POOL(kind, n, reader, window_at, function)                                                 \
     static tare_status kind##n##d_shape(op_call *call) {                                           \
         pool_plan p;                                                                               \
@@ -204,11 +207,14 @@ POOLS(2)
 POOLS(3)
 
 #define ROW(kind, n, names, parameters)                                                            \
-    {.id = #kind #n "d", .functions = names "|torch.ops.aten." #kind #n "d.default",               \
-     .params = parameters, .traits = OP_KEEPS_QPARAMS | OP_ON_CODES, .shape = kind##n##d_shape,                  \
-     .reference = kind##n##d}
+    {                                                                                              \
+        .id = #kind #n "d", .functions = names "|torch.ops.aten." #kind #n "d.default",            \
+        .params = parameters, .traits = OP_KEEPS_QPARAMS | OP_ON_CODES, .shape = kind##n##d_shape, \
+        .reference = kind##n##d                                                                    \
+    }
 #define MAX_PARAMS "input/self|kernel_size|stride|padding|dilation|ceil_mode|return_indices"
-#define AVG_PARAMS "input/self|kernel_size|stride|padding|ceil_mode|count_include_pad|divisor_override"
+#define AVG_PARAMS                                                                                 \
+    "input/self|kernel_size|stride|padding|ceil_mode|count_include_pad|divisor_override"
 #define ADAPTIVE_PARAMS "input/self|output_size"
 
 // clang-format off

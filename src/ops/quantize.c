@@ -10,7 +10,7 @@
 #include "ops/families.h"
 #include "ops/rules.h"
 
-// --- whole tensors ---------------------------------------------------------------------------------
+// --- whole tensors ---
 
 static int64_t code_of(const qparams *q, int64_t c, float x) {
     const float inverse = tare__inverse_scale(q->scale[c]);
@@ -80,7 +80,7 @@ static tare_status into_out(op_call *call) {
     return TARE_OK;
 }
 
-// --- torch.quantize_per_tensor, quantize_per_channel, quantize_per_tensor_dynamic -------------------
+// --- torch.quantize_per_tensor, quantize_per_channel, quantize_per_tensor_dynamic ---
 
 static tare_status quantized_dtype(op_call *call, size_t i, tare_dtype *out) {
     TARE_TRY(tare__call_dtype(call, i, TARE_DTYPE_UNSET, out));
@@ -145,7 +145,7 @@ static tare_status dynamic_shape(op_call *call) {
     return qualified_result(call, tare__qparams_per_tensor(dtype, chosen.scale, chosen.zero_point));
 }
 
-// --- dequantize, conversions -----------------------------------------------------------------------
+// --- dequantize, conversions ---
 
 static tare_status convert_shape(op_call *call, tare_dtype dtype) {
     const tare_tensor *x;
@@ -160,16 +160,23 @@ static tare_status convert_reference(op_call *call) {
     tare_tensor *y = tare__call_out(call), *real = NULL;
     if (x->q != NULL) TARE_TRY(tare_tensor_to_float(x, &real, call->err));
     const tare_tensor *from = real != NULL ? real : x;
-    if (from->dtype == y->dtype) memcpy(y->data, from->data, tare__tensor_bytes(y));
+    if (from->dtype == y->dtype)
+        memcpy(y->data, from->data, tare__tensor_bytes(y));
     else
         for (int64_t i = 0; i < y->count; i++) tare__tensor_set(y, i, tare__tensor_get(from, i));
     tare_tensor_release(real);
     return TARE_OK;
 }
 
-static tare_status float_shape(op_call *call) { return convert_shape(call, TARE_FLOAT32); }
-static tare_status half_shape(op_call *call) { return convert_shape(call, TARE_FLOAT16); }
-static tare_status double_shape(op_call *call) { return convert_shape(call, TARE_FLOAT64); }
+static tare_status float_shape(op_call *call) {
+    return convert_shape(call, TARE_FLOAT32);
+}
+static tare_status half_shape(op_call *call) {
+    return convert_shape(call, TARE_FLOAT16);
+}
+static tare_status double_shape(op_call *call) {
+    return convert_shape(call, TARE_FLOAT64);
+}
 
 // x.to(dtype), x.to(other), x.to(device, dtype): only a dtype changes anything here.
 static tare_status to_shape(op_call *call) {
@@ -191,14 +198,18 @@ static tare_status int_repr_shape(op_call *call) {
     return TARE_OK;
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define QUANTIZE(name, parameters, rule)                                                           \
-    {.id = name, .functions = "torch." name, .params = parameters,                                 \
-     .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = rule, .reference = into_out}
+    {                                                                                              \
+        .id = name, .functions = "torch." name, .params = parameters,                              \
+        .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = rule, .reference = into_out              \
+    }
 #define CONVERSION(name, names, method_names, parameters, rule)                                    \
-    {.id = name, .functions = names, .methods = method_names, .params = parameters,                \
-     .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = rule, .reference = convert_reference}
+    {                                                                                              \
+        .id = name, .functions = names, .methods = method_names, .params = parameters,             \
+        .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = rule, .reference = convert_reference     \
+    }
 
 // clang-format off
 static const op_info rows[] = {

@@ -26,19 +26,22 @@ static int64_t gate_count(cell_kind kind) {
     return kind == CELL_LSTM ? 4 : kind == CELL_GRU ? 3 : 1;
 }
 
-// --- reading a call --------------------------------------------------------------------------------
+// --- reading a call ---
 
 static tare_status read_kind(op_call *call, recurrent_plan *p) {
     const module *m = call->module;
     const char *op = m != NULL && m->class->op != NULL ? m->class->op : "";
     p->is_cell = strstr(op, "_cell") != NULL;
-    if (strncmp(op, "lstm", 4) == 0) p->kind = CELL_LSTM;
-    else if (strncmp(op, "gru", 3) == 0) p->kind = CELL_GRU;
+    if (strncmp(op, "lstm", 4) == 0)
+        p->kind = CELL_LSTM;
+    else if (strncmp(op, "gru", 3) == 0)
+        p->kind = CELL_GRU;
     else if (strcmp(op, "rnn_cell") == 0) {
         const value *v = tare__module_config(m, "nonlinearity");
         const bool relu = v != NULL && v->kind == VALUE_STRING && strcmp(v->as.text, "relu") == 0;
         p->kind = relu ? CELL_RELU : CELL_TANH;
-    } else return tare__call_fail(call, "needs a recurrent module");
+    } else
+        return tare__call_fail(call, "needs a recurrent module");
     return TARE_OK;
 }
 
@@ -49,10 +52,11 @@ static tare_status read_state(op_call *call, recurrent_plan *p) {
     const value *h = p->kind == CELL_LSTM && is_pair ? &v->as.items[0] : v;
     const value *c = p->kind == CELL_LSTM && is_pair ? &v->as.items[1] : NULL;
     const int64_t count = p->layers * p->directions * p->batch * p->hidden;
-    const bool fits = h->kind == VALUE_TENSOR && h->as.tensor->dtype == TARE_FLOAT32 &&
-                      h->as.tensor->count == count && (p->kind == CELL_LSTM) == (c != NULL) &&
-                      (c == NULL || (c->kind == VALUE_TENSOR && c->as.tensor->dtype == TARE_FLOAT32 &&
-                                     c->as.tensor->count == count));
+    const bool fits =
+        h->kind == VALUE_TENSOR && h->as.tensor->dtype == TARE_FLOAT32 &&
+        h->as.tensor->count == count && (p->kind == CELL_LSTM) == (c != NULL) &&
+        (c == NULL || (c->kind == VALUE_TENSOR && c->as.tensor->dtype == TARE_FLOAT32 &&
+                       c->as.tensor->count == count));
     if (!fits) return tare__call_fail(call, "the state does not fit the input or the module");
     p->h = h->as.tensor;
     p->c = c != NULL ? c->as.tensor : NULL;
@@ -65,8 +69,8 @@ static tare_status read_recurrent(op_call *call, recurrent_plan *p) {
     TARE_TRY(read_kind(call, p));
     TARE_TRY(tare__need_float(call, 0, &p->x));
     if (p->x->ndim != (p->is_cell ? 2 : 3))
-        return tare__call_fail(call, "input must have %d dimensions, found shape %s", p->is_cell ? 2 : 3,
-                               tare__call_shape_text(call, p->x));
+        return tare__call_fail(call, "input must have %d dimensions, found shape %s",
+                               p->is_cell ? 2 : 3, tare__call_shape_text(call, p->x));
     p->hidden = tare__module_int(m, "hidden_size", 0);
     const int64_t inner = tare__module_int(m, "input_size", 0);
     if (!p->is_cell) {
@@ -81,11 +85,12 @@ static tare_status read_recurrent(op_call *call, recurrent_plan *p) {
     if (p->x->shape[p->x->ndim - 1] != inner)
         return tare__call_fail(call, "input of shape %s does not fit input_size=%lld",
                                tare__call_shape_text(call, p->x), (long long)inner);
-    if (tare__module_int(m, "proj_size", 0) != 0) return tare__call_fail(call, "proj_size is not supported");
+    if (tare__module_int(m, "proj_size", 0) != 0)
+        return tare__call_fail(call, "proj_size is not supported");
     return read_state(call, p);
 }
 
-// --- shapes ----------------------------------------------------------------------------------------
+// --- shapes ---
 
 static tare_status meta(op_call *call, int ndim, const int64_t *shape, value *out) {
     tare_tensor *t = NULL;
@@ -112,25 +117,29 @@ tare_status tare__recurrent_shape(op_call *call) {
     TARE_TRY(read_recurrent(call, &p));
     if (p.is_cell) return state_result(call, &p, &call->result);
     const int64_t width = p.directions * p.hidden;
-    const int64_t shape[] = {p.batch_first ? p.batch : p.steps, p.batch_first ? p.steps : p.batch, width};
+    const int64_t shape[] = {p.batch_first ? p.batch : p.steps, p.batch_first ? p.steps : p.batch,
+                             width};
     TARE_TRY(tare__call_result_tuple(call, 2));
     TARE_TRY(meta(call, 3, shape, &call->result.as.items[0]));
     return state_result(call, &p, &call->result.as.items[1]);
 }
 
-// --- one step --------------------------------------------------------------------------------------
+// --- one step ---
 
 // gi, gh: the gates' products with input and hidden state; h and c are replaced.
-static void step_one(cell_kind kind, int64_t n, const float *gi, const float *gh, float *h, float *c) {
+static void step_one(cell_kind kind, int64_t n, const float *gi, const float *gh, float *h,
+                     float *c) {
     for (int64_t k = 0; k < n; k++) {
         if (kind == CELL_LSTM) {
-            const float i = tare__sigmoidf(gi[k] + gh[k]), f = tare__sigmoidf(gi[n + k] + gh[n + k]);
+            const float i = tare__sigmoidf(gi[k] + gh[k]),
+                        f = tare__sigmoidf(gi[n + k] + gh[n + k]);
             const float g = tare__tanhf(gi[2 * n + k] + gh[2 * n + k]);
             const float o = tare__sigmoidf(gi[3 * n + k] + gh[3 * n + k]);
             c[k] = f * c[k] + i * g;
             h[k] = o * tare__tanhf(c[k]);
         } else if (kind == CELL_GRU) {
-            const float r = tare__sigmoidf(gi[k] + gh[k]), z = tare__sigmoidf(gi[n + k] + gh[n + k]);
+            const float r = tare__sigmoidf(gi[k] + gh[k]),
+                        z = tare__sigmoidf(gi[n + k] + gh[n + k]);
             const float fresh = tare__tanhf(gi[2 * n + k] + r * gh[2 * n + k]);
             h[k] = (h[k] - fresh) * z + fresh;
         } else {
@@ -161,26 +170,29 @@ static tare_status run_direction(const layer_run *r, const char *suffix, bool ba
     TARE_TRY(r->gates->product(r->gates->user, suffix, false, r->x, rows, r->inner, gi, r->err));
     for (int64_t s = 0; s < p->steps; s++) {
         const int64_t t = backwards ? p->steps - 1 - s : s;
-        TARE_TRY(r->gates->product(r->gates->user, suffix, true, h, p->batch, p->hidden, gh, r->err));
+        TARE_TRY(
+            r->gates->product(r->gates->user, suffix, true, h, p->batch, p->hidden, gh, r->err));
         for (int64_t b = 0; b < p->batch; b++) {
             float *row = h + b * p->hidden;
             step_one(p->kind, p->hidden, gi + (t * p->batch + b) * width, gh + b * width, row,
                      c != NULL ? c + b * p->hidden : NULL);
             if (r->y != NULL)
-                memcpy(r->y + ((t * p->batch + b) * p->directions + (backwards ? 1 : 0)) * p->hidden, row,
-                       (size_t)p->hidden * sizeof *row);
+                memcpy(r->y +
+                           ((t * p->batch + b) * p->directions + (backwards ? 1 : 0)) * p->hidden,
+                       row, (size_t)p->hidden * sizeof *row);
         }
     }
     return TARE_OK;
 }
 
-// --- layers ----------------------------------------------------------------------------------------
+// --- layers ---
 
 // [a][b][width] -> [b][a][width]
 static void swap_first_two(const float *from, int64_t a, int64_t b, int64_t width, float *to) {
     for (int64_t i = 0; i < a; i++)
         for (int64_t j = 0; j < b; j++)
-            memcpy(to + (j * a + i) * width, from + (i * b + j) * width, (size_t)width * sizeof *to);
+            memcpy(to + (j * a + i) * width, from + (i * b + j) * width,
+                   (size_t)width * sizeof *to);
 }
 
 typedef struct state {
@@ -223,8 +235,12 @@ static tare_status run_layer(layer_run *r, int64_t layer, const state *s) {
 static tare_status run_layers(op_call *call, const recurrent_plan *p, const gate_source *gates) {
     const int64_t width = p->directions * p->hidden, rows = p->steps * p->batch;
     const int64_t inner = p->x->shape[2];
-    layer_run r = {.p = p, .gates = gates, .memory = call->memory, .err = call->err,
-                   .x = tare__f32(p->x), .inner = inner};
+    layer_run r = {.p = p,
+                   .gates = gates,
+                   .memory = call->memory,
+                   .err = call->err,
+                   .x = tare__f32(p->x),
+                   .inner = inner};
     float *first = tare__arena_array(call->memory, (size_t)(rows * inner) + 1, sizeof *first);
     if (first == NULL) return tare__out_of_memory(call->err);
     if (p->batch_first) {
@@ -240,8 +256,10 @@ static tare_status run_layers(op_call *call, const recurrent_plan *p, const gate
         r.inner = width;
     }
     float *out = tare__f32(call->result.as.items[0].as.tensor);
-    if (p->batch_first) swap_first_two(r.y, p->steps, p->batch, width, out);
-    else memcpy(out, r.y, (size_t)(rows * width) * sizeof *out);
+    if (p->batch_first)
+        swap_first_two(r.y, p->steps, p->batch, width, out);
+    else
+        memcpy(out, r.y, (size_t)(rows * width) * sizeof *out);
     return TARE_OK;
 }
 
@@ -251,7 +269,7 @@ tare_status tare__recurrent_run(op_call *call, const gate_source *gates) {
     return p.is_cell ? run_cell(call, &p, gates) : run_layers(call, &p, gates);
 }
 
-// --- float and reference modules ---------------------------------------------------------------------
+// --- float and reference modules ---
 
 // The weights of one suffix, kept from step to step: a reference module's are made anew.
 typedef struct float_gates {
@@ -296,7 +314,8 @@ static tare_status float_product_of(void *user, const char *suffix, bool of_hidd
                       w->shape[1] == inner &&
                       (bias == NULL || (bias->dtype == TARE_FLOAT32 && bias->count == width));
     if (!fits) return tare__call_fail(g->call, "the weights '%s' do not fit the module", suffix);
-    const float_product product = {.rows = rows, .inner = inner, .columns = width, .transposed = true};
+    const float_product product = {
+        .rows = rows, .inner = inner, .columns = width, .transposed = true};
     return tare__float_multiply(g->call->kernels, &product, x, tare__f32(w),
                                 bias != NULL ? tare__f32(bias) : NULL, y, err);
 }
@@ -310,12 +329,14 @@ static tare_status recurrent_reference(op_call *call) {
 }
 
 #define RECURRENT(name)                                                                            \
-    {.id = name, .params = "input|hx", .module_inputs = "input|hx", .traits = OP_WEIGHTED,         \
-     .shape = tare__recurrent_shape, .reference = recurrent_reference}
+    {                                                                                              \
+        .id = name, .params = "input|hx", .module_inputs = "input|hx", .traits = OP_WEIGHTED,      \
+        .shape = tare__recurrent_shape, .reference = recurrent_reference                           \
+    }
 
 static const op_info rows[] = {
-    RECURRENT("lstm"), RECURRENT("gru"), RECURRENT("lstm_cell"), RECURRENT("gru_cell"),
-    RECURRENT("rnn_cell"),
+    RECURRENT("lstm"),     RECURRENT("gru"),      RECURRENT("lstm_cell"),
+    RECURRENT("gru_cell"), RECURRENT("rnn_cell"),
 };
 
 const op_table tare__recurrent_ops = OP_TABLE(rows);

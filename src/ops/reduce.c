@@ -17,7 +17,8 @@ typedef struct reduce_plan {
 static tare_status read_dims(op_call *call, reduce_plan *p) {
     int64_t dims[TARE_MAX_DIMS];
     size_t count = 0;
-    if (tare__call_given(call, 1)) TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, dims, &count));
+    if (tare__call_given(call, 1))
+        TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, dims, &count));
     for (int d = 0; d < p->x->ndim && count == 0; d++) p->reduced[d] = true; // none named: all
     for (size_t i = 0; i < count; i++) {
         const int64_t d = dims[i] < 0 ? dims[i] + p->x->ndim : dims[i];
@@ -36,8 +37,10 @@ static tare_status read_reduce(op_call *call, reduce_plan *p) {
     TARE_TRY(tare__call_bool(call, 2, false, &keeps));
     for (int d = 0; d < p->x->ndim; d++) {
         if (p->reduced[d]) p->each *= p->x->shape[d];
-        if (!p->reduced[d]) p->shape[p->ndim++] = p->x->shape[d];
-        else if (keeps) p->shape[p->ndim++] = 1;
+        if (!p->reduced[d])
+            p->shape[p->ndim++] = p->x->shape[d];
+        else if (keeps)
+            p->shape[p->ndim++] = 1;
     }
     return TARE_OK;
 }
@@ -59,9 +62,15 @@ static tare_status sum_shape(op_call *call) {
 }
 
 typedef double (*fold)(double so_far, double x);
-static double plus(double a, double b) { return a + b; }
-static double larger(double a, double b) { return b > a || b != b ? b : a; }
-static double smaller(double a, double b) { return b < a || b != b ? b : a; }
+static double plus(double a, double b) {
+    return a + b;
+}
+static double larger(double a, double b) {
+    return b > a || b != b ? b : a;
+}
+static double smaller(double a, double b) {
+    return b < a || b != b ? b : a;
+}
 
 // Accumulates in double, so that the order of a long sum hardly matters.
 static tare_status reduce(op_call *call, fold f, double start, bool divides) {
@@ -87,8 +96,12 @@ static tare_status reduce(op_call *call, fold f, double start, bool divides) {
     return TARE_OK;
 }
 
-static tare_status mean_reference(op_call *call) { return reduce(call, plus, 0, true); }
-static tare_status sum_reference(op_call *call) { return reduce(call, plus, 0, false); }
+static tare_status mean_reference(op_call *call) {
+    return reduce(call, plus, 0, true);
+}
+static tare_status sum_reference(op_call *call) {
+    return reduce(call, plus, 0, false);
+}
 static tare_status amax_reference(op_call *call) {
     return reduce(call, larger, (double)-INFINITY, false);
 }
@@ -96,12 +109,14 @@ static tare_status amin_reference(op_call *call) {
     return reduce(call, smaller, (double)INFINITY, false);
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define REDUCE(name, names, method_names, more, rule)                                              \
-    {.id = #name, .functions = names, .methods = method_names,                                     \
-     .params = "input/self|dim/axis|keepdim|dtype", .traits = more, .shape = rule,                 \
-     .reference = name##_reference}
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names,                                  \
+        .params = "input/self|dim/axis|keepdim|dtype", .traits = more, .shape = rule,              \
+        .reference = name##_reference                                                              \
+    }
 
 // clang-format off
 static const op_info rows[] = {

@@ -39,10 +39,14 @@ static tare_qscheme scheme_of(const module *m, const char *name) {
 static tare_dtype dtype_of(const module *m, const char *name) {
     const value *v = config_of(m, name, "dtype");
     switch (v != NULL && v->kind == VALUE_DTYPE ? v->as.dtype : TARE_DTYPE_UNSET) {
-    case TARE_INT8: return TARE_QINT8;
-    case TARE_UINT8: return TARE_QUINT8;
-    case TARE_INT32: return TARE_QINT32;
-    default: return v != NULL && v->kind == VALUE_DTYPE ? v->as.dtype : TARE_DTYPE_UNSET;
+    case TARE_INT8:
+        return TARE_QINT8;
+    case TARE_UINT8:
+        return TARE_QUINT8;
+    case TARE_INT32:
+        return TARE_QINT32;
+    default:
+        return v != NULL && v->kind == VALUE_DTYPE ? v->as.dtype : TARE_DTYPE_UNSET;
     }
 }
 
@@ -60,8 +64,8 @@ static tare_status per_channel(const module *m, const char *name, const tare_ten
     const double along = axis != NULL && axis->count == 1 ? tare__tensor_get(axis, 0) : -1;
     if (!(along >= 0 && along < weight->ndim) || weight->shape[(int)along] != scale->count)
         return bad(m, name, err, "the scales do not fit it along its axis");
-    return tare__qparams_from_tensors(scale, tensor_of(m, name, "zero_point"), dtype, (int)along, out,
-                                      err);
+    return tare__qparams_from_tensors(scale, tensor_of(m, name, "zero_point"), dtype, (int)along,
+                                      out, err);
 }
 
 static tare_status read_qparams(const module *m, const char *name, const tare_tensor *weight,
@@ -72,7 +76,8 @@ static tare_status read_qparams(const module *m, const char *name, const tare_te
     const tare_qscheme scheme = scheme_of(m, name);
     if (scheme == TARE_QSCHEME_UNSET || !tare__dtype(dtype)->is_quantized)
         return bad(m, name, err, "expected a qscheme and a quantized dtype");
-    if (scale == NULL || zero_point == NULL || scale->count != zero_point->count || scale->count < 1)
+    if (scale == NULL || zero_point == NULL || scale->count != zero_point->count ||
+        scale->count < 1)
         return bad(m, name, err, "expected a scale and a zero point of equal size");
     if (tare__qscheme_is_per_channel(scheme))
         TARE_TRY(per_channel(m, name, weight, dtype, out, err));

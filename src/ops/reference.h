@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference modules: float weights beside their quantization parameters. The weight NAME has the buffers
-// NAME_scale, NAME_zero_point and NAME_axis and the configs NAME_dtype and NAME_qscheme.
+// Reference modules: float weights beside their quantization parameters. The weight NAME has the
+// buffers NAME_scale, NAME_zero_point and NAME_axis and the configs NAME_dtype and NAME_qscheme.
 // Source: torch.ao.nn.quantized.reference (PyTorch 2.15).
 #ifndef OPS_REFERENCE_H
 #define OPS_REFERENCE_H
@@ -8,14 +8,14 @@
 #include "core/error.h"
 #include "ir/module.h"
 
-/// get_quantized_weight: integers of the dtype's full range (a decomposed module's: of NAME_quant_min to
-/// NAME_quant_max). The caller releases *out. An error where the scheme is None.
+/// get_quantized_weight: integers of the dtype's full range (a decomposed module's: of
+/// NAME_quant_min to NAME_quant_max). The caller releases *out. An error where the scheme is None.
 tare_status tare__reference_codes(const module *m, const char *name, tare_tensor **out,
                                   tare_error *err);
 /// The same for the tensor `weight`.
 tare_status tare__reference_weight(const module *m, tare_tensor **out, tare_error *err);
-/// get_weight: what the module computes with, dequantize(quantize(NAME)), or the tensor itself where the
-/// scheme is None. The caller releases *out.
+/// get_weight: what the module computes with, dequantize(quantize(NAME)), or the tensor itself
+/// where the scheme is None. The caller releases *out.
 tare_status tare__reference_values(const module *m, const char *name, tare_tensor **out,
                                    tare_error *err);
 

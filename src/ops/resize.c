@@ -59,7 +59,8 @@ static tare_status read_scales(op_call *call, const resize_plan *p, double scale
     return TARE_OK;
 }
 
-// As torch: the step follows from the sizes, unless a scale factor was given and not to be recomputed.
+// As torch: the step follows from the sizes, unless a scale factor was given and not to be
+// recomputed.
 static void choose_step(resize_plan *p, int d, double scale) {
     if (p->mode == RESIZE_LINEAR && p->align_corners)
         p->step[d] = p->out[d] > 1 ? (float)(p->in[d] - 1) / (float)(p->out[d] - 1) : 0;
@@ -75,8 +76,10 @@ static tare_status read_sizes(op_call *call, resize_plan *p) {
     if (has_size == tare__call_given(call, SCALE))
         return tare__call_fail(call, "needs either size or scale_factor");
     TARE_TRY(tare__call_bool(call, RECOMPUTE, false, &recompute));
-    if (has_size) TARE_TRY(tare__call_ints(call, SIZE, (size_t)p->dims, 1, size + 3 - p->dims));
-    else TARE_TRY(read_scales(call, p, scale));
+    if (has_size)
+        TARE_TRY(tare__call_ints(call, SIZE, (size_t)p->dims, 1, size + 3 - p->dims));
+    else
+        TARE_TRY(read_scales(call, p, scale));
     for (int d = 3 - p->dims; d < 3; d++) {
         const double wanted = has_size ? (double)size[d] : floor((double)p->in[d] * scale[d]);
         if (!(wanted >= 1 && wanted <= INT32_MAX) || p->in[d] < 1)
@@ -122,8 +125,8 @@ static between place_of(const resize_plan *p, int d, int64_t i) {
         const int64_t at = (int64_t)floorf(((float)i + middle) * p->step[d]);
         return (between){at < last ? at : last, at < last ? at : last, 0};
     }
-    const float position = p->align_corners ? p->step[d] * (float)i
-                                            : p->step[d] * ((float)i + 0.5f) - 0.5f;
+    const float position =
+        p->align_corners ? p->step[d] * (float)i : p->step[d] * ((float)i + 0.5f) - 0.5f;
     const float inside = position > 0 ? position : 0;
     const int64_t at = (int64_t)inside < last ? (int64_t)inside : last;
     const float share = inside - (float)at;
@@ -153,7 +156,8 @@ static tare_status interpolate_reference(op_call *call) {
     float *y = tare__f32(tare__call_out(call));
     for (int64_t i = 0; i < out; i++) {
         const between at[] = {place_of(&p, 0, i / p.out[2] / p.out[1]),
-                              place_of(&p, 1, i / p.out[2] % p.out[1]), place_of(&p, 2, i % p.out[2])};
+                              place_of(&p, 1, i / p.out[2] % p.out[1]),
+                              place_of(&p, 2, i % p.out[2])};
         for (int64_t plane = 0; plane < planes; plane++)
             y[plane * out + i] = sample(&p, tare__f32(p.x) + plane * in, at);
     }

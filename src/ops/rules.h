@@ -15,9 +15,10 @@ tare_status tare__shape_identity(op_call *call);
 /// NumPy's broadcasting of two shapes; names both shapes when they do not fit.
 tare_status tare__broadcast(op_call *call, const tare_tensor *a, const tare_tensor *b, int *ndim,
                             int64_t *shape);
-/// Broadcasts `count` elements of `from` to `to`'s strides: the stride of each of to's dimensions within a
-/// tensor of shape `from`; 0 where it repeats.
-void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *shape, int64_t *stride);
+/// Broadcasts `count` elements of `from` to `to`'s strides: the stride of each of to's dimensions
+/// within a tensor of shape `from`; 0 where it repeats.
+void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *shape,
+                             int64_t *stride);
 /// The first parameter, refused unless it is float32.
 tare_status tare__need_float(op_call *call, size_t i, const tare_tensor **out);
 /// Least and greatest element of a float32 tensor; 0, 0 when it is empty.

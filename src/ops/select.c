@@ -6,7 +6,7 @@
 #include "ops/gather.h"
 #include "ops/rules.h"
 
-// --- indexing with ints, slices, None and Ellipsis ---------------------------------------------------
+// --- indexing with ints, slices, None and Ellipsis ---
 
 typedef struct index_state {
     gather in, *out; // dimensions go from `in` to `out`
@@ -67,12 +67,18 @@ static void keep_dims(index_state *s, int count) {
 
 static tare_status apply_index(op_call *call, index_state *s, const value *v, int consumed) {
     int64_t i;
-    if (v->kind == VALUE_NONE) append_dim(s, 1, 0);
-    else if (v->kind == VALUE_ELLIPSIS) keep_dims(s, s->in.ndim - consumed);
-    else if (s->next >= s->in.ndim) return tare__call_fail(call, "too many indices");
-    else if (v->kind == VALUE_SLICE) return apply_slice(call, s, v);
-    else if (v->kind != VALUE_BOOL && int_of(v, &i)) return apply_int(call, s, i);
-    else return tare__call_fail(call, "an index must be an int, a slice, None or Ellipsis");
+    if (v->kind == VALUE_NONE)
+        append_dim(s, 1, 0);
+    else if (v->kind == VALUE_ELLIPSIS)
+        keep_dims(s, s->in.ndim - consumed);
+    else if (s->next >= s->in.ndim)
+        return tare__call_fail(call, "too many indices");
+    else if (v->kind == VALUE_SLICE)
+        return apply_slice(call, s, v);
+    else if (v->kind != VALUE_BOOL && int_of(v, &i))
+        return apply_int(call, s, i);
+    else
+        return tare__call_fail(call, "an index must be an int, a slice, None or Ellipsis");
     return TARE_OK;
 }
 
@@ -87,8 +93,10 @@ static tare_status plan_index(op_call *call, gather *g) {
     g->ndim = 0;
     int consumed = 0, made = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (items[i].kind == VALUE_NONE) made++;
-        else if (items[i].kind != VALUE_ELLIPSIS) consumed++;
+        if (items[i].kind == VALUE_NONE)
+            made++;
+        else if (items[i].kind != VALUE_ELLIPSIS)
+            consumed++;
     }
     if (s.in.ndim + made > TARE_MAX_DIMS) return tare__call_fail(call, "too many dimensions");
     for (uint32_t i = 0; i < count; i++) TARE_TRY(apply_index(call, &s, &items[i], consumed));
@@ -140,9 +148,11 @@ static tare_status getitem_shape(op_call *call) {
     return tare__call_fail(call, "only tensors, sequences and dicts have elements");
 }
 
-static tare_status getitem_reference(op_call *call) { return tare__gather_reference(call, plan_index); }
+static tare_status getitem_reference(op_call *call) {
+    return tare__gather_reference(call, plan_index);
+}
 
-// --- one part along a dimension ---------------------------------------------------------------------
+// --- one part along a dimension ---
 
 static tare_status narrow_to(op_call *call, gather *g, int dim, int64_t start, int64_t length) {
     if (start < 0) start += g->size[dim];
@@ -183,7 +193,7 @@ static tare_status plan_select(op_call *call, gather *g) {
 GATHER_OPERATOR(narrow, plan_narrow)
 GATHER_OPERATOR(select, plan_select)
 
-// --- a tuple of parts -------------------------------------------------------------------------------
+// --- a tuple of parts ---
 
 typedef struct parts {
     int dim;
@@ -275,13 +285,17 @@ static tare_status each_part(op_call *call, parts_planner plan, bool compute) {
 }
 
 #define PARTS_OPERATOR(name)                                                                       \
-    static tare_status name##_shape(op_call *call) { return each_part(call, plan_##name, false); } \
-    static tare_status name##_reference(op_call *call) { return each_part(call, plan_##name, true); }
+    static tare_status name##_shape(op_call *call) {                                               \
+        return each_part(call, plan_##name, false);                                                \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return each_part(call, plan_##name, true);                                                 \
+    }
 PARTS_OPERATOR(chunk)
 PARTS_OPERATOR(split)
 PARTS_OPERATOR(unbind)
 
-// --- questions ---------------------------------------------------------------------------------------
+// --- questions ---
 
 static tare_status shape_tuple(op_call *call, const tare_tensor *x) {
     TARE_TRY(tare__call_result_tuple(call, (uint32_t)x->ndim));
@@ -333,10 +347,14 @@ static tare_status getattr_shape(op_call *call) {
     if (strcmp(name, "ndim") == 0) return dim_shape(call);
     if (strcmp(name, "T") == 0) return tare__gather_shape(call, plan_reversed);
     if (strcmp(name, "data") == 0) return tare__shape_identity(call);
-    if (strcmp(name, "dtype") == 0) call->result = tare__dtype_value(x->dtype);
-    else if (strcmp(name, "is_quantized") == 0) call->result = tare__bool(x->q != NULL);
-    else if (strcmp(name, "device") == 0) call->result = (value){.kind = VALUE_DEVICE, .as.text = "cpu"};
-    else return tare__call_fail(call, "a tensor's attribute '%s' is not supported", name);
+    if (strcmp(name, "dtype") == 0)
+        call->result = tare__dtype_value(x->dtype);
+    else if (strcmp(name, "is_quantized") == 0)
+        call->result = tare__bool(x->q != NULL);
+    else if (strcmp(name, "device") == 0)
+        call->result = (value){.kind = VALUE_DEVICE, .as.text = "cpu"};
+    else
+        return tare__call_fail(call, "a tensor's attribute '%s' is not supported", name);
     return TARE_OK;
 }
 
@@ -352,15 +370,20 @@ static tare_status assert_shape(op_call *call) {
     return holds ? TARE_OK : tare__call_fail(call, "%s", message);
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define ATEN(name) "torch.ops.aten." name
 #define PART(name, names, method_names, parameters)                                                \
-    {.id = #name, .functions = names, .methods = method_names, .params = parameters,               \
-     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape, .reference = name##_reference}
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
+        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape,                         \
+        .reference = name##_reference                                                              \
+    }
 #define QUESTION(name, names, method_names, parameters, rule)                                      \
-    {.id = name, .functions = names, .methods = method_names, .params = parameters,                \
-     .traits = OP_NOT_ON_TENSORS, .shape = rule}
+    {                                                                                              \
+        .id = name, .functions = names, .methods = method_names, .params = parameters,             \
+        .traits = OP_NOT_ON_TENSORS, .shape = rule                                                 \
+    }
 
 // clang-format off
 static const op_info rows[] = {

@@ -6,7 +6,7 @@
 #include "ops/gather.h"
 #include "ops/rules.h"
 
-// --- another shape, same order ---------------------------------------------------------------------
+// --- another shape, same order ---
 
 static tare_status reshape_to(op_call *call, const tare_tensor *x, int ndim, const int64_t *shape) {
     tare_tensor *t = NULL;
@@ -28,11 +28,14 @@ static tare_status fill_in(op_call *call, const tare_tensor *x, size_t ndim, int
     int64_t known = 1;
     int open = -1;
     for (size_t d = 0; d < ndim; d++) {
-        if (shape[d] == -1 && open < 0) open = (int)d;
-        else if (shape[d] < 0) return tare__call_fail(call, "size %lld is negative", (long long)shape[d]);
+        if (shape[d] == -1 && open < 0)
+            open = (int)d;
+        else if (shape[d] < 0)
+            return tare__call_fail(call, "size %lld is negative", (long long)shape[d]);
         else if (shape[d] > 0 && known > INT64_MAX / shape[d])
             return tare__call_fail(call, "sizes are out of range");
-        else known *= shape[d];
+        else
+            known *= shape[d];
     }
     if (open >= 0) shape[open] = known > 0 && x->count % known == 0 ? x->count / known : 0;
     return TARE_OK;
@@ -43,8 +46,7 @@ static tare_status view_shape(op_call *call) {
     int64_t shape[TARE_MAX_DIMS];
     size_t ndim = 0;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    if (call->param[1] != NULL)
-        TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, shape, &ndim));
+    if (call->param[1] != NULL) TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, shape, &ndim));
     TARE_TRY(fill_in(call, x, ndim, shape));
     return reshape_to(call, x, (int)ndim, shape);
 }
@@ -65,8 +67,10 @@ static tare_status flatten_shape(op_call *call) {
     TARE_TRY(tare__call_dim(call, 2, -1, x->ndim, &last));
     if (first > last) return tare__call_fail(call, "start_dim comes after end_dim");
     for (int d = 0; d < x->ndim; d++) {
-        if (d > first && d <= last) shape[ndim - 1] *= x->shape[d];
-        else shape[ndim++] = x->shape[d];
+        if (d > first && d <= last)
+            shape[ndim - 1] *= x->shape[d];
+        else
+            shape[ndim++] = x->shape[d];
     }
     if (x->ndim == 0) shape[ndim++] = 1;
     return reshape_to(call, x, ndim, shape);
@@ -80,9 +84,11 @@ static tare_status unflatten_shape(op_call *call) {
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &dim));
     TARE_TRY(tare__call_int_list(call, 2, TARE_MAX_DIMS, sizes, &count));
-    if (x->ndim + (int)count - 1 > TARE_MAX_DIMS) return tare__call_fail(call, "too many dimensions");
+    if (x->ndim + (int)count - 1 > TARE_MAX_DIMS)
+        return tare__call_fail(call, "too many dimensions");
     for (int d = 0; d < x->ndim; d++) {
-        if (d != dim) shape[ndim++] = x->shape[d];
+        if (d != dim)
+            shape[ndim++] = x->shape[d];
         else
             for (size_t i = 0; i < count; i++) shape[ndim++] = sizes[i];
     }
@@ -122,7 +128,7 @@ static tare_status unsqueeze_shape(op_call *call) {
     return reshape_to(call, x, x->ndim + 1, shape);
 }
 
-// --- another order ---------------------------------------------------------------------------------
+// --- another order ---
 
 static void swap_dims(gather *g, int a, int b) {
     const int64_t size = g->size[a], stride = g->stride[a];
@@ -183,8 +189,8 @@ static tare_status plan_expand(op_call *call, gather *g) {
         const int64_t old = d < more ? 1 : dense.size[d - more];
         const int64_t size = wanted[d] == -1 && d >= more ? old : wanted[d];
         if (size < 0 || (old != 1 && size != old))
-            return tare__call_fail(call, "a size of %lld cannot be expanded to %lld", (long long)old,
-                                   (long long)size);
+            return tare__call_fail(call, "a size of %lld cannot be expanded to %lld",
+                                   (long long)old, (long long)size);
         g->size[d] = g->out_shape[d] = size;
         g->stride[d] = old == size && d >= more ? dense.stride[d - more] : 0;
     }
@@ -199,11 +205,13 @@ static tare_status plan_repeat(op_call *call, gather *g) {
     TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, times, &count));
     const gather dense = *g;
     const int more = (int)count - dense.ndim;
-    if (more < 0) return tare__call_fail(call, "%zu repeats given for %d dimensions", count, g->ndim);
+    if (more < 0)
+        return tare__call_fail(call, "%zu repeats given for %d dimensions", count, g->ndim);
     g->out_ndim = (int)count;
     g->ndim = 2 * g->out_ndim;
     for (int d = 0; d < g->out_ndim; d++) {
-        if (times[d] < 0 || times[d] > INT32_MAX) return tare__call_fail(call, "repeats are out of range");
+        if (times[d] < 0 || times[d] > INT32_MAX)
+            return tare__call_fail(call, "repeats are out of range");
         g->size[2 * d] = times[d];
         g->stride[2 * d] = 0;
         g->size[2 * d + 1] = d < more ? 1 : dense.size[d - more];
@@ -213,14 +221,17 @@ static tare_status plan_repeat(op_call *call, gather *g) {
     return TARE_OK;
 }
 
-// Every element of the dimension `repeats` times in a row; without a dimension, of the flattened input.
+// Every element of the dimension `repeats` times in a row; without a dimension, of the flattened
+// input.
 static tare_status plan_repeat_interleave(op_call *call, gather *g) {
     int64_t repeats;
     int dim = 0;
     TARE_TRY(tare__gather_begin(call, g));
     TARE_TRY(tare__call_int(call, 1, 1, &repeats));
-    if (repeats < 0 || repeats > INT32_MAX) return tare__call_fail(call, "repeats are out of range");
-    if (tare__call_given(call, 2)) TARE_TRY(tare__call_dim(call, 2, 0, g->ndim, &dim));
+    if (repeats < 0 || repeats > INT32_MAX)
+        return tare__call_fail(call, "repeats are out of range");
+    if (tare__call_given(call, 2))
+        TARE_TRY(tare__call_dim(call, 2, 0, g->ndim, &dim));
     else {
         g->ndim = g->out_ndim = 1;
         g->size[0] = g->out_shape[0] = g->x->count;
@@ -312,15 +323,20 @@ GATHER_OPERATOR(pixel_shuffle, plan_pixel_shuffle)
 GATHER_OPERATOR(pixel_unshuffle, plan_pixel_unshuffle)
 GATHER_OPERATOR(channel_shuffle, plan_channel_shuffle)
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define ATEN(name) "torch.ops.aten." name
 #define VIEW(name, names, method_names, parameters, rule)                                          \
-    {.id = name, .functions = names, .methods = method_names, .params = parameters,                \
-     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = rule}
+    {                                                                                              \
+        .id = name, .functions = names, .methods = method_names, .params = parameters,             \
+        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = rule                                  \
+    }
 #define MOVE(name, names, method_names, parameters)                                                \
-    {.id = #name, .functions = names, .methods = method_names, .params = parameters,               \
-     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape, .reference = name##_reference}
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
+        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape,                         \
+        .reference = name##_reference                                                              \
+    }
 
 // clang-format off
 static const op_info rows[] = {

@@ -14,9 +14,9 @@ ELEMENT(floor, floorf(v))
 ELEMENT(ceil, ceilf(v))
 ELEMENT(round, nearbyintf(v))
 ELEMENT(reciprocal, 1.0f / v)
-ELEMENT(square, v * v)
+ELEMENT(square, v *v)
 
-// --- sign: of tensors of every dtype, and of numbers ---------------------------------------------------
+// --- sign: of tensors of every dtype, and of numbers ---
 
 static tare_status number_or_same(op_call *call, double (*f)(double x)) {
     double number;
@@ -35,13 +35,23 @@ static tare_status map_all(op_call *call, double (*f)(double x)) {
     return TARE_OK;
 }
 
-static double negative(double x) { return -x; }
-static tare_status neg_shape(op_call *call) { return number_or_same(call, negative); }
-static tare_status neg_reference(op_call *call) { return map_all(call, negative); }
-static tare_status abs_shape(op_call *call) { return number_or_same(call, fabs); }
-static tare_status abs_reference(op_call *call) { return map_all(call, fabs); }
+static double negative(double x) {
+    return -x;
+}
+static tare_status neg_shape(op_call *call) {
+    return number_or_same(call, negative);
+}
+static tare_status neg_reference(op_call *call) {
+    return map_all(call, negative);
+}
+static tare_status abs_shape(op_call *call) {
+    return number_or_same(call, fabs);
+}
+static tare_status abs_reference(op_call *call) {
+    return map_all(call, fabs);
+}
 
-// --- masked_fill ---------------------------------------------------------------------------------------
+// --- masked_fill ---
 
 static tare_status masked_fill_shape(op_call *call) {
     const tare_tensor *x, *mask;
@@ -50,7 +60,8 @@ static tare_status masked_fill_shape(op_call *call) {
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(tare__call_need_tensor(call, 1, &mask));
     if (mask->dtype != TARE_BOOL)
-        return tare__call_fail(call, "mask must be torch.bool, found %s", tare_dtype_name(mask->dtype));
+        return tare__call_fail(call, "mask must be torch.bool, found %s",
+                               tare_dtype_name(mask->dtype));
     TARE_TRY(tare__broadcast(call, x, mask, &ndim, shape));
     return tare__call_result(call, x->dtype, ndim, shape, NULL);
 }
@@ -81,12 +92,14 @@ static tare_status masked_fill_reference(op_call *call) {
     return TARE_OK;
 }
 
-// --- rows ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define UNARY(name, names, method_names)                                                           \
-    {.id = #name, .functions = names "|torch.ops.aten." #name ".default", .methods = method_names, \
-     .params = "input/self", .traits = OP_ELEMENTWISE, .shape = tare__shape_same_float,            \
-     .reference = name##_reference}
+    {                                                                                              \
+        .id = #name, .functions = names "|torch.ops.aten." #name ".default",                       \
+        .methods = method_names, .params = "input/self", .traits = OP_ELEMENTWISE,                 \
+        .shape = tare__shape_same_float, .reference = name##_reference                             \
+    }
 
 // clang-format off
 static const op_info rows[] = {
