@@ -22,6 +22,7 @@ typedef struct job {
     tare_backend_config *backend;
     tare_qconfig_mapping *mapping;
     tare_model *model; // as far as it has come
+    bool was_prepared; // when it was read
     tare_error *err;
 } job;
 
@@ -99,6 +100,7 @@ static tare_status convert(job *j) {
 /// A float model goes the whole way; one that was prepared earlier goes on from there.
 static tare_status quantize(job *j) {
     const tare_model_stage stage = tare_model_get_stage(j->model);
+    j->was_prepared = stage == TARE_STAGE_PREPARED;
     if (stage != TARE_STAGE_FLOAT && stage != TARE_STAGE_PREPARED)
         return fail_here(j->input, NULL, "the model is %s already",
                          stage == TARE_STAGE_FUSED ? "fused" : "quantized");
@@ -128,7 +130,8 @@ static tare_status deliver(job *j) {
         (void)fprintf(stream, "\n\n");
     }
     if (j->stop >= STOP_REFERENCE) TRY(print_coverage(j->model, stream, j->err));
-    print_next_command(stream, j->stop, j->input, o->output, o->backend, o->calibrate);
+    print_next_command(stream, j->stop, j->was_prepared ? "FLOAT" : j->input, o->output, o->backend,
+                       o->calibrate);
     return TARE_OK;
 }
 

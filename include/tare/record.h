@@ -36,7 +36,8 @@ TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage 
                                          tare_error *err);
 
 /// The operator of the float model whose value a node of this model computes: the last of those that were fused
-/// into it, "relu1" for a quantized conv1. NULL if it computes none (observers, quantize). Lent.
+/// into it, "relu1" for a quantized conv1. NULL if it computes none (observers, quantize). A float
+/// model answers with the name itself. Lent.
 TARE_API const char *tare_model_float_node(const tare_model *model, const char *node);
 
 /// One sentence per operator of the float model (or for one node, with every decision about it): what it became

@@ -114,7 +114,9 @@ const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *
 
 const char *tare_model_float_node(const tare_model *model, const char *node_name) {
     const node *n = tare__graph_find(model->root->graph, node_name);
-    const traced_op *carrier = n != NULL && is_call(n) ? tare__traced_op(model, n->origin) : NULL;
+    if (n == NULL || !is_call(n)) return NULL;
+    if (model->op_count == 0) return n->name; // no pass has seen it: it is the float model
+    const traced_op *carrier = tare__traced_op(model, n->origin);
     if (carrier == NULL) return NULL;
     const char *last = carrier->name;
     for (size_t i = 0; i < model->op_count; i++)

@@ -39,20 +39,20 @@ static tare_status read_value_meta(const json_at *val, data_input *out, tare_err
     return TARE_OK;
 }
 
-static tare_status describe_input(const node *placeholder, data_input *out, tare_error *err) {
+// `val` says what must be so; `example` what calibration saw, which only random data goes by.
+static tare_status describe_input(const node *placeholder, bool is_random, data_input *out,
+                                  tare_error *err) {
     *out = (data_input){.name = placeholder->target, .ndim = -1};
     if (placeholder->meta_json == NULL) return TARE_OK;
     json_t *meta = NULL;
     TARE_TRY(tare__json_parse(placeholder->meta_json, strlen(placeholder->meta_json), &meta, err));
-    const json_at root = tare__json_root(meta), val = tare__json_get(&root, "val");
-    const json_at example = tare__json_get(&root, "example"); // seen in calibration
+    const json_at root = tare__json_root(meta);
+    const json_at val = tare__json_get(&root, "val"), example = tare__json_get(&root, "example");
     tare_status status = TARE_OK;
-    if (tare__json_has(&root, "val")) {
+    if (tare__json_has(&root, "val"))
         status = read_value_meta(&val, out, err);
-    } else if (tare__json_has(&root, "example")) {
+    else if (is_random && tare__json_has(&root, "example"))
         status = read_value_meta(&example, out, err);
-        out->is_example = true;
-    }
     json_decref(meta);
     return status == TARE_OK ? status : tare__at(err, status, "input '%s'", placeholder->name);
 }
@@ -62,10 +62,11 @@ static tare_status open_source(const tare_model *model, const char *spec, int64_
     const size_t count = tare_model_input_count(model);
     data_input *inputs = tare__alloc_zeroed(count + 1, sizeof *inputs);
     if (inputs == NULL) return tare__out_of_memory(err);
+    const bool is_random = tare__starts_with(spec, "random:");
     tare_status status = TARE_OK;
     size_t i = 0;
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
-        if (n->op == NODE_PLACEHOLDER) status = describe_input(n, &inputs[i++], err);
+        if (n->op == NODE_PLACEHOLDER) status = describe_input(n, is_random, &inputs[i++], err);
     if (status == TARE_OK) status = tare__data_open(spec, inputs, count, batch_size, out, err);
     tare__free(inputs);
     return status;

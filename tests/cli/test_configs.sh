@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tare backend, tare qconfig.
+. tests/cli/support.sh
+
+expect 0 backend list
+for name in native x86 fbgemm qnnpack onednn tensorrt executorch; do
+    says "$name"
+    expect 0 backend show "$name"
+    says "$name: "
+    # What is written is read back, and written again the same.
+    "$tare" backend show "$name" --json >"$work/$name.json"
+    "$tare" backend show "$work/$name.json" --json | cmp - "$work/$name.json"
+    expect 0 backend list
+done
+expect 0 backend list --json
+says '"x86"'
+"$tare" backend show - --json <"$work/x86.json" | cmp - "$work/x86.json"
+
+expect 0 backend check examples/my_backend.json
+says 'nothing to complain about'
+expect 0 backend check examples/my_backend.json --json
+says '"findings": []'
+expect 0 backend table examples/my_backend.json
+says '| `torch.nn.Linear` | quint8'
+
+refuses 1 "(did you mean 'x86'?)" backend show x68
+refuses 1 'no_such.json' backend show "$work/no_such.json"
+sed 's/"observation_type"/"observation_typ"/' examples/my_backend.json >"$work/key.json"
+refuses 1 "\$.configs[0]" backend check "$work/key.json"
+complains "key.json"
+complains "(did you mean 'observation_type'?)"
+head -c 700 examples/my_backend.json >"$work/cut.json"
+refuses 1 'cut.json' backend check "$work/cut.json"
+complains 'line '
+# A fused module that no fuser makes is allowed, and pointless.
+sed '/"fuser_method"/d; s/\("fused_module": .*\),$/\1/' examples/my_backend.json >"$work/pointless.json"
+expect 1 backend check "$work/pointless.json"
+complains 'finding'
+
+expect 0 qconfig list
+says 'default_per_channel_qconfig'
+for name in x86 fbgemm qnnpack onednn symmetric_qnnpack; do
+    says "  $name"
+    "$tare" qconfig show "$name" >"$work/mapping.json"
+    "$tare" qconfig show "$name" --json >"$work/compact.json"
+    "$tare" qconfig show "$work/mapping.json" --json | cmp - "$work/compact.json"
+    expect 0 qconfig list
+done
+expect 0 qconfig list --json
+says '"mappings": ['
+expect 0 qconfig show default_qconfig
+says '"activation"'
+refuses 1 "(did you mean 'fbgemm'?)" qconfig show fbgem

@@ -1,0 +1,104 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tare quantize and tare explain: the whole way, its stations, and what goes wrong on it.
+. tests/cli/support.sh
+train=data/digits/train.npz
+int8=$work/int8.safetensors
+
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 32 --print --report "$work/report" -o "$int8"
+says '(conv1): QuantizedConvReLU2d(1, 48'
+says 'torch.ops.quantized.add_relu(conv4, pool'
+says '17 of 17 operators in integers, 100.0 % of multiply-accumulates'
+says '0 float islands'
+says "next: tare compare $digits $int8 --data $train"
+[ ! -s "$work/stderr" ] || fail 'no terminal, yet something on standard error'
+for file in explain.json coverage.json model.txt; do
+    [ -s "$work/report/$file" ] || fail "the report lacks $file"
+done
+"$tare" print "$int8" | cmp - "$work/report/model.txt"
+grep -q '"quantized_operators": 17' "$work/report/coverage.json"
+
+# The same job gives the same bytes, to a file and to standard output.
+"$tare" quantize "$digits" --backend x86 --calibrate "$train" --limit 32 -o - >"$work/piped" 2>"$work/stderr"
+cmp "$int8" "$work/piped"
+complains '17 of 17 operators'
+
+# In two steps, through a file, it comes out the same.
+expect 0 quantize "$digits" --backend x86 --stop prepare -o "$work/prepared.safetensors"
+says 'next: tare quantize'
+expect 0 quantize "$work/prepared.safetensors" --backend x86 --calibrate "$train" --limit 32 -o "$work/two_steps"
+says '17 of 17 operators'
+cmp "$int8" "$work/two_steps"
+expect 0 quantize "$digits" --backend x86 --stop fuse --print -o "$work/fused.safetensors"
+says '(conv1): ConvReLU2d('
+expect 0 quantize "$digits" --backend x86 --stop reference --calibrate "$train" --limit 32 --print -o "$work/reference.safetensors"
+says 'QuantizedConv2d(Reference)'
+says 'next: tare explain'
+
+# explain: a sentence an operator.
+expect 0 explain "$int8"
+[ "$(grep -c ': quantized: ' "$work/stdout")" -eq 17 ] || fail 'explain: not 17 operators quantized'
+expect 0 explain "$int8" --node conv1
+says 'conv1 (torch.nn.Conv2d): quantized'
+says '  prepare: observed'
+expect 0 explain "$int8" --json
+says '"bn4"'
+refuses 1 "no decision about a node 'conv9' (did you mean 'conv1'?)" explain "$int8" --node conv9
+refuses 1 'carries no decisions' explain "$digits"
+
+# Experiments with a backend of one's own: what it lacks stays float, and is told.
+expect 0 quantize "$digits" --backend examples/my_backend.json --qconfig examples/my_mapping.json \
+    --calibrate "$train" --limit 32 -o "$work/mine"
+says '1 of 17 operators in integers'
+expect 0 explain "$work/mine" --node conv1
+says "left float: the backend 'my_backend' has no pattern for it"
+expect 0 quantize "$digits" --backend examples/my_backend.json --calibrate "$train" --limit 32 -o "$work/none"
+says '0 of 17 operators in integers'
+
+# What goes wrong is one clear error, and leaves no file behind.
+out=$work/out.safetensors
+refuses 1 "(did you mean 'x86'?)" quantize "$digits" --backend x68 -o "$out"
+refuses 1 "(did you mean 'fbgemm'?)" quantize "$digits" --backend x86 --qconfig fbgem --calibrate "$train" -o "$out"
+refuses 1 'has seen no data' quantize "$digits" --backend x86 -o "$out"
+expect 0 quantize "$digits" --backend x86 --lenient -o "$work/lenient"
+"$tare" explain "$work/lenient" | grep -q '^warning: ' || fail 'lenient: no warning in the record'
+refuses 1 'the model is quantized already' quantize "$int8" --backend x86 -o "$out"
+refuses 1 '--qconfig has no effect' quantize "$work/prepared.safetensors" --backend x86 --qconfig x86 -o "$out"
+
+sed 's/"global": null/"module_name": [["conv9", null]]/' examples/my_mapping.json >"$work/module.json"
+refuses 1 "'conv9' matches no module of the model" \
+    quantize "$digits" --backend x86 --qconfig "$work/module.json" --calibrate "$train" -o "$out"
+expect 0 quantize "$digits" --backend x86 --qconfig "$work/module.json" --calibrate "$train" --limit 8 \
+    --lenient -o "$work/lenient_module"
+sed 's/"quant_max"/"quant_mx"/' examples/my_mapping.json >"$work/argument.json"
+refuses 1 "MinMaxObserver has no argument 'quant_mx' (did you mean 'quant_max'?)" \
+    quantize "$digits" --backend x86 --qconfig "$work/argument.json" --calibrate "$train" -o "$out"
+sed 's/"root_module"/"root_modul"/' examples/my_backend.json >"$work/key.json"
+refuses 1 "key.json: \$.configs[0]" quantize "$digits" --backend "$work/key.json" --calibrate "$train" -o "$out"
+complains "(did you mean 'root_module'?)"
+head -c 400 examples/my_mapping.json >"$work/cut.json"
+refuses 1 'cut.json' quantize "$digits" --backend x86 --qconfig "$work/cut.json" --calibrate "$train" -o "$out"
+head -c 50000 "$digits" >"$work/cut.safetensors"
+refuses 1 'cut.safetensors' quantize "$work/cut.safetensors" --backend x86 --calibrate "$train" -o "$out"
+
+refuses 1 "node 'conv1'" quantize "$digits" --backend x86 --calibrate random:4:0:3x8x8 -o "$out"
+complains '[4, 3, 8, 8]'
+refuses 1 'random:N:SEED:3x32x32' quantize "$digits" --backend x86 --calibrate random:4 -o "$out"
+refuses 1 'no_such.npz' quantize "$digits" --backend x86 --calibrate "$work/no_such.npz" -o "$out"
+head -c 9000 "$train" >"$work/cut.npz"
+refuses 1 'cut.npz' quantize "$digits" --backend x86 --calibrate "$work/cut.npz" -o "$out"
+"$tare" run "$digits" --input "$train" --limit 2 -o "$work/wrong_name.npz" >/dev/null
+refuses 1 "wrong_name.npz: array 'output' is no input of the model, which has 'x'" \
+    quantize "$digits" --backend x86 --calibrate "$work/wrong_name.npz" -o "$out"
+npy "$work/nan.npy" '(2, 1, 8, 8)' 512
+expect 0 quantize "$digits" --backend x86 --calibrate "$work/nan.npy" -o "$work/zeros"
+patch "$work/nan.npy" 402 300
+patch "$work/nan.npy" 403 177
+refuses 1 'nan.npy' quantize "$digits" --backend x86 --calibrate "$work/nan.npy" -o "$out"
+complains 'NaN'
+
+refuses 1 'no_such_folder' quantize "$digits" --backend x86 --calibrate "$train" --limit 2 -o "$work/no_such_folder/out"
+# A model that cannot be written takes its report with it.
+expect 1 quantize "$digits" --backend x86 --calibrate "$train" --limit 2 --report "$work/lost" \
+    -o "$work/no_such_folder/out"
+[ -z "$(ls "$work/lost")" ] || fail 'a report without its model'

@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tare run, compare and bench.
+. tests/cli/support.sh
+test_data=data/digits/test.npz
+int8=$work/int8.safetensors
+"$tare" quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 64 -o "$int8" >/dev/null
+
+expect 0 run "$digits" --input "$test_data"
+says '360 samples, 360 right: accuracy 100.00 %'
+expect 0 run "$digits" --input "$test_data" --limit 50 --batch 7 --json
+says '"samples": 50'
+says '"accuracy": 1'
+
+# Batches, threads and instruction sets change nothing in integers.
+"$tare" run "$int8" --input "$test_data" --limit 50 -o "$work/base.npz" >/dev/null
+"$tare" run "$int8" --input "$test_data" --limit 50 --batch 7 --threads 2 -o "$work/batches.npz" >/dev/null
+cmp "$work/base.npz" "$work/batches.npz"
+TARE_ISA=scalar "$tare" run "$int8" --input "$test_data" --limit 50 -o "$work/scalar.npz" >/dev/null
+cmp "$work/base.npz" "$work/scalar.npz"
+"$tare" run "$int8" --input "$test_data" --limit 50 -o - >"$work/piped" 2>/dev/null
+cmp "$work/base.npz" "$work/piped"
+expect 0 run "$int8" --input "$test_data" --limit 3 --output "$work/three.npy"
+[ "$(wc -c <"$work/three.npy")" -eq 248 ] || fail '3 x 10 scores are not 128 + 120 bytes'
+expect 0 run "$int8" --input "$test_data" --limit 3 --output "$work/three.safetensors"
+
+refuses 1 "from the name" run "$int8" --input "$test_data" --limit 1 --output "$work/out.txt"
+refuses 1 'no_such.npz' run "$int8" --input "$work/no_such.npz" --output "$work/out.npz"
+refuses 1 "node 'conv1'" run "$digits" --input random:1:0:3x8x8 --output "$work/out.npz"
+(export TARE_ISA=quantum && refuses 1 'quantum' run "$int8" --input "$test_data" --limit 1 --output "$work/out.npz")
+
+expect 0 compare "$digits" "$int8" --data "$test_data" --limit 100
+says 'conv1                     relu1 '
+says 'add_relu                  relu4 '
+says '100 samples, accuracy 100.00 % float and'
+expect 0 compare "$digits" "$int8" --data "$test_data" --limit 20 --json --report "$work/report"
+cmp "$work/stdout" "$work/report/compare.json"
+says '"quantized_node": "conv4"'
+says '"float_node": "bn4"'
+says '"agreement": '
+# A model equals itself; no layer is off by so much that it is another one's.
+expect 0 compare "$digits" "$digits" --data "$test_data" --limit 2
+says 'relu4                     relu4                       equal'
+"$tare" compare "$digits" "$int8" --data "$test_data" --limit 100 --json |
+    awk '/"sqnr_db"/ { sub(/,/, "", $2); n++; if ($2 < 15) { print; bad = 1 } } END { exit bad || n < 9 }' ||
+    fail 'a layer is less than 15 dB above its noise'
+refuses 1 "array 'output'" compare "$digits" "$int8" --data "$work/base.npz"
+refuses 2 'QUANTIZED is missing' compare "$digits" --data "$test_data"
+
+# What calibration saw of the inputs' shapes is what bench makes up.
+expect 0 bench "$int8" --against "$digits" --seconds 1 --memory --json
+for key in isa median_ms p90_ms speed_ratio peak_bytes load_ms; do says "\"$key\""; done
+expect 0 bench "$int8" --input "$test_data" --batch 2 --seconds 1
+says 'samples/s'
+says 'batch 2, 1 thread'
+refuses 1 'random:N:SEED:3x32x32' bench "$digits"
+refuses 1 'there are only' bench "$int8" --input "$test_data" --batch 1000
