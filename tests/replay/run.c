@@ -9,6 +9,7 @@
 #include "ops/engine_rules.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
+#include "tare/session.h"
 
 static value tensor_value(tare_tensor *t) {
     return (value){.kind = VALUE_TENSOR, .as.tensor = t};
@@ -149,6 +150,47 @@ tare_status run_model(const tare_model *model, const value *inputs, size_t count
     if (status == TARE_OK) status = find_steps(&w, g, out, err);
     if (status != TARE_OK) run_release(out);
     return status;
+}
+
+/// Tensors from left to right, each replaced by the next of the list.
+static void replace_tensors(value *v, tare_tensor **list, size_t *next, size_t count) {
+    if (v->kind == VALUE_TENSOR && *next < count) {
+        tare_tensor_release(v->as.tensor);
+        v->as.tensor = list[(*next)++];
+    } else if (tare__value_has_items(v)) {
+        for (uint32_t i = 0; i < v->count; i++) replace_tensors(&v->as.items[i], list, next, count);
+    }
+}
+
+static tare_status run_session(const tare_model *model, const tare_tensor *const *inputs,
+                               size_t count, run_result *r, tare_error *err) {
+    enum { MOST_OUTPUTS = 64 };
+    tare_session *session = NULL;
+    tare_tensor *outputs[MOST_OUTPUTS];
+    size_t output_count = 0, used = 0;
+    TARE_TRY(tare_session_create(model, NULL, &session, err));
+    const tare_status status =
+        tare_session_run(session, inputs, count, outputs, MOST_OUTPUTS, &output_count, err);
+    tare_session_destroy(session);
+    TARE_TRY(status);
+    replace_tensors(&r->output, outputs, &used, output_count);
+    if (used == output_count) return TARE_OK;
+    for (size_t i = used; i < output_count; i++) tare_tensor_release(outputs[i]);
+    return tare__fail(err, TARE_INTERNAL, "a session gave %zu tensors, the interpreter %zu",
+                      output_count, used);
+}
+
+tare_status run_in_session(const tare_model *model, const value *inputs, size_t count,
+                           run_result *r, bool *is_run, tare_error *err) {
+    const tare_tensor **tensors = tare__arena_array(&r->memory, count + 1, sizeof *tensors);
+    if (tensors == NULL) return tare__out_of_memory(err);
+    *is_run = false;
+    for (size_t i = 0; i < count; i++) {
+        if (inputs[i].kind != VALUE_TENSOR) return TARE_OK;
+        tensors[i] = inputs[i].as.tensor;
+    }
+    *is_run = true;
+    return run_session(model, tensors, count, r, err);
 }
 
 void run_release(run_result *r) {

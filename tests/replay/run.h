@@ -21,6 +21,10 @@ typedef struct run_result {
 } run_result;
 tare_status run_model(const tare_model *model, const value *inputs, size_t count, run_result *out,
                       tare_error *err);
+/// The same model in a session, as users run it: its outputs take the place of the interpreter's.
+/// *is_run: false for inputs that no session takes (nested ones).
+tare_status run_in_session(const tare_model *model, const value *inputs, size_t count,
+                           run_result *r, bool *is_run, tare_error *err);
 void run_release(run_result *r);
 
 /// Compares with the tensors PREFIX, PREFIX.0, PREFIX.KEY, .. of the case's data. Outputs with a
