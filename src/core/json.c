@@ -13,7 +13,7 @@ enum { DEEPEST = 64 };
 // skipped, everything else is left for jansson to judge.
 static tare_status check_depth(const char *bytes, size_t size, tare_error *err) {
     size_t line = 1, line_start = 0;
-    int depth = 0;
+    ptrdiff_t depth = 0; // below 0 where brackets do not match: jansson's business
     bool in_string = false;
     for (size_t i = 0; i < size; i++) {
         const char c = bytes[i];

@@ -179,6 +179,7 @@ void tare__format_double(double value, char out[32]) {
 }
 
 bool tare__parse_double(const char *chars, size_t length, double *out) {
+    static const char letters[] = "0123456789.+-eE";
     // The C library reads its locale's decimal point, so that is what it gets.
     char number[128];
     const char *point = localeconv()->decimal_point;
@@ -186,7 +187,8 @@ bool tare__parse_double(const char *chars, size_t length, double *out) {
     for (size_t i = 0; i < length; i++) {
         const char *piece = chars[i] == '.' ? point : &chars[i];
         const size_t piece_length = chars[i] == '.' ? strlen(point) : 1;
-        if (at + piece_length >= sizeof number || !strchr("0123456789.+-eE", chars[i]))
+        // memchr, because strchr would find a NUL too.
+        if (at + piece_length >= sizeof number || !memchr(letters, chars[i], sizeof letters - 1))
             return false;
         memcpy(number + at, piece, piece_length);
         at += piece_length;

@@ -51,12 +51,13 @@ static tare_status read_line(data_source *s, csv *c, bool *end, tare_error *err)
             c->line = grown;
             c->capacity = capacity;
         }
+        const z_off_t before = gztell(c->file);
         if (gzgets(c->file, c->line + length, (int)(c->capacity - length)) == NULL) break;
         const size_t added = strlen(c->line + length);
-        length += added;
-        if (added == 0 || c->line[length - 1] == '\n') break;
-        if (length + 1 < c->capacity && !gzeof(c->file))
+        if (added != (size_t)(gztell(c->file) - before))
             return fail_line(s, "there is a NUL in the line", err);
+        length += added;
+        if (c->line[length - 1] == '\n') break;
     }
     TARE_TRY(check_stream(s, c, err));
     *end = length == 0;

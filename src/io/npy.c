@@ -208,8 +208,6 @@ static tare_status make_tensor(storage *store, const npy_header *h, const unsign
         copy_from_fortran(h, bytes, *out);
         return TARE_OK;
     }
-    if ((uintptr_t)bytes % tare_dtype_size(h->dtype) != 0)
-        return tare_tensor_from_data(h->dtype, h->ndim, h->shape, bytes, out, err);
     const unsigned char *begin = tare__storage_data(store);
     return tare__tensor_view(store, (size_t)(bytes - begin), h->dtype, h->ndim, h->shape, NULL, out,
                              err);

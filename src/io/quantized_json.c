@@ -75,16 +75,18 @@ static tare_status check_counts(const json_at *at, const char *name, const quant
 }
 
 static tare_status check_values(const json_at *at, const char *name, const tare_tensor *scale,
-                                const double *zero_point, bool are_whole, tare_error *err) {
+                                const double *zero_point, const dtype_info *info, bool are_whole,
+                                tare_error *err) {
     for (int64_t i = 0; i < scale->count; i++) {
         const double s = tare__tensor_get(scale, i);
         if (!isfinite(s) || s < 0)
             return tare__json_fail(
                 at, err, "scale %g of '%s' at channel %" PRId64 " is not a scale", s, name, i);
-        if (!isfinite(zero_point[i]) || (are_whole && fabs(zero_point[i]) > INT32_MAX))
+        const double z = zero_point[i];
+        if (!isfinite(z) || (are_whole && (z < (double)info->min || z > (double)info->max)))
             return tare__json_fail(at, err,
                                    "zero point %g of '%s' at channel %" PRId64 " is out of range",
-                                   zero_point[i], name, i);
+                                   z, name, i);
     }
     return TARE_OK;
 }
@@ -118,7 +120,8 @@ tare_status tare__quantized_join(const json_at *at, const char *name, const tare
     double *zero_points = tare__alloc_zeroed((size_t)count + 1, sizeof *zero_points);
     if (zero_points == NULL) return tare__out_of_memory(err);
     for (int64_t i = 0; i < count; i++) zero_points[i] = tare__tensor_get(zero_point, i);
-    tare_status status = check_values(at, name, scale, zero_points, are_whole, err);
+    tare_status status = check_values(at, name, scale, zero_points, tare__dtype(q.dtype),
+                                      are_whole, err);
     if (status == TARE_OK) status = attach(&q, integers, scale->data, zero_points, count, out, err);
     tare__free(zero_points);
     return status;

@@ -195,15 +195,13 @@ static tare_status check_bools(const entry *e, const unsigned char *bytes, size_
 }
 
 static tare_status add_tensor(reader *r, const entry *e) {
-    const size_t offset = r->data_begin + e->begin, element = tare_dtype_size(e->dtype);
+    const size_t offset = r->data_begin + e->begin;
     const unsigned char *bytes = r->data + offset;
     TARE_TRY(check_bools(e, bytes, offset, r->err));
+    const unsigned char *begin = tare__storage_data(r->store);
     tare_tensor *t = NULL;
-    if ((uintptr_t)bytes % element == 0)
-        TARE_TRY(
-            tare__tensor_view(r->store, offset, e->dtype, e->ndim, e->shape, NULL, &t, r->err));
-    else
-        TARE_TRY(tare_tensor_from_data(e->dtype, e->ndim, e->shape, bytes, &t, r->err));
+    TARE_TRY(tare__tensor_view(r->store, (size_t)(bytes - begin), e->dtype, e->ndim, e->shape, NULL,
+                               &t, r->err));
     if (!tare__map_set(&r->out->tensors, e->name, t)) {
         tare_tensor_release(t);
         return tare__out_of_memory(r->err);

@@ -223,6 +223,7 @@ static tare_status read_op(tare_model *model, const json_at *at, tare_error *err
     TARE_TRY(add(model, name_text, subject_text, &op, err));
     TARE_TRY(tare__json_bool(&quantized, &op->is_quantized, err));
     TARE_TRY(tare__json_int(&macs, &op->macs, err));
+    if (op->macs < 0) return tare__json_fail(&macs, err, "expected a number of operations");
     if (!tare__json_has(at, "fused_into")) return TARE_OK;
     const json_at into = tare__json_get(at, "fused_into");
     TARE_TRY(tare__json_string(&into, &into_text, err));

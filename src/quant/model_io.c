@@ -126,6 +126,7 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     TARE_TRY(read_stage(model, root, err));
     TARE_TRY(read_engine(model, root, err));
     TARE_TRY(tare__json_int(&islands, &island_count, err));
+    if (island_count < 0) return tare__json_fail(&islands, err, "expected a number of islands");
     model->float_island_count = (uint64_t)island_count;
     TARE_TRY(tare__record_from_json(&model->decisions, &decisions, err));
     TARE_TRY(tare__coverage_from_json(model, &operators, err));

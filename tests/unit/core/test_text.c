@@ -158,8 +158,22 @@ static void names_are_judged(void **state) {
     assert_false(tare__starts_with("to", "torch") || tare__ends_with("n", "nn"));
 }
 
+static void numbers_end_where_their_characters_end(void **state) {
+    (void)state;
+    double number = 0;
+    assert_true(tare__parse_double("1e-05", 5, &number));
+    assert_true(number == 1e-05);
+    assert_true(tare__parse_double("2.5,7", 3, &number));
+    assert_true(number == 2.5);
+    assert_false(tare__parse_double("1\0x", 3, &number)); // a NUL is no end
+    assert_false(tare__parse_double("1x", 2, &number));
+    assert_false(tare__parse_double("nan", 3, &number));
+    assert_false(tare__parse_double("", 0, &number));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_end_where_their_characters_end),
         cmocka_unit_test(doubles_read_as_in_python),
         cmocka_unit_test(any_double_reads_back_with_no_digit_too_many),
         cmocka_unit_test(the_locale_changes_nothing),

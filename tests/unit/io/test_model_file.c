@@ -456,6 +456,12 @@ static void quantized_parts_must_fit(void **state) {
     add(&file, "scale.zero_point", new_tensor(TARE_INT64, 1, (int64_t[]){1}));
     tare__tensor_set(tare__safetensors_get(&file, "scale.scale"), 0, -1);
     expect_file_refused(file, "$.quantized.scale", "is not a scale");
+    file = new_file(plain);
+    add(&file, "scale.int_repr", new_tensor(TARE_INT8, 1, (int64_t[]){4}));
+    add(&file, "scale.scale", new_tensor(TARE_FLOAT64, 1, (int64_t[]){1}));
+    add(&file, "scale.zero_point", new_tensor(TARE_INT64, 1, (int64_t[]){1}));
+    tare__tensor_set(tare__safetensors_get(&file, "scale.zero_point"), 0, 128);
+    expect_file_refused(file, "$.quantized.scale", "zero point 128");
 }
 
 // Any bit of the header or the graph flipped: an error or a model, never more.
