@@ -491,6 +491,30 @@ void tare__tensor_set(tare_tensor *t, int64_t i, double value) {
     }
 }
 
+// "[12, 3]", the place of flat element i.
+static void index_text(const tare_tensor *t, int64_t i, char *out, size_t size) {
+    int64_t index[TARE_MAX_DIMS] = {0};
+    for (int d = t->ndim - 1; d >= 0; d--) {
+        index[d] = i % t->shape[d];
+        i /= t->shape[d];
+    }
+    tare__shape_text(t->ndim, index, out, size);
+}
+
+tare_status tare__tensor_refuse_nan(const tare_tensor *t, const char *what, const char *name,
+                                    tare_error *err) {
+    if (!t->data || !tare__dtype(t->dtype)->is_float) return TARE_OK;
+    for (int64_t i = 0; i < t->count; i++) {
+        const bool is_nan = t->dtype == TARE_FLOAT32 ? isnan(tare__f32(t)[i]) != 0
+                                                     : isnan(tare__tensor_get(t, i)) != 0;
+        if (!is_nan) continue;
+        char place[200];
+        index_text(t, i, place, sizeof place);
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%s '%s' is NaN at %s", what, name, place);
+    }
+    return TARE_OK;
+}
+
 // --- to float ---
 
 // Elements between neighbours along the channel axis.

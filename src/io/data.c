@@ -3,7 +3,6 @@
 #include "io/data.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -101,32 +100,9 @@ static tare_status check_shape(const data_input *input, const tare_tensor *t, co
                       array, found, input->name, expected);
 }
 
-// "[12, 3]", the place of flat element i.
-static void index_text(const tare_tensor *t, int64_t i, char *out, size_t size) {
-    int64_t index[TARE_MAX_DIMS] = {0};
-    for (int d = t->ndim - 1; d >= 0; d--) {
-        index[d] = i % t->shape[d];
-        i /= t->shape[d];
-    }
-    tare__shape_text(t->ndim, index, out, size);
-}
-
-static tare_status check_numbers(const tare_tensor *t, const char *array, tare_error *err) {
-    if (!tare__dtype(t->dtype)->is_float) return TARE_OK;
-    for (int64_t i = 0; i < t->count; i++) {
-        const bool is_nan = t->dtype == TARE_FLOAT32 ? isnan(tare__f32(t)[i]) != 0
-                                                     : isnan(tare__tensor_get(t, i)) != 0;
-        if (!is_nan) continue;
-        char place[200];
-        index_text(t, i, place, sizeof place);
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "array '%s' is NaN at %s", array, place);
-    }
-    return TARE_OK;
-}
-
 tare_status tare__data_check(const data_source *s, size_t i, const tare_tensor *t, const char *file,
                              const char *array, tare_error *err) {
     tare_status status = check_shape(&s->inputs[i], t, array, err);
-    if (status == TARE_OK) status = check_numbers(t, array, err);
+    if (status == TARE_OK) status = tare__tensor_refuse_nan(t, "array", array, err);
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", file);
 }

@@ -21,15 +21,20 @@ static tare_status count_macs(void *user, const node *n, const value *result, ta
     return TARE_OK;
 }
 
+// Everything that is wrong with the inputs is said before an observer has seen any of them.
 static tare_status collect_inputs(const tare_model *model, const tare_tensor *const *inputs,
                                   size_t input_count, arena *memory, value **out,
                                   tare_error *err) {
+    if (input_count != tare_model_input_count(model))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "the model takes %zu inputs, found %zu",
+                          tare_model_input_count(model), input_count);
     *out = tare__arena_array(memory, input_count + 1, sizeof **out);
     if (*out == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < input_count; i++) {
+        const char *name = tare_model_input_name(model, i);
         if (inputs[i] == NULL)
-            return tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' is NULL",
-                              tare_model_input_name(model, i));
+            return tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' is NULL", name);
+        TARE_TRY(tare__tensor_refuse_nan(inputs[i], "input", name, err));
         (*out)[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)inputs[i]};
     }
     return TARE_OK;
@@ -60,7 +65,7 @@ static tare_status keep_shapes(tare_model *prepared, const tare_tensor *const *i
 
 tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
                            size_t input_count, tare_error *err) {
-    if (prepared->stage != TARE_STAGE_PREPARED)
+    if (prepared == NULL || prepared->stage != TARE_STAGE_PREPARED)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "calibrate: expected a prepared model (see tare_prepare_fx)");
     const interpreter it = {

@@ -2,6 +2,8 @@
 // Convert, from a calibrated model to a reference or lowered one.
 #include "quant/convert.h"
 
+#include <math.h>
+
 #include "ops/op.h"
 #include "quant/coverage.h"
 
@@ -14,6 +16,32 @@ tare_qconfig *tare__convert_qconfig(const convert_pass *c, const node *n, bool *
 bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n) {
     bool is_listed = false;
     return tare__convert_qconfig(c, n, &is_listed) == NULL && is_listed;
+}
+
+tare_status tare__convert_check(const qparams *q, tare_error *err) {
+    const dtype_info *info = tare__dtype(q->dtype);
+    const bool are_whole =
+        q->scheme != TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS && info->min < info->max;
+    if (!tare__qscheme_is_per_channel(q->scheme) && q->count != 1)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "the observer proposed %lld scales, a per-tensor scheme has 1",
+                          (long long)q->count);
+    for (int64_t c = 0; c < q->count; c++) {
+        const double scale = q->scale[c], zero_point = q->zero_point[c];
+        if (!isfinite(scale) || scale < 0)
+            return tare__hint(err,
+                              tare__fail(err, TARE_INVALID_ARGUMENT,
+                                         "the observer proposed the scale %g at channel %lld",
+                                         scale, (long long)c),
+                              "are there NaNs or infinities in the weights or the data?");
+        if (!isfinite(zero_point) || (are_whole && (zero_point < (double)info->min ||
+                                                    zero_point > (double)info->max)))
+            return tare__fail(err, TARE_INVALID_ARGUMENT,
+                              "the observer proposed the zero point %g at channel %lld, which %s "
+                              "does not have",
+                              zero_point, (long long)c, info->name);
+    }
+    return TARE_OK;
 }
 
 static bool keeps_node(const void *user, const node *n) {
@@ -56,6 +84,8 @@ static tare_status convert(const tare_model *prepared, const tare_convert_option
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "incoming model must be produced by prepare_fx");
     if (options == NULL) options = &defaults;
+    if (tare_engine_name(options->engine)[0] == '\0')
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%d is no engine", (int)options->engine);
     pass base;
     convert_pass c = {
         .base = &base, .options = options, .form = form, .prepared = prepared->prepared};

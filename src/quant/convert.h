@@ -28,6 +28,9 @@ tare_status tare__convert_eliminate_dead(pass *p);
 /// Step (spec §7): reference patterns to integer modules and functions.
 tare_status tare__lower_steps(convert_pass *c);
 
+/// Refuses what no tensor can be quantized by: not finite scales (of data with NaNs or infinities in it), zero points
+/// outside the dtype, several scales per tensor.
+tare_status tare__convert_check(const qparams *q, tare_error *err);
 /// The qconfig that prepare gave to a node; *is_listed: prepare knew the node at all.
 tare_qconfig *tare__convert_qconfig(const convert_pass *c, const node *n, bool *is_listed);
 /// The node is in prepare's list, with «do not quantize».

@@ -55,6 +55,26 @@ static bool is_quantized_weight(tare_dtype dtype) {
     }
 }
 
+/// A negative axis counts from the last dimension, as it does wherever Python indexes.
+static tare_status fit_axis(const tare_tensor *weight, const qparams **q, tare_error *err) {
+    if (!tare__qscheme_is_per_channel((*q)->scheme)) return TARE_OK;
+    const qparams *was = *q;
+    const int axis = was->axis < 0 ? was->axis + weight->ndim : was->axis;
+    if (axis < 0 || axis >= weight->ndim || weight->shape[axis] != was->count)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "%lld scales along axis %d do not fit a weight of %d dimensions",
+                          (long long)was->count, was->axis, weight->ndim);
+    if (axis == was->axis) return TARE_OK;
+    qparams *made = tare__qparams_create(was->scheme, was->dtype, axis, was->count, was->scale,
+                                         was->zero_point);
+    if (made == NULL) return tare__out_of_memory(err);
+    made->quant_min = was->quant_min;
+    made->quant_max = was->quant_max;
+    tare__qparams_release(was);
+    *q = made;
+    return TARE_OK;
+}
+
 /// A fresh weight observer looks at the weight once.
 static tare_status weight_qparams(convert_pass *c, const tare_qconfig *q, const module *m,
                                   const qparams **out) {
@@ -69,6 +89,8 @@ static tare_status weight_qparams(convert_pass *c, const tare_qconfig *q, const 
     bool is_calibrated = false;
     if (status == TARE_OK)
         status = tare__observer_qparams(observer, out, &is_calibrated, c->base->err);
+    if (status == TARE_OK) status = tare__convert_check(*out, c->base->err);
+    if (status == TARE_OK) status = fit_axis(weight, out, c->base->err);
     tare__module_release(observer);
     return status;
 }

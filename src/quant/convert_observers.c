@@ -196,6 +196,9 @@ static tare_status replace_static(const replacement *r) {
     TARE_TRY(tare__observer_qparams(r->module, &q, &is_calibrated, err_of(r)));
     tare_status status = check_calibrated(r, is_calibrated);
     if (status == TARE_OK)
+        status = tare__at(err_of(r), tare__convert_check(q, err_of(r)), "node '%s'",
+                          r->observer->name);
+    if (status == TARE_OK)
         status = r->convert->form == CONVERT_DECOMPOSED ? replace_decomposed(r, q)
                                                         : replace_by_buffers(r, q);
     tare__qparams_release(q);

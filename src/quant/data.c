@@ -168,9 +168,15 @@ tare_status tare_arrays_write(const char *path, const char *const *names,
                               const tare_tensor *const *tensors, size_t count, tare_error *err) {
     map arrays = {0};
     tare_status status = TARE_OK;
-    for (size_t i = 0; i < count && status == TARE_OK; i++)
-        if (!tare__map_set(&arrays, names[i], (void *)tensors[i]))
+    for (size_t i = 0; i < count && status == TARE_OK; i++) {
+        if (names[i] == NULL || tensors[i] == NULL)
+            status = tare__fail(err, TARE_INVALID_ARGUMENT, "array %zu has no %s", i,
+                                names[i] == NULL ? "name" : "tensor");
+        else if (tare__map_has(&arrays, names[i]))
+            status = tare__fail(err, TARE_INVALID_ARGUMENT, "two arrays are called '%s'", names[i]);
+        else if (!tare__map_set(&arrays, names[i], (void *)tensors[i]))
             status = tare__out_of_memory(err);
+    }
     if (status == TARE_OK) status = write_map(path, &arrays, err);
     tare__map_release(&arrays);
     return status;

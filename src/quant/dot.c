@@ -25,6 +25,7 @@ tare_status tare__print_dot(const tare_model *model, text *out, tare_error *err)
         tare__text_json_string(out, tare__text_chars(&label)); // DOT quotes strings as JSON does
         tare__text_append(out, op != NULL && op->is_quantized ? ", fillcolor=palegreen];\n"
                                                               : "];\n");
+        if (label.failed) out->failed = true;
         tare__text_release(&label);
         edge_writer w = {out, n};
         tare__node_each_input(n, write_edge, &w);

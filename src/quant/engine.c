@@ -11,7 +11,8 @@ static const char *const names[] = {[TARE_ENGINE_DEFAULT] = "x86",
                                     [TARE_ENGINE_ONEDNN] = "onednn"};
 
 const char *tare_engine_name(tare_engine engine) {
-    return engine <= TARE_ENGINE_ONEDNN ? names[engine] : "";
+    const size_t index = (size_t)engine; // whatever the caller's number
+    return index < sizeof names / sizeof *names ? names[index] : "";
 }
 
 tare_engine tare_engine_from_name(const char *name) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of reference modules: dequantize - reference module - quantize becomes one integer module.
-#include <stdio.h>
 #include <string.h>
 
 #include "ops/engine_rules.h"
@@ -148,11 +147,12 @@ tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, 
                                   tare_tensor *zero_point) {
     if (count_calls(c, call->target) == 1) return TARE_OK;
     tare_error *err = c->base->err;
-    char name[256];
-    (void)snprintf(name, sizeof name, OUTPUT_NAME_FORMAT, "scale", call->name);
-    TARE_TRY(tare__module_set_tensor(m, name, scale, false, err));
-    (void)snprintf(name, sizeof name, OUTPUT_NAME_FORMAT, "zero_point", call->name);
-    TARE_TRY(tare__module_set_tensor(m, name, zero_point, false, err));
+    arena *memory = &c->base->scratch;
+    const char *of_scale = tare__arena_printf(memory, OUTPUT_NAME_FORMAT, "scale", call->name);
+    const char *of_zero = tare__arena_printf(memory, OUTPUT_NAME_FORMAT, "zero_point", call->name);
+    if (of_scale == NULL || of_zero == NULL) return tare__out_of_memory(err);
+    TARE_TRY(tare__module_set_tensor(m, of_scale, scale, false, err));
+    TARE_TRY(tare__module_set_tensor(m, of_zero, zero_point, false, err));
     return set_output(m, scale, zero_point, err); // printed as torch prints: the last call's
 }
 

@@ -34,7 +34,7 @@ bool tare__is_observed_dtype(tare_dtype dtype) {
 }
 
 /// torch's `getattr`, `size`: results that are no tensors.
-static bool is_shape_query(const node *n) {
+static bool gives_numbers(const node *n) {
     if (n->op == NODE_CALL_METHOD) return strcmp(n->target, "size") == 0;
     if (n->op != NODE_CALL_FUNCTION || strcmp(n->target, "getattr") != 0 || n->arg_count < 2)
         return false;
@@ -55,6 +55,14 @@ static bool arg_has_tensor(const prepare_pass *p, const value *v) {
 }
 
 bool tare__has_no_tensor_args(const prepare_pass *p, const node *n) {
+    const prepare_node *known = tare__prepare_node(p, n);
+    while (known == NULL && (n = tare__node_arg(n, 0)) != NULL) // an observer passes its input on
+        known = tare__prepare_node(p, n);
+    return known != NULL && known->has_no_tensor_args;
+}
+
+/// Inputs stand before their uses, so that theirs is known already.
+static bool find_no_tensor_args(const prepare_pass *p, const node *n) {
     if (n->op == NODE_PLACEHOLDER || n->op == NODE_GET_ATTR) return false;
     const bool is_observer = tare__is_observer_node(p->base->model, n);
     const bool is_getitem =
@@ -64,7 +72,7 @@ bool tare__has_no_tensor_args(const prepare_pass *p, const node *n) {
         return input != NULL && tare__has_no_tensor_args(p, input);
     }
     if (n->op == NODE_CALL_MODULE) return false;
-    if (is_shape_query(n)) return true;
+    if (gives_numbers(n)) return true;
     if (n->arg_count == 0) return false;
     for (size_t i = 0; i < n->arg_count; i++)
         if (arg_has_tensor(p, &n->args[i])) return false;
@@ -113,8 +121,10 @@ static tare_status allocate_nodes(prepare_pass *p) {
     p->node_count = p->base->model->root->graph->next_id;
     p->nodes = tare__arena_array(&p->base->scratch, p->node_count, sizeof *p->nodes);
     p->match_order = tare__arena_array(&p->base->scratch, p->node_count, sizeof *p->match_order);
-    return p->nodes != NULL && p->match_order != NULL ? TARE_OK
-                                                      : tare__out_of_memory(p->base->err);
+    if (p->nodes == NULL || p->match_order == NULL) return tare__out_of_memory(p->base->err);
+    for (const node *n = p->base->model->root->graph->first; n != NULL; n = n->next)
+        p->nodes[n->id].has_no_tensor_args = find_no_tensor_args(p, n);
+    return TARE_OK;
 }
 
 /// What convert will ask: each node's qconfig, and whether it was observed.

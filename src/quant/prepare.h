@@ -30,6 +30,7 @@ typedef struct prepare_node {
     target_info info;
     bool has_info;        // the info came from a match (first come, first served)
     bool is_observed;     // inside a supported match: convert quantizes it
+    bool has_no_tensor_args; // see tare__has_no_tensor_args
 } prepare_node;
 
 typedef struct prepare_pass {
@@ -62,7 +63,7 @@ tare_status tare__prepare_insert(prepare_pass *p);
 /// sentence what the last refusing constraint was. why may be NULL.
 tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entry, bool *out,
                                        text *why);
-/// torch's all_node_args_have_no_tensors.
+/// torch's all_node_args_have_no_tensors. Told once for every node, when the pass begins.
 bool tare__has_no_tensor_args(const prepare_pass *p, const node *n);
 
 tare_status tare__spec_info(const prepare_pass *p, const tare_observer_spec *spec,

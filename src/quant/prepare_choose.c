@@ -75,13 +75,13 @@ static bool is_call(const node *n) {
 
 /// Arguments that are known to be no tensors: sizes, dims, masks.
 typedef struct known_args {
-    const char *methods; // '|' between
-    size_t first, last;  // positional, inclusive
+    const char *method;
+    size_t first, last; // positional, inclusive
 } known_args;
 static const known_args known[] = {
-    {"|masked_fill|", 1, 2},
-    {"|permute|repeat|reshape|transpose|view|", 1, SIZE_MAX},
-    {"|size|unsqueeze|unsqueeze_|", 1, 1},
+    {"masked_fill", 1, 2},  {"permute", 1, SIZE_MAX},   {"repeat", 1, SIZE_MAX},
+    {"reshape", 1, SIZE_MAX}, {"transpose", 1, SIZE_MAX}, {"view", 1, SIZE_MAX},
+    {"size", 1, 1},         {"unsqueeze", 1, 1},        {"unsqueeze_", 1, 1},
 };
 
 static bool is_shared_entry(const prepare_pass *p, const node *n) {
@@ -100,14 +100,8 @@ static void clear_chain(prepare_pass *p, const node *arg) {
 
 static const known_args *find_known(const node *n) {
     if (n->op != NODE_CALL_METHOD) return NULL;
-    const size_t length = strlen(n->target);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const char *at = known[i].methods;
-        while ((at = strstr(at, n->target)) != NULL) {
-            if (at[-1] == '|' && at[length] == '|') return &known[i];
-            at += length;
-        }
-    }
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].method, n->target) == 0) return &known[i];
     return NULL;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters that do not depend on data: sigmoid's output always lies in [0, 1].
+#include <math.h>
+
 #include "core/alloc.h"
 #include "core/error.h"
 #include "quant/observers/builtin.h"
@@ -16,8 +18,9 @@ static tare_status read_parameters(const tare_observer_args *args, tare_observer
     if (!tare_observer_args_double(args, "scale", &scale) ||
         !tare_observer_args_int(args, "zero_point", &info->fixed_zero_point))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "needs the arguments scale and zero_point");
-    if (!(scale > 0))
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "scale must be positive, found %g", scale);
+    if (!((float)scale > 0 && isfinite((float)scale)))
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "scale must be positive and finite in float32, found %g", scale);
     if (info->fixed_zero_point < INT32_MIN || info->fixed_zero_point > INT32_MAX)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "zero_point %lld exceeds 32 bits",
                           (long long)info->fixed_zero_point);

@@ -79,6 +79,9 @@ static tare_status read_arguments(const range_kind *kind, const tare_observer_ar
     if (kind->is_per_channel) tare_observer_args_int(args, "ch_axis", &s->ch_axis);
     if (tare__qscheme_is_per_channel(scheme) != kind->is_per_channel)
         return refuse_scheme(kind, scheme, err);
+    if (s->ch_axis < -TARE_MAX_DIMS || s->ch_axis >= TARE_MAX_DIMS)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "ch_axis %lld is outside every tensor",
+                          (long long)s->ch_axis);
     TARE_TRY(check_dynamic(kind, is_dynamic, constant, err));
     TARE_TRY(tare__uniform_read(args, usual, &s->base, err));
     s->is_per_channel = kind->is_per_channel;
