@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs what the documents tell a reader to type: every `$ tare ..` of a console block, in order, in a folder that
+# holds the files that the document speaks of.
+set -eu
+top=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/build"
+ln -s "$(realpath "$TARE_CLI")" "$work/bin/tare"
+PATH=$work/bin:$PATH
+
+# The commands of a document, one a line; a backslash at the end of a line joins the next one.
+commands() {
+    awk '/^```console/ { on = 1; next } /^```/ { on = 0 }
+         on && (joined != "" || /^\$ /) {
+             line = $0; sub(/^\$ /, "", line)
+             more = sub(/\\$/, "", line)
+             joined = joined line
+             if (!more) { print joined; joined = "" }
+         }' "$1"
+}
+
+run_document() { # document, folder to run in
+    count=0
+    commands "$top/$1" >"$work/commands"
+    while IFS= read -r command; do
+        case $command in tare\ *) ;; *) continue ;; esac
+        (cd "$2" && eval "$command" </dev/null >"$work/output" 2>&1) || {
+            echo "$1: '$command' failed:"
+            cat "$work/output"
+            exit 1
+        }
+        count=$((count + 1))
+    done <"$work/commands"
+    [ "$count" -gt 0 ] || { echo "$1: found no command to run"; exit 1; }
+    echo "$1: $count commands"
+}
+
+cp "$top"/data/digits/*.safetensors "$top"/data/digits/*.npz "$work"
+cp -r "$top/examples" "$work"
+run_document README.md "$work"
+run_document docs/tutorial.md "$work"
