@@ -80,7 +80,7 @@ static tare_status join(const gathered_output *o, const char *name, tare_tensor 
 }
 
 tare_status gather_write(gathered *g, const char *path, tare_error *err) {
-    char names[GATHER_CAPACITY][24];
+    char names[GATHER_CAPACITY][32];
     const char *name_list[GATHER_CAPACITY];
     tare_tensor *joined[GATHER_CAPACITY] = {NULL};
     tare_status status = TARE_OK;
