@@ -90,6 +90,7 @@ static tare_status bind_rest(op_call *call, size_t i) {
 
 static tare_status bind_module(op_call *call) {
     const fused_with fused = call->module->class->fused;
+    if (call->is_bound) return TARE_OK;
     TARE_TRY(find_row(call));
     if (fused != FUSED_NONE && fused != FUSED_RELU)
         return tare__fail(call->err, TARE_UNSUPPORTED, "node '%s': a %s cannot be run",
@@ -99,6 +100,7 @@ static tare_status bind_module(op_call *call) {
     TARE_TRY(bind_inputs(call));
     for (size_t i = 0; i < call->param_count; i++)
         if (call->param[i] == NULL) TARE_TRY(bind_rest(call, i));
+    call->is_bound = true;
     return TARE_OK;
 }
 
@@ -172,6 +174,7 @@ tare_status tare__module_run_on(const op_call *like, module *m, const value *inp
                                 bool shapes_only, value *out) {
     op_call call = *like;
     call.op = NULL;
+    call.is_bound = false;
     call.module = m;
     memset(call.param, 0, sizeof call.param);
     call.args = input;

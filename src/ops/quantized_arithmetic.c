@@ -32,8 +32,7 @@ static tare_status need_codes(op_call *call, size_t i, const tare_tensor **out) 
                            tare_dtype_name((*out)->dtype));
 }
 
-// --- a number as second operand
-// --------------------------------------------------------------------
+// --- a number as second operand ---
 
 static tare_status scalar_of(op_call *call, const tare_tensor *a, scalar_op *out) {
     double number;
@@ -67,8 +66,7 @@ static tare_status scalar_codes(op_call *call) {
     return TARE_OK;
 }
 
-// --- a tensor as second operand
-// --------------------------------------------------------------------
+// --- a tensor as second operand ---
 
 typedef struct pairs {
     const tare_tensor *a, *b;
@@ -154,8 +152,7 @@ static tare_status binary_codes(op_call *call) {
     return TARE_OK;
 }
 
-// --- rows
-// ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define BINARY(name)                                                                               \
     {                                                                                              \

@@ -73,8 +73,7 @@ tare_status tare__quantized_conv_shape(op_call *call) {
     return status;
 }
 
-// --- where a product's factors lie
-// -----------------------------------------------------------------
+// --- where a product's factors lie ---
 
 // The input position that kernel element k of output position o meets along dimension d; -1:
 // padding.
@@ -115,8 +114,7 @@ static void find_taps(const conv_run *run, const int64_t *o, taps *t) {
     }
 }
 
-// --- sums
-// ------------------------------------------------------------------------------------------
+// --- sums ---
 
 // acc of output channel o for one image, modulo 2^32 as machines add. Padding adds nothing: it
 // stands for the input's zero point.

@@ -21,8 +21,7 @@ bool tare__is_byte_quantized(const tare_tensor *t) {
            !tare__qscheme_is_per_channel(t->q->scheme) && tare__has_byte_zero_points(t->q);
 }
 
-// --- output parameters and rule
-// --------------------------------------------------------------------
+// --- output parameters and rule ---
 
 tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err) {
     const tare_tensor *t = tare__module_tensor(m, name);
@@ -81,8 +80,7 @@ static tare_status read_rule(const module *m, quantized_layer *out, tare_error *
     return TARE_OK;
 }
 
-// --- weight and bias
-// -------------------------------------------------------------------------------
+// --- weight and bias ---
 
 static bool is_transposed(const module *m) {
     return strcmp(m->class->op, "conv_transpose") == 0;
@@ -116,8 +114,7 @@ static tare_status check_bias(const module *m, const quantized_layer *layer, tar
                       layer->out_channels);
 }
 
-// --- geometry
-// --------------------------------------------------------------------------------------
+// --- geometry ---
 
 // `count` values of the config into the last of the three spatial places.
 static bool read_spatial(const module *m, const char *key, int dims, int64_t otherwise,
@@ -213,8 +210,7 @@ bool tare__conv_sizes(const conv_geometry *g, const tare_tensor *x, int64_t size
     return true;
 }
 
-// --- reading
-// ---------------------------------------------------------------------------------------
+// --- reading ---
 
 tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
                                        tare_error *err) {
@@ -263,8 +259,7 @@ tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qp
     return tare__requant_create(&spec, out, err);
 }
 
-// --- codes
-// -----------------------------------------------------------------------------------------
+// --- codes ---
 
 // Elements that share one position along the channel axis, and how many follow each other.
 static int64_t inner_count(const tare_tensor *t) {

@@ -45,8 +45,7 @@ static int32_t dot(const int16_t *x, const int16_t *w, int64_t count) {
     return tare__wrap_int32(acc);
 }
 
-// --- static
-// ----------------------------------------------------------------------------------------
+// --- static ---
 
 tare_status tare__quantized_linear_shape(op_call *call) {
     quantized_layer layer;
@@ -99,8 +98,7 @@ tare_status tare__quantized_linear_forward(op_call *call) {
     return status;
 }
 
-// --- dynamic
-// ---------------------------------------------------------------------------------------
+// --- dynamic ---
 
 typedef struct dynamic_layer {
     const tare_tensor *weight, *bias;

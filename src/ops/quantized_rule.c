@@ -35,8 +35,7 @@ tare_status tare__output_qparams(op_call *call, tare_dtype dtype, size_t scale, 
     return make_qparams(call, dtype, s, z, out);
 }
 
-// --- the float call
-// --------------------------------------------------------------------------------
+// --- the float call ---
 
 typedef struct float_run {
     op_call call;
@@ -98,8 +97,7 @@ tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
     return status;
 }
 
-// --- functions
-// -------------------------------------------------------------------------------------
+// --- functions ---
 
 // What the rows add to op_info: the float operator, and which parameters are the output's.
 typedef struct rule_row {
@@ -177,8 +175,7 @@ static tare_status function_reference(op_call *call) {
     return tare__rule_compute(call, &rule);
 }
 
-// --- modules
-// ---------------------------------------------------------------------------------------
+// --- modules ---
 
 typedef struct module_rule {
     rule_call rule;
@@ -239,8 +236,7 @@ tare_status tare__quantized_rule_forward(op_call *call) {
     return tare__rule_compute(call, &rule.rule);
 }
 
-// --- rows
-// ------------------------------------------------------------------------------------------
+// --- rows ---
 
 #define OUTPUT "|output_scale|output_zero_point"
 #define RULE(name, parameters)                                                                     \

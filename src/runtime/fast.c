@@ -28,8 +28,7 @@ static code_scheme scheme_of(const tare_tensor *t) {
     };
 }
 
-// --- quantize_per_tensor, dequantize
-// ----------------------------------------------------------------
+// --- quantize_per_tensor, dequantize ---
 
 static bool is_quantize(const op_call *call) {
     return is_op(call, "quantize_per_tensor");
@@ -61,8 +60,7 @@ static tare_status dequantize(fast_context *context, void **state, op_call *call
     return TARE_OK;
 }
 
-// --- add, add_relu
-// ---------------------------------------------------------------------------------
+// --- add, add_relu ---
 
 static bool is_add(const op_call *call) {
     return (is_op(call, "quantized.add") || is_op(call, "quantized.add_relu")) &&
@@ -89,8 +87,7 @@ static tare_status add(fast_context *context, void **state, op_call *call, bool 
     return TARE_OK;
 }
 
-// --- relu, max_pool2d: codes are ordered as the values they stand for
-// -------------------------------
+// --- relu, max_pool2d: codes are ordered as the values they stand for ---
 
 static bool is_code_relu(const op_call *call) {
     const tare_tensor *x = input(call, 0);
@@ -197,8 +194,56 @@ static tare_status pool_greatest(fast_context *context, void **state, op_call *c
     return TARE_OK;
 }
 
-// --- table
-// -----------------------------------------------------------------------------------------
+// --- adaptive_avg_pool2d: sums of codes are exact ---
+
+static bool is_code_average(const op_call *call) {
+    const tare_tensor *x = input(call, 0);
+    return is_op(call, "adaptive_avg_pool2d") && x != NULL && tare__is_byte_quantized(x) &&
+           x->ndim >= 2;
+}
+
+typedef struct average_pool {
+    const tare_tensor *x;
+    int64_t in[2], out[2];
+    int64_t zero_point;
+} average_pool;
+
+// The code of one output element of a plane that begins at element `first`.
+static uint8_t average_code(const average_pool *p, int64_t first, int64_t row, int64_t column) {
+    const int64_t top = row * p->in[0] / p->out[0], left = column * p->in[1] / p->out[1];
+    const int64_t bottom = ((row + 1) * p->in[0] + p->out[0] - 1) / p->out[0];
+    const int64_t right = ((column + 1) * p->in[1] + p->out[1] - 1) / p->out[1];
+    const int64_t count = (bottom - top) * (right - left);
+    int64_t sum = 0;
+    for (int64_t h = top; h < bottom; h++)
+        for (int64_t w = left; w < right; w++)
+            sum += tare__load_code(p->x, first + h * p->in[1] + w);
+    const float mean = (float)(sum - count * p->zero_point) / (float)count;
+    return (uint8_t)tare__quantize(mean, 1.0F, p->zero_point, p->x->q->quant_min,
+                                   p->x->q->quant_max);
+}
+
+static tare_status pool_average(fast_context *context, void **state, op_call *call, bool *handled) {
+    (void)context;
+    (void)state;
+    const tare_tensor *x = input(call, 0), *y = tare__call_out(call);
+    const int64_t *in = x->shape + x->ndim - 2, *out = y->shape + y->ndim - 2;
+    // The reference adds floats: whole numbers below 2^24 are exact there too.
+    const bool is_exact = in[0] <= 256 && in[1] <= 256;
+    if (!tare__is_byte_quantized(x) || y->count == 0 || !is_exact) return TARE_OK;
+    const average_pool p = {.x = x,
+                            .in = {in[0], in[1]},
+                            .out = {out[0], out[1]},
+                            .zero_point = (int64_t)x->q->zero_point[0]};
+    const int64_t plane = out[0] * out[1];
+    for (int64_t i = 0; i < y->count; i++)
+        ((uint8_t *)y->data)[i] =
+            average_code(&p, i / plane * in[0] * in[1], i % plane / out[1], i % out[1]);
+    *handled = true;
+    return TARE_OK;
+}
+
+// --- table ---
 
 static const fast_path code_paths[] = {
     {"quantize", is_quantize, quantize, NULL},
@@ -206,6 +251,7 @@ static const fast_path code_paths[] = {
     {"add", is_add, add, NULL},
     {"relu", is_code_relu, relu, NULL},
     {"max_pool2d", is_code_max_pool, pool_greatest, NULL},
+    {"adaptive_avg_pool2d", is_code_average, pool_average, NULL},
 };
 
 const fast_path *tare__fast_path_find(const op_call *call) {

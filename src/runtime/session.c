@@ -40,8 +40,7 @@ struct tare_session {
     void *watcher_user;
 };
 
-// --- what is kept per node
-// -------------------------------------------------------------------------
+// --- what is kept per node ---
 
 static graph_entries *entries_of(tare_session *s, const graph *g) {
     graph_entries *entries = s->graphs;
@@ -73,8 +72,7 @@ static void destroy_entries(graph_entries *entries) {
     }
 }
 
-// --- hooks of the interpreter
-// ----------------------------------------------------------------------
+// --- hooks of the interpreter ---
 
 static const struct op_info **remember(void *user, const node *n) {
     node_entry *e = entry_of(user, n);
@@ -108,8 +106,7 @@ static tare_status after(void *user, const node *n, const value *result, tare_er
     return s->watcher(s->watcher_user, n->name, first_tensor(result), err);
 }
 
-// --- sessions
-// --------------------------------------------------------------------------------------
+// --- sessions ---
 
 static tare_status prepare(tare_session *s, const tare_session_options *options, tare_error *err) {
     s->thread_count = options != NULL ? options->thread_count : 0;
@@ -156,8 +153,7 @@ void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *
     session->watcher_user = user;
 }
 
-// --- running
-// ---------------------------------------------------------------------------------------
+// --- running ---
 
 typedef struct output_list {
     tare_tensor **tensors;

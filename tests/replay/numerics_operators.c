@@ -57,8 +57,7 @@ static const struct {
     {"linear_dynamic", "self.layer(a)"},
 };
 
-// --- recorded tensors
-// ------------------------------------------------------------------------------
+// --- recorded tensors ---
 
 static const tare_tensor *part(const operator_case *c, const char *name, const char *suffix) {
     char key[96];
@@ -91,8 +90,7 @@ static tare_status recorded(const operator_case *c, const char *name, tare_dtype
     return status;
 }
 
-// --- the called module of linear and convolution
-// ----------------------------------------------------
+// --- the called module of linear and convolution ---
 
 static bool flag(const operator_case *c, const char *key) {
     return json_is_true(json_object_get(c->at.value, key));
@@ -175,8 +173,7 @@ static tare_status add_constants(const operator_case *c, tare_error *err) {
     return TARE_OK;
 }
 
-// --- the call as a graph
-// ---------------------------------------------------------------------------
+// --- the call as a graph ---
 
 static tare_status write_code(const operator_case *c, text *code, tare_error *err) {
     const char *call = NULL;
@@ -211,8 +208,7 @@ static tare_status build(operator_case *c, tare_error *err) {
     return status;
 }
 
-// --- comparison
-// ------------------------------------------------------------------------------------
+// --- comparison ---
 
 static tare_status compare(const tare_tensor *found, const tare_tensor *expected, tare_error *err) {
     if (found->count != expected->count || found->dtype != expected->dtype)
@@ -256,8 +252,7 @@ static tare_status run(operator_case *c, tare_error *err) {
     return status;
 }
 
-// --- cases
-// -----------------------------------------------------------------------------------------
+// --- cases ---
 
 static tare_status read_case(operator_case *c, tare_error *err) {
     const json_at op = tare__json_get(&c->at, "op"), engine = tare__json_get(&c->at, "engine");

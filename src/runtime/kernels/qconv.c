@@ -46,8 +46,7 @@ static size_t round_up(size_t n, size_t step) {
     return (n + step - 1) / step * step;
 }
 
-// --- weights
-// ---------------------------------------------------------------------------------------
+// --- weights ---
 
 // The byte of word d that belongs to channel i and kernel element (h, w) of a group; false: it is
 // idle.
@@ -98,8 +97,7 @@ static tare_status pack_weights(qconv_plan *p, const tare_tensor *weight, tare_e
     return TARE_OK;
 }
 
-// --- planning
-// --------------------------------------------------------------------------------------
+// --- planning ---
 
 static bool fits(const quantized_layer *layer, const tare_tensor *x) {
     const conv_geometry *g = &layer->conv;
@@ -180,8 +178,7 @@ const char *tare__qconv_kernel_name(const qconv_plan *plan) {
     return plan->kernel->name;
 }
 
-// --- staging
-// ---------------------------------------------------------------------------------------
+// --- staging ---
 
 // The rows of one plane, or of four, into a padded plane.
 static void stage_bytes(const qconv_plan *p, const uint8_t *image, uint8_t *stage) {
@@ -220,8 +217,7 @@ static void stage_image(const qconv_plan *p, const uint8_t *image, void *stage) 
         stage_words(p, image, stage);
 }
 
-// --- gathering
-// -------------------------------------------------------------------------------------
+// --- gathering ---
 
 // `count` words from every stride-th place. Whole chunks are copied: what lies beyond `count` is
 // written over by the row that follows, and the buffers are that much larger.
@@ -262,8 +258,7 @@ static void gather_row(const qconv_plan *p, const void *stage, size_t d, size_t 
     }
 }
 
-// --- running
-// ---------------------------------------------------------------------------------------
+// --- running ---
 
 static void run_group(const qconv_plan *p, const uint8_t *image, size_t group, uint8_t *y,
                       void *stage, uint32_t *matrix) {

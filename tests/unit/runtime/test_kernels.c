@@ -118,8 +118,7 @@ static void check_code(const layer_case *c, int64_t channel, int64_t sum, int64_
                  tare__requant_rule_name(c->layer.rule), expected, found, (long long)at);
 }
 
-// --- linear
-// ----------------------------------------------------------------------------------------
+// --- linear ---
 
 static void check_linear_sums(const layer_case *c, const char *kernel) {
     const int64_t depth = c->weight->shape[1], features = c->weight->shape[0];
@@ -162,8 +161,7 @@ static void linear_equals_the_plain_sum_for_every_remainder(void **state) {
     }
 }
 
-// --- convolution
-// -----------------------------------------------------------------------------------
+// --- convolution ---
 
 typedef struct conv_case {
     int64_t batch, ins, outs, height, width, kernel, stride, pad, dilation, groups;
