@@ -1,67 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON in: jansson behind a depth limit, and reads that know where in the document they are.
+// JSON in: reads that know where in the document they are.
 #include "core/json.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "core/file.h"
-
-enum { DEEPEST = 64 };
-
-// jansson recurses on nesting; a cheap look at the brackets keeps the stack flat. Strings are
-// skipped, everything else is left for jansson to judge.
-static tare_status check_depth(const char *bytes, size_t size, tare_error *err) {
-    size_t line = 1, line_start = 0;
-    ptrdiff_t depth = 0; // below 0 where brackets do not match: jansson's business
-    bool in_string = false;
-    for (size_t i = 0; i < size; i++) {
-        const char c = bytes[i];
-        if (in_string) {
-            if (c == '\\')
-                i++;
-            else if (c == '"')
-                in_string = false;
-        } else if (c == '"')
-            in_string = true;
-        else if (c == ']' || c == '}')
-            depth--;
-        else if (c == '[' || c == '{')
-            depth++;
-        if (c == '\n') {
-            line++;
-            line_start = i + 1;
-        }
-        if (depth <= DEEPEST) continue;
-        tare__fail(err, TARE_MALFORMED_FILE, "expected at most %d levels of nesting, found more",
-                   DEEPEST);
-        return tare__at(err, TARE_MALFORMED_FILE, "line %zu column %zu", line, i - line_start + 1);
-    }
-    return TARE_OK;
-}
-
-tare_status tare__json_parse(const char *bytes, size_t size, json_t **out, tare_error *err) {
-    TARE_TRY(check_depth(bytes, size, err));
-    json_error_t error;
-    json_t *parsed = json_loadb(bytes, size, JSON_REJECT_DUPLICATES, &error);
-    if (parsed) {
-        *out = parsed;
-        return TARE_OK;
-    }
-    if (json_error_code(&error) == json_error_out_of_memory) return tare__out_of_memory(err);
-    tare__fail(err, TARE_MALFORMED_FILE, "not valid JSON: %s", error.text);
-    return tare__at(err, TARE_MALFORMED_FILE, "line %d column %d", error.line, error.column);
-}
-
-tare_status tare__json_parse_file(const char *path, json_t **out, tare_error *err) {
-    storage *store = NULL;
-    const unsigned char *data = NULL;
-    size_t size = 0;
-    TARE_TRY(tare__file_map(path, &store, &data, &size, err));
-    const tare_status status = tare__json_parse((const char *)data, size, out, err);
-    tare__storage_release(store);
-    return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", path);
-}
 
 json_at tare__json_root(const json_t *value) {
     return (json_at){.value = value};

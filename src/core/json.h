@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON in: a thin reader over jansson whose every complaint names the JSON path.
+// JSON in: text to jansson's values, and reads whose every complaint names the JSON path.
 #ifndef CORE_JSON_H
 #define CORE_JSON_H
 
@@ -20,7 +20,7 @@ typedef struct json_at {
 } json_at;
 
 /// Parses `size` bytes (need not be NUL-terminated). Duplicate keys are refused, depth is limited
-/// to 64 before jansson sees the text. Errors name line and column. The caller json_decref's *out.
+/// to 64, \u0000 is refused. Errors name line and column. The caller json_decref's *out.
 tare_status tare__json_parse(const char *bytes, size_t size, json_t **out, tare_error *err);
 tare_status tare__json_parse_file(const char *path, json_t **out, tare_error *err);
 

@@ -233,6 +233,24 @@ size_t tare__utf8_length(const char *chars) {
     return 0;
 }
 
+void tare__text_code_point(text *t, unsigned long code) {
+    if (code < 0x80) {
+        tare__text_char(t, (char)code);
+    } else if (code < 0x800) {
+        tare__text_char(t, (char)(0xC0 | code >> 6));
+        tare__text_char(t, (char)(0x80 | (code & 0x3F)));
+    } else if (code < 0x10000) {
+        tare__text_char(t, (char)(0xE0 | code >> 12));
+        tare__text_char(t, (char)(0x80 | (code >> 6 & 0x3F)));
+        tare__text_char(t, (char)(0x80 | (code & 0x3F)));
+    } else {
+        tare__text_char(t, (char)(0xF0 | code >> 18));
+        tare__text_char(t, (char)(0x80 | (code >> 12 & 0x3F)));
+        tare__text_char(t, (char)(0x80 | (code >> 6 & 0x3F)));
+        tare__text_char(t, (char)(0x80 | (code & 0x3F)));
+    }
+}
+
 // The escapes that Python and JSON share.
 static const char *short_escape(char c) {
     return c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : c == '\\' ? "\\\\" : NULL;

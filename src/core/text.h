@@ -44,6 +44,8 @@ void tare__text_json_string(text *t, const char *chars);
 /// A JSON number that reads back the same: integers keep ".0"; not finite -> {"float": "inf"}.
 void tare__text_json_double(text *t, double value);
 
+/// Unicode as UTF-8. code: at most 0x10FFFF.
+void tare__text_code_point(text *t, unsigned long code);
 /// Bytes of the UTF-8 sequence at `chars`, which a NUL or anything else that is none ends; 0 if
 /// malformed.
 size_t tare__utf8_length(const char *chars);

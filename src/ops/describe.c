@@ -23,8 +23,8 @@ static void print_config(const value *v, const char *usual, text *out) {
         tare__text_append(out, usual);
 }
 
-// 2 reads as 2.0 too: torch compares numbers there.
-static bool reads_as(const value *v, const char *usual) {
+// 2 reads as 2.0 too: torch compares numbers there. `out` learns that memory is gone.
+static bool reads_as(const value *v, const char *usual, text *out) {
     text shown = {0};
     print_bare(v, usual, &shown);
     bool equal = strcmp(tare__text_chars(&shown), usual) == 0;
@@ -32,15 +32,16 @@ static bool reads_as(const value *v, const char *usual) {
         tare__text_append(&shown, ".0");
         equal = equal || strcmp(tare__text_chars(&shown), usual) == 0;
     }
+    if (shown.failed) out->failed = true;
     tare__text_release(&shown);
     return equal;
 }
 
-static bool is_usual(const value *v, const char *usual) {
+static bool is_usual(const value *v, const char *usual, text *out) {
     if (!v) return true;
-    if (v->kind != VALUE_TUPLE && v->kind != VALUE_LIST) return reads_as(v, usual);
+    if (v->kind != VALUE_TUPLE && v->kind != VALUE_LIST) return reads_as(v, usual, out);
     for (uint32_t i = 0; i < v->count; i++)
-        if (!reads_as(&v->as.items[i], usual)) return false;
+        if (!reads_as(&v->as.items[i], usual, out)) return false;
     return true;
 }
 
@@ -58,10 +59,10 @@ static const char *weight_qscheme(const module *m) {
     return weight && weight->q ? tare_qscheme_name(weight->q->scheme) : NULL;
 }
 
-static bool is_shown(const module *m, const field *f) {
+static bool is_shown(const module *m, const field *f, text *out) {
     switch (f->form) {
     case FIELD_UNLESS:
-        return !is_usual(tare__module_config(m, f->key), f->usual);
+        return !is_usual(tare__module_config(m, f->key), f->usual, out);
     case FIELD_NO_TENSOR:
         return !tare__module_tensor(m, f->key);
     case FIELD_WEIGHT_QSCHEME:
@@ -104,7 +105,7 @@ static void print_field(const module *m, const field *f, text *out) {
 tare_status tare__describe_fields(const module *m, text *out, tare_error *err) {
     bool any = false;
     for (const field *f = m->class->kind; f && f->form != FIELD_END; f++) {
-        if (!is_shown(m, f)) continue;
+        if (!is_shown(m, f, out)) continue;
         if (any) tare__text_append(out, ", ");
         print_field(m, f, out);
         any = true;

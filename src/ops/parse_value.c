@@ -163,24 +163,6 @@ static tare_status parse_number(parser *p, bool negative, value *out) {
     return tare__parse_advance(p);
 }
 
-static void append_utf8(text *out, unsigned long code) {
-    if (code < 0x80) {
-        tare__text_char(out, (char)code);
-    } else if (code < 0x800) {
-        tare__text_char(out, (char)(0xC0 | code >> 6));
-        tare__text_char(out, (char)(0x80 | (code & 0x3F)));
-    } else if (code < 0x10000) {
-        tare__text_char(out, (char)(0xE0 | code >> 12));
-        tare__text_char(out, (char)(0x80 | (code >> 6 & 0x3F)));
-        tare__text_char(out, (char)(0x80 | (code & 0x3F)));
-    } else {
-        tare__text_char(out, (char)(0xF0 | code >> 18));
-        tare__text_char(out, (char)(0x80 | (code >> 12 & 0x3F)));
-        tare__text_char(out, (char)(0x80 | (code >> 6 & 0x3F)));
-        tare__text_char(out, (char)(0x80 | (code & 0x3F)));
-    }
-}
-
 // What stands behind a backslash at `at`; returns the characters used, 0 if it means nothing here.
 static size_t append_escape(const char *at, size_t left, text *out) {
     static const char letters[] = "nrtabfv0\\'\"", meanings[] = "\n\r\t\a\b\f\v\0\\'\"";
@@ -200,7 +182,7 @@ static size_t append_escape(const char *at, size_t left, text *out) {
         code = code * 16 + (unsigned long)(digit - hex) % 16;
     }
     if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return 0;
-    append_utf8(out, code);
+    tare__text_code_point(out, code);
     return digits + 1;
 }
 

@@ -41,6 +41,7 @@ static tare_status print_runs(const module *m, size_t indent, text *out, text *i
     for (size_t i = 0; i <= m->child_count && status == TARE_OK; i++) {
         tare__text_clear(item);
         if (i < m->child_count) status = print_tree(m->children[i].module, indent, item, err);
+        if (status == TARE_OK) status = tare__text_status(item, err);
         if (i && i < m->child_count &&
             strcmp(tare__text_chars(item), tare__text_chars(&previous)) == 0)
             continue;

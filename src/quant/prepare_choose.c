@@ -144,6 +144,7 @@ static tare_status reset_unsupported(prepare_pass *p) {
         bool is_supported = false;
         tare__text_clear(&why);
         status = tare__prepare_is_supported(p, entry, &is_supported, &why);
+        if (status == TARE_OK) status = tare__text_status(&why, p->base->err);
         const prepare_node *last = tare__prepare_node(p, entry->match->last);
         if (status != TARE_OK || is_supported || last->info.output == NULL) continue;
         const size_t id = p->match_order[i];
