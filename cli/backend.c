@@ -8,12 +8,12 @@
 #include "report.h"
 
 static void list_json(void) {
-    json_out json = json_begin(stdout);
-    json_open(&json, "backends", '[');
+    json_out json = json_out_begin(stdout);
+    json_out_open(&json, "backends", '[');
     for (size_t i = 0; tare_backend_config_builtin_name_at(i) != NULL; i++)
-        json_string(&json, NULL, tare_backend_config_builtin_name_at(i));
-    json_close(&json, ']');
-    json_end(&json);
+        json_out_string(&json, NULL, tare_backend_config_builtin_name_at(i));
+    json_out_close(&json, ']');
+    json_out_end(&json);
 }
 
 static tare_status list(const char *name, bool as_json, tare_error *err) {
@@ -56,7 +56,7 @@ static bool write_finding(void *user, const char *chars, size_t length) {
         size_t end = 0;
         while (end < length && chars[end] != '\n') end++;
         (void)snprintf(line, sizeof line, "%.*s", (int)end, chars);
-        if (end > 0) json_string(f->json, NULL, line);
+        if (end > 0) json_out_string(f->json, NULL, line);
         const size_t skip = end < length ? end + 1 : end;
         chars += skip;
         length -= skip;
@@ -69,15 +69,15 @@ static tare_status lint(const tare_backend_config *config, bool as_json, size_t 
     json_out json = {0};
     findings f = {.json = as_json ? &json : NULL};
     if (as_json) {
-        json = json_begin(stdout);
-        json_string(&json, "name", tare_backend_config_name(config));
-        json_integer(&json, "patterns", tare_backend_config_count(config));
-        json_open(&json, "findings", '[');
+        json = json_out_begin(stdout);
+        json_out_string(&json, "name", tare_backend_config_name(config));
+        json_out_integer(&json, "patterns", tare_backend_config_count(config));
+        json_out_open(&json, "findings", '[');
     }
     const tare_status status = tare_backend_config_lint(config, write_finding, &f, count, err);
     if (as_json) {
-        json_close(&json, ']');
-        json_end(&json);
+        json_out_close(&json, ']');
+        json_out_end(&json);
     }
     return status;
 }

@@ -132,30 +132,31 @@ static double speed_ratio(const job *j) {
 }
 
 static void print_subject_json(const subject *s, int64_t batch, json_out *json, const char *key) {
-    json_open(json, key, '{');
-    json_string(json, "file", s->path);
-    json_number(json, "load_ms", s->load_ms);
-    json_number(json, "start_ms", s->start_ms);
-    json_integer(json, "runs", s->run_count);
-    json_number(json, "median_ms", quantile(s, 0.5));
-    json_number(json, "p10_ms", quantile(s, 0.1));
-    json_number(json, "p90_ms", quantile(s, 0.9));
-    json_number(json, "samples_per_second", 1e3 * (double)batch / quantile(s, 0.5));
-    json_close(json, '}');
+    json_out_open(json, key, '{');
+    json_out_string(json, "file", s->path);
+    json_out_number(json, "load_ms", s->load_ms);
+    json_out_number(json, "start_ms", s->start_ms);
+    json_out_integer(json, "runs", s->run_count);
+    json_out_number(json, "median_ms", quantile(s, 0.5));
+    json_out_number(json, "p10_ms", quantile(s, 0.1));
+    json_out_number(json, "p90_ms", quantile(s, 0.9));
+    json_out_number(json, "samples_per_second", 1e3 * (double)batch / quantile(s, 0.5));
+    json_out_close(json, '}');
 }
 
 static void print_json(const job *j) {
-    json_out json = json_begin(stdout);
-    json_string(&json, "isa", tare_isa_name());
-    json_integer(&json, "batch", (uint64_t)j->batch.size);
-    json_integer(&json, "threads", j->options->threads != 0 ? (uint64_t)j->options->threads : 1);
+    json_out json = json_out_begin(stdout);
+    json_out_string(&json, "isa", tare_isa_name());
+    json_out_integer(&json, "batch", (uint64_t)j->batch.size);
+    json_out_integer(&json, "threads",
+                     j->options->threads != 0 ? (uint64_t)j->options->threads : 1);
     print_subject_json(&j->subjects[0], j->batch.size, &json, "model");
     if (j->subject_count > 1) {
         print_subject_json(&j->subjects[1], j->batch.size, &json, "against");
-        json_number(&json, "speed_ratio", speed_ratio(j));
+        json_out_number(&json, "speed_ratio", speed_ratio(j));
     }
-    if (j->options->memory) json_integer(&json, "peak_bytes", peak_bytes());
-    json_end(&json);
+    if (j->options->memory) json_out_integer(&json, "peak_bytes", peak_bytes());
+    json_out_end(&json);
 }
 
 static void print_text(const job *j) {

@@ -103,8 +103,8 @@ static tare_status compare_batches(job *j) {
 // --- what comes out ---
 
 static void number_of_difference(json_out *json, const difference *d) {
-    json_number(json, "sqnr_db", signal_to_noise_db(d)); // infinite: null
-    json_number(json, "max_abs_error", d->largest_error);
+    json_out_number(json, "sqnr_db", signal_to_noise_db(d)); // infinite: null
+    json_out_number(json, "max_abs_error", d->largest_error);
 }
 
 static double part(int64_t count, int64_t whole) {
@@ -113,27 +113,28 @@ static double part(int64_t count, int64_t whole) {
 
 static void write_json(const job *j, FILE *stream) {
     const verdict *v = &j->verdict;
-    json_out json = json_begin(stream);
-    json_integer(&json, "samples", (uint64_t)v->sample_count);
-    json_open(&json, "layers", '[');
+    json_out json = json_out_begin(stream);
+    json_out_integer(&json, "samples", (uint64_t)v->sample_count);
+    json_out_open(&json, "layers", '[');
     for (size_t i = 0; i < j->layers.count; i++) {
         const layer *l = &j->layers.items[i];
-        json_open(&json, NULL, '{');
-        json_string(&json, "quantized_node", l->quantized_name);
-        json_string(&json, "float_node", l->float_name);
+        json_out_open(&json, NULL, '{');
+        json_out_string(&json, "quantized_node", l->quantized_name);
+        json_out_string(&json, "float_node", l->float_name);
         number_of_difference(&json, &l->difference);
-        json_close(&json, '}');
+        json_out_close(&json, '}');
     }
-    json_close(&json, ']');
-    json_open(&json, "output", '{');
+    json_out_close(&json, ']');
+    json_out_open(&json, "output", '{');
     number_of_difference(&json, &v->output);
-    json_close(&json, '}');
-    if (v->has_classes) json_number(&json, "agreement", part(v->agreeing_count, v->sample_count));
+    json_out_close(&json, '}');
+    if (v->has_classes)
+        json_out_number(&json, "agreement", part(v->agreeing_count, v->sample_count));
     if (v->has_labels) {
-        json_number(&json, "float_accuracy", part(v->float_correct, v->sample_count));
-        json_number(&json, "quantized_accuracy", part(v->quantized_correct, v->sample_count));
+        json_out_number(&json, "float_accuracy", part(v->float_correct, v->sample_count));
+        json_out_number(&json, "quantized_accuracy", part(v->quantized_correct, v->sample_count));
     }
-    json_end(&json);
+    json_out_end(&json);
 }
 
 static void print_row(const char *quantized, const char *original, const difference *d) {

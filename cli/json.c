@@ -34,42 +34,42 @@ static void begin_value(json_out *j, const char *key) {
     (void)fputs(": ", j->stream);
 }
 
-json_out json_begin(FILE *stream) {
+json_out json_out_begin(FILE *stream) {
     json_out j = {.stream = stream};
-    json_open(&j, NULL, '{');
+    json_out_open(&j, NULL, '{');
     return j;
 }
 
-void json_end(json_out *j) {
-    json_close(j, '}');
+void json_out_end(json_out *j) {
+    json_out_close(j, '}');
     (void)fputc('\n', j->stream);
 }
 
-void json_open(json_out *j, const char *key, char bracket) {
+void json_out_open(json_out *j, const char *key, char bracket) {
     begin_value(j, key);
     (void)fputc(bracket, j->stream);
     j->depth++;
     j->has_items = false;
 }
 
-void json_close(json_out *j, char bracket) {
+void json_out_close(json_out *j, char bracket) {
     j->depth--;
     if (j->has_items) new_line(j->stream, j->depth);
     (void)fputc(bracket, j->stream);
     j->has_items = true;
 }
 
-void json_string(json_out *j, const char *key, const char *value) {
+void json_out_string(json_out *j, const char *key, const char *value) {
     begin_value(j, key);
     write_string(j->stream, value);
 }
 
-void json_integer(json_out *j, const char *key, uint64_t value) {
+void json_out_integer(json_out *j, const char *key, uint64_t value) {
     begin_value(j, key);
     (void)fprintf(j->stream, "%" PRIu64, value);
 }
 
-void json_number(json_out *j, const char *key, double value) {
+void json_out_number(json_out *j, const char *key, double value) {
     char text[40] = "null";
     begin_value(j, key);
     for (int digits = 1; isfinite(value) && digits <= 17; digits++) {
@@ -79,7 +79,7 @@ void json_number(json_out *j, const char *key, double value) {
     (void)fputs(text, j->stream);
 }
 
-void json_bool(json_out *j, const char *key, bool value) {
+void json_out_bool(json_out *j, const char *key, bool value) {
     begin_value(j, key);
     (void)fputs(value ? "true" : "false", j->stream);
 }
@@ -91,7 +91,7 @@ static const char *after_string(const char *at) {
     return *at == '"' ? at + 1 : at;
 }
 
-void json_indent(FILE *stream, const char *compact) {
+void json_out_indent(FILE *stream, const char *compact) {
     int depth = 0;
     for (const char *at = compact; *at != '\0';) {
         const char *end = *at == '"' ? after_string(at) : at + 1;

@@ -14,18 +14,18 @@ typedef struct json_out {
 } json_out;
 
 /// Opens the outermost object; end closes it and its line.
-json_out json_begin(FILE *stream);
-void json_end(json_out *j);
+json_out json_out_begin(FILE *stream);
+void json_out_end(json_out *j);
 /// key: NULL inside an array. open takes '{' or '[', close the matching one.
-void json_open(json_out *j, const char *key, char bracket);
-void json_close(json_out *j, char bracket);
-void json_string(json_out *j, const char *key, const char *value);
-void json_integer(json_out *j, const char *key, uint64_t value);
+void json_out_open(json_out *j, const char *key, char bracket);
+void json_out_close(json_out *j, char bracket);
+void json_out_string(json_out *j, const char *key, const char *value);
+void json_out_integer(json_out *j, const char *key, uint64_t value);
 /// The shortest number that reads back the same; null if it is not finite.
-void json_number(json_out *j, const char *key, double value);
-void json_bool(json_out *j, const char *key, bool value);
+void json_out_number(json_out *j, const char *key, double value);
+void json_out_bool(json_out *j, const char *key, bool value);
 
 /// Writes compact JSON with line breaks and indentation.
-void json_indent(FILE *stream, const char *compact);
+void json_out_indent(FILE *stream, const char *compact);
 
 #endif

@@ -9,16 +9,16 @@
 #include "report.h"
 
 static void list_json(void) {
-    json_out json = json_begin(stdout);
-    json_open(&json, "mappings", '[');
+    json_out json = json_out_begin(stdout);
+    json_out_open(&json, "mappings", '[');
     for (size_t i = 0; tare_qconfig_mapping_default_name_at(i) != NULL; i++)
-        json_string(&json, NULL, tare_qconfig_mapping_default_name_at(i));
-    json_close(&json, ']');
-    json_open(&json, "qconfigs", '[');
+        json_out_string(&json, NULL, tare_qconfig_mapping_default_name_at(i));
+    json_out_close(&json, ']');
+    json_out_open(&json, "qconfigs", '[');
     for (size_t i = 0; tare_qconfig_name_at(i) != NULL; i++)
-        json_string(&json, NULL, tare_qconfig_name_at(i));
-    json_close(&json, ']');
-    json_end(&json);
+        json_out_string(&json, NULL, tare_qconfig_name_at(i));
+    json_out_close(&json, ']');
+    json_out_end(&json);
 }
 
 static tare_status list(const char *name, bool as_json, tare_error *err) {
@@ -64,7 +64,7 @@ static tare_status show(const char *name, bool as_json, tare_error *err) {
     if (as_json)
         printf("%s\n", json);
     else
-        json_indent(stdout, json);
+        json_out_indent(stdout, json);
     tare_string_free(json);
     return TARE_OK;
 }

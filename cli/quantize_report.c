@@ -57,15 +57,15 @@ static tare_status write_explain(const tare_model *model, FILE *stream, tare_err
 static tare_status write_coverage(const tare_model *model, FILE *stream, tare_error *err) {
     tare_coverage c = {.struct_size = sizeof c};
     TRY(tare_model_coverage(model, &c, err));
-    json_out json = json_begin(stream);
-    json_integer(&json, "operators", c.op_count);
-    json_integer(&json, "quantized_operators", c.quantized_op_count);
-    json_integer(&json, "macs", c.macs);
-    json_integer(&json, "quantized_macs", c.quantized_macs);
-    json_integer(&json, "weight_bytes", c.weight_bytes);
-    json_integer(&json, "quantized_weight_bytes", c.quantized_weight_bytes);
-    json_integer(&json, "float_islands", c.float_island_count);
-    json_end(&json);
+    json_out json = json_out_begin(stream);
+    json_out_integer(&json, "operators", c.op_count);
+    json_out_integer(&json, "quantized_operators", c.quantized_op_count);
+    json_out_integer(&json, "macs", c.macs);
+    json_out_integer(&json, "quantized_macs", c.quantized_macs);
+    json_out_integer(&json, "weight_bytes", c.weight_bytes);
+    json_out_integer(&json, "quantized_weight_bytes", c.quantized_weight_bytes);
+    json_out_integer(&json, "float_islands", c.float_island_count);
+    json_out_end(&json);
     return TARE_OK;
 }
 

@@ -62,13 +62,13 @@ static tare_status run_batches(job *j) {
 static void print_result(const job *j, FILE *stream) {
     const double accuracy = (double)j->correct_count / (double)j->sample_count;
     if (j->options->as_json) {
-        json_out json = json_begin(stream);
-        json_integer(&json, "samples", (uint64_t)j->sample_count);
+        json_out json = json_out_begin(stream);
+        json_out_integer(&json, "samples", (uint64_t)j->sample_count);
         if (j->has_accuracy) {
-            json_integer(&json, "correct", (uint64_t)j->correct_count);
-            json_number(&json, "accuracy", accuracy);
+            json_out_integer(&json, "correct", (uint64_t)j->correct_count);
+            json_out_number(&json, "accuracy", accuracy);
         }
-        json_end(&json);
+        json_out_end(&json);
         return;
     }
     (void)fprintf(stream, "%" PRId64 " sample%s", j->sample_count, j->sample_count == 1 ? "" : "s");

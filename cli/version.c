@@ -16,11 +16,11 @@ static int run(const command *self, int argc, char **argv) {
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.as_json) {
-        json_out json = json_begin(stdout);
-        json_string(&json, "version", tare_version());
-        json_string(&json, "features", tare_build_features());
-        json_string(&json, "isa", tare_isa_name());
-        json_end(&json);
+        json_out json = json_out_begin(stdout);
+        json_out_string(&json, "version", tare_version());
+        json_out_string(&json, "features", tare_build_features());
+        json_out_string(&json, "isa", tare_isa_name());
+        json_out_end(&json);
     } else {
         printf("tare %s\nbuilt with: %s\ninstruction set in use: %s\n", tare_version(),
                tare_build_features(), tare_isa_name());
