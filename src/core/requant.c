@@ -207,8 +207,6 @@ static scalar_op keep_codes(double scale, int64_t zero_point, int64_t quant_min,
     return (scalar_op){.scale = scale,
                        .zero_point = zero_point,
                        .codes = SCALAR_KEEP,
-                       .input_scale = (float)scale,
-                       .input_zero_point = zero_point,
                        .quant_min = quant_min,
                        .quant_max = quant_max,
                        .lo = quant_min};
@@ -219,7 +217,7 @@ scalar_op tare__add_scalar(double scale, int64_t zero_point, double addend, int6
     scalar_op op = keep_codes(scale, zero_point, quant_min, quant_max);
     const double span = (double)(quant_max - quant_min);
     const double moved = (double)zero_point - nearbyint(addend / scale);
-    op.addend = (float)addend;
+    op.moved = moved;
     if (moved < (double)quant_min) {
         op.codes = SCALAR_REQUANTIZE;
         op.scale = ((double)quant_max - moved) / span * scale;
@@ -231,6 +229,7 @@ scalar_op tare__add_scalar(double scale, int64_t zero_point, double addend, int6
     } else if (!isnan(moved)) {
         op.zero_point = (int64_t)moved;
     }
+    op.multiplier = (float)scale * tare__inverse_scale(op.scale);
     if (relu) op.lo = op.zero_point;
     return op;
 }

@@ -371,9 +371,12 @@ typedef struct scalar_op {
     double scale; // of the output
     int64_t zero_point;
     enum { SCALAR_KEEP, SCALAR_REQUANTIZE, SCALAR_MIRROR, SCALAR_ZERO } codes;
-    // For SCALAR_REQUANTIZE: y = quantize(dequantize(x) + addend) with the output's parameters.
-    float input_scale, addend;
-    int64_t input_zero_point, quant_min, quant_max, lo; // lo: with ReLU the output's zero point
+    // For SCALAR_REQUANTIZE: y = rint((x - moved) * multiplier) + zero_point, where `moved` is the
+    // input's zero point less the addend in whole steps of the input, as torch's kernel takes it.
+    double moved;
+    float multiplier;
+    int64_t quant_min, quant_max;
+    int64_t lo; // with ReLU the output's zero point
 } scalar_op;
 
 /// k = rint(c / s). z - k within the codes: they stay, z' = z - k. Below: z' = quant_min and
@@ -391,9 +394,10 @@ static inline int64_t tare__scalar_op_code(const scalar_op *op, int64_t code) {
     if (op->codes == SCALAR_ZERO) out = 0;
     if (op->codes == SCALAR_MIRROR) out = op->quant_max + op->quant_min - code;
     if (op->codes == SCALAR_REQUANTIZE) {
-        const float real = tare__dequantize(code, op->input_zero_point, op->input_scale);
-        out = tare__quantize(real + op->addend, tare__inverse_scale(op->scale), op->zero_point,
-                             op->quant_min, op->quant_max);
+        const float scaled = (float)((double)code - op->moved) * op->multiplier;
+        out = tare__round_between(scaled, (int32_t)(op->quant_min - op->zero_point),
+                                  (int32_t)(op->quant_max - op->zero_point)) +
+              op->zero_point;
     }
     return out < op->lo ? op->lo : out;
 }

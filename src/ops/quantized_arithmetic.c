@@ -17,8 +17,20 @@ static bool has(const op_call *call, const char *part) {
     return strstr(call->op->id, part) != NULL;
 }
 
+static bool is_number(const op_call *call, size_t i) {
+    return tare__call_given(call, i) && call->param[i]->kind != VALUE_TENSOR;
+}
+
+// One operand is a number: mostly the second, but `3 + x` is lowered as it stands.
 static bool has_number(const op_call *call) {
-    return tare__call_given(call, B) && call->param[B]->kind != VALUE_TENSOR;
+    return is_number(call, A) != is_number(call, B);
+}
+
+static size_t number_of(const op_call *call) {
+    return is_number(call, A) ? A : B;
+}
+static size_t tensor_of(const op_call *call) {
+    return is_number(call, A) ? B : A;
 }
 
 static code_range range_of(const qparams *q) {
@@ -32,11 +44,11 @@ static tare_status need_codes(op_call *call, size_t i, const tare_tensor **out) 
                            tare_dtype_name((*out)->dtype));
 }
 
-// --- a number as second operand ---
+// --- a number as one operand ---
 
 static tare_status scalar_of(op_call *call, const tare_tensor *a, scalar_op *out) {
     double number;
-    TARE_TRY(tare__call_double(call, B, 0, &number));
+    TARE_TRY(tare__call_double(call, number_of(call), 0, &number));
     const bool relu = has(call, "relu"), is_add = has(call, "add");
     const qparams *q = a->q;
     if (!isfinite(number)) return tare__call_fail(call, "expected a finite number");
@@ -48,7 +60,7 @@ static tare_status scalar_of(op_call *call, const tare_tensor *a, scalar_op *out
 static tare_status scalar_shape(op_call *call) {
     const tare_tensor *a;
     scalar_op op;
-    TARE_TRY(need_codes(call, A, &a));
+    TARE_TRY(need_codes(call, tensor_of(call), &a));
     TARE_TRY(scalar_of(call, a, &op));
     const qparams *q = tare__qparams_per_tensor(a->dtype, op.scale, op.zero_point);
     if (q == NULL) return tare__out_of_memory(call->err);
@@ -58,7 +70,7 @@ static tare_status scalar_shape(op_call *call) {
 }
 
 static tare_status scalar_codes(op_call *call) {
-    const tare_tensor *a = call->param[A]->as.tensor, *y = tare__call_out(call);
+    const tare_tensor *a = call->param[tensor_of(call)]->as.tensor, *y = tare__call_out(call);
     scalar_op op;
     TARE_TRY(scalar_of(call, a, &op));
     for (int64_t i = 0; i < y->count; i++)
@@ -66,7 +78,7 @@ static tare_status scalar_codes(op_call *call) {
     return TARE_OK;
 }
 
-// --- a tensor as second operand ---
+// --- two tensors ---
 
 typedef struct pairs {
     const tare_tensor *a, *b;

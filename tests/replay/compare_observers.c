@@ -49,7 +49,9 @@ static bool compare_extreme(const watched *w, const char *key) {
     const double slack = span(w) * AGREEMENT_RELATIVE * 0.01;
     for (int64_t i = 0; i < ours->count; i++) {
         const double a = tare__tensor_get(ours, i), b = recorded_at(list, (size_t)i);
-        if (floats_agree(w->numbers, a, b)) continue;
+        // null stands for an extreme of an observer that has seen nothing.
+        const bool is_unseen = json_is_null(json_array_get(list, (size_t)i));
+        if (is_unseen ? !isfinite(a) : floats_agree(w->numbers, a, b)) continue;
         if (fabs(a - b) <= slack) {
             (void)agreement_accept(w->numbers, fabs(a), fabs(b));
             continue;

@@ -339,6 +339,9 @@ static void scalars_choose_their_own_range(void **state) {
     op = tare__add_scalar(0.031, 120, 50, 0, 255, false);
     assert_true(op.scale == 0.21250196078431371 && op.zero_point == 0);
     assert_int_equal(tare__scalar_op_code(&op, 120), 235); // 50 / 0.2125
+    // The addend counts in whole steps of the input: 77 of them, not 2 / 0.0259 = 77.16.
+    op = tare__add_scalar(0.025920063257217407, 23, 2, 0, 255, true);
+    assert_int_equal(tare__scalar_op_code(&op, 29), 68);
     op = tare__add_scalar(0.031, 120, -50, 0, 255, true);
     assert_true(op.scale == 0.21067843137254902 && op.zero_point == 255);
     assert_int_equal(tare__scalar_op_code(&op, 120), 255); // ReLU of what is below zero
