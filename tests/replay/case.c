@@ -30,7 +30,7 @@ static tare_status inflate_member(unzFile zip, const char *member, blob *out, ta
     out->size = (size_t)info.uncompressed_size;
     out->store = tare__storage_create(out->size);
     if (out->store == NULL) return tare__out_of_memory(err);
-    unsigned char *bytes = (unsigned char *)(uintptr_t)tare__storage_data(out->store);
+    unsigned char *bytes = (unsigned char *)tare__storage_data(out->store);
     out->data = bytes;
     if (unzOpenCurrentFile(zip) == UNZ_OK &&
         unzReadCurrentFile(zip, bytes, (unsigned)out->size) == (int)out->size &&
@@ -46,7 +46,7 @@ static tare_status read_member(const case_place *place, const char *file, blob *
     (void)snprintf(member, sizeof member, "%s%s", place->members, file);
     blob archive = {0};
     TARE_TRY(tare__file_map(place->path, &archive.store, &archive.data, &archive.size, err));
-    zip_memory memory = {.data = (unsigned char *)(uintptr_t)archive.data, .size = archive.size};
+    zip_memory memory = {.data = (unsigned char *)archive.data, .size = archive.size};
     unzFile zip = tare__unzip_open(&memory);
     tare_status status = TARE_OK;
     if (zip == NULL) {

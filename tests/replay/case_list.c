@@ -86,7 +86,7 @@ static tare_status add_archive(case_list *list, const char *path, tare_error *er
     const unsigned char *data = NULL;
     size_t size = 0;
     TARE_TRY(tare__file_map(path, &store, &data, &size, err));
-    zip_memory memory = {.data = (unsigned char *)(uintptr_t)data, .size = size};
+    zip_memory memory = {.data = (unsigned char *)data, .size = size};
     unzFile zip = tare__unzip_open(&memory);
     tare_status status = TARE_OK;
     if (zip == NULL) {

@@ -54,8 +54,7 @@ static int complain(const char *what, const tare_error *err) {
     return USAGE_ERROR;
 }
 
-// --- arguments
-// -------------------------------------------------------------------------------------
+// --- arguments ---
 
 /// The value of an option: after "=" or the next argument. NULL and a complaint when there is none.
 static const char *option_value(const char *name, int argc, char **argv, int *at) {
@@ -126,8 +125,7 @@ static bool read_arguments(options *o, int argc, char **argv) {
     return false;
 }
 
-// --- what is read before the first case
-// ---------------------------------------------------------------
+// --- what is read before the first case ---
 
 /// FOLDER/tests/known_differences.txt in the first folder above the program, or at the working
 /// directory, that has one.
@@ -156,8 +154,7 @@ static tare_status read_inputs(program *p, tare_error *err) {
     return TARE_OK;
 }
 
-// --- cases
-// -----------------------------------------------------------------------------------------
+// --- cases ---
 
 static int judge(const findings *found, const char *reason) {
     if (!findings_any(found)) return VERDICT_PASS;
@@ -226,8 +223,7 @@ static bool replay_cases(program *p) {
     return pool_run(&jobs);
 }
 
-// --- numeric vectors
-// -------------------------------------------------------------------------------
+// --- numeric vectors ---
 
 static void count_vector(void *user, const char *name, const char *difference) {
     program *p = user;
