@@ -163,6 +163,7 @@ module *put_module(module *root, const tare_context *context, const char *path, 
     tare_module *opaque = NULL;
     CHECK_DONE(tare_module_create(context, class, &opaque, job_error()));
     module *m = (module *)opaque;
+    m->training = false;
     set_config(m, config);
     fill_tensors(m, strstr(config, "bias=False") == NULL);
     CHECK_DONE(tare__module_set_path(root, path, m, &tare__class_container, job_error()));
