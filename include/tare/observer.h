@@ -11,13 +11,11 @@
 #include "tare/dtype.h"
 #include "tare/status.h"
 #include "tare/tensor.h"
+#include "tare/writer.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/// Called with a piece of text; returns false to stop (which the caller reports as TARE_IO).
-typedef bool (*tare_writer)(void *user, const char *chars, size_t length);
 
 /// How an observer is to be made: a class and its arguments, torch's `Class.with_args(..)`. Immutable once
 /// used in a qconfig; reference counted. A setter that fails is remembered and reported at first use.

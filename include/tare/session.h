@@ -4,6 +4,7 @@
 #define TARE_SESSION_H
 
 #include "tare/model.h"
+#include "tare/version.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,9 +36,6 @@ TARE_API void tare_session_watch(tare_session *session, tare_node_watcher watche
 
 /// The instruction set level in use: "scalar", "avx2", "avx512vnni" (TARE_ISA in the environment forces a lower one).
 TARE_API const char *tare_isa_name(void);
-/// "0.1.0", and what is in: "oneDNN 2.6, avx512vnni".
-TARE_API const char *tare_version(void);
-TARE_API const char *tare_build_features(void);
 
 #ifdef __cplusplus
 }

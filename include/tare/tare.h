@@ -15,5 +15,7 @@
 #include "tare/session.h"
 #include "tare/status.h"
 #include "tare/tensor.h"
+#include "tare/version.h"
+#include "tare/writer.h"
 
 #endif

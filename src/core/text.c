@@ -98,6 +98,21 @@ char *tare__text_take(text *t) {
     return chars;
 }
 
+tare_status tare__text_write(text *t, tare_status status, tare_writer write, void *user,
+                             tare_error *err) {
+    if (status == TARE_OK) status = tare__text_status(t, err);
+    if (status == TARE_OK && !write(user, tare__text_chars(t), t->length))
+        status = tare__fail(err, TARE_IO, "the writer refused the text");
+    tare__text_release(t);
+    return status;
+}
+
+bool tare__text_append_writer(void *user, const char *chars, size_t length) {
+    text *t = user;
+    tare__text_append_n(t, chars, length);
+    return !t->failed;
+}
+
 // The significant digits of a positive finite double, and its decimal exponent:
 // value = d.ddd * 10^exponent.
 typedef struct decimal {

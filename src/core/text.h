@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "core/error.h"
+#include "tare/writer.h"
 
 typedef struct text {
     char *chars; // NUL-terminated once something was appended; see tare__text_chars
@@ -29,6 +30,13 @@ tare_status tare__text_status(const text *t, tare_error *err);
 /// Hands the string to the caller (tare__free); NULL when an append failed. The text is empty
 /// afterwards.
 char *tare__text_take(text *t);
+
+/// Hands a finished text to a writer and releases it. status: of making it; when it failed, nothing is
+/// written.
+tare_status tare__text_write(text *t, tare_status status, tare_writer write, void *user,
+                             tare_error *err);
+/// A writer that appends; `user` is a text.
+bool tare__text_append_writer(void *user, const char *chars, size_t length);
 
 /// Python's repr of a float: the shortest decimal that reads back as the same double ("0.1",
 /// "1e-05", "inf", "nan"), independent of the locale. Writes at most 32 bytes including the NUL.

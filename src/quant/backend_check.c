@@ -147,10 +147,7 @@ tare_status tare_backend_config_lint(const tare_backend_config *config, tare_wri
         check_fuser(&l);
         check_modules(&l);
     }
-    tare_status status = tare__text_status(&out, err);
-    if (status == TARE_OK && out.length > 0 && !write(user, out.chars, out.length))
-        status = tare__fail(err, TARE_IO, "the writer stopped");
-    tare__text_release(&out);
+    const tare_status status = tare__text_write(&out, TARE_OK, write, user, err);
     if (status == TARE_OK) *count = l.count;
     return status;
 }

@@ -108,14 +108,6 @@ static void config_to_text(const tare_pattern_config *p, text *t) {
     }
 }
 
-static tare_status hand_out(text *out, tare_writer write, void *user, tare_error *err) {
-    tare_status status = tare__text_status(out, err);
-    if (status == TARE_OK && !write(user, out->chars, out->length))
-        status = tare__fail(err, TARE_IO, "the writer stopped");
-    tare__text_release(out);
-    return status;
-}
-
 tare_status tare_backend_config_show(const tare_backend_config *config, tare_writer write,
                                      void *user, tare_error *err) {
     TARE_TRY(tare_backend_config_check(config, err));
@@ -125,7 +117,7 @@ tare_status tare_backend_config_show(const tare_backend_config *config, tare_wri
         tare__text_char(&out, '\n');
         config_to_text(config->configs[i], &out);
     }
-    return hand_out(&out, write, user, err);
+    return tare__text_write(&out, TARE_OK, write, user, err);
 }
 
 // "torch.ao.nn.intrinsic.ConvReLU2d" is told by its last word where the column says what it is.
@@ -159,5 +151,5 @@ tare_status tare_backend_config_table(const tare_backend_config *config, tare_wr
         for (size_t k = 0; k < p->dtype_configs.count; k++)
             table_row(p, &p->dtype_configs.items[k], &out);
     }
-    return hand_out(&out, write, user, err);
+    return tare__text_write(&out, TARE_OK, write, user, err);
 }

@@ -99,15 +99,6 @@ static tare_status print_form(const tare_model *model, tare_print_form form, tex
     return tare__fail(err, TARE_INVALID_ARGUMENT, "no print form %d", (int)form);
 }
 
-tare_status tare__text_write(text *t, tare_status status, tare_writer write, void *user,
-                             tare_error *err) {
-    if (status == TARE_OK) status = tare__text_status(t, err);
-    if (status == TARE_OK && !write(user, tare__text_chars(t), t->length))
-        status = tare__fail(err, TARE_IO, "the writer refused the text");
-    tare__text_release(t);
-    return status;
-}
-
 tare_status tare_model_print(const tare_model *model, tare_print_form form, tare_writer write,
                              void *user, tare_error *err) {
     text out = {0};

@@ -59,10 +59,6 @@ struct tare_model {
     uint64_t float_island_count; // of converted models
 };
 
-/// Hands a finished text to a writer and releases it; status: of making it.
-tare_status tare__text_write(text *t, tare_status status, tare_writer write, void *user,
-                             tare_error *err);
-
 /// A model over `root` (reference taken over on success), with the decisions of `from` (may be NULL).
 tare_status tare__model_create(const tare_context *context, module *root, tare_model_stage stage,
                                const tare_model *from, tare_model **out, tare_error *err);

@@ -152,15 +152,10 @@ static tare_status clone_instance(const void *state, void **out, tare_error *err
 
 // --- as modules ---
 
-static bool write_to_text(void *user, const char *chars, size_t length) {
-    tare__text_append_n(user, chars, length);
-    return true;
-}
-
 static tare_status describe(const module *m, text *out, tare_error *err) {
     const instance *i = m->state;
     if (i == NULL || i->class->describe == NULL) return TARE_OK;
-    TARE_TRY(i->class->describe(i->state, write_to_text, out, err));
+    TARE_TRY(i->class->describe(i->state, tare__text_append_writer, out, err));
     return tare__text_status(out, err);
 }
 

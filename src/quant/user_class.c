@@ -53,14 +53,10 @@ static tare_status user_forward(op_call *call) {
                          tare__call_out(call), call->err);
 }
 
-static bool write_text(void *user, const char *chars, size_t length) {
-    tare__text_append_n(user, chars, length);
-    return !((text *)user)->failed;
-}
-
 static tare_status user_describe(const module *m, text *out, tare_error *err) {
     const tare_module_class *user = user_of(m);
-    return user->describe(user->user, (const tare_module *)m, write_text, out, err);
+    return user->describe(user->user, (const tare_module *)m, tare__text_append_writer, out,
+                          err);
 }
 
 const tare_module_class *tare__user_class(const module_class *class) {

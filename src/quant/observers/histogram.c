@@ -284,7 +284,7 @@ static tare_status describe(const void *user_state, tare_writer write, void *wri
     tare__text_double(&t, (double)s->min);
     tare__text_append(&t, ", max_val=");
     tare__text_double(&t, (double)s->max);
-    return tare__write_text(&t, write, write_user, err);
+    return tare__text_write(&t, TARE_OK, write, write_user, err);
 }
 
 static tare_status save_state(const void *user_state, tare_state_save save, void *io,

@@ -53,7 +53,7 @@ static tare_status describe(const void *state, tare_writer write, void *write_us
     text t = {0};
     tare__text_printf(&t, "dtype=%s, is_dynamic=%s", tare_dtype_name(s->dtype),
                       s->is_dynamic ? "True" : "False");
-    return tare__write_text(&t, write, write_user, err);
+    return tare__text_write(&t, TARE_OK, write, write_user, err);
 }
 
 static const char *const arguments[] = {"dtype",   "compute_dtype", "quant_min",  "quant_max",

@@ -228,7 +228,7 @@ tare_status tare__range_describe(const void *state, tare_writer write, void *wri
     append_end(&t, s, s->min);
     tare__text_append(&t, ", max_val=");
     append_end(&t, s, s->max);
-    return tare__write_text(&t, write, write_user, err);
+    return tare__text_write(&t, TARE_OK, write, write_user, err);
 }
 
 tare_status tare__range_save(const void *state, tare_state_save save, void *io, tare_error *err) {

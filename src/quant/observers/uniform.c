@@ -167,11 +167,3 @@ tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_
     *out = tare_tensor_retain((tare_tensor *)x);
     return TARE_OK;
 }
-
-tare_status tare__write_text(text *t, tare_writer write, void *user, tare_error *err) {
-    tare_status status = tare__text_status(t, err);
-    if (status == TARE_OK && !write(user, tare__text_chars(t), t->length))
-        status = tare__fail(err, TARE_IO, "the writer stopped");
-    tare__text_release(t);
-    return status;
-}

@@ -59,7 +59,4 @@ tare_status tare__load_floats(tare_state_load load, void *io, const char *name,
 /// x itself, or its values as float32; the caller releases *out. Empty tensors are fine.
 tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_error *err);
 
-/// Hands a whole text to a writer and releases it.
-tare_status tare__write_text(text *t, tare_writer write, void *user, tare_error *err);
-
 #endif

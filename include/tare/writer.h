@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Writers: where the library puts finished text. It never prints.
+#ifndef TARE_WRITER_H
+#define TARE_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Called with `length` characters, lent for the call and not NUL-terminated; `user` is what was given
+/// with the writer. Returns false to stop, which the call that writes reports as TARE_IO.
+typedef bool (*tare_writer)(void *user, const char *chars, size_t length);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
