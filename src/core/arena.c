@@ -63,6 +63,11 @@ char *tare__arena_strdup(arena *a, const char *text) {
     return tare__arena_strndup(a, text, strlen(text));
 }
 
+bool tare__arena_copy_text(arena *a, const char *from, const char **to) {
+    *to = from ? tare__arena_strdup(a, from) : NULL;
+    return !from || *to;
+}
+
 char *tare__arena_printf(arena *a, const char *format, ...) {
     va_list args, again;
     va_start(args, format);

@@ -3,6 +3,7 @@
 #ifndef CORE_ARENA_H
 #define CORE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct arena_block arena_block;
@@ -15,6 +16,8 @@ void *tare__arena_alloc(arena *a, size_t size);
 void *tare__arena_array(arena *a, size_t count, size_t size);
 char *tare__arena_strdup(arena *a, const char *text);
 char *tare__arena_strndup(arena *a, const char *text, size_t length);
+/// *to becomes a copy of `from`, NULL where that is NULL. False when memory is gone.
+bool tare__arena_copy_text(arena *a, const char *from, const char **to);
 char *tare__arena_printf(arena *a, const char *format, ...)
 #if defined(__GNUC__) || defined(__clang__)
     __attribute__((format(printf, 2, 3)))

@@ -120,10 +120,7 @@ tare_status tare__json_int(const json_at *at, int64_t *out, tare_error *err) {
     return TARE_OK;
 }
 
-// JSON has no word for what is not finite; ours is {"float": "inf"}.
-static bool special_float(const json_t *value, double *out) {
-    const char *name = json_string_value(json_object_get(value, "float"));
-    if (!name || json_object_size(value) != 1) return false;
+bool tare__json_float_named(const char *name, double *out) {
     if (strcmp(name, "inf") == 0)
         *out = INFINITY;
     else if (strcmp(name, "-inf") == 0)
@@ -133,6 +130,12 @@ static bool special_float(const json_t *value, double *out) {
     else
         return false;
     return true;
+}
+
+// JSON has no word for what is not finite; ours is {"float": "inf"}.
+static bool special_float(const json_t *value, double *out) {
+    const char *name = json_string_value(json_object_get(value, "float"));
+    return name && json_object_size(value) == 1 && tare__json_float_named(name, out);
 }
 
 tare_status tare__json_double(const json_at *at, double *out, tare_error *err) {

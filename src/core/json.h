@@ -38,11 +38,12 @@ tare_status tare__json_fail(const json_at *at, tare_error *err, const char *form
 tare_status tare__json_only_keys(const json_at *object, const char *const *keys, tare_error *err);
 
 /// Typed reads; a missing or wrong value is an error at its path. A double may be an integer too,
-/// or
-/// {"float": "inf"}, "-inf", "nan".
+/// or {"float": "inf"}, "-inf", "nan".
 tare_status tare__json_string(const json_at *at, const char **out, tare_error *err);
 tare_status tare__json_int(const json_at *at, int64_t *out, tare_error *err);
 tare_status tare__json_double(const json_at *at, double *out, tare_error *err);
+/// "inf", "-inf" or "nan", of which JSON has none; false for anything else.
+bool tare__json_float_named(const char *name, double *out);
 tare_status tare__json_bool(const json_at *at, bool *out, tare_error *err);
 
 /// "$.configs[3].pattern" into out.

@@ -230,7 +230,7 @@ static tare_status open_file(const data_source *s, files *f, const char *path, t
     TARE_TRY(read_arrays(s, path, &arrays, err));
     tare_status status = tare__data_batch_create(s, &f->whole, err);
     if (status == TARE_OK) status = match_arrays(s, &arrays, path, &f->whole, err);
-    tare__npz_release(&arrays);
+    tare__tensor_map_release(&arrays);
     if (status != TARE_OK) tare__data_batch_release(&f->whole);
     return status;
 }

@@ -420,8 +420,7 @@ static tare_status read_from_json(const safetensors *file, const json_t *json,
     const tare_status status = read_model(&r);
     tare__map_release(&r.entries);
     tare__map_release(&r.used);
-    for (size_t i = 0; i < r.made.count; i++) tare_tensor_release(r.made.entries[i].value);
-    tare__map_release(&r.made);
+    tare__tensor_map_release(&r.made);
     tare__arena_release(&r.scratch);
     if (status == TARE_OK)
         *root = r.root;

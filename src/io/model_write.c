@@ -146,8 +146,7 @@ static tare_status write_state(writer *w, const module *m, const char *path, tex
     map tensors = {0};
     tare_status status = w->state->save(m, &tensors, w->err);
     if (status == TARE_OK) status = write_state_tensors(w, &tensors, path, names);
-    for (size_t i = 0; i < tensors.count; i++) tare_tensor_release(tensors.entries[i].value);
-    tare__map_release(&tensors);
+    tare__tensor_map_release(&tensors); // what was not handed over
     return status;
 }
 
@@ -269,8 +268,7 @@ static tare_status write_json(writer *w, const json_t *extra, text *out) {
 }
 
 static void release(writer *w) {
-    for (size_t i = 0; i < w->file.count; i++) tare_tensor_release(w->file.entries[i].value);
-    tare__map_release(&w->file);
+    tare__tensor_map_release(&w->file);
     tare__arena_release(&w->paths);
     tare__free(w->modules.items);
     tare__free(w->tensors.items);

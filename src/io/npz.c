@@ -183,7 +183,7 @@ tare_status tare__npz_parse(storage *store, const unsigned char *data, size_t si
     if (status == TARE_OK)
         *tensors = made;
     else
-        tare__npz_release(&made);
+        tare__tensor_map_release(&made);
     return status;
 }
 
@@ -195,11 +195,6 @@ tare_status tare__npz_read(const char *path, map *tensors, tare_error *err) {
     const tare_status status = tare__npz_parse(store, data, size, tensors, err);
     tare__storage_release(store);
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", path);
-}
-
-void tare__npz_release(map *tensors) {
-    for (size_t i = 0; i < tensors->count; i++) tare_tensor_release(tensors->entries[i].value);
-    tare__map_release(tensors);
 }
 
 // --- writing ---

@@ -4,18 +4,16 @@
 #define IO_NPZ_H
 
 #include "core/error.h"
-#include "core/map.h"
-#include "core/tensor.h"
+#include "core/tensor_map.h"
 
 /// Arrays by name (without ".npy") in the archive's order, into `tensors` (empty before; references
-/// owned by the caller, see tare__npz_release). Stored members are views of the mapped file,
+/// owned by the caller, see tare__tensor_map_release). Stored members are views of the mapped file,
 /// deflated ones are inflated: never to more than their array's own size, nor to more than deflate
 /// can have packed into the file.
 tare_status tare__npz_read(const char *path, map *tensors, tare_error *err);
 /// The same from `size` bytes at `data`, which belong to `store`.
 tare_status tare__npz_parse(storage *store, const unsigned char *data, size_t size, map *tensors,
                             tare_error *err);
-void tare__npz_release(map *tensors);
 
 /// Writes tensors (name -> tare_tensor *) deflated. Equal tensors give equal bytes.
 tare_status tare__npz_write(const char *path, const map *tensors, tare_error *err);

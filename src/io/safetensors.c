@@ -242,8 +242,7 @@ tare_status tare__safetensors_read(const char *path, safetensors *out, tare_erro
 }
 
 void tare__safetensors_release(safetensors *s) {
-    for (size_t i = 0; i < s->tensors.count; i++) tare_tensor_release(s->tensors.entries[i].value);
-    tare__map_release(&s->tensors);
+    tare__tensor_map_release(&s->tensors);
     json_decref(s->header);
     *s = (safetensors){0};
 }

@@ -8,8 +8,7 @@
 #include <jansson.h>
 
 #include "core/error.h"
-#include "core/map.h"
-#include "core/tensor.h"
+#include "core/tensor_map.h"
 
 #define SAFETENSORS_MAX_HEADER_BYTES 100000000u
 

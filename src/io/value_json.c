@@ -5,7 +5,6 @@
 #include "io/value_json.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "ir/graph.h"
@@ -58,16 +57,8 @@ static tare_status read_float(const reader *r, const json_at *at, value_kind kin
     const char *name = NULL;
     TARE_TRY(tare__json_string(at, &name, r->err));
     *out = (value){.kind = kind};
-    if (strcmp(name, "inf") == 0)
-        out->as.real = (double)INFINITY;
-    else if (strcmp(name, "-inf") == 0)
-        out->as.real = -(double)INFINITY;
-    else if (strcmp(name, "nan") == 0)
-        out->as.real = (double)NAN;
-    else
-        return tare__json_fail(at, r->err, "expected \"inf\", \"-inf\" or \"nan\", found \"%s\"",
-                               name);
-    return TARE_OK;
+    if (tare__json_float_named(name, &out->as.real)) return TARE_OK;
+    return tare__json_fail(at, r->err, "expected \"inf\", \"-inf\" or \"nan\", found \"%s\"", name);
 }
 
 static tare_status read_dict(const reader *r, const json_at *at, value_kind kind, value *out) {

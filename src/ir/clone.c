@@ -19,21 +19,16 @@ static tare_status clone_map(const map *from, map *to, tare_error *err) {
     return TARE_OK;
 }
 
-static bool clone_text(arena *a, const char *from, const char **to) {
-    *to = from ? tare__arena_strdup(a, from) : NULL;
-    return !from || *to;
-}
-
 // The node alone: what it refers to may not be cloned yet.
 static tare_status clone_node(cloning *c, const node *from, tare_error *err) {
     arena *a = &c->to->memory;
     node *n = tare__arena_alloc(a, sizeof *n);
     if (!n) return tare__out_of_memory(err);
-    if (!clone_text(a, from->name, &n->name) || !clone_text(a, from->target, &n->target) ||
-        !clone_text(a, from->annotation, &n->annotation) ||
-        !clone_text(a, from->scope_path, &n->scope_path) ||
-        !clone_text(a, from->scope_type, &n->scope_type) ||
-        !clone_text(a, from->origin, &n->origin) || !clone_text(a, from->meta_json, &n->meta_json))
+    if (!tare__arena_copy_text(a, from->name, &n->name) || !tare__arena_copy_text(a, from->target, &n->target) ||
+        !tare__arena_copy_text(a, from->annotation, &n->annotation) ||
+        !tare__arena_copy_text(a, from->scope_path, &n->scope_path) ||
+        !tare__arena_copy_text(a, from->scope_type, &n->scope_type) ||
+        !tare__arena_copy_text(a, from->origin, &n->origin) || !tare__arena_copy_text(a, from->meta_json, &n->meta_json))
         return tare__out_of_memory(err);
     n->owner = c->to;
     n->op = from->op;
@@ -59,7 +54,7 @@ static tare_status clone_arguments(cloning *c, const node *from, node *to, tare_
     for (size_t i = 0; i < from->arg_count; i++)
         TARE_TRY(tare__value_copy(a, &from->args[i], cloned, c, &to->args[i], err));
     for (size_t i = 0; i < from->kwarg_count; i++) {
-        if (!clone_text(a, from->kwargs[i].name, &to->kwargs[i].name))
+        if (!tare__arena_copy_text(a, from->kwargs[i].name, &to->kwargs[i].name))
             return tare__out_of_memory(err);
         TARE_TRY(tare__value_copy(a, &from->kwargs[i].value, cloned, c, &to->kwargs[i].value, err));
     }
@@ -74,8 +69,8 @@ static tare_status clone_into(cloning *c, const graph *from, tare_error *err) {
     to->next_id = from->next_id;
     TARE_TRY(clone_map(&from->used_names, &to->used_names, err));
     TARE_TRY(clone_map(&from->base_counts, &to->base_counts, err));
-    if (!clone_text(&to->memory, from->pytree_signature, &to->pytree_signature) ||
-        !clone_text(&to->memory, from->pytree_flatten, &to->pytree_flatten))
+    if (!tare__arena_copy_text(&to->memory, from->pytree_signature, &to->pytree_signature) ||
+        !tare__arena_copy_text(&to->memory, from->pytree_flatten, &to->pytree_flatten))
         return tare__out_of_memory(err);
     for (const node *n = from->first; n; n = n->next) TARE_TRY(clone_node(c, n, err));
     for (const node *n = from->first; n; n = n->next)

@@ -58,24 +58,18 @@ static void link_before(graph *g, node *n, node *before) {
     g->node_count++;
 }
 
-// NULL stays NULL. False when memory is gone.
-static bool copy_text(arena *a, const char *from, const char **to) {
-    *to = from ? tare__arena_strdup(a, from) : NULL;
-    return !from || *to;
-}
-
 static bool copy_origin(arena *a, const node *from, node *to) {
-    return copy_text(a, from->annotation, &to->annotation) &&
-           copy_text(a, from->scope_path, &to->scope_path) &&
-           copy_text(a, from->scope_type, &to->scope_type) &&
-           copy_text(a, from->origin, &to->origin) && copy_text(a, from->meta_json, &to->meta_json);
+    return tare__arena_copy_text(a, from->annotation, &to->annotation) &&
+           tare__arena_copy_text(a, from->scope_path, &to->scope_path) &&
+           tare__arena_copy_text(a, from->scope_type, &to->scope_type) &&
+           tare__arena_copy_text(a, from->origin, &to->origin) && tare__arena_copy_text(a, from->meta_json, &to->meta_json);
 }
 
 tare_status tare__graph_insert(graph *g, const node_spec *spec, node *before, node **out,
                                tare_error *err) {
     assert(!before || before->owner == g);
     node *n = tare__arena_alloc(&g->memory, sizeof *n);
-    if (!n || !copy_text(&g->memory, spec->target ? spec->target : "", &n->target) ||
+    if (!n || !tare__arena_copy_text(&g->memory, spec->target ? spec->target : "", &n->target) ||
         (spec->like && !copy_origin(&g->memory, spec->like, n)))
         return tare__out_of_memory(err);
     if (!n->scope_path) n->scope_path = "";

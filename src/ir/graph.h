@@ -107,6 +107,10 @@ tare_status tare__node_replace_uses(node *old, node *with, const node *except, t
 void tare__node_each_input(const node *n, void (*visit)(void *user, node *input), void *user);
 /// args[i] as a node; NULL if it is not one or i is past the end.
 node *tare__node_arg(const node *n, size_t i);
+/// Does n call a module, a function or a method?
+static inline bool tare__node_is_call(const node *n) {
+    return n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
+}
 /// The value under a keyword, or NULL.
 const value *tare__node_kwarg(const node *n, const char *name);
 

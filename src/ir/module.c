@@ -70,6 +70,19 @@ tare_status tare__module_set_config(module *m, const char *key, const value *v, 
     return append_config(m, key, &copy, err);
 }
 
+tare_status tare__module_copy_config(module *to, const module *from, tare_error *err) {
+    for (size_t i = 0; i < from->config_count; i++)
+        TARE_TRY(tare__module_set_config(to, from->config[i].name, &from->config[i].value, err));
+    return TARE_OK;
+}
+
+tare_status tare__module_copy_tensors(module *to, const module *from, tare_error *err) {
+    for (size_t i = 0; i < from->tensor_count; i++)
+        TARE_TRY(tare__module_set_tensor(to, from->tensors[i].name, from->tensors[i].tensor,
+                                         from->tensors[i].is_parameter, err));
+    return TARE_OK;
+}
+
 int64_t tare__module_int(const module *m, const char *key, int64_t otherwise) {
     const value *v = tare__module_config(m, key);
     return v && v->kind == VALUE_INT ? v->as.integer : otherwise;
@@ -146,6 +159,10 @@ static named_tensor *find_tensor(const module *m, const char *name) {
     for (size_t i = 0; i < m->tensor_count; i++)
         if (strcmp(m->tensors[i].name, name) == 0) return &m->tensors[i];
     return NULL;
+}
+
+const named_tensor *tare__module_named_tensor(const module *m, const char *name) {
+    return find_tensor(m, name);
 }
 
 tare_tensor *tare__module_tensor(const module *m, const char *name) {

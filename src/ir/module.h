@@ -96,6 +96,9 @@ tare_status tare__module_clone(const module *m, module **out, tare_error *err);
 const value *tare__module_config(const module *m, const char *key); // NULL if absent
 /// Sets a constructor value (copied).
 tare_status tare__module_set_config(module *m, const char *key, const value *v, tare_error *err);
+/// Sets every constructor value, or every tensor, that `from` has.
+tare_status tare__module_copy_config(module *to, const module *from, tare_error *err);
+tare_status tare__module_copy_tensors(module *to, const module *from, tare_error *err);
 /// Typed reads with torch's defaults: the value, or `otherwise` when absent or of another kind.
 int64_t tare__module_int(const module *m, const char *key, int64_t otherwise);
 double tare__module_double(const module *m, const char *key, double otherwise);
@@ -118,6 +121,8 @@ tare_status tare__module_set_path(module *root, const char *path, module *child,
 /// A tensor of this module, lent; NULL if absent or None.
 tare_tensor *tare__module_tensor(const module *m, const char *name);
 bool tare__module_has_tensor(const module *m, const char *name); // registered, even as None
+/// The place of a registered tensor, or NULL; lent until the module changes.
+const named_tensor *tare__module_named_tensor(const module *m, const char *name);
 /// Registers or replaces (takes a new reference; tensor NULL registers None).
 tare_status tare__module_set_tensor(module *m, const char *name, tare_tensor *tensor,
                                     bool is_parameter, tare_error *err);

@@ -127,11 +127,8 @@ static tare_status clone(cloning *c, const module *from, module **out, tare_erro
 
 static tare_status clone_parts(cloning *c, const module *from, module *to, tare_error *err) {
     to->training = from->training;
-    for (size_t i = 0; i < from->config_count; i++)
-        TARE_TRY(tare__module_set_config(to, from->config[i].name, &from->config[i].value, err));
-    for (size_t i = 0; i < from->tensor_count; i++)
-        TARE_TRY(tare__module_set_tensor(to, from->tensors[i].name, from->tensors[i].tensor,
-                                         from->tensors[i].is_parameter, err));
+    TARE_TRY(tare__module_copy_config(to, from, err));
+    TARE_TRY(tare__module_copy_tensors(to, from, err));
     if (from->graph) TARE_TRY(tare__graph_clone(from->graph, &to->graph, err));
     if (from->state && from->class->clone_state)
         TARE_TRY(from->class->clone_state(from->state, &to->state, err));
@@ -177,12 +174,6 @@ tare_status tare__module_clone(const module *m, module **out, tare_error *err) {
     return status;
 }
 
-static named_tensor *direct_tensor(const module *m, const char *name) {
-    for (size_t i = 0; i < m->tensor_count; i++)
-        if (strcmp(m->tensors[i].name, name) == 0) return &m->tensors[i];
-    return NULL;
-}
-
 static tare_status missing(const node *n, tare_error *err) {
     return tare__fail(err, TARE_NOT_FOUND,
                       "node '%s' refers to '%s', which the model does not have", n->name,
@@ -192,7 +183,7 @@ static tare_status missing(const node *n, tare_error *err) {
 // Copies what a target names: a tensor, or a module with everything under it.
 static tare_status copy_field(const module *from, module *to, const char *name, const node *n,
                               tare_error *err) {
-    const named_tensor *tensor = direct_tensor(from, name);
+    const named_tensor *tensor = tare__module_named_tensor(from, name);
     if (tensor) return tare__module_set_tensor(to, name, tensor->tensor, tensor->is_parameter, err);
     module *child = tare__module_child(from, name);
     if (child) return tare__module_set_child(to, name, child, err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in backend configs: torch's, as JSON files compiled into the library.
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -28,14 +29,11 @@ static bool is_builtin(const char *name) {
     return false;
 }
 
+// A built-in config is the file of its name.
 static const embedded_file *find_file(const char *name) {
-    const size_t length = strlen(name);
-    for (size_t i = 0; i < tare__embedded_file_count; i++) {
-        const embedded_file *file = &tare__embedded_files[i];
-        if (strncmp(file->name, name, length) == 0 && strcmp(file->name + length, ".json") == 0)
-            return file;
-    }
-    return NULL;
+    char file_name[64];
+    const int length = snprintf(file_name, sizeof file_name, "%s.json", name);
+    return length > 0 && (size_t)length < sizeof file_name ? tare__embedded_find(file_name) : NULL;
 }
 
 static tare_status unknown_backend(const char *name, tare_error *err) {

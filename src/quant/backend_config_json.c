@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "core/json.h"
 #include "quant/backend_config.h"
 #include "quant/pattern_form.h"
@@ -357,22 +356,23 @@ static tare_status read_document(const json_at *root, tare_backend_config **out,
     return TARE_OK;
 }
 
-tare_status tare_backend_config_from_json(const char *json, size_t size, tare_backend_config **out,
-                                          tare_error *err) {
-    json_t *document = NULL;
-    TARE_TRY(tare__json_parse(json, size, &document, err));
+// Takes the document over.
+static tare_status read_and_release(json_t *document, tare_backend_config **out, tare_error *err) {
     const json_at root = tare__json_root(document);
     const tare_status status = read_document(&root, out, err);
     json_decref(document);
     return status;
 }
 
+tare_status tare_backend_config_from_json(const char *json, size_t size, tare_backend_config **out,
+                                          tare_error *err) {
+    json_t *document = NULL;
+    TARE_TRY(tare__json_parse(json, size, &document, err));
+    return read_and_release(document, out, err);
+}
+
 tare_status tare_backend_config_read(const char *path, tare_backend_config **out, tare_error *err) {
-    storage *store = NULL;
-    const unsigned char *bytes = NULL;
-    size_t size = 0;
-    TARE_TRY(tare__file_map(path, &store, &bytes, &size, err));
-    const tare_status status = tare_backend_config_from_json((const char *)bytes, size, out, err);
-    tare__storage_release(store);
-    return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", path);
+    json_t *document = NULL;
+    TARE_TRY(tare__json_parse_file(path, &document, err));
+    return tare__at(err, read_and_release(document, out, err), "%s", path);
 }

@@ -139,9 +139,5 @@ tare_status tare_module_set_config_double(tare_module *m, const char *key, doubl
 }
 
 tare_status tare_module_copy_config(tare_module *m, const tare_module *from, tare_error *err) {
-    const module *source = unwrap(from);
-    for (size_t i = 0; i < source->config_count; i++)
-        TARE_TRY(tare__module_set_config(unwrap(m), source->config[i].name,
-                                         &source->config[i].value, err));
-    return TARE_OK;
+    return tare__module_copy_config(unwrap(m), unwrap(from), err);
 }

@@ -4,13 +4,6 @@
 
 #include "quant/convert.h"
 
-static tare_status info_of(const convert_pass *c, const tare_observer_spec *spec,
-                           tare_observer_info *out) {
-    *out = (tare_observer_info){0};
-    if (spec == NULL) return TARE_OK;
-    return tare__observer_spec_info(&c->base->model->context->observers, spec, out, c->base->err);
-}
-
 static tare_dtype or_float(tare_dtype dtype) {
     return dtype == TARE_DTYPE_UNSET ? TARE_FLOAT32 : dtype;
 }
@@ -32,8 +25,8 @@ tare_status tare__convert_supports(convert_pass *c, const char *class_name, cons
         tare__backend_config_for_operator(c->base->backend, class_name);
     if (config == NULL) return TARE_OK;
     tare_observer_info activation, weight;
-    TARE_TRY(info_of(c, q->activation, &activation));
-    TARE_TRY(info_of(c, q->weight, &weight));
+    TARE_TRY(tare__pass_spec_info(c->base, q->activation, &activation));
+    TARE_TRY(tare__pass_spec_info(c->base, q->weight, &weight));
     for (size_t i = 0; i < config->dtype_configs.count && !*out; i++)
         *out = accepts(&config->dtype_configs.items[i], &activation, weight.dtype);
     return TARE_OK;
@@ -138,7 +131,7 @@ static tare_status find_refusal(convert_pass *c, const node *n, const module *ca
     bool is_supported = false;
     TARE_TRY(tare__convert_supports(c, called->class->name, q, &is_supported));
     tare_observer_info weight;
-    TARE_TRY(info_of(c, q->weight, &weight));
+    TARE_TRY(tare__pass_spec_info(c->base, q->weight, &weight));
     if (!is_supported)
         *why = "no dtype config of the backend joins the qconfig's activation and weight dtypes";
     else if (!is_quantized_weight(weight.dtype))

@@ -8,10 +8,6 @@
 #include "ops/op.h"
 #include "quant/pass.h"
 
-static bool is_call(const node *n) {
-    return n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
-}
-
 traced_op *tare__traced_op(const tare_model *model, const char *name) {
     if (name == NULL) return NULL;
     const size_t place = (size_t)tare__map_get(&model->op_names, name);
@@ -38,7 +34,7 @@ static tare_status add(tare_model *model, const char *name, const char *subject,
 tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
     if (model->op_count > 0) return TARE_OK;
     for (node *n = model->root->graph->first; n != NULL; n = n->next) {
-        if (!is_call(n)) continue;
+        if (!tare__node_is_call(n)) continue;
         n->origin = n->name;
         traced_op *op = NULL;
         TARE_TRY(add(model, n->name, tare__node_subject(model, n), &op, err));
@@ -100,7 +96,7 @@ static void walk_node(integer_walk *w, const node *n) {
                             ? in_integers
                             : w->reads_dequantized;
     traced_op *op = tare__traced_op(w->model, n->origin);
-    if (op != NULL && is_call(n)) op->is_quantized = counts;
+    if (op != NULL && tare__node_is_call(n)) op->is_quantized = counts;
 }
 
 const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *op) {
@@ -114,7 +110,7 @@ const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *
 
 const char *tare_model_float_node(const tare_model *model, const char *node_name) {
     const node *n = tare__graph_find(model->root->graph, node_name);
-    if (n == NULL || !is_call(n)) return NULL;
+    if (n == NULL || !tare__node_is_call(n)) return NULL;
     if (model->op_count == 0) return n->name; // no pass has seen it: it is the float model
     const traced_op *carrier = tare__traced_op(model, n->origin);
     if (carrier == NULL) return NULL;
@@ -142,7 +138,7 @@ static tare_status count_islands(tare_model *model, tare_error *err) {
     if (w.is_float_op == NULL) return tare__out_of_memory(err);
     model->float_island_count = 0;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
-        const traced_op *op = is_call(n) ? tare__traced_op(model, n->origin) : NULL;
+        const traced_op *op = tare__node_is_call(n) ? tare__traced_op(model, n->origin) : NULL;
         if (op == NULL || op->is_quantized) continue;
         w.joins = false;
         tare__node_each_input(n, join_input, &w);

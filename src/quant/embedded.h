@@ -16,5 +16,7 @@ typedef struct embedded_file {
 
 extern const embedded_file tare__embedded_files[];
 extern const size_t tare__embedded_file_count;
+/// By that name; NULL if there is none.
+const embedded_file *tare__embedded_find(const char *name);
 
 #endif

@@ -103,10 +103,7 @@ static tare_status copy_tensors(convert_pass *c, module *to, const module *from)
         return tare__module_set_tensor(to, "bias", tare__module_tensor(from, "bias"), true,
                                        c->base->err);
     }
-    for (size_t i = 0; i < from->tensor_count; i++)
-        TARE_TRY(tare__module_set_tensor(to, from->tensors[i].name, from->tensors[i].tensor,
-                                         from->tensors[i].is_parameter, c->base->err));
-    return TARE_OK;
+    return tare__module_copy_tensors(to, from, c->base->err);
 }
 
 /// A module of `class` with what the arithmetic needs of `from`.

@@ -63,6 +63,13 @@ bool tare__is_observer_node(const tare_model *model, const node *n) {
     return m != NULL && m->class->role == ROLE_OBSERVER;
 }
 
+tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
+                                 tare_observer_info *out) {
+    *out = (tare_observer_info){0};
+    if (spec == NULL) return TARE_OK;
+    return tare__observer_spec_info(&p->model->context->observers, spec, out, p->err);
+}
+
 const char *tare__node_subject(const tare_model *model, const node *n) {
     if (n->op == NODE_CALL_MODULE) {
         const module *m = tare__called_module(model, n);

@@ -30,6 +30,9 @@ tare_status tare__pass_rebuild(pass *p, graph *g);
 /// The module that a call_module node calls; NULL for other nodes.
 module *tare__called_module(const tare_model *model, const node *n);
 bool tare__is_observer_node(const tare_model *model, const node *n);
+/// What a spec's observer would be; all zero for NULL, torch's None.
+tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
+                                 tare_observer_info *out);
 /// Adds one decision about `n`.
 #define TARE_DECIDE(p, n, what, by, ...)                                                           \
     tare__record_add(&(p)->model->decisions,                                                       \

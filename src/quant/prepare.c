@@ -10,13 +10,6 @@ prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
     return n->id < p->node_count ? &p->nodes[n->id] : NULL;
 }
 
-tare_status tare__spec_info(const prepare_pass *p, const tare_observer_spec *spec,
-                            tare_observer_info *out) {
-    *out = (tare_observer_info){0};
-    if (spec == NULL) return TARE_OK;
-    return tare__observer_spec_info(&p->base->model->context->observers, spec, out, p->base->err);
-}
-
 bool tare__is_observed_dtype(tare_dtype dtype) {
     switch (dtype) {
     case TARE_QUINT8:
@@ -95,8 +88,8 @@ bool tare__is_bias_arg(const prepare_node *entry, const node *n, const node *arg
 
 tare_status tare__qconfig_is_half(const prepare_pass *p, const tare_qconfig *q, bool *out) {
     tare_observer_info activation, weight;
-    TARE_TRY(tare__spec_info(p, q->activation, &activation));
-    TARE_TRY(tare__spec_info(p, q->weight, &weight));
+    TARE_TRY(tare__pass_spec_info(p->base, q->activation, &activation));
+    TARE_TRY(tare__pass_spec_info(p->base, q->weight, &weight));
     *out = activation.dtype == TARE_FLOAT16 && weight.dtype == TARE_FLOAT16 &&
            !activation.is_dynamic;
     return TARE_OK;

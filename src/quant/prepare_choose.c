@@ -21,7 +21,7 @@ static target_info no_tensor_info(void) {
 /// The reuse-input qconfig of torch: ReuseInputObserver with a NoopObserver for weights.
 static tare_status is_reuse_input(const prepare_pass *p, const tare_qconfig *q, bool *out) {
     tare_observer_info info;
-    TARE_TRY(tare__spec_info(p, q->activation, &info));
+    TARE_TRY(tare__pass_spec_info(p->base, q->activation, &info));
     *out = info.reuses_input && q->weight != NULL &&
            strcmp(tare__observer_spec_class(q->weight), "NoopObserver") == 0;
     return TARE_OK;
@@ -67,10 +67,6 @@ static tare_status set_structure(prepare_pass *p, const prepare_match *match,
         if (q != NULL) TARE_TRY(info_from_qconfig(p, match, n, q, &entry->info));
     }
     return TARE_OK;
-}
-
-static bool is_call(const node *n) {
-    return n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
 }
 
 /// Arguments that are known to be no tensors: sizes, dims, masks.
@@ -165,7 +161,7 @@ tare_status tare__prepare_choose(prepare_pass *p) {
         TARE_TRY(set_structure(p, entry->match, &entry->match->structure, entry->qconfig.qconfig));
     }
     for (const node *n = g->first; n != NULL; n = n->next)
-        if (is_call(n) && tare__has_no_tensor_args(p, n)) p->nodes[n->id].info = no_tensor_info();
+        if (tare__node_is_call(n) && tare__has_no_tensor_args(p, n)) p->nodes[n->id].info = no_tensor_info();
     for (const node *n = g->first; n != NULL; n = n->next) clear_known(p, n);
     return reset_unsupported(p);
 }

@@ -53,7 +53,7 @@ static const tare_observer_spec *wanted_spec(const prepare_node *entry, const no
 static tare_status needs_observer(prepare_pass *p, const prepare_node *entry, const node *n,
                                   const node *arg, const tare_observer_info *wanted, bool *out) {
     tare_observer_info produced;
-    TARE_TRY(tare__spec_info(p, produced_spec(p, arg), &produced));
+    TARE_TRY(tare__pass_spec_info(p->base, produced_spec(p, arg), &produced));
     *out = false;
     if (wanted->is_dynamic) {
         *out = tare__node_arg(n, 0) == arg; // only the first argument is quantized on the fly
@@ -89,7 +89,7 @@ static tare_status observe_arg(prepare_pass *p, const prepare_node *entry, const
     const tare_observer_spec *spec = wanted_spec(entry, n, arg);
     if (spec == NULL) return TARE_OK;
     tare_observer_info wanted;
-    TARE_TRY(tare__spec_info(p, spec, &wanted));
+    TARE_TRY(tare__pass_spec_info(p->base, spec, &wanted));
     bool needed = false;
     TARE_TRY(needs_observer(p, entry, n, arg, &wanted, &needed));
     if (!needed) return TARE_OK;
@@ -185,7 +185,7 @@ static tare_status remove_observer(prepare_pass *p, node *n, node *observer) {
 
 static tare_status observe_output(prepare_pass *p, const prepare_node *entry, node *n) {
     tare_observer_info wanted;
-    TARE_TRY(tare__spec_info(p, entry->info.output, &wanted));
+    TARE_TRY(tare__pass_spec_info(p->base, entry->info.output, &wanted));
     if (!tare__is_observed_dtype(wanted.dtype) || wanted.is_dynamic) return TARE_OK;
     node *observer = NULL;
     TARE_TRY(insert_observer(p, n, entry->info.output, &observer));
@@ -223,10 +223,6 @@ static tare_status decide_observed(prepare_pass *p, const node *n, const prepare
     return status;
 }
 
-static bool is_call(const node *n) {
-    return n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
-}
-
 /// Why a call gets no observers although nothing refused it.
 static tare_status decide_skipped(prepare_pass *p, const node *n, const prepare_node *entry) {
     if (entry->match == NULL)
@@ -242,7 +238,7 @@ static tare_status decide_skipped(prepare_pass *p, const node *n, const prepare_
 
 static tare_status observe_node(prepare_pass *p, node *n) {
     prepare_node *entry = tare__prepare_node(p, n);
-    if (!is_call(n)) return TARE_OK;
+    if (!tare__node_is_call(n)) return TARE_OK;
     if (entry->match == NULL || entry->qconfig.qconfig == NULL) return decide_skipped(p, n, entry);
     bool is_supported = false;
     TARE_TRY(tare__prepare_is_supported(p, entry, &is_supported, NULL));

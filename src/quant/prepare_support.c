@@ -77,7 +77,7 @@ static tare_status check_constraints(support_query *q, const tare_observer_spec 
                                      const tare_dtype_constraints *c, const char *what) {
     if (spec == NULL || c->dtype == TARE_DTYPE_UNSET) return TARE_OK;
     tare_observer_info info;
-    TARE_TRY(tare__spec_info(q->pass, spec, &info));
+    TARE_TRY(tare__pass_spec_info(q->pass->base, spec, &info));
     if (info.dtype != c->dtype) return TARE_OK;
     check_range(q, &info, c, what);
     if (q->is_supported) check_scale_min(q, &info, c, what);
@@ -92,7 +92,7 @@ static tare_status check_activation(support_query *q) {
     const tare_dtype_constraints *c = &q->config->input;
     if (c->dtype == TARE_DTYPE_UNSET) return TARE_OK;
     tare_observer_info info;
-    TARE_TRY(tare__spec_info(q->pass, q->root_entry->info.input, &info));
+    TARE_TRY(tare__pass_spec_info(q->pass->base, q->root_entry->info.input, &info));
     if (info.dtype != c->dtype) {
         refuse(q, "the backend wants %s inputs, the qconfig gives %s", name_of(c->dtype),
                name_of(info.dtype));
@@ -110,7 +110,7 @@ static tare_status check_weight(support_query *q) {
     const tare_dtype_constraints *c = &q->config->weight;
     if (c->dtype == TARE_DTYPE_UNSET) return TARE_OK;
     tare_observer_info info;
-    TARE_TRY(tare__spec_info(q->pass, q->root_entry->info.weight, &info));
+    TARE_TRY(tare__pass_spec_info(q->pass->base, q->root_entry->info.weight, &info));
     if (info.dtype != c->dtype) {
         refuse(q, "the backend wants %s weights, the qconfig gives %s", name_of(c->dtype),
                name_of(info.dtype));
@@ -122,7 +122,7 @@ static tare_status check_weight(support_query *q) {
 static tare_status check_bias(support_query *q) {
     if (q->config->bias == TARE_DTYPE_UNSET) return TARE_OK;
     tare_observer_info info;
-    TARE_TRY(tare__spec_info(q->pass, q->root_entry->info.bias, &info));
+    TARE_TRY(tare__pass_spec_info(q->pass->base, q->root_entry->info.bias, &info));
     if (info.dtype != q->config->bias)
         refuse(q, "the backend wants a %s bias, the qconfig gives %s", name_of(q->config->bias),
                name_of(info.dtype));
@@ -145,7 +145,7 @@ static tare_status check_output(support_query *q, const node *last) {
     const tare_dtype_constraints *c = &q->config->output;
     if (c->dtype == TARE_DTYPE_UNSET || !q->is_supported) return TARE_OK;
     tare_observer_info info;
-    TARE_TRY(tare__spec_info(q->pass, tare__prepare_node(q->pass, last)->info.output, &info));
+    TARE_TRY(tare__pass_spec_info(q->pass->base, tare__prepare_node(q->pass, last)->info.output, &info));
     // What is quantized dynamically comes out in float.
     const tare_dtype dtype = info.is_dynamic ? TARE_FLOAT32 : info.dtype;
     if (dtype != c->dtype) {

@@ -144,12 +144,9 @@ static const char *suggested_name_at(const void *user, size_t index) {
 }
 
 tare_status tare__embedded_json(const char *name, json_t **out, tare_error *err) {
-    for (size_t i = 0; i < tare__embedded_file_count; i++) {
-        const embedded_file *file = &tare__embedded_files[i];
-        if (strcmp(file->name, name) == 0)
-            return tare__json_parse((const char *)file->data, file->size, out, err);
-    }
-    return tare__fail(err, TARE_INTERNAL, "'%s' was not built in", name);
+    const embedded_file *file = tare__embedded_find(name);
+    if (file == NULL) return tare__fail(err, TARE_INTERNAL, "'%s' was not built in", name);
+    return tare__json_parse((const char *)file->data, file->size, out, err);
 }
 
 tare_status tare_qconfig_named(const char *name, tare_qconfig **out, tare_error *err) {

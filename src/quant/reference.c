@@ -46,12 +46,8 @@ static tare_status set_weight_config(module *m, const qparams *q, tare_error *er
 
 static tare_status copy_float(module *to, const module *from, tare_error *err) {
     to->training = from->training;
-    for (size_t i = 0; i < from->config_count; i++)
-        TARE_TRY(tare__module_set_config(to, from->config[i].name, &from->config[i].value, err));
-    for (size_t i = 0; i < from->tensor_count; i++)
-        TARE_TRY(tare__module_set_tensor(to, from->tensors[i].name, from->tensors[i].tensor,
-                                         from->tensors[i].is_parameter, err));
-    return TARE_OK;
+    TARE_TRY(tare__module_copy_config(to, from, err));
+    return tare__module_copy_tensors(to, from, err);
 }
 
 static tare_status fill(module *made, const module *float_module, const qparams *weight,

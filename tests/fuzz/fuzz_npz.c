@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     tare_tensor *t = NULL;
     if (tare__npz_parse(store, data, size, &arrays, NULL) == TARE_OK) {
         for (size_t i = 0; i < arrays.count; i++) touch(arrays.entries[i].value);
-        tare__npz_release(&arrays);
+        tare__tensor_map_release(&arrays);
     }
     if (tare__npy_parse(store, data, size, &t, NULL) == TARE_OK) {
         touch(t);

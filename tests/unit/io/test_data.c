@@ -30,7 +30,7 @@ static void add(map *arrays, const char *name, tare_tensor *t) {
 static const char *write_npz(const char *name, map *arrays) {
     const char *path = temp_path(name);
     CHECK_OK(tare__npz_write(path, arrays, NULL));
-    tare__npz_release(arrays);
+    tare__tensor_map_release(arrays);
     return path;
 }
 
@@ -180,7 +180,7 @@ static void a_recorded_case_brings_its_inputs(void **state) {
     add(&arrays, "weights.fc.weight.scale", ramp(1, 1, 0));
     const char *path = temp_path("data.safetensors");
     CHECK_OK(tare__safetensors_write(path, &arrays, NULL, NULL));
-    tare__npz_release(&arrays);
+    tare__tensor_map_release(&arrays);
     CHECK_OK(tare__data_open(path, one_input, 1, 0, &s, NULL));
     CHECK_OK(tare__data_next(s, &batch, &done, NULL));
     assert_int_equal(batch.size, 2);

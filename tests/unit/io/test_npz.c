@@ -68,8 +68,8 @@ static void what_was_written_is_read(void **state) {
         assert_int_equal(is->count, was->count);
         assert_memory_equal(is->data, was->data, tare__tensor_bytes(was));
     }
-    tare__npz_release(&tensors);
-    tare__npz_release(&back);
+    tare__tensor_map_release(&tensors);
+    tare__tensor_map_release(&back);
 }
 
 static void stored_members_are_views(void **state) {
@@ -82,7 +82,7 @@ static void stored_members_are_views(void **state) {
     CHECK_OK(parse(archive.data, archive.size, &back, NULL));
     const tare_tensor *a = tare__map_get(&back, "a");
     assert_float_equal(tare__f32(a)[1], 7, 0);
-    tare__npz_release(&back);
+    tare__tensor_map_release(&back);
     tare__text_release(&bytes);
     tare__free(archive.data);
     tare_tensor_release(t);
@@ -128,8 +128,8 @@ static void honest_zeros_are_read(void **state) {
     free(temp_read(path, &size));
     assert_true(size < 2048); // a ratio of more than 512 is possible
     CHECK_OK(tare__npz_read(path, &back, NULL));
-    tare__npz_release(&tensors);
-    tare__npz_release(&back);
+    tare__tensor_map_release(&tensors);
+    tare__tensor_map_release(&back);
 }
 
 static void damaged_files_do_no_harm(void **state) {
@@ -137,7 +137,7 @@ static void damaged_files_do_no_harm(void **state) {
     map tensors = some_tensors(), back = {0};
     const char *path = temp_path("whole.npz");
     CHECK_OK(tare__npz_write(path, &tensors, NULL));
-    tare__npz_release(&tensors);
+    tare__tensor_map_release(&tensors);
     size_t size = 0;
     unsigned char *bytes = temp_read(path, &size);
     for (size_t cut = 0; cut < size; cut++) {
@@ -146,14 +146,14 @@ static void damaged_files_do_no_harm(void **state) {
         // minizip forgives a cut in the last record, after everything that is told about members.
         if (parse(part, cut, &back, NULL) == TARE_OK) {
             assert_true(cut > size - 22);
-            tare__npz_release(&back);
+            tare__tensor_map_release(&back);
         }
         free(part);
     }
     for (size_t i = 0; i < size; i++) {
         for (unsigned bit = 0; bit < 8; bit++) {
             bytes[i] ^= (unsigned char)(1u << bit);
-            if (parse(bytes, size, &back, NULL) == TARE_OK) tare__npz_release(&back);
+            if (parse(bytes, size, &back, NULL) == TARE_OK) tare__tensor_map_release(&back);
             bytes[i] ^= (unsigned char)(1u << bit);
         }
     }
@@ -178,8 +178,8 @@ static void lost_memory_is_an_error(void **state) {
     tare_status status = TARE_OK;
     EVERY_ALLOCATION_FAILS(status, status = tare__npz_write(path, &tensors, NULL), )
     EVERY_ALLOCATION_FAILS(status, status = tare__npz_read(path, &back, NULL),
-                           tare__npz_release(&back))
-    tare__npz_release(&tensors);
+                           tare__tensor_map_release(&back))
+    tare__tensor_map_release(&tensors);
 }
 
 int main(void) {

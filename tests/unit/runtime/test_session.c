@@ -29,7 +29,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     digits *d = *state;
     tare_tensor_release(d->some);
-    tare__npz_release(&d->images);
+    tare__tensor_map_release(&d->images);
     tare_model_destroy(d->model);
     return 0;
 }
