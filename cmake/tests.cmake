@@ -27,7 +27,7 @@ endfunction()
 
 # tests/unit/core/test_map.c is the program unit_core_map and the test unit.core.map; tests/golden
 # compares with recorded data in tests/data. Files without the prefix test_, those in tests/support
-# and the runners of recorded vectors are shared by all.
+# and the parts of tare-replay are shared by all.
 function(tare_add_unit_tests)
   pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
   if(NOT CMOCKA_FOUND)
@@ -35,7 +35,8 @@ function(tare_add_unit_tests)
   endif()
   file(GLOB_RECURSE sources RELATIVE "${PROJECT_SOURCE_DIR}/tests" CONFIGURE_DEPENDS
        "${PROJECT_SOURCE_DIR}/tests/unit/*.c" "${PROJECT_SOURCE_DIR}/tests/golden/*.c"
-       "${PROJECT_SOURCE_DIR}/tests/support/*.c" "${PROJECT_SOURCE_DIR}/tests/replay/numerics*.c")
+       "${PROJECT_SOURCE_DIR}/tests/support/*.c" "${PROJECT_SOURCE_DIR}/tests/replay/*.c")
+  list(FILTER sources EXCLUDE REGEX "^replay/main\\.c$")
   set(shared ${sources})
   list(FILTER shared EXCLUDE REGEX "(^|/)test_[^/]*\\.c$")
   list(FILTER sources INCLUDE REGEX "(^|/)test_[^/]*\\.c$")
