@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model costs on its way: load time, calibration throughput, latency in float and in integers, peak memory.
-// usage: bench-flow MODEL SHAPE [RUNS]     SHAPE is one sample's, as 3x224x224
+// usage: flow [MODEL SHAPE [RUNS]]     SHAPE is one sample's, as 3x224x224; by default the digits network
 // Times are medians; float and integer runs take turns, so that both see the same machine.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -151,11 +151,12 @@ static void report(const bench *b) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s MODEL SHAPE [RUNS]\n", argv[0]);
+    if (argc == 2) {
+        fprintf(stderr, "usage: %s [MODEL SHAPE [RUNS]]\n", argv[0]);
         return 2;
     }
-    bench b = {.path = argv[1], .shape = argv[2]};
+    bench b = {.path = argc > 2 ? argv[1] : "data/digits/digits.safetensors",
+               .shape = argc > 2 ? argv[2] : "1x8x8"};
     b.run_count = argc > 3 ? atoi(argv[3]) : 101;
     if (b.run_count < 1 || b.run_count > MAX_RUNS) b.run_count = 101;
     tare_error *err = tare_error_create();
