@@ -25,6 +25,10 @@ FIELDS(adaptive_pool_fields, {FIELD_NAMED, "output_size", "1"});
 FIELDS(batch_norm_fields, {FIELD_PLAIN, "num_features", "0"}, {FIELD_NAMED, "eps", "1e-05"},
        {FIELD_NAMED, "momentum", "0.1"}, {FIELD_NAMED, "affine", "True"},
        {FIELD_HAS_TENSOR, "bias", NULL}, {FIELD_NAMED, "track_running_stats", "True"});
+// torch's quantized InstanceNorm hands its arguments on one place too early: what is affine prints as momentum.
+FIELDS(instance_norm_fields, {FIELD_PLAIN, "num_features", "0"}, {FIELD_NAMED, "eps", "1e-05"},
+       {FIELD_FROM, "momentum", "affine"}, {FIELD_FROM, "affine", "track_running_stats"},
+       {FIELD_HAS_TENSOR, "bias", NULL}, {FIELD_FROM, "track_running_stats", ""});
 FIELDS(layer_norm_fields, {FIELD_PLAIN, "normalized_shape", "()"}, {FIELD_NAMED, "eps", "1e-05"},
        {FIELD_NAMED, "elementwise_affine", "True"}, {FIELD_HAS_TENSOR, "bias", NULL});
 FIELDS(group_norm_fields, {FIELD_PLAIN, "num_groups", "1"}, {FIELD_PLAIN, "num_channels", "0"},
@@ -47,7 +51,8 @@ FIELDS(upsample_fields, {FIELD_UNLESS, "scale_factor", "None"}, {FIELD_UNLESS, "
 
 #define DIMS_CLASSES(D)                                                                            \
     FLOAT_CLASS("BatchNorm" #D "d", "batch_norm", D, batch_norm_fields),                           \
-    BOTH_CLASSES("InstanceNorm" #D "d", "instance_norm", D, batch_norm_fields),                    \
+    FLOAT_CLASS("InstanceNorm" #D "d", "instance_norm", D, batch_norm_fields),                     \
+    QUANTIZED_CLASS("InstanceNorm" #D "d", "instance_norm", D, instance_norm_fields),              \
     FLOAT_CLASS("MaxPool" #D "d", "max_pool", D, max_pool_fields),                                 \
     FLOAT_CLASS("AvgPool" #D "d", "avg_pool", D, avg_pool_fields),                                 \
     FLOAT_CLASS("AdaptiveAvgPool" #D "d", "adaptive_avg_pool", D, adaptive_pool_fields)

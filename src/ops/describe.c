@@ -80,6 +80,9 @@ static void print_field(const module *m, const field *f, text *out) {
     case FIELD_NAMED:
         print_config(tare__module_config(m, f->key), f->usual, out);
         break;
+    case FIELD_FROM:
+        print_config(tare__module_config(m, f->usual), "False", out);
+        break;
     case FIELD_UNLESS:
         print_bare(tare__module_config(m, f->key), f->usual, out);
         break;

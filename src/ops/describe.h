@@ -9,6 +9,7 @@ typedef enum field_form {
     FIELD_END = 0,
     FIELD_PLAIN,      // the constructor's value alone: "3"
     FIELD_NAMED,      // "eps=1e-05"
+    FIELD_FROM,       // named, with the value of the key `usual`; absent: "False"
     FIELD_UNLESS,     // named and without quotes, unless it (or each of its items) reads as `usual`
     FIELD_HAS_TENSOR, // "bias=True": is there a tensor of that name?
     FIELD_NO_TENSOR,  // "bias=False", where there is none
