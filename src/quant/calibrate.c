@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration: a prepared model runs in float while its observers watch.
+#include "ops/float_kernels.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
 #include "quant/coverage.h"
@@ -68,8 +69,13 @@ tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *input
     if (prepared == NULL || prepared->stage != TARE_STAGE_PREPARED)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "calibrate: expected a prepared model (see tare_prepare_fx)");
-    const interpreter it = {
-        .root = prepared->root, .thread_count = 1, .after = count_macs, .user = prepared};
+    if (prepared->floats == NULL)
+        TARE_TRY(tare__float_kernels_create(NULL, &prepared->floats, err));
+    const interpreter it = {.root = prepared->root,
+                            .thread_count = 1,
+                            .after = count_macs,
+                            .kernels = prepared->floats,
+                            .user = prepared};
     arena memory = {0};
     value *values = NULL, result = {0};
     tare_status status = collect_inputs(prepared, inputs, input_count, &memory, &values, err);

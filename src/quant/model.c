@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "io/model_file.h"
+#include "ops/float_kernels.h"
 #include "ops/print.h"
 #include "quant/coverage.h"
 #include "quant/dot.h"
@@ -83,6 +84,7 @@ void tare_model_destroy(tare_model *model) {
     tare__record_release(&model->decisions);
     tare__prepared_state_destroy(model->prepared);
     tare__coverage_release(model);
+    tare__float_kernels_destroy(model->floats);
     tare__free(model);
 }
 

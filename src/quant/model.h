@@ -53,6 +53,7 @@ struct tare_model {
     tare_engine engine;       // of lowered models
     record decisions;
     prepared_state *prepared; // stage PREPARED only
+    struct float_kernels *floats; // of calibration, made when it begins; NULL before
     map op_names;             // name -> index + 1 into ops
     traced_op *ops;           // the float model's calls, in order
     size_t op_count, op_capacity;
