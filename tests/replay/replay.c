@@ -101,16 +101,16 @@ static tare_status check_parsed(flow *f) {
 static tare_status check_run(flow *f, const char *run, const tare_model *model, finding_kind kind) {
     f->step = run;
     run_result result;
-    const tare_status status = run_model(model, f->inputs, f->input_count, &result, f->err);
+    const tare_status status = replay_run(model, f->inputs, f->input_count, &result, f->err);
     // Where torch failed, we may run to the end; observers have seen what came before in any case.
     if (torch_failed(f, run)) {
-        if (status == TARE_OK) run_release(&result);
+        if (status == TARE_OK) replay_run_release(&result);
         return TARE_OK;
     }
     TARE_TRY(status);
-    run_compare(f->c, run, &result, kind, f->out);
+    replay_compare(f->c, run, &result, kind, f->out);
     if (result.step_count > 0) f->output_step = result.steps[0];
-    run_release(&result);
+    replay_run_release(&result);
     return TARE_OK;
 }
 
@@ -120,11 +120,12 @@ static tare_status check_session(flow *f) {
     if (torch_failed(f, "converted") || findings_any(f->out)) return TARE_OK;
     run_result result;
     bool is_run = false;
-    TARE_TRY(run_model(f->converted, f->inputs, f->input_count, &result, f->err));
+    TARE_TRY(replay_run(f->converted, f->inputs, f->input_count, &result, f->err));
     const tare_status status =
-        run_in_session(f->converted, f->inputs, f->input_count, &result, &is_run, f->err);
-    if (status == TARE_OK && is_run) run_compare(f->c, "converted", &result, FINDING_VALUE, f->out);
-    run_release(&result);
+        replay_in_session(f->converted, f->inputs, f->input_count, &result, &is_run, f->err);
+    if (status == TARE_OK && is_run)
+        replay_compare(f->c, "converted", &result, FINDING_VALUE, f->out);
+    replay_run_release(&result);
     return status;
 }
 
@@ -150,7 +151,7 @@ static tare_status read_model(flow *f) {
     TARE_TRY(check_supported(f));
     f->step = "read";
     TARE_TRY(read_configs(f));
-    TARE_TRY(run_inputs(f->c, &f->memory, &f->inputs, &f->input_count, f->err));
+    TARE_TRY(replay_inputs(f->c, &f->memory, &f->inputs, &f->input_count, f->err));
     TARE_TRY(case_model(f->c, &f->model, f->err));
     f->step = "print";
     TARE_TRY(check_text(f, "float_text", f->model));

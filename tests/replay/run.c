@@ -47,8 +47,8 @@ static tare_status nested_input(const recorded_case *c, const char *prefix, aren
     return TARE_OK;
 }
 
-tare_status run_inputs(const recorded_case *c, arena *memory, value **out, size_t *count,
-                       tare_error *err) {
+tare_status replay_inputs(const recorded_case *c, arena *memory, value **out, size_t *count,
+                          tare_error *err) {
     const json_t *list = json_object_get(c->json, "inputs");
     *count = json_array_size(list);
     value *values = tare__arena_array(memory, *count + 1, sizeof *values);
@@ -132,8 +132,8 @@ static tare_status find_steps(const watch *w, const graph *g, run_result *out, t
     return TARE_OK;
 }
 
-tare_status run_model(const tare_model *model, const value *inputs, size_t count, run_result *out,
-                      tare_error *err) {
+tare_status replay_run(const tare_model *model, const value *inputs, size_t count, run_result *out,
+                       tare_error *err) {
     const graph *g = model->root->graph;
     *out = (run_result){0};
     watch w = {.count = g->next_id,
@@ -148,7 +148,7 @@ tare_status run_model(const tare_model *model, const value *inputs, size_t count
                             .user = &w};
     tare_status status = tare__interpret(&it, inputs, count, &out->memory, &out->output, err);
     if (status == TARE_OK) status = find_steps(&w, g, out, err);
-    if (status != TARE_OK) run_release(out);
+    if (status != TARE_OK) replay_run_release(out);
     return status;
 }
 
@@ -180,8 +180,8 @@ static tare_status run_session(const tare_model *model, const tare_tensor *const
                       output_count, used);
 }
 
-tare_status run_in_session(const tare_model *model, const value *inputs, size_t count,
-                           run_result *r, bool *is_run, tare_error *err) {
+tare_status replay_in_session(const tare_model *model, const value *inputs, size_t count,
+                              run_result *r, bool *is_run, tare_error *err) {
     const tare_tensor **tensors = tare__arena_array(&r->memory, count + 1, sizeof *tensors);
     if (tensors == NULL) return tare__out_of_memory(err);
     *is_run = false;
@@ -193,7 +193,7 @@ tare_status run_in_session(const tare_model *model, const value *inputs, size_t 
     return run_session(model, tensors, count, r, err);
 }
 
-void run_release(run_result *r) {
+void replay_run_release(run_result *r) {
     tare__value_release_tensors(&r->output);
     tare__arena_release(&r->memory);
     *r = (run_result){0};

@@ -9,8 +9,8 @@
 #include "replay/findings.h"
 
 /// The case's inputs as values in `memory`; tensors are lent from its data.
-tare_status run_inputs(const recorded_case *c, arena *memory, value **out, size_t *count,
-                       tare_error *err);
+tare_status replay_inputs(const recorded_case *c, arena *memory, value **out, size_t *count,
+                          tare_error *err);
 
 /// A finished run.
 typedef struct run_result {
@@ -19,17 +19,17 @@ typedef struct run_result {
     size_t step_count;
     arena memory;
 } run_result;
-tare_status run_model(const tare_model *model, const value *inputs, size_t count, run_result *out,
-                      tare_error *err);
+tare_status replay_run(const tare_model *model, const value *inputs, size_t count, run_result *out,
+                       tare_error *err);
 /// The same model in a session, as users run it: its outputs take the place of the interpreter's.
 /// *is_run: false for inputs that no session takes (nested ones).
-tare_status run_in_session(const tare_model *model, const value *inputs, size_t count,
-                           run_result *r, bool *is_run, tare_error *err);
-void run_release(run_result *r);
+tare_status replay_in_session(const tare_model *model, const value *inputs, size_t count,
+                              run_result *r, bool *is_run, tare_error *err);
+void replay_run_release(run_result *r);
 
 /// Compares with the tensors PREFIX, PREFIX.0, PREFIX.KEY, .. of the case's data. Outputs with a
 /// step: within one, nearly all of them equal. Others: within 1e-4.
-void run_compare(const recorded_case *c, const char *prefix, const run_result *r, finding_kind kind,
-                 findings *out);
+void replay_compare(const recorded_case *c, const char *prefix, const run_result *r,
+                    finding_kind kind, findings *out);
 
 #endif

@@ -144,8 +144,8 @@ static bool has_recorded(const recorded_case *c, const char *prefix) {
     return false;
 }
 
-void run_compare(const recorded_case *c, const char *prefix, const run_result *r, finding_kind kind,
-                 findings *out) {
+void replay_compare(const recorded_case *c, const char *prefix, const run_result *r,
+                    finding_kind kind, findings *out) {
     comparison k = {.c = c, .run = r, .kind = kind, .out = out};
     compare_value(&k, prefix, &r->output);
     if (k.next_step == 0 && has_recorded(c, prefix))
