@@ -22,6 +22,7 @@ static bool is_awkward(const engine_query *q) {
 }
 
 requant_rule tare__engine_rule(tare_engine engine, const engine_query *query) {
+    if (query->is_onednn_only) return REQUANT_O;
     const unsigned index = (unsigned)engine;
     const engine_row *row = &engines[index < ENGINE_COUNT ? index : TARE_ENGINE_DEFAULT];
     if (!query->is_conv) return row->linear;

@@ -18,6 +18,7 @@ typedef struct engine_query {
     int64_t groups;
     bool has_weight_zero_points; // any that is not 0
     bool has_output_padding;     // of transposed convolutions
+    bool is_onednn_only;         // fused with more than a relu: no other engine has such layers
 } engine_query;
 
 requant_rule tare__engine_rule(tare_engine engine, const engine_query *query);

@@ -80,6 +80,7 @@ static tare_status set_rule(const convert_pass *c, module *m, const module *from
         .groups = tare__module_int(from, "groups", 1),
         .has_weight_zero_points = tare__has_zero_points(weight),
         .has_output_padding = (output_padding[0] | output_padding[1] | output_padding[2]) != 0,
+        .is_onednn_only = m->class->fused != FUSED_NONE && m->class->fused != FUSED_RELU,
     };
     const value rule = tare__string(
         tare__requant_rule_name(tare__engine_rule(c->base->model->engine, &query)));
