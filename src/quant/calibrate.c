@@ -46,13 +46,13 @@ static tare_status collect_inputs(const tare_model *model, const tare_tensor *co
 static tare_status keep_shape(graph *g, node *placeholder, const tare_tensor *t, tare_error *err) {
     if (placeholder->meta_json != NULL || t->ndim == 0) return TARE_OK;
     text meta = {0};
-    tare__text_append(&meta, "{\"example\":{\"shape\":[null");
-    for (int d = 1; d < t->ndim; d++) tare__text_printf(&meta, ",%lld", (long long)t->shape[d]);
-    tare__text_printf(&meta, "],\"dtype\":\"%s\"}}", tare_dtype_name(t->dtype));
-    placeholder->meta_json = tare__arena_strdup(&g->memory, tare__text_chars(&meta));
-    const bool failed = meta.failed || placeholder->meta_json == NULL;
+    tare__text_append(&meta, "{\"example\": {\"shape\": [null");
+    for (int d = 1; d < t->ndim; d++) tare__text_printf(&meta, ", %lld", (long long)t->shape[d]);
+    tare__text_printf(&meta, "], \"dtype\": \"%s\"}}", tare_dtype_name(t->dtype));
+    if (!meta.failed) // as it would be written after it was read
+        placeholder->meta_json = tare__arena_strdup(&g->memory, tare__text_chars(&meta));
     tare__text_release(&meta);
-    return failed ? tare__out_of_memory(err) : TARE_OK;
+    return placeholder->meta_json != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
 static tare_status keep_shapes(tare_model *prepared, const tare_tensor *const *inputs,

@@ -91,7 +91,7 @@ static tare_status convert(const tare_model *prepared, const tare_convert_option
         .base = &base, .options = options, .form = form, .prepared = prepared->prepared};
     tare_status status = tare__pass_begin(&base, "convert", prepared, options->backend, err);
     if (status == TARE_OK) {
-        base.model->engine = options->engine;
+        if (options->engine != TARE_ENGINE_DEFAULT) base.model->engine = options->engine;
         status = run(&c);
     }
     return tare__pass_end(&base, status, out);

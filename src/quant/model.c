@@ -62,6 +62,7 @@ tare_status tare__model_create(const tare_context *context, module *root, tare_m
     if (made == NULL) return tare__out_of_memory(err);
     made->context = tare__context_or_builtin(context);
     made->stage = stage;
+    made->engine = TARE_ENGINE_X86;
     tare_status status = TARE_OK;
     if (from != NULL) {
         made->engine = from->engine;

@@ -50,7 +50,7 @@ struct tare_model {
     const tare_context *context;
     module *root; // a GraphModule: root->graph is the graph
     tare_model_stage stage;
-    tare_engine engine;       // of lowered models
+    tare_engine engine;       // of lowered models; never TARE_ENGINE_DEFAULT
     record decisions;
     prepared_state *prepared; // stage PREPARED only
     struct float_kernels *floats; // of calibration, made when it begins; NULL before
