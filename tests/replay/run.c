@@ -162,8 +162,8 @@ static void replace_tensors(value *v, tare_tensor **list, size_t *next, size_t c
     }
 }
 
-static tare_status run_session(const tare_model *model, const tare_tensor *const *inputs,
-                               size_t count, run_result *r, tare_error *err) {
+tare_status replay_in_session(const tare_model *model, const tare_tensor *const *inputs,
+                              size_t count, run_result *r, tare_error *err) {
     enum { MOST_OUTPUTS = 64 };
     tare_session *session = NULL;
     tare_tensor *outputs[MOST_OUTPUTS];
@@ -180,17 +180,17 @@ static tare_status run_session(const tare_model *model, const tare_tensor *const
                       output_count, used);
 }
 
-tare_status replay_in_session(const tare_model *model, const value *inputs, size_t count,
-                              run_result *r, bool *is_run, tare_error *err) {
-    const tare_tensor **tensors = tare__arena_array(&r->memory, count + 1, sizeof *tensors);
+tare_status replay_tensors(const value *inputs, size_t count, arena *memory,
+                           const tare_tensor ***out, tare_error *err) {
+    const tare_tensor **tensors = tare__arena_array(memory, count + 1, sizeof *tensors);
+    *out = NULL;
     if (tensors == NULL) return tare__out_of_memory(err);
-    *is_run = false;
     for (size_t i = 0; i < count; i++) {
         if (inputs[i].kind != VALUE_TENSOR) return TARE_OK;
         tensors[i] = inputs[i].as.tensor;
     }
-    *is_run = true;
-    return run_session(model, tensors, count, r, err);
+    *out = tensors;
+    return TARE_OK;
 }
 
 void replay_run_release(run_result *r) {
