@@ -5,6 +5,7 @@
 
 #include <regex.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -14,17 +15,29 @@ struct python_regex {
     regex_t compiled;
 };
 
+// POSIX libraries write repetitions out and recurse on groups, so that a short pattern could take all
+// memory or the stack.
+enum { LONGEST_PATTERN = 1000, DEEPEST_GROUP = 32, MOST_POSITIONS = 50000 };
+
 typedef struct translation {
     const char *pattern, *at;
     text out;
     int open_groups;
     bool can_repeat; // the last thing written may be followed by a quantifier
+    size_t last_size; // of it: positions when its repetitions are written out
+    size_t sizes[DEEPEST_GROUP + 1]; // of each open group so far; the whole pattern is the first
     tare_error *err;
 } translation;
 
 static tare_status refuse(translation *t, const char *what) {
     return tare__fail(t->err, TARE_INVALID_ARGUMENT, "regex '%s': %s at position %td", t->pattern,
                       what, t->at - t->pattern);
+}
+
+static void count_position(translation *t) {
+    t->last_size = 1;
+    t->sizes[t->open_groups]++;
+    t->can_repeat = true;
 }
 
 // --- character classes ---
@@ -96,7 +109,7 @@ static tare_status write_set(translation *t, const byte_set *s) {
     else
         tare__text_printf(&t->out, "[%s%s]", is_inverted ? "^" : "", chars);
     tare__text_release(&members);
-    t->can_repeat = true;
+    count_position(t);
     return status;
 }
 
@@ -184,8 +197,9 @@ static tare_status translate_open(translation *t) {
         t->at = end + 1;
     } else if (t->at[0] == '?')
         return refuse(t, "a group extension that is not supported");
+    if (t->open_groups == DEEPEST_GROUP) return refuse(t, "too many groups in groups");
     tare__text_char(&t->out, '(');
-    t->open_groups++;
+    t->sizes[++t->open_groups] = 1;
     t->can_repeat = false;
     return TARE_OK;
 }
@@ -201,7 +215,8 @@ static tare_status translate_close(translation *t) {
     if (t->open_groups == 0) return refuse(t, "unbalanced parenthesis");
     end_alternative(t);
     tare__text_char(&t->out, ')');
-    t->open_groups--;
+    t->last_size = t->sizes[t->open_groups--];
+    t->sizes[t->open_groups] += t->last_size;
     t->at++;
     t->can_repeat = true;
     return TARE_OK;
@@ -222,8 +237,20 @@ static size_t bounds_length(const char *p) {
     return *p == '}' ? (size_t)(p + 1 - start) : 0;
 }
 
+// How often a quantifier writes out what it repeats.
+static size_t copies_of(const char *quantifier) {
+    if (*quantifier != '{') return *quantifier == '+' ? 2 : 1;
+    char *end = NULL;
+    const unsigned long least = strtoul(quantifier + 1, &end, 10);
+    const unsigned long most = *end == ',' && end[1] != '}' ? strtoul(end + 1, NULL, 10) : least + 1;
+    const unsigned long more = least > most ? least : most;
+    return more < MOST_POSITIONS ? (size_t)more + 1 : MOST_POSITIONS;
+}
+
 static tare_status translate_quantifier(translation *t, size_t length) {
     if (!t->can_repeat) return refuse(t, "nothing to repeat");
+    t->sizes[t->open_groups] += t->last_size * (copies_of(t->at) - 1);
+    if (t->sizes[t->open_groups] > MOST_POSITIONS) return refuse(t, "too many repetitions");
     if (length > 1 && t->at[1] == ',') { // {,n}
         tare__text_append(&t->out, "{0");
         t->at++;
@@ -241,7 +268,7 @@ static void translate_literal(translation *t) {
     const char c = *t->at++;
     if (strchr("{}]", c) != NULL) tare__text_char(&t->out, '\\');
     tare__text_char(&t->out, c);
-    t->can_repeat = true;
+    count_position(t);
 }
 
 static void translate_assertion(translation *t) {
@@ -282,6 +309,7 @@ static tare_status translate_one(translation *t) {
 }
 
 static tare_status translate(translation *t) {
+    if (strlen(t->pattern) > LONGEST_PATTERN) return refuse(t, "more than 1000 bytes");
     tare__text_append(&t->out, "^(");
     while (*t->at != '\0') TARE_TRY(translate_one(t));
     if (t->open_groups > 0) return refuse(t, "missing )");

@@ -439,6 +439,31 @@ static void unusable_regexes_are_refused(void **state) {
     }
 }
 
+// The C library would write the repetitions out, or recurse once a group.
+static void regexes_that_explode_are_refused(void **state) {
+    (void)state;
+    char groups[201] = {0}, long_one[1102] = {0}, nested[400] = "a";
+    memset(groups, '(', 100);
+    memset(groups + 100, ')', 100);
+    memset(long_one, 'a', 1101);
+    for (int i = 0; i < 30; i++) { // ((a+)+)+ ..
+        char inner[400];
+        memcpy(inner, nested, sizeof inner);
+        snprintf(nested, sizeof nested, "(%.300s)+", inner);
+    }
+    const char *const cases[] = {groups, long_one, nested, "(a{255}){255}", "((a{99}){99}){99}",
+                                 "a{50000}", "(ab){,60000}", "(a{300,}){300,}"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        python_regex *regex = NULL;
+        if (tare__python_regex_compile(cases[i], &regex, NULL) != TARE_INVALID_ARGUMENT)
+            fail_msg("'%s' was accepted", cases[i]);
+    }
+    python_regex *regex = NULL;
+    CHECK_OK(tare__python_regex_compile("(layer[0-9]{1,3}\\.){2}(conv|fc)+", &regex, NULL));
+    assert_true(tare__python_regex_match(regex, "layer1.layer22.conv"));
+    tare__python_regex_destroy(regex);
+}
+
 // --- memory ---
 
 static tare_status whole_life(void) {
@@ -484,6 +509,7 @@ int main(void) {
         cmocka_unit_test(an_error_in_a_spec_is_an_error_of_the_mapping),
         cmocka_unit_test(regexes_match_as_in_python),
         cmocka_unit_test(unusable_regexes_are_refused),
+        cmocka_unit_test(regexes_that_explode_are_refused),
         cmocka_unit_test(a_failed_allocation_is_an_error_and_no_leak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
