@@ -43,11 +43,11 @@ typedef enum fused_with {
 typedef struct module_class {
     const char *name;       // public qualified name: "torch.nn.Conv2d"
     const char *print_name; // "Conv2d", "QuantizedConv2d(Reference)"
+    const char *op; // the operator family: "conv", "linear", "batch_norm", "relu"; NULL if none
     module_role role;
-    const char *op;         // the operator family: "conv", "linear", "batch_norm", "relu"; NULL if none
-    int dims;               // spatial dimensions; 0 where it makes no sense
+    int dims; // spatial dimensions; 0 where it makes no sense
     fused_with fused;
-    bool hides_children;    // printed without its children
+    bool hides_children; // printed without its children
     /// What torch prints inside the parentheses (extra_repr). NULL: nothing.
     tare_status (*describe)(const module *m, text *out, tare_error *err);
     /// Shape rule: fills call->result with meta tensors. Then forward fills their data. ops/call.h.

@@ -23,16 +23,16 @@ static void emit_constraints(json_emitter *e, const char *role, const tare_dtype
     tare__emit_key(e, "dtype");
     tare__emit_string(e, tare_dtype_name(c->dtype));
     const struct {
-        uint32_t bit;
         const char *key;
         double number;
+        uint32_t bit;
         bool is_bound;
     } numbers[] = {
-        {TARE_SET_QUANT_MIN, "quant_min_lower_bound", c->quant_min_lower_bound, true},
-        {TARE_SET_QUANT_MAX, "quant_max_upper_bound", c->quant_max_upper_bound, true},
-        {TARE_SET_SCALE_MIN, "scale_min_lower_bound", c->scale_min_lower_bound, false},
-        {TARE_SET_SCALE_MAX, "scale_max_upper_bound", c->scale_max_upper_bound, false},
-        {TARE_SET_SCALE_EXACT, "scale_exact_match", c->scale_exact_match, false},
+        {"quant_min_lower_bound", c->quant_min_lower_bound, TARE_SET_QUANT_MIN, true},
+        {"quant_max_upper_bound", c->quant_max_upper_bound, TARE_SET_QUANT_MAX, true},
+        {"scale_min_lower_bound", c->scale_min_lower_bound, TARE_SET_SCALE_MIN, false},
+        {"scale_max_upper_bound", c->scale_max_upper_bound, TARE_SET_SCALE_MAX, false},
+        {"scale_exact_match", c->scale_exact_match, TARE_SET_SCALE_EXACT, false},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         if (!(c->set & numbers[i].bit)) continue;

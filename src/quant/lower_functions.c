@@ -170,7 +170,8 @@ static tare_status lower_special(convert_pass *c, node *quantize, node *referenc
                          "computed on quantized tensors"));
     TARE_TRY(tare__node_replace_uses(quantize, reference, NULL, err));
     TARE_TRY(tare__graph_erase(c->base->model->root->graph, quantize, err));
-    if (group == SPECIAL_DEFAULT && reference->op == NODE_CALL_FUNCTION)
+    const bool has_buffers = buffers[0] != NULL && buffers[1] != NULL;
+    if (group == SPECIAL_DEFAULT && reference->op == NODE_CALL_FUNCTION && has_buffers)
         return swap_function(c, reference, buffers[0], buffers[1]);
     return erase_buffers(c, buffers, 2);
 }

@@ -293,9 +293,10 @@ static const char *input_type_at(const void *unused, size_t i) {
 }
 
 static const char *known_input_type(const char *name) {
-    for (size_t i = 0; input_type_at(NULL, i); i++)
-        if (strcmp(input_types[i], name) == 0) return input_types[i];
-    return NULL;
+    const char *known = NULL;
+    for (size_t i = 0; (known = input_type_at(NULL, i)) != NULL; i++)
+        if (strcmp(known, name) == 0) break;
+    return known;
 }
 
 static tare_status unknown_input_type(const char *name, tare_error *err) {
