@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/// Whether a pattern's output is watched by an observer of its own, by its input's, or by none.
 typedef enum tare_observation_type {
     TARE_OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT = 0,
     TARE_OUTPUT_SHARE_OBSERVER_WITH_INPUT = 1,
@@ -50,6 +51,8 @@ typedef struct tare_dtype_config {
 /// All fields unset; is_dynamic is -1.
 TARE_API tare_dtype_config tare_dtype_config_init(void);
 
+/// Setters keep their first error and report it where the config is used (or by check); NULL, what a
+/// failed create left, is fine for them. Names and dtype configs are copied.
 typedef struct tare_backend_config tare_backend_config;
 typedef struct tare_pattern_config tare_pattern_config; // torch's BackendPatternConfig
 
@@ -79,8 +82,9 @@ typedef tare_status (*tare_fuser)(void *user, bool is_qat, const tare_module *co
                                   const char *const *function_names, size_t count,
                                   tare_module **out, tare_error *err);
 
-TARE_API tare_backend_config *tare_backend_config_create(const char *name); // NULL name: ""
-TARE_API void tare_backend_config_destroy(tare_backend_config *config);
+/// A config without patterns; NULL when memory is gone. name NULL: "".
+TARE_API tare_backend_config *tare_backend_config_create(const char *name);
+TARE_API void tare_backend_config_destroy(tare_backend_config *config); // NULL is fine
 TARE_API tare_status tare_backend_config_clone(const tare_backend_config *config,
                                                tare_backend_config **out, tare_error *err);
 TARE_API void tare_backend_config_set_name(tare_backend_config *config, const char *name);
@@ -96,6 +100,7 @@ TARE_API tare_pattern_config *tare_backend_config_add(tare_backend_config *confi
                                                       const char *b, const char *c);
 /// The first error of any setter, if one failed. NULL is what a failed create left: TARE_OUT_OF_MEMORY.
 TARE_API tare_status tare_backend_config_check(const tare_backend_config *config, tare_error *err);
+/// The pattern configs in their order, lent until the next set; NULL past the end.
 TARE_API size_t tare_backend_config_count(const tare_backend_config *config);
 TARE_API const tare_pattern_config *tare_backend_config_at(const tare_backend_config *config,
                                                            size_t index);
@@ -107,14 +112,18 @@ TARE_API void tare_pattern_config_set_pattern(tare_pattern_config *pattern, cons
 /// Reverse nested form as JSON: ["torch.nn.ReLU", ["operator.add", "MatchAllNode", ["torch.nn.BatchNorm2d", ..]]].
 TARE_API void tare_pattern_config_set_pattern_complex(tare_pattern_config *pattern,
                                                       const char *json);
+/// USE_DIFFERENT_OBSERVER when it was never set, as in torch.
 TARE_API void tare_pattern_config_set_observation_type(tare_pattern_config *pattern,
                                                        tare_observation_type type);
+/// The dtypes that the pattern supports; any one that fits the qconfig will do.
 TARE_API void tare_pattern_config_add_dtype_config(tare_pattern_config *pattern,
                                                    const tare_dtype_config *dtype_config);
 /// Replaces the list by copies.
 TARE_API void tare_pattern_config_set_dtype_configs(tare_pattern_config *pattern,
                                                     const tare_dtype_config *dtype_configs,
                                                     size_t count);
+/// Module classes by qualified name; NULL: unset. root: the float class with the weight; qat: what it
+/// becomes for training; reference: what convert makes of it; fused: what the fuser makes.
 TARE_API void tare_pattern_config_set_root_module(tare_pattern_config *pattern, const char *type);
 TARE_API void tare_pattern_config_set_qat_module(tare_pattern_config *pattern, const char *type);
 TARE_API void tare_pattern_config_set_reference_quantized_module(tare_pattern_config *pattern,
@@ -122,6 +131,7 @@ TARE_API void tare_pattern_config_set_reference_quantized_module(tare_pattern_co
 TARE_API void tare_pattern_config_set_fused_module(tare_pattern_config *pattern, const char *type);
 /// A built-in fuser by its name in the files ("torch.ao.quantization.fuser_method_mappings.fuse_conv_bn").
 TARE_API void tare_pattern_config_set_fuser_method(tare_pattern_config *pattern, const char *name);
+/// A fuser, or getters, of the user's own; `user` is handed to each call and must outlive the config.
 TARE_API void tare_pattern_config_set_fuser_callback(tare_pattern_config *pattern, tare_fuser fuser,
                                                      void *user);
 TARE_API void tare_pattern_config_set_root_node_getter(tare_pattern_config *pattern,
@@ -129,6 +139,8 @@ TARE_API void tare_pattern_config_set_root_node_getter(tare_pattern_config *patt
 TARE_API void tare_pattern_config_set_extra_inputs_getter(tare_pattern_config *pattern,
                                                           tare_extra_inputs_getter getter,
                                                           void *user);
+/// The observation type of operators whose root has so many tensor arguments; where any is set, one
+/// that is not listed is an error.
 TARE_API void tare_pattern_config_set_num_tensor_args_to_observation_type(
     tare_pattern_config *pattern, int64_t tensor_arg_count, tare_observation_type type);
 /// input: "weight" or "bias" (or "input", as torch's tensorrt writes it).
@@ -140,8 +152,9 @@ TARE_API tare_status tare_backend_config_builtin(const char *name, tare_backend_
                                                  tare_error *err);
 TARE_API const char *tare_backend_config_builtin_name_at(size_t index); // NULL past the end
 
-/// JSON in torch's to_dict form, both ways. Unknown keys are refused; errors name the JSON path. A config that
-/// holds callbacks of the user's own has no JSON form: TARE_UNSUPPORTED.
+/// JSON in torch's to_dict form, both ways. Unknown keys are refused; errors name the JSON path. A config
+/// that holds callbacks of the user's own has no JSON form: TARE_UNSUPPORTED. The caller frees the text
+/// of to_json with tare_string_free.
 TARE_API tare_status tare_backend_config_from_json(const char *json, size_t size,
                                                    tare_backend_config **out, tare_error *err);
 TARE_API tare_status tare_backend_config_read(const char *path, tare_backend_config **out,

@@ -13,9 +13,10 @@
 extern "C" {
 #endif
 
+/// A source of batches; one caller at a time.
 typedef struct tare_data tare_data;
 
-/// Zero means the default; struct_size may be left 0.
+/// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_data_options {
     uint32_t struct_size;
     int64_t batch_size; // samples of a batch; the last of a file may have fewer. 0: as many as the
@@ -43,12 +44,13 @@ typedef struct tare_batch {
 ///
 /// A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
 /// input.I and arr_I by position. Wrong names, NaNs and sizes that disagree are errors that name
-/// file and array. options may be NULL.
+/// file and array. options may be NULL. float64 and float16 arrays become float32 where the model does
+/// not ask for them.
 TARE_API tare_status tare_data_open(const char *spec, const tare_model *model,
                                     const tare_data_options *options, tare_data **out,
                                     tare_error *err);
 TARE_API void tare_data_close(tare_data *data); // NULL is fine
-/// The next batch, or *done.
+/// The next batch, or *done (*out is then as it was).
 TARE_API tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err);
 /// Begins again, with the same batches.
 TARE_API tare_status tare_data_rewind(tare_data *data, tare_error *err);

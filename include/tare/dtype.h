@@ -35,6 +35,7 @@ typedef enum tare_dtype {
     TARE_DTYPE_COUNT = 18
 } tare_dtype;
 
+/// How a scale and a zero point, or many of them, relate to a tensor.
 typedef enum tare_qscheme {
     TARE_QSCHEME_UNSET = 0,
     TARE_PER_TENSOR_AFFINE = 1,
@@ -47,13 +48,16 @@ typedef enum tare_qscheme {
 
 /// "torch.quint8" and the like; "" for TARE_DTYPE_UNSET and unknown numbers.
 TARE_API const char *tare_dtype_name(tare_dtype dtype);
-/// Accepts "torch.quint8", "quint8" and torch's synonyms ("torch.float"); TARE_DTYPE_UNSET if unknown.
+/// Accepts "torch.quint8", "quint8" and torch's synonyms ("torch.float"); TARE_DTYPE_UNSET if
+/// unknown.
 TARE_API tare_dtype tare_dtype_from_name(const char *name);
-/// Bytes of one element; 0 for TARE_DTYPE_UNSET. quint4x2 counts 1: its elements are unpacked in memory.
+/// Bytes of one element; 0 for TARE_DTYPE_UNSET. quint4x2 counts 1: its elements are unpacked in
+/// memory.
 TARE_API size_t tare_dtype_size(tare_dtype dtype);
 
 /// "torch.per_tensor_affine" and the like; "" if unset.
 TARE_API const char *tare_qscheme_name(tare_qscheme qscheme);
+/// With or without "torch."; TARE_QSCHEME_UNSET if unknown.
 TARE_API tare_qscheme tare_qscheme_from_name(const char *name);
 
 #ifdef __cplusplus

@@ -15,7 +15,9 @@
 extern "C" {
 #endif
 
+/// A module: constructor values, tensors, children. Reference counted; a tree belongs to one thread.
 typedef struct tare_module tare_module;
+/// What a job knows beyond the built-in classes.
 typedef struct tare_context tare_context;
 
 /// Quantization parameters of a weight, lent.
@@ -23,8 +25,8 @@ typedef struct tare_weight_qparams {
     uint32_t struct_size;
     tare_dtype dtype;
     tare_qscheme qscheme;
-    int channel_axis;
-    int64_t count;
+    int channel_axis; // >= 0; 0 for per-tensor schemes
+    int64_t count;    // 1 for per-tensor schemes
     const double *scale, *zero_point; // [count]
     int64_t quant_min, quant_max;
 } tare_weight_qparams;
@@ -64,7 +66,8 @@ typedef struct tare_module_class {
 /// What a job knows beyond the built-in classes. Rows are copied; what they point to stays the caller's and must
 /// outlive the context and every model read or made with it.
 TARE_API tare_status tare_context_create(tare_context **out, tare_error *err);
-TARE_API void tare_context_destroy(tare_context *context);
+TARE_API void tare_context_destroy(tare_context *context); // NULL is fine
+/// TARE_INVALID_ARGUMENT if the name is taken or a function that is needed is missing.
 TARE_API tare_status tare_context_add_module_class(tare_context *context,
                                                    const tare_module_class *module_class,
                                                    tare_error *err);
@@ -76,11 +79,13 @@ TARE_API tare_status tare_context_add_observer_class(tare_context *context,
 TARE_API tare_status tare_module_create(const tare_context *context, const char *class_name,
                                         tare_module **out, tare_error *err);
 TARE_API void tare_module_release(tare_module *module); // one reference; NULL is fine
+/// Of the class, as it was registered; training: the mode that the module was exported in.
 TARE_API const char *tare_module_class_name(const tare_module *module);
 TARE_API bool tare_module_is_training(const tare_module *module);
 TARE_API void tare_module_set_training(tare_module *module, bool training);
 /// A tensor by name ("weight"), lent; NULL if absent.
 TARE_API const tare_tensor *tare_module_tensor(const tare_module *module, const char *name);
+/// Sets a tensor as a parameter (takes its own reference); NULL registers None.
 TARE_API tare_status tare_module_set_tensor(tare_module *module, const char *name,
                                             tare_tensor *tensor, tare_error *err);
 /// A child by name, lent; set takes its own reference.

@@ -17,14 +17,18 @@
 extern "C" {
 #endif
 
-/// How an observer is to be made: a class and its arguments, torch's `Class.with_args(..)`. Immutable once
-/// used in a qconfig; reference counted. A setter that fails is remembered and reported at first use.
+/// How an observer is to be made: a class and its arguments, torch's `Class.with_args(..)`. Immutable
+/// once used in a qconfig; reference counted. A setter that fails is remembered and reported at first
+/// use; setters of NULL, what a failed create left, do nothing.
 typedef struct tare_observer_spec tare_observer_spec;
 
 /// class_name: "MinMaxObserver", .. or the name of a registered class. NULL when memory is gone.
 TARE_API tare_observer_spec *tare_observer_spec_create(const char *class_name);
+/// Returns its argument with one more reference; NULL is fine.
 TARE_API tare_observer_spec *tare_observer_spec_retain(tare_observer_spec *spec);
 TARE_API void tare_observer_spec_release(tare_observer_spec *spec); // NULL is fine
+/// Sets an argument by its name ("quant_min", "eps"), copied; setting it again replaces the value.
+/// Whether the class knows it, and takes this type, is checked when an observer is made.
 TARE_API void tare_observer_spec_set_int(tare_observer_spec *spec, const char *name, int64_t v);
 TARE_API void tare_observer_spec_set_double(tare_observer_spec *spec, const char *name, double v);
 TARE_API void tare_observer_spec_set_bool(tare_observer_spec *spec, const char *name, bool v);
@@ -65,7 +69,8 @@ typedef struct tare_observer_info {
     bool reuses_input;     // the edge keeps its producer's observer
 } tare_observer_info;
 
-/// Receives the proposed parameters. count: 1, or the channels. zero_point: whole numbers but for float qparams.
+/// Receives the proposed parameters, lent for the call. count: 1, or the channels. zero_point: whole
+/// numbers but for float qparams.
 typedef tare_status (*tare_qparams_sink)(void *sink, int64_t count, const double *scale,
                                          const double *zero_point, tare_error *err);
 /// Receives or gives one named piece of an observer's state; tensors are lent for the call.
@@ -77,20 +82,26 @@ typedef const tare_tensor *(*tare_state_load)(void *io, const char *name); // NU
 /// passes, `qparams` at convert. save, load and merge carry statistics over files and machines.
 typedef struct tare_observer_class {
     uint32_t struct_size;
-    const char *name;
+    const char *name;             // as specs name the class: "mine.Magnitude"
     const char *const *arguments; // NULL-terminated names that create understands; others are refused
-    void *user;
+    void *user;                   // handed to create
+    /// Reads args and makes the state; fills *info, which is zero before. An argument that was given and
+    /// not read is an error of the job.
     tare_status (*create)(void *user, const tare_observer_args *args, void **state,
                           tare_observer_info *info, tare_error *err);
     void (*destroy)(void *state);
+    /// An equal state of its own: passes copy models.
     tare_status (*clone)(const void *state, void **out, tare_error *err);
-    /// NULL: nothing to watch.
+    /// Looks at a batch, lent for the call. NULL: nothing to watch.
     tare_status (*update)(void *state, const tare_tensor *x, tare_error *err);
-    /// NULL: has none. *is_calibrated says whether anything was seen; the values are then torch's defaults.
+    /// Proposes parameters: one call of sink(sink_user, ..). NULL: has none. *is_calibrated says whether
+    /// anything was seen; if not, the values are torch's defaults.
     tare_status (*qparams)(const void *state, tare_qparams_sink sink, void *sink_user,
                            bool *is_calibrated, tare_error *err);
     /// What print shows in parentheses; NULL: nothing.
     tare_status (*describe)(const void *state, tare_writer write, void *write_user, tare_error *err);
+    /// Give every piece of the state to save(io, ..), and take it back. NULL: nothing to keep. What load
+    /// gets comes from a file: it must be checked.
     tare_status (*save)(const void *state, tare_state_save save, void *io, tare_error *err);
     tare_status (*load)(void *state, tare_state_load load, void *io, tare_error *err);
     /// Statistics of `from` join `into`. NULL: this class cannot merge.

@@ -10,13 +10,15 @@
 extern "C" {
 #endif
 
-typedef struct tare_qconfig tare_qconfig; // immutable, reference counted
+/// A pair of observer specs, for an operator's activations and its weight. Immutable, reference counted.
+typedef struct tare_qconfig tare_qconfig;
 
 /// Takes its own references; weight may be NULL. NULL when memory is gone or an argument is NULL.
 TARE_API tare_qconfig *tare_qconfig_create(tare_observer_spec *activation,
                                            tare_observer_spec *weight);
 /// One of torch's named ones: "default_qconfig", "default_per_channel_qconfig", ..
 TARE_API tare_status tare_qconfig_named(const char *name, tare_qconfig **out, tare_error *err);
+/// Returns its argument with one more reference; NULL is fine for both.
 TARE_API tare_qconfig *tare_qconfig_retain(tare_qconfig *qconfig);
 TARE_API void tare_qconfig_release(tare_qconfig *qconfig);
 /// Same classes with the same arguments (torch's qconfig_equals). NULL equals only NULL.
@@ -27,15 +29,18 @@ TARE_API tare_status tare_qconfig_to_json(const tare_qconfig *qconfig, char **ou
 /// The name of the i-th named qconfig; NULL past the end.
 TARE_API const char *tare_qconfig_name_at(size_t index);
 
-/// Later wins: global < object type < module name regex < module name < (module, type, index). A NULL qconfig
-/// means «do not quantize». Setters keep the first error and report it where the mapping is used; setting a key
-/// again replaces its qconfig and keeps its place.
+/// Later wins: global < object type < module name regex < module name < (module, type, index). A NULL
+/// qconfig means «do not quantize». Setters keep the first error and report it where the mapping is used;
+/// setting a key again replaces its qconfig and keeps its place.
 typedef struct tare_qconfig_mapping tare_qconfig_mapping;
 
+/// An empty mapping: nothing is quantized. NULL when memory is gone, which setters take.
 TARE_API tare_qconfig_mapping *tare_qconfig_mapping_create(void);
-TARE_API void tare_qconfig_mapping_destroy(tare_qconfig_mapping *mapping);
+TARE_API void tare_qconfig_mapping_destroy(tare_qconfig_mapping *mapping); // NULL is fine
 TARE_API tare_status tare_qconfig_mapping_clone(const tare_qconfig_mapping *mapping,
                                                 tare_qconfig_mapping **out, tare_error *err);
+/// Setters take their own reference of the qconfig, and copy names. global: of whatever no selector
+/// names.
 TARE_API void tare_qconfig_mapping_set_global(tare_qconfig_mapping *mapping, tare_qconfig *qconfig);
 /// object_type: a module class, a function or a bare method name.
 TARE_API void tare_qconfig_mapping_set_object_type(tare_qconfig_mapping *mapping,
@@ -43,8 +48,10 @@ TARE_API void tare_qconfig_mapping_set_object_type(tare_qconfig_mapping *mapping
 /// regex: Python's syntax, matched at the start of the module's path.
 TARE_API void tare_qconfig_mapping_set_module_name_regex(tare_qconfig_mapping *mapping,
                                                          const char *regex, tare_qconfig *qconfig);
+/// module_name: a path ("layer1.0.conv1"); what stands below it is meant, too.
 TARE_API void tare_qconfig_mapping_set_module_name(tare_qconfig_mapping *mapping,
                                                    const char *module_name, tare_qconfig *qconfig);
+/// The index-th operator of that type, counted from 0, in the module of that path ("" is the model).
 TARE_API void tare_qconfig_mapping_set_module_name_object_type_order(
     tare_qconfig_mapping *mapping, const char *module_name, const char *object_type, int64_t index,
     tare_qconfig *qconfig);
@@ -56,7 +63,8 @@ TARE_API tare_status tare_qconfig_mapping_default(const char *name, bool is_qat,
 /// The name of the i-th default mapping; NULL past the end.
 TARE_API const char *tare_qconfig_mapping_default_name_at(size_t index);
 
-/// The forms of a JSON config: {"default": "x86"}, {"default_qat": "x86"} or in full. Errors name the JSON path.
+/// The forms of a JSON config: {"default": "x86"}, {"default_qat": "x86"} or in full. Errors name the
+/// JSON path. to_json writes in full; the caller frees *out with tare_string_free.
 TARE_API tare_status tare_qconfig_mapping_from_json(const char *json, size_t size,
                                                     tare_qconfig_mapping **out, tare_error *err);
 TARE_API tare_status tare_qconfig_mapping_read(const char *path, tare_qconfig_mapping **out,

@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/// Arithmetic of integer operators, after the engines of torch (docs/differences.md): it decides rounding, not the
-/// graph. Frozen in the lowered model.
+/// Arithmetic of integer operators, after the engines of torch (docs/differences.md): it decides
+/// rounding, not the graph. Frozen in the lowered model.
 typedef enum tare_engine {
     TARE_ENGINE_DEFAULT = 0, // x86
     TARE_ENGINE_X86 = 1,
@@ -21,35 +21,39 @@ typedef enum tare_engine {
     TARE_ENGINE_QNNPACK = 3,
     TARE_ENGINE_ONEDNN = 4,
 } tare_engine;
+/// "x86" and the like; "" for unknown numbers.
 TARE_API const char *tare_engine_name(tare_engine engine);
 /// TARE_ENGINE_DEFAULT if unknown. Backend names map to their engine ("native" to x86).
 TARE_API tare_engine tare_engine_from_name(const char *name);
 
-/// Zero means the default everywhere; struct_size may be left 0.
+/// Zero means the default everywhere; struct_size as in tare/status.h.
 typedef struct tare_prepare_options {
     uint32_t struct_size;
     const tare_backend_config *backend;          // NULL: native
     const tare_qconfig_mapping *qconfig_mapping; // needed
-    bool is_lenient; // a selector that matches nothing is a warning in the record instead of an error
+    bool is_lenient; // a selector that matches nothing is a warning in the record, not an error
 } tare_prepare_options;
 
 typedef struct tare_convert_options {
     uint32_t struct_size;
     const tare_backend_config *backend; // NULL: native
     tare_engine engine;
-    bool is_lenient; // uncalibrated observers give scale 1 and a warning in the record instead of an error
+    bool is_lenient; // an observer that saw nothing gives scale 1 and a warning, not an error
 } tare_convert_options;
 
-/// Fuses what the backend fuses. The float model is not changed.
+/// Fuses what the backend fuses (NULL: native). The float model is not changed.
 TARE_API tare_status tare_fuse_fx(const tare_model *model, const tare_backend_config *backend,
                                   tare_model **out, tare_error *err);
-/// Fuses, matches patterns and inserts observers.
+/// Fuses, matches patterns and inserts observers. TARE_NOT_FOUND for a selector that matches nothing.
 TARE_API tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
                                      tare_model **out, tare_error *err);
-/// Runs a prepared model once on these inputs; its observers watch. inputs: one tensor per model input.
+/// Runs a prepared model once on these inputs; its observers watch. inputs: one tensor per model input,
+/// as a batch. TARE_INVALID_ARGUMENT, before any observer has seen them, for another number of inputs
+/// and for NaNs, named by input and index.
 TARE_API tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
                                     size_t input_count, tare_error *err);
-/// Replaces observers by quantize and dequantize, float modules by reference modules.
+/// Replaces observers by quantize and dequantize, float modules by reference modules. options may be
+/// NULL. TARE_INVALID_ARGUMENT for observers that have seen no data.
 TARE_API tare_status tare_convert_to_reference_fx(const tare_model *prepared,
                                                   const tare_convert_options *options,
                                                   tare_model **out, tare_error *err);

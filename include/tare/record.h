@@ -20,6 +20,7 @@ typedef struct tare_decision {
     const char *reason;   // one sentence
 } tare_decision;
 
+/// Decisions in the order in which they fell; *out lives as long as the model.
 TARE_API size_t tare_model_decision_count(const tare_model *model);
 TARE_API tare_status tare_model_decision_at(const tare_model *model, size_t index,
                                             tare_decision *out, tare_error *err);
@@ -44,7 +45,7 @@ TARE_API const char *tare_model_float_node(const tare_model *model, const char *
 /// and why. node NULL: all. TARE_NOT_FOUND with a suggestion when no decision names the node.
 TARE_API tare_status tare_model_explain(const tare_model *model, const char *node,
                                         tare_writer write, void *user, tare_error *err);
-/// The same as JSON.
+/// The same as JSON: {"operators": [..], "decisions": [..]}.
 TARE_API tare_status tare_model_explain_json(const tare_model *model, const char *node,
                                              tare_writer write, void *user, tare_error *err);
 

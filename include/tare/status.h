@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Statuses and errors. Every call that can fail returns a tare_status and takes an optional
-/// tare_error last; on failure nothing that the caller owns has changed.
+/// tare_error last; outputs are written on success only, and on failure nothing that the caller owns
+/// has changed.
+///
+/// What holds in all headers: pointers must not be NULL unless a comment allows it. What a call hands
+/// out through a `**out` belongs to the caller, and the type's _destroy or _release takes it back. A
+/// `const char *` that is returned is lent: it lives as long as the object it was asked of, and static
+/// storage where there is none. Texts are UTF-8.
+///
+/// Structs that begin with struct_size: those that the caller fills may grow at their end in later
+/// versions. struct_size is then sizeof the struct, or 0 for «as this header has it»; fields beyond it
+/// count as zero. Those that the library fills say their size there, and do not grow.
 #ifndef TARE_STATUS_H
 #define TARE_STATUS_H
 
@@ -33,14 +43,15 @@ typedef enum tare_status {
 TARE_API const char *tare_status_name(tare_status status);
 
 /// What went wrong, where, and what to do about it. Owned by the caller, of fixed size, so that
-/// filling it in never allocates. Reused by the next failing call; the first failure of a call wins.
+/// filling it in never allocates. The next failing call overwrites it.
 typedef struct tare_error tare_error;
 
 /// Returns a cleared error, or NULL when memory is gone (calls accept NULL).
 TARE_API tare_error *tare_error_create(void);
 TARE_API void tare_error_destroy(tare_error *error); // NULL is fine
-TARE_API void tare_error_clear(tare_error *error);
+TARE_API void tare_error_clear(tare_error *error); // TARE_OK and no texts; NULL is fine
 
+/// What the last failing call returned. Of NULL, TARE_OK and "" here and below.
 TARE_API tare_status tare_error_status(const tare_error *error);
 /// Where: a file and offset, a JSON path, a node's name; "" when there is nothing to say.
 TARE_API const char *tare_error_where(const tare_error *error);
@@ -49,8 +60,8 @@ TARE_API const char *tare_error_message(const tare_error *error);
 /// What to do about it; "" when there is nothing to say.
 TARE_API const char *tare_error_hint(const tare_error *error);
 
-/// The candidate nearest to `found` by edit distance, or NULL when none is near: what a message suggests for
-/// a name that is not known. candidate(user, i) is the i-th name, NULL past the end.
+/// The candidate nearest to `found` by edit distance, or NULL when none is near: what a message
+/// suggests for a name that is not known. candidate(user, i) is the i-th name, NULL past the end.
 TARE_API const char *tare_nearest_name(const char *found,
                                        const char *(*candidate)(const void *user, size_t i),
                                        const void *user);

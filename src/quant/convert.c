@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "core/struct_size.h"
 #include "ops/op.h"
 #include "quant/coverage.h"
 
@@ -79,19 +80,19 @@ static tare_status run(convert_pass *c) {
 
 static tare_status convert(const tare_model *prepared, const tare_convert_options *options,
                            convert_form form, tare_model **out, tare_error *err) {
-    static const tare_convert_options defaults = {0};
+    tare_convert_options known = {0};
     if (prepared == NULL || prepared->stage != TARE_STAGE_PREPARED)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "incoming model must be produced by prepare_fx");
-    if (options == NULL) options = &defaults;
-    if (tare_engine_name(options->engine)[0] == '\0')
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "%d is no engine", (int)options->engine);
+    if (options != NULL) tare__struct_copy(&known, sizeof known, options);
+    if (tare_engine_name(known.engine)[0] == '\0')
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%d is no engine", (int)known.engine);
     pass base;
     convert_pass c = {
-        .base = &base, .options = options, .form = form, .prepared = prepared->prepared};
-    tare_status status = tare__pass_begin(&base, "convert", prepared, options->backend, err);
+        .base = &base, .options = &known, .form = form, .prepared = prepared->prepared};
+    tare_status status = tare__pass_begin(&base, "convert", prepared, known.backend, err);
     if (status == TARE_OK) {
-        if (options->engine != TARE_ENGINE_DEFAULT) base.model->engine = options->engine;
+        if (known.engine != TARE_ENGINE_DEFAULT) base.model->engine = known.engine;
         status = run(&c);
     }
     return tare__pass_end(&base, status, out);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/struct_size.h"
 #include "core/text.h"
 #include "io/data.h"
 #include "io/npy.h"
@@ -74,15 +75,15 @@ static tare_status open_source(const tare_model *model, const char *spec, int64_
 
 tare_status tare_data_open(const char *spec, const tare_model *model,
                            const tare_data_options *options, tare_data **out, tare_error *err) {
-    static const tare_data_options defaults = {0};
-    if (options == NULL) options = &defaults;
-    if (options->sample_limit < 0)
+    tare_data_options known = {0};
+    if (options != NULL) tare__struct_copy(&known, sizeof known, options);
+    if (known.sample_limit < 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a limit of %lld samples",
-                          (long long)options->sample_limit);
+                          (long long)known.sample_limit);
     tare_data *data = tare__alloc_zeroed(1, sizeof *data);
     if (data == NULL) return tare__out_of_memory(err);
-    data->limit = options->sample_limit;
-    const tare_status status = open_source(model, spec, options->batch_size, &data->source, err);
+    data->limit = known.sample_limit;
+    const tare_status status = open_source(model, spec, known.batch_size, &data->source, err);
     if (status == TARE_OK)
         *out = data;
     else

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/struct_size.h"
 #include "ops/call.h"
 #include "quant/observer_spec.h"
 #include "quant/observers/builtin.h"
@@ -218,12 +219,8 @@ static user_class *copy_user_class(const tare_observer_class *class) {
 tare_status tare__observer_class_copy(const tare_observer_class *user,
                                       const tare_observer_class **class, module_class **row,
                                       tare_error *err) {
-    // A caller built against an older header has a shorter class; what it lacks stays NULL.
     tare_observer_class known = {0};
-    if (user != NULL)
-        memcpy(&known, user,
-               user->struct_size != 0 && user->struct_size < sizeof known ? user->struct_size
-                                                                          : sizeof known);
+    if (user != NULL) tare__struct_copy(&known, sizeof known, user);
     known.struct_size = sizeof known;
     if (known.name == NULL || known.create == NULL || known.destroy == NULL || known.clone == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/struct_size.h"
 
 prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
     return n->id < p->node_count ? &p->nodes[n->id] : NULL;
@@ -179,15 +180,17 @@ static tare_status run(prepare_pass *p, const module *original) {
 
 tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
                             tare_model **out, tare_error *err) {
-    if (model == NULL || options == NULL || options->qconfig_mapping == NULL)
+    tare_prepare_options known = {0};
+    if (options != NULL) tare__struct_copy(&known, sizeof known, options);
+    if (model == NULL || known.qconfig_mapping == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "prepare: expected a model and a qconfig mapping, found NULL");
     if (model->stage > TARE_STAGE_FUSED)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "prepare: expected a float model, found one that was prepared already");
     pass base;
-    prepare_pass p = {.base = &base, .options = options};
-    tare_status status = tare__pass_begin(&base, "prepare", model, options->backend, err);
+    prepare_pass p = {.base = &base, .options = &known};
+    tare_status status = tare__pass_begin(&base, "prepare", model, known.backend, err);
     if (status == TARE_OK) status = run(&p, model->root);
     tare_qconfig_mapping_destroy(p.mapping);
     tare_observer_spec_release(p.float_spec);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/struct_size.h"
 #include "ops/call.h"
 
 #define MAX_INPUTS 8
@@ -84,11 +85,7 @@ tare_status tare__user_class_create(const tare_module_class *user, module_class 
     TARE_TRY(check(user, err));
     user_class *made = tare__alloc_zeroed(1, sizeof *made);
     if (made == NULL) return tare__out_of_memory(err);
-    // A caller built against an older header gives fewer fields: the rest stays zero.
-    const size_t known = user->struct_size != 0 && user->struct_size < sizeof *user
-                             ? user->struct_size
-                             : sizeof *user;
-    memcpy(&made->user, user, known);
+    tare__struct_copy(&made->user, sizeof made->user, user);
     made->class = (module_class){.name = made->user.name,
                                  .print_name = made->user.print_name,
                                  .role = roles[user->role],
