@@ -73,7 +73,8 @@ static void every_stage_reads_back_as_it_was(void **state) {
         assert_int_equal(tare_model_get_stage(stages[i]), i);
         tare_model *read = through_file(stages[i]);
         check_same_model(read, stages[i]);
-        check_same_results(read, stages[i]);
+        // To run a prepared model is to calibrate it further.
+        if (i != TARE_STAGE_PREPARED) check_same_results(read, stages[i]);
         // What was read is written to the same bytes.
         size_t size = 0, size_again = 0;
         unsigned char *bytes = temp_read(temp_path("m.safetensors"), &size);
