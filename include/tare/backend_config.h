@@ -51,14 +51,16 @@ typedef struct tare_dtype_config {
 /// All fields unset; is_dynamic is -1.
 TARE_API tare_dtype_config tare_dtype_config_init(void);
 
-/// Setters keep their first error and report it where the config is used (or by check); NULL, what a
-/// failed create left, is fine for them. Names and dtype configs are copied.
+/// Setters keep their first error and report it where the config is used (or by check); NULL, what
+/// a failed create left, is fine for them. Names and dtype configs are copied.
 typedef struct tare_backend_config tare_backend_config;
 typedef struct tare_pattern_config tare_pattern_config; // torch's BackendPatternConfig
 
-/// A matched node as callbacks see it; lent for the call. Wildcards may stand for constants: those are NULL nodes.
+/// A matched node as callbacks see it; lent for the call. Wildcards may stand for constants: those
+/// are NULL nodes.
 typedef struct tare_match tare_match;
-TARE_API size_t tare_match_count(const tare_match *match); // direct elements, last executed operator first
+TARE_API size_t
+tare_match_count(const tare_match *match); // direct elements, last executed operator first
 /// The i-th element as a nested match (tuple), or NULL if it is a node.
 TARE_API const tare_match *tare_match_nested(const tare_match *match, size_t i);
 /// An opaque handle of the i-th element's node; NULL if it is nested or a constant.
@@ -75,9 +77,9 @@ typedef size_t (*tare_extra_inputs_getter)(void *user, const tare_match *match,
                                            const tare_match_node **out, size_t capacity);
 
 /// Modules that a fuser gets are lent.
-/// Fuses modules[0..count) (data-flow order for simple patterns, pattern order for complex ones; NULL where
-/// the pattern's element is a function: see function_names[i]; both are NULL for a wildcard). *out: a new module
-/// (tare_module_*).
+/// Fuses modules[0..count) (data-flow order for simple patterns, pattern order for complex ones;
+/// NULL where the pattern's element is a function: see function_names[i]; both are NULL for a
+/// wildcard). *out: a new module (tare_module_*).
 typedef tare_status (*tare_fuser)(void *user, bool is_qat, const tare_module *const *modules,
                                   const char *const *function_names, size_t count,
                                   tare_module **out, tare_error *err);
@@ -93,23 +95,26 @@ TARE_API const char *tare_backend_config_name(const tare_backend_config *config)
 /// A pattern config of one's own, to be given to set. Setters keep the first error.
 TARE_API tare_pattern_config *tare_pattern_config_create(void);
 TARE_API void tare_pattern_config_destroy(tare_pattern_config *pattern); // not after set took it
-/// Stores `pattern` (consumed) under its pattern in complex form: an equal key is replaced in its place.
+/// Stores `pattern` (consumed) under its pattern in complex form: an equal key is replaced in its
+/// place.
 TARE_API void tare_backend_config_set(tare_backend_config *config, tare_pattern_config *pattern);
 /// create, set_pattern and set in one: returns the stored config, lent, to be filled in.
 TARE_API tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const char *a,
                                                       const char *b, const char *c);
-/// The first error of any setter, if one failed. NULL is what a failed create left: TARE_OUT_OF_MEMORY.
+/// The first error of any setter, if one failed. NULL is what a failed create left:
+/// TARE_OUT_OF_MEMORY.
 TARE_API tare_status tare_backend_config_check(const tare_backend_config *config, tare_error *err);
 /// The pattern configs in their order, lent until the next set; NULL past the end.
 TARE_API size_t tare_backend_config_count(const tare_backend_config *config);
 TARE_API const tare_pattern_config *tare_backend_config_at(const tare_backend_config *config,
                                                            size_t index);
 
-/// Operators in forward order: a, then b, then c; NULL ends. Names of module classes, functions, or bare
-/// method names.
+/// Operators in forward order: a, then b, then c; NULL ends. Names of module classes, functions, or
+/// bare method names.
 TARE_API void tare_pattern_config_set_pattern(tare_pattern_config *pattern, const char *a,
                                               const char *b, const char *c);
-/// Reverse nested form as JSON: ["torch.nn.ReLU", ["operator.add", "MatchAllNode", ["torch.nn.BatchNorm2d", ..]]].
+/// Reverse nested form as JSON: ["torch.nn.ReLU", ["operator.add", "MatchAllNode",
+/// ["torch.nn.BatchNorm2d", ..]]].
 TARE_API void tare_pattern_config_set_pattern_complex(tare_pattern_config *pattern,
                                                       const char *json);
 /// USE_DIFFERENT_OBSERVER when it was never set, as in torch.
@@ -122,16 +127,18 @@ TARE_API void tare_pattern_config_add_dtype_config(tare_pattern_config *pattern,
 TARE_API void tare_pattern_config_set_dtype_configs(tare_pattern_config *pattern,
                                                     const tare_dtype_config *dtype_configs,
                                                     size_t count);
-/// Module classes by qualified name; NULL: unset. root: the float class with the weight; qat: what it
-/// becomes for training; reference: what convert makes of it; fused: what the fuser makes.
+/// Module classes by qualified name; NULL: unset. root: the float class with the weight; qat: what
+/// it becomes for training; reference: what convert makes of it; fused: what the fuser makes.
 TARE_API void tare_pattern_config_set_root_module(tare_pattern_config *pattern, const char *type);
 TARE_API void tare_pattern_config_set_qat_module(tare_pattern_config *pattern, const char *type);
 TARE_API void tare_pattern_config_set_reference_quantized_module(tare_pattern_config *pattern,
                                                                  const char *type);
 TARE_API void tare_pattern_config_set_fused_module(tare_pattern_config *pattern, const char *type);
-/// A built-in fuser by its name in the files ("torch.ao.quantization.fuser_method_mappings.fuse_conv_bn").
+/// A built-in fuser by its name in the files
+/// ("torch.ao.quantization.fuser_method_mappings.fuse_conv_bn").
 TARE_API void tare_pattern_config_set_fuser_method(tare_pattern_config *pattern, const char *name);
-/// A fuser, or getters, of the user's own; `user` is handed to each call and must outlive the config.
+/// A fuser, or getters, of the user's own; `user` is handed to each call and must outlive the
+/// config.
 TARE_API void tare_pattern_config_set_fuser_callback(tare_pattern_config *pattern, tare_fuser fuser,
                                                      void *user);
 TARE_API void tare_pattern_config_set_root_node_getter(tare_pattern_config *pattern,
@@ -147,14 +154,15 @@ TARE_API void tare_pattern_config_set_num_tensor_args_to_observation_type(
 TARE_API void tare_pattern_config_set_input_type_to_index(tare_pattern_config *pattern,
                                                           const char *input, int64_t index);
 
-/// Built-in configs: "native", "fbgemm", "qnnpack", "x86", "onednn", "tensorrt", "executorch", .. A new copy.
+/// Built-in configs: "native", "fbgemm", "qnnpack", "x86", "onednn", "tensorrt", "executorch", .. A
+/// new copy.
 TARE_API tare_status tare_backend_config_builtin(const char *name, tare_backend_config **out,
                                                  tare_error *err);
 TARE_API const char *tare_backend_config_builtin_name_at(size_t index); // NULL past the end
 
-/// JSON in torch's to_dict form, both ways. Unknown keys are refused; errors name the JSON path. A config
-/// that holds callbacks of the user's own has no JSON form: TARE_UNSUPPORTED. The caller frees the text
-/// of to_json with tare_string_free.
+/// JSON in torch's to_dict form, both ways. Unknown keys are refused; errors name the JSON path. A
+/// config that holds callbacks of the user's own has no JSON form: TARE_UNSUPPORTED. The caller
+/// frees the text of to_json with tare_string_free.
 TARE_API tare_status tare_backend_config_from_json(const char *json, size_t size,
                                                    tare_backend_config **out, tare_error *err);
 TARE_API tare_status tare_backend_config_read(const char *path, tare_backend_config **out,
@@ -162,9 +170,9 @@ TARE_API tare_status tare_backend_config_read(const char *path, tare_backend_con
 TARE_API tare_status tare_backend_config_to_json(const tare_backend_config *config, char **out,
                                                  tare_error *err);
 
-/// Looks for what is allowed but cannot mean what was meant: a fused module that nothing makes, a reference
-/// module without its root, constraints that exclude everything or that nothing enforces. Writes one line per
-/// finding; *count: their number.
+/// Looks for what is allowed but cannot mean what was meant: a fused module that nothing makes, a
+/// reference module without its root, constraints that exclude everything or that nothing enforces.
+/// Writes one line per finding; *count: their number.
 TARE_API tare_status tare_backend_config_lint(const tare_backend_config *config, tare_writer write,
                                               void *user, size_t *count, tare_error *err);
 /// Writes a listing for people, a block per pattern: dtypes, observation, modules, fuser.

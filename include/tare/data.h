@@ -44,8 +44,8 @@ typedef struct tare_batch {
 ///
 /// A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
 /// input.I and arr_I by position. Wrong names, NaNs and sizes that disagree are errors that name
-/// file and array. options may be NULL. float64 and float16 arrays become float32 where the model does
-/// not ask for them.
+/// file and array. options may be NULL. float64 and float16 arrays become float32 where the model
+/// does not ask for them.
 TARE_API tare_status tare_data_open(const char *spec, const tare_model *model,
                                     const tare_data_options *options, tare_data **out,
                                     tare_error *err);

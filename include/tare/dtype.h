@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/// Values never change their number; 0 is «unset». quint8, qint8 and qint32 are logical: a tensor of
-/// them has uint8, int8 or int32 storage plus quantization parameters.
+/// Values never change their number; 0 is «unset». quint8, qint8 and qint32 are logical: a tensor
+/// of them has uint8, int8 or int32 storage plus quantization parameters.
 typedef enum tare_dtype {
     TARE_DTYPE_UNSET = 0,
     TARE_FLOAT32 = 1,

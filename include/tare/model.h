@@ -22,14 +22,14 @@ typedef enum tare_model_stage {
     TARE_STAGE_LOWERED = 4,
 } tare_model_stage;
 
-/// Reads a model file (safetensors with the graph in its metadata). Weights are mapped, not copied, so
-/// that the file must stay as it is while the model lives. context: what the file may name beyond
-/// built-in classes, and must outlive the model; NULL: nothing. "-" is standard input.
+/// Reads a model file (safetensors with the graph in its metadata). Weights are mapped, not copied,
+/// so that the file must stay as it is while the model lives. context: what the file may name
+/// beyond built-in classes, and must outlive the model; NULL: nothing. "-" is standard input.
 /// TARE_MALFORMED_FILE names the byte or the JSON path; TARE_IO the file.
 TARE_API tare_status tare_model_read(const char *path, const tare_context *context,
                                      tare_model **out, tare_error *err);
-/// Writes the model with its stage, statistics and decisions: to a temporary name first, which is renamed
-/// when all is written. "-" is standard output. Models of one content give the same bytes.
+/// Writes the model with its stage, statistics and decisions: to a temporary name first, which is
+/// renamed when all is written. "-" is standard output. Models of one content give the same bytes.
 TARE_API tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err);
 TARE_API void tare_model_destroy(tare_model *model); // NULL is fine
 TARE_API tare_model_stage tare_model_get_stage(const tare_model *model);

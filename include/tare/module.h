@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-/// A module: constructor values, tensors, children. Reference counted; a tree belongs to one thread.
+/// A module: constructor values, tensors, children. Reference counted; a tree belongs to one
+/// thread.
 typedef struct tare_module tare_module;
 /// What a job knows beyond the built-in classes.
 typedef struct tare_context tare_context;
@@ -25,8 +26,8 @@ typedef struct tare_weight_qparams {
     uint32_t struct_size;
     tare_dtype dtype;
     tare_qscheme qscheme;
-    int channel_axis; // >= 0; 0 for per-tensor schemes
-    int64_t count;    // 1 for per-tensor schemes
+    int channel_axis;                 // >= 0; 0 for per-tensor schemes
+    int64_t count;                    // 1 for per-tensor schemes
     const double *scale, *zero_point; // [count]
     int64_t quant_min, quant_max;
 } tare_weight_qparams;
@@ -38,16 +39,18 @@ typedef enum tare_module_role {
     TARE_MODULE_REFERENCE = 4,
 } tare_module_role;
 
-/// A class of modules of the user's own. Who calls whom: convert calls `from_float` of a reference class with the
-/// float module and its weight's parameters; a run calls `shape`, then `forward`; print calls `describe`.
+/// A class of modules of the user's own. Who calls whom: convert calls `from_float` of a reference
+/// class with the float module and its weight's parameters; a run calls `shape`, then `forward`;
+/// print calls `describe`.
 typedef struct tare_module_class {
     uint32_t struct_size;
     const char *name;       // qualified: "my_backend.reference.Linear"
     const char *print_name; // what print shows before the parenthesis
     tare_module_role role;
     void *user;
-    /// Copies what it needs from `source` into `made`, an empty module of this class (tare_module_set_*).
-    /// NULL: constructor values and tensors are copied as they are, weight parameters as reference modules hold them.
+    /// Copies what it needs from `source` into `made`, an empty module of this class
+    /// (tare_module_set_*). NULL: constructor values and tensors are copied as they are, weight
+    /// parameters as reference modules hold them.
     tare_status (*from_float)(void *user, const tare_module *source,
                               const tare_weight_qparams *weight, tare_module *made,
                               tare_error *err);
@@ -55,16 +58,15 @@ typedef struct tare_module_class {
     tare_status (*shape)(void *user, const tare_module *module, const tare_tensor *const *inputs,
                          size_t input_count, int *out_ndim, int64_t *out_shape, tare_error *err);
     /// Fills `out`, of that shape.
-    tare_status (*forward)(void *user, const tare_module *module,
-                           const tare_tensor *const *inputs, size_t input_count, tare_tensor *out,
-                           tare_error *err);
+    tare_status (*forward)(void *user, const tare_module *module, const tare_tensor *const *inputs,
+                           size_t input_count, tare_tensor *out, tare_error *err);
     /// Text inside the parentheses; NULL: none.
     tare_status (*describe)(void *user, const tare_module *module, tare_writer write,
                             void *write_user, tare_error *err);
 } tare_module_class;
 
-/// What a job knows beyond the built-in classes. Rows are copied; what they point to stays the caller's and must
-/// outlive the context and every model read or made with it.
+/// What a job knows beyond the built-in classes. Rows are copied; what they point to stays the
+/// caller's and must outlive the context and every model read or made with it.
 TARE_API tare_status tare_context_create(tare_context **out, tare_error *err);
 TARE_API void tare_context_destroy(tare_context *context); // NULL is fine
 /// TARE_INVALID_ARGUMENT if the name is taken or a function that is needed is missing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Observers: watch the tensors on an edge and propose quantization parameters. The built-in ones have
-/// torch's names and arguments; a user adds one by a tare_observer_class.
+/// Observers: watch the tensors on an edge and propose quantization parameters. The built-in ones
+/// have torch's names and arguments; a user adds one by a tare_observer_class.
 #ifndef TARE_OBSERVER_H
 #define TARE_OBSERVER_H
 
@@ -17,9 +17,9 @@
 extern "C" {
 #endif
 
-/// How an observer is to be made: a class and its arguments, torch's `Class.with_args(..)`. Immutable
-/// once used in a qconfig; reference counted. A setter that fails is remembered and reported at first
-/// use; setters of NULL, what a failed create left, do nothing.
+/// How an observer is to be made: a class and its arguments, torch's `Class.with_args(..)`.
+/// Immutable once used in a qconfig; reference counted. A setter that fails is remembered and
+/// reported at first use; setters of NULL, what a failed create left, do nothing.
 typedef struct tare_observer_spec tare_observer_spec;
 
 /// class_name: "MinMaxObserver", .. or the name of a registered class. NULL when memory is gone.
@@ -32,7 +32,8 @@ TARE_API void tare_observer_spec_release(tare_observer_spec *spec); // NULL is f
 TARE_API void tare_observer_spec_set_int(tare_observer_spec *spec, const char *name, int64_t v);
 TARE_API void tare_observer_spec_set_double(tare_observer_spec *spec, const char *name, double v);
 TARE_API void tare_observer_spec_set_bool(tare_observer_spec *spec, const char *name, bool v);
-TARE_API void tare_observer_spec_set_dtype(tare_observer_spec *spec, const char *name, tare_dtype v);
+TARE_API void tare_observer_spec_set_dtype(tare_observer_spec *spec, const char *name,
+                                           tare_dtype v);
 TARE_API void tare_observer_spec_set_qscheme(tare_observer_spec *spec, const char *name,
                                              tare_qscheme v);
 /// The `observer` of a fake quantizer. Takes its own reference.
@@ -41,8 +42,10 @@ TARE_API void tare_observer_spec_set_observer(tare_observer_spec *spec, const ch
 
 /// The arguments that an observer is made with.
 typedef struct tare_observer_args tare_observer_args;
-/// Each returns true and fills *out if the argument was given with that type (int reads as double too).
-TARE_API bool tare_observer_args_int(const tare_observer_args *args, const char *name, int64_t *out);
+/// Each returns true and fills *out if the argument was given with that type (int reads as double
+/// too).
+TARE_API bool tare_observer_args_int(const tare_observer_args *args, const char *name,
+                                     int64_t *out);
 TARE_API bool tare_observer_args_double(const tare_observer_args *args, const char *name,
                                         double *out);
 TARE_API bool tare_observer_args_bool(const tare_observer_args *args, const char *name, bool *out);
@@ -54,23 +57,23 @@ TARE_API bool tare_observer_args_qscheme(const tare_observer_args *args, const c
 /// What a made observer is; backend constraints are checked against it.
 typedef struct tare_observer_info {
     uint32_t struct_size;
-    tare_dtype dtype;      // that it quantizes to
-    tare_qscheme qscheme;  // UNSET: it has none
-    int channel_axis;      // per-channel schemes
+    tare_dtype dtype;     // that it quantizes to
+    tare_qscheme qscheme; // UNSET: it has none
+    int channel_axis;     // per-channel schemes
     bool is_dynamic;
-    bool has_range;        // quant_min and quant_max mean something
+    bool has_range;               // quant_min and quant_max mean something
     int64_t quant_min, quant_max; // resolved, after reduce_range
     bool has_eps;
-    float eps;             // least scale
+    float eps; // least scale
     bool has_fixed_qparams;
     float fixed_scale;
     int64_t fixed_zero_point;
-    bool has_qparams;      // false: a placeholder; asking it for qparams is an error
-    bool reuses_input;     // the edge keeps its producer's observer
+    bool has_qparams;  // false: a placeholder; asking it for qparams is an error
+    bool reuses_input; // the edge keeps its producer's observer
 } tare_observer_info;
 
-/// Receives the proposed parameters, lent for the call. count: 1, or the channels. zero_point: whole
-/// numbers but for float qparams.
+/// Receives the proposed parameters, lent for the call. count: 1, or the channels. zero_point:
+/// whole numbers but for float qparams.
 typedef tare_status (*tare_qparams_sink)(void *sink, int64_t count, const double *scale,
                                          const double *zero_point, tare_error *err);
 /// Receives or gives one named piece of an observer's state; tensors are lent for the call.
@@ -78,15 +81,17 @@ typedef tare_status (*tare_state_save)(void *io, const char *name, const tare_te
                                        tare_error *err);
 typedef const tare_tensor *(*tare_state_load)(void *io, const char *name); // NULL: absent
 
-/// A class of observers. Who calls whom: `create` once for every edge, `update` with every batch that
-/// passes, `qparams` at convert. save, load and merge carry statistics over files and machines.
+/// A class of observers. Who calls whom: `create` once for every edge, `update` with every batch
+/// that passes, `qparams` at convert. save, load and merge carry statistics over files and
+/// machines.
 typedef struct tare_observer_class {
     uint32_t struct_size;
-    const char *name;             // as specs name the class: "mine.Magnitude"
-    const char *const *arguments; // NULL-terminated names that create understands; others are refused
-    void *user;                   // handed to create
-    /// Reads args and makes the state; fills *info, which is zero before. An argument that was given and
-    /// not read is an error of the job.
+    const char *name; // as specs name the class: "mine.Magnitude"
+    const char *const
+        *arguments; // NULL-terminated names that create understands; others are refused
+    void *user;     // handed to create
+    /// Reads args and makes the state; fills *info, which is zero before. An argument that was
+    /// given and not read is an error of the job.
     tare_status (*create)(void *user, const tare_observer_args *args, void **state,
                           tare_observer_info *info, tare_error *err);
     void (*destroy)(void *state);
@@ -94,14 +99,15 @@ typedef struct tare_observer_class {
     tare_status (*clone)(const void *state, void **out, tare_error *err);
     /// Looks at a batch, lent for the call. NULL: nothing to watch.
     tare_status (*update)(void *state, const tare_tensor *x, tare_error *err);
-    /// Proposes parameters: one call of sink(sink_user, ..). NULL: has none. *is_calibrated says whether
-    /// anything was seen; if not, the values are torch's defaults.
+    /// Proposes parameters: one call of sink(sink_user, ..). NULL: has none. *is_calibrated says
+    /// whether anything was seen; if not, the values are torch's defaults.
     tare_status (*qparams)(const void *state, tare_qparams_sink sink, void *sink_user,
                            bool *is_calibrated, tare_error *err);
     /// What print shows in parentheses; NULL: nothing.
-    tare_status (*describe)(const void *state, tare_writer write, void *write_user, tare_error *err);
-    /// Give every piece of the state to save(io, ..), and take it back. NULL: nothing to keep. What load
-    /// gets comes from a file: it must be checked.
+    tare_status (*describe)(const void *state, tare_writer write, void *write_user,
+                            tare_error *err);
+    /// Give every piece of the state to save(io, ..), and take it back. NULL: nothing to keep. What
+    /// load gets comes from a file: it must be checked.
     tare_status (*save)(const void *state, tare_state_save save, void *io, tare_error *err);
     tare_status (*load)(void *state, tare_state_load load, void *io, tare_error *err);
     /// Statistics of `from` join `into`. NULL: this class cannot merge.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// QConfig: which observers an operator asks for. QConfigMapping: which operator gets which QConfig.
+/// QConfig: which observers an operator asks for. QConfigMapping: which operator gets which
+/// QConfig.
 #ifndef TARE_QCONFIG_H
 #define TARE_QCONFIG_H
 
@@ -10,7 +11,8 @@
 extern "C" {
 #endif
 
-/// A pair of observer specs, for an operator's activations and its weight. Immutable, reference counted.
+/// A pair of observer specs, for an operator's activations and its weight. Immutable, reference
+/// counted.
 typedef struct tare_qconfig tare_qconfig;
 
 /// Takes its own references; weight may be NULL. NULL when memory is gone or an argument is NULL.
@@ -29,9 +31,9 @@ TARE_API tare_status tare_qconfig_to_json(const tare_qconfig *qconfig, char **ou
 /// The name of the i-th named qconfig; NULL past the end.
 TARE_API const char *tare_qconfig_name_at(size_t index);
 
-/// Later wins: global < object type < module name regex < module name < (module, type, index). A NULL
-/// qconfig means «do not quantize». Setters keep the first error and report it where the mapping is used;
-/// setting a key again replaces its qconfig and keeps its place.
+/// Later wins: global < object type < module name regex < module name < (module, type, index). A
+/// NULL qconfig means «do not quantize». Setters keep the first error and report it where the
+/// mapping is used; setting a key again replaces its qconfig and keeps its place.
 typedef struct tare_qconfig_mapping tare_qconfig_mapping;
 
 /// An empty mapping: nothing is quantized. NULL when memory is gone, which setters take.
@@ -51,20 +53,23 @@ TARE_API void tare_qconfig_mapping_set_module_name_regex(tare_qconfig_mapping *m
 /// module_name: a path ("layer1.0.conv1"); what stands below it is meant, too.
 TARE_API void tare_qconfig_mapping_set_module_name(tare_qconfig_mapping *mapping,
                                                    const char *module_name, tare_qconfig *qconfig);
-/// The index-th operator of that type, counted from 0, in the module of that path ("" is the model).
-TARE_API void tare_qconfig_mapping_set_module_name_object_type_order(
-    tare_qconfig_mapping *mapping, const char *module_name, const char *object_type, int64_t index,
-    tare_qconfig *qconfig);
+/// The index-th operator of that type, counted from 0, in the module of that path ("" is the
+/// model).
+TARE_API void tare_qconfig_mapping_set_module_name_object_type_order(tare_qconfig_mapping *mapping,
+                                                                     const char *module_name,
+                                                                     const char *object_type,
+                                                                     int64_t index,
+                                                                     tare_qconfig *qconfig);
 
-/// torch's defaults. name: "x86", "fbgemm", "qnnpack", "onednn", "symmetric_qnnpack". version < 0: the
-/// default (0 for PTQ, 1 for QAT).
+/// torch's defaults. name: "x86", "fbgemm", "qnnpack", "onednn", "symmetric_qnnpack". version < 0:
+/// the default (0 for PTQ, 1 for QAT).
 TARE_API tare_status tare_qconfig_mapping_default(const char *name, bool is_qat, int version,
                                                   tare_qconfig_mapping **out, tare_error *err);
 /// The name of the i-th default mapping; NULL past the end.
 TARE_API const char *tare_qconfig_mapping_default_name_at(size_t index);
 
-/// The forms of a JSON config: {"default": "x86"}, {"default_qat": "x86"} or in full. Errors name the
-/// JSON path. to_json writes in full; the caller frees *out with tare_string_free.
+/// The forms of a JSON config: {"default": "x86"}, {"default_qat": "x86"} or in full. Errors name
+/// the JSON path. to_json writes in full; the caller frees *out with tare_string_free.
 TARE_API tare_status tare_qconfig_mapping_from_json(const char *json, size_t size,
                                                     tare_qconfig_mapping **out, tare_error *err);
 TARE_API tare_status tare_qconfig_mapping_read(const char *path, tare_qconfig_mapping **out,

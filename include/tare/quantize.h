@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The flow: fuse, prepare, calibrate, convert, lower. A pass takes a model and hands out a new one.
+/// The flow: fuse, prepare, calibrate, convert, lower. A pass takes a model and hands out a new
+/// one.
 #ifndef TARE_QUANTIZE_H
 #define TARE_QUANTIZE_H
 
@@ -44,16 +45,17 @@ typedef struct tare_convert_options {
 /// Fuses what the backend fuses (NULL: native). The float model is not changed.
 TARE_API tare_status tare_fuse_fx(const tare_model *model, const tare_backend_config *backend,
                                   tare_model **out, tare_error *err);
-/// Fuses, matches patterns and inserts observers. TARE_NOT_FOUND for a selector that matches nothing.
+/// Fuses, matches patterns and inserts observers. TARE_NOT_FOUND for a selector that matches
+/// nothing.
 TARE_API tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
                                      tare_model **out, tare_error *err);
-/// Runs a prepared model once on these inputs; its observers watch. inputs: one tensor per model input,
-/// as a batch. TARE_INVALID_ARGUMENT, before any observer has seen them, for another number of inputs
-/// and for NaNs, named by input and index.
+/// Runs a prepared model once on these inputs; its observers watch. inputs: one tensor per model
+/// input, as a batch. TARE_INVALID_ARGUMENT, before any observer has seen them, for another number
+/// of inputs and for NaNs, named by input and index.
 TARE_API tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
                                     size_t input_count, tare_error *err);
-/// Replaces observers by quantize and dequantize, float modules by reference modules. options may be
-/// NULL. TARE_INVALID_ARGUMENT for observers that have seen no data.
+/// Replaces observers by quantize and dequantize, float modules by reference modules. options may
+/// be NULL. TARE_INVALID_ARGUMENT for observers that have seen no data.
 TARE_API tare_status tare_convert_to_reference_fx(const tare_model *prepared,
                                                   const tare_convert_options *options,
                                                   tare_model **out, tare_error *err);

@@ -12,12 +12,13 @@ extern "C" {
 /// One decision. Strings are lent and never NULL ("" when there is nothing to say).
 typedef struct tare_decision {
     uint32_t struct_size;
-    const char *pass;     // "fuse", "prepare", "convert", "lower"
-    const char *node;     // the node's name
-    const char *subject;  // its operator: "torch.nn.Conv2d"
-    const char *decision; // "fused", "quantized", "left float", "observed", "lowered", "warning", ..
-    const char *rule;     // the selector, pattern or constraint that decided
-    const char *reason;   // one sentence
+    const char *pass;    // "fuse", "prepare", "convert", "lower"
+    const char *node;    // the node's name
+    const char *subject; // its operator: "torch.nn.Conv2d"
+    const char
+        *decision;      // "fused", "quantized", "left float", "observed", "lowered", "warning", ..
+    const char *rule;   // the selector, pattern or constraint that decided
+    const char *reason; // one sentence
 } tare_decision;
 
 /// Decisions in the order in which they fell; *out lives as long as the model.
@@ -29,20 +30,21 @@ TARE_API tare_status tare_model_decision_at(const tare_model *model, size_t inde
 typedef struct tare_coverage {
     uint32_t struct_size;
     uint64_t op_count, quantized_op_count;
-    uint64_t macs, quantized_macs;         // 0 until a shape is known (calibration)
+    uint64_t macs, quantized_macs; // 0 until a shape is known (calibration)
     uint64_t weight_bytes, quantized_weight_bytes;
-    uint64_t float_island_count;           // maximal connected groups of float operators
+    uint64_t float_island_count; // maximal connected groups of float operators
 } tare_coverage;
 TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage *out,
                                          tare_error *err);
 
-/// The operator of the float model whose value a node of this model computes: the last of those that were fused
-/// into it, "relu1" for a quantized conv1. NULL if it computes none (observers, quantize). A float
-/// model answers with the name itself. Lent.
+/// The operator of the float model whose value a node of this model computes: the last of those
+/// that were fused into it, "relu1" for a quantized conv1. NULL if it computes none (observers,
+/// quantize). A float model answers with the name itself. Lent.
 TARE_API const char *tare_model_float_node(const tare_model *model, const char *node);
 
-/// One sentence per operator of the float model (or for one node, with every decision about it): what it became
-/// and why. node NULL: all. TARE_NOT_FOUND with a suggestion when no decision names the node.
+/// One sentence per operator of the float model (or for one node, with every decision about it):
+/// what it became and why. node NULL: all. TARE_NOT_FOUND with a suggestion when no decision names
+/// the node.
 TARE_API tare_status tare_model_explain(const tare_model *model, const char *node,
                                         tare_writer write, void *user, tare_error *err);
 /// The same as JSON: {"operators": [..], "decisions": [..]}.

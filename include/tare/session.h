@@ -23,22 +23,23 @@ TARE_API tare_status tare_session_create(const tare_model *model,
                                          const tare_session_options *options, tare_session **out,
                                          tare_error *err);
 TARE_API void tare_session_destroy(tare_session *session); // NULL is fine
-/// Runs the model once. inputs: one tensor per model input. outputs: output_capacity tensors at most;
-/// *output_count tells how many there are (nested tuples flattened left to right). The caller releases
-/// them. TARE_INVALID_ARGUMENT for inputs whose shapes do not fit, at the node where they do not.
+/// Runs the model once. inputs: one tensor per model input. outputs: output_capacity tensors at
+/// most; *output_count tells how many there are (nested tuples flattened left to right). The caller
+/// releases them. TARE_INVALID_ARGUMENT for inputs whose shapes do not fit, at the node where they
+/// do not.
 TARE_API tare_status tare_session_run(tare_session *session, const tare_tensor *const *inputs,
                                       size_t input_count, tare_tensor **outputs,
                                       size_t output_capacity, size_t *output_count,
                                       tare_error *err);
-/// Called after every node with its first result tensor, lent for the call (NULL if it is not a tensor);
-/// a failure ends the run.
+/// Called after every node with its first result tensor, lent for the call (NULL if it is not a
+/// tensor); a failure ends the run.
 typedef tare_status (*tare_node_watcher)(void *user, const char *node_name,
                                          const tare_tensor *result, tare_error *err);
 /// Sets the watcher of later runs; NULL: none.
 TARE_API void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *user);
 
-/// The instruction set level in use: "scalar", "avx2", "avx512vnni" (TARE_ISA in the environment forces
-/// a lower one). Static storage.
+/// The instruction set level in use: "scalar", "avx2", "avx512vnni" (TARE_ISA in the environment
+/// forces a lower one). Static storage.
 TARE_API const char *tare_isa_name(void);
 
 #ifdef __cplusplus

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Statuses and errors. Every call that can fail returns a tare_status and takes an optional
-/// tare_error last; outputs are written on success only, and on failure nothing that the caller owns
-/// has changed.
+/// tare_error last; outputs are written on success only, and on failure nothing that the caller
+/// owns has changed.
 ///
-/// What holds in all headers: pointers must not be NULL unless a comment allows it. What a call hands
-/// out through a `**out` belongs to the caller, and the type's _destroy or _release takes it back. A
-/// `const char *` that is returned is lent: it lives as long as the object it was asked of, and static
-/// storage where there is none. Texts are UTF-8.
+/// What holds in all headers: pointers must not be NULL unless a comment allows it. What a call
+/// hands out through a `**out` belongs to the caller, and the type's _destroy or _release takes it
+/// back. A `const char *` that is returned is lent: it lives as long as the object it was asked of,
+/// and static storage where there is none. Texts are UTF-8.
 ///
 /// Structs that begin with struct_size: those that the caller fills may grow at their end in later
-/// versions. struct_size is then sizeof the struct, or 0 for «as this header has it»; fields beyond it
-/// count as zero. Those that the library fills say their size there, and do not grow.
+/// versions. struct_size is then sizeof the struct, or 0 for «as this header has it»; fields beyond
+/// it count as zero. Those that the library fills say their size there, and do not grow.
 #ifndef TARE_STATUS_H
 #define TARE_STATUS_H
 
@@ -49,7 +49,7 @@ typedef struct tare_error tare_error;
 /// Returns a cleared error, or NULL when memory is gone (calls accept NULL).
 TARE_API tare_error *tare_error_create(void);
 TARE_API void tare_error_destroy(tare_error *error); // NULL is fine
-TARE_API void tare_error_clear(tare_error *error); // TARE_OK and no texts; NULL is fine
+TARE_API void tare_error_clear(tare_error *error);   // TARE_OK and no texts; NULL is fine
 
 /// What the last failing call returned. Of NULL, TARE_OK and "" here and below.
 TARE_API tare_status tare_error_status(const tare_error *error);

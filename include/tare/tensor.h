@@ -33,8 +33,8 @@ TARE_API tare_dtype tare_tensor_dtype(const tare_tensor *tensor);
 TARE_API int tare_tensor_ndim(const tare_tensor *tensor);
 TARE_API const int64_t *tare_tensor_shape(const tare_tensor *tensor);
 TARE_API int64_t tare_tensor_element_count(const tare_tensor *tensor);
-/// Row-major elements; of quantized tensors the integers. Lent until the tensor is released. NULL if it
-/// has a shape only.
+/// Row-major elements; of quantized tensors the integers. Lent until the tensor is released. NULL
+/// if it has a shape only.
 TARE_API const void *tare_tensor_data(const tare_tensor *tensor);
 /// Writable elements, or NULL when they are mapped from a file or shared with another tensor.
 TARE_API void *tare_tensor_mutable_data(tare_tensor *tensor);
@@ -43,13 +43,13 @@ TARE_API void *tare_tensor_mutable_data(tare_tensor *tensor);
 /// quantized. Then the scheme is unset, too.
 TARE_API int64_t tare_tensor_qparam_count(const tare_tensor *tensor);
 TARE_API tare_qscheme tare_tensor_qscheme(const tare_tensor *tensor);
-/// value = (element - zero_point) * scale, channel by channel (0 for per-tensor schemes). 0 where there
-/// is no such channel. Zero points are whole numbers except with float qparams.
+/// value = (element - zero_point) * scale, channel by channel (0 for per-tensor schemes). 0 where
+/// there is no such channel. Zero points are whole numbers except with float qparams.
 TARE_API double tare_tensor_scale(const tare_tensor *tensor, int64_t channel);
 TARE_API double tare_tensor_zero_point(const tare_tensor *tensor, int64_t channel);
 
-/// float32 values of any tensor: integers converted, quantized ones dequantized. The caller releases
-/// *out.
+/// float32 values of any tensor: integers converted, quantized ones dequantized. The caller
+/// releases *out.
 TARE_API tare_status tare_tensor_to_float(const tare_tensor *tensor, tare_tensor **out,
                                           tare_error *err);
 

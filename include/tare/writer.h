@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/// Called with `length` characters, lent for the call and not NUL-terminated; `user` is what was given
-/// with the writer. Returns false to stop, which the call that writes reports as TARE_IO.
+/// Called with `length` characters, lent for the call and not NUL-terminated; `user` is what was
+/// given with the writer. Returns false to stop, which the call that writes reports as TARE_IO.
 typedef bool (*tare_writer)(void *user, const char *chars, size_t length);
 
 #ifdef __cplusplus

@@ -145,8 +145,8 @@ static unsigned edit_distance(const char *a, const char *b) {
 }
 
 const char *tare_nearest_name(const char *found,
-                               const char *(*candidate)(const void *user, size_t i),
-                               const void *user) {
+                              const char *(*candidate)(const void *user, size_t i),
+                              const void *user) {
     const size_t length = strlen(found);
     const size_t limit = length / 3 > 2 ? length / 3 : 2;
     const char *nearest = NULL;

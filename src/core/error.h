@@ -46,10 +46,10 @@ void tare__error_copy(tare_error *to, const tare_error *from);
 // that each returns its status.
 #if defined(__clang_analyzer__) && !defined(CORE_ERROR_DEFINITIONS)
 // NOLINTBEGIN(readability-identifier-naming)
-#define tare__fail(err, status, ...) ((void)tare__fail(err, status, __VA_ARGS__), (status))
-#define tare__out_of_memory(err) ((void)tare__out_of_memory(err), TARE_OUT_OF_MEMORY)
-#define tare__at(err, status, ...) ((void)tare__at(err, status, __VA_ARGS__), (status))
-#define tare__hint(err, status, ...) ((void)tare__hint(err, status, __VA_ARGS__), (status))
+#define tare__fail(err, status, ...)    ((void)tare__fail(err, status, __VA_ARGS__), (status))
+#define tare__out_of_memory(err)        ((void)tare__out_of_memory(err), TARE_OUT_OF_MEMORY)
+#define tare__at(err, status, ...)      ((void)tare__at(err, status, __VA_ARGS__), (status))
+#define tare__hint(err, status, ...)    ((void)tare__hint(err, status, __VA_ARGS__), (status))
 #define tare__suggest(err, status, ...) ((void)tare__suggest(err, status, __VA_ARGS__), (status))
 // NOLINTEND(readability-identifier-naming)
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON in: text to jansson's values. jansson's own reader is not used: where memory for a token is gone it drops
-// characters, calls most failed allocations a syntax error, and can end the program by an assertion (2.14).
+// JSON in: text to jansson's values. jansson's own reader is not used: where memory for a token is
+// gone it drops characters, calls most failed allocations a syntax error, and can end the program
+// by an assertion (2.14).
 #include <limits.h>
 #include <math.h>
 #include <string.h>

@@ -11,14 +11,15 @@ typedef struct map_entry {
     void *value;
 } map_entry;
 
-typedef struct map { // zero-initialized is a valid empty map
+typedef struct map {    // zero-initialized is a valid empty map
     map_entry *entries; // in order of insertion
     size_t count, capacity;
     size_t *slots; // open addressing; index + 1 into entries, 0 is free
     size_t slot_count;
 } map;
 
-/// Sets key to value; an old value is replaced and the key keeps its place. False when memory is gone.
+/// Sets key to value; an old value is replaced and the key keeps its place. False when memory is
+/// gone.
 bool tare__map_set(map *m, const char *key, void *value);
 /// NULL when absent (a stored NULL looks the same: see tare__map_has).
 void *tare__map_get(const map *m, const char *key);

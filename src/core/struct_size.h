@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/// Copies what the caller's struct has of the `size` bytes of `to`, which is zero before. A size of 0
-/// counts as complete; a smaller one comes from a caller built against an older header.
+/// Copies what the caller's struct has of the `size` bytes of `to`, which is zero before. A size of
+/// 0 counts as complete; a smaller one comes from a caller built against an older header.
 static inline void tare__struct_copy(void *to, size_t size, const void *from) {
     uint32_t given = 0;
     memcpy(&given, from, sizeof given);

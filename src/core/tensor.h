@@ -100,8 +100,8 @@ bool tare__shape_count(int ndim, const int64_t *shape, int64_t *out);
 double tare__tensor_get(const tare_tensor *t, int64_t i);
 void tare__tensor_set(tare_tensor *t, int64_t i, double value);
 bool tare__tensor_is_quantized(const tare_tensor *t);
-/// TARE_INVALID_ARGUMENT if a float is NaN: "input 'x' is NaN at [12, 3]" for what "input", name "x".
-/// Tensors without data and those of other dtypes pass.
+/// TARE_INVALID_ARGUMENT if a float is NaN: "input 'x' is NaN at [12, 3]" for what "input", name
+/// "x". Tensors without data and those of other dtypes pass.
 tare_status tare__tensor_refuse_nan(const tare_tensor *t, const char *what, const char *name,
                                     tare_error *err);
 /// "[1, 3, 8, 8]" into out.

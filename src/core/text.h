@@ -31,8 +31,8 @@ tare_status tare__text_status(const text *t, tare_error *err);
 /// afterwards.
 char *tare__text_take(text *t);
 
-/// Hands a finished text to a writer and releases it. status: of making it; when it failed, nothing is
-/// written.
+/// Hands a finished text to a writer and releases it. status: of making it; when it failed, nothing
+/// is written.
 tare_status tare__text_write(text *t, tare_status status, tare_writer write, void *user,
                              tare_error *err);
 /// A writer that appends; `user` is a text.

@@ -25,7 +25,7 @@ typedef struct data_input {
     int ndim;                     // -1: unknown
     int64_t shape[TARE_MAX_DIMS]; // -1: unknown; shape[0] is the batch and not looked at
     tare_dtype dtype;             // unset: unknown
-    bool is_example;              // the shape was seen once: random data and rows take it, files need not
+    bool is_example; // the shape was seen once: random data and rows take it, files need not
 } data_input;
 
 typedef struct data_batch {

@@ -120,8 +120,8 @@ tare_status tare__quantized_join(const json_at *at, const char *name, const tare
     double *zero_points = tare__alloc_zeroed((size_t)count + 1, sizeof *zero_points);
     if (zero_points == NULL) return tare__out_of_memory(err);
     for (int64_t i = 0; i < count; i++) zero_points[i] = tare__tensor_get(zero_point, i);
-    tare_status status = check_values(at, name, scale, zero_points, tare__dtype(q.dtype),
-                                      are_whole, err);
+    tare_status status =
+        check_values(at, name, scale, zero_points, tare__dtype(q.dtype), are_whole, err);
     if (status == TARE_OK) status = attach(&q, integers, scale->data, zero_points, count, out, err);
     tare__free(zero_points);
     return status;

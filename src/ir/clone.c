@@ -24,11 +24,13 @@ static tare_status clone_node(cloning *c, const node *from, tare_error *err) {
     arena *a = &c->to->memory;
     node *n = tare__arena_alloc(a, sizeof *n);
     if (!n) return tare__out_of_memory(err);
-    if (!tare__arena_copy_text(a, from->name, &n->name) || !tare__arena_copy_text(a, from->target, &n->target) ||
+    if (!tare__arena_copy_text(a, from->name, &n->name) ||
+        !tare__arena_copy_text(a, from->target, &n->target) ||
         !tare__arena_copy_text(a, from->annotation, &n->annotation) ||
         !tare__arena_copy_text(a, from->scope_path, &n->scope_path) ||
         !tare__arena_copy_text(a, from->scope_type, &n->scope_type) ||
-        !tare__arena_copy_text(a, from->origin, &n->origin) || !tare__arena_copy_text(a, from->meta_json, &n->meta_json))
+        !tare__arena_copy_text(a, from->origin, &n->origin) ||
+        !tare__arena_copy_text(a, from->meta_json, &n->meta_json))
         return tare__out_of_memory(err);
     n->owner = c->to;
     n->op = from->op;

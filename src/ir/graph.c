@@ -62,7 +62,8 @@ static bool copy_origin(arena *a, const node *from, node *to) {
     return tare__arena_copy_text(a, from->annotation, &to->annotation) &&
            tare__arena_copy_text(a, from->scope_path, &to->scope_path) &&
            tare__arena_copy_text(a, from->scope_type, &to->scope_type) &&
-           tare__arena_copy_text(a, from->origin, &to->origin) && tare__arena_copy_text(a, from->meta_json, &to->meta_json);
+           tare__arena_copy_text(a, from->origin, &to->origin) &&
+           tare__arena_copy_text(a, from->meta_json, &to->meta_json);
 }
 
 tare_status tare__graph_insert(graph *g, const node_spec *spec, node *before, node **out,

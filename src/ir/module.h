@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tree of modules: classes, constructor values, tensors, children. A module may stand under several
-// names (torch shares observers so), hence the reference count.
+// A tree of modules: classes, constructor values, tensors, children. A module may stand under
+// several names (torch shares observers so), hence the reference count.
 #ifndef IR_MODULE_H
 #define IR_MODULE_H
 
@@ -19,7 +19,7 @@ struct op_call; // ops/call.h: a module's or function's arguments and result
 typedef enum module_role {
     ROLE_CONTAINER, // torch.nn.Module, Sequential, GraphModule
     ROLE_FLOAT,
-    ROLE_FUSED,     // torch.ao.nn.intrinsic: children "0", "1", ..
+    ROLE_FUSED, // torch.ao.nn.intrinsic: children "0", "1", ..
     ROLE_QAT,
     ROLE_REFERENCE, // torch.ao.nn.quantized.reference
     ROLE_QUANTIZED, // torch.ao.nn.quantized, .intrinsic.quantized
@@ -53,7 +53,8 @@ typedef struct module_class {
     /// Shape rule: fills call->result with meta tensors. Then forward fills their data. ops/call.h.
     tare_status (*shape)(struct op_call *call);
     tare_status (*forward)(struct op_call *call);
-    /// Checks config and tensors of a module read from a file (shapes, missing keys). NULL: nothing to check.
+    /// Checks config and tensors of a module read from a file (shapes, missing keys). NULL: nothing
+    /// to check.
     tare_status (*check)(const module *m, tare_error *err);
     /// `state` of a module, e.g. an observer's statistics. NULL: the class has none.
     tare_status (*clone_state)(const void *state, void **out, tare_error *err);
@@ -108,13 +109,14 @@ bool tare__module_ints(const module *m, const char *key, size_t count, int64_t *
 
 module *tare__module_child(const module *m, const char *name); // direct child or NULL
 module *tare__module_child_n(const module *m, const char *name, size_t length);
-/// Binds a direct child (takes a new reference). An existing name keeps its place and drops its module.
+/// Binds a direct child (takes a new reference). An existing name keeps its place and drops its
+/// module.
 tare_status tare__module_set_child(module *m, const char *name, module *child, tare_error *err);
 void tare__module_remove_child(module *m, const char *name);
 /// By path "layer1.0.conv1"; "" is the module itself; NULL if absent.
 module *tare__module_find(const module *m, const char *path);
-/// Binds by path; missing parents become torch.nn.Module containers of class `container`. Paths of more
-/// than 64 components are refused, so that trees can be walked by recursion.
+/// Binds by path; missing parents become torch.nn.Module containers of class `container`. Paths of
+/// more than 64 components are refused, so that trees can be walked by recursion.
 tare_status tare__module_set_path(module *root, const char *path, module *child,
                                   const module_class *container, tare_error *err);
 
@@ -140,10 +142,12 @@ tare_status tare__module_walk(module *root,
                                                    tare_error *err),
                               void *user, tare_error *err);
 
-/// Rebuilds `root` as torch's GraphModule constructor does: only what the graph's call_module and get_attr
-/// targets reach, in order of first appearance, parents of dotted targets as plain containers. Direct tensors
-/// come first as they appear. *out has its own reference to g's ownership: g moves into *out on success.
+/// Rebuilds `root` as torch's GraphModule constructor does: only what the graph's call_module and
+/// get_attr targets reach, in order of first appearance, parents of dotted targets as plain
+/// containers. Direct tensors come first as they appear. *out has its own reference to g's
+/// ownership: g moves into *out on success.
 tare_status tare__module_from_graph(const module *root, graph *g, const module_class *container,
-                                    const module_class *graph_module, module **out, tare_error *err);
+                                    const module_class *graph_module, module **out,
+                                    tare_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patterns of operators, last executed first, and their matching against a graph (torch's _is_match).
+// Patterns of operators, last executed first, and their matching against a graph (torch's
+// _is_match).
 #ifndef IR_PATTERN_H
 #define IR_PATTERN_H
 
@@ -23,12 +24,13 @@ typedef struct pattern {
     size_t item_count;
 } pattern;
 
-/// Does `v` (a node, usually) match? Inner nodes must have one user; the outermost may have any number.
-/// root: the module tree that call_module targets refer to.
+/// Does `v` (a node, usually) match? Inner nodes must have one user; the outermost may have any
+/// number. root: the module tree that call_module targets refer to.
 bool tare__pattern_matches(const pattern *p, const value *v, const module *root);
 bool tare__pattern_equal(const pattern *a, const pattern *b);
 size_t tare__pattern_leaf_count(const pattern *p);
-/// The head operator of a node as a pattern name would spell it: class name, function or method; NULL for others.
+/// The head operator of a node as a pattern name would spell it: class name, function or method;
+/// NULL for others.
 const char *tare__node_operator(const node *n, const module *root, pattern_kind *kind);
 
 #endif

@@ -21,19 +21,19 @@ typedef enum value_kind {
     VALUE_FLOAT,
     VALUE_STRING,
     VALUE_NODE,
-    VALUE_LIST,     // items
-    VALUE_TUPLE,    // items
-    VALUE_DICT,     // items: key, value, key, value, ..
-    VALUE_SLICE,    // items: start, stop, step
+    VALUE_LIST,  // items
+    VALUE_TUPLE, // items
+    VALUE_DICT,  // items: key, value, key, value, ..
+    VALUE_SLICE, // items: start, stop, step
     VALUE_ELLIPSIS,
     VALUE_DTYPE,
     VALUE_QSCHEME,
-    VALUE_LAYOUT,   // text: "torch.channels_last"
-    VALUE_DEVICE,   // text: "cpu"
-    VALUE_SYMBOL,   // text: "s0"
-    VALUE_TYPE,     // text: "torch.nn.Linear"
-    VALUE_SCALAR,   // a one-element tensor constant: items[0] is the number, items[1] its dtype
-    VALUE_TENSOR,   // run time only
+    VALUE_LAYOUT, // text: "torch.channels_last"
+    VALUE_DEVICE, // text: "cpu"
+    VALUE_SYMBOL, // text: "s0"
+    VALUE_TYPE,   // text: "torch.nn.Linear"
+    VALUE_SCALAR, // a one-element tensor constant: items[0] is the number, items[1] its dtype
+    VALUE_TENSOR, // run time only
 } value_kind;
 
 typedef struct value {
@@ -43,7 +43,7 @@ typedef struct value {
         bool boolean;
         int64_t integer;
         double real;
-        const char *text;    // NUL-terminated, in the owner's arena
+        const char *text; // NUL-terminated, in the owner's arena
         node *node;
         struct value *items; // in the owner's arena
         tare_dtype dtype;
@@ -52,13 +52,27 @@ typedef struct value {
     } as;
 } value;
 
-static inline value tare__none(void) { return (value){.kind = VALUE_NONE}; }
-static inline value tare__bool(bool b) { return (value){.kind = VALUE_BOOL, .as.boolean = b}; }
-static inline value tare__int(int64_t i) { return (value){.kind = VALUE_INT, .as.integer = i}; }
-static inline value tare__float(double d) { return (value){.kind = VALUE_FLOAT, .as.real = d}; }
-static inline value tare__string(const char *s) { return (value){.kind = VALUE_STRING, .as.text = s}; }
-static inline value tare__node_value(node *n) { return (value){.kind = VALUE_NODE, .as.node = n}; }
-static inline value tare__dtype_value(tare_dtype d) { return (value){.kind = VALUE_DTYPE, .as.dtype = d}; }
+static inline value tare__none(void) {
+    return (value){.kind = VALUE_NONE};
+}
+static inline value tare__bool(bool b) {
+    return (value){.kind = VALUE_BOOL, .as.boolean = b};
+}
+static inline value tare__int(int64_t i) {
+    return (value){.kind = VALUE_INT, .as.integer = i};
+}
+static inline value tare__float(double d) {
+    return (value){.kind = VALUE_FLOAT, .as.real = d};
+}
+static inline value tare__string(const char *s) {
+    return (value){.kind = VALUE_STRING, .as.text = s};
+}
+static inline value tare__node_value(node *n) {
+    return (value){.kind = VALUE_NODE, .as.node = n};
+}
+static inline value tare__dtype_value(tare_dtype d) {
+    return (value){.kind = VALUE_DTYPE, .as.dtype = d};
+}
 
 /// True for kinds whose `items` are values.
 bool tare__value_has_items(const value *v);

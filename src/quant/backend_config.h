@@ -17,7 +17,7 @@ typedef struct observation_for_count { // one entry of num_tensor_args_to_observ
     tare_observation_type type;
 } observation_for_count;
 typedef struct input_index { // one entry of input_type_to_index
-    const char *input; // static storage
+    const char *input;       // static storage
     int64_t index;
 } input_index;
 
@@ -30,18 +30,21 @@ typedef enum module_slot {
 } module_slot;
 
 struct tare_pattern_config {
-    arena memory;              // patterns and names
-    const pattern *simple;     // as the user wrote it: an operator, or a forward list in items; NULL if complex was set
+    arena memory;          // patterns and names
+    const pattern *simple; // as the user wrote it: an operator, or a forward list in items; NULL if
+                           // complex was set
     const pattern *given_complex; // as the user wrote it, when the complex form was set; else NULL
-    const pattern *complex;    // reverse nested form, canonical names; always present once the pattern is known
-    bool is_complex_given;     // set by set_pattern_complex
-    bool is_stored;            // in a backend config: the pattern is its key there and cannot change
+    const pattern
+        *complex; // reverse nested form, canonical names; always present once the pattern is known
+    bool is_complex_given; // set by set_pattern_complex
+    bool is_stored;        // in a backend config: the pattern is its key there and cannot change
     tare_observation_type observation_type;
     dtype_config_list dtype_configs;
-    const char *root_module, *qat_module, *reference_quantized_module, *fused_module; // public names; NULL: unset
+    const char *root_module, *qat_module, *reference_quantized_module,
+        *fused_module;                              // public names; NULL: unset
     const char *spelled_modules[MODULE_SLOT_COUNT]; // the same as the user wrote them
-    const char *fuser_method;  // a built-in fuser's name; NULL if none or a callback
-    tare_fuser fuser;          // the user's; NULL if none
+    const char *fuser_method; // a built-in fuser's name; NULL if none or a callback
+    tare_fuser fuser;         // the user's; NULL if none
     void *fuser_user;
     const char *root_node_getter_name, *extra_inputs_getter_name; // built-in ones; NULL
     tare_root_node_getter root_node_getter;
@@ -52,9 +55,9 @@ struct tare_pattern_config {
     size_t observation_count, observation_capacity;
     input_index *input_indexes;
     size_t input_index_count, input_index_capacity;
-    tare_status failed;        // of the first setter that failed; TARE_OK if none
-    tare_error *first_error;   // what it said; NULL if none, or no memory was left to say it
-    size_t order;              // place in the backend config
+    tare_status failed;      // of the first setter that failed; TARE_OK if none
+    tare_error *first_error; // what it said; NULL if none, or no memory was left to say it
+    size_t order;            // place in the backend config
 };
 
 struct tare_backend_config {
@@ -65,7 +68,8 @@ struct tare_backend_config {
     tare_error *first_error;
 };
 
-// What the public setters do, with their error handed out instead of kept. On failure nothing changes.
+// What the public setters do, with their error handed out instead of kept. On failure nothing
+// changes.
 /// Operators in forward order; is_tuple: false for a single operator.
 tare_status tare__pattern_config_assign_simple(tare_pattern_config *p, const char *const *names,
                                                size_t count, bool is_tuple, tare_error *err);
@@ -111,20 +115,22 @@ static inline const pattern *tare__pattern_config_given(const tare_pattern_confi
 
 /// Does the pattern config have a fuser of either kind?
 bool tare__pattern_config_has_fuser(const tare_pattern_config *p);
-/// The effective observation type for a root with this many tensor arguments; torch's AssertionError if unlisted.
+/// The effective observation type for a root with this many tensor arguments; torch's
+/// AssertionError if unlisted.
 tare_status tare__pattern_config_observation(const tare_pattern_config *p, int64_t tensor_arg_count,
                                              tare_observation_type *out, tare_error *err);
 /// Index of "weight" or "bias" among the positional arguments, -1 if unlisted.
 int64_t tare__pattern_config_input_index(const tare_pattern_config *p, const char *input);
-/// The config whose (complex) pattern is exactly this operator; NULL if none. For classes and functions.
+/// The config whose (complex) pattern is exactly this operator; NULL if none. For classes and
+/// functions.
 const tare_pattern_config *tare__backend_config_for_operator(const tare_backend_config *b,
                                                              const char *operator_name);
 /// root module type -> reference module type, later configs win; NULL if none.
 const char *tare__backend_config_reference_module(const tare_backend_config *b, const char *root);
 bool tare__backend_config_is_qat_module(const tare_backend_config *b, const char *type);
 bool tare__backend_config_is_fused_module(const tare_backend_config *b, const char *type);
-/// Configs in matching order (spec/fx_passes.md §3): longest tuples first, single operators last, stable.
-/// *out is an array of b->count pointers in `a`.
+/// Configs in matching order (spec/fx_passes.md §3): longest tuples first, single operators last,
+/// stable. *out is an array of b->count pointers in `a`.
 tare_status tare__backend_config_sorted(const tare_backend_config *b, arena *a,
                                         const tare_pattern_config ***out, tare_error *err);
 

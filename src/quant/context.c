@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: the built-in classes plus a user's own. The module functions of the public API are here too.
+// Contexts: the built-in classes plus a user's own. The module functions of the public API are here
+// too.
 
 #include "core/alloc.h"
 #include "quant/model.h"
@@ -67,22 +68,26 @@ tare_status tare_context_add_observer_class(tare_context *context,
     else if (!tare__grow((void **)&o->user, &o->user_capacity, o->user_count, sizeof *o->user))
         status = tare__out_of_memory(err);
     if (status == TARE_OK) status = add_row(&context->classes, row, "observer", err);
-    if (status == TARE_OK) o->user[o->user_count++] = class;
-    else tare__free(row);
+    if (status == TARE_OK)
+        o->user[o->user_count++] = class;
+    else
+        tare__free(row);
     return status;
 }
 
 /// A tare_module is a module under another name, so that the public header needs no tree.
-static module *unwrap(const tare_module *m) { return (module *)m; }
+static module *unwrap(const tare_module *m) {
+    return (module *)m;
+}
 
 tare_status tare_module_create(const tare_context *context, const char *class_name,
                                tare_module **out, tare_error *err) {
     const registry *classes = &tare__context_or_builtin(context)->classes;
     const module_class *class = tare__class_find(classes, class_name);
     if (class == NULL)
-        return tare__suggest(
-            err, tare__fail(err, TARE_NOT_FOUND, "no module class '%s'", class_name), class_name,
-            tare__class_name_at, classes);
+        return tare__suggest(err,
+                             tare__fail(err, TARE_NOT_FOUND, "no module class '%s'", class_name),
+                             class_name, tare__class_name_at, classes);
     if (class->role == ROLE_OBSERVER)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "'%s' is an observer: prepare makes those from qconfigs", class_name);
@@ -92,13 +97,21 @@ tare_status tare_module_create(const tare_context *context, const char *class_na
     return TARE_OK;
 }
 
-void tare_module_release(tare_module *m) { tare__module_release(unwrap(m)); }
+void tare_module_release(tare_module *m) {
+    tare__module_release(unwrap(m));
+}
 
-const char *tare_module_class_name(const tare_module *m) { return unwrap(m)->class->name; }
+const char *tare_module_class_name(const tare_module *m) {
+    return unwrap(m)->class->name;
+}
 
-bool tare_module_is_training(const tare_module *m) { return unwrap(m)->training; }
+bool tare_module_is_training(const tare_module *m) {
+    return unwrap(m)->training;
+}
 
-void tare_module_set_training(tare_module *m, bool training) { unwrap(m)->training = training; }
+void tare_module_set_training(tare_module *m, bool training) {
+    unwrap(m)->training = training;
+}
 
 const tare_tensor *tare_module_tensor(const tare_module *m, const char *name) {
     return tare__module_tensor(unwrap(m), name);

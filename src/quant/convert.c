@@ -35,8 +35,8 @@ tare_status tare__convert_check(const qparams *q, tare_error *err) {
                                          "the observer proposed the scale %g at channel %lld",
                                          scale, (long long)c),
                               "are there NaNs or infinities in the weights or the data?");
-        if (!isfinite(zero_point) || (are_whole && (zero_point < (double)info->min ||
-                                                    zero_point > (double)info->max)))
+        if (!isfinite(zero_point) ||
+            (are_whole && (zero_point < (double)info->min || zero_point > (double)info->max)))
             return tare__fail(err, TARE_INVALID_ARGUMENT,
                               "the observer proposed the zero point %g at channel %lld, which %s "
                               "does not have",

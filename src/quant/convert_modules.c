@@ -43,8 +43,10 @@ static bool is_quantized_weight(tare_dtype dtype) {
     case TARE_INT16:
     case TARE_INT32:
     case TARE_FLOAT8_E5M2:
-    case TARE_FLOAT8_E4M3FN: return true;
-    default: return false;
+    case TARE_FLOAT8_E4M3FN:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -73,8 +75,8 @@ static tare_status weight_qparams(convert_pass *c, const tare_qconfig *q, const 
                                   const qparams **out) {
     tare_tensor *weight = tare__module_tensor(m, "weight");
     if (weight == NULL)
-        return tare__fail(c->base->err, TARE_UNSUPPORTED,
-                          "%s has no tensor 'weight' to quantize", m->class->name);
+        return tare__fail(c->base->err, TARE_UNSUPPORTED, "%s has no tensor 'weight' to quantize",
+                          m->class->name);
     module *observer = NULL;
     TARE_TRY(tare__observer_spec_instantiate(&c->base->model->context->observers, q->weight,
                                              &observer, c->base->err));
@@ -91,8 +93,8 @@ static tare_status weight_qparams(convert_pass *c, const tare_qconfig *q, const 
 static tare_status install(convert_pass *c, const node *n, module *called, module *reference) {
     if (called->class->role == ROLE_FUSED)
         return tare__module_set_child(called, called->children[0].name, reference, c->base->err);
-    return tare__module_set_path(c->base->model->root, n->target, reference,
-                                 &tare__class_container, c->base->err);
+    return tare__module_set_path(c->base->model->root, n->target, reference, &tare__class_container,
+                                 c->base->err);
 }
 
 static tare_status swap(convert_pass *c, const node *n, module *called, const module *float_module,
@@ -145,7 +147,8 @@ static tare_status convert_module(convert_pass *c, const node *n) {
     const module *float_module = called;
     if (called->class->role == ROLE_FUSED && called->child_count > 0)
         float_module = called->children[0].module;
-    if (!has_root_class(c, float_module)) return TARE_OK; // not weighted, or converted by an earlier call
+    if (!has_root_class(c, float_module))
+        return TARE_OK; // not weighted, or converted by an earlier call
     bool is_listed = false;
     const tare_qconfig *q = tare__convert_qconfig(c, n, &is_listed);
     const char *why = NULL;

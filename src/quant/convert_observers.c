@@ -18,8 +18,10 @@ static bool is_convertible(const tare_observer_info *info) {
     case TARE_UINT16:
     case TARE_INT16:
     case TARE_INT32:
-    case TARE_FLOAT16: return true;
-    default: return is_static_code(info->dtype) || info->is_dynamic;
+    case TARE_FLOAT16:
+        return true;
+    default:
+        return is_static_code(info->dtype) || info->is_dynamic;
     }
 }
 
@@ -32,8 +34,12 @@ typedef struct replacement {
     const char *prefix; // of buffer names: the path of the operator that the values belong to
 } replacement;
 
-static tare_error *err_of(const replacement *r) { return r->convert->base->err; }
-static graph *graph_of(const replacement *r) { return r->convert->base->model->root->graph; }
+static tare_error *err_of(const replacement *r) {
+    return r->convert->base->err;
+}
+static graph *graph_of(const replacement *r) {
+    return r->convert->base->model->root->graph;
+}
 
 static tare_status remove_observer(const replacement *r) {
     TARE_TRY(tare__node_replace_uses(r->observer, r->watched, NULL, err_of(r)));
@@ -47,7 +53,8 @@ static bool is_unwanted(const replacement *r) {
     return true;
 }
 
-/// The node whose scope names the buffers: the watched one, or the consumer when only that is quantized.
+/// The node whose scope names the buffers: the watched one, or the consumer when only that is
+/// quantized.
 static const node *named_after(const replacement *r, bool is_input) {
     if (!is_input) return r->watched;
     for (size_t i = 0; i < r->observer->user_count; i++) {
@@ -62,8 +69,8 @@ static tare_status choose_prefix(replacement *r) {
     const bool is_input = tare__convert_has_no_qconfig(r->convert, r->watched);
     const node *n = named_after(r, is_input);
     const char *path = n != NULL && n->scope_path != NULL ? n->scope_path : "";
-    char *prefix = tare__arena_printf(&r->convert->base->scratch, "%s%s", path,
-                                      is_input ? "_input" : "");
+    char *prefix =
+        tare__arena_printf(&r->convert->base->scratch, "%s%s", path, is_input ? "_input" : "");
     if (prefix == NULL) return tare__out_of_memory(err_of(r));
     for (char *c = prefix; *c != '\0'; c++)
         if (*c == '.') *c = '_';
@@ -77,7 +84,8 @@ static tare_status insert(const replacement *r, node_op op, const char *target, 
     return tare__graph_insert(graph_of(r), &spec, r->observer, out, err_of(r));
 }
 
-/// A buffer {prefix}{suffix}{smallest free N} of the root and a get_attr node that reads it. Takes the tensor over.
+/// A buffer {prefix}{suffix}{smallest free N} of the root and a get_attr node that reads it. Takes
+/// the tensor over.
 static tare_status insert_buffer(const replacement *r, const char *suffix, tare_tensor *tensor,
                                  node **out) {
     module *root = r->convert->base->model->root;
@@ -105,8 +113,8 @@ static tare_status zero_point_tensor(const replacement *r, const qparams *q, tar
     if (!tare__qscheme_is_per_channel(q->scheme))
         return tare__tensor_scalar_int((int64_t)q->zero_point[0], out, err_of(r));
     const bool is_float = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
-    TARE_TRY(tare_tensor_create(is_float ? TARE_FLOAT32 : TARE_INT64, 1, &q->count, out,
-                                err_of(r)));
+    TARE_TRY(
+        tare_tensor_create(is_float ? TARE_FLOAT32 : TARE_INT64, 1, &q->count, out, err_of(r)));
     for (int64_t i = 0; i < q->count; i++) tare__tensor_set(*out, i, q->zero_point[i]);
     return TARE_OK;
 }
@@ -183,10 +191,9 @@ static tare_status check_calibrated(const replacement *r, bool is_calibrated) {
     if (r->convert->options->is_lenient)
         return TARE_DECIDE(r->convert->base, r->observer, "warning", "calibration",
                            "its observer has seen no data: scale 1, zero point 0");
-    const tare_status status =
-        tare__fail(err_of(r), TARE_INVALID_ARGUMENT,
-                   "node '%s': the observer '%s' of '%s' has seen no data", r->observer->name,
-                   r->observer->target, r->watched->name);
+    const tare_status status = tare__fail(err_of(r), TARE_INVALID_ARGUMENT,
+                                          "node '%s': the observer '%s' of '%s' has seen no data",
+                                          r->observer->name, r->observer->target, r->watched->name);
     return tare__hint(err_of(r), status, "calibrate the prepared model before it is converted");
 }
 
@@ -196,8 +203,8 @@ static tare_status replace_static(const replacement *r) {
     TARE_TRY(tare__observer_qparams(r->module, &q, &is_calibrated, err_of(r)));
     tare_status status = check_calibrated(r, is_calibrated);
     if (status == TARE_OK)
-        status = tare__at(err_of(r), tare__convert_check(q, err_of(r)), "node '%s'",
-                          r->observer->name);
+        status =
+            tare__at(err_of(r), tare__convert_check(q, err_of(r)), "node '%s'", r->observer->name);
     if (status == TARE_OK)
         status = r->convert->form == CONVERT_DECOMPOSED ? replace_decomposed(r, q)
                                                         : replace_by_buffers(r, q);
@@ -205,7 +212,8 @@ static tare_status replace_static(const replacement *r) {
     return status;
 }
 
-/// torch's fbgemm and x86 engines leave a bit unused on the fly, because their kernels may saturate.
+/// torch's fbgemm and x86 engines leave a bit unused on the fly, because their kernels may
+/// saturate.
 static bool reduces_range(const convert_pass *c) {
     return c->options->engine != TARE_ENGINE_QNNPACK && c->options->engine != TARE_ENGINE_ONEDNN;
 }
@@ -214,8 +222,8 @@ static tare_status replace_dynamic(const replacement *r) {
     const value args[] = {tare__node_value(r->watched), tare__dtype_value(r->info->dtype),
                           tare__bool(reduces_range(r->convert))};
     node *quantized = NULL;
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION, "torch.quantize_per_tensor_dynamic", args, 3,
-                    &quantized));
+    TARE_TRY(
+        insert(r, NODE_CALL_FUNCTION, "torch.quantize_per_tensor_dynamic", args, 3, &quantized));
     return insert_dequantize(r, quantized);
 }
 
@@ -235,7 +243,8 @@ static tare_status replace(replacement *r) {
                           r->observer->name);
     if (r->info->is_dynamic) return replace_dynamic(r);
     if (r->info->dtype == TARE_FLOAT16) return replace_half(r);
-    // Other integer dtypes pass torch's support test, but stay observed (checked against torch 2.15).
+    // Other integer dtypes pass torch's support test, but stay observed (checked against
+    // torch 2.15).
     return is_static_code(r->info->dtype) ? replace_static(r) : TARE_OK;
 }
 

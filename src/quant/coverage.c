@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coverage: the operators of the float model, followed through the passes by the origin of each node.
+// Coverage: the operators of the float model, followed through the passes by the origin of each
+// node.
 #include "quant/coverage.h"
 
 #include <string.h>
@@ -16,8 +17,7 @@ traced_op *tare__traced_op(const tare_model *model, const char *name) {
 
 static tare_status add(tare_model *model, const char *name, const char *subject, traced_op **out,
                        tare_error *err) {
-    if (!tare__grow((void **)&model->ops, &model->op_capacity, model->op_count,
-                    sizeof *model->ops))
+    if (!tare__grow((void **)&model->ops, &model->op_capacity, model->op_count, sizeof *model->ops))
         return tare__out_of_memory(err);
     const traced_op op = {.name = tare__strdup(name), .subject = tare__strdup(subject)};
     if (op.name == NULL || op.subject == NULL ||
@@ -82,8 +82,8 @@ static void look_at_input(void *user, node *input) {
     if (is_dequantize(input)) w->reads_dequantized = true;
 }
 
-/// In a lowered model an operator is computed in integers when it reads integers; in a reference model that is what
-/// it stands for when it reads dequantized values.
+/// In a lowered model an operator is computed in integers when it reads integers; in a reference
+/// model that is what it stands for when it reads dequantized values.
 static void walk_node(integer_walk *w, const node *n) {
     w->reads_integers = w->reads_dequantized = false;
     tare__node_each_input(n, look_at_input, w);
@@ -92,9 +92,7 @@ static void walk_node(integer_walk *w, const node *n) {
         m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC);
     const bool in_integers = w->reads_integers || is_integer_module;
     w->gives_integers[n->id] = is_quantize(n) || (in_integers && !is_dequantize(n));
-    const bool counts = w->model->stage == TARE_STAGE_LOWERED
-                            ? in_integers
-                            : w->reads_dequantized;
+    const bool counts = w->model->stage == TARE_STAGE_LOWERED ? in_integers : w->reads_dequantized;
     traced_op *op = tare__traced_op(w->model, n->origin);
     if (op != NULL && tare__node_is_call(n)) op->is_quantized = counts;
 }

@@ -23,8 +23,8 @@ tare_status tare__print_dot(const tare_model *model, text *out, tare_error *err)
         tare__text_printf(&label, "%s\n%s", n->name, tare__node_subject(model, n));
         tare__text_printf(out, "  n%zu [label=", n->id);
         tare__text_json_string(out, tare__text_chars(&label)); // DOT quotes strings as JSON does
-        tare__text_append(out, op != NULL && op->is_quantized ? ", fillcolor=palegreen];\n"
-                                                              : "];\n");
+        tare__text_append(out,
+                          op != NULL && op->is_quantized ? ", fillcolor=palegreen];\n" : "];\n");
         if (label.failed) out->failed = true;
         tare__text_release(&label);
         edge_writer w = {out, n};

@@ -31,11 +31,13 @@ static void write_reason(const tare_model *model, const traced_op *op, text *out
         if (d == NULL || (own != NULL && strcmp(own->reason, d->reason) == 0)) return;
         tare__text_append(out, "; ");
     }
-    if (d != NULL) tare__text_append(out, d->reason);
+    if (d != NULL)
+        tare__text_append(out, d->reason);
     else if (host == op)
         tare__text_append(out, op->is_quantized ? "it reads and gives quantized values"
                                                 : "no decision was recorded");
-    // A node can be observed and stay float: its neighbours do not pair up into an integer operator.
+    // A node can be observed and stay float: its neighbours do not pair up into an integer
+    // operator.
     if (d != NULL && strcmp(d->decision, "observed") == 0 && !host->is_quantized &&
         model->stage >= TARE_STAGE_REFERENCE)
         tare__text_append(out, ", but no integer form of it exists between its neighbours");
@@ -60,7 +62,8 @@ static const char *op_name_at(const void *user, size_t index) {
 static tare_status check_node(const tare_model *model, const char *name, tare_error *err) {
     if (name == NULL || tare__traced_op(model, name) != NULL || settled_by(model, name) != NULL)
         return TARE_OK;
-    return tare__suggest(err, tare__fail(err, TARE_NOT_FOUND, "no decision about a node '%s'", name),
+    return tare__suggest(err,
+                         tare__fail(err, TARE_NOT_FOUND, "no decision about a node '%s'", name),
                          name, op_name_at, model);
 }
 

@@ -11,8 +11,8 @@
 typedef struct fold {
     const module *weighted, *bn;
     int64_t channels;
-    int channel_axis; // of the weight: 0, but 1 for transposed convolutions
-    bool is_linear;   // torch associates the two products differently there
+    int channel_axis;     // of the weight: 0, but 1 for transposed convolutions
+    bool is_linear;       // torch associates the two products differently there
     float *scale, *shift; // [channels]; W' = W * scale, b' = shift
 } fold;
 
@@ -28,8 +28,7 @@ static tare_status check(const fold *f, tare_error *err) {
             return tare__fail(err, TARE_INVALID_ARGUMENT,
                               "cannot fold %s: expected a tensor '%s', found none",
                               f->bn->class->name, names[i]);
-        if (t != NULL &&
-            (t->dtype != TARE_FLOAT32 || (t->count != f->channels && t->count != 1)))
+        if (t != NULL && (t->dtype != TARE_FLOAT32 || (t->count != f->channels && t->count != 1)))
             return tare__fail(err, TARE_INVALID_ARGUMENT,
                               "cannot fold %s: expected %lld float32 values in '%s', found %lld %s",
                               f->bn->class->name, (long long)f->channels, names[i],
@@ -60,8 +59,7 @@ static void scale_weight(const fold *f, const tare_tensor *from, tare_tensor *to
     for (int d = f->channel_axis + 1; d < from->ndim; d++) inner *= from->shape[d];
     const float *w = tare__f32(from);
     float *out = tare__f32(to);
-    for (int64_t i = 0; i < from->count; i++)
-        out[i] = w[i] * f->scale[(i / inner) % f->channels];
+    for (int64_t i = 0; i < from->count; i++) out[i] = w[i] * f->scale[(i / inner) % f->channels];
 }
 
 static tare_status install(const fold *f, const tare_tensor *weight, module *made,
@@ -85,8 +83,8 @@ tare_status tare__fold_batch_norm(const module *weighted, const module *bn, modu
     const tare_tensor *weight = tare__module_tensor(weighted, "weight");
     const bool is_transposed = strcmp(weighted->class->op, "conv_transpose") == 0;
     if (weight == NULL || weight->dtype != TARE_FLOAT32 || weight->ndim <= (is_transposed ? 1 : 0))
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "cannot fold into %s: it has no float32 weight",
-                          weighted->class->name);
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "cannot fold into %s: it has no float32 weight", weighted->class->name);
     fold f = {.weighted = weighted, .bn = bn, .channel_axis = is_transposed ? 1 : 0};
     f.channels = weight->shape[f.channel_axis];
     f.is_linear = strcmp(weighted->class->op, "linear") == 0;
@@ -99,7 +97,9 @@ tare_status tare__fold_batch_norm(const module *weighted, const module *bn, modu
     tare_status status = tare__module_clone(weighted, &made, err);
     if (status == TARE_OK) status = install(&f, weight, made, err);
     tare__free(f.scale);
-    if (status == TARE_OK) *out = made;
-    else tare__module_release(made);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare__module_release(made);
     return status;
 }

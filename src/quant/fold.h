@@ -6,12 +6,12 @@
 #include "core/error.h"
 #include "ir/module.h"
 
-/// A copy of `weighted` (conv, transposed conv or linear) with `bn`'s running statistics folded in; it always has a
-/// bias. float32, left to right: r = 1 / sqrt(var + eps);
+/// A copy of `weighted` (conv, transposed conv or linear) with `bn`'s running statistics folded in;
+/// it always has a bias. float32, left to right: r = 1 / sqrt(var + eps);
 ///   conv:   W'[o] = W[o] * (gamma[o] * r[o]),  b' = ((b - mean) * r) * gamma + beta
 ///   linear: s = gamma * r,  W'[o] = W[o] * s[o],  b' = (b - mean) * s + beta
-/// A transposed conv scales dimension 1 of its weight. A missing bias is 0, a missing gamma 1, a missing beta 0.
-/// Source: torch.nn.utils.fusion (PyTorch 2.15).
+/// A transposed conv scales dimension 1 of its weight. A missing bias is 0, a missing gamma 1, a
+/// missing beta 0. Source: torch.nn.utils.fusion (PyTorch 2.15).
 tare_status tare__fold_batch_norm(const module *weighted, const module *bn, module **out,
                                   tare_error *err);
 

@@ -28,13 +28,14 @@ typedef struct fuse_pass {
     size_t config_count;
     fuse_node *nodes; // by id
     graph *fused;     // the new graph
-    module *original; // the tree as it was: a module that is fused twice is fused from its float self
+    module
+        *original; // the tree as it was: a module that is fused twice is fused from its float self
 } fuse_pass;
 
 static tare_status choose_configs(fuse_pass *f) {
     const tare_pattern_config **sorted = NULL;
-    TARE_TRY(tare__backend_config_sorted(f->base->backend, &f->base->scratch, &sorted,
-                                         f->base->err));
+    TARE_TRY(
+        tare__backend_config_sorted(f->base->backend, &f->base->scratch, &sorted, f->base->err));
     f->configs = sorted;
     for (size_t i = 0; i < f->base->backend->count; i++)
         if (tare__pattern_config_has_fuser(sorted[i])) f->configs[f->config_count++] = sorted[i];
@@ -94,8 +95,10 @@ static tare_status match_node(fuse_pass *f, node *n) {
         item_list outer = {0};
         TARE_TRY(new_list(f, 1, &outer));
         TARE_TRY(record_match(f, p, &v, match, &outer));
-        if (outer.items[0].nested != NULL) match->structure = *outer.items[0].nested;
-        else match->structure = (tare_match){.count = 1, .items = outer.items};
+        if (outer.items[0].nested != NULL)
+            match->structure = *outer.items[0].nested;
+        else
+            match->structure = (tare_match){.count = 1, .items = outer.items};
         return TARE_OK;
     }
     return TARE_OK;
@@ -130,8 +133,10 @@ static tare_status add_leaf(fuse_pass *f, const node *n, bool is_own, const modu
         m = tare__module_find(f->original, n->target);
     } else if (is_own) {
         // torch makes a module of a functional relu, so that it can stand inside the fused one.
-        if (strcmp(n->target, "torch.nn.functional.relu") == 0) m = relu;
-        else function = n->target;
+        if (strcmp(n->target, "torch.nn.functional.relu") == 0)
+            m = relu;
+        else
+            function = n->target;
     }
     out->modules[out->count] = m;
     out->functions[out->count++] = function;
@@ -170,8 +175,7 @@ static tare_status run_fuser(fuse_pass *f, const fuse_match *match, leaf_list *l
     const registry *classes = &f->base->model->context->classes;
     if (config->fuser == NULL) {
         const fuse_parts parts = {leaves->modules, leaves->functions, leaves->count};
-        return tare__fuser_run(classes, config->fuser_method, f->is_qat, &parts, out,
-                               f->base->err);
+        return tare__fuser_run(classes, config->fuser_method, f->is_qat, &parts, out, f->base->err);
     }
     if (!config->is_complex_given) reverse(leaves); // users' fusers get data-flow order
     tare_module *made = NULL;
@@ -303,8 +307,10 @@ tare_status tare__fuse_steps(pass *p, bool is_qat) {
     }
     if (status == TARE_OK) status = find_matches(&f);
     if (status == TARE_OK) status = rebuild(&f);
-    if (status == TARE_OK) status = tare__pass_rebuild(p, f.fused);
-    else tare__graph_destroy(f.fused);
+    if (status == TARE_OK)
+        status = tare__pass_rebuild(p, f.fused);
+    else
+        tare__graph_destroy(f.fused);
     tare__module_release(f.original);
     return status;
 }

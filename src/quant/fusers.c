@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in fusers. What a fused module is called follows from the triple (operator, dimensions, neighbours), so
-// that one function serves all of torch's: it sorts the parts by role, checks them, folds a batch norm, and looks the
-// class up.
+// The built-in fusers. What a fused module is called follows from the triple (operator, dimensions,
+// neighbours), so that one function serves all of torch's: it sorts the parts by role, checks them,
+// folds a batch norm, and looks the class up.
 #include "quant/fusers.h"
 
 #include <stdio.h>
@@ -43,7 +43,8 @@ static sorted_parts sort_parts(const fuse_parts *parts) {
     for (size_t i = 0; i < parts->count; i++) {
         const module *m = parts->modules[i];
         if (m == NULL) {
-            if (parts->functions[i] != NULL) s.has_add = true; // the only function torch fuses beside relu
+            if (parts->functions[i] != NULL)
+                s.has_add = true; // the only function torch fuses beside relu
         } else if (is_op(m, "conv") || is_op(m, "conv_transpose") || is_op(m, "linear")) {
             s.weighted = m;
         } else if (is_op(m, "batch_norm")) {
@@ -93,16 +94,17 @@ static tare_status check_qat_batch_norm(const sorted_parts *s, tare_error *err) 
     const int dims = is_linear ? 1 : s->weighted->class->dims;
     if (tare__module_int(s->bn, "num_features", -1) != outputs)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          is_linear ? "Output features of Linear must match num_features of BatchNorm%dd"
-                                    : "Output channel of Conv must match num_features of BatchNorm%dd.",
+                          is_linear
+                              ? "Output features of Linear must match num_features of BatchNorm%dd"
+                              : "Output channel of Conv must match num_features of BatchNorm%dd.",
                           dims);
     if (!tare__module_bool(s->bn, "affine", true))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "Only support fusing BatchNorm%dd with affine set to True", dims);
     if (!tare__module_bool(s->bn, "track_running_stats", true))
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "Only support fusing BatchNorm%dd with tracking_running_stats set to True",
-                          dims);
+        return tare__fail(
+            err, TARE_INVALID_ARGUMENT,
+            "Only support fusing BatchNorm%dd with tracking_running_stats set to True", dims);
     return TARE_OK;
 }
 
@@ -129,7 +131,7 @@ static tare_status check_class(const char *bound_class, const module_class *clas
         return TARE_OK;
     return tare__fail(err, TARE_INVALID_ARGUMENT,
                       bound_class[0] != '\0' ? "Incorrect types for input modules: %s and %s"
-                                              : "Cannot fuse modules: %s and %s",
+                                             : "Cannot fuse modules: %s and %s",
                       first->class->name, second != NULL ? second->class->name : "nothing");
 }
 
@@ -138,8 +140,7 @@ static tare_status make(const registry *classes, const char *bound_class, const 
     const fused_with fused = neighbours(s, is_qat);
     if (fused == FUSED_NONE) { // conv-bn: the folded conv itself
         if (s->weighted == NULL)
-            return tare__fail(err, TARE_INVALID_ARGUMENT,
-                              "found no weighted module to fuse into");
+            return tare__fail(err, TARE_INVALID_ARGUMENT, "found no weighted module to fuse into");
         return tare__module_clone(first, out, err);
     }
     const module *parts[3] = {first};
@@ -153,8 +154,10 @@ static tare_status make(const registry *classes, const char *bound_class, const 
     TARE_TRY(tare__module_create(class, &made, err));
     made->training = first->training;
     const tare_status status = add_children(made, parts, count, s->has_add, err);
-    if (status == TARE_OK) *out = made;
-    else tare__module_release(made);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare__module_release(made);
     return status;
 }
 
@@ -171,8 +174,10 @@ tare_status tare__fuser_run(const registry *classes, const char *fuser_method, b
     TARE_TRY(check_modes(&traits[row->fuser], &s, is_qat, err));
     module *folded = NULL;
     if (s.weighted != NULL && s.bn != NULL) {
-        if (is_qat) TARE_TRY(check_qat_batch_norm(&s, err));
-        else TARE_TRY(tare__fold_batch_norm(s.weighted, s.bn, &folded, err));
+        if (is_qat)
+            TARE_TRY(check_qat_batch_norm(&s, err));
+        else
+            TARE_TRY(tare__fold_batch_norm(s.weighted, s.bn, &folded, err));
     }
     const tare_status status =
         make(classes, bound_class, &s, is_qat, folded != NULL ? folded : first, out, err);

@@ -54,7 +54,8 @@ bool tare__match_static(const convert_pass *c, node *n,
         m.relu = m.reference;
         m.reference = tare__node_arg(m.relu, 0);
     }
-    // Another reader of the float value in between would lose it: torch fails there, we leave the float operator.
+    // Another reader of the float value in between would lose it: torch fails there, we leave the
+    // float operator.
     if (m.reference->user_count != 1 || (m.relu != NULL && m.relu->user_count != 1)) return false;
     if (tare__convert_has_no_qconfig(c, m.reference) || !accepts(c, m.reference)) return false;
     if (!arguments_match(m.reference, argument_count)) return false;
@@ -73,15 +74,15 @@ tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *coun
     *count = 0;
     for (size_t i = 0; i < n->arg_count; i++)
         if (tare__is_dequantize_node(tare__node_arg(n, i))) (*count)++;
-    // Inputs change under the walk: list them first. A node has at most as many inputs as nodes in its arguments.
+    // Inputs change under the walk: list them first. A node has at most as many inputs as nodes in
+    // its arguments.
     node **found = tare__arena_array(&c->base->scratch, c->base->model->root->graph->node_count + 1,
                                      sizeof(node *));
     if (found == NULL) return tare__out_of_memory(c->base->err);
     tare__node_each_input(n, collect_dequantize, found);
     for (size_t i = 0; found[i] != NULL; i++) {
         node *source = tare__node_arg(found[i], 0);
-        if (source != NULL)
-            TARE_TRY(tare__node_replace_input(n, found[i], source, c->base->err));
+        if (source != NULL) TARE_TRY(tare__node_replace_input(n, found[i], source, c->base->err));
     }
     return TARE_OK;
 }

@@ -5,11 +5,13 @@
 
 #include "quant/convert.h"
 
-/// How torch lowers an operator between dequantize and quantize that has no weight (spec/fx_passes §7.9).
+/// How torch lowers an operator between dequantize and quantize that has no weight (spec/fx_passes
+/// §7.9).
 typedef enum special_group {
     SPECIAL_NONE = 0,
     SPECIAL_FIXED,   // fixed output parameters
-    SPECIAL_DEFAULT, // functions take output_scale and output_zero_point; some modules have a quantized class
+    SPECIAL_DEFAULT, // functions take output_scale and output_zero_point; some modules have a
+                     // quantized class
     SPECIAL_COPY,    // values keep the input's parameters, or the general rule holds
     SPECIAL_SHAPE,   // only moves values
     SPECIAL_OTHER,   // cat
@@ -29,8 +31,8 @@ const char *tare__quantized_binary(const char *name, bool with_relu);
 typedef struct static_match {
     node *quantize, *relu, *reference, *scale, *zero_point; // relu may be NULL
 } static_match;
-/// Does the pattern end at `n`? `accepts` says which operators count; indices: positional arguments that must be
-/// dequantized, or any other non-node.
+/// Does the pattern end at `n`? `accepts` says which operators count; indices: positional arguments
+/// that must be dequantized, or any other non-node.
 bool tare__match_static(const convert_pass *c, node *n,
                         bool (*accepts)(const convert_pass *c, const node *reference),
                         size_t argument_count, static_match *out);
@@ -41,17 +43,18 @@ tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *coun
 
 /// The value of a get_attr node's tensor.
 tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr);
-/// A quantized module made from a float or reference module and its output's parameters; NULL class: `*out` is NULL.
+/// A quantized module made from a float or reference module and its output's parameters; NULL
+/// class: `*out` is NULL.
 tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with fused,
                                  tare_tensor *scale, tare_tensor *zero_point, module **out);
-/// Several calls of one quantized module keep an output scale each (torch keeps the last one for all). No effect on
-/// a module that is called once.
+/// Several calls of one quantized module keep an output scale each (torch keeps the last one for
+/// all). No effect on a module that is called once.
 tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, tare_tensor *scale,
                                   tare_tensor *zero_point);
 
-tare_status tare__lower_modules(convert_pass *c);  // §7.1, §7.2, §7.3
-tare_status tare__lower_binary(convert_pass *c);   // §7.7
-tare_status tare__lower_shapes(convert_pass *c);   // §7.8
-tare_status tare__lower_special(convert_pass *c);  // §7.9
+tare_status tare__lower_modules(convert_pass *c); // §7.1, §7.2, §7.3
+tare_status tare__lower_binary(convert_pass *c);  // §7.7
+tare_status tare__lower_shapes(convert_pass *c);  // §7.8
+tare_status tare__lower_special(convert_pass *c); // §7.9
 
 #endif

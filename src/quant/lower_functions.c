@@ -10,7 +10,8 @@ static bool accepts_binary(const convert_pass *c, const node *n) {
     return n->op == NODE_CALL_FUNCTION && tare__quantized_binary(n->target, false) != NULL;
 }
 
-/// The quantized function stands after the quantize node, by its own name, and takes the operator's place.
+/// The quantized function stands after the quantize node, by its own name, and takes the operator's
+/// place.
 static tare_status lower_binary(convert_pass *c, const static_match *m) {
     tare_error *err = c->base->err;
     graph *g = c->base->model->root->graph;
@@ -123,11 +124,12 @@ static tare_status swap_module(convert_pass *c, const node *reference, const nod
     return status;
 }
 
-/// Functions of the default group become quantized ones that take their output's parameters by keyword.
+/// Functions of the default group become quantized ones that take their output's parameters by
+/// keyword.
 static tare_status swap_function(convert_pass *c, node *reference, node *scale, node *zero_point) {
     const char *target = tare__special_quantized_function(reference->target);
-    keyword *kwargs = tare__arena_array(&c->base->scratch, reference->kwarg_count + 2,
-                                        sizeof *kwargs);
+    keyword *kwargs =
+        tare__arena_array(&c->base->scratch, reference->kwarg_count + 2, sizeof *kwargs);
     if (kwargs == NULL) return tare__out_of_memory(c->base->err);
     size_t count = 0;
     for (size_t i = 0; i < reference->kwarg_count; i++)
@@ -166,7 +168,8 @@ static tare_status lower_special(convert_pass *c, node *quantize, node *referenc
     TARE_TRY(tare__bypass_dequantize(c, reference, &count));
     node *buffers[2] = {is_quantize ? tare__node_arg(quantize, 1) : NULL,
                         is_quantize ? tare__node_arg(quantize, 2) : NULL};
-    TARE_TRY(TARE_DECIDE(c->base, reference, "lowered", tare__node_subject(c->base->model, reference),
+    TARE_TRY(TARE_DECIDE(c->base, reference, "lowered",
+                         tare__node_subject(c->base->model, reference),
                          "computed on quantized tensors"));
     TARE_TRY(tare__node_replace_uses(quantize, reference, NULL, err));
     TARE_TRY(tare__graph_erase(c->base->model->root->graph, quantize, err));

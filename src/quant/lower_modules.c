@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering of reference modules: dequantize - reference module - quantize becomes one integer module.
+// Lowering of reference modules: dequantize - reference module - quantize becomes one integer
+// module.
 #include <string.h>
 
 #include "ops/engine_rules.h"
@@ -62,7 +63,8 @@ static tare_status copy_config(module *to, const module *from, tare_error *err) 
     return TARE_OK;
 }
 
-/// The parts of a fused module that the arithmetic needs beside the weighted one: a leaky relu's slope.
+/// The parts of a fused module that the arithmetic needs beside the weighted one: a leaky relu's
+/// slope.
 static tare_status copy_activation(module *to, const module *called, tare_error *err) {
     const module *activation = tare__module_child(called, "1");
     const value *slope =
@@ -70,7 +72,8 @@ static tare_status copy_activation(module *to, const module *called, tare_error 
     return slope != NULL ? tare__module_set_config(to, "negative_slope", slope, err) : TARE_OK;
 }
 
-/// The rounding rule is frozen here: what a model computes never depends on the machine that runs it.
+/// The rounding rule is frozen here: what a model computes never depends on the machine that runs
+/// it.
 static tare_status set_rule(const convert_pass *c, module *m, const module *from,
                             const tare_tensor *weight) {
     int64_t output_padding[3] = {0};
@@ -82,8 +85,8 @@ static tare_status set_rule(const convert_pass *c, module *m, const module *from
         .has_output_padding = (output_padding[0] | output_padding[1] | output_padding[2]) != 0,
         .is_onednn_only = m->class->fused != FUSED_NONE && m->class->fused != FUSED_RELU,
     };
-    const value rule = tare__string(
-        tare__requant_rule_name(tare__engine_rule(c->base->model->engine, &query)));
+    const value rule =
+        tare__string(tare__requant_rule_name(tare__engine_rule(c->base->model->engine, &query)));
     return tare__module_set_config(m, "rule", &rule, c->base->err);
 }
 
@@ -115,8 +118,10 @@ static tare_status make_module(convert_pass *c, const module_class *class, const
     made->training = from->training;
     tare_status status = copy_config(made, from, c->base->err);
     if (status == TARE_OK) status = copy_tensors(c, made, from);
-    if (status == TARE_OK) *out = made;
-    else tare__module_release(made);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare__module_release(made);
     return status;
 }
 
@@ -128,8 +133,10 @@ tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with
     module *made = NULL;
     TARE_TRY(make_module(c, class, from, &made));
     const tare_status status = set_output(made, scale, zero_point, c->base->err);
-    if (status == TARE_OK) *out = made;
-    else tare__module_release(made);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare__module_release(made);
     return status;
 }
 
@@ -175,8 +182,7 @@ static tare_status install(convert_pass *c, const static_match *m) {
             return status;
         }
     }
-    const tare_status status =
-        tare__set_call_output(c, made, m->reference, scale, zero_point);
+    const tare_status status = tare__set_call_output(c, made, m->reference, scale, zero_point);
     tare__module_release(made);
     return status;
 }
@@ -213,7 +219,8 @@ static tare_status lower_by(convert_pass *c,
     return TARE_OK;
 }
 
-/// The tensor that a module reads through quantize_per_tensor_dynamic and dequantize; NULL if it does not.
+/// The tensor that a module reads through quantize_per_tensor_dynamic and dequantize; NULL if it
+/// does not.
 static node *dynamic_input(const node *n) {
     const node *dequantize = n->op == NODE_CALL_MODULE ? tare__node_arg(n, 0) : NULL;
     if (!tare__is_dequantize_node(dequantize)) return NULL;
@@ -235,9 +242,8 @@ static tare_status lower_dynamic(convert_pass *c, node *n, node *input) {
         if (class == NULL) return TARE_OK;
         module *made = NULL;
         TARE_TRY(make_module(c, class, reference, &made));
-        const tare_status status =
-            tare__module_set_path(c->base->model->root, n->target, made, &tare__class_container,
-                                  c->base->err);
+        const tare_status status = tare__module_set_path(c->base->model->root, n->target, made,
+                                                         &tare__class_container, c->base->err);
         tare__module_release(made);
         TARE_TRY(status);
     } else if (called == NULL || called->class->role != ROLE_DYNAMIC) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lowering tables: the operators that torch lowers without a weight. Names and groups are torch's; what is not
-// listed stays between dequantize and quantize (group_norm, torch.permute, the method flatten, prelu).
+// Lowering tables: the operators that torch lowers without a weight. Names and groups are torch's;
+// what is not listed stays between dequantize and quantize (group_norm, torch.permute, the method
+// flatten, prelu).
 #include <string.h>
 
 #include "quant/lower.h"
@@ -54,19 +55,19 @@ static const special_row functions[] = {
 };
 
 static const special_row methods[] = {
-    {"hardsigmoid", SPECIAL_FIXED, NULL},   {"hardsigmoid_", SPECIAL_FIXED, NULL},
-    {"sigmoid", SPECIAL_FIXED, NULL},       {"sigmoid_", SPECIAL_FIXED, NULL},
-    {"tanh", SPECIAL_FIXED, NULL},          {"tanh_", SPECIAL_FIXED, NULL},
-    {"clamp", SPECIAL_COPY, NULL},          {"mean", SPECIAL_COPY, NULL},
-    {"relu", SPECIAL_COPY, NULL},           {"relu_", SPECIAL_COPY, NULL},
-    {"contiguous", SPECIAL_SHAPE, NULL},    {"detach", SPECIAL_SHAPE, NULL},
-    {"detach_", SPECIAL_SHAPE, NULL},       {"permute", SPECIAL_SHAPE, NULL},
-    {"repeat", SPECIAL_SHAPE, NULL},        {"repeat_interleave", SPECIAL_SHAPE, NULL},
-    {"reshape", SPECIAL_SHAPE, NULL},       {"resize_", SPECIAL_SHAPE, NULL},
-    {"shape", SPECIAL_SHAPE, NULL},         {"size", SPECIAL_SHAPE, NULL},
-    {"squeeze", SPECIAL_SHAPE, NULL},       {"squeeze_", SPECIAL_SHAPE, NULL},
-    {"transpose", SPECIAL_SHAPE, NULL},     {"unsqueeze", SPECIAL_SHAPE, NULL},
-    {"unsqueeze_", SPECIAL_SHAPE, NULL},    {"view", SPECIAL_SHAPE, NULL},
+    {"hardsigmoid", SPECIAL_FIXED, NULL}, {"hardsigmoid_", SPECIAL_FIXED, NULL},
+    {"sigmoid", SPECIAL_FIXED, NULL},     {"sigmoid_", SPECIAL_FIXED, NULL},
+    {"tanh", SPECIAL_FIXED, NULL},        {"tanh_", SPECIAL_FIXED, NULL},
+    {"clamp", SPECIAL_COPY, NULL},        {"mean", SPECIAL_COPY, NULL},
+    {"relu", SPECIAL_COPY, NULL},         {"relu_", SPECIAL_COPY, NULL},
+    {"contiguous", SPECIAL_SHAPE, NULL},  {"detach", SPECIAL_SHAPE, NULL},
+    {"detach_", SPECIAL_SHAPE, NULL},     {"permute", SPECIAL_SHAPE, NULL},
+    {"repeat", SPECIAL_SHAPE, NULL},      {"repeat_interleave", SPECIAL_SHAPE, NULL},
+    {"reshape", SPECIAL_SHAPE, NULL},     {"resize_", SPECIAL_SHAPE, NULL},
+    {"shape", SPECIAL_SHAPE, NULL},       {"size", SPECIAL_SHAPE, NULL},
+    {"squeeze", SPECIAL_SHAPE, NULL},     {"squeeze_", SPECIAL_SHAPE, NULL},
+    {"transpose", SPECIAL_SHAPE, NULL},   {"unsqueeze", SPECIAL_SHAPE, NULL},
+    {"unsqueeze_", SPECIAL_SHAPE, NULL},  {"view", SPECIAL_SHAPE, NULL},
 };
 
 #define NN "torch.nn."
@@ -141,9 +142,9 @@ bool tare__special_drops_argument(const char *quantized_function, const char *ar
     static const struct {
         const char *function, *argument;
     } dropped[] = {
-        {Q "hardswish", "inplace"},           {Q "elu", "inplace"},
-        {Q "dropout", "inplace"},             {Q "instance_norm", "running_mean"},
-        {Q "instance_norm", "running_var"},   {Q "instance_norm", "use_input_stats"},
+        {Q "hardswish", "inplace"},         {Q "elu", "inplace"},
+        {Q "dropout", "inplace"},           {Q "instance_norm", "running_mean"},
+        {Q "instance_norm", "running_var"}, {Q "instance_norm", "use_input_stats"},
         {Q "instance_norm", "momentum"},
     };
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A match: nodes in the shape of the pattern that they matched. Passes make it, getters look into it.
+// A match: nodes in the shape of the pattern that they matched. Passes make it, getters look into
+// it.
 #ifndef QUANT_MATCH_H
 #define QUANT_MATCH_H
 
 #include "ir/graph.h"
 #include "tare/backend_config.h"
 
-/// One element: a nested match, a node, or (both NULL) a constant that a wildcard or literal matched.
+/// One element: a nested match, a node, or (both NULL) a constant that a wildcard or literal
+/// matched.
 typedef struct match_item {
     const tare_match *nested;
     const tare_match_node *node;

@@ -89,15 +89,21 @@ void tare_model_destroy(tare_model *model) {
     tare__free(model);
 }
 
-tare_model_stage tare_model_get_stage(const tare_model *model) { return model->stage; }
+tare_model_stage tare_model_get_stage(const tare_model *model) {
+    return model->stage;
+}
 
 static tare_status print_form(const tare_model *model, tare_print_form form, text *out,
                               tare_error *err) {
     switch (form) {
-    case TARE_PRINT_MODEL: return tare__print_model(model->root, out, err);
-    case TARE_PRINT_NODES: return tare__print_graph(model->root->graph, out, err);
-    case TARE_PRINT_JSON: return tare__model_to_json(model->root, NULL, NULL, out, err);
-    case TARE_PRINT_DOT: return tare__print_dot(model, out, err);
+    case TARE_PRINT_MODEL:
+        return tare__print_model(model->root, out, err);
+    case TARE_PRINT_NODES:
+        return tare__print_graph(model->root->graph, out, err);
+    case TARE_PRINT_JSON:
+        return tare__model_to_json(model->root, NULL, NULL, out, err);
+    case TARE_PRINT_DOT:
+        return tare__print_dot(model, out, err);
     }
     return tare__fail(err, TARE_INVALID_ARGUMENT, "no print form %d", (int)form);
 }
@@ -155,7 +161,9 @@ tare_status tare_model_get_facts(const tare_model *model, tare_model_facts *out,
     return status;
 }
 
-size_t tare_model_decision_count(const tare_model *model) { return model->decisions.count; }
+size_t tare_model_decision_count(const tare_model *model) {
+    return model->decisions.count;
+}
 
 tare_status tare_model_decision_at(const tare_model *model, size_t index, tare_decision *out,
                                    tare_error *err) {

@@ -40,27 +40,28 @@ prepared_node *tare__prepared_node(const prepared_state *s, const char *name); /
 
 /// An operator of the float model, followed through the passes for explain and coverage.
 typedef struct traced_op {
-    char *name, *subject;  // node name in the float model; its operator
-    bool is_quantized;     // computed in integers in this model
-    int64_t macs;          // 0 until known
-    char *fused_into;      // node that computes it now, when another one does; NULL
+    char *name, *subject; // node name in the float model; its operator
+    bool is_quantized;    // computed in integers in this model
+    int64_t macs;         // 0 until known
+    char *fused_into;     // node that computes it now, when another one does; NULL
 } traced_op;
 
 struct tare_model {
     const tare_context *context;
     module *root; // a GraphModule: root->graph is the graph
     tare_model_stage stage;
-    tare_engine engine;       // of lowered models; never TARE_ENGINE_DEFAULT
+    tare_engine engine; // of lowered models; never TARE_ENGINE_DEFAULT
     record decisions;
-    prepared_state *prepared; // stage PREPARED only
+    prepared_state *prepared;     // stage PREPARED only
     struct float_kernels *floats; // of calibration, made when it begins; NULL before
-    map op_names;             // name -> index + 1 into ops
-    traced_op *ops;           // the float model's calls, in order
+    map op_names;                 // name -> index + 1 into ops
+    traced_op *ops;               // the float model's calls, in order
     size_t op_count, op_capacity;
     uint64_t float_island_count; // of converted models
 };
 
-/// A model over `root` (reference taken over on success), with the decisions of `from` (may be NULL).
+/// A model over `root` (reference taken over on success), with the decisions of `from` (may be
+/// NULL).
 tare_status tare__model_create(const tare_context *context, module *root, tare_model_stage stage,
                                const tare_model *from, tare_model **out, tare_error *err);
 

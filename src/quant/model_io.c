@@ -25,8 +25,8 @@ static void prepared_to_json(const prepared_state *s, text *out) {
     for (size_t i = 0; i < s->node_count; i++) {
         tare__text_append(out, i > 0 ? ",{\"name\":" : "{\"name\":");
         tare__text_json_string(out, s->nodes[i].name);
-        tare__text_printf(out, ",\"observed\":%s,\"qconfig\":",
-                          s->nodes[i].is_observed ? "true" : "false");
+        tare__text_printf(
+            out, ",\"observed\":%s,\"qconfig\":", s->nodes[i].is_observed ? "true" : "false");
         tare__qconfig_to_json(s->nodes[i].qconfig, out);
         tare__text_char(out, '}');
     }
@@ -35,7 +35,8 @@ static void prepared_to_json(const prepared_state *s, text *out) {
 
 /// What the file holds beyond tree and graph.
 static tare_status extra_to_json(const tare_model *model, text *out, tare_error *err) {
-    tare__text_printf(out, "{\"stage\":\"%s\",\"engine\":\"%s\",\"float_islands\":%llu,\"decisions\":",
+    tare__text_printf(out,
+                      "{\"stage\":\"%s\",\"engine\":\"%s\",\"float_islands\":%llu,\"decisions\":",
                       stage_names[model->stage], tare_engine_name(model->engine),
                       (unsigned long long)model->float_island_count);
     TARE_TRY(tare__record_to_json(&model->decisions, out, err));
@@ -73,8 +74,7 @@ static tare_status read_prepared_node(prepared_state *s, const json_at *at, tare
         return tare__json_fail(&name, err, "'%s' is listed twice", text_of_name);
     tare_qconfig *qconfig = NULL;
     TARE_TRY(tare__qconfig_from_json(&config, &qconfig, err));
-    const tare_status status =
-        tare__prepared_state_add(s, text_of_name, qconfig, is_observed, err);
+    const tare_status status = tare__prepared_state_add(s, text_of_name, qconfig, is_observed, err);
     tare_qconfig_release(qconfig);
     return status;
 }
@@ -99,8 +99,8 @@ static tare_status read_stage(tare_model *model, const json_at *root, tare_error
             model->stage = (tare_model_stage)i;
             return TARE_OK;
         }
-    return tare__suggest(err, tare__json_fail(&at, err, "no stage '%s'", name), name,
-                         stage_name_at, NULL);
+    return tare__suggest(err, tare__json_fail(&at, err, "no stage '%s'", name), name, stage_name_at,
+                         NULL);
 }
 
 static tare_status read_engine(tare_model *model, const json_at *root, tare_error *err) {
@@ -114,8 +114,8 @@ static tare_status read_engine(tare_model *model, const json_at *root, tare_erro
 }
 
 static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
-    static const char *const keys[] = {"stage",     "engine",    "float_islands", "decisions",
-                                       "operators", "prepared", NULL};
+    static const char *const keys[] = {
+        "stage", "engine", "float_islands", "decisions", "operators", "prepared", NULL};
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const json_at decisions = tare__json_get(root, "decisions");
@@ -142,8 +142,8 @@ tare_status tare_model_read(const char *path, const tare_context *context, tare_
     module *root = NULL;
     json_t *extra = NULL;
     tare_model *model = NULL;
-    TARE_TRY(tare__model_file_read(path, &known->classes, &tare__observer_state_io, &root, &extra,
-                                   err));
+    TARE_TRY(
+        tare__model_file_read(path, &known->classes, &tare__observer_state_io, &root, &extra, err));
     tare_status status = tare__model_create(context, root, TARE_STAGE_FLOAT, NULL, &model, err);
     if (status != TARE_OK) tare__module_release(root);
     if (status == TARE_OK && extra != NULL) {
@@ -151,7 +151,9 @@ tare_status tare_model_read(const char *path, const tare_context *context, tare_
         status = tare__at(err, read_extra(model, &at, err), "%s: record", path);
     }
     json_decref(extra);
-    if (status == TARE_OK) *out = model;
-    else tare_model_destroy(model);
+    if (status == TARE_OK)
+        *out = model;
+    else
+        tare_model_destroy(model);
     return status;
 }

@@ -41,9 +41,8 @@ tare_status tare__pass_end(pass *p, tare_status status, tare_model **out) {
 
 tare_status tare__pass_rebuild(pass *p, graph *g) {
     module *rebuilt = NULL;
-    const tare_status status =
-        tare__module_from_graph(p->model->root, g, &tare__class_container,
-                                &tare__class_graph_module, &rebuilt, p->err);
+    const tare_status status = tare__module_from_graph(p->model->root, g, &tare__class_container,
+                                                       &tare__class_graph_module, &rebuilt, p->err);
     if (status != TARE_OK) {
         tare__graph_destroy(g);
         return status;

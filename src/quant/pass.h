@@ -7,24 +7,27 @@
 #include "quant/backend_config.h"
 #include "quant/model.h"
 
-/// A pass works on a clone of the model and hands it out on success, so that a failure leaves nothing half done.
+/// A pass works on a clone of the model and hands it out on success, so that a failure leaves
+/// nothing half done.
 typedef struct pass {
-    const char *name;             // "fuse", "prepare", .. for the record
-    tare_model *model;            // the clone
+    const char *name;  // "fuse", "prepare", .. for the record
+    tare_model *model; // the clone
     const tare_backend_config *backend;
     tare_backend_config *own_backend; // the built-in native config when the caller gave none
-    arena scratch;                // lives as long as the pass
+    arena scratch;                    // lives as long as the pass
     tare_error *err;
 } pass;
 
-/// Clones `source` and finds the backend (NULL: native). tare__pass_end releases all but what was handed out.
+/// Clones `source` and finds the backend (NULL: native). tare__pass_end releases all but what was
+/// handed out.
 tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source,
                              const tare_backend_config *backend, tare_error *err);
-/// Verifies (in builds with TARE_VERIFY) and hands the clone out when status is TARE_OK; releases the rest.
+/// Verifies (in builds with TARE_VERIFY) and hands the clone out when status is TARE_OK; releases
+/// the rest.
 tare_status tare__pass_end(pass *p, tare_status status, tare_model **out);
 
-/// Rebuilds the clone's root as torch's GraphModule(root, graph): see tare__module_from_graph. `g` is consumed,
-/// on failure too.
+/// Rebuilds the clone's root as torch's GraphModule(root, graph): see tare__module_from_graph. `g`
+/// is consumed, on failure too.
 tare_status tare__pass_rebuild(pass *p, graph *g);
 
 /// The module that a call_module node calls; NULL for other nodes.
@@ -42,7 +45,8 @@ tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
                                       .decision = (what),                                          \
                                       .rule = (by)},                                               \
                      (p)->err, __VA_ARGS__)
-/// The operator of a node as users name it: a class, a function or a method; the op's name for others.
+/// The operator of a node as users name it: a class, a function or a method; the op's name for
+/// others.
 const char *tare__node_subject(const tare_model *model, const node *n);
 
 /// The steps, each on the pass's clone.

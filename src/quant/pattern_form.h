@@ -9,14 +9,17 @@
 #include "core/json_emit.h"
 #include "ir/pattern.h"
 
-/// An operator by its name, in its spelling (not copied): a capitalised last word means a module class,
-/// a bare word a method, MatchAllNode anything, the rest functions. Refuses what is no qualified name.
+/// An operator by its name, in its spelling (not copied): a capitalised last word means a module
+/// class, a bare word a method, MatchAllNode anything, the rest functions. Refuses what is no
+/// qualified name.
 tare_status tare__pattern_from_name(const char *name, pattern *out, tare_error *err);
 /// A deep copy in `a`.
 tare_status tare__pattern_copy(arena *a, const pattern *p, pattern *out, tare_error *err);
-/// A deep copy in `a` under canonical names: the public names of classes, the names that functions print.
+/// A deep copy in `a` under canonical names: the public names of classes, the names that functions
+/// print.
 tare_status tare__pattern_canonical(arena *a, const pattern *p, pattern *out, tare_error *err);
-/// Forward to complex form: (a, b) -> (b, a), (a, b, c) -> (c, (b, a)). Shares names with `forward`.
+/// Forward to complex form: (a, b) -> (b, a), (a, b, c) -> (c, (b, a)). Shares names with
+/// `forward`.
 tare_status tare__pattern_reverse(arena *a, const pattern *forward, pattern *out, tare_error *err);
 /// Every tuple of a complex pattern begins with an operator and has arguments.
 tare_status tare__pattern_check(const pattern *p, tare_error *err);

@@ -22,8 +22,10 @@ bool tare__is_observed_dtype(tare_dtype dtype) {
     case TARE_INT16:
     case TARE_INT32:
     case TARE_FLOAT8_E5M2:
-    case TARE_FLOAT8_E4M3FN: return true;
-    default: return false;
+    case TARE_FLOAT8_E4M3FN:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -91,8 +93,8 @@ tare_status tare__qconfig_is_half(const prepare_pass *p, const tare_qconfig *q, 
     tare_observer_info activation, weight;
     TARE_TRY(tare__pass_spec_info(p->base, q->activation, &activation));
     TARE_TRY(tare__pass_spec_info(p->base, q->weight, &weight));
-    *out = activation.dtype == TARE_FLOAT16 && weight.dtype == TARE_FLOAT16 &&
-           !activation.is_dynamic;
+    *out =
+        activation.dtype == TARE_FLOAT16 && weight.dtype == TARE_FLOAT16 && !activation.is_dynamic;
     return TARE_OK;
 }
 
@@ -130,11 +132,13 @@ static tare_status keep_state(prepare_pass *p) {
          n = n->next) {
         const prepare_node *entry = tare__prepare_node(p, n);
         if (entry == NULL) continue; // an observer
-        status = tare__prepared_state_add(s, n->name, entry->qconfig.qconfig,
-                                          entry->is_observed, p->base->err);
+        status = tare__prepared_state_add(s, n->name, entry->qconfig.qconfig, entry->is_observed,
+                                          p->base->err);
     }
-    if (status == TARE_OK) p->base->model->prepared = s;
-    else tare__prepared_state_destroy(s);
+    if (status == TARE_OK)
+        p->base->model->prepared = s;
+    else
+        tare__prepared_state_destroy(s);
     return status;
 }
 
@@ -144,9 +148,10 @@ static bool is_repeated(const module *root, size_t index) {
     return false;
 }
 
-/// Second names of shared observers go behind all other children. Torch's prepare_fx hands out the graph's order, and
-/// any copy of its result this one, since copying goes through named_children(), which tells a module once; what is
-/// calibrated and printed in practice, and all that is recorded, are copies.
+/// Second names of shared observers go behind all other children. Torch's prepare_fx hands out the
+/// graph's order, and any copy of its result this one, since copying goes through named_children(),
+/// which tells a module once; what is calibrated and printed in practice, and all that is recorded,
+/// are copies.
 static tare_status move_repeats_last(prepare_pass *p) {
     module *root = p->base->model->root;
     named_module *sorted =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: which backend pattern covers which nodes, what every edge shall carry, where observers go.
+// Prepare: which backend pattern covers which nodes, what every edge shall carry, where observers
+// go.
 #ifndef QUANT_PREPARE_H
 #define QUANT_PREPARE_H
 
@@ -28,8 +29,8 @@ typedef struct prepare_node {
     prepare_match *match; // NULL: no pattern covers it
     qconfig_choice qconfig;
     target_info info;
-    bool has_info;        // the info came from a match (first come, first served)
-    bool is_observed;     // inside a supported match: convert quantizes it
+    bool has_info;           // the info came from a match (first come, first served)
+    bool is_observed;        // inside a supported match: convert quantizes it
     bool has_no_tensor_args; // see tare__has_no_tensor_args
 } prepare_node;
 
@@ -39,16 +40,17 @@ typedef struct prepare_pass {
     tare_qconfig_mapping *mapping;  // the pass's copy, extended by fusion
     tare_observer_spec *float_spec; // PlaceholderObserver(dtype=torch.float32)
     tare_observer_spec *half_spec;  // PlaceholderObserver(dtype=torch.float16)
-    prepare_node *nodes;            // by id, for the nodes that stood before observers were inserted
+    prepare_node *nodes; // by id, for the nodes that stood before observers were inserted
     size_t node_count;
-    size_t *match_order;            // ids of matched nodes in the order in which they were first recorded
+    size_t *match_order; // ids of matched nodes in the order in which they were first recorded
     size_t match_count;
 } prepare_pass;
 
 /// NULL for nodes inserted since (observers).
 prepare_node *tare__prepare_node(const prepare_pass *p, const node *n);
 
-/// Step: one qconfig per node (spec: _generate_node_name_to_qconfig); selectors that match nothing are errors.
+/// Step: one qconfig per node (spec: _generate_node_name_to_qconfig); selectors that match nothing
+/// are errors.
 tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original);
 /// Step: extends the mapping by the types that fusion made.
 tare_status tare__prepare_extend_mapping(prepare_pass *p);
@@ -59,8 +61,8 @@ tare_status tare__prepare_choose(prepare_pass *p);
 /// Step: observers into the graph.
 tare_status tare__prepare_insert(prepare_pass *p);
 
-/// Does some dtype config of the match's pattern accept the qconfig of this node's entry? When not, *why says in one
-/// sentence what the last refusing constraint was. why may be NULL.
+/// Does some dtype config of the match's pattern accept the qconfig of this node's entry? When not,
+/// *why says in one sentence what the last refusing constraint was. why may be NULL.
 tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entry, bool *out,
                                        text *why);
 /// torch's all_node_args_have_no_tensors. Told once for every node, when the pass begins.

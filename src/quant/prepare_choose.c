@@ -49,8 +49,8 @@ static tare_status info_from_qconfig(prepare_pass *p, const prepare_match *match
     return TARE_OK;
 }
 
-/// Gives every node of the structure its info, unless another entry did before: the first entry in match order,
-/// normally a pattern's last node, decides for the whole pattern.
+/// Gives every node of the structure its info, unless another entry did before: the first entry in
+/// match order, normally a pattern's last node, decides for the whole pattern.
 static tare_status set_structure(prepare_pass *p, const prepare_match *match,
                                  const tare_match *structure, const tare_qconfig *q) {
     for (size_t i = 0; i < structure->count; i++) {
@@ -75,9 +75,9 @@ typedef struct known_args {
     size_t first, last; // positional, inclusive
 } known_args;
 static const known_args known[] = {
-    {"masked_fill", 1, 2},  {"permute", 1, SIZE_MAX},   {"repeat", 1, SIZE_MAX},
+    {"masked_fill", 1, 2},    {"permute", 1, SIZE_MAX},   {"repeat", 1, SIZE_MAX},
     {"reshape", 1, SIZE_MAX}, {"transpose", 1, SIZE_MAX}, {"view", 1, SIZE_MAX},
-    {"size", 1, 1},         {"unsqueeze", 1, 1},        {"unsqueeze_", 1, 1},
+    {"size", 1, 1},           {"unsqueeze", 1, 1},        {"unsqueeze_", 1, 1},
 };
 
 static bool is_shared_entry(const prepare_pass *p, const node *n) {
@@ -161,7 +161,8 @@ tare_status tare__prepare_choose(prepare_pass *p) {
         TARE_TRY(set_structure(p, entry->match, &entry->match->structure, entry->qconfig.qconfig));
     }
     for (const node *n = g->first; n != NULL; n = n->next)
-        if (tare__node_is_call(n) && tare__has_no_tensor_args(p, n)) p->nodes[n->id].info = no_tensor_info();
+        if (tare__node_is_call(n) && tare__has_no_tensor_args(p, n))
+            p->nodes[n->id].info = no_tensor_info();
     for (const node *n = g->first; n != NULL; n = n->next) clear_known(p, n);
     return reset_unsupported(p);
 }

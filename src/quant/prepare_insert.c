@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: observers into the graph, one per edge that changes dtype (spec: insert_observers_for_model).
+// Prepare: observers into the graph, one per edge that changes dtype (spec:
+// insert_observers_for_model).
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
     return tare__prepare_node(p, n)->info.output;
 }
 
-/// A new observer under the smallest free activation_post_process_N, on a node right after `watched`.
+/// A new observer under the smallest free activation_post_process_N, on a node right after
+/// `watched`.
 static tare_status insert_observer(prepare_pass *p, node *watched, const tare_observer_spec *spec,
                                    node **out) {
     tare_model *model = p->base->model;
@@ -24,14 +26,13 @@ static tare_status insert_observer(prepare_pass *p, node *watched, const tare_ob
         if (tare__module_child(model->root, name) == NULL) break;
     }
     module *observer = NULL;
-    TARE_TRY(tare__observer_spec_instantiate(&model->context->observers, spec, &observer,
-                                             p->base->err));
+    TARE_TRY(
+        tare__observer_spec_instantiate(&model->context->observers, spec, &observer, p->base->err));
     tare_status status = tare__module_set_child(model->root, name, observer, p->base->err);
     tare__module_release(observer);
     TARE_TRY(status);
     const value arg = tare__node_value(watched);
-    const node_spec made = {
-        .op = NODE_CALL_MODULE, .target = name, .args = &arg, .arg_count = 1};
+    const node_spec made = {.op = NODE_CALL_MODULE, .target = name, .args = &arg, .arg_count = 1};
     return tare__graph_insert(model->root->graph, &made, watched->next, out, p->base->err);
 }
 
@@ -80,8 +81,7 @@ static node *existing_observer(prepare_pass *p, const node *arg, const tare_obse
 static tare_status observe_arg(prepare_pass *p, const prepare_node *entry, const node *n,
                                value *v) {
     if (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) {
-        for (uint32_t i = 0; i < v->count; i++)
-            TARE_TRY(observe_arg(p, entry, n, &v->as.items[i]));
+        for (uint32_t i = 0; i < v->count; i++) TARE_TRY(observe_arg(p, entry, n, &v->as.items[i]));
         return TARE_OK;
     }
     if (v->kind != VALUE_NODE) return TARE_OK;
@@ -202,7 +202,8 @@ static tare_status observe_output(prepare_pass *p, const prepare_node *entry, no
 static void mark_observed(prepare_pass *p, const tare_match *structure) {
     for (size_t i = 0; i < structure->count; i++) {
         const match_item *item = &structure->items[i];
-        if (item->nested != NULL) mark_observed(p, item->nested);
+        if (item->nested != NULL)
+            mark_observed(p, item->nested);
         else if (item->node != NULL)
             tare__prepare_node(p, tare__match_node_get(item->node))->is_observed = true;
     }

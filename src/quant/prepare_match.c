@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: which backend pattern covers which nodes. Nodes are visited in reverse; the longest pattern wins.
+// Prepare: which backend pattern covers which nodes. Nodes are visited in reverse; the longest
+// pattern wins.
 #include "quant/prepare.h"
 
 /// Items of a match in the making; torch's matched_node_pattern.
@@ -19,8 +20,10 @@ static match_item leaf_item(const value *v) {
                                  : (match_item){0};
 }
 
-/// Appends what the pattern matched: the head, then for one argument its nested match, for several their items.
-static tare_status record_items(prepare_pass *p, const pattern *pat, const value *v, item_list *into) {
+/// Appends what the pattern matched: the head, then for one argument its nested match, for several
+/// their items.
+static tare_status record_items(prepare_pass *p, const pattern *pat, const value *v,
+                                item_list *into) {
     if (pat->kind != PATTERN_TUPLE) {
         into->items[into->count++] = leaf_item(v);
         return TARE_OK;
@@ -41,7 +44,8 @@ static tare_status record_items(prepare_pass *p, const pattern *pat, const value
     return TARE_OK;
 }
 
-/// Every node of the structure points to the match; an entry that stood before is replaced in its place.
+/// Every node of the structure points to the match; an entry that stood before is replaced in its
+/// place.
 static void spread(prepare_pass *p, const tare_match *structure, prepare_match *match) {
     for (size_t i = 0; i < structure->count; i++) {
         const match_item *item = &structure->items[i];
@@ -88,8 +92,7 @@ static tare_status complete(prepare_pass *p, prepare_match *match) {
     return TARE_OK;
 }
 
-static tare_status match_node(prepare_pass *p, const tare_pattern_config *const *configs,
-                              node *n) {
+static tare_status match_node(prepare_pass *p, const tare_pattern_config *const *configs, node *n) {
     const value v = tare__node_value(n);
     for (size_t i = 0; i < p->base->backend->count; i++) {
         const pattern *pat = configs[i]->complex;
@@ -110,8 +113,8 @@ static tare_status match_node(prepare_pass *p, const tare_pattern_config *const 
 
 tare_status tare__prepare_match(prepare_pass *p) {
     const tare_pattern_config **configs = NULL;
-    TARE_TRY(tare__backend_config_sorted(p->base->backend, &p->base->scratch, &configs,
-                                         p->base->err));
+    TARE_TRY(
+        tare__backend_config_sorted(p->base->backend, &p->base->scratch, &configs, p->base->err));
     for (node *n = p->base->model->root->graph->last; n != NULL; n = n->prev)
         if (p->nodes[n->id].match == NULL) TARE_TRY(match_node(p, configs, n));
     return TARE_OK;

@@ -13,8 +13,7 @@ static tare_status next_index(map *counts, const char *path, const char *type, i
     if (key == NULL) return tare__out_of_memory(err);
     const size_t seen = (size_t)tare__map_get(counts, key);
     *out = (int64_t)seen;
-    return tare__map_set(counts, key, tare__map_int(seen + 1)) ? TARE_OK
-                                                               : tare__out_of_memory(err);
+    return tare__map_set(counts, key, tare__map_int(seen + 1)) ? TARE_OK : tare__out_of_memory(err);
 }
 
 /// Everything before the last dot; "" without one.
@@ -45,8 +44,8 @@ static tare_status choose_function(chooser *c, const node *n, qconfig_choice *ou
     TARE_TRY(tare__qconfig_adjust(p->mapping, n->scope_type, n->scope_path, by_function, out,
                                   p->base->err));
     int64_t index = 0;
-    TARE_TRY(next_index(&c->counts, n->scope_path, n->target, &index, &p->base->scratch,
-                        p->base->err));
+    TARE_TRY(
+        next_index(&c->counts, n->scope_path, n->target, &index, &p->base->scratch, p->base->err));
     *out = tare__qconfig_by_order(p->mapping, n->scope_path, n->target, index, *out);
     return TARE_OK;
 }
@@ -64,7 +63,8 @@ static tare_status choose_module(chooser *c, const node *n, qconfig_choice *out)
     if (m->class->role == ROLE_OBSERVER) return TARE_OK;
     TARE_TRY(tare__qconfig_adjust(p->mapping, m->class->name, n->target,
                                   tare__qconfig_global(p->mapping), out, p->base->err));
-    // The scope of a leaf's call is the leaf itself, by its type before fusion; occurrences count in its parent.
+    // The scope of a leaf's call is the leaf itself, by its type before fusion; occurrences count
+    // in its parent.
     const char *parent = parent_path(&p->base->scratch, n->scope_path);
     if (parent == NULL) return tare__out_of_memory(p->base->err);
     const char *type = n->scope_type != NULL ? n->scope_type : m->class->name;
@@ -76,12 +76,17 @@ static tare_status choose_module(chooser *c, const node *n, qconfig_choice *out)
 
 static tare_status choose(chooser *c, const node *n, qconfig_choice *out) {
     switch (n->op) {
-    case NODE_GET_ATTR: return choose_attr(c, n, out);
-    case NODE_CALL_FUNCTION: return choose_function(c, n, out);
-    case NODE_CALL_METHOD: return choose_method(c, n, out);
-    case NODE_CALL_MODULE: return choose_module(c, n, out);
+    case NODE_GET_ATTR:
+        return choose_attr(c, n, out);
+    case NODE_CALL_FUNCTION:
+        return choose_function(c, n, out);
+    case NODE_CALL_METHOD:
+        return choose_method(c, n, out);
+    case NODE_CALL_MODULE:
+        return choose_module(c, n, out);
     case NODE_PLACEHOLDER:
-    case NODE_OUTPUT: break;
+    case NODE_OUTPUT:
+        break;
     }
     return TARE_OK;
 }
@@ -129,10 +134,9 @@ static tare_status unmatched(prepare_pass *p, const module *original, const char
     }
     path_list list = {.scratch = &p->base->scratch};
     TARE_TRY(tare__module_walk((module *)original, collect_path, &list, p->base->err));
-    const tare_status status =
-        tare__fail(p->base->err, TARE_NOT_FOUND,
-                   "qconfig mapping: the %s selector '%s' matches no module of the model", section,
-                   key);
+    const tare_status status = tare__fail(
+        p->base->err, TARE_NOT_FOUND,
+        "qconfig mapping: the %s selector '%s' matches no module of the model", section, key);
     return tare__suggest(p->base->err, status, key, path_at, &list);
 }
 
@@ -154,8 +158,7 @@ static tare_status check_selectors(prepare_pass *p, const module *original) {
         const char *section;
         const qconfig_rules *rules;
     } sections[] = {{"module_name", &p->mapping->module_name},
-                    {"module_name_object_type_order",
-                     &p->mapping->module_name_object_type_order}};
+                    {"module_name_object_type_order", &p->mapping->module_name_object_type_order}};
     for (size_t s = 0; s < 2; s++)
         for (size_t i = 0; i < sections[s].rules->count; i++) {
             const char *key = sections[s].rules->items[i].key;
@@ -176,7 +179,8 @@ tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original) {
     return status;
 }
 
-/// torch requires equal qconfigs for all classes inside a fused module, and gives the fused class the same.
+/// torch requires equal qconfigs for all classes inside a fused module, and gives the fused class
+/// the same.
 static tare_status extend_by(prepare_pass *p, const node *n, const module *fused) {
     const qconfig_choice none = {0};
     const module *first = fused->children[0].module;
@@ -185,12 +189,13 @@ static tare_status extend_by(prepare_pass *p, const node *n, const module *fused
         const char *type = fused->children[i].module->class->name;
         const qconfig_choice other = tare__qconfig_by_type(p->mapping, type, none);
         if (!tare_qconfig_equal(wanted.qconfig, other.qconfig))
-            return tare__at(p->base->err,
-                            tare__fail(p->base->err, TARE_INVALID_ARGUMENT,
-                                       "During fusion, we need to specify the same qconfigs for all "
-                                       "module types in %s offending type: %s",
-                                       fused->class->name, type),
-                            "node '%s'", n->name);
+            return tare__at(
+                p->base->err,
+                tare__fail(p->base->err, TARE_INVALID_ARGUMENT,
+                           "During fusion, we need to specify the same qconfigs for all "
+                           "module types in %s offending type: %s",
+                           fused->class->name, type),
+                "node '%s'", n->name);
     }
     if (wanted.qconfig != NULL)
         tare_qconfig_mapping_set_object_type(p->mapping, fused->class->name, wanted.qconfig);

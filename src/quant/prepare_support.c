@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: does the backend support what a qconfig asks for? Every refusal says why in one sentence.
+// Prepare: does the backend support what a qconfig asks for? Every refusal says why in one
+// sentence.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -8,7 +9,7 @@
 /// One question to the dtype configs of a pattern.
 typedef struct support_query {
     prepare_pass *pass;
-    const prepare_node *entry;       // whose qconfig is asked about
+    const prepare_node *entry; // whose qconfig is asked about
     const node *root;
     const prepare_node *root_entry;  // whose target_info holds the wanted dtypes
     const tare_dtype_config *config; // the one under test
@@ -34,12 +35,12 @@ static void check_range(support_query *q, const tare_observer_info *info,
     const uint32_t both = TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX;
     if ((c->set & both) != both) return;
     if (!info->has_range) {
-        refuse(q, "the qconfig's %s must specify quant_min and quant_max, as the backend limits them",
+        refuse(q,
+               "the qconfig's %s must specify quant_min and quant_max, as the backend limits them",
                what);
     } else if ((double)info->quant_min < c->quant_min_lower_bound ||
                (double)info->quant_max > c->quant_max_upper_bound) {
-        refuse(q,
-               "the qconfig's %s range (%lld, %lld) does not fall within the backend's (%g, %g)",
+        refuse(q, "the qconfig's %s range (%lld, %lld) does not fall within the backend's (%g, %g)",
                what, (long long)info->quant_min, (long long)info->quant_max,
                c->quant_min_lower_bound, c->quant_max_upper_bound);
     }
@@ -59,14 +60,17 @@ static tare_status check_fixed(support_query *q, const tare_observer_info *info,
                                const tare_dtype_constraints *c) {
     const uint32_t both = TARE_SET_SCALE_EXACT | TARE_SET_ZERO_POINT_EXACT;
     if ((c->set & both) != both) return TARE_OK;
-    // torch exempts float16_static_qconfig and float16_dynamic_qconfig: half floats have no qparams.
+    // torch exempts float16_static_qconfig and float16_dynamic_qconfig: half floats have no
+    // qparams.
     if (info->dtype == TARE_FLOAT16) return TARE_OK;
     if (!info->has_fixed_qparams)
         refuse(q, "the operator has fixed quantization parameters: its qconfig must use a "
                   "FixedQParamsObserver");
     else if ((double)info->fixed_scale != c->scale_exact_match ||
              info->fixed_zero_point != c->zero_point_exact_match)
-        refuse(q, "the qconfig's fixed scale %.9g and zero point %lld are not the backend's %.9g and %lld",
+        refuse(q,
+               "the qconfig's fixed scale %.9g and zero point %lld are not the backend's %.9g and "
+               "%lld",
                (double)info->fixed_scale, (long long)info->fixed_zero_point, c->scale_exact_match,
                (long long)c->zero_point_exact_match);
     return TARE_OK;
@@ -145,7 +149,8 @@ static tare_status check_output(support_query *q, const node *last) {
     const tare_dtype_constraints *c = &q->config->output;
     if (c->dtype == TARE_DTYPE_UNSET || !q->is_supported) return TARE_OK;
     tare_observer_info info;
-    TARE_TRY(tare__pass_spec_info(q->pass->base, tare__prepare_node(q->pass, last)->info.output, &info));
+    TARE_TRY(
+        tare__pass_spec_info(q->pass->base, tare__prepare_node(q->pass, last)->info.output, &info));
     // What is quantized dynamically comes out in float.
     const tare_dtype dtype = info.is_dynamic ? TARE_FLOAT32 : info.dtype;
     if (dtype != c->dtype) {

@@ -15,16 +15,16 @@ struct python_regex {
     regex_t compiled;
 };
 
-// POSIX libraries write repetitions out and recurse on groups, so that a short pattern could take all
-// memory or the stack.
+// POSIX libraries write repetitions out and recurse on groups, so that a short pattern could take
+// all memory or the stack.
 enum { LONGEST_PATTERN = 1000, DEEPEST_GROUP = 32, MOST_POSITIONS = 50000 };
 
 typedef struct translation {
     const char *pattern, *at;
     text out;
     int open_groups;
-    bool can_repeat; // the last thing written may be followed by a quantifier
-    size_t last_size; // of it: positions when its repetitions are written out
+    bool can_repeat;                 // the last thing written may be followed by a quantifier
+    size_t last_size;                // of it: positions when its repetitions are written out
     size_t sizes[DEEPEST_GROUP + 1]; // of each open group so far; the whole pattern is the first
     tare_error *err;
 } translation;
@@ -242,7 +242,8 @@ static size_t copies_of(const char *quantifier) {
     if (*quantifier != '{') return *quantifier == '+' ? 2 : 1;
     char *end = NULL;
     const unsigned long least = strtoul(quantifier + 1, &end, 10);
-    const unsigned long most = *end == ',' && end[1] != '}' ? strtoul(end + 1, NULL, 10) : least + 1;
+    const unsigned long most =
+        *end == ',' && end[1] != '}' ? strtoul(end + 1, NULL, 10) : least + 1;
     const unsigned long more = least > most ? least : most;
     return more < MOST_POSITIONS ? (size_t)more + 1 : MOST_POSITIONS;
 }

@@ -25,8 +25,8 @@ static tare_status keep(record *r, const tare_decision *d, tare_error *err) {
     return TARE_OK;
 }
 
-tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err,
-                             const char *reason, ...) {
+tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err, const char *reason,
+                             ...) {
     char sentence[1024];
     va_list args;
     va_start(args, reason);

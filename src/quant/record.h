@@ -15,8 +15,8 @@ typedef struct record {
 } record;
 
 /// Strings are copied; NULL counts as "". The reason is a printf format.
-tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err,
-                             const char *reason, ...) TARE_PRINTF(4, 5);
+tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err, const char *reason,
+                             ...) TARE_PRINTF(4, 5);
 tare_status tare__record_copy(record *to, const record *from, tare_error *err); // appends
 void tare__record_release(record *r);
 tare_status tare__record_to_json(const record *r, text *out, tare_error *err);

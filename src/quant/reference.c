@@ -11,8 +11,8 @@ static tare_status set_buffers(module *m, const qparams *q, tare_error *err) {
     const bool is_float = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
     tare_status status = tare_tensor_create(TARE_FLOAT32, 1, &q->count, &scale, err);
     if (status == TARE_OK)
-        status = tare_tensor_create(is_float ? TARE_FLOAT32 : TARE_INT64, 1, &q->count,
-                                    &zero_point, err);
+        status = tare_tensor_create(is_float ? TARE_FLOAT32 : TARE_INT64, 1, &q->count, &zero_point,
+                                    err);
     if (status == TARE_OK) status = tare_tensor_create(TARE_INT32, 0, NULL, &axis, err);
     if (status == TARE_OK) {
         for (int64_t i = 0; i < q->count; i++) {
@@ -83,7 +83,9 @@ tare_status tare__reference_from_float(const tare_context *context, const char *
     module *made = NULL;
     TARE_TRY(tare__module_create(class, &made, err));
     const tare_status status = fill(made, float_module, weight, err);
-    if (status == TARE_OK) *out = made;
-    else tare__module_release(made);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare__module_release(made);
     return status;
 }

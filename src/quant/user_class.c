@@ -16,7 +16,9 @@ typedef struct user_class {
     tare_module_class user;
 } user_class;
 
-static const tare_module_class *user_of(const module *m) { return m->class->kind; }
+static const tare_module_class *user_of(const module *m) {
+    return m->class->kind;
+}
 
 /// The call's tensors, in order.
 static tare_status collect(op_call *call, const tare_tensor **inputs, size_t *count) {
@@ -40,8 +42,8 @@ static tare_status user_shape(op_call *call) {
     TARE_TRY(user->shape(user->user, (const tare_module *)call->module, inputs, count, &ndim, shape,
                          call->err));
     if (ndim < 0 || ndim > TARE_MAX_DIMS)
-        return tare__call_fail(call, "'%s' returned %d dimensions, at most %d fit",
-                               user->name, ndim, TARE_MAX_DIMS);
+        return tare__call_fail(call, "'%s' returned %d dimensions, at most %d fit", user->name,
+                               ndim, TARE_MAX_DIMS);
     return tare__call_result(call, TARE_FLOAT32, ndim, shape, NULL);
 }
 
@@ -56,8 +58,7 @@ static tare_status user_forward(op_call *call) {
 
 static tare_status user_describe(const module *m, text *out, tare_error *err) {
     const tare_module_class *user = user_of(m);
-    return user->describe(user->user, (const tare_module *)m, tare__text_append_writer, out,
-                          err);
+    return user->describe(user->user, (const tare_module *)m, tare__text_append_writer, out, err);
 }
 
 const tare_module_class *tare__user_class(const module_class *class) {
@@ -98,4 +99,6 @@ tare_status tare__user_class_create(const tare_module_class *user, module_class 
     return TARE_OK;
 }
 
-void tare__user_class_destroy(module_class *class) { tare__free(class); }
+void tare__user_class_destroy(module_class *class) {
+    tare__free(class);
+}
