@@ -33,7 +33,7 @@ static tare_status collect_inputs(const tare_model *model, const tare_tensor *co
     if (*out == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < input_count; i++) {
         const char *name = tare_model_input_name(model, i);
-        if (inputs[i] == NULL)
+        if (inputs == NULL || inputs[i] == NULL)
             return tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' is NULL", name);
         TARE_TRY(tare__tensor_refuse_nan(inputs[i], "input", name, err));
         (*out)[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)inputs[i]};

@@ -75,7 +75,7 @@ static tare_status run(convert_pass *c) {
         TARE_TRY(rebuild(c));
         c->base->model->stage = TARE_STAGE_LOWERED;
     }
-    return tare__coverage_finish(c->base->model, c->base->err);
+    return tare__coverage_finish(c->base->model, c->prepared, c->base->err);
 }
 
 static tare_status convert(const tare_model *prepared, const tare_convert_options *options,

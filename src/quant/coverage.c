@@ -71,28 +71,29 @@ static bool is_quantize(const node *n) {
 /// Which nodes give integers, by id.
 typedef struct integer_walk {
     const tare_model *model;
+    const prepared_state *prepared;
     bool *gives_integers;
     bool reads_integers;
-    bool reads_dequantized;
 } integer_walk;
 
 static void look_at_input(void *user, node *input) {
     integer_walk *w = user;
     if (w->gives_integers[input->id]) w->reads_integers = true;
-    if (is_dequantize(input)) w->reads_dequantized = true;
 }
 
 /// In a lowered model an operator is computed in integers when it reads integers; in a reference
-/// model that is what it stands for when it reads dequantized values.
+/// model that is what it stands for when prepare observed it for that.
 static void walk_node(integer_walk *w, const node *n) {
-    w->reads_integers = w->reads_dequantized = false;
+    w->reads_integers = false;
     tare__node_each_input(n, look_at_input, w);
     const module *m = tare__called_module(w->model, n);
     const bool is_integer_module =
         m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC);
     const bool in_integers = w->reads_integers || is_integer_module;
     w->gives_integers[n->id] = is_quantize(n) || (in_integers && !is_dequantize(n));
-    const bool counts = w->model->stage == TARE_STAGE_LOWERED ? in_integers : w->reads_dequantized;
+    const prepared_node *known = tare__prepared_node(w->prepared, n->name);
+    const bool counts =
+        w->model->stage == TARE_STAGE_LOWERED ? in_integers : known != NULL && known->is_observed;
     traced_op *op = tare__traced_op(w->model, n->origin);
     if (op != NULL && tare__node_is_call(n)) op->is_quantized = counts;
 }
@@ -147,8 +148,9 @@ static tare_status count_islands(tare_model *model, tare_error *err) {
     return TARE_OK;
 }
 
-tare_status tare__coverage_finish(tare_model *model, tare_error *err) {
-    integer_walk w = {.model = model};
+tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepared,
+                                  tare_error *err) {
+    integer_walk w = {.model = model, .prepared = prepared};
     w.gives_integers =
         tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.gives_integers);
     if (w.gives_integers == NULL) return tare__out_of_memory(err);

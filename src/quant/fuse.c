@@ -317,6 +317,9 @@ tare_status tare__fuse_steps(pass *p, bool is_qat) {
 
 tare_status tare_fuse_fx(const tare_model *model, const tare_backend_config *backend,
                          tare_model **out, tare_error *err) {
+    if (model != NULL && model->stage > TARE_STAGE_FUSED)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "fuse: expected a float model, found one that was prepared already");
     pass p;
     tare_status status = tare__pass_begin(&p, "fuse", model, backend, err);
     if (status == TARE_OK) status = tare__fuse_steps(&p, false);
