@@ -16,7 +16,9 @@ add_compile_options(-ffp-contract=off)
 # -std=c17 hides what the C library offers beyond ISO C; mmap, threads and clocks are POSIX.
 add_compile_definitions(_XOPEN_SOURCE=700 _FILE_OFFSET_BITS=64)
 
-add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes)
+add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes
+  # A row of a table leaves out what is the default.
+  -Wno-missing-field-initializers)
 # Without assertions, what only they used is unused; builds with assertions still tell.
 add_compile_options("$<$<NOT:$<CONFIG:Debug>>:-Wno-unused-parameter;-Wno-unused-variable;\
 -Wno-unused-but-set-variable;-Wno-unused-function>")

@@ -8,6 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void touch(const tare_tensor *t) {
     volatile double sum = 0;
     for (int64_t e = 0; e < t->count; e++) sum += tare__tensor_get(t, e);
+    (void)sum;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
