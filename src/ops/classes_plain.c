@@ -3,7 +3,7 @@
 #include "ops/class_row.h"
 
 // clang-format off
-#define FIELDS(name, ...) static const field name[] = {__VA_ARGS__, {FIELD_END}}
+#define FIELDS(name, ...) static const field name[] = {__VA_ARGS__, {.form = FIELD_END}}
 FIELDS(inplace_fields, {FIELD_UNLESS, "inplace", "False"});
 FIELDS(hardtanh_fields, {FIELD_NAMED, "min_val", "-1.0"}, {FIELD_NAMED, "max_val", "1.0"},
        {FIELD_UNLESS, "inplace", "False"});

@@ -5,15 +5,15 @@
 // clang-format off
 static const field linear_fields[] = {
     {FIELD_NAMED, "in_features", "0"}, {FIELD_NAMED, "out_features", "0"},
-    {FIELD_HAS_TENSOR, "bias", NULL}, {FIELD_END}};
+    {FIELD_HAS_TENSOR, "bias", NULL}, {.form = FIELD_END}};
 static const field quantized_linear_fields[] = {
     {FIELD_NAMED, "in_features", "0"}, {FIELD_NAMED, "out_features", "0"},
     {FIELD_TENSOR, "scale", "1.0"}, {FIELD_TENSOR, "zero_point", "0"},
-    {FIELD_WEIGHT_QSCHEME, "qscheme", NULL}, {FIELD_END}};
+    {FIELD_WEIGHT_QSCHEME, "qscheme", NULL}, {.form = FIELD_END}};
 static const field dynamic_linear_fields[] = {
     {FIELD_NAMED, "in_features", "0"}, {FIELD_NAMED, "out_features", "0"},
     {FIELD_WEIGHT_DTYPE, "dtype", "torch.qint8"}, {FIELD_WEIGHT_QSCHEME, "qscheme", NULL},
-    {FIELD_END}};
+    {.form = FIELD_END}};
 
 #define CONV_START                                                                                 \
     {FIELD_PLAIN, "in_channels", "0"}, {FIELD_PLAIN, "out_channels", "0"},                         \
@@ -23,10 +23,10 @@ static const field dynamic_linear_fields[] = {
     {FIELD_UNLESS, "output_padding", "0"}, {FIELD_UNLESS, "groups", "1"},                          \
     {FIELD_NO_TENSOR, "bias", NULL}
 static const field conv_fields[] = {
-    CONV_START, CONV_REST, {FIELD_UNLESS, "padding_mode", "zeros"}, {FIELD_END}};
+    CONV_START, CONV_REST, {FIELD_UNLESS, "padding_mode", "zeros"}, {.form = FIELD_END}};
 static const field quantized_conv_fields[] = {
     CONV_START, {FIELD_TENSOR, "scale", "1.0"}, {FIELD_TENSOR, "zero_point", "0"}, CONV_REST,
-    {FIELD_END}};
+    {.form = FIELD_END}};
 
 #define EMBEDDING_START                                                                            \
     {FIELD_PLAIN, "num_embeddings", "0"}, {FIELD_PLAIN, "embedding_dim", "0"}
@@ -35,23 +35,23 @@ static const field quantized_conv_fields[] = {
     {FIELD_UNLESS, "scale_grad_by_freq", "False"}
 static const field embedding_fields[] = {
     EMBEDDING_START, {FIELD_UNLESS, "padding_idx", "None"}, EMBEDDING_NORM,
-    {FIELD_UNLESS, "sparse", "False"}, {FIELD_END}};
+    {FIELD_UNLESS, "sparse", "False"}, {.form = FIELD_END}};
 static const field embedding_bag_fields[] = {
     EMBEDDING_START, EMBEDDING_NORM, {FIELD_NAMED, "mode", "'mean'"},
-    {FIELD_UNLESS, "padding_idx", "None"}, {FIELD_END}};
+    {FIELD_UNLESS, "padding_idx", "None"}, {.form = FIELD_END}};
 static const field quantized_embedding_fields[] = {
     {FIELD_NAMED, "num_embeddings", "0"}, {FIELD_NAMED, "embedding_dim", "0"},
     {FIELD_WEIGHT_DTYPE, "dtype", "torch.quint8"}, {FIELD_WEIGHT_QSCHEME, "qscheme", NULL},
-    {FIELD_END}};
+    {.form = FIELD_END}};
 
 static const field rnn_fields[] = {
     {FIELD_PLAIN, "input_size", "0"}, {FIELD_PLAIN, "hidden_size", "0"},
     {FIELD_UNLESS, "proj_size", "0"}, {FIELD_UNLESS, "num_layers", "1"},
     {FIELD_UNLESS, "bias", "True"}, {FIELD_UNLESS, "batch_first", "False"},
-    {FIELD_UNLESS, "dropout", "0.0"}, {FIELD_UNLESS, "bidirectional", "False"}, {FIELD_END}};
+    {FIELD_UNLESS, "dropout", "0.0"}, {FIELD_UNLESS, "bidirectional", "False"}, {.form = FIELD_END}};
 static const field rnn_cell_fields[] = {
     {FIELD_PLAIN, "input_size", "0"}, {FIELD_PLAIN, "hidden_size", "0"},
-    {FIELD_UNLESS, "bias", "True"}, {FIELD_UNLESS, "nonlinearity", "tanh"}, {FIELD_END}};
+    {FIELD_UNLESS, "bias", "True"}, {FIELD_UNLESS, "nonlinearity", "tanh"}, {.form = FIELD_END}};
 
 // What a convolution of D dimensions is in every role.
 #define CONV_CLASSES(D)                                                                            \
