@@ -6,6 +6,7 @@
 #include "ops/classes.h"
 #include "ops/describe.h"
 #include "ops/module_call.h"
+#include "ops/module_check.h"
 #include "ops/quantized.h"
 
 #define NN "torch.nn."
@@ -19,10 +20,14 @@
 #define NNIQD "torch.ao.nn.intrinsic.quantized.dynamic."
 
 /// What a role runs by.
-#define RUN_FLOAT .shape = tare__operator_module_shape, .forward = tare__operator_module_forward
+#define RUN_FLOAT                                                                                  \
+    .shape = tare__operator_module_shape, .forward = tare__operator_module_forward,                \
+    .check = tare__operator_module_check
 #define RUN_REFERENCE RUN_FLOAT
 #define RUN_QAT RUN_FLOAT
-#define RUN_FUSED .shape = tare__sequence_module_shape, .forward = tare__sequence_module_forward
+#define RUN_FUSED                                                                                  \
+    .shape = tare__sequence_module_shape, .forward = tare__sequence_module_forward,                \
+    .check = tare__sequence_module_check
 #define RUN_QUANTIZED                                                                              \
     .shape = tare__quantized_module_shape, .forward = tare__quantized_module_forward,              \
     .check = tare__quantized_module_check
