@@ -315,7 +315,7 @@ static bool is_sequence(const value *v) {
 // `times` copies of a, then those of b (NULL: none).
 static tare_status join_sequences(op_call *call, const value *a, uint32_t times, const value *b) {
     const uint64_t count = (uint64_t)a->count * times + (b != NULL ? b->count : 0);
-    if (count > 1000000) return tare__call_fail(call, "the sequence would be too long");
+    if (count > VALUE_MOST_ITEMS) return tare__call_fail(call, "the sequence would be too long");
     const value joined = tare__value_sequence(call->memory, a->kind, (uint32_t)count);
     if (joined.as.items == NULL) return tare__out_of_memory(call->err);
     for (uint64_t i = 0; i < count; i++) {
@@ -341,9 +341,9 @@ static tare_status any_mul_shape(op_call *call) {
     if (!is_sequence(a) || b == NULL || b->kind != VALUE_INT) return mul_shape(call);
     const int64_t times = b->as.integer;
     return join_sequences(call, a,
-                          times < 0         ? 0
-                          : times > 1000000 ? 1000001
-                                            : (uint32_t)times,
+                          times < 0                  ? 0
+                          : times > VALUE_MOST_ITEMS ? VALUE_MOST_ITEMS + 1
+                                                     : (uint32_t)times,
                           NULL);
 }
 

@@ -26,17 +26,25 @@ static const char *kind_name(const value *v) {
     return v == NULL ? "nothing" : names[v->kind];
 }
 
+static const char *name_of(const op_call *call) {
+    if (call->op != NULL) return call->op->id;
+    return call->module != NULL ? call->module->class->name : "call";
+}
+
+tare_status tare__call_at(op_call *call, tare_status status) {
+    if (status == TARE_OK) return TARE_OK;
+    return tare__at(call->err, status, "node '%s': %s",
+                    call->node_name != NULL ? call->node_name : "", name_of(call));
+}
+
 tare_status tare__call_fail(op_call *call, const char *format, ...) {
     char message[400];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    const char *what = call->op != NULL       ? call->op->id
-                       : call->module != NULL ? call->module->class->name
-                                              : "call";
     return tare__fail(call->err, TARE_INVALID_ARGUMENT, "node '%s': %s: %s",
-                      call->node_name != NULL ? call->node_name : "", what, message);
+                      call->node_name != NULL ? call->node_name : "", name_of(call), message);
 }
 
 // --- parameter names ---
@@ -189,7 +197,7 @@ bool tare__call_number(const value *v, double *out) {
     return tare__value_number(v, out);
 }
 
-static bool as_int(const value *v, int64_t *out) {
+bool tare__call_integer(const value *v, int64_t *out) {
     double number;
     if (v->kind == VALUE_INT) {
         *out = v->as.integer;
@@ -204,7 +212,7 @@ static bool as_int(const value *v, int64_t *out) {
 tare_status tare__call_int(op_call *call, size_t i, int64_t otherwise, int64_t *out) {
     *out = otherwise;
     if (!tare__call_given(call, i)) return TARE_OK;
-    return as_int(call->param[i], out) ? TARE_OK : wrong_kind(call, i, "an int");
+    return tare__call_integer(call->param[i], out) ? TARE_OK : wrong_kind(call, i, "an int");
 }
 
 tare_status tare__call_double(op_call *call, size_t i, double otherwise, double *out) {
@@ -248,7 +256,7 @@ tare_status tare__call_int_list(op_call *call, size_t i, size_t capacity, int64_
     if (*count > capacity)
         return tare__call_fail(call, "%zu values are too many, at most %zu fit", *count, capacity);
     for (size_t k = 0; k < *count; k++)
-        if (!as_int(&items[k], &out[k])) return wrong_kind(call, i, "ints");
+        if (!tare__call_integer(&items[k], &out[k])) return wrong_kind(call, i, "ints");
     return TARE_OK;
 }
 
@@ -298,7 +306,7 @@ tare_status tare__call_tensor_list(op_call *call, size_t i, const tare_tensor **
 tare_status tare__call_result(op_call *call, tare_dtype dtype, int ndim, const int64_t *shape,
                               const qparams *q) {
     tare_tensor *t = NULL;
-    TARE_TRY(tare__tensor_meta(dtype, ndim, shape, q, &t, call->err));
+    TARE_TRY(tare__call_at(call, tare__tensor_meta(dtype, ndim, shape, q, &t, call->err)));
     call->result = (value){.kind = VALUE_TENSOR, .as.tensor = t};
     return TARE_OK;
 }
@@ -334,7 +342,23 @@ static void retain_tensors(value *v) {
         for (uint32_t i = 0; i < v->count; i++) retain_tensors(&v->as.items[i]);
 }
 
+// Lists hold lists: a few operators that join a list with itself would make more of them than
+// memory can hold, and nest them deeper than the stack.
+static bool is_small(const value *v, uint32_t *left, int depth) {
+    if (!tare__value_has_items(v)) return true;
+    if (depth == VALUE_MOST_DEPTH || v->count > *left) return false;
+    *left -= v->count;
+    for (uint32_t i = 0; i < v->count; i++)
+        if (!is_small(&v->as.items[i], left, depth + 1)) return false;
+    return true;
+}
+
 tare_status tare__value_share(arena *memory, const value *v, value *out, tare_error *err) {
+    uint32_t left = VALUE_MOST_ITEMS;
+    if (!is_small(v, &left, 0))
+        return tare__fail(err, TARE_UNSUPPORTED,
+                          "a result has more than %d items, or nests deeper than %d",
+                          VALUE_MOST_ITEMS, VALUE_MOST_DEPTH);
     TARE_TRY(tare__value_copy(memory, v, NULL, NULL, out, err));
     retain_tensors(out);
     return TARE_OK;
@@ -345,6 +369,14 @@ bool tare__value_has_data(const value *v) {
     if (tare__value_has_items(v))
         for (uint32_t i = 0; i < v->count; i++)
             if (!tare__value_has_data(&v->as.items[i])) return false;
+    return true;
+}
+
+bool tare__value_is_empty(const value *v) {
+    if (v->kind == VALUE_TENSOR) return v->as.tensor->count == 0;
+    if (!tare__value_has_items(v) || v->count == 0) return false;
+    for (uint32_t i = 0; i < v->count; i++)
+        if (!tare__value_is_empty(&v->as.items[i])) return false;
     return true;
 }
 

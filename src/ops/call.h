@@ -60,6 +60,8 @@ tare_status tare__call_dtype(op_call *call, size_t i, tare_dtype otherwise, tare
 tare_status tare__call_text(op_call *call, size_t i, const char *otherwise, const char **out);
 /// A number from a bool, int, float, scalar or one-element tensor; false for anything else.
 bool tare__call_number(const value *v, double *out);
+/// An int that fits, from anything but a float; false for anything else.
+bool tare__call_integer(const value *v, int64_t *out);
 /// True if the parameter was given and is not None.
 bool tare__call_given(const op_call *call, size_t i);
 /// The tensors of a list or tuple parameter, lent, in the call's memory. At least one.
@@ -76,6 +78,8 @@ tare_status tare__call_result_tuple(op_call *call, uint32_t count);
 /// observer's result is its input too, but it wants to look at it.
 bool tare__call_is_done(const op_call *call);
 tare_tensor *tare__call_out(op_call *call); // the one result tensor, inside a reference
+/// Its status; a failure's place becomes node and operator.
+tare_status tare__call_at(op_call *call, tare_status status);
 /// TARE_INVALID_ARGUMENT naming node and operator.
 tare_status tare__call_fail(op_call *call, const char *format, ...) TARE_PRINTF(2, 3);
 

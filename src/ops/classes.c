@@ -12,10 +12,8 @@
 #define CONTAINER(package, class_name)                                                             \
     { .name = package class_name, .print_name = class_name, .role = ROLE_CONTAINER }
 const module_class tare__class_container = CONTAINER(NN, "Module");
-const module_class tare__class_sequential = {.name = NN "Sequential",
-                                             .print_name = "Sequential",
-                                             .role = ROLE_CONTAINER,
-                                             RUN_FUSED};
+const module_class tare__class_sequential = {
+    .name = NN "Sequential", .print_name = "Sequential", .role = ROLE_CONTAINER, RUN_FUSED};
 const module_class tare__class_module_list = CONTAINER(NN, "ModuleList");
 const module_class tare__class_graph_module = CONTAINER("torch.fx.", "GraphModule");
 static const module_class *const containers[] = {&tare__class_container, &tare__class_sequential,

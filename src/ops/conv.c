@@ -73,6 +73,16 @@ static tare_status read_padding(op_call *call, const conv_params *at, conv_plan 
     return TARE_OK;
 }
 
+// So that products of two sizes never overflow.
+static tare_status check_sizes(op_call *call, const conv_plan *p) {
+    for (int d = 0; d < 3; d++)
+        if (p->conv.in[d] > INT32_MAX || p->conv.kernel[d] < 1 || p->conv.kernel[d] > INT32_MAX)
+            return tare__call_fail(call, "input of shape %s or weight of shape %s is out of range",
+                                   tare__call_shape_text(call, p->x),
+                                   tare__call_shape_text(call, p->w));
+    return TARE_OK;
+}
+
 static tare_status read_common(op_call *call, const conv_params *at, int dims, conv_plan *p) {
     float_conv *c = &p->conv;
     *p = (conv_plan){0};
@@ -82,18 +92,22 @@ static tare_status read_common(op_call *call, const conv_params *at, int dims, c
         c->in[d] = axis < 0 ? 1 : p->x->shape[p->x->ndim - dims + axis];
         c->kernel[d] = axis < 0 ? 1 : p->w->shape[2 + axis];
     }
+    TARE_TRY(check_sizes(call, p));
     TARE_TRY(read_sizes(call, at->stride, dims, 1, 1, c->stride));
     TARE_TRY(read_sizes(call, at->dilation, dims, 1, 1, c->dilation));
     TARE_TRY(tare__call_int(call, at->groups, 1, &c->groups));
     c->batch = p->batched ? p->x->shape[0] : 1;
     c->in_channels = p->x->shape[p->batched ? 1 : 0];
-    if (c->groups < 1) return tare__call_fail(call, "groups must be positive");
+    if (c->groups < 1 || c->groups > INT32_MAX)
+        return tare__call_fail(call, "groups=%lld is out of range", (long long)c->groups);
     return TARE_OK;
 }
 
+// weight_in: input channels that one group's weights have.
 static tare_status check_channels(op_call *call, const conv_plan *p, int64_t weight_in) {
     const float_conv *c = &p->conv;
-    if (weight_in * c->groups != c->in_channels || c->out_channels % c->groups != 0)
+    if (c->in_channels % c->groups != 0 || c->in_channels / c->groups != weight_in ||
+        c->out_channels % c->groups != 0)
         return tare__call_fail(call,
                                "input of shape %s does not fit weight of shape %s with groups=%lld",
                                tare__call_shape_text(call, p->x), tare__call_shape_text(call, p->w),
@@ -189,7 +203,8 @@ static int64_t conv_macs(const op_call *call) {
     const value *w = call->param[1], *y = &call->result;
     if (w == NULL || w->kind != VALUE_TENSOR || y->kind != VALUE_TENSOR) return 0;
     const tare_tensor *weight = w->as.tensor;
-    return weight->shape[0] > 0 ? y->as.tensor->count * (weight->count / weight->shape[0]) : 0;
+    const int64_t rows = weight->ndim > 0 ? weight->shape[0] : 0;
+    return rows > 0 ? tare__size_product(y->as.tensor->count, weight->count / rows) : 0;
 }
 
 // --- transposed convolution: every input element adds a scaled kernel to the output ---
@@ -199,8 +214,12 @@ static tare_status read_transposed(op_call *call, int dims, conv_plan *p) {
     float_conv *c = &p->conv;
     int64_t more[3];
     TARE_TRY(read_common(call, at, dims, p));
-    c->out_channels = p->w->shape[1] * c->groups;
-    TARE_TRY(check_channels(call, p, c->groups > 0 ? p->w->shape[0] / c->groups : 0));
+    c->out_channels = tare__size_product(p->w->shape[1], c->groups);
+    if (p->w->shape[0] != c->in_channels)
+        return tare__call_fail(call, "input of shape %s does not fit weight of shape %s",
+                               tare__call_shape_text(call, p->x),
+                               tare__call_shape_text(call, p->w));
+    TARE_TRY(check_channels(call, p, p->w->shape[0] / c->groups));
     TARE_TRY(read_sizes(call, at->padding, dims, 0, 0, c->pad));
     TARE_TRY(read_sizes(call, at->output_padding, dims, 0, 0, more));
     for (int d = 0; d < 3; d++) {
@@ -257,7 +276,8 @@ static int64_t transposed_macs(const op_call *call) {
     const value *x = call->param[0], *w = call->param[1];
     if (x == NULL || w == NULL || x->kind != VALUE_TENSOR || w->kind != VALUE_TENSOR) return 0;
     const tare_tensor *weight = w->as.tensor;
-    return weight->shape[0] > 0 ? x->as.tensor->count * (weight->count / weight->shape[0]) : 0;
+    const int64_t rows = weight->ndim > 0 ? weight->shape[0] : 0;
+    return rows > 0 ? tare__size_product(x->as.tensor->count, weight->count / rows) : 0;
 }
 
 // --- rows ---

@@ -161,8 +161,10 @@ static tare_status choose(op_call *call, bool symmetric) {
     TARE_TRY(tare__call_int(call, 2, 0, &quant_max));
     TARE_TRY(tare__call_double(call, 3, 0, &eps));
     TARE_TRY(tare__call_dtype(call, 4, TARE_DTYPE_UNSET, &dtype));
-    if (quant_min > 0 || quant_max < 0 || quant_min >= quant_max)
-        return tare__call_fail(call, "quantization range [%lld, %lld] must include 0",
+    if (quant_min > 0 || quant_max < 0 || quant_min >= quant_max || quant_min < INT32_MIN ||
+        quant_max > INT32_MAX)
+        return tare__call_fail(call,
+                               "quantization range [%lld, %lld] must include 0 and be of int32",
                                (long long)quant_min, (long long)quant_max);
     tare__find_range(x, &low, &high);
     low = low < 0 ? low : 0;

@@ -17,6 +17,9 @@ void tare__gather_dense(const tare_tensor *x, gather *g) {
 tare_status tare__gather_begin(op_call *call, gather *g) {
     const tare_tensor *x;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    // Their axis would have to move along.
+    if (x->q != NULL && tare__qscheme_is_per_channel(x->q->scheme))
+        return tare__call_fail(call, "has no form for tensors quantized per channel");
     tare__gather_dense(x, g);
     return TARE_OK;
 }
@@ -38,9 +41,11 @@ static bool keeps_order(const gather *g) {
 }
 
 tare_status tare__gather_meta(op_call *call, const gather *g, tare_tensor **out) {
-    if (keeps_order(g))
-        return tare__tensor_reshape(g->x, g->out_ndim, g->out_shape, out, call->err);
-    return tare__tensor_meta(g->x->dtype, g->out_ndim, g->out_shape, g->x->q, out, call->err);
+    const tare_status status =
+        keeps_order(g)
+            ? tare__tensor_reshape(g->x, g->out_ndim, g->out_shape, out, call->err)
+            : tare__tensor_meta(g->x->dtype, g->out_ndim, g->out_shape, g->x->q, out, call->err);
+    return tare__call_at(call, status);
 }
 
 static void copy_run(const char *from, int64_t stride, int64_t count, size_t size, char *to) {

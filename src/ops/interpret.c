@@ -72,6 +72,10 @@ static tare_status run_get_attr(run *r, const node *n, value *out) {
 // A module with a graph of its own (a standalone module) runs as a model within the model.
 static tare_status run_submodel(run *r, const op_call *call, value *out) {
     interpreter inner = *r->it;
+    if (call->kwarg_count > 0)
+        return tare__fail(r->err, TARE_INVALID_ARGUMENT,
+                          "a module with a graph takes no keyword arguments, found '%s'",
+                          call->kwargs[0].name);
     inner.root = call->module;
     inner.after = NULL;
     value made;
@@ -123,7 +127,9 @@ static tare_status choose_step(run *r, const node *n, op_call *call, step *out) 
 static tare_status compute(run *r, const node *n, op_call *call, const step *s) {
     bool handled = false;
     TARE_TRY(tare__call_allocate(call));
-    if (r->it->execute != NULL) TARE_TRY(r->it->execute(r->it->user, n, call, &handled));
+    const bool is_empty = tare__value_is_empty(&call->result);
+    if (r->it->execute != NULL && !is_empty)
+        TARE_TRY(r->it->execute(r->it->user, n, call, &handled));
     return handled ? TARE_OK : s->compute(call);
 }
 

@@ -40,7 +40,12 @@ static tare_status read_join(op_call *call, bool stacks, join_plan *p) {
                       : d == p->dim         ? 1
                                             : first->shape[d - 1];
     p->shape[p->dim] = 0;
-    for (size_t i = 0; i < p->count; i++) p->shape[p->dim] += stacks ? 1 : p->x[i]->shape[p->dim];
+    for (size_t i = 0; i < p->count; i++) {
+        const int64_t more = stacks ? 1 : p->x[i]->shape[p->dim];
+        if (more > INT64_MAX - p->shape[p->dim])
+            return tare__call_fail(call, "the tensors are too large to be joined");
+        p->shape[p->dim] += more;
+    }
     return TARE_OK;
 }
 

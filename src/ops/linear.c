@@ -38,9 +38,10 @@ static tare_status linear_reference(op_call *call) {
     const tare_tensor *x, *w, *bias;
     TARE_TRY(read_linear(call, &x, &w, &bias));
     const int64_t inner = w->shape[1];
-    const float_product p = {.rows = inner > 0 ? x->count / inner : 0,
+    const int64_t columns = w->shape[0]; // > 0: an empty result is not computed
+    const float_product p = {.rows = tare__call_out(call)->count / columns,
                              .inner = inner,
-                             .columns = w->shape[0],
+                             .columns = columns,
                              .transposed = true};
     return tare__float_multiply(call->kernels, &p, tare__f32(x), tare__f32(w),
                                 bias != NULL ? tare__f32(bias) : NULL,
@@ -50,7 +51,7 @@ static tare_status linear_reference(op_call *call) {
 static int64_t linear_macs(const op_call *call) {
     const value *x = call->param[0], *w = call->param[1];
     if (x == NULL || w == NULL || x->kind != VALUE_TENSOR || w->kind != VALUE_TENSOR) return 0;
-    return x->as.tensor->count * w->as.tensor->shape[0];
+    return tare__size_product(x->as.tensor->count, w->as.tensor->shape[0]);
 }
 
 // --- matmul, with the batch dimensions broadcast ---
@@ -133,7 +134,7 @@ static int64_t matmul_macs(const op_call *call) {
     const value *a = call->param[0], *y = &call->result;
     if (a == NULL || a->kind != VALUE_TENSOR || y->kind != VALUE_TENSOR) return 0;
     const tare_tensor *t = a->as.tensor;
-    return t->ndim > 0 ? y->as.tensor->count * t->shape[t->ndim - 1] : 0;
+    return t->ndim > 0 ? tare__size_product(y->as.tensor->count, t->shape[t->ndim - 1]) : 0;
 }
 
 // --- addmm: beta * input + alpha * (mat1 @ mat2) ---

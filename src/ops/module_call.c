@@ -121,6 +121,13 @@ typedef struct stand_ins {
     size_t count;
 } stand_ins;
 
+// The shape rule has seen the module's own tensor, and the result is as large as it said.
+static bool is_alike(const value *made, const tare_tensor *own) {
+    const tare_tensor *t = made->kind == VALUE_TENSOR ? made->as.tensor : NULL;
+    return t != NULL && t->dtype == own->dtype && t->ndim == own->ndim &&
+           memcmp(t->shape, own->shape, (size_t)own->ndim * sizeof *own->shape) == 0;
+}
+
 static tare_status stand_in(op_call *call, size_t i, const char *name, stand_ins *s) {
     const module *m = call->module;
     char key[128];
@@ -137,6 +144,8 @@ static tare_status stand_in(op_call *call, size_t i, const char *name, stand_ins
         TARE_TRY(tare__module_run_on(call, child, call->param[i], false, made));
     }
     s->count++;
+    if (!is_alike(made, call->param[i]->as.tensor))
+        return tare__call_fail(call, "what quantizes '%s' changes its shape or dtype", name);
     call->param[i] = made;
     return TARE_OK;
 }
@@ -154,9 +163,10 @@ static tare_status compute_with(op_call *call, stand_ins *s) {
     return tare__op_compute(call);
 }
 
+// Half-precision inputs give half-precision results.
 static void clamp_at_zero(tare_tensor *t) {
-    float *y = tare__f32(t);
-    for (int64_t i = 0; i < t->count; i++) y[i] = y[i] < 0 ? 0.0f : y[i];
+    for (int64_t i = 0; i < t->count; i++)
+        if (tare__tensor_get(t, i) < 0) tare__tensor_set(t, i, 0);
 }
 
 tare_status tare__operator_module_forward(op_call *call) {

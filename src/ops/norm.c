@@ -91,8 +91,11 @@ static tare_status replace_buffer(op_call *call, const char *name, const float *
 static tare_status count_batch(op_call *call) {
     const tare_tensor *old = tare__module_tensor(call->module, "num_batches_tracked");
     if (old == NULL) return TARE_OK;
+    if (old->count != 1 || old->dtype != TARE_INT64)
+        return tare__call_fail(call, "num_batches_tracked must be one torch.int64");
+    const int64_t count = *(const int64_t *)old->data;
     tare_tensor *t = NULL;
-    TARE_TRY(tare__tensor_scalar_int((int64_t)tare__tensor_get(old, 0) + 1, &t, call->err));
+    TARE_TRY(tare__tensor_scalar_int(count < INT64_MAX ? count + 1 : count, &t, call->err));
     const tare_status status =
         tare__module_set_tensor(call->module, "num_batches_tracked", t, false, call->err);
     tare_tensor_release(t);

@@ -93,8 +93,14 @@ tare_status tare__value_to_float(const value *v, bool meta, arena *memory, value
 /// tare__value_release_tensors gives back; on failure it holds none.
 tare_status tare__op_run(op_call *call, bool shapes_only);
 void tare__value_release_tensors(value *v); // gives back every tensor reference inside
-/// A copy in `memory` with references of its own on the tensors inside.
+/// What results may grow to.
+enum { VALUE_MOST_ITEMS = 1 << 16, VALUE_MOST_DEPTH = 64 };
+/// A copy in `memory` with references of its own on the tensors inside. Fails on values that are
+/// larger than the limits.
 tare_status tare__value_share(arena *memory, const value *v, value *out, tare_error *err);
+/// True for tensors without elements and sequences of them: nothing is left to compute, and loops
+/// over their other sizes could take forever.
+bool tare__value_is_empty(const value *v);
 /// False when a result tensor still waits for its data.
 bool tare__value_has_data(const value *v);
 

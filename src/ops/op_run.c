@@ -231,6 +231,7 @@ tare_status tare__op_shape(op_call *call) {
 }
 
 tare_status tare__op_compute(op_call *call) {
+    if (tare__value_is_empty(&call->result)) return TARE_OK;
     const inputs in = find_inputs(call);
     way chosen;
     TARE_TRY(choose_way(call, &in, &chosen));

@@ -93,6 +93,9 @@ static tare_status read_pad(op_call *call, pad_plan *p) {
         const int d = p->x->ndim - 1 - (int)i;
         p->before[d] = amounts[2 * i];
         p->after[d] = amounts[2 * i + 1];
+        if (amounts[2 * i] != (int32_t)amounts[2 * i] ||
+            amounts[2 * i + 1] != (int32_t)amounts[2 * i + 1] || p->x->shape[d] > INT64_MAX / 2)
+            return tare__call_fail(call, "an amount of padding is out of range");
         TARE_TRY(check_amount(call, p, d));
     }
     return TARE_OK;

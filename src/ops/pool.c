@@ -17,7 +17,8 @@ typedef struct pool_plan {
 
 // The elements of the input under one output element. `area` counts padding too.
 typedef struct window {
-    int64_t begin[3], end[3], area;
+    int64_t begin[3], end[3];
+    double area; // a product of three sizes may exceed int64
 } window;
 
 typedef float (*pool_function)(const pool_plan *p, const float *plane, const window *w);
@@ -32,6 +33,8 @@ static tare_status read_input(op_call *call, int dims, pool_plan *p) {
     for (int d = 0; d < 3; d++) {
         const int axis = p->x->ndim - 3 + d;
         p->in[d] = d < 3 - dims ? 1 : p->x->shape[axis];
+        if (p->in[d] > INT32_MAX)
+            return tare__call_fail(call, "size %lld is out of range", (long long)p->in[d]);
         p->out[d] = p->kernel[d] = p->stride[d] = p->dilation[d] = 1;
     }
     return TARE_OK;
@@ -127,7 +130,7 @@ static window fixed_window(const pool_plan *p, const int64_t at[3]) {
         const int64_t begin = at[d] * p->stride[d] - p->pad[d];
         const int64_t end = begin + p->dilation[d] * (p->kernel[d] - 1) + 1;
         const int64_t limit = p->in[d] + p->pad[d];
-        w.area *= (end < limit ? end : limit) - begin;
+        w.area *= (double)((end < limit ? end : limit) - begin);
         // The first element inside that lies on the dilated grid.
         const int64_t skipped = begin < 0 ? (-begin + p->dilation[d] - 1) / p->dilation[d] : 0;
         w.begin[d] = begin + skipped * p->dilation[d];
@@ -141,7 +144,7 @@ static window adaptive_window(const pool_plan *p, const int64_t at[3]) {
     for (int d = 0; d < 3; d++) {
         w.begin[d] = at[d] * p->in[d] / p->out[d];
         w.end[d] = ((at[d] + 1) * p->in[d] + p->out[d] - 1) / p->out[d];
-        w.area *= w.end[d] - w.begin[d];
+        w.area *= (double)(w.end[d] - w.begin[d]);
     }
     return w;
 }
@@ -165,7 +168,8 @@ static float average(const pool_plan *p, const float *plane, const window *w) {
             for (int64_t k = w->begin[2]; k < w->end[2]; k++)
                 sum += plane[(i * p->in[1] + j) * p->in[2] + k];
     for (int d = 0; d < 3; d++) count *= w->end[d] - w->begin[d];
-    return sum / (float)(p->divisor != 0 ? p->divisor : p->count_pad ? w->area : count);
+    const double divisor = p->count_pad ? w->area : (double)count;
+    return sum / (p->divisor != 0 ? (float)p->divisor : (float)divisor);
 }
 
 static void run_windows(op_call *call, const pool_plan *p, pool_function f,

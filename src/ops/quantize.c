@@ -3,6 +3,7 @@
 // conversions of dtype. The forms on plain integer tensors stand in decomposed.c.
 #include "ops/quantize.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -56,6 +57,22 @@ tare_status tare__quantize_tensor(const tare_tensor *x, const qparams *q, tare_t
     return TARE_OK;
 }
 
+tare_status tare__qparams_check(const qparams *q, tare_error *err) {
+    const dtype_info *info = tare__dtype(q->dtype);
+    const bool are_floats = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
+    for (int64_t c = 0; c < q->count; c++) {
+        const double scale = q->scale[c], zero = q->zero_point[c];
+        if (!isfinite(scale) || scale < 0)
+            return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a scale >= 0, found %g", scale);
+        const bool is_code =
+            zero == rint(zero) && zero >= (double)info->min && zero <= (double)info->max;
+        if (!isfinite(zero) || (!are_floats && !is_code))
+            return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a zero point of %s, found %g",
+                              info->name, zero);
+    }
+    return TARE_OK;
+}
+
 tare_status tare__qparams_from_tensors(const tare_tensor *scales, const tare_tensor *zero_points,
                                        tare_dtype dtype, int axis, qparams **out, tare_error *err) {
     const size_t count = (size_t)scales->count;
@@ -66,11 +83,17 @@ tare_status tare__qparams_from_tensors(const tare_tensor *scales, const tare_ten
         numbers[count + c] = tare__tensor_get(zero_points, (int64_t)c);
     }
     const bool float_zero = tare__dtype(zero_points->dtype)->is_float;
-    *out = tare__qparams_create(float_zero ? TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS
-                                           : TARE_PER_CHANNEL_AFFINE,
-                                dtype, axis, scales->count, numbers, numbers + count);
+    qparams *made = tare__qparams_create(float_zero ? TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS
+                                                    : TARE_PER_CHANNEL_AFFINE,
+                                         dtype, axis, scales->count, numbers, numbers + count);
     tare__free(numbers);
-    return *out != NULL ? TARE_OK : tare__out_of_memory(err);
+    if (made == NULL) return tare__out_of_memory(err);
+    const tare_status status = tare__qparams_check(made, err);
+    if (status != TARE_OK)
+        tare__qparams_release(made);
+    else
+        *out = made;
+    return status;
 }
 
 static tare_status into_out(op_call *call) {
@@ -93,6 +116,7 @@ static tare_status qualified_result(op_call *call, qparams *q) {
     if (q == NULL) return tare__out_of_memory(call->err);
     const tare_tensor *x;
     tare_status status = tare__need_float(call, 0, &x);
+    if (status == TARE_OK) status = tare__call_at(call, tare__qparams_check(q, call->err));
     if (status == TARE_OK) status = tare__call_result(call, q->dtype, x->ndim, x->shape, q);
     tare__qparams_release(q);
     return status;
@@ -123,7 +147,8 @@ static tare_status per_channel_shape(op_call *call) {
                                (long long)zero_points->count);
     if (scales->data == NULL || zero_points->data == NULL)
         return tare__call_fail(call, "scales and zero points must be known");
-    TARE_TRY(tare__qparams_from_tensors(scales, zero_points, dtype, axis, &q, call->err));
+    TARE_TRY(tare__call_at(
+        call, tare__qparams_from_tensors(scales, zero_points, dtype, axis, &q, call->err)));
     return qualified_result(call, q);
 }
 
@@ -135,6 +160,8 @@ static tare_status dynamic_shape(op_call *call) {
     TARE_TRY(tare__need_float(call, 0, &x));
     TARE_TRY(quantized_dtype(call, 1, &dtype));
     TARE_TRY(tare__call_bool(call, 2, false, &reduce_range));
+    if (dtype != TARE_QUINT8 && dtype != TARE_QINT8)
+        return tare__call_fail(call, "has no form for %s", tare_dtype_name(dtype));
     if (x->data == NULL) return qualified_result(call, tare__qparams_per_tensor(dtype, 1, 0));
     const dtype_info *info = tare__dtype(dtype);
     dynamic_range range = {.quant_min = (int32_t)info->min,
@@ -151,6 +178,8 @@ static tare_status convert_shape(op_call *call, tare_dtype dtype) {
     const tare_tensor *x;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     if (x->dtype == dtype) return tare__shape_identity(call);
+    if (tare__dtype(dtype)->is_quantized)
+        return tare__call_fail(call, "%s needs a scale and a zero point", tare_dtype_name(dtype));
     return tare__call_result(call, dtype, x->ndim, x->shape, NULL);
 }
 

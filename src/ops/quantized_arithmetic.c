@@ -62,6 +62,8 @@ static tare_status scalar_shape(op_call *call) {
     scalar_op op;
     TARE_TRY(need_codes(call, tensor_of(call), &a));
     TARE_TRY(scalar_of(call, a, &op));
+    if (!isfinite((float)op.scale))
+        return tare__call_fail(call, "the output's scale %g is out of range", op.scale);
     const qparams *q = tare__qparams_per_tensor(a->dtype, op.scale, op.zero_point);
     if (q == NULL) return tare__out_of_memory(call->err);
     const tare_status status = tare__call_result(call, a->dtype, a->ndim, a->shape, q);

@@ -37,7 +37,8 @@ static tare_status output_number(const module *m, const char *call_name, const c
     char own[256];
     if (call_name != NULL) {
         const int length = snprintf(own, sizeof own, OUTPUT_NAME_FORMAT, name, call_name);
-        if (length > 0 && (size_t)length < sizeof own && tare__module_has_tensor(m, own)) name = own;
+        if (length > 0 && (size_t)length < sizeof own && tare__module_has_tensor(m, own))
+            name = own;
     }
     return tare__module_number(m, name, out, err);
 }

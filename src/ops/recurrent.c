@@ -82,6 +82,12 @@ static tare_status read_recurrent(op_call *call, recurrent_plan *p) {
     p->batch = p->x->shape[p->is_cell || p->batch_first ? 0 : 1];
     if (p->hidden < 1 || p->hidden > INT32_MAX || p->layers < 1 || p->layers > INT16_MAX)
         return tare__call_fail(call, "hidden_size or num_layers is out of range");
+    // Sizes of work space are products of these, and must not overflow.
+    const int64_t rows = tare__size_product(p->steps, p->batch);
+    const int64_t width = p->layers * p->directions * gate_count(p->kind) * p->hidden;
+    if (tare__size_product(rows, width) > INT64_MAX / 64)
+        return tare__call_fail(call, "input of shape %s is too large for hidden_size=%lld",
+                               tare__call_shape_text(call, p->x), (long long)p->hidden);
     if (p->x->shape[p->x->ndim - 1] != inner)
         return tare__call_fail(call, "input of shape %s does not fit input_size=%lld",
                                tare__call_shape_text(call, p->x), (long long)inner);

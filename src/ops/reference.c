@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "core/requant.h"
 #include "ops/quantize.h"
 
 // The weight's name followed by one of its parts' ("weight_scale").
@@ -54,8 +55,11 @@ static tare_dtype dtype_of(const module *m, const char *name) {
 static void narrow_range(const module *m, const char *name, qparams *q) {
     const value *low = config_of(m, name, "quant_min"), *high = config_of(m, name, "quant_max");
     if (!tare__module_bool(m, "is_decomposed", false)) return;
-    if (low != NULL && low->kind == VALUE_INT) q->quant_min = low->as.integer;
-    if (high != NULL && high->kind == VALUE_INT) q->quant_max = high->as.integer;
+    const int64_t least = q->quant_min, most = q->quant_max;
+    if (low != NULL && low->kind == VALUE_INT)
+        q->quant_min = tare__clamp_int(low->as.integer, least, most);
+    if (high != NULL && high->kind == VALUE_INT)
+        q->quant_max = tare__clamp_int(high->as.integer, q->quant_min, most);
 }
 
 static tare_status per_channel(const module *m, const char *name, const tare_tensor *weight,
@@ -66,6 +70,19 @@ static tare_status per_channel(const module *m, const char *name, const tare_ten
         return bad(m, name, err, "the scales do not fit it along its axis");
     return tare__qparams_from_tensors(scale, tensor_of(m, name, "zero_point"), dtype, (int)along,
                                       out, err);
+}
+
+static tare_status per_tensor(const tare_tensor *scale, const tare_tensor *zero_point,
+                              tare_dtype dtype, qparams **out, tare_error *err) {
+    const double s = tare__tensor_get(scale, 0), z = tare__tensor_get(zero_point, 0);
+    qparams *q = tare__qparams_create(TARE_PER_TENSOR_AFFINE, dtype, 0, 1, &s, &z);
+    if (q == NULL) return tare__out_of_memory(err);
+    const tare_status status = tare__qparams_check(q, err);
+    if (status != TARE_OK)
+        tare__qparams_release(q);
+    else
+        *out = q;
+    return status;
 }
 
 static tare_status read_qparams(const module *m, const char *name, const tare_tensor *weight,
@@ -82,9 +99,7 @@ static tare_status read_qparams(const module *m, const char *name, const tare_te
     if (tare__qscheme_is_per_channel(scheme))
         TARE_TRY(per_channel(m, name, weight, dtype, out, err));
     else
-        *out = tare__qparams_per_tensor(dtype, tare__tensor_get(scale, 0),
-                                        (int64_t)tare__tensor_get(zero_point, 0));
-    if (*out == NULL) return tare__out_of_memory(err);
+        TARE_TRY(per_tensor(scale, zero_point, dtype, out, err));
     narrow_range(m, name, *out);
     return TARE_OK;
 }

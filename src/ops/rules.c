@@ -53,6 +53,10 @@ void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *s
     }
 }
 
+int64_t tare__size_product(int64_t a, int64_t b) {
+    return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
+}
+
 tare_status tare__need_float(op_call *call, size_t i, const tare_tensor **out) {
     TARE_TRY(tare__call_need_tensor(call, i, out));
     if ((*out)->dtype == TARE_FLOAT32) return TARE_OK;

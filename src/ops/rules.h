@@ -19,6 +19,9 @@ tare_status tare__broadcast(op_call *call, const tare_tensor *a, const tare_tens
 /// within a tensor of shape `from`; 0 where it repeats.
 void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *shape,
                              int64_t *stride);
+/// a * b of sizes (>= 0); where that overflows the greatest int64, which no shape's check lets
+/// pass.
+int64_t tare__size_product(int64_t a, int64_t b);
 /// The first parameter, refused unless it is float32.
 tare_status tare__need_float(op_call *call, size_t i, const tare_tensor **out);
 /// Least and greatest element of a float32 tensor; 0, 0 when it is empty.

@@ -19,34 +19,40 @@ static void append_dim(index_state *s, int64_t size, int64_t stride) {
     g->stride[g->ndim++] = stride;
 }
 
-static bool int_of(const value *v, int64_t *out) {
-    double number;
-    if (v->kind == VALUE_FLOAT || !tare__call_number(v, &number)) return false;
-    *out = (int64_t)number;
-    return true;
-}
-
 // A slice's bound as Python takes it: absent, from the end, cut to [least, most].
 static tare_status bound_of(op_call *call, const value *v, int64_t size, int64_t otherwise,
                             int64_t *out) {
     *out = otherwise;
     if (v->kind == VALUE_NONE) return TARE_OK;
-    if (!int_of(v, out)) return tare__call_fail(call, "a slice must have ints");
+    if (!tare__call_integer(v, out)) return tare__call_fail(call, "a slice must have ints");
     if (*out < 0) *out += size;
     *out = *out < 0 ? 0 : *out > size ? size : *out;
     return TARE_OK;
 }
 
-static tare_status apply_slice(op_call *call, index_state *s, const value *slice) {
-    const int64_t size = s->in.size[s->next], stride = s->in.stride[s->next];
-    int64_t start, stop, step = 1;
-    TARE_TRY(bound_of(call, &slice->as.items[0], size, 0, &start));
+// The elements start, start + step, .. of a line; a step beyond its end is cut to it.
+typedef struct cut {
+    int64_t start, step, count;
+} cut;
+
+static tare_status cut_of(op_call *call, const value *slice, int64_t size, cut *out) {
+    int64_t stop, step = 1;
+    TARE_TRY(bound_of(call, &slice->as.items[0], size, 0, &out->start));
     TARE_TRY(bound_of(call, &slice->as.items[1], size, size, &stop));
     const value *given = &slice->as.items[2];
-    if ((given->kind != VALUE_NONE && !int_of(given, &step)) || step < 1)
+    if ((given->kind != VALUE_NONE && !tare__call_integer(given, &step)) || step < 1)
         return tare__call_fail(call, "a slice's step must be a positive int");
-    s->out->offset += start * stride;
-    append_dim(s, stop > start ? (stop - start + step - 1) / step : 0, stride * step);
+    out->step = step > size && size > 0 ? size : step;
+    out->count = stop > out->start ? (stop - out->start - 1) / step + 1 : 0;
+    return TARE_OK;
+}
+
+static tare_status apply_slice(op_call *call, index_state *s, const value *slice) {
+    const int64_t stride = s->in.stride[s->next];
+    cut c;
+    TARE_TRY(cut_of(call, slice, s->in.size[s->next], &c));
+    s->out->offset += c.start * stride;
+    append_dim(s, c.count, c.count > 1 ? stride * c.step : stride);
     s->next++;
     return TARE_OK;
 }
@@ -75,7 +81,7 @@ static tare_status apply_index(op_call *call, index_state *s, const value *v, in
         return tare__call_fail(call, "too many indices");
     else if (v->kind == VALUE_SLICE)
         return apply_slice(call, s, v);
-    else if (v->kind != VALUE_BOOL && int_of(v, &i))
+    else if (v->kind != VALUE_BOOL && tare__call_integer(v, &i))
         return apply_int(call, s, i);
     else
         return tare__call_fail(call, "an index must be an int, a slice, None or Ellipsis");
@@ -91,13 +97,16 @@ static tare_status plan_index(op_call *call, gather *g) {
     TARE_TRY(tare__gather_begin(call, g));
     index_state s = {.in = *g, .out = g};
     g->ndim = 0;
-    int consumed = 0, made = 0;
+    int consumed = 0, made = 0, open = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (items[i].kind == VALUE_NONE)
             made++;
-        else if (items[i].kind != VALUE_ELLIPSIS)
+        else if (items[i].kind == VALUE_ELLIPSIS)
+            open++;
+        else
             consumed++;
     }
+    if (open > 1) return tare__call_fail(call, "an index has at most one Ellipsis");
     if (s.in.ndim + made > TARE_MAX_DIMS) return tare__call_fail(call, "too many dimensions");
     for (uint32_t i = 0; i < count; i++) TARE_TRY(apply_index(call, &s, &items[i], consumed));
     keep_dims(&s, s.in.ndim - s.next);
@@ -112,16 +121,12 @@ static tare_status share_item(op_call *call, const value *item) {
 
 // sequence[start:stop:step]
 static tare_status slice_of(op_call *call, const value *sequence, const value *slice) {
-    int64_t start, stop, step = 1;
-    TARE_TRY(bound_of(call, &slice->as.items[0], sequence->count, 0, &start));
-    TARE_TRY(bound_of(call, &slice->as.items[1], sequence->count, sequence->count, &stop));
-    const value *given = &slice->as.items[2];
-    if ((given->kind != VALUE_NONE && !int_of(given, &step)) || step < 1)
-        return tare__call_fail(call, "a slice's step must be a positive int");
-    const int64_t count = stop > start ? (stop - start + step - 1) / step : 0;
-    const value part = tare__value_sequence(call->memory, sequence->kind, (uint32_t)count);
+    cut c;
+    TARE_TRY(cut_of(call, slice, sequence->count, &c));
+    const value part = tare__value_sequence(call->memory, sequence->kind, (uint32_t)c.count);
     if (part.as.items == NULL) return tare__out_of_memory(call->err);
-    for (int64_t i = 0; i < count; i++) part.as.items[i] = sequence->as.items[start + i * step];
+    for (int64_t i = 0; i < c.count; i++)
+        part.as.items[i] = sequence->as.items[c.start + i * c.step];
     return share_item(call, &part);
 }
 
@@ -134,7 +139,8 @@ static tare_status item_of(op_call *call, const value *container, const value *i
     }
     if (index->kind == VALUE_SLICE) return slice_of(call, container, index);
     int64_t i;
-    if (!int_of(index, &i) || i < -(int64_t)container->count || i >= (int64_t)container->count)
+    if (!tare__call_integer(index, &i) || i < -(int64_t)container->count ||
+        i >= (int64_t)container->count)
         return tare__call_fail(call, "no such element in a sequence of %u", container->count);
     return share_item(call, &container->as.items[i < 0 ? i + container->count : i]);
 }
@@ -217,8 +223,8 @@ static tare_status plan_chunk(op_call *call, const tare_tensor *x, parts *p) {
     TARE_TRY(read_dim(call, 2, x, p));
     TARE_TRY(tare__call_int(call, 1, 1, &chunks));
     if (chunks < 1) return tare__call_fail(call, "chunks must be positive");
-    p->size = (p->total + chunks - 1) / chunks;
-    p->count = p->size > 0 ? (p->total + p->size - 1) / p->size : chunks;
+    p->size = p->total > 0 ? (p->total - 1) / chunks + 1 : 0;
+    p->count = p->size > 0 ? (p->total - 1) / p->size + 1 : chunks;
     return TARE_OK;
 }
 
@@ -232,7 +238,7 @@ static tare_status plan_split(op_call *call, const tare_tensor *x, parts *p) {
     }
     TARE_TRY(tare__call_int(call, 1, 0, &p->size));
     if (p->size < 1) return tare__call_fail(call, "split_size must be positive");
-    p->count = p->total > 0 ? (p->total + p->size - 1) / p->size : 1;
+    p->count = p->total > 0 ? (p->total - 1) / p->size + 1 : 1;
     return TARE_OK;
 }
 
@@ -247,7 +253,7 @@ static tare_status plan_unbind(op_call *call, const tare_tensor *x, parts *p) {
 static tare_status part_at(op_call *call, const tare_tensor *x, const parts *p, int64_t i,
                            int64_t *start, gather *g) {
     int64_t length = p->size;
-    if (p->sizes != NULL && !int_of(&p->sizes->as.items[i], &length))
+    if (p->sizes != NULL && !tare__call_integer(&p->sizes->as.items[i], &length))
         return tare__call_fail(call, "sizes must be ints");
     if (p->sizes == NULL && length > p->total - *start) length = p->total - *start;
     tare__gather_dense(x, g);
@@ -266,6 +272,8 @@ static tare_status each_part(op_call *call, parts_planner plan, bool compute) {
     int64_t start = 0;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(plan(call, x, &p));
+    if (p.count > VALUE_MOST_ITEMS)
+        return tare__call_fail(call, "%lld parts are too many", (long long)p.count);
     if (!compute) TARE_TRY(tare__call_result_tuple(call, (uint32_t)p.count));
     for (int64_t i = 0; i < p.count; i++) {
         gather g;

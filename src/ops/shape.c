@@ -18,7 +18,7 @@ static tare_status reshape_to(op_call *call, const tare_tensor *x, int ndim, con
         return tare__call_fail(call, "shape %s cannot become %s", tare__call_shape_text(call, x),
                                tare__call_shape_text(call, &named));
     }
-    TARE_TRY(tare__tensor_reshape(x, ndim, shape, &t, call->err));
+    TARE_TRY(tare__call_at(call, tare__tensor_reshape(x, ndim, shape, &t, call->err)));
     call->result = (value){.kind = VALUE_TENSOR, .as.tensor = t};
     return TARE_OK;
 }
@@ -216,7 +216,7 @@ static tare_status plan_repeat(op_call *call, gather *g) {
         g->stride[2 * d] = 0;
         g->size[2 * d + 1] = d < more ? 1 : dense.size[d - more];
         g->stride[2 * d + 1] = d < more ? 0 : dense.stride[d - more];
-        g->out_shape[d] = times[d] * g->size[2 * d + 1];
+        g->out_shape[d] = tare__size_product(times[d], g->size[2 * d + 1]);
     }
     return TARE_OK;
 }
@@ -230,9 +230,8 @@ static tare_status plan_repeat_interleave(op_call *call, gather *g) {
     TARE_TRY(tare__call_int(call, 1, 1, &repeats));
     if (repeats < 0 || repeats > INT32_MAX)
         return tare__call_fail(call, "repeats are out of range");
-    if (tare__call_given(call, 2))
-        TARE_TRY(tare__call_dim(call, 2, 0, g->ndim, &dim));
-    else {
+    if (tare__call_given(call, 2)) TARE_TRY(tare__call_dim(call, 2, 0, g->ndim, &dim));
+    if (!tare__call_given(call, 2) || g->ndim == 0) {
         g->ndim = g->out_ndim = 1;
         g->size[0] = g->out_shape[0] = g->x->count;
         g->stride[0] = 1;
@@ -244,9 +243,11 @@ static tare_status plan_repeat_interleave(op_call *call, gather *g) {
     g->ndim++;
     g->size[dim + 1] = repeats;
     g->stride[dim + 1] = 0;
-    g->out_shape[dim] *= repeats;
+    g->out_shape[dim] = tare__size_product(g->out_shape[dim], repeats);
     return TARE_OK;
 }
+
+enum { MOST_SHUFFLED = 1 << 15 }; // the square is an int64
 
 // [N][C*r*r][H][W] -> [N][C][H*r][W*r]
 static tare_status plan_pixel_shuffle(op_call *call, gather *g) {
@@ -255,7 +256,7 @@ static tare_status plan_pixel_shuffle(op_call *call, gather *g) {
     TARE_TRY(tare__call_int(call, 1, 1, &r));
     const gather x = *g;
     const int n = x.ndim - 3; // dimensions before the channels
-    if (n < 0 || r < 1 || x.size[n] % (r * r) != 0)
+    if (n < 0 || r < 1 || r > MOST_SHUFFLED || x.size[n] % (r * r) != 0)
         return tare__call_fail(call, "shape %s cannot be shuffled by %lld",
                                tare__call_shape_text(call, x.x), (long long)r);
     const int64_t channels = x.size[n] / (r * r), plane = x.stride[n];
@@ -265,8 +266,8 @@ static tare_status plan_pixel_shuffle(op_call *call, gather *g) {
     memcpy(&g->stride[n], stride, sizeof stride);
     g->ndim = n + 5;
     g->out_shape[n] = channels;
-    g->out_shape[n + 1] = x.size[n + 1] * r;
-    g->out_shape[n + 2] = x.size[n + 2] * r;
+    g->out_shape[n + 1] = tare__size_product(x.size[n + 1], r);
+    g->out_shape[n + 2] = tare__size_product(x.size[n + 2], r);
     return TARE_OK;
 }
 
@@ -277,7 +278,7 @@ static tare_status plan_pixel_unshuffle(op_call *call, gather *g) {
     TARE_TRY(tare__call_int(call, 1, 1, &r));
     const gather x = *g;
     const int n = x.ndim - 3;
-    if (n < 0 || r < 1 || x.size[n + 1] % r != 0 || x.size[n + 2] % r != 0)
+    if (n < 0 || r < 1 || r > MOST_SHUFFLED || x.size[n + 1] % r != 0 || x.size[n + 2] % r != 0)
         return tare__call_fail(call, "shape %s cannot be shuffled by %lld",
                                tare__call_shape_text(call, x.x), (long long)r);
     const int64_t line = x.stride[n + 1];
@@ -286,7 +287,7 @@ static tare_status plan_pixel_unshuffle(op_call *call, gather *g) {
     memcpy(&g->size[n], size, sizeof size);
     memcpy(&g->stride[n], stride, sizeof stride);
     g->ndim = n + 5;
-    g->out_shape[n] = x.size[n] * r * r;
+    g->out_shape[n] = tare__size_product(x.size[n], r * r);
     g->out_shape[n + 1] = size[3];
     g->out_shape[n + 2] = size[4];
     return TARE_OK;

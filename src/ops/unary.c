@@ -23,7 +23,13 @@ static tare_status number_or_same(op_call *call, double (*f)(double x)) {
     const value *v = call->param[0];
     if (v == NULL || v->kind == VALUE_TENSOR || !tare__value_number(v, &number))
         return tare__shape_same(call);
-    call->result = v->kind == VALUE_FLOAT ? tare__float(f(number)) : tare__int((int64_t)f(number));
+    const value *stored = v->kind == VALUE_SCALAR ? &v->as.items[0] : v;
+    if (stored->kind == VALUE_FLOAT)
+        call->result = tare__float(f(number));
+    else if (fabs(number) < 0x1p53)
+        call->result = tare__int((int64_t)f(number));
+    else
+        return tare__call_fail(call, "the int is out of range");
     return TARE_OK;
 }
 
