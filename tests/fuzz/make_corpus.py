@@ -6,6 +6,7 @@ The same bytes come out every time; what fuzzing found lies beside them under ot
 import io
 import json
 import os
+import re
 import struct
 import sys
 import zipfile
@@ -242,6 +243,265 @@ def write_models():
     put("model_json", "not_json", b"{")
 
 
+# --- operators: text over the tensors of fuzz_operators.c, one call a file ---
+CALLS = """
+torch.conv2d(f, w, v, (1, 1), (1, 1), (1, 1), 2)
+torch.conv2d(f, w, None, (0, -1))
+torch.conv2d(f, w, None, 1, 'same', 2, 2)
+torch.conv1d(e, e)
+torch.conv3d(f, f)
+torch.conv_transpose2d(f, w, None, 2, 0, 1, 2)
+torch.conv_transpose2d(f, w, None, 1, 0, 0, 4611686018427387904)
+torch.conv_transpose1d(e, e, None, 1, 1000)
+torch._C._nn.linear(m, m, v)
+t = m.t(); torch.matmul(f, t)
+t = m.t(); u = v[(slice(0, 1, None),)]; torch.addmm(u, m, t, beta = 2)
+torch.nn.functional.relu(c)
+torch.nn.functional.relu(h)
+torch.clamp(q, 0, 1)
+torch.sigmoid(q)
+torch._C._nn.gelu(f, approximate = 'tanh')
+torch.prelu(f, v)
+torch.softmax(f, -1)
+torch.nn.functional.max_pool2d(f, 2, 1, 1, 2, True)
+torch.nn.functional.max_pool2d(f, 2147483647, 1, 1073741823)
+torch._C._nn.avg_pool2d(x, 3, 2, 1, True, False, -3)
+torch._C._nn.avg_pool3d(f, 2147483647, 1, 1073741823)
+torch.nn.functional.adaptive_avg_pool2d(f, (None, 3))
+torch.nn.functional.adaptive_max_pool1d(e, 2)
+torch.nn.functional.max_pool1d(q, 2)
+torch.nn.functional.batch_norm(f, v, v, v, v, True, 0.1, 0.0)
+torch.nn.functional.layer_norm(m, [3])
+torch.nn.functional.group_norm(f, 2, v)
+torch.nn.functional.instance_norm(f, v, v, use_input_stats = False)
+u = v.view(4, 1, 1); f + u
+i * 3.5
+i // 0
+b + True
+[1, 2] + [3]
+[m, m] * 1000000
+-9223372036854775808 * -1
+torch.div(i, z, rounding_mode = 'floor')
+torch.remainder(i, m)
+torch.pow(m, 0.5)
+torch.maximum(f, w)
+b.eq(m)
+torch.neg(-9223372036854775807)
+torch.neg(tensor(inf, dtype=torch.float32))
+torch.abs(k)
+torch.sqrt(m)
+torch.masked_fill(m, b, 3e300)
+torch.mean(f, [2, 3], True)
+torch.sum(i)
+torch.amax(e, 0)
+torch.mean(q, 1)
+f.view(2, -1)
+f.view(-1, 0)
+torch.reshape(e, (0, 9223372036854775807, 9223372036854775807))
+torch.flatten(f, 1)
+torch.unflatten(v, 0, (2, -1))
+torch.squeeze(s, 0)
+torch.unsqueeze(f, -1)
+torch.transpose(c, 0, 1)
+torch.permute(f, (3, 2, 1, 0))
+v.expand(9223372036854775807, 4)
+e.expand(-1, -1, -1)
+v.repeat(2147483647, 2147483647, 2147483647)
+torch.repeat_interleave(m, 2, 1)
+torch.repeat_interleave(s, 3, 0)
+torch.pixel_shuffle(f, 2)
+torch.pixel_shuffle(f, 4294967296)
+torch.pixel_unshuffle(f, 1)
+torch.channel_shuffle(f, 2)
+f[(0, slice(1, None, 9223372036854775807), None, Ellipsis)]
+f[(Ellipsis, Ellipsis, Ellipsis, Ellipsis)]
+u = z.sum(); f[u]
+f[(slice(-9223372036854775808, 9223372036854775807, None),)]
+[1, 2, 3][slice(1, None, 9223372036854775807)]
+c[(slice(0, 2, None),)]
+torch.narrow(f, 1, 9223372036854775807, 1)
+torch.select(f, 1, -1)
+torch.chunk(f, 9223372036854775807, 1)
+torch.chunk(e, 9223372036854775807, 0)
+torch.functional.split(f, [1, 3], 1)
+torch.functional.split(f, 9223372036854775807, 1)
+torch.unbind(f, 1)
+b0 = e.expand(0, 4, 2); b0.repeat(2147483647, 2147483647, 2147483647)
+u = e.view(4, 0, 2); y = u.expand(1099511627776, 1048576, 4, 0, 2); torch.matmul(y, y)
+e1 = torch.unbind(f, 1); e1[slice(None, None, 2)]
+y = q.expand(3, 4, 3); torch.nn.functional.max_pool1d(y, 2)
+y = torch.permute(c, (1, 0)); torch.dequantize(y)
+y = v.expand(1099511627776, 4); torch.unbind(y)
+f.size(1)
+f.shape
+m.T
+torch.cat([m, m], -1)
+torch.cat([c, c], 0)
+torch.cat([q, q], 1)
+torch.stack([f, f])
+torch.nn.functional.pad(f, (1, 1, 0, 2), 'reflect')
+torch.nn.functional.pad(f, (9223372036854775807, 9223372036854775807))
+torch.nn.functional.pad(f, (-9223372036854775808, 1), 'circular')
+torch.nn.functional.interpolate(f, scale_factor = 1.5, mode = 'bilinear')
+torch.nn.functional.interpolate(f, (1, 7), mode = 'nearest-exact')
+torch.nn.functional.embedding(i, m)
+torch.nn.functional.embedding(k, m)
+torch.quantize_per_tensor(x, 0.1, 128, torch.quint8)
+torch.quantize_per_tensor(x, 0.0, -9223372036854775808, torch.qint32)
+torch.quantize_per_tensor(m, d, z, torch.quint4x2)
+torch.quantize_per_channel(m, d, z, 0, torch.qint8)
+torch.quantize_per_channel(m, v, v, 0, torch.quint8)
+torch.quantize_per_tensor_dynamic(m, torch.quint8, True)
+torch.quantize_per_tensor_dynamic(m, torch.qint32, False)
+torch.dequantize(c)
+f.to(torch.quint8)
+m.to(i)
+torch.int_repr(q)
+torch.ops.quantized.add(q, q, 0.2, 3)
+torch.ops.quantized.add(q, 1e300)
+torch.ops.quantized.mul_relu(q, -1e-300)
+torch.ops.quantized.hardswish(q, 0.1, 0)
+torch.ops.quantized.layer_norm(q, [3], None, None, 1e-05, output_scale = 0.1, output_zero_point = 0)
+torch.ops.quantized.cat([q, q], dim = 0, scale = 0.1, zero_point = 2)
+t = q.t(); torch.ops.quantized.matmul(q, t, scale = 0.1, zero_point = 2)
+torch.ops.quantized_decomposed.quantize_per_tensor.default(x, 0.1, 3, -128, 127, torch.int8)
+torch.ops.quantized_decomposed.quantize_per_tensor.default(h, 0.0, -9223372036854775808, 9223372036854775807, -9223372036854775808, torch.float8_e5m2)
+torch.ops.quantized_decomposed.dequantize_per_tensor.default(i, 0.1, 3, 0, 255, torch.uint8)
+torch.ops.quantized_decomposed.quantize_per_channel.default(m, d, None, 0, -128, 127, torch.int8)
+torch.ops.quantized_decomposed.dequantize_per_channel.default(i, d, z, 0, 0, 255, torch.uint8)
+torch.ops.quantized_decomposed.choose_qparams.tensor(m, -9223372036854775808, 9223372036854775807, 0.0, torch.uint8)
+torch.ops.quantized_decomposed.choose_qparams_symmetric.tensor(x, -127, 127, 1e-08, torch.int8)
+""".strip().splitlines()
+
+
+def write_operators():
+    for i, line in enumerate(CALLS):
+        *before, call = line.split("; ")
+        used = [n for n in "fwmvsehikbdzqc" if re.search(r"(?<![\w.'])%s(?![\w'=])" % n, line)]
+        body = ["%s = self.%s" % (n, n) for n in used] + before + ["a = " + call, "return a"]
+        put("operators", "call_%03d.txt" % i, "\n    ".join(["def forward(self, x):", *body, ""]).rstrip(" ").encode())
+    lines = ["    a%d = [a%d, a%d] + []" % (i + 1, i, i) for i in range(40)]
+    put("operators", "doubling.txt", "\n".join(["def forward(self, a0):", *lines, "    return a40\n"]).encode())
+    chain = ["    a%d = [a%d] + []" % (i + 1, i) for i in range(150)]
+    put("operators", "nesting.txt", "\n".join(["def forward(self, a0):", *chain, "    return a150\n"]).encode())
+
+
+# --- whole models, to be run ---
+class Weights:
+    """Tensors of a model file: numbers that count up, so that no two are equal."""
+
+    def __init__(self):
+        self.header, self.data = {}, b""
+
+    def add(self, name, dtype, *shape, values=None):
+        count = 1
+        for size in shape:
+            count *= size
+        form = {"F32": "f", "F64": "d", "I64": "q", "I8": "b"}[dtype]
+        if values is None:
+            values = [(i % 13 - 6) * (0.125 if form in "fd" else 1) for i in range(count)]
+        begin, self.data = len(self.data), self.data + struct.pack("<%d%s" % (count, form), *values)
+        self.header[name] = tensor(dtype, list(shape), begin, len(self.data))
+
+
+def run_model(weights, modules, nodes, quantized=()):
+    plain = [n for n in weights.header if not any(n.startswith(q + ".") for q in quantized)]
+    graph = model(modules=modules, nodes=nodes, parameters=plain + list(quantized), quantized=None)
+    return safetensors({"__metadata__": {"tare.graph": json.dumps(graph)}, **weights.header}, weights.data)
+
+
+def one_module(kind, config, weights, quantized=None, training=False, before=(), arguments=()):
+    nodes = [node("placeholder", "x")]
+    last = "x"
+    for target, *more in before:
+        nodes.append(node("call_function", target, {"node": last}, *more, name=target.rsplit(".", 1)[-1]))
+        last = nodes[-1]["name"]
+    nodes += [node("call_module", "l", {"node": last}, *arguments), node("output", "output", {"node": "l"})]
+    entry = {**module("l", kind, config=config), "training": training}
+    if quantized:
+        entry["quantized"] = quantized
+    return run_model(weights, [entry], nodes, ["l." + name for name in quantized or ()])
+
+
+def with_tensors(*rows, quantized=None):
+    w = Weights()
+    for name, dtype, *shape in rows:
+        one = name.endswith(("scale", "zero_point"))  # rows of these give the number, not a shape
+        w.add("l." + name, dtype, *([] if one else shape), values=shape if one else None)
+    for name, shape, channels in quantized or ():
+        w.add("l.%s.scale" % name, "F64", channels, values=[0.25] * channels)
+        w.add("l.%s.zero_point" % name, "I64", channels, values=[0] * channels)
+        w.add("l.%s.int_repr" % name, "I8", *shape)
+    return w
+
+
+def write_runs():
+    def pair(a, b):
+        return {"tuple": [a, b]}
+
+    quantize = [("torch.quantize_per_tensor", 0.1, 128, {"dtype": "torch.quint8"})]
+    per_tensor = {"dtype": "torch.qint8", "qscheme": "torch.per_tensor_affine"}
+    per_channel = {"dtype": "torch.qint8", "qscheme": "torch.per_channel_affine", "axis": 0}
+    output = [("scale", "F64", 0.25), ("zero_point", "I64", 3)]
+    conv = {"in_channels": 3, "out_channels": 2, "kernel_size": pair(2, 2), "stride": pair(1, 1),
+            "padding": pair(1, 1), "dilation": pair(1, 1), "groups": 1, "padding_mode": "zeros"}
+    linear = {"in_features": 3, "out_features": 2}
+    norm = {"num_features": 3, "eps": 1e-05, "momentum": 0.1, "affine": True, "track_running_stats": True}
+    norm_tensors = [(n, "F32", 3) for n in ("weight", "bias", "running_mean", "running_var")]
+    norm_tensors.append(("num_batches_tracked", "I64"))
+    rnn = {"input_size": 3, "hidden_size": 2, "num_layers": 1, "batch_first": False, "bidirectional": False}
+    reference = {"weight_qscheme": {"qscheme": "torch.per_tensor_affine"}, "weight_dtype": {"dtype": "torch.qint8"}}
+    R, NNQ = "torch.ao.nn.quantized.reference.", "torch.ao.nn.quantized."
+    parts = [("weight_scale", "F64", 0.25), ("weight_zero_point", "I64", 0)]
+    lstm = [("weight_ih_l0", "F32", 8, 3), ("weight_hh_l0", "F32", 8, 2), ("bias_ih_l0", "F32", 8),
+            ("bias_hh_l0", "F32", 8)]
+    cases = {
+        "linear": one_module("torch.nn.Linear", linear,
+                             with_tensors(("weight", "F32", 2, 3), ("bias", "F32", 2))),
+        "conv": one_module("torch.nn.Conv2d", conv,
+                           with_tensors(("weight", "F32", 2, 3, 2, 2), ("bias", "F32", 2))),
+        "conv_reflect": one_module("torch.nn.Conv2d", {**conv, "padding_mode": "reflect"},
+                                   with_tensors(("weight", "F32", 2, 3, 2, 2))),
+        "conv_transpose": one_module("torch.nn.ConvTranspose2d", {**conv, "output_padding": pair(0, 0)},
+                                     with_tensors(("weight", "F32", 3, 2, 2, 2))),
+        "batch_norm": one_module("torch.nn.BatchNorm2d", norm, with_tensors(*norm_tensors)),
+        "batch_norm_training": one_module("torch.nn.BatchNorm2d", norm, with_tensors(*norm_tensors), training=True),
+        "layer_norm": one_module("torch.nn.LayerNorm", {"normalized_shape": {"tuple": [3]}, "eps": 1e-05},
+                                 with_tensors(("weight", "F32", 3), ("bias", "F32", 3))),
+        "max_pool": one_module("torch.nn.MaxPool2d", {"kernel_size": 2, "stride": 2, "padding": 0, "dilation": 1,
+                                                      "ceil_mode": False}, Weights()),
+        "quantized_pool": one_module("torch.nn.AvgPool2d", {"kernel_size": 2, "stride": 2, "padding": 0}, Weights(),
+                                     before=quantize),
+        "embedding": one_module("torch.nn.Embedding", {"num_embeddings": 9, "embedding_dim": 2},
+                                with_tensors(("weight", "F32", 9, 2))),
+        "embedding_bag": one_module("torch.nn.EmbeddingBag", {"num_embeddings": 9, "embedding_dim": 2, "mode": "max"},
+                                    with_tensors(("weight", "F32", 9, 2))),
+        "lstm": one_module("torch.nn.LSTM", {**rnn, "input_size": 10},
+                           with_tensors(("weight_ih_l0", "F32", 8, 10), *lstm[1:])),
+        "lstm_cell": one_module("torch.nn.LSTMCell", rnn,
+                                with_tensors(*[(n.replace("_l0", ""), *r) for n, *r in lstm])),
+        "reference_linear": one_module(R + "Linear", {**linear, **reference},
+                                       with_tensors(("weight", "F32", 2, 3), *parts)),
+        "reference_conv": one_module(R + "Conv2d", {**conv, **reference},
+                                     with_tensors(("weight", "F32", 2, 3, 2, 2), *parts)),
+        "quantized_linear": one_module(NNQ + "Linear", {**linear, "rule": "F"},
+                                       with_tensors(*output, quantized=[("weight", (2, 3), 1)]),
+                                       quantized={"weight": per_tensor}, before=quantize),
+        "quantized_conv": one_module(NNQ + "Conv2d", {**conv, "rule": "O"},
+                                     with_tensors(*output, ("bias", "F32", 2), quantized=[("weight", (2, 3, 2, 2), 2)]),
+                                     quantized={"weight": per_channel}, before=quantize),
+        "dynamic_linear": one_module(NNQ + "dynamic.Linear", {**linear, "rule": "F"},
+                                     with_tensors(quantized=[("weight", (2, 3), 1)]),
+                                     quantized={"weight": per_tensor}),
+        "quantized_elu": one_module(NNQ + "ELU", {"alpha": 1.0}, with_tensors(*output), before=quantize),
+        "quantized_norm": one_module(NNQ + "BatchNorm2d", norm, with_tensors(*output, *norm_tensors), before=quantize),
+    }
+    for name, data in cases.items():
+        put("run", name, data)
+
+
 write_safetensors()
 write_npz()
 write_models()
+write_operators()
+write_runs()
