@@ -34,6 +34,93 @@ static void malformed_text_names_its_line(void **state) {
     expect_refusal("[1e999]", "line 1 column 6", "real number overflow");
 }
 
+static void escapes_and_numbers_are_read(void **state) {
+    (void)state;
+    json_t *value = parse("[\"a\\n\\u00e9\\ud83d\\ude00\\\"\\/\", \"\", \"\xC3\xA9\x7F\", -0, 12, "
+                          "-9223372036854775808, "
+                          "9223372036854775807, 1.5e3, 1E-2, true, false, null, {}, []]");
+    assert_string_equal(json_string_value(json_array_get(value, 0)),
+                        "a\n\xC3\xA9\xF0\x9F\x98\x80\"/");
+    assert_string_equal(json_string_value(json_array_get(value, 1)), "");
+    assert_string_equal(json_string_value(json_array_get(value, 2)), "\xC3\xA9\x7F");
+    assert_int_equal(json_integer_value(json_array_get(value, 3)), 0);
+    assert_true(json_integer_value(json_array_get(value, 5)) == INT64_MIN);
+    assert_true(json_integer_value(json_array_get(value, 6)) == INT64_MAX);
+    assert_true(json_real_value(json_array_get(value, 7)) == 1500.0);
+    assert_true(json_real_value(json_array_get(value, 8)) == 0.01);
+    assert_true(json_is_true(json_array_get(value, 9)) && json_is_null(json_array_get(value, 11)));
+    assert_int_equal(json_array_size(value), 14);
+    json_decref(value);
+}
+
+static void every_broken_form_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes, *words;
+    } rows[] = {
+        {"[1,]", "invalid token"},
+        {"[1 2]", "']' expected"},
+        {"{\"a\": 1,}", "string or '}' expected"},
+        {"{\"a\": 1", "'}' expected"},
+        {"{1: 2}", "string or '}' expected"},
+        {"[01]", "invalid number"},
+        {"[-]", "invalid number"},
+        {"[1.]", "invalid number"},
+        {"[1e]", "invalid number"},
+        {"[.5]", "invalid token"},
+        {"[nul]", "invalid token"},
+        {"[nullx]", "invalid token"},
+        {"[NaN]", "invalid token"},
+        {"[\"a", "premature end of input"},
+        {"[\"a\\", "premature end of input"},
+        {"[", "premature end of input"},
+        {"[\"\\x\"]", "invalid escape"},
+        {"[\"\\u12g4\"]", "invalid escape"},
+        {"[\"\\u0000\"]", "not allowed"},
+        {"[\"\\ud83d\"]", "surrogate"},
+        {"[\"\\ud83d\\u0041\"]", "surrogate"},
+        {"[\"\\ude00\"]", "surrogate"},
+        {"[\"\n\"]", "control character 0xa"},
+        {"[\"\xC3\"]", "unable to decode byte 0xc3"},
+        {"[\"\xED\xA0\x80\"]", "unable to decode"},
+        {"[\"\xC3", "unable to decode byte 0xc3"},
+        {"[9223372036854775808]", "too big integer"},
+        {"[-9223372036854775809]", "too big negative integer"},
+        {"5", "'[' or '{' expected"},
+        {"[1]]", "end of file expected"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *value = NULL;
+        tare_error *err = tare_error_create();
+        // Not NUL-terminated, so that a read past the end is seen.
+        const size_t size = strlen(rows[i].bytes);
+        char *bytes = malloc(size);
+        memcpy(bytes, rows[i].bytes, size);
+        assert_int_equal(tare__json_parse(bytes, size, &value, err), TARE_MALFORMED_FILE);
+        if (!strstr(tare_error_message(err), rows[i].words))
+            fail_msg("%s: %s", rows[i].bytes, tare_error_message(err));
+        assert_null(value);
+        free(bytes);
+        tare_error_destroy(err);
+    }
+}
+
+static void *json_alloc(size_t size) {
+    return tare__alloc(size);
+}
+
+static void memory_that_is_gone_is_no_syntax_error(void **state) {
+    (void)state;
+    json_set_alloc_funcs(json_alloc, tare__free);
+    const char *bytes = "{\"a long key, longer than any first buffer\": [1, 2.5, \"\\u00e9 and a "
+                        "long string that must grow its buffer twice at least\", {}, null]}";
+    json_t *value = NULL;
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(status, status = tare__json_parse(bytes, strlen(bytes), &value, NULL),
+                           json_decref(value));
+    json_set_alloc_funcs(malloc, free);
+}
+
 static void nesting_is_limited(void **state) {
     (void)state;
     char deep[300] = "";
@@ -152,6 +239,9 @@ static void a_file_is_named_in_its_complaints(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_text_names_its_line),
+        cmocka_unit_test(escapes_and_numbers_are_read),
+        cmocka_unit_test(every_broken_form_is_refused),
+        cmocka_unit_test(memory_that_is_gone_is_no_syntax_error),
         cmocka_unit_test(nesting_is_limited),
         cmocka_unit_test(only_the_given_bytes_are_read),
         cmocka_unit_test(complaints_name_the_path),
