@@ -6,8 +6,8 @@
 #include "quant/coverage.h"
 #include "quant/pass.h"
 
-/// Multiply-accumulates of a weighted module: one per weight element of an output channel, for
-/// every output.
+// Multiply-accumulates of a weighted module: one per weight element of an output channel, for
+// every output.
 static tare_status count_macs(void *user, const node *n, const value *result, tare_error *err) {
     (void)err;
     tare_model *model = user;
@@ -41,8 +41,8 @@ static tare_status collect_inputs(const tare_model *model, const tare_tensor *co
     return TARE_OK;
 }
 
-/// Graphs from FX do not say the shapes of their inputs; calibration sees them. They stand in the
-/// file as the placeholder's meta, for benchmarks and data without shapes.
+// Graphs from FX do not say the shapes of their inputs; calibration sees them. They stand in the
+// file as the placeholder's meta, for benchmarks and data without shapes.
 static tare_status keep_shape(graph *g, node *placeholder, const tare_tensor *t, tare_error *err) {
     if (placeholder->meta_json != NULL || t->ndim == 0) return TARE_OK;
     text meta = {0};

@@ -75,7 +75,7 @@ tare_status tare_context_add_observer_class(tare_context *context,
     return status;
 }
 
-/// A tare_module is a module under another name, so that the public header needs no tree.
+// A tare_module is a module under another name, so that the public header needs no tree.
 static module *unwrap(const tare_module *m) {
     return (module *)m;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "quant/convert.h"
+#include "quant/dtype_roles.h"
 
 static tare_dtype or_float(tare_dtype dtype) {
     return dtype == TARE_DTYPE_UNSET ? TARE_FLOAT32 : dtype;
@@ -32,25 +33,7 @@ tare_status tare__convert_supports(convert_pass *c, const char *class_name, cons
     return TARE_OK;
 }
 
-static bool is_quantized_weight(tare_dtype dtype) {
-    switch (dtype) {
-    case TARE_QUINT8:
-    case TARE_QINT8:
-    case TARE_FLOAT16:
-    case TARE_QUINT4X2:
-    case TARE_UINT8:
-    case TARE_INT8:
-    case TARE_INT16:
-    case TARE_INT32:
-    case TARE_FLOAT8_E5M2:
-    case TARE_FLOAT8_E4M3FN:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/// A negative axis counts from the last dimension, as it does wherever Python indexes.
+// A negative axis counts from the last dimension, as it does wherever Python indexes.
 static tare_status fit_axis(const tare_tensor *weight, const qparams **q, tare_error *err) {
     if (!tare__qscheme_is_per_channel((*q)->scheme)) return TARE_OK;
     const qparams *was = *q;
@@ -70,7 +53,7 @@ static tare_status fit_axis(const tare_tensor *weight, const qparams **q, tare_e
     return TARE_OK;
 }
 
-/// A fresh weight observer looks at the weight once.
+// A fresh weight observer looks at the weight once.
 static tare_status weight_qparams(convert_pass *c, const tare_qconfig *q, const module *m,
                                   const qparams **out) {
     tare_tensor *weight = tare__module_tensor(m, "weight");
@@ -121,7 +104,7 @@ static bool has_root_class(const convert_pass *c, const module *m) {
     return tare__backend_config_reference_module(c->base->backend, m->class->name) != NULL;
 }
 
-/// Why a weighted module stays float; NULL: it does not.
+// Why a weighted module stays float; NULL: it does not.
 static tare_status find_refusal(convert_pass *c, const node *n, const module *called,
                                 const tare_qconfig *q, const char **why) {
     const prepared_node *known = tare__prepared_node(c->prepared, n->name);
@@ -136,7 +119,7 @@ static tare_status find_refusal(convert_pass *c, const node *n, const module *ca
     TARE_TRY(tare__pass_spec_info(c->base, q->weight, &weight));
     if (!is_supported)
         *why = "no dtype config of the backend joins the qconfig's activation and weight dtypes";
-    else if (!is_quantized_weight(weight.dtype))
+    else if (!tare__dtype_has_role(weight.dtype, DTYPE_WEIGHT))
         *why = "the qconfig asks for no quantized weight";
     return TARE_OK;
 }

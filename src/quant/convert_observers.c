@@ -4,28 +4,13 @@
 #include <string.h>
 
 #include "quant/convert.h"
-
-/// Dtypes that a static observer quantizes to by torch.quantize_per_tensor.
-static bool is_static_code(tare_dtype dtype) {
-    return dtype == TARE_QUINT8 || dtype == TARE_QINT8 || dtype == TARE_QINT32 ||
-           dtype == TARE_FLOAT8_E5M2 || dtype == TARE_FLOAT8_E4M3FN;
-}
+#include "quant/dtype_roles.h"
 
 static bool is_convertible(const tare_observer_info *info) {
-    switch (info->dtype) {
-    case TARE_UINT8:
-    case TARE_INT8:
-    case TARE_UINT16:
-    case TARE_INT16:
-    case TARE_INT32:
-    case TARE_FLOAT16:
-        return true;
-    default:
-        return is_static_code(info->dtype) || info->is_dynamic;
-    }
+    return tare__dtype_has_role(info->dtype, DTYPE_CONVERTED) || info->is_dynamic;
 }
 
-/// One observer node under conversion.
+// One observer node under conversion.
 typedef struct replacement {
     convert_pass *convert;
     node *observer, *watched;
@@ -53,8 +38,8 @@ static bool is_unwanted(const replacement *r) {
     return true;
 }
 
-/// The node whose scope names the buffers: the watched one, or the consumer when only that is
-/// quantized.
+// The node whose scope names the buffers: the watched one, or the consumer when only that is
+// quantized.
 static const node *named_after(const replacement *r, bool is_input) {
     if (!is_input) return r->watched;
     for (size_t i = 0; i < r->observer->user_count; i++) {
@@ -84,8 +69,8 @@ static tare_status insert(const replacement *r, node_op op, const char *target, 
     return tare__graph_insert(graph_of(r), &spec, r->observer, out, err_of(r));
 }
 
-/// A buffer {prefix}{suffix}{smallest free N} of the root and a get_attr node that reads it. Takes
-/// the tensor over.
+// A buffer {prefix}{suffix}{smallest free N} of the root and a get_attr node that reads it. Takes
+// the tensor over.
 static tare_status insert_buffer(const replacement *r, const char *suffix, tare_tensor *tensor,
                                  node **out) {
     module *root = r->convert->base->model->root;
@@ -119,7 +104,7 @@ static tare_status zero_point_tensor(const replacement *r, const qparams *q, tar
     return TARE_OK;
 }
 
-/// Users of the observer read `dequantized` from now on.
+// Users of the observer read `dequantized` from now on.
 static tare_status finish(const replacement *r, node *dequantized) {
     TARE_TRY(tare__node_replace_uses(r->observer, dequantized, NULL, err_of(r)));
     return tare__graph_erase(graph_of(r), r->observer, err_of(r));
@@ -153,7 +138,7 @@ static tare_status replace_by_buffers(const replacement *r, const qparams *q) {
 
 #define DECOMPOSED "torch.ops.quantized_decomposed."
 
-/// Literal parameters per tensor; per channel they are buffers still.
+// Literal parameters per tensor; per channel they are buffers still.
 static tare_status replace_decomposed(const replacement *r, const qparams *q) {
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
     value args[7] = {tare__node_value(r->watched), tare__float((float)q->scale[0]),
@@ -212,8 +197,8 @@ static tare_status replace_static(const replacement *r) {
     return status;
 }
 
-/// torch's fbgemm and x86 engines leave a bit unused on the fly, because their kernels may
-/// saturate.
+// torch's fbgemm and x86 engines leave a bit unused on the fly, because their kernels may
+// saturate.
 static bool reduces_range(const convert_pass *c) {
     return c->options->engine != TARE_ENGINE_QNNPACK && c->options->engine != TARE_ENGINE_ONEDNN;
 }
@@ -245,7 +230,7 @@ static tare_status replace(replacement *r) {
     if (r->info->dtype == TARE_FLOAT16) return replace_half(r);
     // Other integer dtypes pass torch's support test, but stay observed (checked against
     // torch 2.15).
-    return is_static_code(r->info->dtype) ? replace_static(r) : TARE_OK;
+    return tare__dtype_has_role(r->info->dtype, DTYPE_STATIC) ? replace_static(r) : TARE_OK;
 }
 
 tare_status tare__convert_observers(convert_pass *c) {

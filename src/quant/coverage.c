@@ -68,7 +68,7 @@ static bool is_quantize(const node *n) {
                                            strstr(n->target, ".quantize_per_") != NULL);
 }
 
-/// Which nodes give integers, by id.
+// Which nodes give integers, by id.
 typedef struct integer_walk {
     const tare_model *model;
     const prepared_state *prepared;
@@ -81,8 +81,8 @@ static void look_at_input(void *user, node *input) {
     if (w->gives_integers[input->id]) w->reads_integers = true;
 }
 
-/// In a lowered model an operator is computed in integers when it reads integers; in a reference
-/// model that is what it stands for when prepare observed it for that.
+// In a lowered model an operator is computed in integers when it reads integers; in a reference
+// model that is what it stands for when prepare observed it for that.
 static void walk_node(integer_walk *w, const node *n) {
     w->reads_integers = false;
     tare__node_each_input(n, look_at_input, w);
@@ -119,7 +119,7 @@ const char *tare_model_float_node(const tare_model *model, const char *node_name
     return last;
 }
 
-/// A new float island starts at a float operator none of whose inputs is a float operator.
+// A new float island starts at a float operator none of whose inputs is a float operator.
 typedef struct island_walk {
     const tare_model *model;
     bool *is_float_op;

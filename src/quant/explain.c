@@ -5,7 +5,7 @@
 #include "quant/coverage.h"
 #include "quant/pass.h"
 
-/// The decision that settled an operator: the last one about it, passes in order; warnings aside.
+// The decision that settled an operator: the last one about it, passes in order; warnings aside.
 static const tare_decision *settled_by(const tare_model *model, const char *name) {
     const tare_decision *last = NULL;
     for (size_t i = 0; i < model->decisions.count; i++) {
@@ -15,13 +15,13 @@ static const tare_decision *settled_by(const tare_model *model, const char *name
     return last;
 }
 
-/// What a model has become of an operator, in a word.
+// What a model has become of an operator, in a word.
 static const char *outcome(const tare_model *model, const traced_op *op) {
     if (model->stage < TARE_STAGE_REFERENCE) return "float so far";
     return op->is_quantized ? "quantized" : "left float";
 }
 
-/// Why it is so. An operator inside a fused one shares the reason of that one, and says so.
+// Why it is so. An operator inside a fused one shares the reason of that one, and says so.
 static void write_reason(const tare_model *model, const traced_op *op, text *out) {
     const traced_op *host = tare__traced_carrier(model, op);
     const tare_decision *d = settled_by(model, host->name);

@@ -8,14 +8,14 @@
 #include "quant/match.h"
 #include "quant/pass.h"
 
-/// One match: a pattern config that covers nodes, seen from the last one.
+// One match: a pattern config that covers nodes, seen from the last one.
 typedef struct fuse_match {
     const tare_pattern_config *config;
     node *last;
     tare_match structure;
 } fuse_match;
 
-/// What is known of one node of the float graph.
+// What is known of one node of the float graph.
 typedef struct fuse_node {
     fuse_match *match; // NULL: not matched, or only by a wildcard
     node *copy;        // in the new graph; a match's last node stands for the whole
@@ -42,19 +42,8 @@ static tare_status choose_configs(fuse_pass *f) {
     return TARE_OK;
 }
 
-/// Items of a match in the making.
-typedef struct item_list {
-    match_item *items;
-    size_t count;
-} item_list;
-
-static tare_status new_list(fuse_pass *f, size_t capacity, item_list *out) {
-    *out = (item_list){tare__arena_array(&f->base->scratch, capacity, sizeof(match_item)), 0};
-    return out->items != NULL ? TARE_OK : tare__out_of_memory(f->base->err);
-}
-
 static void record_leaf(fuse_pass *f, const pattern *p, const value *v, fuse_match *match,
-                        item_list *into) {
+                        match_list *into) {
     if (v->kind != VALUE_NODE) {
         into->items[into->count++] = (match_item){0};
         return;
@@ -65,15 +54,15 @@ static void record_leaf(fuse_pass *f, const pattern *p, const value *v, fuse_mat
     if (p->kind != PATTERN_ANY) known->match = match;
 }
 
-/// Walks the pattern over the node and its arguments; *into grows by one item.
+// Walks the pattern over the node and its arguments; *into grows by one item.
 static tare_status record_match(fuse_pass *f, const pattern *p, const value *v, fuse_match *match,
-                                item_list *into) {
+                                match_list *into) {
     if (p->kind != PATTERN_TUPLE) {
         record_leaf(f, p, v, match, into);
         return TARE_OK;
     }
-    item_list inner = {0};
-    TARE_TRY(new_list(f, p->item_count, &inner));
+    match_list inner = {0};
+    TARE_TRY(tare__match_list_create(&f->base->scratch, p->item_count, &inner, f->base->err));
     TARE_TRY(record_match(f, &p->items[0], v, match, &inner));
     for (size_t i = 1; i < p->item_count; i++)
         TARE_TRY(record_match(f, &p->items[i], &v->as.node->args[i - 1], match, &inner));
@@ -92,8 +81,8 @@ static tare_status match_node(fuse_pass *f, node *n) {
         fuse_match *match = tare__arena_alloc(&f->base->scratch, sizeof *match);
         if (match == NULL) return tare__out_of_memory(f->base->err);
         *match = (fuse_match){.config = f->configs[i], .last = n};
-        item_list outer = {0};
-        TARE_TRY(new_list(f, 1, &outer));
+        match_list outer = {0};
+        TARE_TRY(tare__match_list_create(&f->base->scratch, 1, &outer, f->base->err));
         TARE_TRY(record_match(f, p, &v, match, &outer));
         if (outer.items[0].nested != NULL)
             match->structure = *outer.items[0].nested;
@@ -110,14 +99,14 @@ static tare_status find_matches(fuse_pass *f) {
     return TARE_OK;
 }
 
-/// A match's leaves, flattened: what fusers get.
+// A match's leaves, flattened: what fusers get.
 typedef struct leaf_list {
     const module *modules[8];
     const char *functions[8];
     size_t count;
 } leaf_list;
 
-/// Is it one of the match's own nodes? What a wildcard stands for stays where it is.
+// Is it one of the match's own nodes? What a wildcard stands for stays where it is.
 static bool is_matched_by(const fuse_pass *f, const node *n, const fuse_match *match) {
     return f->nodes[n->id].match == match;
 }
@@ -190,7 +179,7 @@ static tare_status run_fuser(fuse_pass *f, const fuse_match *match, leaf_list *l
     return TARE_OK;
 }
 
-/// Makes the fused module and puts it at the root's path.
+// Makes the fused module and puts it at the root's path.
 static tare_status install_fused(fuse_pass *f, const fuse_match *match, const node *root) {
     const module *root_module = tare__module_find(f->original, root->target);
     module *relu = NULL, *fused = NULL;
@@ -241,15 +230,6 @@ static tare_status append_extra_inputs(fuse_pass *f, const fuse_match *match, no
                                fused->kwarg_count, f->base->err);
 }
 
-static const node *find_root(const fuse_match *match) {
-    const tare_pattern_config *config = match->config;
-    const tare_match_node *root =
-        config->root_node_getter != NULL
-            ? config->root_node_getter(config->root_node_getter_user, &match->structure)
-            : tare__match_default_root(&match->structure);
-    return root != NULL ? tare__match_node_get(root) : NULL;
-}
-
 static tare_status decide_fused(fuse_pass *f, const fuse_match *match, const tare_match *structure,
                                 const node *root) {
     const module *fused = tare__module_find(f->base->model->root, root->target);
@@ -269,7 +249,7 @@ static tare_status decide_fused(fuse_pass *f, const fuse_match *match, const tar
 }
 
 static tare_status fuse_match_at_last(fuse_pass *f, const fuse_match *match) {
-    const node *root = find_root(match);
+    const node *root = tare__match_root(match->config, &match->structure);
     if (root == NULL || root->op != NODE_CALL_MODULE)
         return tare__at(f->base->err,
                         tare__fail(f->base->err, TARE_INVALID_ARGUMENT,

@@ -10,7 +10,7 @@
 #include "quant/builtin_names.h"
 #include "quant/fold.h"
 
-/// What a fuser says in torch's messages, and whether it can do QAT.
+// What a fuser says in torch's messages, and whether it can do QAT.
 typedef struct fuser_trait {
     const char *subject; // NULL: it checks no modes
     bool refuses_qat;
@@ -28,7 +28,7 @@ static const fuser_trait traits[] = {
     [FUSER_LINEAR_BN_LEAKY_RELU] = {"Linear", true},
 };
 
-/// The parts by what they do.
+// The parts by what they do.
 typedef struct sorted_parts {
     const module *weighted, *bn, *activation;
     bool has_add;
@@ -108,7 +108,7 @@ static tare_status check_qat_batch_norm(const sorted_parts *s, tare_error *err) 
     return TARE_OK;
 }
 
-/// The children of a fused module in torch's order and names.
+// The children of a fused module in torch's order and names.
 static tare_status add_children(module *fused, const module *const *parts, size_t count,
                                 bool has_add, tare_error *err) {
     for (size_t i = 0; i < count; i++) {

@@ -26,7 +26,7 @@ static bool is_relu(const convert_pass *c, const node *n) {
     return m != NULL && strcmp(m->class->name, "torch.nn.ReLU") == 0;
 }
 
-/// Arguments must be dequantized, or constants; at least one is.
+// Arguments must be dequantized, or constants; at least one is.
 static bool arguments_match(const node *reference, size_t argument_count) {
     bool found = false;
     for (size_t i = 0; i < argument_count; i++) {

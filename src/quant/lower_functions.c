@@ -10,8 +10,8 @@ static bool accepts_binary(const convert_pass *c, const node *n) {
     return n->op == NODE_CALL_FUNCTION && tare__quantized_binary(n->target, false) != NULL;
 }
 
-/// The quantized function stands after the quantize node, by its own name, and takes the operator's
-/// place.
+// The quantized function stands after the quantize node, by its own name, and takes the operator's
+// place.
 static tare_status lower_binary(convert_pass *c, const static_match *m) {
     tare_error *err = c->base->err;
     graph *g = c->base->model->root->graph;
@@ -82,13 +82,13 @@ static special_group group_of(const convert_pass *c, const node *n) {
     return tare__special_module(m->class);
 }
 
-/// x.to(torch.float16)
+// x.to(torch.float16)
 static bool is_half(const node *n) {
     return n->op == NODE_CALL_METHOD && strcmp(n->target, "to") == 0 && n->arg_count == 2 &&
            n->args[1].kind == VALUE_DTYPE && n->args[1].as.dtype == TARE_FLOAT16;
 }
 
-/// The first argument is dequantized, or a list of dequantized ones only.
+// The first argument is dequantized, or a list of dequantized ones only.
 static bool reads_dequantized(const node *n) {
     const value *first = n->arg_count > 0     ? &n->args[0]
                          : n->kwarg_count > 0 ? &n->kwargs[0].value
@@ -103,7 +103,7 @@ static bool reads_dequantized(const node *n) {
     return first->count > 0;
 }
 
-/// Modules with a quantized class are swapped.
+// Modules with a quantized class are swapped.
 static tare_status swap_module(convert_pass *c, const node *reference, const node *quantize) {
     module *called = tare__called_module(c->base->model, reference);
     if (called == NULL) return TARE_OK;
@@ -124,8 +124,8 @@ static tare_status swap_module(convert_pass *c, const node *reference, const nod
     return status;
 }
 
-/// Functions of the default group become quantized ones that take their output's parameters by
-/// keyword.
+// Functions of the default group become quantized ones that take their output's parameters by
+// keyword.
 static tare_status swap_function(convert_pass *c, node *reference, node *scale, node *zero_point) {
     const char *target = tare__special_quantized_function(reference->target);
     keyword *kwargs =

@@ -8,7 +8,7 @@
 #include "ops/reference.h"
 #include "quant/lower.h"
 
-/// The reference module inside a called one; NULL if there is none.
+// The reference module inside a called one; NULL if there is none.
 static const module *reference_of(const module *called) {
     if (called == NULL) return NULL;
     const bool is_fused = called->class->role == ROLE_FUSED && called->child_count > 0;
@@ -63,8 +63,8 @@ static tare_status copy_config(module *to, const module *from, tare_error *err) 
     return TARE_OK;
 }
 
-/// The parts of a fused module that the arithmetic needs beside the weighted one: a leaky relu's
-/// slope.
+// The parts of a fused module that the arithmetic needs beside the weighted one: a leaky relu's
+// slope.
 static tare_status copy_activation(module *to, const module *called, tare_error *err) {
     const module *activation = tare__module_child(called, "1");
     const value *slope =
@@ -72,8 +72,8 @@ static tare_status copy_activation(module *to, const module *called, tare_error 
     return slope != NULL ? tare__module_set_config(to, "negative_slope", slope, err) : TARE_OK;
 }
 
-/// The rounding rule is frozen here: what a model computes never depends on the machine that runs
-/// it.
+// The rounding rule is frozen here: what a model computes never depends on the machine that runs
+// it.
 static tare_status set_rule(const convert_pass *c, module *m, const module *from,
                             const tare_tensor *weight) {
     int64_t output_padding[3] = {0};
@@ -110,7 +110,7 @@ static tare_status copy_tensors(convert_pass *c, module *to, const module *from)
     return tare__module_copy_tensors(to, from, c->base->err);
 }
 
-/// A module of `class` with what the arithmetic needs of `from`.
+// A module of `class` with what the arithmetic needs of `from`.
 static tare_status make_module(convert_pass *c, const module_class *class, const module *from,
                                module **out) {
     module *made = NULL;
@@ -140,7 +140,7 @@ tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with
     return status;
 }
 
-/// How many nodes call this path.
+// How many nodes call this path.
 static size_t count_calls(const convert_pass *c, const char *path) {
     size_t count = 0;
     for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next)
@@ -219,8 +219,8 @@ static tare_status lower_by(convert_pass *c,
     return TARE_OK;
 }
 
-/// The tensor that a module reads through quantize_per_tensor_dynamic and dequantize; NULL if it
-/// does not.
+// The tensor that a module reads through quantize_per_tensor_dynamic and dequantize; NULL if it
+// does not.
 static node *dynamic_input(const node *n) {
     const node *dequantize = n->op == NODE_CALL_MODULE ? tare__node_arg(n, 0) : NULL;
     if (!tare__is_dequantize_node(dequantize)) return NULL;
@@ -230,7 +230,7 @@ static node *dynamic_input(const node *n) {
     return is_dynamic ? tare__node_arg(quantize, 0) : NULL;
 }
 
-/// A module that quantizes its input by itself reads the float tensor; the quantize nodes die.
+// A module that quantizes its input by itself reads the float tensor; the quantize nodes die.
 static tare_status lower_dynamic(convert_pass *c, node *n, node *input) {
     module *called = tare__called_module(c->base->model, n);
     const module *reference = reference_of(called);

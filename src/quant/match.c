@@ -31,3 +31,16 @@ const tare_match_node *tare__match_default_root(const tare_match *match) {
     }
     return NULL;
 }
+
+const node *tare__match_root(const tare_pattern_config *config, const tare_match *match) {
+    const tare_match_node *root =
+        config->root_node_getter != NULL
+            ? config->root_node_getter(config->root_node_getter_user, match)
+            : tare__match_default_root(match);
+    return root != NULL ? tare__match_node_get(root) : NULL;
+}
+
+tare_status tare__match_list_create(arena *a, size_t capacity, match_list *out, tare_error *err) {
+    *out = (match_list){tare__arena_array(a, capacity, sizeof(match_item)), 0};
+    return out->items != NULL ? TARE_OK : tare__out_of_memory(err);
+}

@@ -128,7 +128,7 @@ const char *tare_model_input_name(const tare_model *model, size_t index) {
     return NULL;
 }
 
-/// Shared modules are counted once: a visit is skipped when the module was seen under another name.
+// Shared modules are counted once: a visit is skipped when the module was seen under another name.
 typedef struct fact_walk {
     tare_model_facts *facts;
     module **seen;

@@ -33,7 +33,7 @@ static void prepared_to_json(const prepared_state *s, text *out) {
     tare__text_char(out, ']');
 }
 
-/// What the file holds beyond tree and graph.
+// What the file holds beyond tree and graph.
 static tare_status extra_to_json(const tare_model *model, text *out, tare_error *err) {
     tare__text_printf(out,
                       "{\"stage\":\"%s\",\"engine\":\"%s\",\"float_islands\":%llu,\"decisions\":",

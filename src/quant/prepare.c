@@ -11,25 +11,7 @@ prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
     return n->id < p->node_count ? &p->nodes[n->id] : NULL;
 }
 
-bool tare__is_observed_dtype(tare_dtype dtype) {
-    switch (dtype) {
-    case TARE_QUINT8:
-    case TARE_QINT8:
-    case TARE_QINT32:
-    case TARE_FLOAT16:
-    case TARE_UINT8:
-    case TARE_INT8:
-    case TARE_INT16:
-    case TARE_INT32:
-    case TARE_FLOAT8_E5M2:
-    case TARE_FLOAT8_E4M3FN:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/// torch's `getattr`, `size`: results that are no tensors.
+// torch's `getattr`, `size`: results that are no tensors.
 static bool gives_numbers(const node *n) {
     if (n->op == NODE_CALL_METHOD) return strcmp(n->target, "size") == 0;
     if (n->op != NODE_CALL_FUNCTION || strcmp(n->target, "getattr") != 0 || n->arg_count < 2)
@@ -57,7 +39,7 @@ bool tare__has_no_tensor_args(const prepare_pass *p, const node *n) {
     return known != NULL && known->has_no_tensor_args;
 }
 
-/// Inputs stand before their uses, so that theirs is known already.
+// Inputs stand before their uses, so that theirs is known already.
 static bool find_no_tensor_args(const prepare_pass *p, const node *n) {
     if (n->op == NODE_PLACEHOLDER || n->op == NODE_GET_ATTR) return false;
     const bool is_observer = tare__is_observer_node(p->base->model, n);
@@ -123,7 +105,7 @@ static tare_status allocate_nodes(prepare_pass *p) {
     return TARE_OK;
 }
 
-/// What convert will ask: each node's qconfig, and whether it was observed.
+// What convert will ask: each node's qconfig, and whether it was observed.
 static tare_status keep_state(prepare_pass *p) {
     prepared_state *s = NULL;
     TARE_TRY(tare__prepared_state_create(p->node_count, &s, p->base->err));
@@ -148,10 +130,10 @@ static bool is_repeated(const module *root, size_t index) {
     return false;
 }
 
-/// Second names of shared observers go behind all other children. Torch's prepare_fx hands out the
-/// graph's order, and any copy of its result this one, since copying goes through named_children(),
-/// which tells a module once; what is calibrated and printed in practice, and all that is recorded,
-/// are copies.
+// Second names of shared observers go behind all other children. Torch's prepare_fx hands out the
+// graph's order, and any copy of its result this one, since copying goes through named_children(),
+// which tells a module once; what is calibrated and printed in practice, and all that is recorded,
+// are copies.
 static tare_status move_repeats_last(prepare_pass *p) {
     module *root = p->base->model->root;
     named_module *sorted =

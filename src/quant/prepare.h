@@ -68,8 +68,6 @@ tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entr
 /// torch's all_node_args_have_no_tensors. Told once for every node, when the pass begins.
 bool tare__has_no_tensor_args(const prepare_pass *p, const node *n);
 
-/// Is it a dtype that observers are inserted for?
-bool tare__is_observed_dtype(tare_dtype dtype);
 /// The values of n's arguments that stand for its weight and bias.
 bool tare__is_weight_arg(const prepare_node *entry, const node *n, const node *arg);
 bool tare__is_bias_arg(const prepare_node *entry, const node *n, const node *arg);

@@ -13,12 +13,12 @@ static target_info float_info(const prepare_pass *p) {
                          .bias_index = -1};
 }
 
-/// Values that are no tensors carry no spec at all.
+// Values that are no tensors carry no spec at all.
 static target_info no_tensor_info(void) {
     return (target_info){.weight_index = -1, .bias_index = -1};
 }
 
-/// The reuse-input qconfig of torch: ReuseInputObserver with a NoopObserver for weights.
+// The reuse-input qconfig of torch: ReuseInputObserver with a NoopObserver for weights.
 static tare_status is_reuse_input(const prepare_pass *p, const tare_qconfig *q, bool *out) {
     tare_observer_info info;
     TARE_TRY(tare__pass_spec_info(p->base, q->activation, &info));
@@ -49,8 +49,8 @@ static tare_status info_from_qconfig(prepare_pass *p, const prepare_match *match
     return TARE_OK;
 }
 
-/// Gives every node of the structure its info, unless another entry did before: the first entry in
-/// match order, normally a pattern's last node, decides for the whole pattern.
+// Gives every node of the structure its info, unless another entry did before: the first entry in
+// match order, normally a pattern's last node, decides for the whole pattern.
 static tare_status set_structure(prepare_pass *p, const prepare_match *match,
                                  const tare_match *structure, const tare_qconfig *q) {
     for (size_t i = 0; i < structure->count; i++) {
@@ -69,7 +69,7 @@ static tare_status set_structure(prepare_pass *p, const prepare_match *match,
     return TARE_OK;
 }
 
-/// Arguments that are known to be no tensors: sizes, dims, masks.
+// Arguments that are known to be no tensors: sizes, dims, masks.
 typedef struct known_args {
     const char *method;
     size_t first, last; // positional, inclusive
@@ -85,7 +85,7 @@ static bool is_shared_entry(const prepare_pass *p, const node *n) {
     return entry->match != NULL && entry->match->shares;
 }
 
-/// The argument and, while its producer only passes values through, what it came from.
+// The argument and, while its producer only passes values through, what it came from.
 static void clear_chain(prepare_pass *p, const node *arg) {
     while (arg != NULL) {
         tare__prepare_node(p, arg)->info = no_tensor_info();
@@ -113,7 +113,7 @@ static const char *pattern_name(const prepare_match *match) {
                                                          : match->config->complex->name;
 }
 
-/// done: by node id, nodes that were reset before.
+// done: by node id, nodes that were reset before.
 static void reset_structure(prepare_pass *p, const tare_match *structure, bool *done) {
     for (size_t i = 0; i < structure->count; i++) {
         const match_item *item = &structure->items[i];
@@ -129,7 +129,7 @@ static void reset_structure(prepare_pass *p, const tare_match *structure, bool *
     }
 }
 
-/// Entries whose qconfig the backend refuses fall back to float, and the record says why.
+// Entries whose qconfig the backend refuses fall back to float, and the record says why.
 static tare_status reset_unsupported(prepare_pass *p) {
     bool *done = tare__arena_array(&p->base->scratch, p->node_count + 1, sizeof *done);
     if (done == NULL) return tare__out_of_memory(p->base->err);

@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "quant/dtype_roles.h"
 #include "quant/prepare.h"
 
-/// The spec of what a node gives: its own, or for an observer that of the node it watches.
+// The spec of what a node gives: its own, or for an observer that of the node it watches.
 static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
     while (tare__prepare_node(p, n) == NULL) {
         n = tare__node_arg(n, 0);
@@ -15,8 +16,8 @@ static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
     return tare__prepare_node(p, n)->info.output;
 }
 
-/// A new observer under the smallest free activation_post_process_N, on a node right after
-/// `watched`.
+// A new observer under the smallest free activation_post_process_N, on a node right after
+// `watched`.
 static tare_status insert_observer(prepare_pass *p, node *watched, const tare_observer_spec *spec,
                                    node **out) {
     tare_model *model = p->base->model;
@@ -36,7 +37,7 @@ static tare_status insert_observer(prepare_pass *p, node *watched, const tare_ob
     return tare__graph_insert(model->root->graph, &made, watched->next, out, p->base->err);
 }
 
-/// Which spec a node wants for one of its arguments.
+// Which spec a node wants for one of its arguments.
 static const tare_observer_spec *wanted_spec(const prepare_node *entry, const node *n,
                                              const node *arg) {
     if (tare__is_weight_arg(entry, n, arg)) {
@@ -58,14 +59,15 @@ static tare_status needs_observer(prepare_pass *p, const prepare_node *entry, co
     *out = false;
     if (wanted->is_dynamic) {
         *out = tare__node_arg(n, 0) == arg; // only the first argument is quantized on the fly
-    } else if (!entry->info.reuses_input && tare__is_observed_dtype(wanted->dtype)) {
-        *out = (tare__is_observed_dtype(produced.dtype) || produced.dtype == TARE_FLOAT32) &&
+    } else if (!entry->info.reuses_input && tare__dtype_has_role(wanted->dtype, DTYPE_OBSERVED)) {
+        *out = (tare__dtype_has_role(produced.dtype, DTYPE_OBSERVED) ||
+                produced.dtype == TARE_FLOAT32) &&
                produced.dtype != wanted->dtype;
     }
     return TARE_OK;
 }
 
-/// An observer of the same class and dtype that watches `arg` already.
+// An observer of the same class and dtype that watches `arg` already.
 static node *existing_observer(prepare_pass *p, const node *arg, const tare_observer_spec *spec,
                                tare_dtype dtype) {
     for (size_t i = 0; i < arg->user_count; i++) {
@@ -117,13 +119,13 @@ static tare_status observe_inputs(prepare_pass *p, const prepare_node *entry, no
     return tare__node_set_args(n, args, n->arg_count, kwargs, n->kwarg_count, p->base->err);
 }
 
-/// The first node inside an argument list, or NULL.
+// The first node inside an argument list, or NULL.
 static void keep_first(void *user, node *n) {
     node **first = user;
     if (*first == NULL) *first = n;
 }
 
-/// Back from `n` to the observer that its values went through; NULL if there is none.
+// Back from `n` to the observer that its values went through; NULL if there is none.
 static node *find_observer(prepare_pass *p, node *n) {
     while (n != NULL && !tare__is_observer_node(p->base->model, n)) {
         if (n->op == NODE_PLACEHOLDER) return NULL;
@@ -141,7 +143,7 @@ static tare_status rebind(prepare_pass *p, const node *observer, module *shared)
     return tare__module_set_child(p->base->model->root, observer->target, shared, p->base->err);
 }
 
-/// Of a list argument, every other element's observer becomes the first one's.
+// Of a list argument, every other element's observer becomes the first one's.
 static tare_status share_list(prepare_pass *p, const value *list, module *shared, bool *done) {
     for (uint32_t i = 1; i < list->count; i++) {
         node *n = list->as.items[i].kind == VALUE_NODE ? list->as.items[i].as.node : NULL;
@@ -153,7 +155,7 @@ static tare_status share_list(prepare_pass *p, const value *list, module *shared
     return TARE_OK;
 }
 
-/// The output's observer becomes the input's. *done: false when there is no observer to share.
+// The output's observer becomes the input's. *done: false when there is no observer to share.
 static tare_status share_observers(prepare_pass *p, const node *n, bool *done) {
     *done = false;
     const value *first = NULL;
@@ -186,7 +188,7 @@ static tare_status remove_observer(prepare_pass *p, node *n, node *observer) {
 static tare_status observe_output(prepare_pass *p, const prepare_node *entry, node *n) {
     tare_observer_info wanted;
     TARE_TRY(tare__pass_spec_info(p->base, entry->info.output, &wanted));
-    if (!tare__is_observed_dtype(wanted.dtype) || wanted.is_dynamic) return TARE_OK;
+    if (!tare__dtype_has_role(wanted.dtype, DTYPE_OBSERVED) || wanted.is_dynamic) return TARE_OK;
     node *observer = NULL;
     TARE_TRY(insert_observer(p, n, entry->info.output, &observer));
     TARE_TRY(tare__node_replace_uses(n, observer, observer, p->base->err));
@@ -224,7 +226,7 @@ static tare_status decide_observed(prepare_pass *p, const node *n, const prepare
     return status;
 }
 
-/// Why a call gets no observers although nothing refused it.
+// Why a call gets no observers although nothing refused it.
 static tare_status decide_skipped(prepare_pass *p, const node *n, const prepare_node *entry) {
     if (entry->match == NULL)
         return TARE_DECIDE(p->base, n, "left float", "backend patterns",

@@ -3,34 +3,18 @@
 // pattern wins.
 #include "quant/prepare.h"
 
-/// Items of a match in the making; torch's matched_node_pattern.
-typedef struct item_list {
-    match_item *items;
-    size_t count;
-} item_list;
-
-static tare_status new_list(prepare_pass *p, size_t capacity, item_list *out) {
-    *out = (item_list){tare__arena_array(&p->base->scratch, capacity, sizeof(match_item)), 0};
-    return out->items != NULL ? TARE_OK : tare__out_of_memory(p->base->err);
-}
-
-/// A literal or wildcard may stand for a constant: an item without node.
-static match_item leaf_item(const value *v) {
-    return v->kind == VALUE_NODE ? (match_item){.node = tare__match_node_from(v->as.node)}
-                                 : (match_item){0};
-}
-
-/// Appends what the pattern matched: the head, then for one argument its nested match, for several
-/// their items.
+// Appends what the pattern matched: the head, then for one argument its nested match, for several
+// their items.
 static tare_status record_items(prepare_pass *p, const pattern *pat, const value *v,
-                                item_list *into) {
+                                match_list *into) {
     if (pat->kind != PATTERN_TUPLE) {
-        into->items[into->count++] = leaf_item(v);
+        into->items[into->count++] = tare__match_leaf(v);
         return TARE_OK;
     }
     TARE_TRY(record_items(p, &pat->items[0], v, into));
-    item_list inner = {0};
-    TARE_TRY(new_list(p, tare__pattern_leaf_count(pat), &inner));
+    match_list inner = {0};
+    TARE_TRY(tare__match_list_create(&p->base->scratch, tare__pattern_leaf_count(pat), &inner,
+                                     p->base->err));
     for (size_t i = 1; i < pat->item_count; i++)
         TARE_TRY(record_items(p, &pat->items[i], &v->as.node->args[i - 1], &inner));
     if (inner.count > 1 && pat->item_count == 2) {
@@ -44,8 +28,8 @@ static tare_status record_items(prepare_pass *p, const pattern *pat, const value
     return TARE_OK;
 }
 
-/// Every node of the structure points to the match; an entry that stood before is replaced in its
-/// place.
+// Every node of the structure points to the match; an entry that stood before is replaced in its
+// place.
 static void spread(prepare_pass *p, const tare_match *structure, prepare_match *match) {
     for (size_t i = 0; i < structure->count; i++) {
         const match_item *item = &structure->items[i];
@@ -60,15 +44,6 @@ static void spread(prepare_pass *p, const tare_match *structure, prepare_match *
     }
 }
 
-static const node *find_root(const prepare_match *match) {
-    const tare_pattern_config *config = match->config;
-    const tare_match_node *root =
-        config->root_node_getter != NULL
-            ? config->root_node_getter(config->root_node_getter_user, &match->structure)
-            : tare__match_default_root(&match->structure);
-    return root != NULL ? tare__match_node_get(root) : NULL;
-}
-
 static int64_t count_tensor_args(const prepare_pass *p, const node *root) {
     int64_t count = 0;
     for (size_t i = 0; i < root->arg_count; i++) {
@@ -79,7 +54,7 @@ static int64_t count_tensor_args(const prepare_pass *p, const node *root) {
 }
 
 static tare_status complete(prepare_pass *p, prepare_match *match) {
-    match->root = find_root(match);
+    match->root = tare__match_root(match->config, &match->structure);
     if (match->root == NULL)
         return tare__fail(p->base->err, TARE_INVALID_ARGUMENT,
                           "node '%s': the pattern's root node getter returned no node",
@@ -100,8 +75,9 @@ static tare_status match_node(prepare_pass *p, const tare_pattern_config *const 
         prepare_match *match = tare__arena_alloc(&p->base->scratch, sizeof *match);
         if (match == NULL) return tare__out_of_memory(p->base->err);
         *match = (prepare_match){.config = configs[i], .last = n};
-        item_list items = {0};
-        TARE_TRY(new_list(p, tare__pattern_leaf_count(pat), &items));
+        match_list items = {0};
+        TARE_TRY(tare__match_list_create(&p->base->scratch, tare__pattern_leaf_count(pat), &items,
+                                         p->base->err));
         TARE_TRY(record_items(p, pat, &v, &items));
         match->structure = (tare_match){.count = items.count, .items = items.items};
         TARE_TRY(complete(p, match));

@@ -6,7 +6,7 @@
 #include "core/map.h"
 #include "quant/prepare.h"
 
-/// How often an object type was seen in a module: the index of the next occurrence.
+// How often an object type was seen in a module: the index of the next occurrence.
 static tare_status next_index(map *counts, const char *path, const char *type, int64_t *out,
                               arena *scratch, tare_error *err) {
     const char *key = tare__arena_printf(scratch, "%s\n%s", path, type);
@@ -16,7 +16,7 @@ static tare_status next_index(map *counts, const char *path, const char *type, i
     return tare__map_set(counts, key, tare__map_int(seen + 1)) ? TARE_OK : tare__out_of_memory(err);
 }
 
-/// Everything before the last dot; "" without one.
+// Everything before the last dot; "" without one.
 static const char *parent_path(arena *scratch, const char *path) {
     const char *dot = strrchr(path, '.');
     return dot == NULL ? "" : tare__arena_strndup(scratch, path, (size_t)(dot - path));
@@ -91,7 +91,7 @@ static tare_status choose(chooser *c, const node *n, qconfig_choice *out) {
     return TARE_OK;
 }
 
-/// For suggestions: the paths of all modules.
+// For suggestions: the paths of all modules.
 typedef struct path_list {
     const char *paths[256];
     size_t count;
@@ -124,7 +124,7 @@ static tare_status try_regex(void *user, const char *path, module *m, tare_error
     return TARE_OK;
 }
 
-/// A selector that matches nothing is an error, or a warning in the record of a lenient job.
+// A selector that matches nothing is an error, or a warning in the record of a lenient job.
 static tare_status unmatched(prepare_pass *p, const module *original, const char *section,
                              const char *key) {
     if (p->options->is_lenient) {
@@ -179,8 +179,8 @@ tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original) {
     return status;
 }
 
-/// torch requires equal qconfigs for all classes inside a fused module, and gives the fused class
-/// the same.
+// torch requires equal qconfigs for all classes inside a fused module, and gives the fused class
+// the same.
 static tare_status extend_by(prepare_pass *p, const node *n, const module *fused) {
     const qconfig_choice none = {0};
     const module *first = fused->children[0].module;

@@ -6,7 +6,7 @@
 
 #include "quant/prepare.h"
 
-/// One question to the dtype configs of a pattern.
+// One question to the dtype configs of a pattern.
 typedef struct support_query {
     prepare_pass *pass;
     const prepare_node *entry; // whose qconfig is asked about
@@ -76,7 +76,7 @@ static tare_status check_fixed(support_query *q, const tare_observer_info *info,
     return TARE_OK;
 }
 
-/// torch's _qconfig_satisfies_dtype_config_constraints.
+// torch's _qconfig_satisfies_dtype_config_constraints.
 static tare_status check_constraints(support_query *q, const tare_observer_spec *spec,
                                      const tare_dtype_constraints *c, const char *what) {
     if (spec == NULL || c->dtype == TARE_DTYPE_UNSET) return TARE_OK;

@@ -5,7 +5,7 @@
 #include "quant/convert.h"
 #include "quant/user_class.h"
 
-/// Buffers weight_scale, weight_zero_point and weight_axis, as torch's reference modules have them.
+// Buffers weight_scale, weight_zero_point and weight_axis, as torch's reference modules have them.
 static tare_status set_buffers(module *m, const qparams *q, tare_error *err) {
     tare_tensor *scale = NULL, *zero_point = NULL, *axis = NULL;
     const bool is_float = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
@@ -31,7 +31,7 @@ static tare_status set_buffers(module *m, const qparams *q, tare_error *err) {
     return status;
 }
 
-/// A symmetric scheme is an affine one whose zero point happens to be fixed.
+// A symmetric scheme is an affine one whose zero point happens to be fixed.
 static tare_qscheme affine(tare_qscheme scheme) {
     if (scheme == TARE_PER_TENSOR_SYMMETRIC) return TARE_PER_TENSOR_AFFINE;
     return scheme == TARE_PER_CHANNEL_SYMMETRIC ? TARE_PER_CHANNEL_AFFINE : scheme;

@@ -10,7 +10,7 @@
 
 #define MAX_INPUTS 8
 
-/// The row and what it stands for, in one block.
+// The row and what it stands for, in one block.
 typedef struct user_class {
     module_class class;
     tare_module_class user;
@@ -20,7 +20,7 @@ static const tare_module_class *user_of(const module *m) {
     return m->class->kind;
 }
 
-/// The call's tensors, in order.
+// The call's tensors, in order.
 static tare_status collect(op_call *call, const tare_tensor **inputs, size_t *count) {
     *count = 0;
     for (size_t i = 0; i < call->arg_count; i++) {

@@ -5,16 +5,7 @@
 
 #include <string.h>
 
-static const tare_dtype quantizable[] = {
-    TARE_QINT8, TARE_QUINT8, TARE_QUINT4X2, TARE_QINT32,      TARE_INT8,          TARE_UINT8,
-    TARE_INT16, TARE_INT32,  TARE_UINT16,   TARE_FLOAT8_E5M2, TARE_FLOAT8_E4M3FN,
-};
-
-static bool is_quantizable(tare_dtype dtype) {
-    for (size_t i = 0; i < sizeof quantizable / sizeof *quantizable; i++)
-        if (quantizable[i] == dtype) return true;
-    return false;
-}
+#include "quant/dtype_roles.h"
 
 // A range of the user's own must fit the signed types; torch leaves the unsigned ones unchecked.
 static tare_status check_custom_range(const uniform *u, tare_error *err) {
@@ -89,7 +80,7 @@ tare_status tare__uniform_read(const tare_observer_args *args, tare_qscheme defa
     tare_observer_args_bool(args, "is_dynamic", &u.is_dynamic);
     tare_observer_args_double(args, "eps", &eps);
     u.eps = (float)eps;
-    if (!is_quantizable(u.dtype))
+    if (!tare__dtype_has_role(u.dtype, DTYPE_MEASURED))
         return tare__fail(
             err, TARE_INVALID_ARGUMENT,
             "Default Observer only works for (torch.qint8, torch.quint8, torch.quint4x2, "
