@@ -14,7 +14,10 @@ typedef struct tare_session tare_session;
 
 typedef struct tare_session_options {
     uint32_t struct_size;
-    int thread_count; // 0: 1
+    /// Threads that share the work of an integer convolution or linear layer, the caller among them;
+    /// 0: 1. They sleep between runs. Results are the same for every number. Short layers, other
+    /// operators and float layers (oneDNN) run on the caller alone.
+    int thread_count;
     bool reference;   // run by the operators' references only, for comparison
 } tare_session_options;
 

@@ -12,7 +12,7 @@
 typedef struct fast_context {
     isa_level isa;
     const elementwise_kernels *elementwise;
-    scratch memory;
+    workspace space;
 } fast_context;
 
 /// One way. A way may keep what it learns about a node (packed weights) in *state.

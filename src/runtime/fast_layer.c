@@ -110,9 +110,9 @@ static tare_status run_layer(fast_context *context, void **state, op_call *call,
         plan = list;
     }
     *handled = plan->conv != NULL || plan->linear != NULL;
-    if (plan->conv != NULL) return tare__qconv_run(plan->conv, x, y, &context->memory, call->err);
+    if (plan->conv != NULL) return tare__qconv_run(plan->conv, x, y, &context->space, call->err);
     if (plan->linear != NULL)
-        return tare__qlinear_run(plan->linear, x, y, &context->memory, call->err);
+        return tare__qlinear_run(plan->linear, x, y, &context->space, call->err);
     return TARE_OK;
 }
 

@@ -12,6 +12,10 @@
 #include "quant/model.h"
 #include "runtime/fast.h"
 
+// Waking a thread and waiting for it takes some 10 us, in which one core does about a million
+// multiply-accumulates with its widest instructions.
+enum { LEAST_SHARED_MACS = 1 << 20 };
+
 // What is known of a node: how it is called, and its way.
 typedef struct node_entry {
     const struct op_info *op; // remembered for the interpreter
@@ -121,6 +125,8 @@ static tare_status prepare(tare_session *s, const tare_session_options *options,
     TARE_TRY(tare__isa_choose(&s->fast.isa, err));
     s->fast.elementwise = tare__elementwise_choose(s->fast.isa);
     if (s->reference) return TARE_OK;
+    s->fast.space.least_shared_macs = LEAST_SHARED_MACS;
+    TARE_TRY(tare__thread_pool_create(s->thread_count, &s->fast.space.pool, err));
     return tare__float_kernels_create(NULL, &s->floats, err);
 }
 
@@ -144,7 +150,8 @@ void tare_session_destroy(tare_session *session) {
     if (session == NULL) return;
     destroy_entries(session->graphs);
     tare__float_kernels_destroy(session->floats);
-    tare__scratch_release(&session->fast.memory);
+    tare__scratch_release(&session->fast.space.memory);
+    tare__thread_pool_destroy(session->fast.space.pool);
     tare__free(session);
 }
 

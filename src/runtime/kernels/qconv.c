@@ -31,6 +31,7 @@ struct qconv_plan {
     bool by_width;                      // a word holds neighbours in a row
     bool is_direct;                     // the staged image is the matrix: 1x1, stride 1, no padding
     size_t depth;                       // words
+    size_t planes;                      // of the staged image: of one channel, or of four
     size_t stage_bytes, block;          // block: pixels gathered at a time
     size_t group_words;                 // of packed weights
     uint32_t *weights;
@@ -40,10 +41,6 @@ static const conv_kernel *find_kernel(isa_level isa) {
     const conv_kernel *k = tare__conv_kernels;
     while (k->needs > isa) k++; // ends: the last row needs nothing
     return k;
-}
-
-static size_t round_up(size_t n, size_t step) {
-    return (n + step - 1) / step * step;
 }
 
 // --- weights ---
@@ -83,7 +80,7 @@ static void pack_channel(qconv_plan *p, const int8_t *w, size_t group, size_t c)
 
 static tare_status pack_weights(qconv_plan *p, const tare_tensor *weight, tare_error *err) {
     size_t words;
-    const size_t padded = round_up(p->outs, p->kernel->tile) * p->kernel->words;
+    const size_t padded = tare__round_up(p->outs, p->kernel->tile) * p->kernel->words;
     if (!tare__mul_size(padded, p->depth, &p->group_words) ||
         !tare__mul_size(p->group_words, (size_t)p->g.groups, &words) ||
         words > SIZE_MAX / sizeof *p->weights)
@@ -114,18 +111,19 @@ static void choose_words(qconv_plan *p) {
 
 static tare_status choose_sizes(qconv_plan *p, tare_error *err) {
     const conv_geometry *g = &p->g;
-    const size_t planes = p->by_width ? p->ins : (p->ins + 3) / 4;
     size_t elements;
+    p->planes = p->by_width ? p->ins : (p->ins + 3) / 4;
     p->staged_height = p->height + (size_t)(g->pad_before[H] + g->pad_after[H]);
     p->staged_width = p->width + (size_t)(g->pad_before[W] + g->pad_after[W]);
-    if (!tare__mul_size(planes * p->staged_height, p->staged_width, &elements) ||
+    if (!tare__mul_size(p->planes * p->staged_height, p->staged_width, &elements) ||
         elements > SIZE_MAX / 64 - PIXEL_TILE || p->depth > SIZE_MAX / 1024)
         return tare__out_of_memory(err);
-    p->stage_bytes = round_up((elements + PIXEL_TILE) * (p->by_width ? 1 : sizeof(uint32_t)), 64);
-    const bool is_pointwise = p->depth == planes && g->stride[H] == 1 && g->stride[W] == 1;
+    p->stage_bytes =
+        tare__round_up((elements + PIXEL_TILE) * (p->by_width ? 1 : sizeof(uint32_t)), 64);
+    const bool is_pointwise = p->depth == p->planes && g->stride[H] == 1 && g->stride[W] == 1;
     p->is_direct = is_pointwise && !p->by_width && p->staged_height == p->out_height &&
                    p->staged_width == p->out_width;
-    const size_t pixels = round_up(p->out_height * p->out_width, PIXEL_TILE);
+    const size_t pixels = tare__round_up(p->out_height * p->out_width, PIXEL_TILE);
     const size_t most = BLOCK_WORDS / p->depth / PIXEL_TILE * PIXEL_TILE;
     p->block = most < PIXEL_TILE ? PIXEL_TILE : most < pixels ? most : pixels;
     return TARE_OK;
@@ -180,41 +178,44 @@ const char *tare__qconv_kernel_name(const qconv_plan *plan) {
 
 // --- staging ---
 
-// The rows of one plane, or of four, into a padded plane.
-static void stage_bytes(const qconv_plan *p, const uint8_t *image, uint8_t *stage) {
-    const size_t before = (size_t)p->g.pad_before[W], above = (size_t)p->g.pad_before[H];
-    for (size_t i = 0; i < p->ins; i++)
-        for (size_t h = 0; h < p->height; h++) {
-            const uint8_t *from = image + (i * p->height + h) * p->width;
-            uint8_t *to = stage + (i * p->staged_height + above + h) * p->staged_width + before;
-            for (size_t w = 0; w < p->width; w++) to[w] = from[w] ^ p->constants.flip;
-        }
+// One plane of bytes into its place in the padded one.
+static void stage_bytes(const qconv_plan *p, const uint8_t *image, size_t plane, uint8_t *to) {
+    const uint8_t *from = image + plane * p->height * p->width;
+    for (size_t h = 0; h < p->height; h++, from += p->width, to += p->staged_width)
+        for (size_t w = 0; w < p->width; w++) to[w] = from[w] ^ p->constants.flip;
 }
 
-static void stage_words(const qconv_plan *p, const uint8_t *image, uint32_t *stage) {
-    const size_t before = (size_t)p->g.pad_before[W], above = (size_t)p->g.pad_before[H];
-    const size_t plane = p->height * p->width;
+// Four planes of bytes into one of words.
+static void stage_words(const qconv_plan *p, const uint8_t *image, size_t plane, uint32_t *to) {
+    const size_t size = p->height * p->width;
     // Rows of an image without a border follow each other, so that they can be taken as one.
-    const bool is_padded = p->staged_height * p->staged_width != plane;
-    const size_t rows = is_padded ? p->height : 1, length = is_padded ? p->width : plane;
-    for (size_t i = 0; i < p->ins; i += 4)
-        for (size_t h = 0; h < rows; h++) {
-            const uint8_t *from[4];
-            for (size_t b = 0; b < 4; b++) // idle bytes meet weights of 0
-                from[b] = image + (i + b < p->ins ? i + b : i) * plane + h * length;
-            uint32_t *to =
-                stage + (i / 4 * p->staged_height + above + h) * p->staged_width + before;
-            p->kernel->interleave(from, length, p->constants.flip, to);
+    const bool is_padded = p->staged_height * p->staged_width != size;
+    const size_t rows = is_padded ? p->height : 1, length = is_padded ? p->width : size;
+    for (size_t h = 0; h < rows; h++, to += p->staged_width) {
+        const uint8_t *from[4];
+        for (size_t b = 0; b < 4; b++) { // idle bytes meet weights of 0
+            const size_t channel = 4 * plane + b < p->ins ? 4 * plane + b : 4 * plane;
+            from[b] = image + channel * size + h * length;
         }
+        p->kernel->interleave(from, length, p->constants.flip, to);
+    }
 }
 
-static void stage_image(const qconv_plan *p, const uint8_t *image, void *stage) {
-    if (p->staged_height != p->height || p->staged_width != p->width)
-        memset(stage, p->constants.zero_code, p->stage_bytes);
-    if (p->by_width)
-        stage_bytes(p, image, stage);
-    else
-        stage_words(p, image, stage);
+static void stage_planes(const qconv_plan *p, const uint8_t *image, size_t first, size_t last,
+                         unsigned char *stage) {
+    const size_t size = p->staged_height * p->staged_width;
+    const size_t bytes = p->by_width ? 1 : sizeof(uint32_t);
+    const size_t above = (size_t)p->g.pad_before[H], before = (size_t)p->g.pad_before[W];
+    const size_t corner = above * p->staged_width + before;
+    if (size != p->height * p->width)
+        memset(stage + first * size * bytes, p->constants.zero_code, (last - first) * size * bytes);
+    for (size_t i = first; i < last; i++) {
+        unsigned char *to = stage + (i * size + corner) * bytes;
+        if (p->by_width)
+            stage_bytes(p, image, i, to);
+        else
+            stage_words(p, image, i, (uint32_t *)(void *)to);
+    }
 }
 
 // --- gathering ---
@@ -260,39 +261,113 @@ static void gather_row(const qconv_plan *p, const void *stage, size_t d, size_t 
 
 // --- running ---
 
-static void run_group(const qconv_plan *p, const uint8_t *image, size_t group, uint8_t *y,
-                      void *stage, uint32_t *matrix) {
-    const size_t pixels = p->out_height * p->out_width;
-    stage_image(p, image, stage);
-    conv_tile tile = {
-        .w = p->weights + group * p->group_words,
-        .depth = p->depth,
-        .channels = p->outs,
-        .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)(group * p->outs)),
-        .y_stride = pixels,
+// A run. An image is one group's part of a sample. Where there are enough of them, each thread
+// takes whole images; else all threads share each image, by blocks of pixels and by channels.
+typedef struct conv_job {
+    const qconv_plan *plan;
+    const uint8_t *x;
+    uint8_t *y;
+    unsigned char *memory; // a slice for each thread: a stage, and a matrix behind it
+    size_t slice_bytes;
+    // of shared images
+    size_t image, plane_step, channel_step, channel_parts;
+} conv_job;
+
+static unsigned char *slice_of(const conv_job *job, size_t worker) {
+    return job->memory + worker * job->slice_bytes;
+}
+
+static const uint8_t *image_of(const conv_job *job, size_t image) {
+    return job->x + image * job->plan->ins * job->plan->height * job->plan->width;
+}
+
+// A block of pixels meets the weights of the channels from `channel` on, `channels` at most.
+static void multiply_block(const conv_job *job, size_t image, size_t block, size_t channel,
+                           size_t channels, const unsigned char *stage, size_t worker) {
+    const qconv_plan *p = job->plan;
+    const size_t pixels = p->out_height * p->out_width, first = block * p->block;
+    const size_t group = image % (size_t)p->g.groups, left = p->outs - channel;
+    uint32_t *matrix = (uint32_t *)(void *)(slice_of(job, worker) + p->stage_bytes);
+    const conv_tile tile = {
+        .x = p->is_direct ? (const uint32_t *)(const void *)stage + first : matrix,
         .x_stride = p->is_direct ? pixels : p->block,
+        .w = p->weights + group * p->group_words + channel * p->depth * p->kernel->words,
+        .depth = p->depth,
+        .pixels = pixels - first < p->block ? pixels - first : p->block,
+        .channels = left < channels ? left : channels,
+        .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)(group * p->outs + channel)),
+        .y = job->y + (image * p->outs + channel) * pixels + first,
+        .y_stride = pixels,
     };
-    for (size_t first = 0; first < pixels; first += p->block) {
-        tile.pixels = pixels - first < p->block ? pixels - first : p->block;
-        tile.x = p->is_direct ? (const uint32_t *)stage + first : matrix;
-        tile.y = y + first;
-        for (size_t d = 0; !p->is_direct && d < p->depth; d++)
-            gather_row(p, stage, d, first, tile.pixels, matrix + d * p->block);
-        p->kernel->run(&tile);
-    }
+    for (size_t d = 0; !p->is_direct && d < p->depth; d++)
+        gather_row(p, stage, d, first, tile.pixels, matrix + d * p->block);
+    p->kernel->run(&tile);
+}
+
+static size_t block_count(const qconv_plan *p) {
+    return tare__ceil_div(p->out_height * p->out_width, p->block);
+}
+
+static void run_image(void *user, size_t image, size_t worker) {
+    const conv_job *job = user;
+    const qconv_plan *p = job->plan;
+    unsigned char *stage = slice_of(job, worker);
+    stage_planes(p, image_of(job, image), 0, p->planes, stage);
+    for (size_t i = 0; i < block_count(p); i++)
+        multiply_block(job, image, i, 0, p->outs, stage, worker);
+}
+
+static void stage_part(void *user, size_t part, size_t worker) {
+    const conv_job *job = user;
+    const size_t first = part * job->plane_step, last = first + job->plane_step;
+    (void)worker;
+    stage_planes(job->plan, image_of(job, job->image), first,
+                 last < job->plan->planes ? last : job->plan->planes, slice_of(job, 0));
+}
+
+static void multiply_part(void *user, size_t part, size_t worker) {
+    const conv_job *job = user;
+    multiply_block(job, job->image, part / job->channel_parts,
+                   part % job->channel_parts * job->channel_step, job->channel_step,
+                   slice_of(job, 0), worker);
+}
+
+// Few blocks are divided by channels too; each part gathers its block anew, which is little next to
+// what it multiplies.
+static void share_image(conv_job *job, size_t image, thread_pool *pool) {
+    const qconv_plan *p = job->plan;
+    const size_t threads = tare__thread_count(pool), blocks = block_count(p);
+    job->image = image;
+    job->plane_step = tare__share(p->planes, threads, 1);
+    job->channel_step = tare__share(p->outs, tare__ceil_div(threads, blocks), p->kernel->tile);
+    job->channel_parts = tare__ceil_div(p->outs, job->channel_step);
+    tare__thread_pool_run(pool, tare__ceil_div(p->planes, job->plane_step), stage_part, job);
+    tare__thread_pool_run(pool, blocks * job->channel_parts, multiply_part, job);
+}
+
+static tare_status reserve(conv_job *job, size_t threads, scratch *memory, tare_error *err) {
+    const qconv_plan *p = job->plan;
+    const size_t matrix = p->is_direct ? 0 : p->depth * p->block + PIXEL_TILE;
+    size_t bytes;
+    job->slice_bytes = tare__round_up(p->stage_bytes + matrix * sizeof(uint32_t), 64);
+    if (!tare__mul_size(job->slice_bytes, threads, &bytes)) return tare__out_of_memory(err);
+    job->memory = tare__scratch_reserve(memory, bytes);
+    return job->memory != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
 tare_status tare__qconv_run(const qconv_plan *p, const tare_tensor *x, tare_tensor *y,
-                            scratch *memory, tare_error *err) {
-    const size_t matrix_words = p->is_direct ? 0 : p->depth * p->block + PIXEL_TILE;
-    unsigned char *stage =
-        tare__scratch_reserve(memory, p->stage_bytes + matrix_words * sizeof(uint32_t));
-    if (stage == NULL) return tare__out_of_memory(err);
-    const size_t groups = (size_t)p->g.groups, in_size = p->ins * p->height * p->width;
-    const size_t out_size = p->outs * p->out_height * p->out_width;
-    for (size_t i = 0; i < (size_t)x->count / in_size; i++)
-        run_group(p, (const uint8_t *)x->data + i * in_size, i % groups,
-                  (uint8_t *)y->data + i * out_size, stage,
-                  (uint32_t *)(void *)(stage + p->stage_bytes));
+                            workspace *space, tare_error *err) {
+    const size_t images = (size_t)x->count / (p->ins * p->height * p->width);
+    const size_t macs = (size_t)y->count * p->depth * 4;
+    thread_pool *pool = tare__workspace_pool(space, macs);
+    const size_t threads = tare__thread_count(pool);
+    conv_job job = {.plan = p, .x = x->data, .y = y->data};
+    if (y->count == 0) return TARE_OK;
+    TARE_TRY(reserve(&job, threads, &space->memory, err));
+    if (images >= threads) {
+        tare__thread_pool_run(pool, images, run_image, &job);
+        return TARE_OK;
+    }
+    for (size_t i = 0; i < images; i++) share_image(&job, i, pool);
     return TARE_OK;
 }

@@ -19,6 +19,6 @@ tare_status tare__qconv_plan_create(const quantized_layer *layer, const tare_ten
 void tare__qconv_plan_destroy(qconv_plan *plan); // NULL is fine
 const char *tare__qconv_kernel_name(const qconv_plan *plan);
 tare_status tare__qconv_run(const qconv_plan *plan, const tare_tensor *x, tare_tensor *y,
-                            scratch *memory, tare_error *err);
+                            workspace *space, tare_error *err);
 
 #endif

@@ -8,6 +8,8 @@
 #include "runtime/kernels/qconstants.h"
 #include "runtime/kernels/tile.h"
 
+enum { ROW_STEP = 8 }; // rows that kernels take together
+
 struct qlinear_plan {
     const linear_kernel *kernel;
     qconstants constants;
@@ -28,7 +30,7 @@ static uint32_t word_of(const uint8_t *bytes, size_t count) {
 }
 
 static tare_status pack_weights(qlinear_plan *plan, const tare_tensor *w, tare_error *err) {
-    const size_t lanes = plan->kernel->lanes, padded = (plan->channels + lanes - 1) / lanes * lanes;
+    const size_t lanes = plan->kernel->lanes, padded = tare__round_up(plan->channels, lanes);
     size_t words;
     if (!tare__mul_size(padded, plan->depth, &words) || words > SIZE_MAX / sizeof *plan->weights)
         return tare__out_of_memory(err);
@@ -90,26 +92,57 @@ static void pack_row(const qlinear_plan *plan, const uint8_t *x, uint32_t *out) 
     }
 }
 
-tare_status tare__qlinear_run(const qlinear_plan *plan, const tare_tensor *x, tare_tensor *y,
-                              scratch *memory, tare_error *err) {
-    const size_t rows = (size_t)x->count / plan->features, row = plan->depth * plan->kernel->words;
-    size_t words;
-    if (!tare__mul_size(rows, row, &words) || words > SIZE_MAX / sizeof(uint32_t))
-        return tare__out_of_memory(err);
-    uint32_t *packed = tare__scratch_reserve(memory, words * sizeof *packed);
-    if (packed == NULL) return tare__out_of_memory(err);
-    for (size_t n = 0; n < rows; n++)
-        pack_row(plan, (const uint8_t *)x->data + n * plan->features, packed + n * row);
+// The rows and channels of one run, in parts of `row_step` by `channel_step`.
+typedef struct linear_job {
+    const qlinear_plan *plan;
+    const uint32_t *packed;
+    uint8_t *y;
+    size_t rows, row_step, channel_step, channel_parts;
+} linear_job;
+
+static void run_part(void *user, size_t part, size_t worker) {
+    const linear_job *job = user;
+    const qlinear_plan *plan = job->plan;
+    const size_t row = part / job->channel_parts * job->row_step;
+    const size_t channel = part % job->channel_parts * job->channel_step;
+    const size_t rows = job->rows - row, channels = plan->channels - channel;
+    (void)worker;
     const linear_tile tile = {
-        .x = packed,
-        .w = plan->weights,
+        .x = job->packed + row * plan->depth * plan->kernel->words,
+        .w = plan->weights + channel * plan->depth,
         .depth = plan->depth,
-        .rows = rows,
-        .channels = plan->channels,
-        .epilogue = tare__qconstants_epilogue(&plan->constants, 0),
-        .y = y->data,
+        .rows = rows < job->row_step ? rows : job->row_step,
+        .channels = channels < job->channel_step ? channels : job->channel_step,
+        .epilogue = tare__qconstants_epilogue(&plan->constants, (int64_t)channel),
+        .y = job->y + row * plan->channels + channel,
         .y_stride = plan->channels,
     };
     plan->kernel->run(&tile);
+}
+
+// Each thread takes a share of the channels, or of the rows where there are more of those.
+static void run_parts(linear_job *job, thread_pool *pool) {
+    const size_t count = tare__thread_count(pool), channels = job->plan->channels;
+    const bool by_rows = job->rows > channels;
+    job->row_step = by_rows ? tare__share(job->rows, count, ROW_STEP) : job->rows;
+    job->channel_step = by_rows ? channels : tare__share(channels, count, job->plan->kernel->lanes);
+    job->channel_parts = tare__ceil_div(channels, job->channel_step);
+    const size_t row_parts = tare__ceil_div(job->rows, job->row_step);
+    tare__thread_pool_run(pool, row_parts * job->channel_parts, run_part, job);
+}
+
+tare_status tare__qlinear_run(const qlinear_plan *plan, const tare_tensor *x, tare_tensor *y,
+                              workspace *space, tare_error *err) {
+    const size_t rows = (size_t)x->count / plan->features, row = plan->depth * plan->kernel->words;
+    size_t words;
+    if (rows == 0) return TARE_OK;
+    if (!tare__mul_size(rows, row, &words) || words > SIZE_MAX / sizeof(uint32_t))
+        return tare__out_of_memory(err);
+    uint32_t *packed = tare__scratch_reserve(&space->memory, words * sizeof *packed);
+    if (packed == NULL) return tare__out_of_memory(err);
+    for (size_t n = 0; n < rows; n++)
+        pack_row(plan, (const uint8_t *)x->data + n * plan->features, packed + n * row);
+    linear_job job = {.plan = plan, .packed = packed, .y = y->data, .rows = rows};
+    run_parts(&job, tare__workspace_pool(space, rows * plan->channels * plan->features));
     return TARE_OK;
 }

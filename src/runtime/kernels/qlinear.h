@@ -18,6 +18,6 @@ void tare__qlinear_plan_destroy(qlinear_plan *plan); // NULL is fine
 const char *tare__qlinear_kernel_name(const qlinear_plan *plan);
 /// x [.., I] and y [.., O] as the plan was made for, with any number of rows.
 tare_status tare__qlinear_run(const qlinear_plan *plan, const tare_tensor *x, tare_tensor *y,
-                              scratch *memory, tare_error *err);
+                              workspace *space, tare_error *err);
 
 #endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Working memory of kernels, kept between runs and grown on demand.
+// What kernels work with: memory that is kept between runs and grown on demand, and threads.
 #ifndef RUNTIME_KERNELS_SCRATCH_H
 #define RUNTIME_KERNELS_SCRATCH_H
 
 #include <stddef.h>
+
+#include "core/threads.h"
 
 typedef struct scratch { // zero-initialized is a valid empty one
     unsigned char *data; // 64-byte aligned
@@ -13,5 +15,26 @@ typedef struct scratch { // zero-initialized is a valid empty one
 /// At least `size` bytes, contents unspecified but initialized; NULL when memory is gone.
 void *tare__scratch_reserve(scratch *s, size_t size);
 void tare__scratch_release(scratch *s);
+
+typedef struct workspace {
+    scratch memory;
+    thread_pool *pool;        // lent; NULL: the caller works alone
+    size_t least_shared_macs; // what has fewer multiply-accumulates, the caller does alone
+} workspace;
+
+static inline thread_pool *tare__workspace_pool(const workspace *w, size_t macs) {
+    return macs >= w->least_shared_macs ? w->pool : NULL;
+}
+
+static inline size_t tare__ceil_div(size_t n, size_t step) {
+    return (n + step - 1) / step;
+}
+static inline size_t tare__round_up(size_t n, size_t step) {
+    return tare__ceil_div(n, step) * step;
+}
+/// What each of `count` threads gets of n, in whole steps.
+static inline size_t tare__share(size_t n, size_t count, size_t step) {
+    return tare__round_up(tare__ceil_div(n, count), step);
+}
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel row gives the bits of the plain sum and tare__requantize, for every remainder of its
-// tiles, extreme codes and every rule.
+// tiles, extreme codes, every rule and one to four threads.
 #include "support/test.h"
 
 #include "runtime/kernels/qconv.h"
@@ -29,6 +29,23 @@ static void fill_codes(random_state *r, tare_tensor *t) {
         const int64_t low = is_signed ? -128 : 0, high = low + 255;
         bytes[i] = (uint8_t)(kind == 0 ? low : kind == 1 ? high : between(r, low, high));
     }
+}
+
+// A pool of each size, so that every row is tested with every number of threads; one thread has
+// none.
+enum { MOST_THREADS = 4 };
+static thread_pool *pools[MOST_THREADS + 1];
+
+static int start_pools(void **state) {
+    (void)state;
+    for (int i = 1; i <= MOST_THREADS; i++) CHECK_OK(tare__thread_pool_create(i, &pools[i], NULL));
+    return 0;
+}
+
+static int end_pools(void **state) {
+    (void)state;
+    for (int i = 1; i <= MOST_THREADS; i++) tare__thread_pool_destroy(pools[i]);
+    return 0;
 }
 
 typedef struct layer_case {
@@ -134,17 +151,21 @@ static void check_linear(uint64_t seed, requant_rule rule, int64_t rows, int64_t
                          int64_t features) {
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         layer_case c;
-        scratch memory = {0};
+        workspace space = {0};
         qlinear_plan *plan = NULL;
         begin_case(&c, seed, rule, features);
         finish_case(&c, 2, (int64_t[]){rows, depth}, (int64_t[]){features, depth},
                     (int64_t[]){rows, features});
         CHECK_OK(tare__qlinear_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
         assert_non_null(plan);
-        CHECK_OK(tare__qlinear_run(plan, c.x, c.y, &memory, NULL));
-        check_linear_sums(&c, tare__qlinear_kernel_name(plan));
+        for (int threads = 1; threads <= MOST_THREADS; threads++) {
+            space.pool = pools[threads];
+            memset(c.y->data, 0, (size_t)c.y->count);
+            CHECK_OK(tare__qlinear_run(plan, c.x, c.y, &space, NULL));
+            check_linear_sums(&c, tare__qlinear_kernel_name(plan));
+        }
         tare__qlinear_plan_destroy(plan);
-        tare__scratch_release(&memory);
+        tare__scratch_release(&space.memory);
         end_case(&c);
     }
 }
@@ -211,7 +232,7 @@ static conv_geometry geometry_of(const conv_case *k) {
 static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         layer_case c;
-        scratch memory = {0};
+        workspace space = {0};
         qconv_plan *plan = NULL;
         begin_case(&c, seed, rule, k.outs);
         c.layer.conv = geometry_of(&k);
@@ -220,10 +241,14 @@ static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
                     (int64_t[]){k.batch, k.outs, out_size(&k, k.height), out_size(&k, k.width)});
         CHECK_OK(tare__qconv_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
         assert_non_null(plan);
-        CHECK_OK(tare__qconv_run(plan, c.x, c.y, &memory, NULL));
-        check_conv_sums(&c, &k, tare__qconv_kernel_name(plan));
+        for (int threads = 1; threads <= MOST_THREADS; threads++) {
+            space.pool = pools[threads];
+            memset(c.y->data, 0, (size_t)c.y->count);
+            CHECK_OK(tare__qconv_run(plan, c.x, c.y, &space, NULL));
+            check_conv_sums(&c, &k, tare__qconv_kernel_name(plan));
+        }
         tare__qconv_plan_destroy(plan);
-        tare__scratch_release(&memory);
+        tare__scratch_release(&space.memory);
         end_case(&c);
     }
 }
@@ -266,7 +291,7 @@ static void conv_equals_the_plain_sum_over_many_blocks(void **state) {
 static void plans_survive_every_failed_allocation(void **state) {
     (void)state;
     layer_case c;
-    scratch memory = {0};
+    workspace space = {0};
     qconv_plan *plan = NULL;
     tare_status status;
     const conv_case k = {1, 4, 4, 4, 4, 3, 1, 1, 1, 1};
@@ -277,10 +302,10 @@ static void plans_survive_every_failed_allocation(void **state) {
         status,
         {
             status = tare__qconv_plan_create(&c.layer, c.x, c.y, tare__isa_detect(), &plan, NULL);
-            if (status == TARE_OK) status = tare__qconv_run(plan, c.x, c.y, &memory, NULL);
+            if (status == TARE_OK) status = tare__qconv_run(plan, c.x, c.y, &space, NULL);
             tare__qconv_plan_destroy(plan);
             plan = NULL;
-            tare__scratch_release(&memory);
+            tare__scratch_release(&space.memory);
         },
         (void)0)
     end_case(&c);
@@ -326,5 +351,5 @@ int main(void) {
         cmocka_unit_test(weights_with_zero_points_are_left_to_the_reference),
         cmocka_unit_test(the_environment_lowers_the_level),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, start_pools, end_pools);
 }

@@ -90,6 +90,30 @@ static void every_level_gives_the_references_bits(void **state) {
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) check_engine(*state, engines[i]);
 }
 
+static tare_tensor *run_with_threads(const tare_model *m, const tare_tensor *x, int threads) {
+    tare_session *s = NULL;
+    const tare_session_options options = {.thread_count = threads};
+    CHECK_OK(tare_session_create(m, &options, &s, NULL));
+    tare_tensor *y = run_once(s, x);
+    tare_session_destroy(s);
+    return y;
+}
+
+static void every_number_of_threads_gives_the_same_bits(void **state) {
+    const digits *d = *state;
+    tare_model *m = quantize(d, "x86");
+    const tare_tensor *all = tare__map_get(&d->images, "x");
+    tare_tensor *expected = run_with_threads(m, all, 0);
+    for (int threads = 1; threads <= 4; threads++) {
+        tare_tensor *found = run_with_threads(m, all, threads);
+        assert_int_equal(found->count, expected->count);
+        assert_memory_equal(found->data, expected->data, tare__tensor_bytes(expected));
+        tare_tensor_release(found);
+    }
+    tare_tensor_release(expected);
+    tare_model_destroy(m);
+}
+
 static void an_unknown_level_names_the_valid_ones(void **state) {
     const digits *d = *state;
     tare_session *s = NULL;
@@ -140,11 +164,12 @@ static void a_watcher_sees_nodes_and_may_end_the_run(void **state) {
     tare_session_destroy(s);
 }
 
-static tare_status create_and_run(const tare_model *m, const tare_tensor *x) {
+static tare_status create_and_run(const tare_model *m, const tare_tensor *x, int threads) {
+    const tare_session_options options = {.thread_count = threads};
     tare_session *s = NULL;
     tare_tensor *y = NULL;
     size_t count = 0;
-    tare_status status = tare_session_create(m, NULL, &s, NULL);
+    tare_status status = tare_session_create(m, &options, &s, NULL);
     if (status == TARE_OK) status = tare_session_run(s, &x, 1, &y, 1, &count, NULL);
     tare_tensor_release(y);
     tare_session_destroy(s);
@@ -155,13 +180,15 @@ static void runs_survive_every_failed_allocation(void **state) {
     tare_model *m = quantize(*state, "x86");
     const tare_tensor *x = ((const digits *)*state)->some;
     tare_status status;
-    EVERY_ALLOCATION_FAILS(status, status = create_and_run(m, x), (void)0)
+    for (int threads = 1; threads <= 2; threads++)
+        EVERY_ALLOCATION_FAILS(status, status = create_and_run(m, x, threads), (void)0)
     tare_model_destroy(m);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_gives_the_references_bits),
+        cmocka_unit_test(every_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(an_unknown_level_names_the_valid_ones),
         cmocka_unit_test(wrong_numbers_of_tensors_are_refused),
         cmocka_unit_test(a_watcher_sees_nodes_and_may_end_the_run),

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool of threads that sleep until there is work. Its owner is the only one who hands out work,
+// and works along.
+#ifndef CORE_THREADS_H
+#define CORE_THREADS_H
+
+#include <stddef.h>
+
+#include "core/error.h"
+
+typedef struct thread_pool thread_pool;
+
+/// Part `part` of a piece of work. worker: who does it, 0 (the caller) .. thread_count - 1, so that
+/// each may have memory of its own. Parts must not depend on each other.
+typedef void (*thread_task)(void *user, size_t part, size_t worker);
+
+/// A pool of thread_count >= 1 threads, the caller among them: one thread needs no pool, and *out
+/// is NULL. The caller destroys *out.
+tare_status tare__thread_pool_create(int thread_count, thread_pool **out, tare_error *err);
+void tare__thread_pool_destroy(thread_pool *pool); // NULL is fine
+/// The threads of a pool; NULL: 1.
+size_t tare__thread_count(const thread_pool *pool);
+/// Does every part in [0, part_count) once, in any order, and returns when all are done. What the
+/// caller wrote before is seen by the parts, and what they wrote by the caller. pool NULL: the
+/// caller does all, in order.
+void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user);
+
+#endif
