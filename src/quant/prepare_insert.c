@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "quant/dtype_roles.h"
+#include "quant/pattern_form.h"
 #include "quant/prepare.h"
 
 // The spec of what a node gives: its own, or for an observer that of the node it watches.
@@ -226,12 +227,45 @@ static tare_status decide_observed(prepare_pass *p, const node *n, const prepare
     return status;
 }
 
+static bool mentions(const pattern *pat, pattern_kind kind, const char *name) {
+    if (pat->kind == kind && pat->name != NULL) return strcmp(pat->name, name) == 0;
+    if (pat->kind != PATTERN_TUPLE) return false;
+    for (size_t i = 0; i < pat->item_count; i++)
+        if (mentions(&pat->items[i], kind, name)) return true;
+    return false;
+}
+
+// The first pattern that knows the node's operator among others; NULL if none does.
+static const tare_pattern_config *find_mention(const prepare_pass *p, const node *n) {
+    pattern_kind kind = PATTERN_ANY;
+    const char *name = tare__node_operator(n, p->base->model->root, &kind);
+    for (size_t i = 0; name != NULL && i < p->base->backend->count; i++)
+        if (mentions(p->base->backend->configs[i]->complex, kind, name))
+            return p->base->backend->configs[i];
+    return NULL;
+}
+
+static tare_status decide_unmatched(prepare_pass *p, const node *n) {
+    const char *backend = tare_backend_config_name(p->base->backend);
+    const tare_pattern_config *known = find_mention(p, n);
+    if (known == NULL)
+        return TARE_DECIDE(p->base, n, "left float", "backend patterns",
+                           "the backend '%s' has no pattern for it", backend);
+    text name = {0};
+    tare__pattern_to_text(tare__pattern_config_given(known), &name);
+    tare_status status = tare__text_status(&name, p->base->err);
+    if (status == TARE_OK)
+        status = TARE_DECIDE(p->base, n, "left float", "backend patterns",
+                             "the backend '%s' knows it only in patterns such as %s, and its "
+                             "neighbours do not fit",
+                             backend, tare__text_chars(&name));
+    tare__text_release(&name);
+    return status;
+}
+
 // Why a call gets no observers although nothing refused it.
 static tare_status decide_skipped(prepare_pass *p, const node *n, const prepare_node *entry) {
-    if (entry->match == NULL)
-        return TARE_DECIDE(p->base, n, "left float", "backend patterns",
-                           "the backend '%s' has no pattern for it",
-                           tare_backend_config_name(p->base->backend));
+    if (entry->match == NULL) return decide_unmatched(p, n);
     const char *section = entry->qconfig.section != NULL ? entry->qconfig.section : "global";
     return TARE_DECIDE(p->base, n, "left float", section,
                        "the qconfig mapping asks for no quantization (%s%s%s)", section,

@@ -51,7 +51,7 @@ expect 0 quantize "$digits" --backend examples/my_backend.json --qconfig example
     --calibrate "$train" --limit 32 -o "$work/mine"
 says '1 of 17 operators in integers'
 expect 0 explain "$work/mine" --node conv1
-says "left float: the backend 'my_backend' has no pattern for it"
+says "left float: the backend 'my_backend' knows it only in patterns such as (torch.nn.Conv2d, torch.nn.ReLU)"
 expect 0 quantize "$digits" --backend examples/my_backend.json --calibrate "$train" --limit 32 -o "$work/none"
 says '0 of 17 operators in integers'
 
