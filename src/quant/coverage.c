@@ -83,6 +83,21 @@ static void look_at_input(void *user, node *input) {
 
 // In a lowered model an operator is computed in integers when it reads integers; in a reference
 // model that is what it stands for when prepare observed it for that.
+// Convert leaves some observed modules float, because no dtype config takes their weight.
+static bool was_left_float(const tare_model *model, const char *name) {
+    for (size_t i = 0; i < model->decisions.count; i++) {
+        const tare_decision *d = &model->decisions.items[i];
+        if (strcmp(d->decision, "left float") == 0 && strcmp(d->node, name) == 0) return true;
+    }
+    return false;
+}
+
+// In a reference model nothing is computed in integers yet: what counts is what it stands for.
+static bool stands_for_integers(const integer_walk *w, const node *n) {
+    const prepared_node *known = tare__prepared_node(w->prepared, n->name);
+    return known != NULL && known->is_observed && !was_left_float(w->model, n->name);
+}
+
 static void walk_node(integer_walk *w, const node *n) {
     w->reads_integers = false;
     tare__node_each_input(n, look_at_input, w);
@@ -91,9 +106,8 @@ static void walk_node(integer_walk *w, const node *n) {
         m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC);
     const bool in_integers = w->reads_integers || is_integer_module;
     w->gives_integers[n->id] = is_quantize(n) || (in_integers && !is_dequantize(n));
-    const prepared_node *known = tare__prepared_node(w->prepared, n->name);
     const bool counts =
-        w->model->stage == TARE_STAGE_LOWERED ? in_integers : known != NULL && known->is_observed;
+        w->model->stage == TARE_STAGE_LOWERED ? in_integers : stands_for_integers(w, n);
     traced_op *op = tare__traced_op(w->model, n->origin);
     if (op != NULL && tare__node_is_call(n)) op->is_quantized = counts;
 }

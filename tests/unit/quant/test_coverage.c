@@ -81,6 +81,28 @@ static void fused_operators_count_with_their_carrier(void **state) {
     tare_backend_config_destroy(backend);
 }
 
+// The backend wants qint8 weights; prepare does not look at a module's weight, convert does.
+static void a_module_whose_weight_stays_float_does_not_count(void **state) {
+    (void)state;
+    static const char quint8_weights[] =
+        "{\"global\": {\"activation\": {\"class\": \"MinMaxObserver\", \"kwargs\": {\"quant_min\": 0, "
+        "\"quant_max\": 127, \"eps\": 0.000244140625}}, \"weight\": {\"class\": \"MinMaxObserver\", "
+        "\"kwargs\": {\"dtype\": \"torch.quint8\"}}}}";
+    tare_backend_config *backend = my_backend();
+    tare_qconfig_mapping *mapping = NULL;
+    CHECK_DONE(tare_qconfig_mapping_from_json(quint8_weights, sizeof quint8_weights - 1, &mapping,
+                                              job_error()));
+    tare_model *model = read_example("conv_relu"), *p = prepared(model, backend, mapping);
+    CALIBRATED(p, 1, 3, 10, 10);
+    tare_model *r = referenced(p, backend);
+    assert_int_equal(coverage_of(r).quantized_op_count, 0);
+    tare_model_destroy(r);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
 static void a_convolution_counts_a_product_for_each_weight_and_output(void **state) {
     (void)state;
     module *root = new_tree();
@@ -119,6 +141,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_and_their_work_are_counted),
         cmocka_unit_test(fused_operators_count_with_their_carrier),
+        cmocka_unit_test(a_module_whose_weight_stays_float_does_not_count),
         cmocka_unit_test(a_convolution_counts_a_product_for_each_weight_and_output),
         cmocka_unit_test(shared_weights_are_counted_once),
     };
