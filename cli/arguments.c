@@ -38,6 +38,19 @@ static const option *find_short(const command *c, char letter) {
     return NULL;
 }
 
+static bool is_given(const parser *p, const option *o) {
+    const void *field = (const char *)p->options + o->offset;
+    switch (o->kind) {
+    case OPTION_FLAG:
+        return *(const bool *)field;
+    case OPTION_TEXT:
+        return *(const char *const *)field != NULL;
+    case OPTION_NUMBER:
+        return *(const int64_t *)field != 0;
+    }
+    return false;
+}
+
 static bool unknown_option(const parser *p, const char *argument) {
     char hint[96] = "";
     const char *name = argument + strspn(argument, "-");
@@ -63,6 +76,13 @@ static bool read_number(const parser *p, const option *o, const char *value) {
     return true;
 }
 
+// Of two values the first would be ignored silently.
+static bool is_new(const parser *p, const option *o) {
+    if (o->kind == OPTION_FLAG || !is_given(p, o)) return true;
+    wrong_usage(p->command->name, NULL, "--%s is given twice", o->name);
+    return false;
+}
+
 static bool store(const parser *p, const option *o, const char *value) {
     void *field = (char *)p->options + o->offset;
     switch (o->kind) {
@@ -86,11 +106,11 @@ static bool take_option(parser *p, const option *o, const char *argument, const 
         return false;
     }
     if (given == NULL && p->at < p->argc) given = p->argv[p->at++];
-    if (given == NULL) {
+    if (given == NULL || given[0] == '\0') {
         wrong_usage(p->command->name, NULL, "'%s' needs a value: %s", argument, o->value);
         return false;
     }
-    return store(p, o, given);
+    return is_new(p, o) && store(p, o, given);
 }
 
 static bool take_long(parser *p, const char *argument) {
@@ -112,6 +132,10 @@ static bool take_operand(parser *p, const char *argument) {
         wrong_usage(p->command->name, NULL, "one operand too many: '%s'", argument);
         return false;
     }
+    if (argument[0] == '\0') {
+        wrong_usage(p->command->name, NULL, "%s is empty", p->command->operands[p->operand_count]);
+        return false;
+    }
     p->operands[p->operand_count++] = argument;
     return true;
 }
@@ -130,19 +154,6 @@ static bool take_arguments(parser *p) {
         if (!taken) return false;
     }
     return true;
-}
-
-static bool is_given(const parser *p, const option *o) {
-    const void *field = (const char *)p->options + o->offset;
-    switch (o->kind) {
-    case OPTION_FLAG:
-        return *(const bool *)field;
-    case OPTION_TEXT:
-        return *(const char *const *)field != NULL;
-    case OPTION_NUMBER:
-        return *(const int64_t *)field != 0;
-    }
-    return false;
 }
 
 static bool nothing_is_missing(const parser *p) {

@@ -37,14 +37,15 @@ typedef struct tare_batch {
 /// spec, for the inputs of `model`:
 /// - FILE.npz, FILE.safetensors: arrays by input name; one called labels, label or y holds labels
 /// - FILE.npy: the one input of a model that has one
+/// - "-": an .npz on standard input
 /// - FOLDER: such files, in order of their names
 /// - FILE.csv, FILE.csv.gz: rows `feature,..,label`, for a model of one input
 /// - random:N[:SEED[:SHAPE]]: N standard-normal samples; SHAPE is one sample's ("3x32x32", inputs
 ///   separated by ','), needed where the model does not say it
 ///
 /// A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
-/// input.I and arr_I by position. Wrong names, NaNs and sizes that disagree are errors that name
-/// file and array. options may be NULL. float64 and float16 arrays become float32 where the model
+/// input.I and arr_I by position. Wrong names, NaNs, sizes that disagree and files without samples
+/// are errors that name file and array. options may be NULL. float64 and float16 arrays become float32 where the model
 /// does not ask for them.
 TARE_API tare_status tare_data_open(const char *spec, const tare_model *model,
                                     const tare_data_options *options, tare_data **out,

@@ -38,14 +38,13 @@ void tare__json_path(const json_at *at, text *out) {
     }
 }
 
-// Puts the path of `at` in front of what err says. Where memory for the path is gone, the sentence
-// stands without it.
-static tare_status add_path(const json_at *at, tare_error *err) {
+// Where memory for the path is gone, the sentence stands without it.
+tare_status tare__json_place(const json_at *at, tare_status status, tare_error *err) {
     text path = {0};
     tare__json_path(at, &path);
-    tare__at(err, TARE_MALFORMED_FILE, "%s", tare__text_chars(&path));
+    (void)tare__at(err, status, "%s", tare__text_chars(&path));
     tare__text_release(&path);
-    return TARE_MALFORMED_FILE;
+    return status;
 }
 
 tare_status tare__json_fail(const json_at *at, tare_error *err, const char *format, ...) {
@@ -55,7 +54,7 @@ tare_status tare__json_fail(const json_at *at, tare_error *err, const char *form
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     tare__fail(err, TARE_MALFORMED_FILE, "%s", sentence);
-    return add_path(at, err);
+    return tare__json_place(at, TARE_MALFORMED_FILE, err);
 }
 
 // With its article, to stand behind "expected" and "found".

@@ -34,6 +34,8 @@ bool tare__json_has(const json_at *object, const char *key);
 tare_status tare__json_expect(const json_at *at, json_type type, tare_error *err);
 tare_status tare__json_fail(const json_at *at, tare_error *err, const char *format, ...)
     TARE_PRINTF(3, 4);
+/// Puts this path in front of what err says of a value here; returns status.
+tare_status tare__json_place(const json_at *at, tare_status status, tare_error *err);
 /// Refuses keys outside the NULL-terminated list, with the nearest known key as a hint.
 tare_status tare__json_only_keys(const json_at *object, const char *const *keys, tare_error *err);
 

@@ -68,7 +68,7 @@ static tare_status find_files(data_source *s, files *f, tare_error *err) {
         closedir(folder);
         return status;
     }
-    if (is_readable_name(s->spec)) return add_path(f, s->spec, err);
+    if (is_readable_name(s->spec) || strcmp(s->spec, "-") == 0) return add_path(f, s->spec, err);
     tare__fail(err, TARE_INVALID_ARGUMENT, "the kind of data cannot be told from its name");
     return tare__hint(err, TARE_INVALID_ARGUMENT,
                       "a folder, random:N, or a file .npz, .npy, .safetensors, .csv or .csv.gz");
@@ -169,6 +169,8 @@ static tare_status check_sample_counts(const data_source *s, data_batch *whole, 
             return tare__fail(err, TARE_INVALID_ARGUMENT,
                               "input '%s' has %" PRId64 " samples, input '%s' has %" PRId64,
                               s->inputs[i].name, t->shape[0], s->inputs[0].name, whole->size);
+        if (whole->size == 0)
+            return tare__fail(err, TARE_INVALID_ARGUMENT, "there are no samples in it");
     }
     const tare_tensor *labels = whole->labels;
     if (labels != NULL && (labels->ndim == 0 || labels->shape[0] != whole->size))
@@ -219,8 +221,8 @@ static tare_status read_safetensors(const char *path, map *arrays, tare_error *e
 static tare_status read_arrays(const data_source *s, const char *path, map *arrays,
                                tare_error *err) {
     if (tare__ends_with(path, ".npy")) return read_npy(s, path, arrays, err);
-    if (tare__ends_with(path, ".npz")) return tare__npz_read(path, arrays, err);
-    return read_safetensors(path, arrays, err);
+    if (tare__ends_with(path, ".safetensors")) return read_safetensors(path, arrays, err);
+    return tare__npz_read(path, arrays, err); // "-" too
 }
 
 static tare_status open_file(const data_source *s, files *f, const char *path, tare_error *err) {

@@ -60,17 +60,20 @@ static const char *argument_name_at(const void *class, size_t index) {
     return arguments != NULL ? arguments[index] : NULL;
 }
 
+tare_status tare__observer_class_check_argument(const tare_observer_class *class, const char *name,
+                                                tare_error *err) {
+    const char *known = NULL;
+    for (size_t i = 0; (known = argument_name_at(class, i)) != NULL; i++)
+        if (strcmp(known, name) == 0) return TARE_OK;
+    const tare_status status =
+        tare__fail(err, TARE_INVALID_ARGUMENT, "%s has no argument '%s'", class->name, name);
+    return tare__suggest(err, status, name, argument_name_at, class);
+}
+
 static tare_status check_known(const tare_observer_class *class, const tare_observer_spec *spec,
                                tare_error *err) {
-    for (size_t i = 0; i < spec->count; i++) {
-        const char *name = spec->arguments[i].name, *known = NULL;
-        for (size_t k = 0; (known = argument_name_at(class, k)) != NULL; k++)
-            if (strcmp(known, name) == 0) break;
-        if (known != NULL) continue;
-        const tare_status status =
-            tare__fail(err, TARE_INVALID_ARGUMENT, "%s has no argument '%s'", class->name, name);
-        return tare__suggest(err, status, name, argument_name_at, class);
-    }
+    for (size_t i = 0; i < spec->count; i++)
+        TARE_TRY(tare__observer_class_check_argument(class, spec->arguments[i].name, err));
     return TARE_OK;
 }
 
@@ -170,7 +173,9 @@ static tare_status shape(op_call *call) {
 }
 
 static tare_status forward(op_call *call) {
-    return tare__observer_update(call->module, call->args[0].as.tensor, call->err);
+    const tare_status status =
+        tare__observer_update(call->module, call->args[0].as.tensor, call->err);
+    return status == TARE_OK ? TARE_OK : tare__at(call->err, status, "node '%s'", call->node_name);
 }
 
 static const module_class rows[] = {

@@ -20,6 +20,9 @@ const tare_observer_class *tare__observer_class_find(const observer_classes *cla
                                                      const char *name);
 const char *tare__observer_class_name_at(const void *classes, size_t index); // for suggestions
 bool tare__observer_class_is_fake_quantize(const tare_observer_class *class);
+/// Refuses the name of an argument that the class does not know, with the nearest it knows.
+tare_status tare__observer_class_check_argument(const tare_observer_class *class, const char *name,
+                                                tare_error *err);
 
 /// Module rows of the built-in classes ("torch.ao.quantization.HistogramObserver"), so that
 /// prepared models can be read.
@@ -49,6 +52,8 @@ bool tare__observer_spec_equal(const tare_observer_spec *a, const tare_observer_
 /// `functools.partial(..)`-free short form for messages: "MinMaxObserver(quant_min=0,
 /// quant_max=127)".
 void tare__observer_spec_text(const tare_observer_spec *spec, text *out);
+/// Errors name the JSON path. Arguments of built-in classes are checked by name; classes that are
+/// not built in may come from a context later, so their arguments wait for instantiate.
 tare_status tare__observer_spec_from_json(const json_at *at, tare_observer_spec **out,
                                           tare_error *err);
 void tare__observer_spec_to_json(const tare_observer_spec *spec, text *out);

@@ -347,13 +347,22 @@ static tare_status set_from_json(const json_at *at, tare_observer_spec *spec, ta
     return TARE_OK;
 }
 
+static tare_status check_argument(const json_at *at, const tare_observer_class *class,
+                                  tare_error *err) {
+    if (class == NULL) return TARE_OK;
+    const tare_status status = tare__observer_class_check_argument(class, at->key, err);
+    return status == TARE_OK ? TARE_OK : tare__json_place(at, status, err);
+}
+
 static tare_status set_all_from_json(const json_at *kwargs, tare_observer_spec *spec,
                                      tare_error *err) {
+    const tare_observer_class *class = tare__observer_class_find(NULL, spec->class_name);
     const char *key = NULL;
     json_t *argument = NULL;
     TARE_TRY(tare__json_expect(kwargs, JSON_OBJECT, err));
     json_object_foreach((json_t *)kwargs->value, key, argument) {
         const json_at at = tare__json_get(kwargs, key);
+        TARE_TRY(check_argument(&at, class, err));
         TARE_TRY(set_from_json(&at, spec, err));
     }
     return tare__observer_spec_status(spec, err);

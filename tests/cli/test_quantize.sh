@@ -73,6 +73,7 @@ expect 0 quantize "$digits" --backend x86 --qconfig "$work/module.json" --calibr
 sed 's/"quant_max"/"quant_mx"/' examples/my_mapping.json >"$work/argument.json"
 refuses 1 "MinMaxObserver has no argument 'quant_mx' (did you mean 'quant_max'?)" \
     quantize "$digits" --backend x86 --qconfig "$work/argument.json" --calibrate "$train" -o "$out"
+complains 'argument.json: $.object_type[0][1].activation.kwargs.quant_mx: MinMaxObserver'
 sed 's/"root_module"/"root_modul"/' examples/my_backend.json >"$work/key.json"
 refuses 1 "key.json: \$.configs[0]" quantize "$digits" --backend "$work/key.json" --calibrate "$train" -o "$out"
 complains "(did you mean 'root_module'?)"

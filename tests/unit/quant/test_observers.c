@@ -12,18 +12,24 @@
 
 // --- helpers ---
 
-static tare_observer_spec *spec_of(const char *json) {
+static tare_status read_spec(const char *json, tare_observer_spec **out, tare_error *err) {
     json_t *parsed = NULL;
-    tare_observer_spec *spec = NULL;
     CHECK_OK(tare__json_parse(json, strlen(json), &parsed, NULL));
     const json_at at = tare__json_root(parsed);
-    CHECK_OK(tare__observer_spec_from_json(&at, &spec, NULL));
+    const tare_status status = tare__observer_spec_from_json(&at, out, err);
     json_decref(parsed);
+    return status;
+}
+
+static tare_observer_spec *spec_of(const char *json) {
+    tare_observer_spec *spec = NULL;
+    CHECK_OK(read_spec(json, &spec, NULL));
     return spec;
 }
 
 static tare_status make(const char *json, module **out, tare_error *err) {
-    tare_observer_spec *spec = spec_of(json);
+    tare_observer_spec *spec = NULL;
+    TARE_TRY(read_spec(json, &spec, err));
     const tare_status status = tare__observer_spec_instantiate(NULL, spec, out, err);
     tare_observer_spec_release(spec);
     return status;
