@@ -49,8 +49,7 @@ static tare_status prelu_reference(op_call *call) {
     if (weight->count != 1 && weight->count != channels)
         return tare__call_fail(call, "%lld slopes for %lld channels", (long long)weight->count,
                                (long long)channels);
-    int64_t inner = 1;
-    for (int d = 2; d < x->ndim; d++) inner *= x->shape[d];
+    const int64_t inner = tare__inner_count(x, 1);
     const float *from = tare__f32(x), *slope = tare__f32(weight);
     float *to = tare__f32(tare__call_out(call));
     for (int64_t i = 0; i < x->count; i++) {
@@ -82,8 +81,7 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     const int64_t implicit = x->ndim == 0 || x->ndim == 1 || x->ndim == 3 ? 0 : 1;
     int dim;
     TARE_TRY(tare__call_dim(call, 1, implicit, x->ndim, &dim));
-    int64_t inner = 1;
-    for (int d = dim + 1; d < x->ndim; d++) inner *= x->shape[d];
+    const int64_t inner = tare__inner_count(x, dim);
     const int64_t count = x->ndim == 0 ? 1 : x->shape[dim];
     const int64_t outer = x->count == 0 ? 0 : x->count / (count * inner);
     for (int64_t o = 0; o < outer; o++)

@@ -154,14 +154,6 @@ static walk plan_walk(const operands *o) {
     return w;
 }
 
-static void offsets_of(const operands *o, const walk *w, int64_t index, int64_t offset[2]) {
-    offset[0] = offset[1] = 0;
-    for (int d = w->outer_ndim - 1; d >= 0; d--) {
-        for (int i = 0; i < 2; i++) offset[i] += index % o->shape[d] * w->stride[i][d];
-        index /= o->shape[d];
-    }
-}
-
 static double element(const operand *side, int64_t i) {
     return side->t != NULL ? tare__tensor_get(side->t, i) : side->number;
 }
@@ -182,7 +174,8 @@ static tare_status binary_reference(op_call *call, const binary_op *op) {
     const float numbers[] = {(float)o.side[0].number, (float)o.side[1].number};
     for (int64_t at = 0; at < y->count; at += w.run) {
         int64_t offset[2];
-        offsets_of(&o, &w, at / w.run, offset);
+        for (int i = 0; i < 2; i++)
+            offset[i] = tare__strided_offset(w.outer_ndim, o.shape, w.stride[i], at / w.run);
         const float *from[2];
         for (int i = 0; i < 2 && floats; i++)
             from[i] = o.side[i].t != NULL ? tare__f32(o.side[i].t) + offset[i] : &numbers[i];

@@ -97,6 +97,13 @@ bool tare__op_param_is(const op_info *op, size_t i, const char *name) {
     return param_at(op->params, i, &p) && param_is_named(&p, name);
 }
 
+size_t tare__op_param_index(const op_info *op, const char *name) {
+    size_t i = 0;
+    param_name p;
+    while (param_at(op->params, i, &p) && !param_is_named(&p, name)) i++;
+    return i;
+}
+
 size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size) {
     param_name p;
     if (!param_at(op->params, i, &p)) return 0;

@@ -151,7 +151,7 @@ static tare_status read_conv(op_call *call, int dims, conv_plan *p) {
     const conv_params *at = &plain_params;
     float_conv *c = &p->conv;
     const char *mode;
-    int64_t after[3];
+    int64_t after[3] = {0};
     TARE_TRY(read_common(call, at, dims, p));
     c->out_channels = p->w->shape[0];
     TARE_TRY(check_channels(call, p, p->w->shape[1]));

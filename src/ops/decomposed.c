@@ -20,8 +20,7 @@ static tare_status read_channels(op_call *call, parameters *p) {
     TARE_TRY(tare__call_need_tensor(call, 1, &p->scales));
     p->zero_points = tare__call_tensor(call, 2);
     TARE_TRY(tare__call_dim(call, 3, 0, p->x->ndim, &axis));
-    p->inner = 1;
-    for (int d = axis + 1; d < p->x->ndim; d++) p->inner *= p->x->shape[d];
+    p->inner = tare__inner_count(p->x, axis);
     const int64_t channels = p->x->ndim > 0 ? p->x->shape[axis] : 1;
     const bool zeros_fit = p->zero_points == NULL || p->zero_points->count == p->scales->count;
     if (zeros_fit && (p->scales->count == 1 || p->scales->count == channels)) return TARE_OK;

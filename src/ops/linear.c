@@ -105,12 +105,8 @@ static tare_status matmul_compute(op_call *call, const matmul_plan *p, const flo
     int64_t count = 1;
     for (int d = 0; d < p->batch_ndim; d++) count *= p->batch[d];
     for (int64_t i = 0; i < count; i++, y += p->rows * p->columns) {
-        int64_t rest = i, a = 0, b = 0;
-        for (int d = p->batch_ndim - 1; d >= 0; d--) {
-            a += rest % p->batch[d] * p->a_stride[d];
-            b += rest % p->batch[d] * p->b_stride[d];
-            rest /= p->batch[d];
-        }
+        const int64_t a = tare__strided_offset(p->batch_ndim, p->batch, p->a_stride, i);
+        const int64_t b = tare__strided_offset(p->batch_ndim, p->batch, p->b_stride, i);
         TARE_TRY(
             tare__float_multiply(call->kernels, &product, tare__f32(p->a) + a * p->rows * p->inner,
                                  tare__f32(p->b) + b * p->inner * p->columns, bias, y, call->err));

@@ -20,9 +20,8 @@ static tare_status find_row(op_call *call) {
 }
 
 static bool find_param(const op_info *op, const char *name, size_t *out) {
-    for (*out = 0; *out < tare__op_param_count(op); (*out)++)
-        if (tare__op_param_is(op, *out, name)) return true;
-    return false;
+    *out = tare__op_param_index(op, name);
+    return *out < tare__op_param_count(op);
 }
 
 // The i-th of "a|b|c" into out; false past the end.

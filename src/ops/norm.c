@@ -46,13 +46,6 @@ static void scale_and_shift(const float *x, float *y, int64_t count, float scale
     for (int64_t i = 0; i < count; i++) y[i] = x[i] * scale + shift;
 }
 
-// Elements after the channel dimension (1).
-static int64_t inner_count(const tare_tensor *x) {
-    int64_t inner = 1;
-    for (int d = 2; d < x->ndim; d++) inner *= x->shape[d];
-    return inner;
-}
-
 // --- batch norm ---
 
 enum { BN_MEAN = 1, BN_VAR, BN_WEIGHT, BN_BIAS, BN_TRAINING, BN_MOMENTUM, BN_EPS };
@@ -104,7 +97,7 @@ static tare_status count_batch(op_call *call) {
 
 static tare_status batch_norm_training(op_call *call, const tare_tensor *x, const float *weight,
                                        const float *bias, double eps) {
-    const int64_t channels = x->shape[1], inner = inner_count(x), step = channels * inner;
+    const int64_t channels = x->shape[1], inner = tare__inner_count(x, 1), step = channels * inner;
     const float *old_mean, *old_var;
     double momentum;
     TARE_TRY(optional_floats(call, BN_MEAN, channels, &old_mean));
@@ -138,7 +131,7 @@ static tare_status batch_norm_reference(op_call *call) {
     bool training;
     double eps;
     TARE_TRY(tare__need_float(call, 0, &x));
-    const int64_t channels = x->shape[1], inner = inner_count(x);
+    const int64_t channels = x->shape[1], inner = tare__inner_count(x, 1);
     TARE_TRY(optional_floats(call, BN_MEAN, channels, &mean));
     TARE_TRY(optional_floats(call, BN_VAR, channels, &var));
     TARE_TRY(optional_floats(call, BN_WEIGHT, channels, &weight));
@@ -208,7 +201,7 @@ static tare_status layer_norm_reference(op_call *call) {
 
 static void normalize_groups(const tare_tensor *x, int64_t groups, const float *weight,
                              const float *bias, double eps, float *y) {
-    const int64_t channels = x->shape[1], inner = inner_count(x), each = channels / groups;
+    const int64_t channels = x->shape[1], inner = tare__inner_count(x, 1), each = channels / groups;
     for (int64_t i = 0; i < x->shape[0] * groups; i++) {
         const int64_t at = i * each * inner;
         const moments m = moments_of(tare__f32(x) + at, 1, each * inner, 0);

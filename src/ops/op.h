@@ -61,6 +61,8 @@ typedef struct op_table {
 size_t tare__op_param_count(const op_info *op);
 /// The i-th parameter's (first) name into out[size]; its length, 0 past the end.
 size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size);
+/// The index of the parameter of this name; tare__op_param_count if there is none.
+size_t tare__op_param_index(const op_info *op, const char *name);
 bool tare__op_param_is(const op_info *op, size_t i, const char *name);
 
 /// By qualified name (any synonym) or bare method name; NULL if unknown.
@@ -89,6 +91,14 @@ tare_status tare__op_compute(op_call *call);
 /// reference on every tensor inside, also after a failure.
 tare_status tare__value_to_float(const value *v, bool meta, arena *memory, value *out,
                                  tare_error *err);
+/// A call whose parameters are such copies, and its result. begin takes what `call` has bound; a
+/// failed one must be ended too.
+typedef struct float_call {
+    op_call call;
+    value params[OP_MAX_PARAMS];
+} float_call;
+tare_status tare__float_call_begin(const op_call *call, bool meta, float_call *out);
+void tare__float_call_end(float_call *f);
 /// All three (only the first if shapes_only). On success call->result holds references that
 /// tare__value_release_tensors gives back; on failure it holds none.
 tare_status tare__op_run(op_call *call, bool shapes_only);

@@ -102,12 +102,7 @@ tare_status tare__value_to_float(const value *v, bool meta, arena *memory, value
     return TARE_OK;
 }
 
-typedef struct float_call {
-    op_call call;
-    value params[OP_MAX_PARAMS];
-} float_call;
-
-static tare_status float_call_begin(const op_call *call, bool meta, float_call *out) {
+tare_status tare__float_call_begin(const op_call *call, bool meta, float_call *out) {
     memset(out, 0, sizeof *out);
     out->call = *call;
     out->call.result = tare__none();
@@ -120,7 +115,7 @@ static tare_status float_call_begin(const op_call *call, bool meta, float_call *
     return TARE_OK;
 }
 
-static void float_call_end(float_call *f) {
+void tare__float_call_end(float_call *f) {
     tare__value_release_tensors(&f->call.result);
     for (size_t i = 0; i < OP_MAX_PARAMS; i++) tare__value_release_tensors(&f->params[i]);
 }
@@ -152,12 +147,12 @@ static tare_status shape_through_float(op_call *call, const inputs *in) {
     const qparams *q = NULL;
     TARE_TRY(result_qparams(call, in, &q));
     float_call f;
-    tare_status status = float_call_begin(call, true, &f);
+    tare_status status = tare__float_call_begin(call, true, &f);
     if (status == TARE_OK) status = call->op->shape(&f.call);
     if (status == TARE_OK)
         status = qualify(&f.call.result, q != NULL ? q->dtype : in->half->dtype, q, call->memory,
                          &call->result, call->err);
-    float_call_end(&f);
+    tare__float_call_end(&f);
     tare__qparams_release(q);
     return status;
 }
@@ -179,14 +174,14 @@ static void store(const value *from, value *to) {
 
 static tare_status compute_through_float(op_call *call) {
     float_call f;
-    tare_status status = float_call_begin(call, false, &f);
+    tare_status status = tare__float_call_begin(call, false, &f);
     if (status == TARE_OK) status = call->op->shape(&f.call);
     if (status == TARE_OK && !tare__value_has_data(&f.call.result)) {
         status = tare__call_allocate(&f.call);
         if (status == TARE_OK) status = call->op->reference(&f.call);
     }
     if (status == TARE_OK) store(&f.call.result, &call->result);
-    float_call_end(&f);
+    tare__float_call_end(&f);
     return status;
 }
 

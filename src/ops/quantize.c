@@ -40,8 +40,7 @@ void tare__quantize_into(const tare_tensor *x, tare_tensor *y) {
         quantize_bytes(from, x->count, q, y->data);
         return;
     }
-    int64_t inner = 1;
-    for (int d = q->axis + 1; d < y->ndim; d++) inner *= y->shape[d];
+    const int64_t inner = tare__inner_count(y, q->axis);
     for (int64_t i = 0; i < x->count; i++) {
         const int64_t c = per_channel ? i / inner % q->count : 0;
         tare__tensor_set(y, i, (double)code_of(q, c, from[i]));

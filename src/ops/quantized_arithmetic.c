@@ -90,13 +90,8 @@ typedef struct pairs {
 
 // Offsets of element i of y in a and b, which repeat along broadcast dimensions.
 static void locate(const pairs *p, int64_t i, int64_t *a, int64_t *b) {
-    *a = *b = 0;
-    for (int d = p->y->ndim - 1; d >= 0; d--) {
-        const int64_t at = i % p->y->shape[d];
-        i /= p->y->shape[d];
-        *a += at * p->stride_a[d];
-        *b += at * p->stride_b[d];
-    }
+    *a = tare__strided_offset(p->y->ndim, p->y->shape, p->stride_a, i);
+    *b = tare__strided_offset(p->y->ndim, p->y->shape, p->stride_b, i);
 }
 
 static tare_status binary_shape(op_call *call) {

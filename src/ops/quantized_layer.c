@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "ops/quantized.h"
+#include "ops/rules.h"
 
 bool tare__has_byte_zero_points(const qparams *q) {
     for (int64_t c = 0; c < q->count; c++)
@@ -262,18 +263,11 @@ tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qp
 
 // --- codes ---
 
-// Elements that share one position along the channel axis, and how many follow each other.
-static int64_t inner_count(const tare_tensor *t) {
-    int64_t inner = 1;
-    for (int d = t->q->axis + 1; d < t->ndim; d++) inner *= t->shape[d];
-    return inner;
-}
-
 tare_status tare__centered_codes(const tare_tensor *t, int16_t **out, tare_error *err) {
     int16_t *codes = tare__realloc_array(NULL, (size_t)t->count + 1, sizeof *codes);
     if (codes == NULL) return tare__out_of_memory(err);
     const bool per_channel = tare__qscheme_is_per_channel(t->q->scheme);
-    const int64_t inner = per_channel ? inner_count(t) : 1;
+    const int64_t inner = per_channel ? tare__inner_count(t, t->q->axis) : 1;
     for (int64_t i = 0; i < t->count; i++) {
         const int64_t c = per_channel ? i / inner % t->q->count : 0;
         codes[i] = (int16_t)(tare__load_code(t, i) - (int32_t)t->q->zero_point[c]);

@@ -37,39 +37,22 @@ tare_status tare__output_qparams(op_call *call, tare_dtype dtype, size_t scale, 
 
 // --- the float call ---
 
-typedef struct float_run {
-    op_call call;
-    value params[OP_MAX_PARAMS];
-} float_run;
-
-static tare_status begin(const op_call *call, const rule_call *rule, bool meta, float_run *f) {
-    memset(f, 0, sizeof *f);
-    f->call = *call;
-    f->call.op = rule->op;
-    f->call.module = NULL;
-    f->call.result = tare__none();
-    f->call.param_count = tare__op_param_count(rule->op);
-    for (size_t i = 0; i < OP_MAX_PARAMS; i++) {
-        f->call.param[i] = rule->param[i] != NULL ? &f->params[i] : NULL;
-        if (rule->param[i] != NULL)
-            TARE_TRY(
-                tare__value_to_float(rule->param[i], meta, call->memory, &f->params[i], call->err));
-    }
-    return TARE_OK;
+static tare_status begin(const op_call *call, const rule_call *rule, bool meta, float_call *f) {
+    op_call bound = *call;
+    bound.op = rule->op;
+    bound.module = NULL;
+    bound.param_count = tare__op_param_count(rule->op);
+    memcpy(bound.param, rule->param, sizeof bound.param);
+    return tare__float_call_begin(&bound, meta, f);
 }
 
-static void end(float_run *f) {
-    tare__value_release_tensors(&f->call.result);
-    for (size_t i = 0; i < OP_MAX_PARAMS; i++) tare__value_release_tensors(&f->params[i]);
-}
-
-static tare_status need_tensor_result(op_call *call, const float_run *f) {
+static tare_status need_tensor_result(op_call *call, const float_call *f) {
     if (f->call.result.kind == VALUE_TENSOR) return TARE_OK;
     return tare__call_fail(call, "its result is not a tensor");
 }
 
 tare_status tare__rule_shape(op_call *call, const rule_call *rule, const qparams *q) {
-    float_run f;
+    float_call f;
     tare_status status = begin(call, rule, true, &f);
     if (status == TARE_OK) status = tare__op_run(&f.call, true);
     if (status == TARE_OK) status = need_tensor_result(call, &f);
@@ -77,12 +60,12 @@ tare_status tare__rule_shape(op_call *call, const rule_call *rule, const qparams
         const tare_tensor *t = f.call.result.as.tensor;
         status = tare__call_result(call, q->dtype, t->ndim, t->shape, q);
     }
-    end(&f);
+    tare__float_call_end(&f);
     return status;
 }
 
 tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
-    float_run f;
+    float_call f;
     tare_status status = begin(call, rule, false, &f);
     if (status == TARE_OK) status = tare__op_run(&f.call, false);
     if (status == TARE_OK) status = need_tensor_result(call, &f);
@@ -93,7 +76,7 @@ tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
         for (int64_t i = 0; rule->relu && i < out->count; i++)
             if (tare__load_code(out, i) < least) tare__store_code(out, i, least);
     }
-    end(&f);
+    tare__float_call_end(&f);
     return status;
 }
 
@@ -124,12 +107,6 @@ static const rule_row rule_rows[] = {
     {"quantized.cat_relu", "cat", true},
 };
 
-static size_t find_param(const op_info *op, const char *name) {
-    size_t i = 0;
-    while (i < tare__op_param_count(op) && !tare__op_param_is(op, i, name)) i++;
-    return i;
-}
-
 // False is what `training` means for every quantized operator.
 static const value not_training = {.kind = VALUE_BOOL};
 
@@ -142,7 +119,7 @@ static tare_status bind_function(op_call *call, rule_call *rule) {
         return tare__fail(call->err, TARE_INTERNAL, "no operator %s", row->float_id);
     char name[64];
     for (size_t i = 0; tare__op_param_name(rule->op, i, name, sizeof name) > 0; i++) {
-        const size_t from = find_param(call->op, name);
+        const size_t from = tare__op_param_index(call->op, name);
         rule->param[i] = from < call->param_count ? call->param[from] : NULL;
         if (strcmp(name, "training") == 0) rule->param[i] = &not_training;
     }
@@ -162,8 +139,8 @@ static tare_status function_shape(op_call *call) {
     rule_call rule;
     const qparams *q;
     TARE_TRY(bind_function(call, &rule));
-    TARE_TRY(tare__output_qparams(call, x->dtype, find_param(call->op, "output_scale"),
-                                  find_param(call->op, "output_zero_point"), &q));
+    TARE_TRY(tare__output_qparams(call, x->dtype, tare__op_param_index(call->op, "output_scale"),
+                                  tare__op_param_index(call->op, "output_zero_point"), &q));
     const tare_status status = tare__rule_shape(call, &rule, q);
     tare__qparams_release(q);
     return status;

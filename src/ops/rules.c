@@ -53,6 +53,21 @@ void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *s
     }
 }
 
+int64_t tare__strided_offset(int ndim, const int64_t *shape, const int64_t *stride, int64_t i) {
+    int64_t offset = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+        offset += i % shape[d] * stride[d];
+        i /= shape[d];
+    }
+    return offset;
+}
+
+int64_t tare__inner_count(const tare_tensor *x, int dim) {
+    int64_t inner = 1;
+    for (int d = dim + 1; d < x->ndim; d++) inner *= x->shape[d];
+    return inner;
+}
+
 int64_t tare__size_product(int64_t a, int64_t b) {
     return b != 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
 }

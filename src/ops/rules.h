@@ -19,6 +19,10 @@ tare_status tare__broadcast(op_call *call, const tare_tensor *a, const tare_tens
 /// within a tensor of shape `from`; 0 where it repeats.
 void tare__broadcast_strides(const tare_tensor *from, int ndim, const int64_t *shape,
                              int64_t *stride);
+/// Where element i of a tensor of this shape lies, with strides as above.
+int64_t tare__strided_offset(int ndim, const int64_t *shape, const int64_t *stride, int64_t i);
+/// Elements between neighbours along dimension `dim`: the product of the sizes behind it.
+int64_t tare__inner_count(const tare_tensor *x, int dim);
 /// a * b of sizes (>= 0); where that overflows the greatest int64, which no shape's check lets
 /// pass.
 int64_t tare__size_product(int64_t a, int64_t b);

@@ -175,16 +175,23 @@ static tare_status plan_permute(op_call *call, gather *g) {
     return TARE_OK;
 }
 
+// The second parameter: a number for each dimension, and for `more` new ones in front of them.
+static tare_status read_per_dim(op_call *call, gather *g, int64_t *numbers, int *more) {
+    size_t count;
+    TARE_TRY(tare__gather_begin(call, g));
+    TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, numbers, &count));
+    *more = (int)count - g->ndim;
+    if (*more >= 0) return TARE_OK;
+    return tare__call_fail(call, "%zu numbers given for %d dimensions", count, g->ndim);
+}
+
 // A new size of -1 keeps the old one; new dimensions come in front.
 static tare_status plan_expand(op_call *call, gather *g) {
     int64_t wanted[TARE_MAX_DIMS];
-    size_t count;
-    TARE_TRY(tare__gather_begin(call, g));
-    TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, wanted, &count));
+    int more;
+    TARE_TRY(read_per_dim(call, g, wanted, &more));
     const gather dense = *g;
-    const int more = (int)count - dense.ndim;
-    if (more < 0) return tare__call_fail(call, "%zu sizes given for %d dimensions", count, g->ndim);
-    g->ndim = g->out_ndim = (int)count;
+    g->ndim = g->out_ndim = dense.ndim + more;
     for (int d = 0; d < g->ndim; d++) {
         const int64_t old = d < more ? 1 : dense.size[d - more];
         const int64_t size = wanted[d] == -1 && d >= more ? old : wanted[d];
@@ -200,14 +207,10 @@ static tare_status plan_expand(op_call *call, gather *g) {
 // The box has two dimensions for each of the output's: which copy, and where in it.
 static tare_status plan_repeat(op_call *call, gather *g) {
     int64_t times[TARE_MAX_DIMS];
-    size_t count;
-    TARE_TRY(tare__gather_begin(call, g));
-    TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, times, &count));
+    int more;
+    TARE_TRY(read_per_dim(call, g, times, &more));
     const gather dense = *g;
-    const int more = (int)count - dense.ndim;
-    if (more < 0)
-        return tare__call_fail(call, "%zu repeats given for %d dimensions", count, g->ndim);
-    g->out_ndim = (int)count;
+    g->out_ndim = dense.ndim + more;
     g->ndim = 2 * g->out_ndim;
     for (int d = 0; d < g->out_ndim; d++) {
         if (times[d] < 0 || times[d] > INT32_MAX)

@@ -72,15 +72,6 @@ static tare_status masked_fill_shape(op_call *call) {
     return tare__call_result(call, x->dtype, ndim, shape, NULL);
 }
 
-static int64_t source_index(const tare_tensor *out, const int64_t *stride, int64_t i) {
-    int64_t index = 0;
-    for (int d = out->ndim - 1; d >= 0; d--) {
-        index += i % out->shape[d] * stride[d];
-        i /= out->shape[d];
-    }
-    return index;
-}
-
 static tare_status masked_fill_reference(op_call *call) {
     const tare_tensor *x, *mask;
     double fill;
@@ -92,8 +83,10 @@ static tare_status masked_fill_reference(op_call *call) {
     tare__broadcast_strides(x, y->ndim, y->shape, x_stride);
     tare__broadcast_strides(mask, y->ndim, y->shape, mask_stride);
     for (int64_t i = 0; i < y->count; i++) {
-        const bool filled = tare__tensor_get(mask, source_index(y, mask_stride, i)) != 0;
-        tare__tensor_set(y, i, filled ? fill : tare__tensor_get(x, source_index(y, x_stride, i)));
+        const int64_t from = tare__strided_offset(y->ndim, y->shape, x_stride, i);
+        const int64_t at = tare__strided_offset(y->ndim, y->shape, mask_stride, i);
+        const bool is_filled = tare__tensor_get(mask, at) != 0;
+        tare__tensor_set(y, i, is_filled ? fill : tare__tensor_get(x, from));
     }
     return TARE_OK;
 }
