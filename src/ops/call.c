@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binding of arguments to parameters, typed access to them, and results.
+#define OPS_CALL_DEFINITIONS
 #include "ops/call.h"
 
 #include <math.h>

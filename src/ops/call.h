@@ -83,4 +83,10 @@ tare_status tare__call_at(op_call *call, tare_status status);
 /// TARE_INVALID_ARGUMENT naming node and operator.
 tare_status tare__call_fail(op_call *call, const char *format, ...) TARE_PRINTF(2, 3);
 
+// As in core/error.h: the analyser sees that it fails.
+#if defined(__clang_analyzer__) && !defined(OPS_CALL_DEFINITIONS)
+// NOLINTNEXTLINE(readability-identifier-naming)
+#define tare__call_fail(call, ...) ((void)tare__call_fail(call, __VA_ARGS__), TARE_INVALID_ARGUMENT)
+#endif
+
 #endif

@@ -149,8 +149,9 @@ static tare_status shape_through_float(op_call *call, const inputs *in) {
     float_call f;
     tare_status status = tare__float_call_begin(call, true, &f);
     if (status == TARE_OK) status = call->op->shape(&f.call);
+    const tare_dtype half = in->half != NULL ? in->half->dtype : TARE_FLOAT32;
     if (status == TARE_OK)
-        status = qualify(&f.call.result, q != NULL ? q->dtype : in->half->dtype, q, call->memory,
+        status = qualify(&f.call.result, q != NULL ? q->dtype : half, q, call->memory,
                          &call->result, call->err);
     tare__float_call_end(&f);
     tare__qparams_release(q);

@@ -83,7 +83,7 @@ static tare_status read_pad(op_call *call, pad_plan *p) {
     const char *mode;
     *p = (pad_plan){0};
     TARE_TRY(tare__need_float(call, 0, &p->x));
-    TARE_TRY(tare__call_int_list(call, 1, 2 * TARE_MAX_DIMS, amounts, &count));
+    TARE_TRY(tare__call_int_list(call, 1, sizeof amounts / sizeof *amounts, amounts, &count));
     TARE_TRY(tare__call_text(call, 2, "constant", &mode));
     if (!tare__pad_mode_from_name(mode, &p->mode))
         return tare__call_fail(call, "unknown mode '%s'", mode);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated code back into a graph: a parameter list, assignments of one operation each, a return.
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -145,6 +146,7 @@ static tare_status finish(parser *p, const operation *o, const char *name, const
                                         o->kwargs[i].name);
     node *n = NULL;
     TARE_TRY(add_node(p, &spec, at, &n));
+    assert(n != NULL);
     place(p, n);
     return annotate(p, n, annotation);
 }

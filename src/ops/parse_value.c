@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -30,10 +31,9 @@ static tare_status unexpected(parser *p, const char *expected) {
 }
 
 tare_status tare__parse_expect(parser *p, const char *symbol) {
-    char quoted[32] = "'";
+    char quoted[32];
     if (tare__token_is(&p->now, symbol)) return tare__parse_advance(p);
-    strncat(quoted, symbol, sizeof quoted - 3);
-    strcat(quoted, "'");
+    snprintf(quoted, sizeof quoted, "'%.29s'", symbol);
     return unexpected(p, quoted);
 }
 

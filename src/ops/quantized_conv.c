@@ -128,7 +128,10 @@ static int32_t accumulate(const conv_run *run, const int16_t *image, int64_t o, 
     for (int64_t i = 0; i < ins; i++) {
         const int64_t block = g->is_transposed ? (first_in + i) * outs + o % outs : o * ins + i;
         const int16_t *w = run->w + block * kernel, *x = image + (first_in + i) * plane;
-        for (int64_t k = 0; k < t->count; k++) acc += x[t->input[k]] * w[t->kernel[k]];
+        for (int64_t k = 0; k < t->count; k++) {
+            const int32_t product = x[t->input[k]] * w[t->kernel[k]];
+            acc += product;
+        }
     }
     return tare__wrap_int32(acc);
 }

@@ -41,7 +41,10 @@ static tare_status linear_result(op_call *call, const tare_tensor *x, int64_t fe
 // acc = sum of (x - x zero point) * (w - w zero point), modulo 2^32 as machines add.
 static int32_t dot(const int16_t *x, const int16_t *w, int64_t count) {
     int64_t acc = 0;
-    for (int64_t k = 0; k < count; k++) acc += x[k] * w[k];
+    for (int64_t k = 0; k < count; k++) {
+        const int32_t product = x[k] * w[k];
+        acc += product;
+    }
     return tare__wrap_int32(acc);
 }
 
