@@ -179,6 +179,46 @@ static void wrong_calls_say_what_is_wrong(void **state) {
     check_refused("torch.softmax(x, dim = 4)", image(), "dimension 4 is outside of [-4, 3]");
 }
 
+#define GREATEST "9223372036854775807"
+
+static void sizes_beyond_reason_are_refused(void **state) {
+    (void)state;
+    check_refused("y = torch.chunk(x, " GREATEST ", 1); y[2]", image(),
+                  "no such element in a sequence of 2");
+    check_refused("y = x[slice(0, 0, None)]; torch.chunk(y, " GREATEST ", 0)", image(),
+                  "parts are too many");
+    check_refused("x[(Ellipsis, Ellipsis)]", image(), "at most one Ellipsis");
+    check_refused("torch.pixel_shuffle(x, 4294967296)", image(), "cannot be shuffled");
+    check_refused("x.repeat(2147483647, 2147483647, 2147483647, 2147483647)", image(),
+                  "whose bytes can be counted");
+    check_refused("torch.nn.functional.pad(x, (" GREATEST ", 1))", image(), "out of range");
+    check_refused("torch.conv_transpose2d(x, x, None, 1, 0, 0, " GREATEST ")", image(),
+                  "is out of range");
+    check_refused("torch.neg(-" GREATEST ")", image(), "the int is out of range");
+    check_refused("torch.quantize_per_tensor(x, 0.1, " GREATEST ", torch.quint8)", image(),
+                  "expected a zero point of torch.quint8");
+    check_refused("torch.quantize_per_tensor(x, nan, 0, torch.quint8)", image(),
+                  "expected a scale >= 0");
+    check_refused("x.to(torch.quint8)", image(), "needs a scale and a zero point");
+}
+
+// Each step doubles a list; the tensor inside is one.
+static void results_cannot_outgrow_memory(void **state) {
+    (void)state;
+    check_refused("a = [x, x] + []; b = [a, a] + []; [b, b] * 30000", image(),
+                  "a result has more than");
+}
+
+static void empty_results_are_not_computed(void **state) {
+    (void)state;
+    // 2^62 rows of nothing: a loop over them would not end.
+    tare_tensor *t =
+        run_expression("x", "y = x.expand(2147483648, 2147483648, 1, 0); torch.sqrt(y)",
+                       INPUTS(COUNTING(0, 1, 1, 0)));
+    assert_int_equal(t->count, 0);
+    tare_tensor_release(t);
+}
+
 static void in_place_results_are_seen_later(void **state) {
     (void)state;
     CHECK(run_expression("x", "y = torch.relu_(x); torch.add(y, x)", INPUTS(FLOATS(-1, 2))), 0, 4);
@@ -248,6 +288,9 @@ int main(void) {
         cmocka_unit_test(operands_broadcast),
         cmocka_unit_test(quantized_inputs_follow_the_general_rule),
         cmocka_unit_test(wrong_calls_say_what_is_wrong),
+        cmocka_unit_test(sizes_beyond_reason_are_refused),
+        cmocka_unit_test(results_cannot_outgrow_memory),
+        cmocka_unit_test(empty_results_are_not_computed),
         cmocka_unit_test(in_place_results_are_seen_later),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(rows_are_complete_and_found_by_their_names),
