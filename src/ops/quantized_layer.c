@@ -4,10 +4,10 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "ops/quantized.h"
 #include "ops/rules.h"
 
@@ -35,13 +35,16 @@ tare_status tare__module_number(const module *m, const char *name, double *out, 
 
 static tare_status output_number(const module *m, const char *call_name, const char *name,
                                  double *out, tare_error *err) {
-    char own[256];
-    if (call_name != NULL) {
-        const int length = snprintf(own, sizeof own, OUTPUT_NAME_FORMAT, name, call_name);
-        if (length > 0 && (size_t)length < sizeof own && tare__module_has_tensor(m, own))
-            name = own;
+    if (call_name == NULL) return tare__module_number(m, name, out, err);
+    text own = {0};
+    tare__text_printf(&own, OUTPUT_NAME_FORMAT, name, call_name);
+    tare_status status = tare__text_status(&own, err);
+    if (status == TARE_OK) {
+        const char *key = tare__text_chars(&own);
+        status = tare__module_number(m, tare__module_has_tensor(m, key) ? key : name, out, err);
     }
-    return tare__module_number(m, name, out, err);
+    tare__text_release(&own);
+    return status;
 }
 
 tare_status tare__module_output(const module *m, const char *call_name, double *scale,
