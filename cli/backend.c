@@ -97,7 +97,7 @@ static tare_status check(const char *name, bool as_json, tare_error *err) {
 }
 
 static tare_status table(const char *name, bool as_json, tare_error *err) {
-    if (as_json) return show(name, true, err);
+    (void)as_json; // refused
     tare_backend_config *config = NULL;
     TRY(load_backend(name, &config, err));
     const tare_status status = tare_backend_config_table(config, write_to_stream, stdout, err);
@@ -107,8 +107,11 @@ static tare_status table(const char *name, bool as_json, tare_error *err) {
 
 static int run(const command *self, int argc, char **argv) {
     static const action actions[] = {
-        {"list", false, list},  {"show", true, show}, {"check", true, check},
-        {"table", true, table}, {.name = NULL},
+        {"list", false, true, list},
+        {"show", true, true, show},
+        {"check", true, true, check},
+        {"table", true, false, table},
+        {.name = NULL},
     };
     return run_action(self, actions, argc, argv);
 }
@@ -116,7 +119,7 @@ static int run(const command *self, int argc, char **argv) {
 const command backend_command = {
     .name = "backend",
     .summary = "list, show and check backend configs",
-    .usage = "list | show NAME | check FILE | table NAME  [--json]",
+    .usage = "list [--json] | show NAME [--json] | check FILE [--json] | table NAME",
     .operands = {"list, show, check or table", "NAME"},
     .least_operands = 1,
     .options = action_options,

@@ -188,6 +188,7 @@ static tare_status open_models(job *j, const char *float_path, const char *quant
 static tare_status run_job(job *j, const char *const *operands) {
     const tare_data_options data = {.batch_size = j->options->batch != 0 ? j->options->batch : 32,
                                     .sample_limit = j->options->limit};
+    if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
     TRY(open_models(j, operands[0], operands[1]));
     TRY(tare_data_open(j->options->data, j->float_model, &data, &j->data, j->err));
     TRY(compare_batches(j));

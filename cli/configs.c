@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool names_a_file(const char *name) {
+bool names_a_file(const char *name) {
     struct stat info;
     return strcmp(name, "-") == 0 || strpbrk(name, "/.") != NULL || stat(name, &info) == 0;
 }

@@ -9,6 +9,7 @@
 /// with the nearest built-in one.
 tare_status load_backend(const char *name, tare_backend_config **out, tare_error *err);
 tare_status load_mapping(const char *name, tare_qconfig_mapping **out, tare_error *err);
+bool names_a_file(const char *name); // or could: it has a dot or a slash
 bool is_default_mapping(const char *name);
 
 #endif

@@ -23,6 +23,44 @@ static void release(output_file *out) {
     *out = (output_file){0};
 }
 
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool is_writable_folder(const char *path) {
+    if (access(path, F_OK) == 0 && !is_folder(path)) {
+        errno = ENOTDIR;
+        return false;
+    }
+    return access(path, W_OK | X_OK) == 0;
+}
+
+/// Whether something can be made at `path`, by the folder that it would stand in.
+static tare_status check_parent(const char *path) {
+    char *folder = join(path, "", "");
+    if (folder == NULL) return TARE_OUT_OF_MEMORY;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    while (length > 0 && path[length - 1] != '/') length--;
+    folder[length] = '\0';
+    const bool is_good = is_writable_folder(length > 0 ? folder : ".");
+    free(folder);
+    return is_good ? TARE_OK : fail_here(path, NULL, "cannot be made: %s", strerror(errno));
+}
+
+tare_status output_check(const char *path) {
+    if (strcmp(path, "-") == 0) return TARE_OK;
+    if (is_folder(path)) return fail_here(path, NULL, "expected a file to write, found a folder");
+    return check_parent(path);
+}
+
+tare_status output_check_folder(const char *folder) {
+    if (access(folder, F_OK) != 0) return check_parent(folder);
+    if (is_writable_folder(folder)) return TARE_OK;
+    return fail_here(folder, NULL, "cannot be written to: %s", strerror(errno));
+}
+
 tare_status output_make_folder(const char *folder) {
     if (mkdir(folder, 0777) == 0 || errno == EEXIST) return TARE_OK;
     return fail_here(folder, NULL, "the folder cannot be made: %s", strerror(errno));

@@ -12,6 +12,11 @@ typedef struct output_file {
     char *path, *temporary;
 } output_file;
 
+/// Refuses, before the work, a file that could not be written when it is done. "-" is standard
+/// output.
+tare_status output_check(const char *path);
+/// The same for a folder that is made unless it is there.
+tare_status output_check_folder(const char *folder);
 /// Makes the folder unless it is there.
 tare_status output_make_folder(const char *folder);
 /// FOLDER/NAME. Failures are told (fail_here).

@@ -58,8 +58,22 @@ static tare_status mapping_json(const char *name, char **out, tare_error *err) {
     return status;
 }
 
+/// Mappings and QConfigs, in one list.
+static const char *name_at(const void *user, size_t index) {
+    (void)user;
+    size_t mapping_count = 0;
+    while (tare_qconfig_mapping_default_name_at(mapping_count) != NULL) mapping_count++;
+    return index < mapping_count ? tare_qconfig_mapping_default_name_at(index)
+                                 : tare_qconfig_name_at(index - mapping_count);
+}
+
 static tare_status show(const char *name, bool as_json, tare_error *err) {
     char *json = NULL;
+    if (!is_qconfig(name) && !is_default_mapping(name) && !names_a_file(name)) {
+        const char *hint = suggest(name, name_at, NULL);
+        return fail_here(name, hint != NULL ? hint : "see 'tare qconfig list'",
+                         "neither a default mapping, nor a QConfig, nor a file");
+    }
     TRY(is_qconfig(name) ? qconfig_json(name, &json, err) : mapping_json(name, &json, err));
     if (as_json)
         printf("%s\n", json);
@@ -70,7 +84,8 @@ static tare_status show(const char *name, bool as_json, tare_error *err) {
 }
 
 static int run(const command *self, int argc, char **argv) {
-    static const action actions[] = {{"list", false, list}, {"show", true, show}, {.name = NULL}};
+    static const action actions[] = {
+        {"list", false, true, list}, {"show", true, true, show}, {.name = NULL}};
     return run_action(self, actions, argc, argv);
 }
 

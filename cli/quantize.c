@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "configs.h"
+#include "output.h"
 #include "quantize_report.h"
 #include "report.h"
 
@@ -129,13 +130,20 @@ static tare_status deliver(job *j) {
         TRY(tare_model_print(j->model, TARE_PRINT_MODEL, write_to_stream, stream, j->err));
         (void)fprintf(stream, "\n\n");
     }
-    if (j->stop >= STOP_REFERENCE) TRY(print_coverage(j->model, stream, j->err));
-    print_next_command(stream, j->stop, j->was_prepared ? "FLOAT" : j->input, o->output, o->backend,
+    stop_stage next = j->stop;
+    if (j->stop >= STOP_REFERENCE) {
+        bool is_all_float = false;
+        TRY(print_coverage(j->model, stream, &is_all_float, j->err));
+        if (is_all_float) next = STOP_REFERENCE; // ask why, there is nothing to compare
+    }
+    print_next_command(stream, next, j->was_prepared ? "FLOAT" : j->input, o->output, o->backend,
                        o->calibrate);
     return TARE_OK;
 }
 
 static tare_status run_job(job *j) {
+    TRY(output_check(j->options->output));
+    if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
     TRY(load_backend(j->options->backend, &j->backend, j->err));
     TRY(choose_engine(j));
     TRY(tare_model_read(j->input, NULL, &j->model, j->err));
@@ -179,9 +187,9 @@ static int check_options(const command *self, const quantize_options *o, job *j)
     if (o->calibrate == NULL && (o->batch != 0 || o->limit != 0))
         return wrong_usage(self->name, NULL,
                            "--batch and --limit have no effect without --calibrate");
-    if (j->stop == STOP_FUSE && (o->calibrate != NULL || o->qconfig != NULL))
+    if (j->stop == STOP_FUSE && (o->calibrate != NULL || o->qconfig != NULL || o->lenient))
         return wrong_usage(self->name, NULL,
-                           "--calibrate and --qconfig have no effect with --stop fuse");
+                           "--calibrate, --qconfig and --lenient have no effect with --stop fuse");
     if (j->stop != STOP_LOWER && o->engine != NULL)
         return wrong_usage(self->name, NULL, "--engine has an effect with --stop lower only");
     return EXIT_JOB_DONE;

@@ -13,7 +13,8 @@ static double percent(uint64_t part, uint64_t whole) {
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-tare_status print_coverage(const tare_model *model, FILE *stream, tare_error *err) {
+tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_float,
+                           tare_error *err) {
     tare_coverage c = {.struct_size = sizeof c};
     TRY(tare_model_coverage(model, &c, err));
     (void)fprintf(stream, "%" PRIu64 " of %" PRIu64 " operators in integers", c.quantized_op_count,
@@ -24,6 +25,7 @@ tare_status print_coverage(const tare_model *model, FILE *stream, tare_error *er
     (void)fprintf(stream, ", %.1f %% of weight bytes; %" PRIu64 " float island%s\n",
                   percent(c.quantized_weight_bytes, c.weight_bytes), c.float_island_count,
                   c.float_island_count == 1 ? "" : "s");
+    *is_all_float = c.quantized_op_count == 0;
     return TARE_OK;
 }
 

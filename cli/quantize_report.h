@@ -9,8 +9,10 @@
 
 typedef enum stop_stage { STOP_FUSE, STOP_PREPARE, STOP_REFERENCE, STOP_LOWER } stop_stage;
 
-/// One line: operators, multiply-accumulates and bytes in integers, float islands.
-tare_status print_coverage(const tare_model *model, FILE *stream, tare_error *err);
+/// One line: operators, multiply-accumulates and bytes in integers, float islands. Says whether no
+/// operator is in integers.
+tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_float,
+                           tare_error *err);
 /// The command that one would type now.
 void print_next_command(FILE *stream, stop_stage stop, const char *input, const char *output,
                         const char *backend, const char *calibrate);

@@ -8,6 +8,7 @@
 #include "command.h"
 #include "gather.h"
 #include "json.h"
+#include "output.h"
 #include "report.h"
 #include "scores.h"
 #include "tare/tare.h"
@@ -83,6 +84,10 @@ static tare_status run_job(job *j, const char *model) {
     const tare_session_options session = {.thread_count = (int)o->threads};
     const tare_data_options data = {.batch_size = o->batch != 0 ? o->batch : 32,
                                     .sample_limit = o->limit};
+    if (o->output != NULL) {
+        TRY(tare_arrays_check_path(o->output, j->err));
+        TRY(output_check(o->output));
+    }
     TRY(tare_model_read(model, NULL, &j->model, j->err));
     TRY(tare_data_open(o->input, j->model, &data, &j->data, j->err));
     TRY(tare_session_create(j->model, &session, &j->session, j->err));

@@ -45,8 +45,8 @@ typedef struct tare_batch {
 ///
 /// A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
 /// input.I and arr_I by position. Wrong names, NaNs, sizes that disagree and files without samples
-/// are errors that name file and array. options may be NULL. float64 and float16 arrays become float32 where the model
-/// does not ask for them.
+/// are errors that name file and array. options may be NULL. float64 and float16 arrays become
+/// float32 where the model does not ask for them.
 TARE_API tare_status tare_data_open(const char *spec, const tare_model *model,
                                     const tare_data_options *options, tare_data **out,
                                     tare_error *err);
@@ -62,6 +62,8 @@ TARE_API tare_status tare_data_rewind(tare_data *data, tare_error *err);
 TARE_API tare_status tare_arrays_write(const char *path, const char *const *names,
                                        const tare_tensor *const *tensors, size_t count,
                                        tare_error *err);
+/// Refuses a path whose ending tare_arrays_write does not know, so that it is said before the work.
+TARE_API tare_status tare_arrays_check_path(const char *path, tare_error *err);
 
 #ifdef __cplusplus
 }

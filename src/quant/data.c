@@ -147,16 +147,23 @@ tare_status tare_data_rewind(tare_data *data, tare_error *err) {
 
 // --- arrays ---
 
+tare_status tare_arrays_check_path(const char *path, tare_error *err) {
+    static const char *const endings[] = {".npz", ".npy", ".safetensors"};
+    if (strcmp(path, "-") == 0) return TARE_OK;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (tare__ends_with(path, endings[i])) return TARE_OK;
+    return tare__hint(err,
+                      tare__fail(err, TARE_INVALID_ARGUMENT,
+                                 "the format cannot be told from the name '%s'", path),
+                      "end it in .npz, .npy or .safetensors");
+}
+
 static tare_status write_map(const char *path, const map *arrays, tare_error *err) {
+    TARE_TRY(tare_arrays_check_path(path, err));
     if (strcmp(path, "-") == 0 || tare__ends_with(path, ".npz"))
         return tare__npz_write(path, arrays, err);
     if (tare__ends_with(path, ".safetensors"))
         return tare__safetensors_write(path, arrays, NULL, err);
-    if (!tare__ends_with(path, ".npy"))
-        return tare__hint(err,
-                          tare__fail(err, TARE_INVALID_ARGUMENT,
-                                     "the format cannot be told from the name '%s'", path),
-                          "end it in .npz, .npy or .safetensors");
     if (arrays->count != 1)
         return tare__hint(err,
                           tare__fail(err, TARE_INVALID_ARGUMENT,

@@ -175,7 +175,9 @@ static tare_status shape(op_call *call) {
 static tare_status forward(op_call *call) {
     const tare_status status =
         tare__observer_update(call->module, call->args[0].as.tensor, call->err);
-    return status == TARE_OK ? TARE_OK : tare__at(call->err, status, "node '%s'", call->node_name);
+    return status == TARE_OK ? TARE_OK
+                             : tare__at(call->err, status, "node '%s'",
+                                        call->node_name != NULL ? call->node_name : "");
 }
 
 static const module_class rows[] = {

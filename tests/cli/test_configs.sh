@@ -52,3 +52,4 @@ says '"mappings": ['
 expect 0 qconfig show default_qconfig
 says '"activation"'
 refuses 1 "(did you mean 'fbgemm'?)" qconfig show fbgem
+refuses 1 "(did you mean 'default_qconfig'?)" qconfig show default_qconfg

@@ -54,6 +54,7 @@ expect 0 explain "$work/mine" --node conv1
 says "left float: the backend 'my_backend' knows it only in patterns such as (torch.nn.Conv2d, torch.nn.ReLU)"
 expect 0 quantize "$digits" --backend examples/my_backend.json --calibrate "$train" --limit 32 -o "$work/none"
 says '0 of 17 operators in integers'
+says "next: tare explain $work/none"
 
 # What goes wrong is one clear error, and leaves no file behind.
 out=$work/out.safetensors

@@ -24,7 +24,18 @@ expect 0 run "$int8" --input "$test_data" --limit 3 --output "$work/three.npy"
 [ "$(wc -c <"$work/three.npy")" -eq 248 ] || fail '3 x 10 scores are not 128 + 120 bytes'
 expect 0 run "$int8" --input "$test_data" --limit 3 --output "$work/three.safetensors"
 
-refuses 1 "from the name" run "$int8" --input "$test_data" --limit 1 --output "$work/out.txt"
+"$tare" run "$int8" --input - --limit 50 -o "$work/fed.npz" <"$test_data" >/dev/null
+cmp "$work/base.npz" "$work/fed.npz"
+
+# What could not be written is said before anything is read.
+refuses 1 'from the name' run no_such_model --input "$test_data" --output "$work/out.txt"
+refuses 1 'found a folder' quantize no_such_model --backend x86 -o "$work"
+refuses 1 'No such file' quantize no_such_model --backend x86 -o "$work/no_such/out"
+refuses 1 'Not a directory' quantize no_such_model --backend x86 --report "$test_data" -o "$work/out"
+refuses 1 'No such file' compare "$digits" "$int8" --data "$test_data" --report "$work/no_such/report"
+npy "$work/none.npy" '(0, 1, 8, 8)' 0
+refuses 1 'none.npy: there are no samples in it' run "$digits" --input "$work/none.npy"
+
 refuses 1 'no_such.npz' run "$int8" --input "$work/no_such.npz" --output "$work/out.npz"
 refuses 1 "node 'conv1'" run "$digits" --input random:1:0:3x8x8 --output "$work/out.npz"
 (export TARE_ISA=quantum && refuses 1 'quantum' run "$int8" --input "$test_data" --limit 1 --output "$work/out.npz")

@@ -36,11 +36,17 @@ refuses 2 "no engine 'qnpack' (did you mean 'qnnpack'?)" \
 refuses 2 "no action 'shwo' (did you mean 'show'?)" backend shwo x86
 refuses 2 'NAME is missing' backend show
 refuses 2 'takes no name' qconfig list x86
+refuses 2 '--batch is given twice' run "$digits" --input random:1 --batch 2 --batch=3
+refuses 2 "'--input' needs a value" run "$digits" --input ''
+refuses 2 'MODEL is empty' print ''
 
 # Options without effect are refused, not ignored.
 refuses 2 'have no effect without --calibrate' quantize "$digits" --backend x86 --limit 3 -o "$work/out"
 refuses 2 'have no effect with --stop fuse' \
     quantize "$digits" --backend x86 --stop fuse --qconfig x86 -o "$work/out"
+refuses 2 'have no effect with --stop fuse' \
+    quantize "$digits" --backend x86 --stop fuse --lenient -o "$work/out"
+refuses 2 'table has no form in JSON' backend table x86 --json
 
 # A stream that takes nothing is an error, not a silence.
 if [ -w /dev/full ]; then
