@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantized convolution as a matrix product. An image of a group is first staged: its border padded
 // with the zero point, and codes put into words of four along the depth of the sum. Then blocks of
-// output pixels gather the words that they meet, one row per word of depth, and meet the weights.
+// output pixels gather the words that they meet, one row per word of depth, and meet the weights of
+// all channels while they lie in the first-level cache.
 //
 // A word holds four channels at one place, or, where a group has few channels (the first layer,
 // depthwise), four neighbours in a row, so that few of its bytes are idle.
@@ -10,30 +11,29 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "runtime/kernels/conv_shape.h"
 #include "runtime/kernels/qconstants.h"
 #include "runtime/kernels/tile.h"
 
 enum {
-    H = 1, // indices into conv_geometry's arrays
-    W = 2,
-    PIXEL_TILE = 32,     // kernels may read up to a multiple of this
-    CHUNK = 8,           // words that are copied together
-    BLOCK_WORDS = 32768, // of gathered words: they and the weights stay in the second-level cache
+    CHUNK = 8, // words that are copied together
+    PARTS_PER_THREAD = 4,
+    SLACK = 64, // elements that may be read or written beyond a buffer's end
 };
 
 struct qconv_plan {
     const conv_kernel *kernel;
     qconstants constants;
     conv_geometry g;
+    conv_shape shape;
     size_t ins, outs; // channels of a group
-    size_t height, width, out_height, out_width;
-    size_t staged_height, staged_width; // with padding
-    bool by_width;                      // a word holds neighbours in a row
-    bool is_direct;                     // the staged image is the matrix: 1x1, stride 1, no padding
-    size_t depth;                       // words
-    size_t planes;                      // of the staged image: of one channel, or of four
-    size_t stage_bytes, block;          // block: pixels gathered at a time
-    size_t group_words;                 // of packed weights
+    bool by_width;    // a word holds neighbours in a row
+    bool is_direct;   // the staged image is the matrix: 1x1, stride 1, no padding
+    size_t depth;     // words
+    size_t *offset;   // [depth] from the place of an output pixel in the staged image to its word
+    size_t planes;    // of the staged image: of one channel, or of four
+    size_t stage_bytes;
+    size_t group_words; // of packed weights
     uint32_t *weights;
 };
 
@@ -110,40 +110,41 @@ static void choose_words(qconv_plan *p) {
 }
 
 static tare_status choose_sizes(qconv_plan *p, tare_error *err) {
-    const conv_geometry *g = &p->g;
+    const conv_shape *s = &p->shape;
     size_t elements;
     p->planes = p->by_width ? p->ins : (p->ins + 3) / 4;
-    p->staged_height = p->height + (size_t)(g->pad_before[H] + g->pad_after[H]);
-    p->staged_width = p->width + (size_t)(g->pad_before[W] + g->pad_after[W]);
-    if (!tare__mul_size(p->planes * p->staged_height, p->staged_width, &elements) ||
-        elements > SIZE_MAX / 64 - PIXEL_TILE || p->depth > SIZE_MAX / 1024)
+    if (!tare__mul_size(p->planes * s->staged_height, s->staged_width, &elements) ||
+        elements > SIZE_MAX / 64 - SLACK || p->depth > SIZE_MAX / 1024)
         return tare__out_of_memory(err);
     p->stage_bytes =
-        tare__round_up((elements + PIXEL_TILE) * (p->by_width ? 1 : sizeof(uint32_t)), 64);
-    const bool is_pointwise = p->depth == p->planes && g->stride[H] == 1 && g->stride[W] == 1;
-    p->is_direct = is_pointwise && !p->by_width && p->staged_height == p->out_height &&
-                   p->staged_width == p->out_width;
-    const size_t pixels = tare__round_up(p->out_height * p->out_width, PIXEL_TILE);
-    const size_t most = BLOCK_WORDS / p->depth / PIXEL_TILE * PIXEL_TILE;
-    p->block = most < PIXEL_TILE ? PIXEL_TILE : most < pixels ? most : pixels;
+        tare__round_up((elements + SLACK) * (p->by_width ? 1 : sizeof(uint32_t)), SLACK);
+    const bool is_pointwise = p->depth == p->planes && p->g.stride[H] == 1 && p->g.stride[W] == 1;
+    p->is_direct = is_pointwise && !p->by_width && !tare__conv_shape_is_padded(s);
+    return TARE_OK;
+}
+
+static tare_status list_offsets(qconv_plan *p, tare_error *err) {
+    p->offset = tare__alloc_zeroed(p->depth, sizeof *p->offset);
+    if (p->offset == NULL) return tare__out_of_memory(err);
+    for (size_t d = 0; d < p->depth; d++) {
+        size_t i, h, w;
+        weight_at(p, d, 0, &i, &h, &w);
+        const size_t plane = p->by_width ? i : i / 4;
+        const size_t y = h * (size_t)p->g.dilation[H], x = w * (size_t)p->g.dilation[W];
+        p->offset[d] = (plane * p->shape.staged_height + y) * p->shape.staged_width + x;
+    }
     return TARE_OK;
 }
 
 static tare_status plan_layer(qconv_plan *p, const quantized_layer *layer, const tare_tensor *x,
                               const tare_tensor *y, tare_error *err) {
-    int64_t sizes[5], out[SPATIAL];
     p->g = layer->conv;
-    if (!tare__conv_sizes(&p->g, x, sizes) || !tare__conv_output_size(&p->g, sizes + 2, out))
-        return tare__fail(err, TARE_INTERNAL,
-                          "a convolution was planned for an input that does not fit");
-    p->height = (size_t)sizes[2 + H];
-    p->width = (size_t)sizes[2 + W];
-    p->out_height = (size_t)out[H];
-    p->out_width = (size_t)out[W];
     p->ins = (size_t)(p->g.in_channels / p->g.groups);
     p->outs = (size_t)(p->g.out_channels / p->g.groups);
+    TARE_TRY(tare__conv_shape_of(&p->g, x, &p->shape, err));
     choose_words(p);
     TARE_TRY(choose_sizes(p, err));
+    TARE_TRY(list_offsets(p, err));
     TARE_TRY(tare__qconstants_create(layer, x->q, y->q, &p->constants, err));
     return pack_weights(p, layer->weight, err);
 }
@@ -169,6 +170,7 @@ void tare__qconv_plan_destroy(qconv_plan *plan) {
     if (plan == NULL) return;
     tare__qconstants_release(&plan->constants);
     tare__free_aligned(plan->weights);
+    tare__free(plan->offset);
     tare__free(plan);
 }
 
@@ -178,20 +180,17 @@ const char *tare__qconv_kernel_name(const qconv_plan *plan) {
 
 // --- staging ---
 
-// One plane of bytes into its place in the padded one.
-static void stage_bytes(const qconv_plan *p, const uint8_t *image, size_t plane, uint8_t *to) {
-    const uint8_t *from = image + plane * p->height * p->width;
-    for (size_t h = 0; h < p->height; h++, from += p->width, to += p->staged_width)
-        for (size_t w = 0; w < p->width; w++) to[w] = from[w] ^ p->constants.flip;
-}
-
 // Four planes of bytes into one of words.
 static void stage_words(const qconv_plan *p, const uint8_t *image, size_t plane, uint32_t *to) {
-    const size_t size = p->height * p->width;
+    const conv_shape *s = &p->shape;
+    const size_t size = s->height * s->width;
     // Rows of an image without a border follow each other, so that they can be taken as one.
-    const bool is_padded = p->staged_height * p->staged_width != size;
-    const size_t rows = is_padded ? p->height : 1, length = is_padded ? p->width : size;
-    for (size_t h = 0; h < rows; h++, to += p->staged_width) {
+    const bool is_padded = tare__conv_shape_is_padded(s);
+    const size_t rows = is_padded ? s->height : 1, length = is_padded ? s->width : size;
+    if (is_padded)
+        memset(to, p->constants.zero_code, s->staged_height * s->staged_width * sizeof *to);
+    to += s->above * s->staged_width + s->before;
+    for (size_t h = 0; h < rows; h++, to += s->staged_width) {
         const uint8_t *from[4];
         for (size_t b = 0; b < 4; b++) { // idle bytes meet weights of 0
             const size_t channel = 4 * plane + b < p->ins ? 4 * plane + b : 4 * plane;
@@ -203,22 +202,36 @@ static void stage_words(const qconv_plan *p, const uint8_t *image, size_t plane,
 
 static void stage_planes(const qconv_plan *p, const uint8_t *image, size_t first, size_t last,
                          unsigned char *stage) {
-    const size_t size = p->staged_height * p->staged_width;
-    const size_t bytes = p->by_width ? 1 : sizeof(uint32_t);
-    const size_t above = (size_t)p->g.pad_before[H], before = (size_t)p->g.pad_before[W];
-    const size_t corner = above * p->staged_width + before;
-    if (size != p->height * p->width)
-        memset(stage + first * size * bytes, p->constants.zero_code, (last - first) * size * bytes);
+    const size_t size = p->shape.staged_height * p->shape.staged_width;
     for (size_t i = first; i < last; i++) {
-        unsigned char *to = stage + (i * size + corner) * bytes;
         if (p->by_width)
-            stage_bytes(p, image, i, to);
+            tare__stage_plane(&p->shape, image + i * p->shape.height * p->shape.width,
+                              p->constants.flip, p->constants.zero_code, stage + i * size);
         else
-            stage_words(p, image, i, (uint32_t *)(void *)to);
+            stage_words(p, image, i, (uint32_t *)(void *)stage + i * size);
     }
 }
 
 // --- gathering ---
+
+// Output pixels of one row, and where the first of them lies in the staged image.
+typedef struct pixel_run {
+    size_t at, count;
+} pixel_run;
+
+static size_t list_runs(const qconv_plan *p, size_t first, size_t count,
+                        pixel_run runs[CONV_PIXELS]) {
+    size_t row = first / p->shape.out_width, column = first % p->shape.out_width, n = 0;
+    for (; count > 0; row++, column = 0) {
+        const size_t left = p->shape.out_width - column;
+        pixel_run *run = &runs[n++];
+        run->count = left < count ? left : count;
+        run->at =
+            row * (size_t)p->g.stride[H] * p->shape.staged_width + column * (size_t)p->g.stride[W];
+        count -= run->count;
+    }
+    return n;
+}
 
 // `count` words from every stride-th place. Whole chunks are copied: what lies beyond `count` is
 // written over by the row that follows, and the buffers are that much larger.
@@ -230,32 +243,22 @@ static void gather_words(const uint32_t *from, size_t stride, size_t count, uint
     for (size_t i = 0; i < count; i++) to[i] = from[i * stride];
 }
 
-static void gather_bytes(const uint8_t *from, size_t stride, size_t count, uint32_t *to) {
-    for (size_t i = 0; i < count; i++) memcpy(to + i, from + i * stride, sizeof *to);
-}
-
-// Row d of the matrix for output pixels [first, first + count). (y, x): the place in the staged
-// plane that the first output pixel meets.
-static void gather_row(const qconv_plan *p, const void *stage, size_t d, size_t first, size_t count,
-                       uint32_t *to) {
-    size_t i, h, w;
-    weight_at(p, d, 0, &i, &h, &w);
-    const size_t plane = p->by_width ? i : i / 4;
-    const size_t y = h * (size_t)p->g.dilation[H], x = w * (size_t)p->g.dilation[W];
+// The words that output pixels [first, first + count) meet, to [depth][CONV_PIXELS].
+static void gather_block(const qconv_plan *p, const unsigned char *stage, size_t first,
+                         size_t count, uint32_t *matrix) {
     const size_t stride = (size_t)p->g.stride[W];
-    while (count > 0) {
-        const size_t row = first / p->out_width, column = first % p->out_width;
-        const size_t left = p->out_width - column, n = left < count ? left : count;
-        const size_t at =
-            (plane * p->staged_height + y + row * (size_t)p->g.stride[H]) * p->staged_width + x +
-            column * stride;
-        if (p->by_width)
-            gather_bytes((const uint8_t *)stage + at, stride, n, to);
-        else
-            gather_words((const uint32_t *)stage + at, stride, n, to);
-        first += n;
-        count -= n;
-        to += n;
+    pixel_run runs[CONV_PIXELS];
+    const size_t run_count = list_runs(p, first, count, runs);
+    for (size_t d = 0; d < p->depth; d++, matrix += CONV_PIXELS) {
+        uint32_t *to = matrix;
+        for (size_t r = 0; r < run_count; r++) {
+            const size_t at = p->offset[d] + runs[r].at;
+            if (p->by_width)
+                p->kernel->slide(stage + at, stride, runs[r].count, to);
+            else
+                gather_words((const uint32_t *)(const void *)stage + at, stride, runs[r].count, to);
+            to += runs[r].count;
+        }
     }
 }
 
@@ -270,7 +273,7 @@ typedef struct conv_job {
     unsigned char *memory; // a slice for each thread: a stage, and a matrix behind it
     size_t slice_bytes;
     // of shared images
-    size_t image, plane_step, channel_step, channel_parts;
+    size_t image, plane_step, block_step, channel_step, channel_parts;
 } conv_job;
 
 static unsigned char *slice_of(const conv_job *job, size_t worker) {
@@ -278,34 +281,37 @@ static unsigned char *slice_of(const conv_job *job, size_t worker) {
 }
 
 static const uint8_t *image_of(const conv_job *job, size_t image) {
-    return job->x + image * job->plan->ins * job->plan->height * job->plan->width;
+    return job->x + image * job->plan->ins * job->plan->shape.height * job->plan->shape.width;
+}
+
+static size_t pixel_count(const qconv_plan *p) {
+    return p->shape.out_height * p->shape.out_width;
+}
+
+static size_t block_count(const qconv_plan *p) {
+    return tare__ceil_div(pixel_count(p), CONV_PIXELS);
 }
 
 // A block of pixels meets the weights of the channels from `channel` on, `channels` at most.
 static void multiply_block(const conv_job *job, size_t image, size_t block, size_t channel,
                            size_t channels, const unsigned char *stage, size_t worker) {
     const qconv_plan *p = job->plan;
-    const size_t pixels = p->out_height * p->out_width, first = block * p->block;
+    const size_t pixels = pixel_count(p), first = block * CONV_PIXELS;
     const size_t group = image % (size_t)p->g.groups, left = p->outs - channel;
     uint32_t *matrix = (uint32_t *)(void *)(slice_of(job, worker) + p->stage_bytes);
     const conv_tile tile = {
         .x = p->is_direct ? (const uint32_t *)(const void *)stage + first : matrix,
-        .x_stride = p->is_direct ? pixels : p->block,
+        .x_stride = p->is_direct ? pixels : CONV_PIXELS,
         .w = p->weights + group * p->group_words + channel * p->depth * p->kernel->words,
         .depth = p->depth,
-        .pixels = pixels - first < p->block ? pixels - first : p->block,
+        .pixels = pixels - first < CONV_PIXELS ? pixels - first : CONV_PIXELS,
         .channels = left < channels ? left : channels,
         .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)(group * p->outs + channel)),
         .y = job->y + (image * p->outs + channel) * pixels + first,
         .y_stride = pixels,
     };
-    for (size_t d = 0; !p->is_direct && d < p->depth; d++)
-        gather_row(p, stage, d, first, tile.pixels, matrix + d * p->block);
+    if (!p->is_direct) gather_block(p, stage, first, tile.pixels, matrix);
     p->kernel->run(&tile);
-}
-
-static size_t block_count(const qconv_plan *p) {
-    return tare__ceil_div(p->out_height * p->out_width, p->block);
 }
 
 static void run_image(void *user, size_t image, size_t worker) {
@@ -327,27 +333,31 @@ static void stage_part(void *user, size_t part, size_t worker) {
 
 static void multiply_part(void *user, size_t part, size_t worker) {
     const conv_job *job = user;
-    multiply_block(job, job->image, part / job->channel_parts,
-                   part % job->channel_parts * job->channel_step, job->channel_step,
-                   slice_of(job, 0), worker);
+    const size_t first = part / job->channel_parts * job->block_step;
+    const size_t last = first + job->block_step, blocks = block_count(job->plan);
+    const size_t channel = part % job->channel_parts * job->channel_step;
+    for (size_t i = first; i < last && i < blocks; i++)
+        multiply_block(job, job->image, i, channel, job->channel_step, slice_of(job, 0), worker);
 }
 
-// Few blocks are divided by channels too; each part gathers its block anew, which is little next to
-// what it multiplies.
+// A few parts for each thread even out what else the machine does. Few blocks are divided by
+// channels too; each part gathers its block anew, which is little next to what it multiplies.
 static void share_image(conv_job *job, size_t image, thread_pool *pool) {
     const qconv_plan *p = job->plan;
     const size_t threads = tare__thread_count(pool), blocks = block_count(p);
     job->image = image;
     job->plane_step = tare__share(p->planes, threads, 1);
+    job->block_step = tare__share(blocks, PARTS_PER_THREAD * threads, 1);
     job->channel_step = tare__share(p->outs, tare__ceil_div(threads, blocks), p->kernel->tile);
     job->channel_parts = tare__ceil_div(p->outs, job->channel_step);
     tare__thread_pool_run(pool, tare__ceil_div(p->planes, job->plane_step), stage_part, job);
-    tare__thread_pool_run(pool, blocks * job->channel_parts, multiply_part, job);
+    tare__thread_pool_run(pool, tare__ceil_div(blocks, job->block_step) * job->channel_parts,
+                          multiply_part, job);
 }
 
 static tare_status reserve(conv_job *job, size_t threads, scratch *memory, tare_error *err) {
     const qconv_plan *p = job->plan;
-    const size_t matrix = p->is_direct ? 0 : p->depth * p->block + PIXEL_TILE;
+    const size_t matrix = p->is_direct ? 0 : p->depth * CONV_PIXELS + SLACK;
     size_t bytes;
     job->slice_bytes = tare__round_up(p->stage_bytes + matrix * sizeof(uint32_t), 64);
     if (!tare__mul_size(job->slice_bytes, threads, &bytes)) return tare__out_of_memory(err);
@@ -357,7 +367,7 @@ static tare_status reserve(conv_job *job, size_t threads, scratch *memory, tare_
 
 tare_status tare__qconv_run(const qconv_plan *p, const tare_tensor *x, tare_tensor *y,
                             workspace *space, tare_error *err) {
-    const size_t images = (size_t)x->count / (p->ins * p->height * p->width);
+    const size_t images = (size_t)x->count / (p->ins * p->shape.height * p->shape.width);
     const size_t macs = (size_t)y->count * p->depth * 4;
     thread_pool *pool = tare__workspace_pool(space, macs);
     const size_t threads = tare__thread_count(pool);

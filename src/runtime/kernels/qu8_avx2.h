@@ -67,4 +67,25 @@ static inline void store_codes(uint8_t *y, size_t count, __m128i codes) {
     for (size_t i = 0; i < count; i++) y[i] = bytes[i];
 }
 
+// Words of four bytes that lie `dilation` apart, for 8 pixels `stride` apart. Each half of the
+// register holds the 16 bytes of four pixels; stride + dilation may be 5 at most.
+enum { MOST_SLIDE = 4 };
+
+typedef struct slide_constants {
+    size_t half;   // bytes from the first pixel to the fifth
+    __m256i bytes; // of a half
+} slide_constants;
+
+static inline slide_constants slide_constants_of(size_t stride, size_t dilation) {
+    int8_t bytes[32];
+    for (size_t i = 0; i < 32; i++) bytes[i] = (int8_t)(i % 16 / 4 * stride + i % 4 * dilation);
+    return (slide_constants){4 * stride, _mm256_loadu_si256((const __m256i *)bytes)};
+}
+
+static inline __m256i slide_lanes(const slide_constants *k, const uint8_t *x) {
+    const __m128i low = _mm_loadu_si128((const __m128i *)x);
+    const __m128i high = _mm_loadu_si128((const __m128i *)(x + k->half));
+    return _mm256_shuffle_epi8(_mm256_set_m128i(high, low), k->bytes);
+}
+
 #endif

@@ -44,4 +44,27 @@ static inline __m128i requantize_lanes(const epilogue_constants *k, __m512i acc,
     return _mm512_cvtepi32_epi8(_mm512_add_epi32(rounded, k->zero_point));
 }
 
+// Words of four bytes that lie `dilation` apart, for 16 pixels `stride` apart. Each quarter of the
+// register holds the 16 bytes of four pixels; stride + dilation may be 5 at most.
+enum { MOST_SLIDE = 4 };
+
+typedef struct slide_constants {
+    __m512i quarters; // dwords of 64 bytes
+    __m512i bytes;    // of a quarter
+} slide_constants;
+
+static inline slide_constants slide_constants_of(size_t stride, size_t dilation) {
+    int32_t quarters[16];
+    int8_t bytes[64];
+    for (size_t i = 0; i < 16; i++) quarters[i] = (int32_t)(i / 4 * stride + i % 4);
+    for (size_t i = 0; i < 64; i++) bytes[i] = (int8_t)(i % 16 / 4 * stride + i % 4 * dilation);
+    return (slide_constants){_mm512_loadu_si512(quarters), _mm512_loadu_si512(bytes)};
+}
+
+// Reads 64 bytes.
+static inline __m512i slide_lanes(const slide_constants *k, const uint8_t *x) {
+    const __m512i quarters = _mm512_permutexvar_epi32(k->quarters, _mm512_loadu_si512(x));
+    return _mm512_shuffle_epi8(quarters, k->bytes);
+}
+
 #endif

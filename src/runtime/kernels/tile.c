@@ -3,7 +3,8 @@
 #include "runtime/kernels/tile.h"
 
 const conv_kernel tare__conv_kernels[] = {
-#define KERNEL(name, needs, tile, words) {name, name##_interleave, #name, needs, tile, words},
+#define KERNEL(name, needs, tile, words)                                                           \
+    {name, name##_interleave, name##_slide, #name, needs, tile, words},
 #include "runtime/kernels/qu8_conv/kernels.def"
 #undef KERNEL
 };

@@ -23,15 +23,15 @@ typedef struct tile_epilogue {
     const float *multiplier, *bias; // [c] as in requant; in rule Q, bias is 0 (it is in start)
 } tile_epilogue;
 
-/// Convolution: weights meet columns of pixels.
+enum { CONV_PIXELS = 32 };
+/// Convolution: weights meet a block of pixels.
 ///   y[c][p] = requantize(sum over k of x[k][p] * w[c][k])
 typedef struct conv_tile {
-    const uint32_t
-        *x; // [depth][x_stride] words of unsigned codes; rows readable to a multiple of 32 pixels
+    const uint32_t *x; // [depth][x_stride] words of unsigned codes; rows readable to CONV_PIXELS
     size_t x_stride;
-    const uint32_t *w; // [channels / tile][depth][tile][words]; see tile_kernel
-    size_t depth;      // words
-    size_t pixels, channels;
+    const uint32_t *w;       // [channels / tile][depth][tile][words]; see tile_kernel
+    size_t depth;            // words
+    size_t pixels, channels; // pixels: at most CONV_PIXELS
     tile_epilogue epilogue;
     uint8_t *y; // [channels][y_stride]
     size_t y_stride;
@@ -52,6 +52,9 @@ typedef struct conv_kernel {
     void (*run)(const conv_tile *t);
     /// Four bytes to a word, plane by plane: out[p] = x0[p] | x1[p] << 8 | .., each code ^ flip.
     void (*interleave)(const uint8_t *const x[4], size_t count, uint8_t flip, uint32_t *out);
+    /// Words of four neighbours: out[p] = x[p * stride] | x[p * stride + 1] << 8 | .. May read 64
+    /// bytes beyond the last place, and write up to a multiple of 16 words.
+    void (*slide)(const uint8_t *x, size_t stride, size_t count, uint32_t *out);
     const char *name;
     isa_level needs;
     size_t tile;  // channels that are computed together
@@ -84,7 +87,8 @@ extern const size_t tare__linear_kernel_count;
 
 #define KERNEL(name, needs, tile, words)                                                           \
     void name(const conv_tile *t);                                                                 \
-    void name##_interleave(const uint8_t *const x[4], size_t count, uint8_t flip, uint32_t *out);
+    void name##_interleave(const uint8_t *const x[4], size_t count, uint8_t flip, uint32_t *out);  \
+    void name##_slide(const uint8_t *x, size_t stride, size_t count, uint32_t *out);
 #include "runtime/kernels/qu8_conv/kernels.def"
 #undef KERNEL
 #define KERNEL(name, needs, lanes, words) void name(const linear_tile *t);

@@ -52,8 +52,8 @@ static void tile_4x16(const conv_tile *t, const epilogue_constants *k, size_t c,
 
 void qu8_conv_4x16__avx2(const conv_tile *t) {
     const epilogue_constants k = epilogue_constants_of(t->epilogue.requant);
-    for (size_t c = 0; c < t->channels; c += TILE)
-        for (size_t p = 0; p < t->pixels; p += 2 * LANES) tile_4x16(t, &k, c, p);
+    for (size_t p = 0; p < t->pixels; p += 2 * LANES)
+        for (size_t c = 0; c < t->channels; c += TILE) tile_4x16(t, &k, c, p);
 }
 
 // Four planes' bytes to words: bytes of two planes beside each other, then pairs of those.
@@ -74,4 +74,14 @@ void qu8_conv_4x16__avx2_interleave(const uint8_t *const x[4], size_t count, uin
     for (; p + 8 <= count; p += 8) interleave_8(x, p, flips, out);
     const uint8_t *const rest[4] = {x[0] + p, x[1] + p, x[2] + p, x[3] + p};
     qu8_conv_1x1__scalar_interleave(rest, count - p, flip, out + p);
+}
+
+void qu8_conv_4x16__avx2_slide(const uint8_t *x, size_t stride, size_t count, uint32_t *out) {
+    if (stride > MOST_SLIDE) {
+        qu8_conv_1x1__scalar_slide(x, stride, count, out);
+        return;
+    }
+    const slide_constants k = slide_constants_of(stride, 1);
+    for (size_t p = 0; p < count; p += LANES)
+        _mm256_storeu_si256((__m256i *)(out + p), slide_lanes(&k, x + p * stride));
 }

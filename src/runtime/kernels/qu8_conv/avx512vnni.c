@@ -21,8 +21,8 @@ static inline void finish(const conv_tile *t, const epilogue_constants *k, size_
                          requantize_lanes(k, acc, multiplier, bias));
 }
 
-static void tile_8x32(const conv_tile *t, const epilogue_constants *k, size_t c, size_t p) {
-    const uint32_t *x = t->x + p, *w = t->w + c * t->depth;
+static void tile_8x32(const conv_tile *t, const epilogue_constants *k, size_t c) {
+    const uint32_t *x = t->x, *w = t->w + c * t->depth;
     const int32_t *start = t->epilogue.start + c;
 #define DECLARE(i) __m512i low##i = _mm512_set1_epi32(start[i]), high##i = low##i;
     EACH_CHANNEL(DECLARE)
@@ -41,15 +41,15 @@ static void tile_8x32(const conv_tile *t, const epilogue_constants *k, size_t c,
     const size_t count = t->channels - c;
 #define FINISH(i)                                                                                  \
     if (i < count) {                                                                               \
-        finish(t, k, c + i, p, low##i);                                                            \
-        finish(t, k, c + i, p + LANES, high##i);                                                   \
+        finish(t, k, c + i, 0, low##i);                                                            \
+        finish(t, k, c + i, LANES, high##i);                                                       \
     }
     EACH_CHANNEL(FINISH)
 #undef FINISH
 }
 
-static void tile_8x16(const conv_tile *t, const epilogue_constants *k, size_t c, size_t p) {
-    const uint32_t *x = t->x + p, *w = t->w + c * t->depth;
+static void tile_8x16(const conv_tile *t, const epilogue_constants *k, size_t c) {
+    const uint32_t *x = t->x, *w = t->w + c * t->depth;
     const int32_t *start = t->epilogue.start + c;
 #define DECLARE(i) __m512i acc##i = _mm512_set1_epi32(start[i]);
     EACH_CHANNEL(DECLARE)
@@ -62,24 +62,33 @@ static void tile_8x16(const conv_tile *t, const epilogue_constants *k, size_t c,
     }
     const size_t count = t->channels - c;
 #define FINISH(i)                                                                                  \
-    if (i < count) finish(t, k, c + i, p, acc##i);
+    if (i < count) finish(t, k, c + i, 0, acc##i);
     EACH_CHANNEL(FINISH)
 #undef FINISH
 }
 
+// All channels meet 32 pixels before the next ones do: those stay in the first-level cache.
 void qu8_conv_8x32__avx512vnni(const conv_tile *t) {
     const epilogue_constants k = epilogue_constants_of(t->epilogue.requant);
     for (size_t c = 0; c < t->channels; c += TILE) {
-        size_t p = 0;
-        for (; t->pixels - p > LANES; p += 2 * LANES) {
-            tile_8x32(t, &k, c, p);
-            if (t->pixels - p <= 2 * LANES) break;
-        }
-        if (t->pixels - p <= LANES) tile_8x16(t, &k, c, p);
+        if (t->pixels > LANES)
+            tile_8x32(t, &k, c);
+        else
+            tile_8x16(t, &k, c);
     }
 }
 
 void qu8_conv_8x32__avx512vnni_interleave(const uint8_t *const x[4], size_t count, uint8_t flip,
                                           uint32_t *out) {
     qu8_conv_4x16__avx2_interleave(x, count, flip, out);
+}
+
+void qu8_conv_8x32__avx512vnni_slide(const uint8_t *x, size_t stride, size_t count, uint32_t *out) {
+    if (stride > MOST_SLIDE) {
+        qu8_conv_1x1__scalar_slide(x, stride, count, out);
+        return;
+    }
+    const slide_constants k = slide_constants_of(stride, 1);
+    for (size_t p = 0; p < count; p += LANES)
+        _mm512_storeu_si512(out + p, slide_lanes(&k, x + p * stride));
 }

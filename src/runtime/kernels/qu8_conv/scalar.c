@@ -41,3 +41,8 @@ void qu8_conv_1x1__scalar_interleave(const uint8_t *const x[4], size_t count, ui
         out[p] = (uint32_t)(x[0][p] ^ flip) | (uint32_t)(x[1][p] ^ flip) << 8 |
                  (uint32_t)(x[2][p] ^ flip) << 16 | (uint32_t)(x[3][p] ^ flip) << 24;
 }
+
+void qu8_conv_1x1__scalar_slide(const uint8_t *x, size_t stride, size_t count, uint32_t *out) {
+    for (size_t p = 0; p < count; p++, x += stride)
+        out[p] = (uint32_t)x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
+}
