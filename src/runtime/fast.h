@@ -4,7 +4,10 @@
 #ifndef RUNTIME_FAST_H
 #define RUNTIME_FAST_H
 
+#include <string.h>
+
 #include "ops/call.h"
+#include "ops/op.h"
 #include "runtime/isa.h"
 #include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/scratch.h"
@@ -31,5 +34,17 @@ const fast_path *tare__fast_path_find(const op_call *call);
 
 /// Integer linear and convolution modules, packed (fast_layer.c).
 extern const fast_path tare__fast_layer;
+/// max_pool2d and adaptive_avg_pool2d on codes (fast_pool.c).
+extern const fast_path tare__fast_max_pool, tare__fast_average_pool;
+
+/// Is the call one of this operator?
+static inline bool tare__fast_is_op(const op_call *call, const char *id) {
+    return call->op != NULL && strcmp(call->op->id, id) == 0;
+}
+/// The i-th argument if it is a tensor, else NULL.
+static inline const tare_tensor *tare__fast_input(const op_call *call, size_t i) {
+    const value *v = call->param[i];
+    return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
+}
 
 #endif

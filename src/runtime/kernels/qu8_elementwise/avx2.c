@@ -66,5 +66,11 @@ void qu8_raise__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y)
         const __m256i larger = is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b);
         _mm256_storeu_si256((__m256i *)(y + i), larger);
     }
+    for (; i + LANES <= count; i += LANES) {
+        const __m128i a = _mm_loadl_epi64((const __m128i *)(x + i));
+        const __m128i b = _mm_loadl_epi64((const __m128i *)(y + i));
+        const __m128i larger = is_signed ? _mm_max_epi8(a, b) : _mm_max_epu8(a, b);
+        _mm_storel_epi64((__m128i *)(y + i), larger);
+    }
     qu8_raise__scalar(is_signed, x + i, count - i, y + i);
 }
