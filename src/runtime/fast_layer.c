@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "runtime/fast.h"
 #include "runtime/kernels/qconv.h"
+#include "runtime/kernels/qdepthwise.h"
 #include "runtime/kernels/qlinear.h"
 
 enum { MOST_PLANS = 4 }; // of one node; more shapes than that in turn are planned anew
@@ -15,13 +16,15 @@ typedef struct layer_plan {
     int ndim;
     int64_t shape[TARE_MAX_DIMS]; // of the input; the first one is free
     const qparams *in, *out;
-    qconv_plan *conv; // both NULL: no kernel covers the layer
+    qconv_plan *conv; // all NULL: no kernel covers the layer
+    qdepthwise_plan *depthwise;
     qlinear_plan *linear;
 } layer_plan;
 
 static void destroy_plan(layer_plan *plan) {
     if (plan == NULL) return;
     tare__qconv_plan_destroy(plan->conv);
+    tare__qdepthwise_plan_destroy(plan->depthwise);
     tare__qlinear_plan_destroy(plan->linear);
     tare__qparams_release(plan->in);
     tare__qparams_release(plan->out);
@@ -68,6 +71,8 @@ static tare_status pack(layer_plan *plan, isa_level isa, const op_call *call) {
     if (!is_linear(call) && x->ndim != layer.conv.dims + 2) return TARE_OK;
     if (is_linear(call))
         return tare__qlinear_plan_create(&layer, x, y, isa, &plan->linear, call->err);
+    TARE_TRY(tare__qdepthwise_plan_create(&layer, x, y, isa, &plan->depthwise, call->err));
+    if (plan->depthwise != NULL) return TARE_OK;
     return tare__qconv_plan_create(&layer, x, y, isa, &plan->conv, call->err);
 }
 
@@ -109,8 +114,10 @@ static tare_status run_layer(fast_context *context, void **state, op_call *call,
         TARE_TRY(status);
         plan = list;
     }
-    *handled = plan->conv != NULL || plan->linear != NULL;
+    *handled = plan->conv != NULL || plan->depthwise != NULL || plan->linear != NULL;
     if (plan->conv != NULL) return tare__qconv_run(plan->conv, x, y, &context->space, call->err);
+    if (plan->depthwise != NULL)
+        return tare__qdepthwise_run(plan->depthwise, x, y, &context->space, call->err);
     if (plan->linear != NULL)
         return tare__qlinear_run(plan->linear, x, y, &context->space, call->err);
     return TARE_OK;

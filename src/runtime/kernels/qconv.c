@@ -56,15 +56,6 @@ static bool weight_at(const qconv_plan *p, size_t d, size_t byte, size_t *i, siz
     return *i < p->ins && *w < kw;
 }
 
-// Four weights as one word, or sign-extended to 16 bits as (w0, w2) and (w1, w3).
-static void store_word(const qconv_plan *p, const int8_t bytes[4], uint32_t *to) {
-    if (p->kernel->words == 1) {
-        for (int b = 0; b < 4; b++) to[0] |= (uint32_t)(uint8_t)bytes[b] << 8 * b;
-        return;
-    }
-    for (int b = 0; b < 4; b++) to[b % 2] |= (uint32_t)(uint16_t)bytes[b] << 16 * (b / 2);
-}
-
 static void pack_channel(qconv_plan *p, const int8_t *w, size_t group, size_t c) {
     const size_t tile = p->kernel->tile, words = p->kernel->words;
     const size_t kh = (size_t)p->g.kernel[H], kw = (size_t)p->g.kernel[W];
@@ -74,7 +65,7 @@ static void pack_channel(qconv_plan *p, const int8_t *w, size_t group, size_t c)
         int8_t bytes[4] = {0};
         for (size_t b = 0, i, h, x; b < 4; b++)
             if (weight_at(p, d, b, &i, &h, &x)) bytes[b] = w[(i * kh + h) * kw + x];
-        store_word(p, bytes, to + d * tile * words);
+        tare__store_weights(bytes, words, to + d * tile * words);
     }
 }
 

@@ -16,3 +16,11 @@ const linear_kernel tare__linear_kernels[] = {
 #undef KERNEL
 };
 const size_t tare__linear_kernel_count = sizeof tare__linear_kernels / sizeof *tare__linear_kernels;
+
+const depthwise_kernel tare__depthwise_kernels[] = {
+#define KERNEL(name, needs, words, reach) {name, #name, needs, words, reach},
+#include "runtime/kernels/qu8_depthwise/kernels.def"
+#undef KERNEL
+};
+const size_t tare__depthwise_kernel_count =
+    sizeof tare__depthwise_kernels / sizeof *tare__depthwise_kernels;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two integer matrix kernels: what they are given, and the rows that offer them.
+// The integer matrix kernels: what they are given, and the rows that offer them.
 //
 // Codes travel in words of four along the depth of the sum, as dot-product instructions take them.
 // Sums are exact modulo 2^32; every kernel gives the bits of tare__requantize.
@@ -69,6 +69,31 @@ typedef struct linear_kernel {
     size_t words; // 1: x is four codes; 2: two words, uint16 (x0, x2) and (x1, x3)
 } linear_kernel;
 
+/// Depthwise convolution: one channel meets its own plane, without being gathered. Word d is four
+/// taps of a row of the window, `dilation` bytes apart.
+///   y[p] = requantize(sum over d, i of x[p * stride + offset[d] + i * dilation] * w[d][i])
+typedef struct depthwise_tile {
+    const uint8_t *x; // [height][x_stride] and the window's rest, unsigned codes; readable
+                      // DEPTHWISE_SLACK bytes beyond
+    size_t x_stride;  // bytes from one row of outputs to the next
+    size_t stride, dilation;
+    const size_t *offset; // [depth]
+    const uint32_t *w;    // [depth][words]
+    size_t depth;
+    size_t height, width; // of the output
+    tile_epilogue epilogue;
+    uint8_t *y; // [height][width]
+} depthwise_tile;
+enum { DEPTHWISE_SLACK = 128 };
+
+typedef struct depthwise_kernel {
+    void (*run)(const depthwise_tile *t);
+    const char *name;
+    isa_level needs;
+    size_t words; // as in conv_kernel
+    size_t reach; // what stride + dilation may be at most
+} depthwise_kernel;
+
 /// The sum of four products of unsigned codes and int8 weights.
 static inline int32_t tare__dot4(uint32_t x, uint32_t w) {
     int32_t sum = 0;
@@ -84,6 +109,8 @@ extern const conv_kernel tare__conv_kernels[];
 extern const size_t tare__conv_kernel_count;
 extern const linear_kernel tare__linear_kernels[];
 extern const size_t tare__linear_kernel_count;
+extern const depthwise_kernel tare__depthwise_kernels[];
+extern const size_t tare__depthwise_kernel_count;
 
 #define KERNEL(name, needs, tile, words)                                                           \
     void name(const conv_tile *t);                                                                 \
@@ -94,5 +121,18 @@ extern const size_t tare__linear_kernel_count;
 #define KERNEL(name, needs, lanes, words) void name(const linear_tile *t);
 #include "runtime/kernels/qu8_linear/kernels.def"
 #undef KERNEL
+#define KERNEL(name, needs, words, reach) void name(const depthwise_tile *t);
+#include "runtime/kernels/qu8_depthwise/kernels.def"
+#undef KERNEL
+
+/// Four weights as a kernel with so many words of them takes them; `to` starts as zeros.
+static inline void tare__store_weights(const int8_t bytes[4], size_t words, uint32_t *to) {
+    for (int b = 0; b < 4; b++) {
+        if (words == 1)
+            to[0] |= (uint32_t)(uint8_t)bytes[b] << 8 * b;
+        else // sign-extended to 16 bits, (w0, w2) and (w1, w3)
+            to[b % 2] |= (uint32_t)(uint16_t)bytes[b] << 16 * (b / 2);
+    }
+}
 
 #endif

@@ -4,6 +4,7 @@
 #include "support/test.h"
 
 #include "runtime/kernels/qconv.h"
+#include "runtime/kernels/qdepthwise.h"
 #include "runtime/kernels/qlinear.h"
 
 typedef struct random_state {
@@ -229,16 +230,20 @@ static conv_geometry geometry_of(const conv_case *k) {
                            .pad_after = {0, k->pad, k->pad}};
 }
 
+static void begin_conv(layer_case *c, uint64_t seed, requant_rule rule, const conv_case *k) {
+    begin_case(c, seed, rule, k->outs);
+    c->layer.conv = geometry_of(k);
+    finish_case(c, 4, (int64_t[]){k->batch, k->ins, k->height, k->width},
+                (int64_t[]){k->outs, k->ins / k->groups, k->kernel, k->kernel},
+                (int64_t[]){k->batch, k->outs, out_size(k, k->height), out_size(k, k->width)});
+}
+
 static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         layer_case c;
         workspace space = {0};
         qconv_plan *plan = NULL;
-        begin_case(&c, seed, rule, k.outs);
-        c.layer.conv = geometry_of(&k);
-        finish_case(&c, 4, (int64_t[]){k.batch, k.ins, k.height, k.width},
-                    (int64_t[]){k.outs, k.ins / k.groups, k.kernel, k.kernel},
-                    (int64_t[]){k.batch, k.outs, out_size(&k, k.height), out_size(&k, k.width)});
+        begin_conv(&c, seed, rule, &k);
         CHECK_OK(tare__qconv_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
         assert_non_null(plan);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
@@ -286,6 +291,86 @@ static void conv_equals_the_plain_sum_over_many_blocks(void **state) {
     check_conv(1, REQUANT_F, (conv_case){1, 64, 8, 20, 19, 3, 1, 1, 1, 1});
     check_conv(2, REQUANT_O, (conv_case){1, 260, 3, 10, 12, 3, 1, 1, 1, 1});
     check_conv(3, REQUANT_Q, (conv_case){1, 16, 16, 40, 40, 3, 1, 1, 1, 16});
+}
+
+// --- depthwise convolution ---
+
+static void check_depthwise(uint64_t seed, requant_rule rule, conv_case k) {
+    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
+        layer_case c;
+        workspace space = {0};
+        qdepthwise_plan *plan = NULL;
+        begin_conv(&c, seed, rule, &k);
+        CHECK_OK(tare__qdepthwise_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
+        assert_non_null(plan);
+        for (int threads = 1; threads <= MOST_THREADS; threads++) {
+            space.pool = pools[threads];
+            memset(c.y->data, 0, (size_t)c.y->count);
+            CHECK_OK(tare__qdepthwise_run(plan, c.x, c.y, &space, NULL));
+            check_conv_sums(&c, &k, tare__qdepthwise_kernel_name(plan));
+        }
+        tare__qdepthwise_plan_destroy(plan);
+        tare__scratch_release(&space.memory);
+        end_case(&c);
+    }
+}
+
+static void depthwise_equals_the_plain_sum_for_every_remainder(void **state) {
+    (void)state;
+    uint64_t seed = 1;
+    for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++)
+        for (int64_t width = 3; width <= 40; width++)
+            for (int64_t stride = 1; stride <= 2; stride++)
+                check_depthwise(seed++, rule, (conv_case){1, 3, 3, 3, width, 3, stride, 1, 1, 3});
+}
+
+static void depthwise_equals_the_plain_sum_for_every_geometry(void **state) {
+    (void)state;
+    uint64_t seed = 1000;
+    for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++)
+        for (int64_t kernel = 1; kernel <= 6; kernel++)
+            for (int64_t stride = 1; stride <= 5; stride++)
+                for (int64_t pad = 0; pad <= 2; pad++)
+                    for (int64_t dilation = 1; dilation <= 4; dilation++)
+                        for (int64_t outs = 1; outs <= 2; outs++)
+                            if (dilation * (kernel - 1) < 13 + 2 * pad)
+                                check_depthwise(seed++, rule,
+                                                (conv_case){2, 3, 3 * outs, 13, 19, kernel, stride,
+                                                            pad, dilation, 3});
+}
+
+static void other_convolutions_are_not_depthwise(void **state) {
+    (void)state;
+    const conv_case cases[] = {{1, 4, 4, 4, 4, 3, 1, 1, 1, 2}, {1, 1, 4, 4, 4, 3, 1, 1, 1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        layer_case c;
+        qdepthwise_plan *plan = NULL;
+        begin_conv(&c, 1, REQUANT_F, &cases[i]);
+        CHECK_OK(tare__qdepthwise_plan_create(&c.layer, c.x, c.y, ISA_SCALAR, &plan, NULL));
+        assert_null(plan);
+        end_case(&c);
+    }
+}
+
+static tare_status plan_and_run_depthwise(const layer_case *c) {
+    workspace space = {0};
+    qdepthwise_plan *plan = NULL;
+    tare_status status =
+        tare__qdepthwise_plan_create(&c->layer, c->x, c->y, tare__isa_detect(), &plan, NULL);
+    if (status == TARE_OK) status = tare__qdepthwise_run(plan, c->x, c->y, &space, NULL);
+    tare__qdepthwise_plan_destroy(plan);
+    tare__scratch_release(&space.memory);
+    return status;
+}
+
+static void depthwise_survives_every_failed_allocation(void **state) {
+    (void)state;
+    layer_case c;
+    tare_status status;
+    const conv_case k = {1, 4, 4, 4, 4, 3, 1, 1, 1, 4};
+    begin_conv(&c, 5, REQUANT_O, &k);
+    EVERY_ALLOCATION_FAILS(status, status = plan_and_run_depthwise(&c), (void)0)
+    end_case(&c);
 }
 
 static void plans_survive_every_failed_allocation(void **state) {
@@ -347,6 +432,10 @@ int main(void) {
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_geometry),
         cmocka_unit_test(conv_equals_the_plain_sum_over_many_blocks),
+        cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_remainder),
+        cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_geometry),
+        cmocka_unit_test(other_convolutions_are_not_depthwise),
+        cmocka_unit_test(depthwise_survives_every_failed_allocation),
         cmocka_unit_test(plans_survive_every_failed_allocation),
         cmocka_unit_test(weights_with_zero_points_are_left_to_the_reference),
         cmocka_unit_test(the_environment_lowers_the_level),
