@@ -44,6 +44,12 @@ elseif(tare_x86_kernels)
   list(REMOVE_ITEM tare_sources ${tare_x86_kernels})
 endif()
 
+# The portable kernels are loops for the compiler to vectorize, which gcc's -O2 does half-heartedly.
+set(tare_portable_kernels ${tare_sources})
+list(FILTER tare_portable_kernels INCLUDE REGEX "/src/runtime/kernels/.*/scalar\\.c$")
+set_property(SOURCE ${tare_portable_kernels} PROPERTY
+  COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>")
+
 add_library(tare_objects OBJECT ${tare_sources} "${tare_embedded_source}")
 target_include_directories(tare_objects
   PUBLIC "${PROJECT_SOURCE_DIR}/include" PRIVATE "${PROJECT_SOURCE_DIR}/src")

@@ -27,6 +27,8 @@ void tare__stage_plane(const conv_shape *s, const uint8_t *plane, uint8_t flip, 
                        uint8_t *to) {
     if (tare__conv_shape_is_padded(s)) memset(to, border, s->staged_height * s->staged_width);
     to += s->above * s->staged_width + s->before;
-    for (size_t h = 0; h < s->height; h++, plane += s->width, to += s->staged_width)
-        for (size_t w = 0; w < s->width; w++) to[w] = plane[w] ^ flip;
+    for (size_t h = 0; h < s->height; h++, plane += s->width, to += s->staged_width) {
+        memcpy(to, plane, s->width);
+        for (size_t w = 0; flip != 0 && w < s->width; w++) to[w] ^= flip;
+    }
 }

@@ -94,16 +94,6 @@ typedef struct depthwise_kernel {
     size_t reach; // what stride + dilation may be at most
 } depthwise_kernel;
 
-/// The sum of four products of unsigned codes and int8 weights.
-static inline int32_t tare__dot4(uint32_t x, uint32_t w) {
-    int32_t sum = 0;
-    for (int i = 0; i < 32; i += 8) {
-        const int32_t code = (int32_t)(x >> i & 0xFF), weight = (int32_t)(w >> i & 0xFF);
-        sum += code * (weight < 128 ? weight : weight - 256);
-    }
-    return sum;
-}
-
 /// Best first; the last row needs nothing.
 extern const conv_kernel tare__conv_kernels[];
 extern const size_t tare__conv_kernel_count;

@@ -73,12 +73,12 @@ void qu8_conv_4x16__avx2_interleave(const uint8_t *const x[4], size_t count, uin
     size_t p = 0;
     for (; p + 8 <= count; p += 8) interleave_8(x, p, flips, out);
     const uint8_t *const rest[4] = {x[0] + p, x[1] + p, x[2] + p, x[3] + p};
-    qu8_conv_1x1__scalar_interleave(rest, count - p, flip, out + p);
+    qu8_conv_4x32__scalar_interleave(rest, count - p, flip, out + p);
 }
 
 void qu8_conv_4x16__avx2_slide(const uint8_t *x, size_t stride, size_t count, uint32_t *out) {
     if (stride > MOST_SLIDE) {
-        qu8_conv_1x1__scalar_slide(x, stride, count, out);
+        qu8_conv_4x32__scalar_slide(x, stride, count, out);
         return;
     }
     const slide_constants k = slide_constants_of(stride, 1);

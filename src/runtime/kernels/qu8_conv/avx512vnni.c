@@ -85,7 +85,7 @@ void qu8_conv_8x32__avx512vnni_interleave(const uint8_t *const x[4], size_t coun
 
 void qu8_conv_8x32__avx512vnni_slide(const uint8_t *x, size_t stride, size_t count, uint32_t *out) {
     if (stride > MOST_SLIDE) {
-        qu8_conv_1x1__scalar_slide(x, stride, count, out);
+        qu8_conv_4x32__scalar_slide(x, stride, count, out);
         return;
     }
     const slide_constants k = slide_constants_of(stride, 1);

@@ -1,48 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of the convolution kernel, in plain loops.
-#include "runtime/kernels/tile.h"
+// Convolution in plain C: a chunk of the depth of 32 pixels is turned, so that each pixel's codes
+// follow each other, and meets up to 32 channels.
+#include "runtime/kernels/qu8_scalar.h"
 
-enum { BLOCK = 32 }; // pixels whose sums are kept at a time
+enum { CHANNELS = 32, STEP = 4 }; // STEP: pixels that a weight meets while it is in a register
 
-// acc[p] += four products for each pixel, modulo 2^32.
-static void add_products(const uint32_t *x, uint32_t weights, size_t count, uint32_t acc[BLOCK]) {
-    uint32_t w[4];
-    for (int i = 0; i < 4; i++) {
-        const uint32_t byte = weights >> 8 * i & 0xFF;
-        w[i] = byte < 128 ? byte : byte - 256;
-    }
-    for (size_t p = 0; p < count; p++)
-        acc[p] += (x[p] & 0xFF) * w[0] + (x[p] >> 8 & 0xFF) * w[1] + (x[p] >> 16 & 0xFF) * w[2] +
-                  (x[p] >> 24) * w[3];
-}
+typedef int32_t sum_row[CONV_PIXELS];
 
-static void run_block(const conv_tile *t, size_t c, size_t first, size_t count) {
-    const tile_epilogue *e = &t->epilogue;
-    uint32_t acc[BLOCK];
-    for (size_t p = 0; p < count; p++) acc[p] = (uint32_t)e->offset[c];
-    for (size_t k = 0; k < t->depth; k++)
-        add_products(t->x + k * t->x_stride + first, t->w[c * t->depth + k], count, acc);
-    for (size_t p = 0; p < count; p++) {
-        const int64_t channel = e->first_channel + (int64_t)c;
-        t->y[c * t->y_stride + first + p] =
-            (uint8_t)tare__requantize(e->requant, channel, tare__wrap_int32(acc[p]));
+static void add_chunk(const conv_tile *t, size_t c, size_t channels, size_t first, size_t count,
+                      sum_row *acc) {
+    int16_t x[CONV_PIXELS][CHUNK_CODES], w[CHUNK_CODES];
+    for (size_t p = 0; p < CONV_PIXELS; p++)
+        widen_codes(t->x + first * t->x_stride + p, t->x_stride, count, x[p]);
+    for (size_t i = 0; i < channels; i++) {
+        widen_weights(t->w + (c + i) * t->depth + first, count, w);
+        for (size_t p = 0; p < t->pixels; p += STEP) add_dots_4(x + p, w, count, acc[i] + p);
     }
 }
 
-void qu8_conv_1x1__scalar(const conv_tile *t) {
-    for (size_t c = 0; c < t->channels; c++)
-        for (size_t p = 0; p < t->pixels; p += BLOCK)
-            run_block(t, c, p, t->pixels - p < BLOCK ? t->pixels - p : BLOCK);
+static void run_channels(const conv_tile *t, size_t c, size_t channels) {
+    sum_row acc[CHANNELS];
+    for (size_t i = 0; i < channels; i++)
+        for (size_t p = 0; p < CONV_PIXELS; p++) acc[i][p] = t->epilogue.start[c + i];
+    for (size_t d = 0; d < t->depth; d += CHUNK_WORDS)
+        add_chunk(t, c, channels, d, t->depth - d < CHUNK_WORDS ? t->depth - d : CHUNK_WORDS, acc);
+    for (size_t i = 0; i < channels; i++)
+        requantize_sums(&t->epilogue, c + i, acc[i], t->pixels, t->y + (c + i) * t->y_stride);
 }
 
-void qu8_conv_1x1__scalar_interleave(const uint8_t *const x[4], size_t count, uint8_t flip,
-                                     uint32_t *out) {
+void qu8_conv_4x32__scalar(const conv_tile *t) {
+    for (size_t c = 0; c < t->channels; c += CHANNELS)
+        run_channels(t, c, t->channels - c < CHANNELS ? t->channels - c : CHANNELS);
+}
+
+void qu8_conv_4x32__scalar_interleave(const uint8_t *const x[4], size_t count, uint8_t flip,
+                                      uint32_t *out) {
     for (size_t p = 0; p < count; p++)
         out[p] = (uint32_t)(x[0][p] ^ flip) | (uint32_t)(x[1][p] ^ flip) << 8 |
                  (uint32_t)(x[2][p] ^ flip) << 16 | (uint32_t)(x[3][p] ^ flip) << 24;
 }
 
-void qu8_conv_1x1__scalar_slide(const uint8_t *x, size_t stride, size_t count, uint32_t *out) {
+void qu8_conv_4x32__scalar_slide(const uint8_t *x, size_t stride, size_t count, uint32_t *out) {
     for (size_t p = 0; p < count; p++, x += stride)
         out[p] = (uint32_t)x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of the depthwise kernel, in plain loops.
-#include "runtime/kernels/tile.h"
+// Depthwise convolution in plain C: the sums of 32 pixels, a tap after the other.
+#include "runtime/kernels/qu8_scalar.h"
 
-enum { BLOCK = 32 }; // pixels whose sums are kept at a time
-
-static void add_tap(const uint8_t *x, size_t stride, int32_t weight, size_t count,
-                    int32_t acc[BLOCK]) {
-    for (size_t p = 0; p < count; p++) acc[p] += x[p * stride] * weight;
+static void add_tap(const uint8_t *x, size_t stride, int weight, size_t count, int32_t acc[SUMS]) {
+    if (stride == 1 && count == SUMS)
+        for (size_t p = 0; p < SUMS; p++) acc[p] += x[p] * weight;
+    else
+        for (size_t p = 0; p < count; p++) acc[p] += x[p * stride] * weight;
 }
 
 static void run_block(const depthwise_tile *t, const uint8_t *x, size_t count, uint8_t *y) {
     const tile_epilogue *e = &t->epilogue;
-    int32_t acc[BLOCK] = {0};
+    int32_t acc[SUMS] = {0};
     for (size_t d = 0; d < t->depth; d++)
         for (size_t i = 0; i < 4; i++) {
             const int32_t byte = (int32_t)(t->w[d] >> 8 * i & 0xFF);
@@ -19,14 +19,13 @@ static void run_block(const depthwise_tile *t, const uint8_t *x, size_t count, u
             add_tap(x + t->offset[d] + i * t->dilation, t->stride, byte < 128 ? byte : byte - 256,
                     count, acc);
         }
-    for (size_t p = 0; p < count; p++)
-        y[p] = (uint8_t)tare__requantize(e->requant, e->first_channel,
-                                         tare__add_wrapping(acc[p], e->offset[0]));
+    for (size_t p = 0; p < SUMS; p++) acc[p] = tare__add_wrapping(acc[p], e->start[0]);
+    requantize_sums(e, 0, acc, count, y);
 }
 
 void qu8_depthwise_1__scalar(const depthwise_tile *t) {
     for (size_t h = 0; h < t->height; h++)
-        for (size_t p = 0; p < t->width; p += BLOCK)
+        for (size_t p = 0; p < t->width; p += SUMS)
             run_block(t, t->x + h * t->x_stride + p * t->stride,
-                      t->width - p < BLOCK ? t->width - p : BLOCK, t->y + h * t->width + p);
+                      t->width - p < SUMS ? t->width - p : SUMS, t->y + h * t->width + p);
 }

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of the elementwise kernels, in plain loops.
+// Elementwise kernels in plain C. Bounds are applied to the float, where they give what clamping
+// the code gives, NaN included.
 #include "runtime/kernels/elementwise.h"
+
+#include "runtime/kernels/qu8_scalar.h"
 
 static int32_t code_at(bool is_signed, const uint8_t *x, size_t i) {
     return is_signed ? (int8_t)x[i] : x[i];
 }
 
 void qu8_quantize__scalar(const code_scheme *s, const float *x, size_t count, uint8_t *y) {
-    for (size_t i = 0; i < count; i++)
-        y[i] = (uint8_t)tare__quantize(x[i], s->inverse, s->zero_point, s->least, s->most);
+    const float low = (float)(s->least - s->zero_point), high = (float)(s->most - s->zero_point);
+    for (size_t i = 0; i < count; i++) {
+        // The upper bound comes first, because NaN becomes the highest code.
+        const float bounded = at_least(at_most(x[i] * s->inverse, high), low);
+        y[i] = (uint8_t)((int32_t)round_small(bounded) + s->zero_point);
+    }
 }
 
 void qu8_dequantize__scalar(const code_scheme *s, const uint8_t *x, size_t count, float *y) {
@@ -18,9 +25,13 @@ void qu8_dequantize__scalar(const code_scheme *s, const uint8_t *x, size_t count
 
 void qu8_add__scalar(const native_add *op, bool is_signed, const uint8_t *a, const uint8_t *b,
                      size_t count, uint8_t *y) {
-    for (size_t i = 0; i < count; i++)
-        y[i] =
-            (uint8_t)tare__native_add_codes(op, code_at(is_signed, a, i), code_at(is_signed, b, i));
+    const float low = (float)(op->lo - op->zero_point), high = (float)(op->hi - op->zero_point);
+    for (size_t i = 0; i < count; i++) {
+        const float da = (float)(code_at(is_signed, a, i) - op->zero_a) * op->scale_a;
+        const float db = (float)(code_at(is_signed, b, i) - op->zero_b) * op->scale_b;
+        const float bounded = at_most(at_least((da + db) * op->inverse, low), high);
+        y[i] = (uint8_t)((int32_t)round_small(bounded) + op->zero_point);
+    }
 }
 
 void qu8_raise__scalar(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
