@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model costs on its way: load time, calibration throughput, latency in float and in integers, peak memory.
-// usage: flow [MODEL SHAPE [RUNS]]     SHAPE is one sample's, as 3x224x224; by default the digits network
-// Times are medians; float and integer runs take turns, so that both see the same machine.
+// What a model costs on its way: load time, calibration throughput, latency in float and in
+// integers, peak memory. Times are medians; float and integer runs take turns, so that both see the
+// same machine.
+//
+// usage: flow [MODEL SHAPE [RUNS]]
+//
+// SHAPE is one sample's, as 3x224x224. By default: the digits network.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "tare/tare.h"
+#include "timing.h"
 
 #define TRY(call)                                                                                  \
     do {                                                                                           \
@@ -27,17 +31,6 @@ typedef struct bench {
     double load_ms, calibrate_per_s, convert_ms;
     double median_ms[2], spread_ms[2];
 } bench;
-
-static double now_ms(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static tare_status load(bench *b, tare_error *err) {
     double times[15];
@@ -161,8 +154,10 @@ int main(int argc, char **argv) {
     if (b.run_count < 1 || b.run_count > MAX_RUNS) b.run_count = 101;
     tare_error *err = tare_error_create();
     const tare_status status = run(&b, err);
-    if (status == TARE_OK) report(&b);
-    else fprintf(stderr, "bench: %s: %s\n", tare_error_where(err), tare_error_message(err));
+    if (status == TARE_OK)
+        report(&b);
+    else
+        fprintf(stderr, "bench: %s: %s\n", tare_error_where(err), tare_error_message(err));
     tare_session_destroy(b.sessions[0]);
     tare_session_destroy(b.sessions[1]);
     tare_model_destroy(b.quantized);

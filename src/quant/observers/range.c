@@ -84,14 +84,16 @@ static tare_status read_arguments(const range_kind *kind, const tare_observer_ar
                           (long long)s->ch_axis);
     TARE_TRY(check_dynamic(kind, is_dynamic, constant, err));
     TARE_TRY(tare__uniform_read(args, usual, &s->base, err));
+    s->kind = kind;
     s->is_per_channel = kind->is_per_channel;
     s->averaging_constant = (float)constant;
     return tare__uniform_refuse_reduced_symmetric(
         &s->base, kind->is_per_channel ? " " : "                                        ", err);
 }
 
-tare_status tare__range_create(const range_kind *kind, const tare_observer_args *args, void **state,
+tare_status tare__range_create(void *user, const tare_observer_args *args, void **state,
                                tare_observer_info *info, tare_error *err) {
+    const range_kind *kind = user;
     range_state read = {0};
     TARE_TRY(read_arguments(kind, args, &read, err));
     range_state *s = tare__alloc_zeroed(1, sizeof *s);
@@ -190,14 +192,14 @@ static void join_ranges(range_state *s, range_state *found, const range_join *jo
     }
 }
 
-tare_status tare__range_update(range_state *s, const tare_tensor *x, const range_join *join,
-                               tare_error *err) {
+tare_status tare__range_update(void *state, const tare_tensor *x, tare_error *err) {
+    range_state *s = state;
     tare_tensor *floats = NULL;
     range_state found = {0};
     if (x->count == 0) return TARE_OK;
     TARE_TRY(tare__observed_floats(x, &floats, err));
     const tare_status status = find_extremes(s, floats, &found, err);
-    if (status == TARE_OK) join_ranges(s, &found, join);
+    if (status == TARE_OK) join_ranges(s, &found, s->kind->join);
     tare__free(found.min);
     tare_tensor_release(floats);
     return status;

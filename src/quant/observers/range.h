@@ -8,6 +8,7 @@
 
 typedef struct range_state {
     uniform base;
+    const struct range_kind *kind;
     bool is_per_channel;
     float averaging_constant; // moving averages only
     int64_t ch_axis;          // per-channel only; negative counts from the last
@@ -15,24 +16,24 @@ typedef struct range_state {
     float *min, *max;         // one block of 2 * count at min
 } range_state;
 
-/// What tells the four apart when they are created. name: the class.
-typedef struct range_kind {
-    const char *name;
-    bool is_per_channel, is_averaging;
-} range_kind;
-tare_status tare__range_create(const range_kind *kind, const tare_observer_args *args, void **state,
-                               tare_observer_info *info, tare_error *err);
-
 /// How an update joins a new extreme with the one kept.
 typedef struct range_join {
     float (*min)(const range_state *s, float kept, float found);
     float (*max)(const range_state *s, float kept, float found);
 } range_join;
-/// The update of all four: extremes of x, taken as they are the first time, else joined.
-tare_status tare__range_update(range_state *s, const tare_tensor *x, const range_join *join,
-                               tare_error *err);
 /// The joins of plain and of moving-average observers.
 extern const range_join tare__join_extremes, tare__join_averages;
+
+/// What tells the four apart; a class's `user`. name: the class.
+typedef struct range_kind {
+    const char *name;
+    bool is_per_channel, is_averaging;
+    const range_join *join;
+} range_kind;
+tare_status tare__range_create(void *kind, const tare_observer_args *args, void **state,
+                               tare_observer_info *info, tare_error *err);
+/// Extremes of x, taken as they are the first time, else joined.
+tare_status tare__range_update(void *state, const tare_tensor *x, tare_error *err);
 
 void tare__range_destroy(void *state);
 tare_status tare__range_clone(const void *state, void **out, tare_error *err);
@@ -44,5 +45,12 @@ tare_status tare__range_save(const void *state, tare_state_save save, void *io, 
 tare_status tare__range_load(void *state, tare_state_load load, void *io, tare_error *err);
 /// The smaller minimum and the greater maximum: the same for any split of the data.
 tare_status tare__range_merge(void *into, const void *from, tare_error *err);
+
+/// A class of this family: all but its name, arguments, kind, and whether it merges.
+#define RANGE_OBSERVER                                                                             \
+    .struct_size = sizeof(tare_observer_class), .create = tare__range_create,                      \
+    .destroy = tare__range_destroy, .clone = tare__range_clone, .update = tare__range_update,      \
+    .qparams = tare__range_qparams, .describe = tare__range_describe, .save = tare__range_save,    \
+    .load = tare__range_load
 
 #endif
