@@ -136,7 +136,7 @@ tare_status tare__recurrent_shape(op_call *call) {
 static void step_one(cell_kind kind, int64_t n, const float *gi, const float *gh, float *h,
                      float *c) {
     for (int64_t k = 0; k < n; k++) {
-        if (kind == CELL_LSTM) {
+        if (c != NULL) { // LSTMs, and only they, have one
             const float i = tare__sigmoidf(gi[k] + gh[k]),
                         f = tare__sigmoidf(gi[n + k] + gh[n + k]);
             const float g = tare__tanhf(gi[2 * n + k] + gh[2 * n + k]);

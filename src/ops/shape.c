@@ -60,7 +60,7 @@ static tare_status view_as_shape(op_call *call) {
 
 static tare_status flatten_shape(op_call *call) {
     const tare_tensor *x;
-    int64_t shape[TARE_MAX_DIMS];
+    int64_t shape[TARE_MAX_DIMS] = {0};
     int first, last, ndim = 0;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(tare__call_dim(call, 1, 0, x->ndim, &first));
@@ -215,11 +215,12 @@ static tare_status plan_repeat(op_call *call, gather *g) {
     for (int d = 0; d < g->out_ndim; d++) {
         if (times[d] < 0 || times[d] > INT32_MAX)
             return tare__call_fail(call, "repeats are out of range");
-        g->size[2 * d] = times[d];
-        g->stride[2 * d] = 0;
-        g->size[2 * d + 1] = d < more ? 1 : dense.size[d - more];
-        g->stride[2 * d + 1] = d < more ? 0 : dense.stride[d - more];
-        g->out_shape[d] = tare__size_product(times[d], g->size[2 * d + 1]);
+        const int copy = 2 * d, place = copy + 1;
+        g->size[copy] = times[d];
+        g->stride[copy] = 0;
+        g->size[place] = d < more ? 1 : dense.size[d - more];
+        g->stride[place] = d < more ? 0 : dense.stride[d - more];
+        g->out_shape[d] = tare__size_product(times[d], g->size[place]);
     }
     return TARE_OK;
 }
