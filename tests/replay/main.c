@@ -16,7 +16,7 @@ enum { USAGE_ERROR = 2 };
 
 static const char usage[] =
     "usage: tare-replay [--verbose] [--jobs N] [--known FILE] [--self-test] CASE..\n"
-    "       tare-replay [--verbose] --numerics DIR\n"
+    "       tare-replay [--verbose] --numerics DIR [CASE..]\n"
     "\n"
     "CASE is a folder with case.json, model.safetensors and data.safetensors, a folder of such\n"
     "folders, or a zip archive of them (or a folder of archives). Prints one line a case: pass "
@@ -73,8 +73,12 @@ static bool is_option(const char *argument, const char *name) {
 
 static bool read_job_count(const char *chars, size_t *out) {
     char *end = NULL;
-    const long count = chars != NULL ? strtol(chars, &end, 10) : 0;
-    if (chars == NULL || *end != '\0' || count < 1 || count > 1024) return false;
+    if (chars == NULL) return false; // option_value complained
+    const long count = strtol(chars, &end, 10);
+    if (*end != '\0' || count < 1 || count > 1024) {
+        (void)complain("--jobs needs a number from 1 to 1024", NULL);
+        return false;
+    }
     *out = (size_t)count;
     return true;
 }
@@ -103,9 +107,7 @@ static bool read_option(options *o, int argc, char **argv, int *at) {
     if (is_option(argument, "--numerics"))
         return (o->numerics_path = option_value("--numerics", argc, argv, at)) != NULL;
     if (!is_option(argument, "--jobs")) return refuse(argument);
-    if (read_job_count(option_value("--jobs", argc, argv, at), &o->job_count)) return true;
-    (void)complain("--jobs needs a number from 1 to 1024", NULL);
-    return false;
+    return read_job_count(option_value("--jobs", argc, argv, at), &o->job_count);
 }
 
 /// Cases are moved to the front of argv.
@@ -253,7 +255,8 @@ static int run(program *p, tare_error *err) {
 
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0) return fputs(usage, stdout) < 0;
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return fputs(usage, stdout) < 0;
     program p = {0};
     if (!read_arguments(&p.options, argc, argv)) return USAGE_ERROR;
     tare_error *err = tare_error_create();
