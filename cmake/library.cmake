@@ -44,9 +44,11 @@ elseif(tare_x86_kernels)
   list(REMOVE_ITEM tare_sources ${tare_x86_kernels})
 endif()
 
-# The portable kernels are loops for the compiler to vectorize, which gcc's -O2 does half-heartedly.
+# The portable kernels and the elementwise references are loops for the compiler to vectorize, which
+# gcc's -O2 does half-heartedly.
 set(tare_portable_kernels ${tare_sources})
-list(FILTER tare_portable_kernels INCLUDE REGEX "/src/runtime/kernels/.*/scalar\\.c$")
+list(FILTER tare_portable_kernels INCLUDE REGEX
+     "/src/(runtime/kernels/.*/scalar|ops/(activation|arithmetic|norm|pool|quantize))\\.c$")
 set_property(SOURCE ${tare_portable_kernels} PROPERTY
   COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>")
 

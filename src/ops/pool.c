@@ -149,15 +149,18 @@ static window adaptive_window(const pool_plan *p, const int64_t at[3]) {
     return w;
 }
 
+// Which code is greater depends on the data, and no processor guesses it: the comparison chooses a
+// value instead of branching. NaN is greater than all; the last one wins.
 static float greatest(const pool_plan *p, const float *plane, const window *w) {
-    float best = -INFINITY;
+    float best = -INFINITY, nan = 0;
     for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])
         for (int64_t j = w->begin[1]; j < w->end[1]; j += p->dilation[1])
             for (int64_t k = w->begin[2]; k < w->end[2]; k += p->dilation[2]) {
                 const float v = plane[(i * p->in[1] + j) * p->in[2] + k];
-                if (v > best || isnan(v)) best = v;
+                best = v > best ? v : best;
+                if (isnan(v)) nan = v;
             }
-    return best;
+    return isnan(nan) ? nan : best;
 }
 
 static float average(const pool_plan *p, const float *plane, const window *w) {
