@@ -15,6 +15,7 @@ enum {
     LEAST_RUNS = 15, // of each model, however slow
     MOST_RUNS = 20000,
     WARM_UP_RUNS = 3,
+    RANDOM_BATCHES = 64,
     OUTPUT_CAPACITY = 64,
 };
 
@@ -65,21 +66,32 @@ static tare_status start(job *j, subject *s) {
     return TARE_OK;
 }
 
-/// One batch serves all runs.
-static tare_status read_batch(job *j) {
+/// The next whole batch; from the beginning again when there is none left. Inputs that stay the
+/// same would let the processor learn them by heart, and flatter code that branches on them.
+static tare_status next_batch(job *j) {
+    const int64_t size = j->options->batch != 0 ? j->options->batch : 1;
+    int64_t found = 0;
+    for (int round = 0; round < 2; round++) {
+        bool done = false;
+        TRY(tare_data_next(j->data, &j->batch, &done, j->err));
+        if (!done && j->batch.size >= size) return TARE_OK;
+        if (!done) found = j->batch.size;
+        TRY(tare_data_rewind(j->data, j->err));
+    }
+    const char *input = j->options->input != NULL ? j->options->input : "random";
+    if (found == 0) return fail_here(input, NULL, "no data");
+    return fail_here(input, NULL, "a batch of %lld samples asked for, but there are only %lld",
+                     (long long)size, (long long)found);
+}
+
+static tare_status open_data(job *j) {
     char spec[64];
     const long long size = j->options->batch != 0 ? j->options->batch : 1;
-    (void)snprintf(spec, sizeof spec, "random:%lld", size);
+    (void)snprintf(spec, sizeof spec, "random:%lld", RANDOM_BATCHES * size);
     const char *input = j->options->input != NULL ? j->options->input : spec;
     const tare_data_options options = {.batch_size = size};
-    bool done = false;
     TRY(tare_data_open(input, j->subjects[0].model, &options, &j->data, j->err));
-    TRY(tare_data_next(j->data, &j->batch, &done, j->err));
-    if (done) return fail_here(input, NULL, "no data");
-    if (j->batch.size < size)
-        return fail_here(input, NULL, "a batch of %lld samples asked for, but there are only %lld",
-                         size, (long long)j->batch.size);
-    return TARE_OK;
+    return next_batch(j);
 }
 
 static tare_status run_once(job *j, subject *s, double *ms) {
@@ -102,6 +114,7 @@ static tare_status time_runs(job *j) {
     const double begin = now_ms();
     for (int i = 0; i < MOST_RUNS; i++) {
         if (i >= LEAST_RUNS && now_ms() - begin > budget_ms) break;
+        TRY(next_batch(j));
         for (size_t s = 0; s < j->subject_count; s++) {
             subject *timed = &j->subjects[s];
             TRY(run_once(j, timed, &timed->run_ms[timed->run_count]));
@@ -180,7 +193,7 @@ static void print_text(const job *j) {
 
 static tare_status run_job(job *j) {
     for (size_t i = 0; i < j->subject_count; i++) TRY(load(j, &j->subjects[i]));
-    TRY(read_batch(j));
+    TRY(open_data(j));
     for (size_t i = 0; i < j->subject_count; i++) TRY(start(j, &j->subjects[i]));
     TRY(time_runs(j));
     for (size_t i = 0; i < j->subject_count; i++)
@@ -234,7 +247,7 @@ const command bench_command = {
     .least_operands = 1,
     .options = options,
     .notes = "Where the model does not say the shapes of its inputs, give them:\n"
-             "--input random:1:0:3x224x224. Speed ratio: the other model's median over this\n"
+             "--input random:64:0:3x224x224. Speed ratio: the other model's median over this\n"
              "one's; above 1 this one is faster. TARE_ISA in the environment forces a lower\n"
              "instruction set (scalar, avx2).\n",
     .run = run,
