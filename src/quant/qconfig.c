@@ -81,6 +81,25 @@ tare_status tare_qconfig_to_json(const tare_qconfig *qconfig, char **out, tare_e
     return status;
 }
 
+// A spec of a built-in class that can be made, so that what is wrong with its arguments is said
+// with its place. Classes that are not built in, and fake quantizers, are not made here.
+static tare_status read_spec(const json_at *at, tare_observer_spec **out, tare_error *err) {
+    tare_observer_spec *spec = NULL;
+    tare_observer_info unused = {.struct_size = sizeof unused};
+    TARE_TRY(tare__observer_spec_from_json(at, &spec, err));
+    const tare_observer_class *class =
+        tare__observer_class_find(NULL, tare__observer_spec_class(spec));
+    tare_status status = TARE_OK;
+    if (class != NULL && !tare__observer_class_is_fake_quantize(class))
+        status = tare__observer_spec_info(NULL, spec, &unused, err);
+    if (status != TARE_OK) {
+        tare_observer_spec_release(spec);
+        return tare__json_place(at, status, err);
+    }
+    *out = spec;
+    return TARE_OK;
+}
+
 tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_error *err) {
     static const char *const keys[] = {"activation", "weight", NULL};
     tare_observer_spec *activation = NULL, *weight = NULL;
@@ -92,9 +111,9 @@ tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_
     TARE_TRY(tare__json_only_keys(at, keys, err));
     const json_at activation_at = tare__json_get(at, "activation");
     const json_at weight_at = tare__json_get(at, "weight");
-    tare_status status = tare__observer_spec_from_json(&activation_at, &activation, err);
+    tare_status status = read_spec(&activation_at, &activation, err);
     if (status == TARE_OK && tare__json_has(at, "weight") && !json_is_null(weight_at.value))
-        status = tare__observer_spec_from_json(&weight_at, &weight, err);
+        status = read_spec(&weight_at, &weight, err);
     if (status == TARE_OK) {
         *out = tare_qconfig_create(activation, weight);
         if (*out == NULL) status = tare__out_of_memory(err);

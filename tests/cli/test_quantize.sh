@@ -75,6 +75,9 @@ sed 's/"quant_max"/"quant_mx"/' examples/my_mapping.json >"$work/argument.json"
 refuses 1 "MinMaxObserver has no argument 'quant_mx' (did you mean 'quant_max'?)" \
     quantize "$digits" --backend x86 --qconfig "$work/argument.json" --calibrate "$train" -o "$out"
 complains 'argument.json: $.object_type[0][1].activation.kwargs.quant_mx: MinMaxObserver'
+sed 's/"torch.qint8"/"torch.qint9"/' examples/my_mapping.json >"$work/argument.json"
+refuses 1 "argument.json: \$.object_type[0][1].weight: MinMaxObserver: argument 'dtype' must be a dtype" \
+    quantize "$digits" --backend x86 --qconfig "$work/argument.json" --calibrate "$train" -o "$out"
 sed 's/"root_module"/"root_modul"/' examples/my_backend.json >"$work/key.json"
 refuses 1 "key.json: \$.configs[0]" quantize "$digits" --backend "$work/key.json" --calibrate "$train" -o "$out"
 complains "(did you mean 'root_module'?)"
