@@ -125,6 +125,21 @@ bool tare__qparams_equal(const qparams *a, const qparams *b) {
     return true;
 }
 
+qparams_fault tare__qparams_fault(const qparams *q, int64_t *channel) {
+    const dtype_info *info = tare__dtype(q->dtype);
+    const bool is_code =
+        q->scheme != TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS && info->min < info->max;
+    for (int64_t c = 0; c < q->count; c++) {
+        const double scale = q->scale[c], zero = q->zero_point[c];
+        *channel = c;
+        if (!isfinite(scale) || scale < 0) return QPARAMS_BAD_SCALE;
+        if (!isfinite(zero)) return QPARAMS_BAD_ZERO_POINT;
+        if (is_code && (zero != rint(zero) || zero < (double)info->min || zero > (double)info->max))
+            return QPARAMS_BAD_ZERO_POINT;
+    }
+    return QPARAMS_FINE;
+}
+
 // --- shapes ---
 
 bool tare__shape_count(int ndim, const int64_t *shape, int64_t *out) {

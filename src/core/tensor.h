@@ -52,6 +52,15 @@ qparams *tare__qparams_per_tensor(tare_dtype dtype, double scale, int64_t zero_p
 qparams *tare__qparams_retain(const qparams *q);
 void tare__qparams_release(const qparams *q);
 bool tare__qparams_equal(const qparams *a, const qparams *b);
+/// What keeps parameters from being a tensor's: a scale that is negative or not finite, a zero
+/// point that is not finite or, but for float qparams, no whole number of the dtype's range.
+typedef enum qparams_fault {
+    QPARAMS_FINE = 0,
+    QPARAMS_BAD_SCALE,
+    QPARAMS_BAD_ZERO_POINT,
+} qparams_fault;
+/// The first fault, and at which channel.
+qparams_fault tare__qparams_fault(const qparams *q, int64_t *channel);
 static inline bool tare__qscheme_is_per_channel(tare_qscheme s) {
     return s >= TARE_PER_CHANNEL_AFFINE;
 }

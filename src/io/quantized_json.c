@@ -3,7 +3,6 @@
 #include "io/quantized_json.h"
 
 #include <inttypes.h>
-#include <math.h>
 
 #include "core/alloc.h"
 
@@ -74,32 +73,33 @@ static tare_status check_counts(const json_at *at, const char *name, const quant
     return TARE_OK;
 }
 
-static tare_status check_values(const json_at *at, const char *name, const tare_tensor *scale,
-                                const double *zero_point, const dtype_info *info, bool are_whole,
+static tare_status check_values(const json_at *at, const char *name, const qparams *q,
                                 tare_error *err) {
-    for (int64_t i = 0; i < scale->count; i++) {
-        const double s = tare__tensor_get(scale, i);
-        if (!isfinite(s) || s < 0)
-            return tare__json_fail(
-                at, err, "scale %g of '%s' at channel %" PRId64 " is not a scale", s, name, i);
-        const double z = zero_point[i];
-        if (!isfinite(z) || (are_whole && (z < (double)info->min || z > (double)info->max)))
-            return tare__json_fail(at, err,
-                                   "zero point %g of '%s' at channel %" PRId64 " is out of range",
-                                   z, name, i);
+    int64_t c = 0;
+    switch (tare__qparams_fault(q, &c)) {
+    case QPARAMS_BAD_SCALE:
+        return tare__json_fail(at, err, "scale %g of '%s' at channel %" PRId64 " is not a scale",
+                               q->scale[c], name, c);
+    case QPARAMS_BAD_ZERO_POINT:
+        return tare__json_fail(at, err,
+                               "zero point %g of '%s' at channel %" PRId64 " is out of range",
+                               q->zero_point[c], name, c);
+    case QPARAMS_FINE:
+        break;
     }
     return TARE_OK;
 }
 
-static tare_status attach(const quantized *q, const tare_tensor *integers, const double *scale,
-                          const double *zero_point, int64_t count, tare_tensor **out,
-                          tare_error *err) {
-    qparams *made =
-        tare__qparams_create(q->scheme, q->dtype, (int)q->axis, count, scale, zero_point);
+static tare_status attach(const json_at *at, const char *name, const quantized *q,
+                          const tare_tensor *integers, const tare_tensor *scale,
+                          const double *zero_point, tare_tensor **out, tare_error *err) {
+    qparams *made = tare__qparams_create(q->scheme, q->dtype, (int)q->axis, scale->count,
+                                         scale->data, zero_point);
     if (made == NULL) return tare__out_of_memory(err);
     made->quant_min = q->quant_min; // nobody else has seen it yet
     made->quant_max = q->quant_max;
-    const tare_status status = tare__tensor_requalify(integers, made, out, err);
+    tare_status status = check_values(at, name, made, err);
+    if (status == TARE_OK) status = tare__tensor_requalify(integers, made, out, err);
     tare__qparams_release(made);
     return status;
 }
@@ -120,9 +120,7 @@ tare_status tare__quantized_join(const json_at *at, const char *name, const tare
     double *zero_points = tare__alloc_zeroed((size_t)count + 1, sizeof *zero_points);
     if (zero_points == NULL) return tare__out_of_memory(err);
     for (int64_t i = 0; i < count; i++) zero_points[i] = tare__tensor_get(zero_point, i);
-    tare_status status =
-        check_values(at, name, scale, zero_points, tare__dtype(q.dtype), are_whole, err);
-    if (status == TARE_OK) status = attach(&q, integers, scale->data, zero_points, count, out, err);
+    const tare_status status = attach(at, name, &q, integers, scale, zero_points, out, err);
     tare__free(zero_points);
     return status;
 }

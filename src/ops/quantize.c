@@ -3,7 +3,6 @@
 // conversions of dtype. The forms on plain integer tensors stand in decomposed.c.
 #include "ops/quantize.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -57,17 +56,16 @@ tare_status tare__quantize_tensor(const tare_tensor *x, const qparams *q, tare_t
 }
 
 tare_status tare__qparams_check(const qparams *q, tare_error *err) {
-    const dtype_info *info = tare__dtype(q->dtype);
-    const bool are_floats = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
-    for (int64_t c = 0; c < q->count; c++) {
-        const double scale = q->scale[c], zero = q->zero_point[c];
-        if (!isfinite(scale) || scale < 0)
-            return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a scale >= 0, found %g", scale);
-        const bool is_code =
-            zero == rint(zero) && zero >= (double)info->min && zero <= (double)info->max;
-        if (!isfinite(zero) || (!are_floats && !is_code))
-            return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a zero point of %s, found %g",
-                              info->name, zero);
+    int64_t c = 0;
+    switch (tare__qparams_fault(q, &c)) {
+    case QPARAMS_BAD_SCALE:
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a scale >= 0, found %g",
+                          q->scale[c]);
+    case QPARAMS_BAD_ZERO_POINT:
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a zero point of %s, found %g",
+                          tare_dtype_name(q->dtype), q->zero_point[c]);
+    case QPARAMS_FINE:
+        break;
     }
     return TARE_OK;
 }

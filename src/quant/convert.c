@@ -2,8 +2,6 @@
 // Convert, from a calibrated model to a reference or lowered one.
 #include "quant/convert.h"
 
-#include <math.h>
-
 #include "core/struct_size.h"
 #include "ops/op.h"
 #include "quant/coverage.h"
@@ -20,27 +18,25 @@ bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n) {
 }
 
 tare_status tare__convert_check(const qparams *q, tare_error *err) {
-    const dtype_info *info = tare__dtype(q->dtype);
-    const bool are_whole =
-        q->scheme != TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS && info->min < info->max;
     if (!tare__qscheme_is_per_channel(q->scheme) && q->count != 1)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "the observer proposed %lld scales, a per-tensor scheme has 1",
                           (long long)q->count);
-    for (int64_t c = 0; c < q->count; c++) {
-        const double scale = q->scale[c], zero_point = q->zero_point[c];
-        if (!isfinite(scale) || scale < 0)
-            return tare__hint(err,
-                              tare__fail(err, TARE_INVALID_ARGUMENT,
-                                         "the observer proposed the scale %g at channel %lld",
-                                         scale, (long long)c),
-                              "are there NaNs or infinities in the weights or the data?");
-        if (!isfinite(zero_point) ||
-            (are_whole && (zero_point < (double)info->min || zero_point > (double)info->max)))
-            return tare__fail(err, TARE_INVALID_ARGUMENT,
-                              "the observer proposed the zero point %g at channel %lld, which %s "
-                              "does not have",
-                              zero_point, (long long)c, info->name);
+    int64_t c = 0;
+    switch (tare__qparams_fault(q, &c)) {
+    case QPARAMS_BAD_SCALE:
+        return tare__hint(err,
+                          tare__fail(err, TARE_INVALID_ARGUMENT,
+                                     "the observer proposed the scale %g at channel %lld",
+                                     q->scale[c], (long long)c),
+                          "are there NaNs or infinities in the weights or the data?");
+    case QPARAMS_BAD_ZERO_POINT:
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "the observer proposed the zero point %g at channel %lld, which %s does "
+                          "not have",
+                          q->zero_point[c], (long long)c, tare_dtype_name(q->dtype));
+    case QPARAMS_FINE:
+        break;
     }
     return TARE_OK;
 }
