@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/map.h"
+#include "ops/op.h"
 #include "quant/prepare.h"
 
 // How often an object type was seen in a module: the index of the next occurrence.
@@ -124,14 +125,16 @@ static tare_status try_regex(void *user, const char *path, module *m, tare_error
     return TARE_OK;
 }
 
+static tare_status warn(prepare_pass *p, const char *section, const char *key, const char *what) {
+    const tare_decision d = {.pass = "prepare", .decision = "warning", .rule = key};
+    return tare__record_add(&p->base->model->decisions, &d, p->base->err, "the %s selector '%s' %s",
+                            section, key, what);
+}
+
 // A selector that matches nothing is an error, or a warning in the record of a lenient job.
 static tare_status unmatched(prepare_pass *p, const module *original, const char *section,
                              const char *key) {
-    if (p->options->is_lenient) {
-        const tare_decision d = {.pass = "prepare", .decision = "warning", .rule = key};
-        return tare__record_add(&p->base->model->decisions, &d, p->base->err,
-                                "the %s selector '%s' matches no module", section, key);
-    }
+    if (p->options->is_lenient) return warn(p, section, key, "matches no module");
     path_list list = {.scratch = &p->base->scratch};
     TARE_TRY(tare__module_walk((module *)original, collect_path, &list, p->base->err));
     const tare_status status = tare__fail(
@@ -153,7 +156,43 @@ static tare_status check_regexes(prepare_pass *p, const module *original) {
     return TARE_OK;
 }
 
+// Types of the modules that calls came from are the user's own classes, too.
+static bool is_known_type(const prepare_pass *p, const char *type) {
+    if (tare__class_find(&p->base->model->context->classes, type) != NULL ||
+        tare__op_function(type) != NULL || tare__op_method(type) != NULL)
+        return true;
+    for (const node *n = p->base->model->root->graph->first; n != NULL; n = n->next)
+        if ((n->scope_type != NULL && strcmp(n->scope_type, type) == 0) ||
+            (n->target != NULL && strcmp(n->target, type) == 0))
+            return true;
+    return false;
+}
+
+// Mappings may speak of types that this model has none of, and of some that tare does not know. One
+// that nobody knows and that is nearly the name of a class is a misspelling.
+static tare_status check_types(prepare_pass *p) {
+    const qconfig_rules *rules = &p->mapping->object_type;
+    const registry *classes = &p->base->model->context->classes;
+    for (size_t i = 0; i < rules->count; i++) {
+        const char *type = rules->items[i].key;
+        if (is_known_type(p, type) || tare_nearest_name(type, tare__class_name_at, classes) == NULL)
+            continue;
+        if (p->options->is_lenient) {
+            TARE_TRY(warn(p, "object_type", type, "is no known module class"));
+            continue;
+        }
+        return tare__suggest(
+            p->base->err,
+            tare__fail(p->base->err, TARE_NOT_FOUND,
+                       "qconfig mapping: the object_type selector '%s' is no known module class",
+                       type),
+            type, tare__class_name_at, classes);
+    }
+    return TARE_OK;
+}
+
 static tare_status check_selectors(prepare_pass *p, const module *original) {
+    TARE_TRY(check_types(p));
     const struct {
         const char *section;
         const qconfig_rules *rules;

@@ -71,6 +71,11 @@ refuses 1 "'conv9' matches no module of the model" \
     quantize "$digits" --backend x86 --qconfig "$work/module.json" --calibrate "$train" -o "$out"
 expect 0 quantize "$digits" --backend x86 --qconfig "$work/module.json" --calibrate "$train" --limit 8 \
     --lenient -o "$work/lenient_module"
+sed 's/"torch.nn.Linear"/"torch.nn.Linaer"/' examples/my_mapping.json >"$work/type.json"
+refuses 1 "'torch.nn.Linaer' is no known module class (did you mean 'torch.nn.Linear'?)" \
+    quantize "$digits" --backend x86 --qconfig "$work/type.json" --calibrate "$train" -o "$out"
+expect 0 quantize "$digits" --backend x86 --qconfig "$work/type.json" --calibrate "$train" --limit 8 \
+    --lenient -o "$work/lenient_type"
 sed 's/"quant_max"/"quant_mx"/' examples/my_mapping.json >"$work/argument.json"
 refuses 1 "MinMaxObserver has no argument 'quant_mx' (did you mean 'quant_max'?)" \
     quantize "$digits" --backend x86 --qconfig "$work/argument.json" --calibrate "$train" -o "$out"
