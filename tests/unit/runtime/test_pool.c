@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast ways of pooling on codes give the references' bits, for every geometry and level.
+#include "support/test.h"
+
+#include "core/tensor.h"
+#include "runtime/isa.h"
+#include "support/models.h"
+
+static tare_tensor *run(const tare_model *m, const tare_tensor *x, bool reference) {
+    const tare_session_options options = {.reference = reference};
+    tare_session *s = NULL;
+    tare_tensor *y = NULL;
+    size_t count = 0;
+    CHECK_DONE(tare_session_create(m, &options, &s, job_error()));
+    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
+    tare_session_destroy(s);
+    return y;
+}
+
+// `call` pools what is called q.
+static void check_pool(const tare_tensor *x, const char *dtype, const char *call) {
+    char code[512];
+    (void)snprintf(code, sizeof code,
+                   "def forward(self, x):\n"
+                   "    q = torch.quantize_per_tensor(x, 0.01, %d, torch.%s)\n"
+                   "    y = %s\n"
+                   "    z = y.dequantize()\n"
+                   "    return z\n",
+                   strcmp(dtype, "qint8") == 0 ? -3 : 120, dtype, call);
+    tare_model *m = new_model(NULL, new_tree(), code);
+    tare_tensor *expected = run(m, x, true);
+    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
+        assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
+        tare_tensor *found = run(m, x, false);
+        check_same_tensor(found, expected);
+        tare_tensor_release(found);
+    }
+    assert_int_equal(unsetenv("TARE_ISA"), 0);
+    tare_tensor_release(expected);
+    tare_model_destroy(m);
+}
+
+static void check_max_pool(const tare_tensor *x, int kernel, int stride, int padding,
+                           int dilation) {
+    for (int ceil = 0; ceil < 2; ceil++) {
+        char call[256];
+        (void)snprintf(call, sizeof call,
+                       "torch.nn.functional.max_pool2d(q, kernel_size=%d, stride=%d, padding=%d, "
+                       "dilation=%d, ceil_mode=%s)",
+                       kernel, stride, padding, dilation, ceil ? "True" : "False");
+        check_pool(x, "quint8", call);
+        check_pool(x, "qint8", call);
+    }
+}
+
+static void max_pool_equals_the_reference(void **state) {
+    (void)state;
+    const int64_t widths[] = {9, 16, 43};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        tare_tensor *x = NEW_INPUT(2, 3, 11, widths[w]);
+        for (int kernel = 1; kernel <= 4; kernel++)
+            for (int stride = 1; stride <= 3; stride++)
+                for (int padding = 0; padding <= kernel / 2; padding++)
+                    for (int dilation = 1; dilation <= 2; dilation++)
+                        check_max_pool(x, kernel, stride, padding, dilation);
+        tare_tensor_release(x);
+    }
+}
+
+static void adaptive_average_equals_the_reference(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 3, 11, 19);
+    for (int size = 1; size <= 12; size++) {
+        char call[128];
+        (void)snprintf(call, sizeof call, "torch.nn.functional.adaptive_avg_pool2d(q, (%d, %d))",
+                       size, 13 - size);
+        check_pool(x, "quint8", call);
+        check_pool(x, "qint8", call);
+    }
+    tare_tensor_release(x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(max_pool_equals_the_reference),
+        cmocka_unit_test(adaptive_average_equals_the_reference),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
