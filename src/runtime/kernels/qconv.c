@@ -191,10 +191,9 @@ static void stage_words(const qconv_plan *p, const uint8_t *image, size_t plane,
     }
 }
 
-static void stage_planes(const qconv_plan *p, const uint8_t *image, size_t first, size_t last,
-                         unsigned char *stage) {
+static void stage_image(const qconv_plan *p, const uint8_t *image, unsigned char *stage) {
     const size_t size = p->shape.staged_height * p->shape.staged_width;
-    for (size_t i = first; i < last; i++) {
+    for (size_t i = 0; i < p->planes; i++) {
         if (p->by_width)
             tare__stage_plane(&p->shape, image + i * p->shape.height * p->shape.width,
                               p->constants.flip, p->constants.zero_code, stage + i * size);
@@ -264,7 +263,7 @@ typedef struct conv_job {
     unsigned char *memory; // a slice for each thread: a stage, and a matrix behind it
     size_t slice_bytes;
     // of shared images
-    size_t image, plane_step, block_step, channel_step, channel_parts;
+    size_t image, block_step, channel_step, channel_parts;
 } conv_job;
 
 static unsigned char *slice_of(const conv_job *job, size_t worker) {
@@ -309,17 +308,9 @@ static void run_image(void *user, size_t image, size_t worker) {
     const conv_job *job = user;
     const qconv_plan *p = job->plan;
     unsigned char *stage = slice_of(job, worker);
-    stage_planes(p, image_of(job, image), 0, p->planes, stage);
+    stage_image(p, image_of(job, image), stage);
     for (size_t i = 0; i < block_count(p); i++)
         multiply_block(job, image, i, 0, p->outs, stage, worker);
-}
-
-static void stage_part(void *user, size_t part, size_t worker) {
-    const conv_job *job = user;
-    const size_t first = part * job->plane_step, last = first + job->plane_step;
-    (void)worker;
-    stage_planes(job->plan, image_of(job, job->image), first,
-                 last < job->plan->planes ? last : job->plan->planes, slice_of(job, 0));
 }
 
 static void multiply_part(void *user, size_t part, size_t worker) {
@@ -331,17 +322,17 @@ static void multiply_part(void *user, size_t part, size_t worker) {
         multiply_block(job, job->image, i, channel, job->channel_step, slice_of(job, 0), worker);
 }
 
-// A few parts for each thread even out what else the machine does. Few blocks are divided by
-// channels too; each part gathers its block anew, which is little next to what it multiplies.
+// The caller stages alone: that takes less than waking threads. A few parts for each thread even
+// out what else the machine does. Few blocks are divided by channels too; each part gathers its
+// block anew, which is little next to what it multiplies.
 static void share_image(conv_job *job, size_t image, thread_pool *pool) {
     const qconv_plan *p = job->plan;
     const size_t threads = tare__thread_count(pool), blocks = block_count(p);
     job->image = image;
-    job->plane_step = tare__share(p->planes, threads, 1);
     job->block_step = tare__share(blocks, PARTS_PER_THREAD * threads, 1);
     job->channel_step = tare__share(p->outs, tare__ceil_div(threads, blocks), p->kernel->tile);
     job->channel_parts = tare__ceil_div(p->outs, job->channel_step);
-    tare__thread_pool_run(pool, tare__ceil_div(p->planes, job->plane_step), stage_part, job);
+    stage_image(p, image_of(job, image), slice_of(job, 0));
     tare__thread_pool_run(pool, tare__ceil_div(blocks, job->block_step) * job->channel_parts,
                           multiply_part, job);
 }
