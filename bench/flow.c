@@ -151,7 +151,10 @@ int main(int argc, char **argv) {
     bench b = {.path = argc > 2 ? argv[1] : "data/digits/digits.safetensors",
                .shape = argc > 2 ? argv[2] : "1x8x8"};
     b.run_count = argc > 3 ? atoi(argv[3]) : 101;
-    if (b.run_count < 1 || b.run_count > MAX_RUNS) b.run_count = 101;
+    if (b.run_count < 1 || b.run_count > MAX_RUNS) {
+        fprintf(stderr, "bench: RUNS is from 1 to %d\n", MAX_RUNS);
+        return 2;
+    }
     tare_error *err = tare_error_create();
     const tare_status status = run(&b, err);
     if (status == TARE_OK)

@@ -79,8 +79,9 @@ tare_add_library(tare SHARED)
 # TARE_API by mistake, and whatever a static dependency would add.
 set(tare_version_script "${PROJECT_SOURCE_DIR}/cmake/tare.map")
 target_link_options(tare PRIVATE "LINKER:--version-script=${tare_version_script}")
+# Before 1.0 a minor version may break programs, as the CMake package says too (SameMinorVersion).
 set_target_properties(tare PROPERTIES
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
   LINK_DEPENDS "${tare_version_script}")
 add_library(tare::tare ALIAS tare)
 add_library(tare::static ALIAS tare_static)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The BackendConfig tutorial: a backend of two operators, linear and conv-relu, and three experiments.
-// docs/tutorial.md walks through it.
-// ctest: examples/data
+// The BackendConfig tutorial: a backend of two operators, linear and conv-relu, and three
+// experiments. docs/tutorial.md walks through it. ctest: examples/data
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,13 +44,15 @@ static tare_status fuse_conv_relu(void *user, bool is_qat, const tare_module *co
     TRY(tare_module_create(NULL, "torch.ao.nn.intrinsic.ConvReLU2d", &fused, err));
     tare_status status = tare_module_set_child(fused, "0", modules[0], err);
     if (status == TARE_OK) status = tare_module_set_child(fused, "1", modules[1], err);
-    if (status == TARE_OK) *out = fused;
-    else tare_module_release(fused);
+    if (status == TARE_OK)
+        *out = fused;
+    else
+        tare_module_release(fused);
     return status;
 }
 
-// 3. The backend: a pattern for linear, one that fuses, one for what fusion made. Setters keep their first error and
-// report it where the config is used.
+// 3. The backend: a pattern for linear, one that fuses, one for what fusion made. Setters keep
+// their first error and report it where the config is used.
 static tare_backend_config *my_backend(void) {
     const tare_dtype_config int8 = int8_config();
     tare_backend_config *backend = tare_backend_config_create("my_backend");
@@ -62,8 +63,8 @@ static tare_backend_config *my_backend(void) {
     tare_pattern_config_add_dtype_config(linear, &int8);
     tare_pattern_config_set_root_module(linear, "torch.nn.Linear");
     tare_pattern_config_set_qat_module(linear, "torch.ao.nn.qat.Linear");
-    tare_pattern_config_set_reference_quantized_module(
-        linear, "torch.ao.nn.quantized.reference.Linear");
+    tare_pattern_config_set_reference_quantized_module(linear,
+                                                       "torch.ao.nn.quantized.reference.Linear");
 
     tare_pattern_config *conv_relu =
         tare_backend_config_add(backend, "torch.nn.Conv2d", "torch.nn.ReLU", NULL);
@@ -75,12 +76,13 @@ static tare_backend_config *my_backend(void) {
     tare_pattern_config_add_dtype_config(fused, &int8);
     tare_pattern_config_set_root_module(fused, "torch.nn.Conv2d");
     tare_pattern_config_set_qat_module(fused, "torch.ao.nn.intrinsic.qat.ConvReLU2d");
-    tare_pattern_config_set_reference_quantized_module(
-        fused, "torch.ao.nn.quantized.reference.Conv2d");
+    tare_pattern_config_set_reference_quantized_module(fused,
+                                                       "torch.ao.nn.quantized.reference.Conv2d");
     return backend;
 }
 
-// 4. What the user wants: a qconfig that satisfies the backend's constraints, for each operator of the patterns.
+// 4. What the user wants: a qconfig that satisfies the backend's constraints, for each operator of
+// the patterns.
 static tare_qconfig_mapping *my_mapping(void) {
     tare_observer_spec *activation = tare_observer_spec_create("MinMaxObserver");
     tare_observer_spec_set_int(activation, "quant_min", 0);
