@@ -11,7 +11,7 @@
 
 typedef enum node_op {
     NODE_PLACEHOLDER,   // target: the argument's name; args[0], if any, its default
-    NODE_GET_ATTR,      // target: a tensor's path
+    NODE_GET_ATTR,      // target: the path of a tensor, or of packed weights
     NODE_CALL_MODULE,   // target: a module's path
     NODE_CALL_FUNCTION, // target: the function's qualified name, as torch prints it
     NODE_CALL_METHOD,   // target: the method's bare name; args[0] is self

@@ -58,6 +58,8 @@ bool tare__value_equal(const value *a, const value *b) {
         return a->as.qscheme == b->as.qscheme;
     case VALUE_TENSOR:
         return a->as.tensor == b->as.tensor;
+    case VALUE_MODULE:
+        return a->as.module == b->as.module;
     default:
         return true; // None, Ellipsis
     }

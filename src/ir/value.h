@@ -13,6 +13,7 @@
 #include "core/tensor.h"
 
 typedef struct node node;
+struct module;
 
 typedef enum value_kind {
     VALUE_NONE = 0,
@@ -34,6 +35,7 @@ typedef enum value_kind {
     VALUE_TYPE,   // text: "torch.nn.Linear"
     VALUE_SCALAR, // a one-element tensor constant: items[0] is the number, items[1] its dtype
     VALUE_TENSOR, // run time only
+    VALUE_MODULE, // run time only: a get_attr of packed weights
 } value_kind;
 
 typedef struct value {
@@ -49,6 +51,7 @@ typedef struct value {
         tare_dtype dtype;
         tare_qscheme qscheme;
         tare_tensor *tensor; // a reference is held only where said so
+        const struct module *module; // lent by the tree that runs
     } as;
 } value;
 

@@ -22,7 +22,7 @@ static const char *kind_name(const value *v) {
         [VALUE_QSCHEME] = "a qscheme", [VALUE_LAYOUT] = "a layout",
         [VALUE_DEVICE] = "a device",   [VALUE_SYMBOL] = "a symbolic size",
         [VALUE_TYPE] = "a class",      [VALUE_SCALAR] = "a scalar",
-        [VALUE_TENSOR] = "a tensor",
+        [VALUE_TENSOR] = "a tensor",   [VALUE_MODULE] = "packed weights",
     };
     return v == NULL ? "nothing" : names[v->kind];
 }

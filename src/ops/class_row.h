@@ -7,6 +7,7 @@
 #include "ops/describe.h"
 #include "ops/module_call.h"
 #include "ops/module_check.h"
+#include "ops/packed.h"
 #include "ops/quantized.h"
 
 #define NN "torch.nn."
@@ -32,6 +33,7 @@
     .shape = tare__quantized_module_shape, .forward = tare__quantized_module_forward,              \
     .check = tare__quantized_module_check
 #define RUN_DYNAMIC RUN_QUANTIZED
+#define RUN_PACKED .check = tare__packed_check
 
 /// package NAME prints as PRINT; role, operator family, dims and fused neighbours are the triple; fields are
 /// what stands in the parentheses (NULL: nothing).

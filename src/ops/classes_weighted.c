@@ -53,6 +53,10 @@ static const field rnn_cell_fields[] = {
     {FIELD_PLAIN, "input_size", "0"}, {FIELD_PLAIN, "hidden_size", "0"},
     {FIELD_UNLESS, "bias", "True"}, {FIELD_UNLESS, "nonlinearity", "tanh"}, {.form = FIELD_END}};
 
+// Packed weights have no public class in torch: the names are ours.
+#define PACKED_CLASS(NAME, FAMILY, D)                                                              \
+    CLASS("tare.", "Packed" NAME, "Packed" NAME, PACKED, FAMILY, D, NONE, NULL)
+
 // What a convolution of D dimensions is in every role.
 #define CONV_CLASSES(D)                                                                            \
     CLASS(NN, "Conv" #D "d", "Conv" #D "d", FLOAT, "conv", D, NONE, conv_fields),                  \
@@ -74,7 +78,9 @@ static const field rnn_cell_fields[] = {
     CLASS(NNQ, "ConvTranspose" #D "d", "QuantizedConvTranspose" #D "d", QUANTIZED,                 \
           "conv_transpose", D, NONE, quantized_conv_fields),                                       \
     CLASS(NNIQ, "ConvReLU" #D "d", "QuantizedConvReLU" #D "d", QUANTIZED, "conv", D, RELU,         \
-          quantized_conv_fields)
+          quantized_conv_fields),                                                                  \
+    PACKED_CLASS("Conv" #D "d", "conv", D),                                                        \
+    PACKED_CLASS("ConvTranspose" #D "d", "conv_transpose", D)
 
 // A recurrent class NAME in every role.
 #define RNN_CLASSES(NAME, FAMILY, FIELDS)                                                          \
@@ -103,6 +109,7 @@ static const module_class rows[] = {
           dynamic_linear_fields),
     CLASS(NNIQD, "LinearReLU", "DynamicQuantizedLinearReLU", DYNAMIC, "linear", 0, RELU,
           dynamic_linear_fields),
+    PACKED_CLASS("Linear", "linear", 0),
 
     CONV_CLASSES(1), CONV_CLASSES(2), CONV_CLASSES(3),
     CLASS(NNI, "ConvAdd2d", "ConvAdd2d", FUSED, "conv", 2, ADD, NULL),

@@ -23,6 +23,7 @@
     X(recurrent)                                                                                   \
     X(quantize)                                                                                    \
     X(quantized_arithmetic)                                                                        \
+    X(packed)                                                                                      \
     X(quantized_rule)                                                                              \
     X(decomposed)
 

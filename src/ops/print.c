@@ -111,6 +111,9 @@ static void print_styled(const value *v, style s, text *out) {
     case VALUE_TENSOR:
         tare__text_append(out, "tensor(..)");
         break;
+    case VALUE_MODULE:
+        tare__text_append(out, "packed(..)");
+        break;
     }
 }
 

@@ -23,8 +23,21 @@ static void print_indented(const char *chars, size_t indent, text *out) {
     }
 }
 
+// Torch keeps packed weights as plain attributes, which a repr does not show.
+static bool is_hidden(const module *m) {
+    return m->class->role == ROLE_PACKED;
+}
+
+static size_t count_shown(const module *m) {
+    size_t count = 0;
+    for (size_t i = 0; i < m->child_count; i++)
+        if (!is_hidden(m->children[i].module)) count++;
+    return count;
+}
+
 static tare_status print_children(const module *m, size_t indent, text *out, tare_error *err) {
     for (size_t i = 0; i < m->child_count; i++) {
+        if (is_hidden(m->children[i].module)) continue;
         break_line(indent, out);
         tare__text_printf(out, "(%s): ", m->children[i].name);
         TARE_TRY(print_tree(m->children[i].module, indent, out, err));
@@ -76,7 +89,7 @@ static const char *shown_name(const module *m) {
 
 static tare_status print_described(const module *m, const char *extra, size_t indent, text *out,
                                    tare_error *err) {
-    const size_t child_count = m->class->hides_children ? 0 : m->child_count;
+    const size_t child_count = m->class->hides_children ? 0 : count_shown(m);
     tare__text_printf(out, "%s(", shown_name(m));
     if (child_count == 0 && !strchr(extra, '\n')) {
         tare__text_printf(out, "%s)", extra);

@@ -60,10 +60,10 @@ static tare_status output_shape(op_call *call, const quantized_layer *layer, con
 tare_status tare__quantized_conv_shape(op_call *call) {
     quantized_layer layer;
     int64_t shape[TARE_MAX_DIMS];
-    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
-    if (!is_quantized_arg(call, 0))
+    TARE_TRY(tare__call_layer_read(call, &layer));
+    const tare_tensor *x = tare__call_layer_input(call);
+    if (x == NULL || !tare__is_byte_quantized(x))
         return tare__call_fail(call, "expected a quint8 or qint8 tensor as its input");
-    const tare_tensor *x = call->args[0].as.tensor;
     TARE_TRY(output_shape(call, &layer, x, shape));
     if (adds(&layer)) TARE_TRY(check_addend(call, x->ndim, shape));
     const qparams *q = tare__qparams_per_tensor(x->dtype, layer.scale, layer.zero_point);
@@ -172,8 +172,8 @@ static tare_status run_conv(op_call *call, conv_run *run, int64_t batch) {
 
 tare_status tare__quantized_conv_forward(op_call *call) {
     quantized_layer layer;
-    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
-    const tare_tensor *x = call->args[0].as.tensor, *y = tare__call_out(call);
+    TARE_TRY(tare__call_layer_read(call, &layer));
+    const tare_tensor *x = tare__call_layer_input(call), *y = tare__call_out(call);
     int64_t sizes[5];
     conv_run run = {.layer = &layer, .g = &layer.conv};
     if (!tare__conv_sizes(run.g, x, sizes) || !tare__conv_output_size(run.g, sizes + 2, run.out))

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
+#include "ops/packed.h"
 #include "ops/quantized.h"
 #include "ops/rules.h"
 
@@ -53,10 +54,9 @@ tare_status tare__module_output(const module *m, const char *call_name, double *
     return output_number(m, call_name, "zero_point", zero_point, err);
 }
 
-static tare_status read_output(const module *m, const char *call_name, quantized_layer *out,
-                               tare_error *err) {
-    double zero_point;
-    TARE_TRY(tare__module_output(m, call_name, &out->scale, &zero_point, err));
+static tare_status set_output(const module *m, double scale, double zero_point,
+                              quantized_layer *out, tare_error *err) {
+    out->scale = scale;
     if (!isfinite(out->scale) || !((float)out->scale > 0) || !isfinite((float)out->scale))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected a scale > 0, found %g",
                           m->class->name, out->scale);
@@ -66,6 +66,13 @@ static tare_status read_output(const module *m, const char *call_name, quantized
                           m->class->name, zero_point);
     out->zero_point = (int64_t)zero_point;
     return TARE_OK;
+}
+
+static tare_status read_output(const module *m, const char *call_name, quantized_layer *out,
+                               tare_error *err) {
+    double scale, zero_point;
+    TARE_TRY(tare__module_output(m, call_name, &scale, &zero_point, err));
+    return set_output(m, scale, zero_point, out, err);
 }
 
 static tare_status read_rule(const module *m, quantized_layer *out, tare_error *err) {
@@ -217,8 +224,8 @@ bool tare__conv_sizes(const conv_geometry *g, const tare_tensor *x, int64_t size
 
 // --- reading ---
 
-tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
-                                       tare_error *err) {
+// Everything but the output's parameters.
+static tare_status read_weights(const module *m, quantized_layer *out, tare_error *err) {
     const fused_with fused = m->class->fused;
     *out = (quantized_layer){
         .module = m,
@@ -236,8 +243,44 @@ tare_status tare__quantized_layer_read(const module *m, const char *call_name, q
                           "%s: expected 1 or %" PRId64 " weight scales, found %" PRId64,
                           m->class->name, out->out_channels, out->weight->q->count);
     TARE_TRY(check_bias(m, out, err));
-    TARE_TRY(read_output(m, call_name, out, err));
     return read_rule(m, out, err);
+}
+
+tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
+                                       tare_error *err) {
+    TARE_TRY(read_weights(m, out, err));
+    return read_output(m, call_name, out, err);
+}
+
+tare_status tare__packed_check(const module *m, tare_error *err) {
+    quantized_layer layer;
+    return read_weights(m, &layer, err);
+}
+
+const module *tare__call_layer_module(const op_call *call) {
+    return call->module != NULL ? call->module : tare__packed_argument(call);
+}
+
+const tare_tensor *tare__call_layer_input(const op_call *call) {
+    const value *x = NULL;
+    if (call->module == NULL)
+        x = call->param[PACKED_INPUT];
+    else if (call->arg_count > 0)
+        x = &call->args[0];
+    return x != NULL && x->kind == VALUE_TENSOR ? x->as.tensor : NULL;
+}
+
+tare_status tare__call_layer_read(op_call *call, quantized_layer *out) {
+    if (call->module != NULL)
+        return tare__quantized_layer_read(call->module, call->node_name, out, call->err);
+    const module *m = NULL;
+    double scale, zero_point;
+    TARE_TRY(tare__packed_weights(call, &m));
+    TARE_TRY(read_weights(m, out, call->err));
+    out->relu = tare__packed_has_relu(call);
+    TARE_TRY(tare__call_double(call, PACKED_SCALE, 0, &scale));
+    TARE_TRY(tare__call_double(call, PACKED_ZERO_POINT, 0, &zero_point));
+    return tare__call_at(call, set_output(m, scale, zero_point, out, call->err));
 }
 
 tare_status tare__quantized_layer_check(const module *m, tare_error *err) {

@@ -22,7 +22,7 @@ typedef struct conv_geometry {
 } conv_geometry;
 
 typedef struct quantized_layer {
-    const module *module;
+    const module *module; // of role QUANTIZED or PACKED
     const tare_tensor *weight; // quantized
     const tare_tensor *bias;   // float32 [O]; NULL: none
     int64_t out_channels;
@@ -38,6 +38,13 @@ typedef struct quantized_layer {
 /// call_name: the calling node, for modules that keep an output scale for each call; NULL: the module's own.
 tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
                                        tare_error *err);
+/// The layer of a call: of a module, or of a function that takes packed weights (packed.h) and its
+/// output's parameters as arguments.
+tare_status tare__call_layer_read(op_call *call, quantized_layer *out);
+/// Where such a call's weights stand; NULL: it has none.
+const module *tare__call_layer_module(const op_call *call);
+/// The tensor that the layer is applied to; NULL if it is none.
+const tare_tensor *tare__call_layer_input(const op_call *call);
 /// The number in a module's one-element tensor.
 tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err);
 /// Output parameters: a module that is called more than once holds `scale_of_CALL` and `zero_point_of_CALL` for each

@@ -6,16 +6,16 @@
 
 #include "core/alloc.h"
 #include "core/math_f32.h"
+#include "ops/packed.h"
 #include "ops/quantized.h"
 #include "ops/quantized_layer.h"
 
-// The module's one tensor argument; `wanted` says what it must be.
+// The tensor that the layer is applied to; `wanted` says what it must be.
 static tare_status need_input(op_call *call, bool (*fits)(const tare_tensor *t), const char *wanted,
                               const tare_tensor **out) {
-    if (call->arg_count < 1 || call->args[0].kind != VALUE_TENSOR || !fits(call->args[0].as.tensor))
-        return tare__call_fail(call, "expected %s as its input", wanted);
-    *out = call->args[0].as.tensor;
-    return TARE_OK;
+    *out = tare__call_layer_input(call);
+    if (*out != NULL && fits(*out)) return TARE_OK;
+    return tare__call_fail(call, "expected %s as its input", wanted);
 }
 
 static bool is_float(const tare_tensor *t) {
@@ -53,7 +53,7 @@ static int32_t dot(const int16_t *x, const int16_t *w, int64_t count) {
 tare_status tare__quantized_linear_shape(op_call *call) {
     quantized_layer layer;
     const tare_tensor *x = NULL;
-    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
+    TARE_TRY(tare__call_layer_read(call, &layer));
     TARE_TRY(need_input(call, tare__is_byte_quantized, "a quint8 or qint8 tensor", &x));
     TARE_TRY(check_features(call, x, layer.weight));
     const qparams *q = tare__qparams_per_tensor(x->dtype, layer.scale, layer.zero_point);
@@ -86,8 +86,8 @@ static void linear_rows(const quantized_layer *layer, const requant *r, const in
 
 tare_status tare__quantized_linear_forward(op_call *call) {
     quantized_layer layer;
-    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
-    const tare_tensor *x = call->args[0].as.tensor;
+    TARE_TRY(tare__call_layer_read(call, &layer));
+    const tare_tensor *x = tare__call_layer_input(call);
     tare_tensor *y = tare__call_out(call);
     int16_t *xs = NULL, *ws = NULL;
     requant *r = NULL;
@@ -106,7 +106,7 @@ tare_status tare__quantized_linear_forward(op_call *call) {
 typedef struct dynamic_layer {
     const tare_tensor *weight, *bias;
     requant_rule rule;
-    bool relu;
+    bool relu, reduce_range;
 } dynamic_layer;
 
 static tare_status dynamic_layer_read(const module *m, dynamic_layer *out, tare_error *err) {
@@ -118,6 +118,7 @@ static tare_status dynamic_layer_read(const module *m, dynamic_layer *out, tare_
                     ? tare__requant_rule_from_name(rule->as.text)
                     : REQUANT_UNSET,
         .relu = m->class->fused == FUSED_RELU,
+        .reduce_range = true, // torch's modules always ask for 7 bits
     };
     const tare_tensor *w = out->weight, *b = out->bias;
     if (out->rule == REQUANT_UNSET)
@@ -135,6 +136,15 @@ static tare_status dynamic_layer_read(const module *m, dynamic_layer *out, tare_
     return TARE_OK;
 }
 
+static tare_status dynamic_call_read(op_call *call, dynamic_layer *out) {
+    if (call->module != NULL) return dynamic_layer_read(call->module, out, call->err);
+    const module *m = NULL;
+    TARE_TRY(tare__packed_weights(call, &m));
+    TARE_TRY(dynamic_layer_read(m, out, call->err));
+    out->relu = tare__packed_has_relu(call);
+    return tare__call_bool(call, PACKED_REDUCE_RANGE, false, &out->reduce_range);
+}
+
 tare_status tare__dynamic_linear_check(const module *m, tare_error *err) {
     dynamic_layer layer;
     return dynamic_layer_read(m, &layer, err);
@@ -143,15 +153,17 @@ tare_status tare__dynamic_linear_check(const module *m, tare_error *err) {
 tare_status tare__dynamic_linear_shape(op_call *call) {
     dynamic_layer layer;
     const tare_tensor *x = NULL;
-    TARE_TRY(dynamic_layer_read(call->module, &layer, call->err));
+    TARE_TRY(dynamic_call_read(call, &layer));
     TARE_TRY(need_input(call, is_float, "a float32 tensor", &x));
     TARE_TRY(check_features(call, x, layer.weight));
     return linear_result(call, x, layer.weight->shape[0], NULL);
 }
 
-// torch's modules always ask for 7 bits, which QNNPACK does not hear.
-static dynamic_qparams choose_qparams(const tare_tensor *x, requant_rule rule) {
-    dynamic_range range = {.quant_min = 0, .quant_max = 255, .reduce_range = rule != REQUANT_Q};
+// QNNPACK does not hear a wish for 7 bits.
+static dynamic_qparams choose_qparams(const tare_tensor *x, const dynamic_layer *layer) {
+    dynamic_range range = {.quant_min = 0,
+                           .quant_max = 255,
+                           .reduce_range = layer->reduce_range && layer->rule != REQUANT_Q};
     const float *v = tare__f32(x);
     for (int64_t i = 0; i < x->count; i++) {
         range.min = i == 0 || v[i] < range.min ? v[i] : range.min;
@@ -177,9 +189,9 @@ static void dynamic_rows(const dynamic_layer *layer, dynamic_qparams q, const in
 
 tare_status tare__dynamic_linear_forward(op_call *call) {
     dynamic_layer layer;
-    TARE_TRY(dynamic_layer_read(call->module, &layer, call->err));
-    const tare_tensor *x = call->args[0].as.tensor;
-    const dynamic_qparams q = choose_qparams(x, layer.rule);
+    TARE_TRY(dynamic_call_read(call, &layer));
+    const tare_tensor *x = tare__call_layer_input(call);
+    const dynamic_qparams q = choose_qparams(x, &layer);
     const float inverse = tare__inverse_scale(q.scale);
     int16_t *xs = tare__realloc_array(NULL, (size_t)x->count + 1, sizeof *xs), *ws = NULL;
     tare_status status = xs == NULL ? tare__out_of_memory(call->err) : TARE_OK;

@@ -16,6 +16,7 @@ typedef struct layer_plan {
     int ndim;
     int64_t shape[TARE_MAX_DIMS]; // of the input; the first one is free
     const qparams *in, *out;
+    const module *layer; // a function's packed weights may be others at its next call
     qconv_plan *conv; // all NULL: no kernel covers the layer
     qdepthwise_plan *depthwise;
     qlinear_plan *linear;
@@ -41,32 +42,36 @@ static void destroy_plans(void *state) {
 }
 
 static bool is_linear(const op_call *call) {
-    return strcmp(call->module->class->op, "linear") == 0;
+    return strcmp(tare__call_layer_module(call)->class->op, "linear") == 0;
 }
 
 static bool is_layer(const op_call *call) {
-    if (call->module == NULL || call->module->class->role != ROLE_QUANTIZED ||
-        call->module->class->op == NULL)
+    const module *m = tare__call_layer_module(call);
+    if (m == NULL || m->class->op == NULL ||
+        (m->class->role != ROLE_QUANTIZED && m->class->role != ROLE_PACKED))
         return false;
-    return is_linear(call) || strcmp(call->module->class->op, "conv") == 0;
+    if (call->result.kind != VALUE_TENSOR || call->result.as.tensor->q == NULL)
+        return false; // dynamic: gives floats
+    return strcmp(m->class->op, "linear") == 0 || strcmp(m->class->op, "conv") == 0;
 }
 
-static bool fits(const layer_plan *plan, const tare_tensor *x, const tare_tensor *y) {
-    if (plan->ndim != x->ndim) return false;
+static bool fits(const layer_plan *plan, const op_call *call) {
+    const tare_tensor *x = tare__call_layer_input(call), *y = call->result.as.tensor;
+    if (plan->layer != tare__call_layer_module(call) || plan->ndim != x->ndim) return false;
     for (int d = 1; d < x->ndim; d++)
         if (plan->shape[d] != x->shape[d]) return false;
     return tare__qparams_equal(plan->in, x->q) && tare__qparams_equal(plan->out, y->q);
 }
 
-static layer_plan *find_plan(layer_plan *plan, const tare_tensor *x, const tare_tensor *y) {
-    while (plan != NULL && !fits(plan, x, y)) plan = plan->next;
+static layer_plan *find_plan(layer_plan *plan, const op_call *call) {
+    while (plan != NULL && !fits(plan, call)) plan = plan->next;
     return plan;
 }
 
-static tare_status pack(layer_plan *plan, isa_level isa, const op_call *call) {
+static tare_status pack(layer_plan *plan, isa_level isa, op_call *call) {
     quantized_layer layer;
-    const tare_tensor *x = call->args[0].as.tensor, *y = call->result.as.tensor;
-    TARE_TRY(tare__quantized_layer_read(call->module, call->node_name, &layer, call->err));
+    const tare_tensor *x = tare__call_layer_input(call), *y = call->result.as.tensor;
+    TARE_TRY(tare__call_layer_read(call, &layer));
     // Without a batch dimension the first size is the channels'; such inputs are rare.
     if (!is_linear(call) && x->ndim != layer.conv.dims + 2) return TARE_OK;
     if (is_linear(call))
@@ -85,14 +90,15 @@ static void drop_oldest(layer_plan **list) {
         }
 }
 
-static tare_status make_plan(fast_context *context, layer_plan **list, const op_call *call) {
-    const tare_tensor *x = call->args[0].as.tensor, *y = call->result.as.tensor;
+static tare_status make_plan(fast_context *context, layer_plan **list, op_call *call) {
+    const tare_tensor *x = tare__call_layer_input(call), *y = call->result.as.tensor;
     layer_plan *plan = tare__alloc_zeroed(1, sizeof *plan);
     if (plan == NULL) return tare__out_of_memory(call->err);
     plan->ndim = x->ndim;
     memcpy(plan->shape, x->shape, sizeof plan->shape);
     plan->in = tare__qparams_retain(x->q);
     plan->out = tare__qparams_retain(y->q);
+    plan->layer = tare__call_layer_module(call);
     const tare_status status = pack(plan, context->isa, call);
     if (status != TARE_OK) {
         destroy_plan(plan);
@@ -105,9 +111,9 @@ static tare_status make_plan(fast_context *context, layer_plan **list, const op_
 }
 
 static tare_status run_layer(fast_context *context, void **state, op_call *call, bool *handled) {
-    const tare_tensor *x = call->args[0].as.tensor;
+    const tare_tensor *x = tare__call_layer_input(call);
     tare_tensor *y = tare__call_out(call);
-    layer_plan *list = *state, *plan = find_plan(list, x, y);
+    layer_plan *list = *state, *plan = find_plan(list, call);
     if (plan == NULL) {
         const tare_status status = make_plan(context, &list, call);
         *state = list;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions on packed weights: their rows, and how they find the weights. What they compute is what
+// the quantized modules compute.
+#include "ops/packed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "ops/families.h"
+#include "ops/quantized.h"
+
+const module *tare__packed_argument(const op_call *call) {
+    const value *v = call->module == NULL ? call->param[PACKED_WEIGHTS] : NULL;
+    return v != NULL && v->kind == VALUE_MODULE ? v->as.module : NULL;
+}
+
+tare_status tare__packed_weights(op_call *call, const module **out) {
+    const module *m = tare__packed_argument(call);
+    char wanted[64];
+    if (m == NULL) return tare__call_fail(call, "expected packed weights as its second input");
+    if (m->class->dims > 0)
+        snprintf(wanted, sizeof wanted, "quantized.%s%dd", m->class->op, m->class->dims);
+    else
+        snprintf(wanted, sizeof wanted, "quantized.%s", m->class->op);
+    if (!tare__starts_with(call->op->id, wanted))
+        return tare__call_fail(call, "cannot use the weights of a %s", m->class->name);
+    *out = m;
+    return TARE_OK;
+}
+
+bool tare__packed_has_relu(const op_call *call) {
+    return strstr(call->op->id, "_relu") != NULL;
+}
+
+// --- rows ---
+
+#define STATIC(name, family)                                                                       \
+    {                                                                                              \
+        .id = "quantized." #name, .functions = "torch.ops.quantized." #name,                       \
+        .params = "qx/X|packed_weight/W_prepack|output_scale/Y_scale_i|"                           \
+                  "output_zero_point/Y_zero_point_i",                                              \
+        .traits = OP_WEIGHTED | OP_ANY_DTYPE, .shape = tare__quantized_##family##_shape,           \
+        .reference = tare__quantized_##family##_forward                                            \
+    }
+#define DYNAMIC(name)                                                                              \
+    {                                                                                              \
+        .id = "quantized." #name, .functions = "torch.ops.quantized." #name,                       \
+        .params = "X|W_prepack|reduce_range", .traits = OP_WEIGHTED | OP_ANY_DTYPE,                \
+        .shape = tare__dynamic_linear_shape, .reference = tare__dynamic_linear_forward             \
+    }
+
+static const op_info rows[] = {
+    STATIC(linear, linear),         STATIC(linear_relu, linear),    STATIC(conv1d, conv),
+    STATIC(conv1d_relu, conv),      STATIC(conv2d, conv),           STATIC(conv2d_relu, conv),
+    STATIC(conv3d, conv),           STATIC(conv3d_relu, conv),      STATIC(conv_transpose1d, conv),
+    STATIC(conv_transpose2d, conv), STATIC(conv_transpose3d, conv), DYNAMIC(linear_dynamic),
+    DYNAMIC(linear_relu_dynamic),
+};
+
+const op_table tare__packed_ops = OP_TABLE(rows);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed weights: what torch.ops.quantized.linear, conv2d and their kin take in place of a weight.
+// A module of role PACKED holds them, a get_attr node hands it to the function at run time. Tensors
+// `weight` (quantized) and `bias`; config: the convolution's stride, padding, output_padding,
+// dilation and groups, and `rule`, how accumulators are rounded.
+#ifndef OPS_PACKED_H
+#define OPS_PACKED_H
+
+#include "ops/call.h"
+
+/// Parameters of the functions' rows. Dynamic ones have no output parameters, but say whether to
+/// use 7 bits only.
+enum { PACKED_INPUT, PACKED_WEIGHTS, PACKED_SCALE, PACKED_ZERO_POINT };
+enum { PACKED_REDUCE_RANGE = PACKED_SCALE };
+
+/// The packed weights among a function's arguments; NULL: it has none.
+const module *tare__packed_argument(const op_call *call);
+/// The same, which must be those of the row's operator.
+tare_status tare__packed_weights(op_call *call, const module **out);
+/// Does the row end with a ReLU?
+bool tare__packed_has_relu(const op_call *call);
+/// The check of the classes of role PACKED.
+tare_status tare__packed_check(const module *m, tare_error *err);
+
+#endif
