@@ -68,6 +68,19 @@ static bool is_quantize(const node *n) {
                                            strstr(n->target, ".quantize_per_") != NULL);
 }
 
+static bool is_packed(const tare_model *model, const node *n) {
+    const module *m = n->op == NODE_GET_ATTR ? tare__module_find(model->root, n->target) : NULL;
+    return m != NULL && m->class->role == ROLE_PACKED;
+}
+
+// Dynamic layers compute in integers, but their results are floats.
+static bool gives_floats(const node *n, const module *called) {
+    const bool is_dynamic_function =
+        n->op == NODE_CALL_FUNCTION && tare__ends_with(n->target, "_dynamic");
+    const bool is_dynamic = called != NULL && called->class->role == ROLE_DYNAMIC;
+    return is_dequantize(n) || is_dynamic || is_dynamic_function;
+}
+
 // Which nodes give integers, by id.
 typedef struct integer_walk {
     const tare_model *model;
@@ -105,7 +118,8 @@ static void walk_node(integer_walk *w, const node *n) {
     const bool is_integer_module =
         m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC);
     const bool in_integers = w->reads_integers || is_integer_module;
-    w->gives_integers[n->id] = is_quantize(n) || (in_integers && !is_dequantize(n));
+    w->gives_integers[n->id] =
+        is_quantize(n) || is_packed(w->model, n) || (in_integers && !gives_floats(n, m));
     const bool counts =
         w->model->stage == TARE_STAGE_LOWERED ? in_integers : stands_for_integers(w, n);
     traced_op *op = tare__traced_op(w->model, n->origin);
