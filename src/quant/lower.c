@@ -12,13 +12,20 @@ bool tare__is_quantize_node(const node *n) {
     return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "torch.quantize_per_tensor") == 0;
 }
 
+node *tare__dynamic_quantize(const node *dequantize) {
+    node *n = tare__is_dequantize_node(dequantize) ? tare__node_arg(dequantize, 0) : NULL;
+    const bool fits = n != NULL && n->op == NODE_CALL_FUNCTION &&
+                      strcmp(n->target, "torch.quantize_per_tensor_dynamic") == 0;
+    return fits ? n : NULL;
+}
+
 tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr) {
     return get_attr != NULL && get_attr->op == NODE_GET_ATTR
                ? tare__module_find_tensor(c->base->model->root, get_attr->target)
                : NULL;
 }
 
-static bool is_relu(const convert_pass *c, const node *n) {
+bool tare__is_relu_node(const convert_pass *c, const node *n) {
     if (n->op == NODE_CALL_FUNCTION)
         return strcmp(n->target, "torch.nn.functional.relu") == 0 ||
                strcmp(n->target, "torch.relu") == 0;
@@ -50,7 +57,7 @@ bool tare__match_static(const convert_pass *c, node *n,
     if (m.reference == NULL || tare__attribute(c, m.scale) == NULL ||
         tare__attribute(c, m.zero_point) == NULL)
         return false;
-    if (is_relu(c, m.reference) && tare__node_arg(m.reference, 0) != NULL) {
+    if (tare__is_relu_node(c, m.reference) && tare__node_arg(m.reference, 0) != NULL) {
         m.relu = m.reference;
         m.reference = tare__node_arg(m.relu, 0);
     }
@@ -58,7 +65,7 @@ bool tare__match_static(const convert_pass *c, node *n,
     // float operator.
     if (m.reference->user_count != 1 || (m.relu != NULL && m.relu->user_count != 1)) return false;
     if (tare__convert_has_no_qconfig(c, m.reference) || !accepts(c, m.reference)) return false;
-    if (!arguments_match(m.reference, argument_count)) return false;
+    if (argument_count > 0 && !arguments_match(m.reference, argument_count)) return false;
     *out = m;
     return true;
 }
@@ -89,6 +96,7 @@ tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *coun
 
 tare_status tare__lower_steps(convert_pass *c) {
     TARE_TRY(tare__lower_modules(c));
+    TARE_TRY(tare__lower_weights(c));
     TARE_TRY(tare__lower_binary(c));
     TARE_TRY(tare__lower_shapes(c));
     TARE_TRY(tare__lower_special(c));

@@ -31,18 +31,24 @@ const char *tare__quantized_binary(const char *name, bool with_relu);
 typedef struct static_match {
     node *quantize, *relu, *reference, *scale, *zero_point; // relu may be NULL
 } static_match;
-/// Does the pattern end at `n`? `accepts` says which operators count; indices: positional arguments
-/// that must be dequantized, or any other non-node.
+/// Does the pattern end at `n`? `accepts` says which operators count; argument_count: of positional
+/// arguments that must be dequantized, or any other non-node (0: `accepts` looks at them itself).
 bool tare__match_static(const convert_pass *c, node *n,
                         bool (*accepts)(const convert_pass *c, const node *reference),
                         size_t argument_count, static_match *out);
 bool tare__is_dequantize_node(const node *n);
 bool tare__is_quantize_node(const node *n);
+bool tare__is_relu_node(const convert_pass *c, const node *n);
+/// The quantize_per_tensor_dynamic node whose codes `dequantize` reads; NULL if it is none such.
+node *tare__dynamic_quantize(const node *dequantize);
 /// Each dequantized argument of n is replaced by what it dequantizes. Returns how many.
 tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *count);
 
 /// The value of a get_attr node's tensor.
 tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr);
+/// Freezes how an integer layer made of `from` with this weight rounds, in config `rule`.
+tare_status tare__set_rule(const convert_pass *c, module *m, const module *from,
+                           const tare_tensor *weight);
 /// A quantized module made from a float or reference module and its output's parameters; NULL
 /// class: `*out` is NULL.
 tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with fused,
@@ -53,6 +59,7 @@ tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, 
                                   tare_tensor *zero_point);
 
 tare_status tare__lower_modules(convert_pass *c); // §7.1, §7.2, §7.3
+tare_status tare__lower_weights(convert_pass *c); // §7.5, §7.6, §7.10
 tare_status tare__lower_binary(convert_pass *c);  // §7.7
 tare_status tare__lower_shapes(convert_pass *c);  // §7.8
 tare_status tare__lower_special(convert_pass *c); // §7.9

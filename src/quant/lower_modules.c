@@ -74,8 +74,8 @@ static tare_status copy_activation(module *to, const module *called, tare_error 
 
 // The rounding rule is frozen here: what a model computes never depends on the machine that runs
 // it.
-static tare_status set_rule(const convert_pass *c, module *m, const module *from,
-                            const tare_tensor *weight) {
+tare_status tare__set_rule(const convert_pass *c, module *m, const module *from,
+                           const tare_tensor *weight) {
     int64_t output_padding[3] = {0};
     (void)tare__module_ints(from, "output_padding", (size_t)from->class->dims, output_padding);
     const engine_query query = {
@@ -101,7 +101,7 @@ static tare_status copy_tensors(convert_pass *c, module *to, const module *from)
     if (from->class->role == ROLE_REFERENCE) {
         TARE_TRY(tare__reference_weight(from, &weight, c->base->err));
         tare_status status = tare__module_set_tensor(to, "weight", weight, true, c->base->err);
-        if (status == TARE_OK) status = set_rule(c, to, from, weight);
+        if (status == TARE_OK) status = tare__set_rule(c, to, from, weight);
         tare_tensor_release(weight);
         TARE_TRY(status);
         return tare__module_set_tensor(to, "bias", tare__module_tensor(from, "bias"), true,
@@ -222,12 +222,9 @@ static tare_status lower_by(convert_pass *c,
 // The tensor that a module reads through quantize_per_tensor_dynamic and dequantize; NULL if it
 // does not.
 static node *dynamic_input(const node *n) {
-    const node *dequantize = n->op == NODE_CALL_MODULE ? tare__node_arg(n, 0) : NULL;
-    if (!tare__is_dequantize_node(dequantize)) return NULL;
-    const node *quantize = tare__node_arg(dequantize, 0);
-    const bool is_dynamic = quantize != NULL && quantize->op == NODE_CALL_FUNCTION &&
-                            strcmp(quantize->target, "torch.quantize_per_tensor_dynamic") == 0;
-    return is_dynamic ? tare__node_arg(quantize, 0) : NULL;
+    const node *quantize =
+        n->op == NODE_CALL_MODULE ? tare__dynamic_quantize(tare__node_arg(n, 0)) : NULL;
+    return quantize != NULL ? tare__node_arg(quantize, 0) : NULL;
 }
 
 // A module that quantizes its input by itself reads the float tensor; the quantize nodes die.

@@ -4,22 +4,23 @@
 
 usage: pack.py CORPUS
 
-Writes an archive beside this script for every network below: its cases without training and without
-dynamic quantization. Equal cases give equal bytes.
+Writes an archive beside this script for every network below: its cases without training, and without
+dynamic quantization but where that is what the network shows. Equal cases give equal bytes.
 """
 import json
 import pathlib
 import sys
 import zipfile
 
-NETWORKS = ["conv1d", "inverted_residual", "lenet", "linear_bn", "shared_module", "tiny_resnet",
-            "tutorial"]
+NETWORKS = ["conv1d", "functional", "inverted_residual", "lenet", "linear_bn", "shared_module",
+            "tiny_resnet", "tutorial"]
+DYNAMIC = ["functional"]
 FILES = ["case.json", "model.safetensors", "data.safetensors"]
 
 
-def is_wanted(folder):
+def is_wanted(folder, network):
     case = json.loads((folder / "case.json").read_text())
-    return not case["is_qat"] and "_dynamic_" not in folder.name
+    return not case["is_qat"] and ("_dynamic_" not in folder.name or network in DYNAMIC)
 
 
 def pack(network, folders, target):
@@ -39,7 +40,7 @@ def main():
         sys.exit(__doc__)
     corpus = pathlib.Path(sys.argv[1])
     for network in NETWORKS:
-        folders = [f for f in sorted(corpus.glob(network + "_*")) if is_wanted(f)]
+        folders = [f for f in sorted(corpus.glob(network + "_*")) if is_wanted(f, network)]
         pack(network, folders, pathlib.Path(__file__).parent / (network + ".zip"))
 
 
