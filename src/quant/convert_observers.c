@@ -179,7 +179,9 @@ static tare_status check_calibrated(const replacement *r, bool is_calibrated) {
     const tare_status status = tare__fail(err_of(r), TARE_INVALID_ARGUMENT,
                                           "node '%s': the observer '%s' of '%s' has seen no data",
                                           r->observer->name, r->observer->target, r->watched->name);
-    return tare__hint(err_of(r), status, "calibrate the prepared model before it is converted");
+    return tare__hint(
+        err_of(r), status,
+        "calibrate the prepared model before it is converted; tare quantize: --calibrate DATA");
 }
 
 static tare_status replace_static(const replacement *r) {

@@ -61,6 +61,7 @@ out=$work/out.safetensors
 refuses 1 "(did you mean 'x86'?)" quantize "$digits" --backend x68 -o "$out"
 refuses 1 "(did you mean 'fbgemm'?)" quantize "$digits" --backend x86 --qconfig fbgem --calibrate "$train" -o "$out"
 refuses 1 'has seen no data' quantize "$digits" --backend x86 -o "$out"
+complains '--calibrate'
 expect 0 quantize "$digits" --backend x86 --lenient -o "$work/lenient"
 "$tare" explain "$work/lenient" | grep -q '^warning: ' || fail 'lenient: no warning in the record'
 refuses 1 'the model is quantized already' quantize "$int8" --backend x86 -o "$out"

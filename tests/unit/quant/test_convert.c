@@ -144,8 +144,9 @@ static void what_saw_no_data_is_an_error_or_a_warning(void **state) {
     CHECK_REFUSED(tare_convert_fx(f.prepared, &options, &q, job_error()), TARE_INVALID_ARGUMENT,
                   "node 'activation_post_process_0': the observer 'activation_post_process_0' of "
                   "'x' has seen no data");
-    CHECK_REFUSED(tare_convert_fx(f.prepared, &options, &q, job_error()), TARE_INVALID_ARGUMENT,
-                  "calibrate the prepared model before it is converted");
+    CHECK_REFUSED(
+        tare_convert_fx(f.prepared, &options, &q, job_error()), TARE_INVALID_ARGUMENT,
+        "calibrate the prepared model before it is converted; tare quantize: --calibrate DATA");
     assert_null(q);
     options.is_lenient = true;
     CHECK_DONE(tare_convert_fx(f.prepared, &options, &q, job_error()));
