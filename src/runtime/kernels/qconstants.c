@@ -26,8 +26,8 @@ static void fill(const quantized_layer *layer, qconstants *q) {
 
 tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
                                     const qparams *output, qconstants *out, tare_error *err) {
-    const size_t padded =
-        ((size_t)layer->out_channels + 2 * REQUANT_PADDING) / REQUANT_PADDING * REQUANT_PADDING;
+    const size_t padded = ((size_t)layer->out_channels + (size_t)2 * REQUANT_PADDING) /
+                          REQUANT_PADDING * REQUANT_PADDING;
     const bool is_signed = input->dtype == TARE_QINT8;
     qconstants q = {
         .flip = is_signed ? 0x80 : 0,

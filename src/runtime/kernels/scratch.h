@@ -3,6 +3,7 @@
 #ifndef RUNTIME_KERNELS_SCRATCH_H
 #define RUNTIME_KERNELS_SCRATCH_H
 
+#include <assert.h>
 #include <stddef.h>
 
 #include "core/threads.h"
@@ -27,6 +28,7 @@ static inline thread_pool *tare__workspace_pool(const workspace *w, size_t macs)
 }
 
 static inline size_t tare__ceil_div(size_t n, size_t step) {
+    assert(step > 0);
     return (n + step - 1) / step;
 }
 static inline size_t tare__round_up(size_t n, size_t step) {

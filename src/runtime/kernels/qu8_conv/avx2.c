@@ -23,15 +23,15 @@ static void tile_4x16(const conv_tile *t, const epilogue_constants *k, size_t c,
 #define DECLARE(i) __m256i low##i = _mm256_set1_epi32(start[i]), high##i = low##i;
     EACH_CHANNEL(DECLARE)
 #undef DECLARE
-    for (size_t d = 0; d < t->depth; d++, x += t->x_stride, w += TILE * WORDS) {
+    for (size_t d = 0; d < t->depth; d++, x += t->x_stride, w += (size_t)TILE * WORDS) {
         const __m256i x0 = _mm256_loadu_si256((const __m256i *)x);
         const __m256i x1 = _mm256_loadu_si256((const __m256i *)(x + LANES));
         const __m256i even0 = _mm256_and_si256(x0, low_byte), odd0 = _mm256_srli_epi16(x0, 8);
         const __m256i even1 = _mm256_and_si256(x1, low_byte), odd1 = _mm256_srli_epi16(x1, 8);
 #define STEP(i)                                                                                    \
     {                                                                                              \
-        const __m256i even = _mm256_set1_epi32((int)w[i * WORDS]);                                 \
-        const __m256i odd = _mm256_set1_epi32((int)w[i * WORDS + 1]);                              \
+        const __m256i even = _mm256_set1_epi32((int)w[i * (size_t)WORDS]);                         \
+        const __m256i odd = _mm256_set1_epi32((int)w[i * (size_t)WORDS + 1]);                      \
         low##i = _mm256_add_epi32(low##i, _mm256_add_epi32(_mm256_madd_epi16(even0, even),         \
                                                            _mm256_madd_epi16(odd0, odd)));         \
         high##i = _mm256_add_epi32(high##i, _mm256_add_epi32(_mm256_madd_epi16(even1, even),       \
@@ -52,7 +52,7 @@ static void tile_4x16(const conv_tile *t, const epilogue_constants *k, size_t c,
 
 void qu8_conv_4x16__avx2(const conv_tile *t) {
     const epilogue_constants k = epilogue_constants_of(t->epilogue.requant);
-    for (size_t p = 0; p < t->pixels; p += 2 * LANES)
+    for (size_t p = 0; p < t->pixels; p += (size_t)2 * LANES)
         for (size_t c = 0; c < t->channels; c += TILE) tile_4x16(t, &k, c, p);
 }
 
