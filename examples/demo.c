@@ -417,8 +417,7 @@ int main(int argc, char **argv) {
     static figures all[TARGET_COUNT];
     const effort e = {.round_count = argc > 2 ? atoi(argv[2]) : 5,
                       .calibration_limit = argc > 3 ? atoi(argv[3]) : 0};
-    if (argc < 2 || argc > 4 || argv[1][0] == '-' || e.round_count < 1 ||
-        e.calibration_limit < 0) {
+    if (argc < 2 || argc > 4 || argv[1][0] == '-' || e.round_count < 1 || e.calibration_limit < 0) {
         (void)fprintf(stderr, "usage: demo FOLDER [ROUNDS [IMAGES]]\n");
         return 2;
     }

@@ -14,11 +14,11 @@ typedef struct tare_session tare_session;
 
 typedef struct tare_session_options {
     uint32_t struct_size;
-    /// Threads that share the work of an integer convolution or linear layer, the caller among them;
-    /// 0: 1. They sleep between runs. Results are the same for every number. Short layers, other
-    /// operators and float layers (oneDNN) run on the caller alone.
+    /// Threads that share the work of an integer convolution or linear layer, the caller among
+    /// them; 0: 1. They sleep between runs. Results are the same for every number. Short layers,
+    /// other operators and float layers (oneDNN) run on the caller alone.
     int thread_count;
-    bool reference;   // run by the operators' references only, for comparison
+    bool reference; // run by the operators' references only, for comparison
 } tare_session_options;
 
 /// Packs weights and chooses kernels. The model must outlive the session. options may be NULL.

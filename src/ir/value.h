@@ -50,7 +50,7 @@ typedef struct value {
         struct value *items; // in the owner's arena
         tare_dtype dtype;
         tare_qscheme qscheme;
-        tare_tensor *tensor; // a reference is held only where said so
+        tare_tensor *tensor;         // a reference is held only where said so
         const struct module *module; // lent by the tree that runs
     } as;
 } value;

@@ -11,8 +11,8 @@ typedef struct class_table {
     size_t count;
 } class_table;
 
-/// Tables of classes, searched in order. Models are read against one; tare__registry_builtin() (quant/)
-/// has everything built in.
+/// Tables of classes, searched in order. Models are read against one; tare__registry_builtin()
+/// (quant/) has everything built in.
 typedef struct registry {
     const class_table *const *tables;
     size_t table_count;
@@ -28,14 +28,14 @@ const module_class *tare__class_find(const registry *r, const char *name); // NU
 /// The class of the triple, e.g. ("conv", 2, ROLE_QUANTIZED, FUSED_RELU); NULL if there is none.
 const module_class *tare__class_triple(const registry *r, const char *op, int dims,
                                        module_role role, fused_with fused);
-/// "torch.nn.modules.linear.Linear" -> "torch.nn.Linear"; the argument itself if it has no public form.
-/// Writes into out[size].
+/// "torch.nn.modules.linear.Linear" -> "torch.nn.Linear"; the argument itself if it has no public
+/// form. Writes into out[size].
 void tare__class_public_name(const char *name, char *out, size_t size);
 
 /// Classes of torch.nn and torch.ao.nn, in every role.
 extern const class_table tare__container_classes; // classes.c
-extern const class_table tare__weighted_classes;  // classes_weighted.c: linear, conv, embedding, rnn
-extern const class_table tare__plain_classes;     // classes_plain.c: everything else
+extern const class_table tare__weighted_classes; // classes_weighted.c: linear, conv, embedding, rnn
+extern const class_table tare__plain_classes;    // classes_plain.c: everything else
 /// They all, for the initializer of a registry's tables.
 #define OPS_CLASS_TABLES &tare__container_classes, &tare__weighted_classes, &tare__plain_classes
 

@@ -22,7 +22,7 @@ typedef struct conv_geometry {
 } conv_geometry;
 
 typedef struct quantized_layer {
-    const module *module; // of role QUANTIZED or PACKED
+    const module *module;      // of role QUANTIZED or PACKED
     const tare_tensor *weight; // quantized
     const tare_tensor *bias;   // float32 [O]; NULL: none
     int64_t out_channels;
@@ -35,7 +35,8 @@ typedef struct quantized_layer {
 } quantized_layer;
 
 /// Reads and checks a module of role QUANTIZED; everything in it may come from a file.
-/// call_name: the calling node, for modules that keep an output scale for each call; NULL: the module's own.
+/// call_name: the calling node, for modules that keep an output scale for each call; NULL: the
+/// module's own.
 tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
                                        tare_error *err);
 /// The layer of a call: of a module, or of a function that takes packed weights (packed.h) and its
@@ -47,8 +48,8 @@ const module *tare__call_layer_module(const op_call *call);
 const tare_tensor *tare__call_layer_input(const op_call *call);
 /// The number in a module's one-element tensor.
 tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err);
-/// Output parameters: a module that is called more than once holds `scale_of_CALL` and `zero_point_of_CALL` for each
-/// call beside its `scale` and `zero_point` (lowering writes them).
+/// Output parameters: a module that is called more than once holds `scale_of_CALL` and
+/// `zero_point_of_CALL` for each call beside its `scale` and `zero_point` (lowering writes them).
 tare_status tare__module_output(const module *m, const char *call_name, double *scale,
                                 double *zero_point, tare_error *err);
 #define OUTPUT_NAME_FORMAT "%s_of_%s"

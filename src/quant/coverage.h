@@ -10,7 +10,8 @@ tare_status tare__coverage_begin(tare_model *model, tare_error *err);
 /// The operator `origin` is computed by the node that computes `into` from now on.
 tare_status tare__coverage_fused(tare_model *model, const char *origin, const char *into,
                                  tare_error *err);
-/// Marks what the converted graph computes in integers; `prepared` knows what was observed for that.
+/// Marks what the converted graph computes in integers; `prepared` knows what was observed for
+/// that.
 tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepared,
                                   tare_error *err);
 /// Multiply-accumulates of the node with this origin, seen during calibration.

@@ -17,7 +17,7 @@ typedef struct layer_plan {
     int64_t shape[TARE_MAX_DIMS]; // of the input; the first one is free
     const qparams *in, *out;
     const module *layer; // a function's packed weights may be others at its next call
-    qconv_plan *conv; // all NULL: no kernel covers the layer
+    qconv_plan *conv;    // all NULL: no kernel covers the layer
     qdepthwise_plan *depthwise;
     qlinear_plan *linear;
 } layer_plan;

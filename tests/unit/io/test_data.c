@@ -332,7 +332,10 @@ static void broken_rows_are_refused_by_line(void **state) {
     expect_rows_refused("1,2,1e99\n", "line 1", "not a whole number");
     temp_write(temp_path("nul.csv"), "1,2\0,3\n4,5\n", 11);
     expect_refused(temp_path("nul.csv"), one_input, 1, "line 1", "NUL");
-    temp_write(temp_path("nul_first.csv"), "1,2,3\n\0""4,5\n6,7,8\n", 17); // would end the data
+    temp_write(temp_path("nul_first.csv"),
+               "1,2,3\n\0"
+               "4,5\n6,7,8\n",
+               17); // would end the data
     expect_refused(temp_path("nul_first.csv"), one_input, 1, "line 2", "NUL");
     temp_write(temp_path("nul_last.csv"), "1,2,3\n4,5,6\0,7", 14);
     expect_refused(temp_path("nul_last.csv"), one_input, 1, "line 2", "NUL");

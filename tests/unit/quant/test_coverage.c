@@ -84,10 +84,11 @@ static void fused_operators_count_with_their_carrier(void **state) {
 // The backend wants qint8 weights; prepare does not look at a module's weight, convert does.
 static void a_module_whose_weight_stays_float_does_not_count(void **state) {
     (void)state;
-    static const char quint8_weights[] =
-        "{\"global\": {\"activation\": {\"class\": \"MinMaxObserver\", \"kwargs\": {\"quant_min\": 0, "
-        "\"quant_max\": 127, \"eps\": 0.000244140625}}, \"weight\": {\"class\": \"MinMaxObserver\", "
-        "\"kwargs\": {\"dtype\": \"torch.quint8\"}}}}";
+    static const char quint8_weights[] = "{\"global\": {\"activation\": {\"class\": "
+                                         "\"MinMaxObserver\", \"kwargs\": {\"quant_min\": 0, "
+                                         "\"quant_max\": 127, \"eps\": 0.000244140625}}, "
+                                         "\"weight\": {\"class\": \"MinMaxObserver\", "
+                                         "\"kwargs\": {\"dtype\": \"torch.quint8\"}}}}";
     tare_backend_config *backend = my_backend();
     tare_qconfig_mapping *mapping = NULL;
     CHECK_DONE(tare_qconfig_mapping_from_json(quint8_weights, sizeof quint8_weights - 1, &mapping,

@@ -58,15 +58,15 @@ static void every_operator_has_its_sentence(void **state) {
 static void a_batch_norm_in_between_is_told(void **state) {
     (void)state;
     flow f = tutorial("conv_bn_relu", false);
-    CHECK_LINES(f.lowered,
-                "linear (torch.nn.Linear): quantized: computed in integers by QuantizedLinear\n",
-                "conv (torch.nn.Conv2d): left float: the backend 'my_backend' knows it only in "
-                "patterns such as (torch.nn.Conv2d, torch.nn.ReLU), and its neighbours do not fit\n",
-                "bn (torch.nn.BatchNorm2d): left float: the backend 'my_backend' has no pattern "
-                "for it\n",
-                "relu (torch.nn.ReLU): left float: the backend 'my_backend' knows it only in "
-                "patterns such as (torch.nn.Conv2d, torch.nn.ReLU), and its neighbours do not fit\n",
-                "sigmoid (torch.nn.Sigmoid): left float: ");
+    CHECK_LINES(
+        f.lowered, "linear (torch.nn.Linear): quantized: computed in integers by QuantizedLinear\n",
+        "conv (torch.nn.Conv2d): left float: the backend 'my_backend' knows it only in "
+        "patterns such as (torch.nn.Conv2d, torch.nn.ReLU), and its neighbours do not fit\n",
+        "bn (torch.nn.BatchNorm2d): left float: the backend 'my_backend' has no pattern "
+        "for it\n",
+        "relu (torch.nn.ReLU): left float: the backend 'my_backend' knows it only in "
+        "patterns such as (torch.nn.Conv2d, torch.nn.ReLU), and its neighbours do not fit\n",
+        "sigmoid (torch.nn.Sigmoid): left float: ");
     drop(&f);
 }
 

@@ -79,7 +79,8 @@ static void no_backend_is_the_native_one(void **state) {
     CALIBRATED(named, 4, 3);
     CALIBRATED(unnamed, 4, 3);
     assert_string_equal(printed(named), printed(unnamed));
-    tare_model *named_end = lowered(named, native), *unnamed_end = lowered(unnamed, NULL), *p = NULL;
+    tare_model *named_end = lowered(named, native), *unnamed_end = lowered(unnamed, NULL),
+               *p = NULL;
     assert_string_equal(printed(named_end), printed(unnamed_end));
     CHECK_HOLDS(printed(unnamed_end), "QuantizedLinear");
     CHECK_DONE(tare_convert_fx(unnamed, NULL, &p, job_error())); // no options: the defaults
@@ -113,7 +114,8 @@ static void a_negative_channel_axis_counts_from_the_last(void **state) {
     for (size_t i = 0; i < 3; i++)
         check_same_tensor(tare__module_find_tensor(front->root, names[i]),
                           tare__module_find_tensor(back->root, names[i]));
-    assert_int_equal(tare__tensor_get(tare__module_find_tensor(back->root, "fc.weight_axis"), 0), 0);
+    assert_int_equal(tare__tensor_get(tare__module_find_tensor(back->root, "fc.weight_axis"), 0),
+                     0);
     tare_model_destroy(front);
     tare_model_destroy(back);
     tare_model_destroy(model);

@@ -451,8 +451,9 @@ static void regexes_that_explode_are_refused(void **state) {
         memcpy(inner, nested, sizeof inner);
         snprintf(nested, sizeof nested, "(%.300s)+", inner);
     }
-    const char *const cases[] = {groups, long_one, nested, "(a{255}){255}", "((a{99}){99}){99}",
-                                 "a{50000}", "(ab){,60000}", "(a{300,}){300,}"};
+    const char *const cases[] = {
+        groups,     long_one,       nested,           "(a{255}){255}", "((a{99}){99}){99}",
+        "a{50000}", "(ab){,60000}", "(a{300,}){300,}"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         python_regex *regex = NULL;
         if (tare__python_regex_compile(cases[i], &regex, NULL) != TARE_INVALID_ARGUMENT)
