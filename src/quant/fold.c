@@ -59,7 +59,8 @@ static void scale_weight(const fold *f, const tare_tensor *from, tare_tensor *to
     for (int d = f->channel_axis + 1; d < from->ndim; d++) inner *= from->shape[d];
     const float *w = tare__f32(from);
     float *out = tare__f32(to);
-    for (int64_t i = 0; i < from->count; i++) out[i] = w[i] * f->scale[(i / inner) % f->channels];
+    for (int64_t start = 0, c = 0; start < from->count; start += inner, c = (c + 1) % f->channels)
+        for (int64_t i = start; i < start + inner; i++) out[i] = w[i] * f->scale[c];
 }
 
 static tare_status install(const fold *f, const tare_tensor *weight, module *made,
