@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/text.h"
 #include "ops/packed.h"
 #include "ops/quantized.h"
 #include "ops/rules.h"
@@ -34,18 +33,20 @@ tare_status tare__module_number(const module *m, const char *name, double *out, 
     return TARE_OK;
 }
 
+// Is it the tensor `name` of this call? Asked in every run, hence without building the name.
+static bool is_of_call(const char *tensor, const char *name, const char *call_name) {
+    const size_t length = strlen(name), joint = sizeof OUTPUT_NAME_JOINT - 1;
+    return strncmp(tensor, name, length) == 0 &&
+           strncmp(tensor + length, OUTPUT_NAME_JOINT, joint) == 0 &&
+           strcmp(tensor + length + joint, call_name) == 0;
+}
+
 static tare_status output_number(const module *m, const char *call_name, const char *name,
                                  double *out, tare_error *err) {
-    if (call_name == NULL) return tare__module_number(m, name, out, err);
-    text own = {0};
-    tare__text_printf(&own, OUTPUT_NAME_FORMAT, name, call_name);
-    tare_status status = tare__text_status(&own, err);
-    if (status == TARE_OK) {
-        const char *key = tare__text_chars(&own);
-        status = tare__module_number(m, tare__module_has_tensor(m, key) ? key : name, out, err);
-    }
-    tare__text_release(&own);
-    return status;
+    for (size_t i = 0; call_name != NULL && i < m->tensor_count; i++)
+        if (is_of_call(m->tensors[i].name, name, call_name))
+            return tare__module_number(m, m->tensors[i].name, out, err);
+    return tare__module_number(m, name, out, err);
 }
 
 tare_status tare__module_output(const module *m, const char *call_name, double *scale,

@@ -52,7 +52,7 @@ tare_status tare__module_number(const module *m, const char *name, double *out, 
 /// `zero_point_of_CALL` for each call beside its `scale` and `zero_point` (lowering writes them).
 tare_status tare__module_output(const module *m, const char *call_name, double *scale,
                                 double *zero_point, tare_error *err);
-#define OUTPUT_NAME_FORMAT "%s_of_%s"
+#define OUTPUT_NAME_JOINT "_of_"
 /// Output sizes of a convolution over an input of these sizes; false if none is left.
 bool tare__conv_output_size(const conv_geometry *g, const int64_t *in, int64_t *out);
 /// The sizes [N, C, D, H, W] of a convolution's input; without a batch N is 1. False if the rank is

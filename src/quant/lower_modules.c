@@ -153,8 +153,9 @@ tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, 
     if (count_calls(c, call->target) == 1) return TARE_OK;
     tare_error *err = c->base->err;
     arena *memory = &c->base->scratch;
-    const char *of_scale = tare__arena_printf(memory, OUTPUT_NAME_FORMAT, "scale", call->name);
-    const char *of_zero = tare__arena_printf(memory, OUTPUT_NAME_FORMAT, "zero_point", call->name);
+    const char *of_scale = tare__arena_printf(memory, "scale" OUTPUT_NAME_JOINT "%s", call->name);
+    const char *of_zero =
+        tare__arena_printf(memory, "zero_point" OUTPUT_NAME_JOINT "%s", call->name);
     if (of_scale == NULL || of_zero == NULL) return tare__out_of_memory(err);
     TARE_TRY(tare__module_set_tensor(m, of_scale, scale, false, err));
     TARE_TRY(tare__module_set_tensor(m, of_zero, zero_point, false, err));
