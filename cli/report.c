@@ -19,23 +19,26 @@ static void print_error(const char *where, const char *hint, const char *message
     (void)fputc('\n', stderr);
 }
 
-int wrong_usage(const char *where, const char *hint, const char *format, ...) {
+static void print_formatted_error(const char *where, const char *hint, const char *format,
+                                  va_list args) {
     char message[1024];
+    (void)vsnprintf(message, sizeof message, format, args);
+    print_error(where, hint, message);
+}
+
+int wrong_usage(const char *where, const char *hint, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(message, sizeof message, format, args);
+    print_formatted_error(where, hint, format, args);
     va_end(args);
-    print_error(where, hint, message);
     return EXIT_WRONG_USAGE;
 }
 
 tare_status fail_here(const char *where, const char *hint, const char *format, ...) {
-    char message[1024];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(message, sizeof message, format, args);
+    print_formatted_error(where, hint, format, args);
     va_end(args);
-    print_error(where, hint, message);
     return TARE_INVALID_ARGUMENT;
 }
 
