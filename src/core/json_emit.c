@@ -61,8 +61,3 @@ void tare__emit_bool(json_emitter *e, bool value) {
     begin_value(e);
     tare__text_append(e->out, value ? "true" : "false");
 }
-
-void tare__emit_null(json_emitter *e) {
-    begin_value(e);
-    tare__text_append(e->out, "null");
-}

@@ -25,6 +25,5 @@ void tare__emit_string(json_emitter *e, const char *value);
 void tare__emit_int(json_emitter *e, int64_t value);
 void tare__emit_double(json_emitter *e, double value); // as tare__text_json_double
 void tare__emit_bool(json_emitter *e, bool value);
-void tare__emit_null(json_emitter *e);
 
 #endif

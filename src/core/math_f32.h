@@ -30,9 +30,6 @@ static inline float tare__sinf(float x) {
 static inline float tare__cosf(float x) {
     return cosf(x);
 }
-static inline float tare__powf(float x, float y) {
-    return powf(x, y);
-}
 static inline float tare__sigmoidf(float x) {
     return 1.0f / (1.0f + tare__expf(-x));
 }

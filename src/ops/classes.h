@@ -11,8 +11,8 @@ typedef struct class_table {
     size_t count;
 } class_table;
 
-/// Tables of classes, searched in order. Models are read against one; tare__registry_builtin()
-/// (quant/) has everything built in.
+/// Tables of classes, searched in order. Models are read against one, a context's
+/// (quant/context.c).
 typedef struct registry {
     const class_table *const *tables;
     size_t table_count;

@@ -211,10 +211,6 @@ void tare__float_kernels_destroy(float_kernels *k) {
     tare__free(k);
 }
 
-const char *tare__float_kernels_name(const float_kernels *k) {
-    return k != NULL ? k->provider->name : tare__portable_floats.name;
-}
-
 tare_status tare__float_convolve(float_kernels *k, const float_conv *c, const float *x,
                                  const float *w, const float *bias, float *y, tare_error *err) {
     return k != NULL ? k->provider->conv(k->state, c, x, w, bias, y, err)

@@ -48,7 +48,6 @@ typedef struct float_kernels float_kernels;
 tare_status tare__float_kernels_create(const float_provider *provider, float_kernels **out,
                                        tare_error *err);
 void tare__float_kernels_destroy(float_kernels *k); // NULL is fine
-const char *tare__float_kernels_name(const float_kernels *k);
 
 /// k NULL: the portable implementation.
 tare_status tare__float_convolve(float_kernels *k, const float_conv *c, const float *x,

@@ -103,11 +103,6 @@ tare_status tare__backend_config_store(tare_backend_config *b, tare_pattern_conf
                                        tare_error *err);
 /// "OUTPUT_SHARE_OBSERVER_WITH_INPUT"; NULL past the end.
 const char *tare__observation_type_name(size_t type);
-/// The spelling of a module type as given; NULL if unset.
-static inline const char *tare__pattern_config_spelled(const tare_pattern_config *p,
-                                                       module_slot slot) {
-    return p->spelled_modules[slot];
-}
 /// The pattern as given: forward for simple ones, nested for complex ones.
 static inline const pattern *tare__pattern_config_given(const tare_pattern_config *p) {
     return p->is_complex_given ? p->given_complex : p->simple;

@@ -8,19 +8,15 @@ const conv_kernel tare__conv_kernels[] = {
 #include "runtime/kernels/qu8_conv/kernels.def"
 #undef KERNEL
 };
-const size_t tare__conv_kernel_count = sizeof tare__conv_kernels / sizeof *tare__conv_kernels;
 
 const linear_kernel tare__linear_kernels[] = {
 #define KERNEL(name, needs, lanes, words) {name, #name, needs, lanes, words},
 #include "runtime/kernels/qu8_linear/kernels.def"
 #undef KERNEL
 };
-const size_t tare__linear_kernel_count = sizeof tare__linear_kernels / sizeof *tare__linear_kernels;
 
 const depthwise_kernel tare__depthwise_kernels[] = {
 #define KERNEL(name, needs, words, reach) {name, #name, needs, words, reach},
 #include "runtime/kernels/qu8_depthwise/kernels.def"
 #undef KERNEL
 };
-const size_t tare__depthwise_kernel_count =
-    sizeof tare__depthwise_kernels / sizeof *tare__depthwise_kernels;

@@ -96,11 +96,8 @@ typedef struct depthwise_kernel {
 
 /// Best first; the last row needs nothing.
 extern const conv_kernel tare__conv_kernels[];
-extern const size_t tare__conv_kernel_count;
 extern const linear_kernel tare__linear_kernels[];
-extern const size_t tare__linear_kernel_count;
 extern const depthwise_kernel tare__depthwise_kernels[];
-extern const size_t tare__depthwise_kernel_count;
 
 #define KERNEL(name, needs, tile, words)                                                           \
     void name(const conv_tile *t);                                                                 \
