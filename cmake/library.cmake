@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # libtare, static and shared, from one set of objects; and the files of backends/ compiled into it.
 file(GLOB_RECURSE tare_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.c")
+set(tare_onnx_sources ${tare_sources})
+list(FILTER tare_onnx_sources INCLUDE REGEX "/src/io/onnx/")
+list(FILTER tare_sources EXCLUDE REGEX "/src/io/onnx/")
 file(GLOB tare_embedded_files RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/backends/*.json" "${PROJECT_SOURCE_DIR}/backends/qconfigs/*.json")
 
@@ -62,6 +65,11 @@ if(TARE_HAVE_X86_KERNELS)
   target_compile_definitions(tare_objects PRIVATE TARE_HAVE_X86_KERNELS=1)
 endif()
 target_link_libraries(tare_objects PRIVATE tare_dependencies)
+
+# The rules of the ONNX import, which nothing calls yet.
+add_library(tare_onnx_objects OBJECT ${tare_onnx_sources})
+target_include_directories(tare_onnx_objects
+  PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
 
 # The targets that users see. `tare` is the shared library, `tare_static` the other one.
 function(tare_add_library target kind)

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every family's table of translation rules; searched in this order.
+#ifndef IO_ONNX_RULES_H
+#define IO_ONNX_RULES_H
+
+#include "io/onnx/import.h"
+
+#define ONNX_RULE_FAMILIES(X) X(basic)
+
+#define DECLARE(family) extern const onnx_rule_table tare__onnx_##family##_rules;
+ONNX_RULE_FAMILIES(DECLARE)
+#undef DECLARE
+
+#endif
