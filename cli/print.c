@@ -7,14 +7,15 @@
 #include "tare/tare.h"
 
 typedef struct print_options {
-    bool nodes, json, dot;
+    bool nodes, json, dot, state;
 } print_options;
 
 static tare_print_form chosen_form(const print_options *o) {
-    return o->nodes  ? TARE_PRINT_NODES
-           : o->json ? TARE_PRINT_JSON
-           : o->dot  ? TARE_PRINT_DOT
-                     : TARE_PRINT_MODEL;
+    return o->nodes   ? TARE_PRINT_NODES
+           : o->json  ? TARE_PRINT_JSON
+           : o->dot   ? TARE_PRINT_DOT
+           : o->state ? TARE_PRINT_STATE
+                      : TARE_PRINT_MODEL;
 }
 
 static tare_status print_model(const char *path, tare_print_form form, tare_error *err) {
@@ -30,8 +31,9 @@ static int run(const command *self, int argc, char **argv) {
     print_options o = {0};
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (o.nodes + o.json + o.dot > 1)
-        return wrong_usage(self->name, NULL, "--nodes, --json and --dot exclude each other");
+    if (o.nodes + o.json + o.dot + o.state > 1)
+        return wrong_usage(self->name, NULL,
+                           "--nodes, --json, --dot and --state exclude each other");
     tare_error *err = tare_error_create();
     const tare_status status = print_model(operands[0], chosen_form(&o), err);
     const int exit_status = finish_job(self->name, status, err);
@@ -46,13 +48,15 @@ static const option options[] = {
      OPTION_FLAG, 0, false},
     {"dot", NULL, "a drawing for graphviz: tare print MODEL --dot | dot -Tsvg",
      offsetof(print_options, dot), OPTION_FLAG, 0, false},
+    {"state", NULL, "the tensors' names as torch's state_dict() lists them",
+     offsetof(print_options, state), OPTION_FLAG, 0, false},
     {.name = NULL},
 };
 
 const command print_command = {
     .name = "print",
     .summary = "print a model as torch prints it",
-    .usage = "MODEL [--nodes | --json | --dot]",
+    .usage = "MODEL [--nodes | --json | --dot | --state]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -39,6 +39,8 @@ typedef enum tare_print_form {
     TARE_PRINT_NODES = 1, // as torch prints its graph
     TARE_PRINT_JSON = 2,  // the graph as it stands in a model file
     TARE_PRINT_DOT = 3,   // for graphviz
+    TARE_PRINT_STATE = 4, // the tensors' names as torch's state_dict() lists them, a line each;
+                          // without the statistics of observers
 } tare_print_form;
 /// Writes the model as text of that form, in one piece.
 TARE_API tare_status tare_model_print(const tare_model *model, tare_print_form form,

@@ -50,8 +50,9 @@ TARE_API tare_status tare_fuse_fx(const tare_model *model, const tare_backend_co
 TARE_API tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
                                      tare_model **out, tare_error *err);
 /// Runs a prepared model once on these inputs; its observers watch. inputs: one tensor per model
-/// input, as a batch. TARE_INVALID_ARGUMENT, before any observer has seen them, for another number
-/// of inputs and for NaNs, named by input and index.
+/// input, as a batch; those at the end that have defaults may be left out. TARE_INVALID_ARGUMENT,
+/// before any observer has seen them, for another number of inputs and for NaNs, named by input and
+/// index.
 TARE_API tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
                                     size_t input_count, tare_error *err);
 /// Replaces observers by quantize and dequantize, float modules by reference modules. options may

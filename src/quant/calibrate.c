@@ -23,10 +23,21 @@ static tare_status count_macs(void *user, const node *n, const value *result, ta
     return TARE_OK;
 }
 
+// Inputs at the end may be left out where the graph has defaults for them.
+static size_t least_input_count(const tare_model *model) {
+    size_t count = 0, least = 0;
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
+        if (n->op != NODE_PLACEHOLDER) continue;
+        count++;
+        if (n->arg_count == 0) least = count;
+    }
+    return least;
+}
+
 // Everything that is wrong with the inputs is said before an observer has seen any of them.
 static tare_status collect_inputs(const tare_model *model, const tare_tensor *const *inputs,
                                   size_t input_count, arena *memory, value **out, tare_error *err) {
-    if (input_count != tare_model_input_count(model))
+    if (input_count > tare_model_input_count(model) || input_count < least_input_count(model))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "the model takes %zu inputs, found %zu",
                           tare_model_input_count(model), input_count);
     *out = tare__arena_array(memory, input_count + 1, sizeof **out);
@@ -56,10 +67,10 @@ static tare_status keep_shape(graph *g, node *placeholder, const tare_tensor *t,
 }
 
 static tare_status keep_shapes(tare_model *prepared, const tare_tensor *const *inputs,
-                               tare_error *err) {
+                               size_t input_count, tare_error *err) {
     graph *g = prepared->root->graph;
     size_t i = 0;
-    for (node *n = g->first; n != NULL; n = n->next)
+    for (node *n = g->first; n != NULL && i < input_count; n = n->next)
         if (n->op == NODE_PLACEHOLDER) TARE_TRY(keep_shape(g, n, inputs[i++], err));
     return TARE_OK;
 }
@@ -83,8 +94,7 @@ tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *input
         status = tare__interpret(&it, values, input_count, &memory, &result, err);
     if (status == TARE_OK) {
         tare__value_release_tensors(&result);
-        if (input_count == tare_model_input_count(prepared))
-            status = keep_shapes(prepared, inputs, err);
+        status = keep_shapes(prepared, inputs, input_count, err);
     }
     tare__arena_release(&memory);
     return status;

@@ -104,6 +104,8 @@ static tare_status print_form(const tare_model *model, tare_print_form form, tex
         return tare__model_to_json(model->root, NULL, NULL, out, err);
     case TARE_PRINT_DOT:
         return tare__print_dot(model, out, err);
+    case TARE_PRINT_STATE:
+        return tare__print_state(model->root, out, err);
     }
     return tare__fail(err, TARE_INVALID_ARGUMENT, "no print form %d", (int)form);
 }

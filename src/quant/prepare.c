@@ -124,30 +124,6 @@ static tare_status keep_state(prepare_pass *p) {
     return status;
 }
 
-static bool is_repeated(const module *root, size_t index) {
-    for (size_t i = 0; i < index; i++)
-        if (root->children[i].module == root->children[index].module) return true;
-    return false;
-}
-
-// Second names of shared observers go behind all other children. Torch's prepare_fx hands out the
-// graph's order, and any copy of its result this one, since copying goes through named_children(),
-// which tells a module once; what is calibrated and printed in practice, and all that is recorded,
-// are copies.
-static tare_status move_repeats_last(prepare_pass *p) {
-    module *root = p->base->model->root;
-    named_module *sorted =
-        tare__arena_array(&p->base->scratch, root->child_count + 1, sizeof *sorted);
-    if (sorted == NULL) return tare__out_of_memory(p->base->err);
-    size_t count = 0;
-    for (size_t i = 0; i < root->child_count; i++)
-        if (!is_repeated(root, i)) sorted[count++] = root->children[i];
-    for (size_t i = 0; i < root->child_count; i++)
-        if (is_repeated(root, i)) sorted[count++] = root->children[i];
-    for (size_t i = 0; i < count; i++) root->children[i] = sorted[i];
-    return TARE_OK;
-}
-
 static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(begin(p));
     TARE_TRY(tare__fuse_steps(p->base, false));
@@ -161,8 +137,7 @@ static tare_status run(prepare_pass *p, const module *original) {
     graph *g = p->base->model->root->graph;
     p->base->model->root->graph = NULL;
     p->base->model->stage = TARE_STAGE_PREPARED;
-    TARE_TRY(tare__pass_rebuild(p->base, g));
-    return move_repeats_last(p);
+    return tare__pass_rebuild(p->base, g);
 }
 
 tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,

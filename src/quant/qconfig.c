@@ -107,6 +107,10 @@ tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_
         *out = NULL;
         return TARE_OK;
     }
+    if (json_is_string(at->value)) {
+        const tare_status named = tare_qconfig_named(json_string_value(at->value), out, err);
+        return named == TARE_OK ? named : tare__json_place(at, named, err);
+    }
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(at, keys, err));
     const json_at activation_at = tare__json_get(at, "activation");

@@ -22,7 +22,7 @@ refuses 2 "no command 'prnt' (did you mean 'print'?)" help prnt
 refuses 2 "no option '--nods' (did you mean '--nodes'?)" print "$digits" --nods
 refuses 2 'MODEL is missing' print
 refuses 2 "one operand too many: 'b'" print a b
-refuses 2 '--nodes, --json and --dot exclude each other' print "$digits" --nodes --dot
+refuses 2 '--nodes, --json, --dot and --state exclude each other' print "$digits" --nodes --dot
 refuses 2 '-o OUT is missing' quantize "$digits" --backend x86
 refuses 2 '--backend NAME|FILE is missing' quantize "$digits" -o "$work/out"
 refuses 2 "'-o' needs a value" quantize "$digits" --backend x86 -o

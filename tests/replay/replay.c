@@ -161,6 +161,27 @@ static tare_status read_model(flow *f) {
     return check_run(f, "float", f->model, FINDING_STRUCTURE);
 }
 
+/// torch shares an observer by binding it under several names.
+static bool is_repeated(const module *root, size_t index) {
+    for (size_t i = 0; i < index; i++)
+        if (root->children[i].module == root->children[index].module) return true;
+    return false;
+}
+
+/// What was recorded is a copy of the prepared module, and torch's copy of a GraphModule tells a
+/// module once: other names of it come last.
+static tare_status move_repeats_last(flow *f, const module *root) {
+    named_module *sorted = tare__arena_array(&f->memory, root->child_count + 1, sizeof *sorted);
+    if (sorted == NULL) return tare__out_of_memory(f->err);
+    size_t count = 0;
+    for (size_t i = 0; i < root->child_count; i++)
+        if (!is_repeated(root, i)) sorted[count++] = root->children[i];
+    for (size_t i = 0; i < root->child_count; i++)
+        if (is_repeated(root, i)) sorted[count++] = root->children[i];
+    for (size_t i = 0; i < count; i++) root->children[i] = sorted[i];
+    return TARE_OK;
+}
+
 static tare_status prepare(flow *f, tare_model **out) {
     const tare_prepare_options options = {.struct_size = sizeof options,
                                           .backend = f->backend,
@@ -189,6 +210,7 @@ static tare_status calibrate(flow *f) {
 
 static tare_status check_prepared(flow *f) {
     TARE_TRY(prepare(f, &f->prepared));
+    TARE_TRY(move_repeats_last(f, f->prepared->root));
     TARE_TRY(check_text(f, "prepared_text", f->prepared));
     TARE_TRY(check_prepared_run(f));
     TARE_TRY(calibrate(f));
