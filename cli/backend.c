@@ -42,39 +42,34 @@ static tare_status show(const char *name, bool as_json, tare_error *err) {
     return status;
 }
 
-/// The findings of a lint, kept as lines for JSON.
-typedef struct findings {
-    json_out *json; // NULL: plain text
-} findings;
-
-static bool write_finding(void *user, const char *chars, size_t length) {
-    const findings *f = user;
-    if (f->json == NULL) return write_to_stream(stdout, chars, length);
-    char line[1024];
-    // One call may carry several lines, each a finding.
-    while (length > 0) {
-        size_t end = 0;
-        while (end < length && chars[end] != '\n') end++;
-        (void)snprintf(line, sizeof line, "%.*s", (int)end, chars);
-        if (end > 0) json_out_string(f->json, NULL, line);
-        const size_t skip = end < length ? end + 1 : end;
-        chars += skip;
-        length -= skip;
+static tare_status write_finding(void *user, const tare_backend_finding *finding, tare_error *err) {
+    json_out *json = user;
+    (void)err;
+    if (json == NULL) {
+        printf("%s: pattern %s: %s (%s)\n", finding->path, finding->pattern, finding->problem,
+               finding->remedy);
+        return TARE_OK;
     }
-    return true;
+    json_out_open(json, NULL, '{');
+    json_out_string(json, "path", finding->path);
+    json_out_string(json, "pattern", finding->pattern);
+    json_out_string(json, "problem", finding->problem);
+    json_out_string(json, "remedy", finding->remedy);
+    json_out_close(json, '}');
+    return TARE_OK;
 }
 
 static tare_status lint(const tare_backend_config *config, bool as_json, size_t *count,
                         tare_error *err) {
     json_out json = {0};
-    findings f = {.json = as_json ? &json : NULL};
     if (as_json) {
         json = json_out_begin(stdout);
         json_out_string(&json, "name", tare_backend_config_name(config));
         json_out_integer(&json, "patterns", tare_backend_config_count(config));
         json_out_open(&json, "findings", '[');
     }
-    const tare_status status = tare_backend_config_lint(config, write_finding, &f, count, err);
+    const tare_status status =
+        tare_backend_config_lint(config, NULL, write_finding, as_json ? &json : NULL, count, err);
     if (as_json) {
         json_out_close(&json, ']');
         json_out_end(&json);

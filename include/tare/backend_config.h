@@ -29,17 +29,29 @@ enum {
     TARE_SET_SCALE_MAX = 1 << 3,
     TARE_SET_SCALE_EXACT = 1 << 4,
     TARE_SET_ZERO_POINT_EXACT = 1 << 5,
+    TARE_SET_QSCHEMES = 1 << 6,
+    TARE_SET_CHANNEL_AXIS = 1 << 7,
+    TARE_SET_ZERO_POINT_MIN = 1 << 8,
+    TARE_SET_ZERO_POINT_MAX = 1 << 9,
+    TARE_SET_POWER_OF_TWO = 1 << 10,
 };
+/// A set of schemes: TARE_QSCHEME_BIT(TARE_PER_TENSOR_AFFINE) | ..
+#define TARE_QSCHEME_BIT(qscheme) (1u << (qscheme))
 
-/// torch's DTypeWithConstraints. dtype UNSET: no statement about this tensor.
+/// torch's DTypeWithConstraints, and behind its fields what accelerators need beyond it. dtype
+/// UNSET: no statement about this tensor.
 typedef struct tare_dtype_constraints {
     tare_dtype dtype;
     uint32_t set;
     double quant_min_lower_bound, quant_max_upper_bound; // the observer's range must lie inside
     double scale_min_lower_bound;                        // the observer's eps must be at least this
-    double scale_max_upper_bound;                        // as torch: stored, not enforced
-    double scale_exact_match;                            // fixed qparams operators
+    double scale_max_upper_bound; // convert fails for a greater scale (torch only stores it)
+    double scale_exact_match;     // fixed qparams operators
     int64_t zero_point_exact_match;
+    uint32_t allowed_qschemes; // of TARE_QSCHEME_BIT; prepare refuses a qconfig with another
+    int64_t channel_axis;      // of per-channel schemes; prepare refuses a qconfig with another
+    int64_t zero_point_lower_bound, zero_point_upper_bound; // convert fails outside of them
+    bool scale_power_of_two; // convert raises scales to the next power of two
 } tare_dtype_constraints;
 
 /// torch's DTypeConfig. is_dynamic: -1 unset (counts as false), 0, 1.
@@ -170,11 +182,25 @@ TARE_API tare_status tare_backend_config_read(const char *path, tare_backend_con
 TARE_API tare_status tare_backend_config_to_json(const tare_backend_config *config, char **out,
                                                  tare_error *err);
 
-/// Looks for what is allowed but cannot mean what was meant: a fused module that nothing makes, a
-/// reference module without its root, constraints that exclude everything or that nothing enforces.
-/// Writes one line per finding; *count: their number.
-TARE_API tare_status tare_backend_config_lint(const tare_backend_config *config, tare_writer write,
-                                              void *user, size_t *count, tare_error *err);
+/// What is allowed, but cannot mean what was meant. Strings are lent for the call.
+typedef struct tare_backend_finding {
+    uint32_t struct_size;
+    const char *path;    // of the place: "$.configs[3].dtype_configs[0].input_dtype"
+    const char *pattern; // "(torch.nn.Conv2d, torch.nn.ReLU)"
+    const char *problem; // a sentence
+    const char *remedy;  // what to do, as an order
+} tare_backend_finding;
+/// Receives one finding; TARE_OK to go on.
+typedef tare_status (*tare_backend_finding_visitor)(void *user, const tare_backend_finding *finding,
+                                                    tare_error *err);
+/// Looks through a config: patterns that no operator or class has, or that an earlier one always
+/// takes; a fused module that nothing makes; a root without its reference module; constraints that
+/// contradict each other or the dtype. context: the user's classes, which patterns may name; NULL:
+/// built-in ones only. *count: the findings.
+TARE_API tare_status tare_backend_config_lint(const tare_backend_config *config,
+                                              const tare_context *context,
+                                              tare_backend_finding_visitor visit, void *user,
+                                              size_t *count, tare_error *err);
 /// Writes a listing for people, a block per pattern: dtypes, observation, modules, fuser.
 TARE_API tare_status tare_backend_config_show(const tare_backend_config *config, tare_writer write,
                                               void *user, tare_error *err);

@@ -14,7 +14,7 @@ struct tare_error {
     tare_status status;
     char where[512];
     char message[1024];
-    char hint[256];
+    char hint[512];
 };
 
 const char *tare_status_name(tare_status status) {

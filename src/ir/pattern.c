@@ -25,6 +25,17 @@ bool tare__pattern_equal(const pattern *a, const pattern *b) {
     return true;
 }
 
+bool tare__pattern_covers(const pattern *a, const pattern *b) {
+    if (a->kind == PATTERN_ANY) return true;
+    if (a->kind != PATTERN_TUPLE)
+        return tare__pattern_equal(a, b->kind == PATTERN_TUPLE ? &b->items[0] : b);
+    // A tuple matches operators with as many arguments as it names.
+    if (b->kind != PATTERN_TUPLE || a->item_count != b->item_count) return false;
+    for (size_t i = 0; i < a->item_count; i++)
+        if (!tare__pattern_covers(&a->items[i], &b->items[i])) return false;
+    return true;
+}
+
 size_t tare__pattern_leaf_count(const pattern *p) {
     if (p->kind != PATTERN_TUPLE) return 1;
     size_t count = 0;

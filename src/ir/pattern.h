@@ -27,6 +27,8 @@ typedef struct pattern {
 /// Does `v` (a node, usually) match? Inner nodes must have one user; the outermost may have any
 /// number. root: the module tree that call_module targets refer to.
 bool tare__pattern_matches(const pattern *p, const value *v, const module *root);
+/// Does `a` match whatever `b` matches? False where that cannot be told from the patterns alone.
+bool tare__pattern_covers(const pattern *a, const pattern *b);
 bool tare__pattern_equal(const pattern *a, const pattern *b);
 size_t tare__pattern_leaf_count(const pattern *p);
 /// The head operator of a node as a pattern name would spell it: class name, function or method;

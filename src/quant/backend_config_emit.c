@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backend configs to JSON: the keys and their order are those of torch's to_dict.
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "core/json_emit.h"
 #include "quant/backend_config.h"
+#include "quant/constraints.h"
 #include "quant/pattern_form.h"
-
-// Bounds of integers are numbers in torch, written there without a fraction.
-static void emit_bound(json_emitter *e, double bound) {
-    if (bound == trunc(bound) && fabs(bound) < 0x1p53)
-        tare__emit_int(e, (int64_t)bound);
-    else
-        tare__emit_double(e, bound);
-}
 
 static void emit_constraints(json_emitter *e, const char *role, const tare_dtype_constraints *c) {
     if (c->dtype == TARE_DTYPE_UNSET) return;
@@ -22,30 +14,7 @@ static void emit_constraints(json_emitter *e, const char *role, const tare_dtype
     tare__emit_open(e, '{');
     tare__emit_key(e, "dtype");
     tare__emit_string(e, tare_dtype_name(c->dtype));
-    const struct {
-        const char *key;
-        double number;
-        uint32_t bit;
-        bool is_bound;
-    } numbers[] = {
-        {"quant_min_lower_bound", c->quant_min_lower_bound, TARE_SET_QUANT_MIN, true},
-        {"quant_max_upper_bound", c->quant_max_upper_bound, TARE_SET_QUANT_MAX, true},
-        {"scale_min_lower_bound", c->scale_min_lower_bound, TARE_SET_SCALE_MIN, false},
-        {"scale_max_upper_bound", c->scale_max_upper_bound, TARE_SET_SCALE_MAX, false},
-        {"scale_exact_match", c->scale_exact_match, TARE_SET_SCALE_EXACT, false},
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (!(c->set & numbers[i].bit)) continue;
-        tare__emit_key(e, numbers[i].key);
-        if (numbers[i].is_bound)
-            emit_bound(e, numbers[i].number);
-        else
-            tare__emit_double(e, numbers[i].number);
-    }
-    if (c->set & TARE_SET_ZERO_POINT_EXACT) {
-        tare__emit_key(e, "zero_point_exact_match");
-        tare__emit_int(e, c->zero_point_exact_match);
-    }
+    tare__constraints_emit(c, e);
     tare__emit_close(e, '}');
 }
 

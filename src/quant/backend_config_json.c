@@ -7,6 +7,7 @@
 
 #include "core/json.h"
 #include "quant/backend_config.h"
+#include "quant/constraints.h"
 #include "quant/pattern_form.h"
 
 // What a setter refused becomes a fault of the file at this place.
@@ -82,36 +83,11 @@ static tare_status read_observation(const json_at *at, tare_observation_type *ou
     return tare__suggest(err, TARE_MALFORMED_FILE, name, observation_name_at, NULL);
 }
 
-static tare_status read_number(const json_at *object, const char *key, uint32_t bit, double *out,
-                               uint32_t *set, tare_error *err) {
-    const json_at at = tare__json_get(object, key);
-    if (!is_given(&at)) return TARE_OK;
-    *set |= bit;
-    return tare__json_double(&at, out, err);
-}
-
 static tare_status read_constraint_object(const json_at *at, tare_dtype_constraints *c,
                                           tare_error *err) {
-    static const char *const keys[] = {"dtype",
-                                       "quant_min_lower_bound",
-                                       "quant_max_upper_bound",
-                                       "scale_min_lower_bound",
-                                       "scale_max_upper_bound",
-                                       "scale_exact_match",
-                                       "zero_point_exact_match",
-                                       NULL};
-    TARE_TRY(tare__json_only_keys(at, keys, err));
-    const json_at dtype = tare__json_get(at, "dtype"), zero_point = tare__json_get(at, keys[6]);
-    TARE_TRY(read_dtype(&dtype, &c->dtype, err));
-    uint32_t *set = &c->set;
-    TARE_TRY(read_number(at, keys[1], TARE_SET_QUANT_MIN, &c->quant_min_lower_bound, set, err));
-    TARE_TRY(read_number(at, keys[2], TARE_SET_QUANT_MAX, &c->quant_max_upper_bound, set, err));
-    TARE_TRY(read_number(at, keys[3], TARE_SET_SCALE_MIN, &c->scale_min_lower_bound, set, err));
-    TARE_TRY(read_number(at, keys[4], TARE_SET_SCALE_MAX, &c->scale_max_upper_bound, set, err));
-    TARE_TRY(read_number(at, keys[5], TARE_SET_SCALE_EXACT, &c->scale_exact_match, set, err));
-    if (!is_given(&zero_point)) return TARE_OK;
-    *set |= TARE_SET_ZERO_POINT_EXACT;
-    return tare__json_int(&zero_point, &c->zero_point_exact_match, err);
+    const json_at dtype = tare__json_get(at, "dtype");
+    TARE_TRY(tare__constraints_from_json(at, c, err));
+    return read_dtype(&dtype, &c->dtype, err);
 }
 
 // A bare dtype is a dtype without constraints.

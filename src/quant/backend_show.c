@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A backend config for people: a block per pattern, a labelled line per fact.
-#include <math.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "quant/backend_config.h"
+#include "quant/constraints.h"
 #include "quant/pattern_form.h"
 
 // "torch.quint8" says no more than "quint8" here.
@@ -13,29 +13,10 @@ static const char *short_dtype(tare_dtype dtype) {
     return tare__starts_with(name, "torch.") ? name + strlen("torch.") : name;
 }
 
-static void limit(text *t, bool *is_open, const char *what, double number) {
-    tare__text_append(t, *is_open ? ", " : "[");
-    tare__text_printf(t, "%s ", what);
-    // Bounds of integers are whole numbers, and read better so.
-    if (number == trunc(number) && fabs(number) < 0x1p53)
-        tare__text_printf(t, "%.0f", number);
-    else
-        tare__text_double(t, number);
-    *is_open = true;
-}
-
 // "quint8[q >= 0, q <= 255, scale >= 0.000244140625]".
 static void tensor_to_text(const tare_dtype_constraints *c, text *t) {
-    bool is_open = false;
     tare__text_append(t, c->dtype == TARE_DTYPE_UNSET ? "any" : short_dtype(c->dtype));
-    if (c->set & TARE_SET_QUANT_MIN) limit(t, &is_open, "q >=", c->quant_min_lower_bound);
-    if (c->set & TARE_SET_QUANT_MAX) limit(t, &is_open, "q <=", c->quant_max_upper_bound);
-    if (c->set & TARE_SET_SCALE_MIN) limit(t, &is_open, "scale >=", c->scale_min_lower_bound);
-    if (c->set & TARE_SET_SCALE_MAX) limit(t, &is_open, "scale <=", c->scale_max_upper_bound);
-    if (c->set & TARE_SET_SCALE_EXACT) limit(t, &is_open, "scale =", c->scale_exact_match);
-    if (c->set & TARE_SET_ZERO_POINT_EXACT)
-        limit(t, &is_open, "zero point =", (double)c->zero_point_exact_match);
-    if (is_open) tare__text_char(t, ']');
+    tare__constraints_to_text(c, t);
 }
 
 // "quint8 * qint8 + float32 -> quint8", input * weight + bias -> output.

@@ -60,6 +60,7 @@ static tare_status rebuild(convert_pass *c) {
 }
 
 static tare_status run(convert_pass *c) {
+    TARE_TRY(tare__convert_find_limits(c));
     TARE_TRY(tare__convert_observers(c));
     TARE_TRY(tare__convert_modules(c));
     TARE_TRY(tare__convert_eliminate_dead(c->base));

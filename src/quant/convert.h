@@ -12,12 +12,31 @@ typedef enum convert_form {
     CONVERT_LOWERED,    // reference, then lowered
 } convert_form;
 
+/// What the backend demands of the parameters of one module (an observer, or one with a weight).
+typedef struct convert_limit {
+    const module *module;
+    const tare_dtype_constraints *constraints;
+    const tare_pattern_config *config; // that they stand in
+    const char *node;                  // the operator's, for messages
+} convert_limit;
+
 typedef struct convert_pass {
     pass *base;
     const tare_convert_options *options;
     convert_form form;
     const prepared_state *prepared; // of the source model
+    convert_limit *limits;          // in base->scratch
+    size_t limit_count, limit_capacity;
 } convert_pass;
+
+/// Step, before observers go: which demands on scales and zero points (scale_max_upper_bound,
+/// zero_point_*_bound, scale_power_of_two) apply to which module. Quick where the backend has none.
+tare_status tare__convert_find_limits(convert_pass *c);
+/// Raises the scales of *q (replaced by new parameters) to powers of two where that is demanded of
+/// `m`, then checks the bounds: an error, or with is_lenient a warning in the record. n: the node
+/// that the record and messages name.
+tare_status tare__convert_apply_limits(convert_pass *c, const node *n, const module *m,
+                                       const qparams **q);
 
 /// Step: every observer node.
 tare_status tare__convert_observers(convert_pass *c);

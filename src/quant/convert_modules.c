@@ -91,6 +91,7 @@ static tare_status swap(convert_pass *c, const node *n, module *called, const mo
     const qparams *weight = NULL;
     module *reference = NULL;
     tare_status status = weight_qparams(c, q, float_module, &weight);
+    if (status == TARE_OK) status = tare__convert_apply_limits(c, n, called, &weight);
     if (status == TARE_OK)
         status = tare__reference_from_float(c->base->model->context, class_name, float_module,
                                             weight, &reference, c->base->err);

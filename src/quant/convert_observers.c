@@ -193,6 +193,8 @@ static tare_status replace_static(const replacement *r) {
         status =
             tare__at(err_of(r), tare__convert_check(q, err_of(r)), "node '%s'", r->observer->name);
     if (status == TARE_OK)
+        status = tare__convert_apply_limits(r->convert, r->watched, r->module, &q);
+    if (status == TARE_OK)
         status = r->convert->form == CONVERT_DECOMPOSED ? replace_decomposed(r, q)
                                                         : replace_by_buffers(r, q);
     tare__qparams_release(q);

@@ -2,12 +2,12 @@
 // torch's BackendPatternConfig: one row of a backend config. The assign functions report their
 // error at once (the JSON reader adds its place); pattern_setters.c keeps the first one for the
 // moment of use.
-#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "quant/backend_config.h"
 #include "quant/builtin_names.h"
+#include "quant/constraints.h"
 #include "quant/pattern_form.h"
 
 static const char *const observation_names[] = {
@@ -110,44 +110,11 @@ tare_status tare__pattern_config_assign_observation(tare_pattern_config *p,
     return TARE_OK;
 }
 
-static bool is_dtype(tare_dtype dtype) {
-    return (int)dtype >= TARE_DTYPE_UNSET && (int)dtype < TARE_DTYPE_COUNT;
-}
-
-static bool has_nan(const tare_dtype_constraints *c) {
-    const double numbers[] = {c->quant_min_lower_bound, c->quant_max_upper_bound,
-                              c->scale_min_lower_bound, c->scale_max_upper_bound,
-                              c->scale_exact_match};
-    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) // in the order of the set bits
-        if (c->set & 1u << i && isnan(numbers[i])) return true;
-    return false;
-}
-
-static tare_status check_constraints(const char *role, const tare_dtype_constraints *c,
-                                     tare_error *err) {
-    const uint32_t known = TARE_SET_QUANT_MIN | TARE_SET_QUANT_MAX | TARE_SET_SCALE_MIN |
-                           TARE_SET_SCALE_MAX | TARE_SET_SCALE_EXACT | TARE_SET_ZERO_POINT_EXACT;
-    if (!is_dtype(c->dtype))
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "Expected %s to be a torch.dtype or DTypeWithConstraints", role);
-    if (c->set & ~known)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "%s sets unknown constraints (0x%x)", role,
-                          c->set & ~known);
-    // torch loses such constraints in to_dict and never enforces them.
-    if (c->dtype == TARE_DTYPE_UNSET && c->set)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "%s has constraints but no dtype, so that they would have no effect",
-                          role);
-    if (has_nan(c))
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "a constraint of %s is NaN", role);
-    return TARE_OK;
-}
-
 static tare_status check_dtypes(const tare_dtype_config *d, tare_error *err) {
-    TARE_TRY(check_constraints("input_dtype", &d->input, err));
-    TARE_TRY(check_constraints("output_dtype", &d->output, err));
-    TARE_TRY(check_constraints("weight_dtype", &d->weight, err));
-    if (!is_dtype(d->bias))
+    TARE_TRY(tare__constraints_check("input_dtype", &d->input, err));
+    TARE_TRY(tare__constraints_check("output_dtype", &d->output, err));
+    TARE_TRY(tare__constraints_check("weight_dtype", &d->weight, err));
+    if ((int)d->bias < TARE_DTYPE_UNSET || (int)d->bias >= TARE_DTYPE_COUNT)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%d is no dtype for bias_dtype",
                           (int)d->bias);
     if (d->is_dynamic < -1 || d->is_dynamic > 1)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "quant/constraints.h"
 #include "quant/prepare.h"
 
 // One question to the dtype configs of a pattern.
@@ -76,6 +77,28 @@ static tare_status check_fixed(support_query *q, const tare_observer_info *info,
     return TARE_OK;
 }
 
+// Beyond torch: what an accelerator demands of the scheme.
+static tare_status check_qscheme(support_query *q, const tare_observer_info *info,
+                                 const tare_dtype_constraints *c, const char *what) {
+    if (info->qscheme == TARE_QSCHEME_UNSET) return TARE_OK;
+    if (c->set & TARE_SET_QSCHEMES && !(c->allowed_qschemes & TARE_QSCHEME_BIT(info->qscheme))) {
+        text allowed = {0};
+        tare__qschemes_to_text(c->allowed_qschemes, &allowed);
+        refuse(q, "the backend wants the %s to be %s, the qconfig's is %s", what,
+               tare__text_chars(&allowed), tare_qscheme_name(info->qscheme));
+        const tare_status status = tare__text_status(&allowed, q->pass->base->err);
+        tare__text_release(&allowed);
+        return status;
+    }
+    if (c->set & TARE_SET_CHANNEL_AXIS && tare__qscheme_is_per_channel(info->qscheme) &&
+        info->channel_axis != c->channel_axis)
+        refuse(q,
+               "the backend wants the channels of the %s along axis %lld, the qconfig's are "
+               "along axis %d",
+               what, (long long)c->channel_axis, info->channel_axis);
+    return TARE_OK;
+}
+
 // torch's _qconfig_satisfies_dtype_config_constraints.
 static tare_status check_constraints(support_query *q, const tare_observer_spec *spec,
                                      const tare_dtype_constraints *c, const char *what) {
@@ -85,6 +108,7 @@ static tare_status check_constraints(support_query *q, const tare_observer_spec 
     if (info.dtype != c->dtype) return TARE_OK;
     check_range(q, &info, c, what);
     if (q->is_supported) check_scale_min(q, &info, c, what);
+    if (q->is_supported) TARE_TRY(check_qscheme(q, &info, c, what));
     return q->is_supported ? check_fixed(q, &info, c) : TARE_OK;
 }
 

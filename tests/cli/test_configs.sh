@@ -36,7 +36,11 @@ complains 'line '
 # A fused module that no fuser makes is allowed, and pointless.
 sed '/"fuser_method"/d; s/\("fused_module": .*\),$/\1/' examples/my_backend.json >"$work/pointless.json"
 expect 1 backend check "$work/pointless.json"
+says '$.configs[1].fused_module: pattern'
+says '(give a fuser_method, or drop it)'
 complains 'finding'
+expect 1 backend check "$work/pointless.json" --json
+says '"remedy": "give a fuser_method, or drop it"'
 
 expect 0 qconfig list
 says 'default_per_channel_qconfig'

@@ -29,12 +29,18 @@ static bool count_writes(void *user, const char *chars, size_t length) {
     return true;
 }
 
+static tare_status count_finding(void *user, const tare_backend_finding *finding, tare_error *err) {
+    (void)err;
+    *(size_t *)user += strlen(finding->path) + strlen(finding->problem) + strlen(finding->remedy);
+    return TARE_OK;
+}
+
 static void try_backend(const char *bytes, size_t size) {
     tare_backend_config *config = NULL, *clone = NULL;
     if (tare_backend_config_from_json(bytes, size, &config, NULL) != TARE_OK) return;
     size_t written = 0, findings = 0;
     if (tare_backend_config_show(config, count_writes, &written, NULL) != TARE_OK) abort();
-    if (tare_backend_config_lint(config, count_writes, &written, &findings, NULL) != TARE_OK)
+    if (tare_backend_config_lint(config, NULL, count_finding, &written, &findings, NULL) != TARE_OK)
         abort();
     if (tare_backend_config_clone(config, &clone, NULL) != TARE_OK) abort();
     tare_backend_config_destroy(config);
