@@ -30,6 +30,39 @@ static inline float tare__sinf(float x) {
 static inline float tare__cosf(float x) {
     return cosf(x);
 }
+static inline float tare__tanf(float x) {
+    return tanf(x);
+}
+static inline float tare__asinf(float x) {
+    return asinf(x);
+}
+static inline float tare__acosf(float x) {
+    return acosf(x);
+}
+static inline float tare__atanf(float x) {
+    return atanf(x);
+}
+static inline float tare__sinhf(float x) {
+    return sinhf(x);
+}
+static inline float tare__coshf(float x) {
+    return coshf(x);
+}
+static inline float tare__asinhf(float x) {
+    return asinhf(x);
+}
+static inline float tare__acoshf(float x) {
+    return acoshf(x);
+}
+static inline float tare__atanhf(float x) {
+    return atanhf(x);
+}
+static inline float tare__log2f(float x) {
+    return log2f(x);
+}
+static inline float tare__exp2f(float x) {
+    return exp2f(x);
+}
 static inline float tare__sigmoidf(float x) {
     return 1.0f / (1.0f + tare__expf(-x));
 }

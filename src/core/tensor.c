@@ -506,6 +506,19 @@ void tare__tensor_set(tare_tensor *t, int64_t i, double value) {
     }
 }
 
+// Only int64 holds integers that a double does not.
+int64_t tare__tensor_get_int(const tare_tensor *t, int64_t i) {
+    if (t->dtype == TARE_INT64) return ((const int64_t *)t->data)[i];
+    return to_integer(tare__tensor_get(t, i), tare__dtype(TARE_INT64));
+}
+
+void tare__tensor_set_int(tare_tensor *t, int64_t i, int64_t value) {
+    if (t->dtype == TARE_INT64)
+        ((int64_t *)t->data)[i] = value;
+    else
+        tare__tensor_set(t, i, (double)value);
+}
+
 // "[12, 3]", the place of flat element i.
 static void index_text(const tare_tensor *t, int64_t i, char *out, size_t size) {
     int64_t index[TARE_MAX_DIMS] = {0};

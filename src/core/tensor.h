@@ -108,6 +108,9 @@ bool tare__shape_count(int ndim, const int64_t *shape, int64_t *out);
 /// The element at flat index i as a double (quantized: dequantized is NOT applied, the integer).
 double tare__tensor_get(const tare_tensor *t, int64_t i);
 void tare__tensor_set(tare_tensor *t, int64_t i, double value);
+/// The same of integers and bools, exactly; floats are cut towards zero.
+int64_t tare__tensor_get_int(const tare_tensor *t, int64_t i);
+void tare__tensor_set_int(tare_tensor *t, int64_t i, int64_t value);
 bool tare__tensor_is_quantized(const tare_tensor *t);
 /// TARE_INVALID_ARGUMENT if a float is NaN: "input 'x' is NaN at [12, 3]" for what "input", name
 /// "x". Tensors without data and those of other dtypes pass.

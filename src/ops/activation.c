@@ -8,7 +8,7 @@
 ELEMENT(relu, v < 0 ? 0.0f : v)
 ELEMENT(relu6, tare__clampf(v, 0.0f, 6.0f))
 ELEMENT_WITH(hardtanh, tare__clampf(v, p[0], p[1]), -1, 1)
-ELEMENT_WITH(clamp, tare__clampf(v, p[0], p[1]), -HUGE_VAL, HUGE_VAL)
+ELEMENT_WITH(clamp_float, tare__clampf(v, p[0], p[1]), -HUGE_VAL, HUGE_VAL)
 ELEMENT(sigmoid, tare__sigmoidf(v))
 ELEMENT(tanh, tare__tanhf(v))
 ELEMENT(hardsigmoid, tare__clampf(v + 3.0f, 0.0f, 6.0f) / 6.0f)
@@ -30,6 +30,21 @@ ELEMENT(softsign, v / (1.0f + fabsf(v)))
 ELEMENT_WITH(hardshrink, v >= -p[0] && v <= p[0] ? 0.0f : v, 0.5)
 ELEMENT_WITH(softshrink, v > p[0] ? v - p[0] : v < -p[0] ? v + p[0] : 0.0f, 0.5)
 ELEMENT(tanhshrink, v - tare__tanhf(v))
+
+static tare_status clamp_reference(op_call *call) {
+    const tare_tensor *x;
+    double low, high;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (x->dtype == TARE_FLOAT32) return clamp_float_reference(call);
+    TARE_TRY(tare__call_double(call, 1, -HUGE_VAL, &low));
+    TARE_TRY(tare__call_double(call, 2, HUGE_VAL, &high));
+    tare_tensor *y = tare__call_out(call);
+    for (int64_t i = 0; i < x->count; i++) {
+        const double v = tare__tensor_get(x, i), raised = v < low ? low : v;
+        tare__tensor_set(y, i, raised > high ? high : raised);
+    }
+    return TARE_OK;
+}
 
 static tare_status gelu_reference(op_call *call) {
     const char *approximate;

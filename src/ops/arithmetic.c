@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of two operands, tensors or numbers, with broadcasting: arithmetic, comparison, logic.
+#include "ops/arithmetic.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -24,12 +26,6 @@ typedef struct binary_op {
 
 // --- operands ---
 
-typedef struct operand {
-    const tare_tensor *t; // NULL: a number
-    double number;
-    bool is_float, is_bool; // of a number
-} operand;
-
 typedef struct operands {
     operand side[2];
     double alpha;     // multiplies the second one (torch.add)
@@ -38,7 +34,7 @@ typedef struct operands {
     int64_t shape[TARE_MAX_DIMS];
 } operands;
 
-static tare_status read_operand(op_call *call, size_t i, operand *out) {
+tare_status tare__read_operand(op_call *call, size_t i, operand *out) {
     const value *v = call->param[i];
     *out = (operand){0};
     if (v != NULL && v->kind == VALUE_TENSOR) {
@@ -62,11 +58,11 @@ static int rank_of(tare_dtype dtype) {
 
 // torch's rule: tensors with dimensions decide, then those without, then numbers; a later one
 // matters only where its rank's class is higher.
-static tare_dtype common_dtype(const operands *o) {
+tare_dtype tare__common_dtype(const operand side[2]) {
     tare_dtype found = TARE_DTYPE_UNSET;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < 2; i++) {
-            const tare_tensor *t = o->side[i].t;
+            const tare_tensor *t = side[i].t;
             if (t == NULL || (t->ndim > 0) != (pass == 0)) continue;
             const bool higher =
                 found == TARE_DTYPE_UNSET || rank_of(t->dtype) / 100 > rank_of(found) / 100;
@@ -75,7 +71,7 @@ static tare_dtype common_dtype(const operands *o) {
             if (higher || wider) found = t->dtype;
         }
     for (int i = 0; i < 2 && found != TARE_DTYPE_UNSET; i++) {
-        const operand *number = &o->side[i];
+        const operand *number = &side[i];
         if (number->t != NULL) continue;
         if (number->is_float && !tare__dtype(found)->is_float) found = TARE_FLOAT32;
         if (!number->is_float && !number->is_bool && found == TARE_BOOL) found = TARE_INT64;
@@ -85,11 +81,11 @@ static tare_dtype common_dtype(const operands *o) {
 
 static tare_status read_operands(op_call *call, operands *o) {
     *o = (operands){.alpha = 1};
-    TARE_TRY(read_operand(call, 0, &o->side[0]));
-    TARE_TRY(read_operand(call, 1, &o->side[1]));
+    TARE_TRY(tare__read_operand(call, 0, &o->side[0]));
+    TARE_TRY(tare__read_operand(call, 1, &o->side[1]));
     if (tare__op_param_is(call->op, 2, "alpha")) TARE_TRY(tare__call_double(call, 2, 1, &o->alpha));
     const tare_tensor scalar = {0};
-    o->dtype = common_dtype(o);
+    o->dtype = tare__common_dtype(o->side);
     return tare__broadcast(call, o->side[0].t != NULL ? o->side[0].t : &scalar,
                            o->side[1].t != NULL ? o->side[1].t : &scalar, &o->ndim, o->shape);
 }
@@ -154,7 +150,7 @@ static walk plan_walk(const operands *o) {
     return w;
 }
 
-static double element(const operand *side, int64_t i) {
+double tare__operand_at(const operand *side, int64_t i) {
     return side->t != NULL ? tare__tensor_get(side->t, i) : side->number;
 }
 
@@ -185,8 +181,8 @@ static tare_status binary_reference(op_call *call, const binary_op *op) {
             for (int64_t k = 0; k < w.run; k++)
                 tare__tensor_set(
                     y, at + k,
-                    op->exact(element(&o.side[0], offset[0] + k * w.step[0]),
-                              o.alpha * element(&o.side[1], offset[1] + k * w.step[1])));
+                    op->exact(tare__operand_at(&o.side[0], offset[0] + k * w.step[0]),
+                              o.alpha * tare__operand_at(&o.side[1], offset[1] + k * w.step[1])));
     }
     return TARE_OK;
 }
@@ -253,26 +249,41 @@ EXACT(ge, RESULT_BOOL, a >= b)
 EXACT(logical_and, RESULT_BOOL, a != 0 && b != 0)
 EXACT(logical_or, RESULT_BOOL, a != 0 || b != 0)
 EXACT(logical_xor, RESULT_BOOL, (a != 0) != (b != 0))
+EXACT(trunc_divide, RESULT_COMMON, trunc(a / b))
+EXACT(fmod, RESULT_COMMON, fmod(a, b))
+EXACT(atan2, RESULT_FLOAT, atan2(a, b))
 
 // torch.div(a, b, rounding_mode=..)
-static tare_status check_rounding(op_call *call, bool *floors) {
+typedef struct division {
+    const char *mode;
+    tare_status (*shape)(op_call *call);
+    tare_status (*reference)(op_call *call);
+} division;
+
+static tare_status choose_division(op_call *call, const division **out) {
+    static const division divisions[] = {{"", div_shape, div_reference},
+                                         {"floor", floor_divide_shape, floor_divide_reference},
+                                         {"trunc", trunc_divide_shape, trunc_divide_reference}};
     const char *mode;
     TARE_TRY(tare__call_text(call, 2, "", &mode));
-    *floors = strcmp(mode, "floor") == 0;
-    if (*floors || mode[0] == '\0') return TARE_OK;
+    for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++)
+        if (strcmp(divisions[i].mode, mode) == 0) {
+            *out = &divisions[i];
+            return TARE_OK;
+        }
     return tare__call_fail(call, "rounding_mode '%s' is not supported", mode);
 }
 
 static tare_status div_mode_shape(op_call *call) {
-    bool floors;
-    TARE_TRY(check_rounding(call, &floors));
-    return floors ? floor_divide_shape(call) : div_shape(call);
+    const division *d = NULL;
+    TARE_TRY(choose_division(call, &d));
+    return d->shape(call);
 }
 
 static tare_status div_mode_reference(op_call *call) {
-    bool floors;
-    TARE_TRY(check_rounding(call, &floors));
-    return floors ? floor_divide_reference(call) : div_reference(call);
+    const division *d = NULL;
+    TARE_TRY(choose_division(call, &d));
+    return d->reference(call);
 }
 
 // Anything can be compared for equality: strings, dtypes, sizes.
@@ -367,7 +378,9 @@ static const op_info rows[] = {
     {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div.Scalar"),
      .methods = "div|div_", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference},
     BINARY(floor_divide, "torch.floor_divide|operator.floordiv" ATEN("floor_divide.default"), "floor_divide", OTHER),
-    BINARY(remainder, "torch.remainder|operator.mod", "remainder", OTHER),
+    BINARY(remainder, "torch.remainder|operator.mod|operator.imod", "remainder", OTHER),
+    BINARY(fmod, "torch.fmod", "fmod", OTHER),
+    BINARY(atan2, "torch.atan2|torch.arctan2", "atan2", OTHER),
     BINARY(pow, "torch.pow|operator.pow" ATEN("pow.Tensor_Scalar"), "pow", "input/self|exponent/other"),
     BINARY(maximum, "torch.maximum" ATEN("maximum.default"), "maximum", OTHER),
     BINARY(minimum, "torch.minimum" ATEN("minimum.default"), "minimum", OTHER),

@@ -13,9 +13,15 @@
     X(norm)                                                                                        \
     X(arithmetic)                                                                                  \
     X(unary)                                                                                       \
+    X(bitwise)                                                                                     \
+    X(where)                                                                                       \
     X(reduce)                                                                                      \
+    X(order)                                                                                       \
+    X(scan)                                                                                        \
+    X(create)                                                                                      \
     X(shape)                                                                                       \
     X(select)                                                                                      \
+    X(index)                                                                                       \
     X(join)                                                                                        \
     X(pad)                                                                                         \
     X(resize)                                                                                      \

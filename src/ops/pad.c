@@ -39,9 +39,9 @@ int64_t tare__pad_source(pad_mode mode, int64_t i, int64_t size) {
     return -1;
 }
 
-void tare__pad_into(const tare_tensor *x, pad_mode mode, const int64_t *before, float constant,
+void tare__pad_into(const tare_tensor *x, pad_mode mode, const int64_t *before, double constant,
                     tare_tensor *y) {
-    float *to = tare__f32(y);
+    const size_t size = tare_dtype_size(y->dtype);
     for (int64_t i = 0; i < y->count; i++) {
         int64_t rest = i, from = 0, step = 1;
         bool outside = false;
@@ -53,7 +53,11 @@ void tare__pad_into(const tare_tensor *x, pad_mode mode, const int64_t *before, 
             from += source * step;
             step *= x->shape[d];
         }
-        to[i] = outside ? constant : tare__f32(x)[from];
+        if (outside)
+            tare__tensor_set(y, i, constant);
+        else
+            memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size,
+                   size);
     }
 }
 
@@ -82,7 +86,7 @@ static tare_status read_pad(op_call *call, pad_plan *p) {
     size_t count;
     const char *mode;
     *p = (pad_plan){0};
-    TARE_TRY(tare__need_float(call, 0, &p->x));
+    TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
     TARE_TRY(tare__call_int_list(call, 1, sizeof amounts / sizeof *amounts, amounts, &count));
     TARE_TRY(tare__call_text(call, 2, "constant", &mode));
     if (!tare__pad_mode_from_name(mode, &p->mode))
@@ -114,7 +118,7 @@ static tare_status pad_reference(op_call *call) {
     double constant;
     TARE_TRY(read_pad(call, &p));
     TARE_TRY(tare__call_double(call, 3, 0, &constant));
-    tare__pad_into(p.x, p.mode, p.before, (float)constant, tare__call_out(call));
+    tare__pad_into(p.x, p.mode, p.before, constant, tare__call_out(call));
     return TARE_OK;
 }
 

@@ -12,9 +12,9 @@ bool tare__pad_mode_from_name(const char *name, pad_mode *out);
 /// The source index of index i - before in a line of `size`; -1: a constant stands there. reflect
 /// needs before and after < size, circular <= size.
 int64_t tare__pad_source(pad_mode mode, int64_t i, int64_t size);
-/// Fills y (float32, with data, before[d] + x.shape[d] + after[d] wide) from x. Negative amounts
+/// Fills y (x's dtype, with data, before[d] + x.shape[d] + after[d] wide) from x. Negative amounts
 /// crop.
-void tare__pad_into(const tare_tensor *x, pad_mode mode, const int64_t *before, float constant,
+void tare__pad_into(const tare_tensor *x, pad_mode mode, const int64_t *before, double constant,
                     tare_tensor *y);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "ops/families.h"
 #include "ops/gather.h"
+#include "ops/index.h"
 #include "ops/rules.h"
 
 // --- indexing with ints, slices, None and Ellipsis ---
@@ -44,6 +45,16 @@ static tare_status cut_of(op_call *call, const value *slice, int64_t size, cut *
         return tare__call_fail(call, "a slice's step must be a positive int");
     out->step = step > size && size > 0 ? size : step;
     out->count = stop > out->start ? (stop - out->start - 1) / step + 1 : 0;
+    return TARE_OK;
+}
+
+tare_status tare__slice_of(op_call *call, const value *slice, int64_t size, int64_t *start,
+                           int64_t *step, int64_t *count) {
+    cut c;
+    TARE_TRY(cut_of(call, slice, size, &c));
+    *start = c.start;
+    *step = c.step;
+    *count = c.count;
     return TARE_OK;
 }
 
@@ -148,6 +159,8 @@ static tare_status item_of(op_call *call, const value *container, const value *i
 static tare_status getitem_shape(op_call *call) {
     const value *from = call->param[0];
     if (from == NULL || call->param[1] == NULL) return tare__call_fail(call, "needs two arguments");
+    if (from->kind == VALUE_TENSOR && tare__index_has_tensor(call->param[1]))
+        return tare__index_shape(call);
     if (from->kind == VALUE_TENSOR) return tare__gather_shape(call, plan_index);
     if (from->kind == VALUE_TUPLE || from->kind == VALUE_LIST || from->kind == VALUE_DICT)
         return item_of(call, from, call->param[1]);
@@ -155,6 +168,7 @@ static tare_status getitem_shape(op_call *call) {
 }
 
 static tare_status getitem_reference(op_call *call) {
+    if (tare__index_has_tensor(call->param[1])) return tare__index_reference(call);
     return tare__gather_reference(call, plan_index);
 }
 

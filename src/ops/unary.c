@@ -15,6 +15,20 @@ ELEMENT(ceil, ceilf(v))
 ELEMENT(round, nearbyintf(v))
 ELEMENT(reciprocal, 1.0f / v)
 ELEMENT(square, v *v)
+ELEMENT(trunc, truncf(v))
+ELEMENT(exp2, tare__exp2f(v))
+ELEMENT(expm1, tare__expm1f(v))
+ELEMENT(log2, tare__log2f(v))
+ELEMENT(log1p, tare__log1pf(v))
+ELEMENT(tan, tare__tanf(v))
+ELEMENT(asin, tare__asinf(v))
+ELEMENT(acos, tare__acosf(v))
+ELEMENT(atan, tare__atanf(v))
+ELEMENT(sinh, tare__sinhf(v))
+ELEMENT(cosh, tare__coshf(v))
+ELEMENT(asinh, tare__asinhf(v))
+ELEMENT(acosh, tare__acoshf(v))
+ELEMENT(atanh, tare__atanhf(v))
 
 // --- sign: of tensors of every dtype, and of numbers ---
 
@@ -56,6 +70,38 @@ static tare_status abs_shape(op_call *call) {
 static tare_status abs_reference(op_call *call) {
     return map_all(call, fabs);
 }
+
+static double sign_of(double x) {
+    return isnan(x) ? x : (double)((x > 0) - (x < 0));
+}
+static tare_status sign_shape(op_call *call) {
+    return number_or_same(call, sign_of);
+}
+static tare_status sign_reference(op_call *call) {
+    return map_all(call, sign_of);
+}
+
+// --- questions, answered by bools ---
+
+static tare_status question_shape(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (x->q != NULL) return tare__call_fail(call, "has no form for %s", tare_dtype_name(x->dtype));
+    return tare__call_result(call, TARE_BOOL, x->ndim, x->shape, NULL);
+}
+
+#define QUESTION_OF(name, expression)                                                              \
+    static double name##_of(double x) {                                                            \
+        return (expression) ? 1 : 0;                                                               \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return map_all(call, name##_of);                                                           \
+    }
+QUESTION_OF(isnan, isnan(x))
+QUESTION_OF(isinf, isinf(x))
+QUESTION_OF(isposinf, isinf(x) && x > 0)
+QUESTION_OF(isneginf, isinf(x) && x < 0)
+QUESTION_OF(logical_not, x == 0)
 
 // --- masked_fill ---
 
@@ -100,6 +146,13 @@ static tare_status masked_fill_reference(op_call *call) {
         .shape = tare__shape_same_float, .reference = name##_reference                             \
     }
 
+#define ASKED(name, names, method_names)                                                           \
+    {                                                                                              \
+        .id = #name, .functions = names "|torch.ops.aten." #name ".default",                       \
+        .methods = method_names, .params = "input/self", .traits = OP_ELEMENTWISE,                 \
+        .shape = question_shape, .reference = name##_reference                                     \
+    }
+
 // clang-format off
 static const op_info rows[] = {
     UNARY(sqrt, "torch.sqrt", "sqrt"),
@@ -114,10 +167,31 @@ static const op_info rows[] = {
     UNARY(round, "torch.round", "round"),
     UNARY(reciprocal, "torch.reciprocal", "reciprocal"),
     UNARY(square, "torch.square", "square"),
+    UNARY(trunc, "torch.trunc", "trunc"),
+    UNARY(exp2, "torch.exp2", "exp2"),
+    UNARY(expm1, "torch.expm1", "expm1"),
+    UNARY(log2, "torch.log2", "log2"),
+    UNARY(log1p, "torch.log1p", "log1p"),
+    UNARY(sinh, "torch.sinh", "sinh"),
+    UNARY(cosh, "torch.cosh", "cosh"),
+    UNARY(asin, "torch.asin|torch.arcsin", "asin"),
+    UNARY(acos, "torch.acos|torch.arccos", "acos"),
+    UNARY(atan, "torch.atan|torch.arctan", "atan"),
+    UNARY(asinh, "torch.asinh|torch.arcsinh", "asinh"),
+    UNARY(acosh, "torch.acosh|torch.arccosh", "acosh"),
+    UNARY(atanh, "torch.atanh|torch.arctanh", "atanh"),
+    UNARY(tan, "torch.tan", "tan"),
     {.id = "neg", .functions = "torch.neg|operator.neg|torch.ops.aten.neg.default", .methods = "neg", .params = "input/self",
      .traits = OP_ELEMENTWISE, .shape = neg_shape, .reference = neg_reference},
     {.id = "abs", .functions = "torch.abs|operator.abs|torch.ops.aten.abs.default", .methods = "abs", .params = "input/self",
      .traits = OP_ELEMENTWISE, .shape = abs_shape, .reference = abs_reference},
+    {.id = "sign", .functions = "torch.sign|torch.sgn|torch.ops.aten.sign.default", .methods = "sign", .params = "input/self",
+     .traits = OP_ELEMENTWISE, .shape = sign_shape, .reference = sign_reference},
+    ASKED(isnan, "torch.isnan", "isnan"),
+    ASKED(isinf, "torch.isinf", "isinf"),
+    ASKED(isposinf, "torch.isposinf", NULL),
+    ASKED(isneginf, "torch.isneginf", NULL),
+    ASKED(logical_not, "torch.logical_not", "logical_not"),
     {.id = "masked_fill", .functions = "torch.masked_fill|torch.ops.aten.masked_fill.Scalar", .methods = "masked_fill|masked_fill_",
      .params = "input/self|mask|value", .traits = OP_ELEMENTWISE, .shape = masked_fill_shape, .reference = masked_fill_reference},
 };
