@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embeddings: rows of a table, and bags of them.
+// Embeddings: rows of a table, and bags of them. A table is float32, or 8 or 4 bits with a scale
+// and a zero point for each row.
 #include <string.h>
 
+#include "core/half.h"
 #include "ops/families.h"
+#include "ops/quantized.h"
 #include "ops/rules.h"
 
 enum { INDICES, WEIGHT };
 
+// --- tables ---
+
+static bool is_quantized_table(const tare_tensor *w) {
+    return w->q != NULL && w->ndim == 2 && tare__qscheme_is_per_channel(w->q->scheme) &&
+           w->q->axis == 0 && tare_dtype_size(w->dtype) == 1;
+}
+
 static tare_status read_table(op_call *call, const tare_tensor **indices,
                               const tare_tensor **weight) {
     TARE_TRY(tare__call_need_tensor(call, INDICES, indices));
-    TARE_TRY(tare__need_float(call, WEIGHT, weight));
+    TARE_TRY(tare__call_need_tensor(call, WEIGHT, weight));
+    if (!is_quantized_table(*weight)) TARE_TRY(tare__need_float(call, WEIGHT, weight));
     const tare_dtype dtype = (*indices)->dtype;
     if (dtype != TARE_INT64 && dtype != TARE_INT32)
         return tare__call_fail(call, "indices must be torch.int64 or torch.int32, found %s",
@@ -28,6 +39,26 @@ static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i
     if (*out >= 0 && *out < rows) return TARE_OK;
     return tare__call_fail(call, "index %lld is outside of a table of %lld rows", (long long)*out,
                            (long long)rows);
+}
+
+// What torch keeps beside a row of 4-bit codes has half precision.
+static float stored(const tare_tensor *w, float number) {
+    return w->dtype == TARE_QUINT4X2 ? tare__float16_to_float(tare__float_to_float16(number))
+                                     : number;
+}
+
+// Row `row` into out[width].
+static void read_row(const tare_tensor *w, int64_t row, float *out) {
+    const int64_t width = w->shape[1];
+    if (w->q == NULL) {
+        memcpy(out, tare__f32(w) + row * width, (size_t)width * sizeof *out);
+        return;
+    }
+    const float scale = (float)w->q->scale[row], zero_point = (float)w->q->zero_point[row];
+    const float bias = -zero_point * scale;
+    for (int64_t k = 0; k < width; k++)
+        out[k] = tare__dequantize_embedding((int64_t)tare__tensor_get(w, row * width + k),
+                                            stored(w, scale), stored(w, bias));
 }
 
 // --- embedding ---
@@ -50,7 +81,7 @@ static tare_status embedding_reference(op_call *call) {
     for (int64_t i = 0; i < indices->count; i++) {
         int64_t row;
         TARE_TRY(index_at(call, indices, i, weight->shape[0], &row));
-        memcpy(y + i * width, tare__f32(weight) + row * width, (size_t)width * sizeof *y);
+        read_row(weight, row, y + i * width);
     }
     return TARE_OK;
 }
@@ -128,14 +159,15 @@ static tare_status bag_range(op_call *call, const bags *b, int64_t i, int64_t *b
     return tare__call_fail(call, "offsets of bag %lld are out of order", (long long)i);
 }
 
-static tare_status add_bag(op_call *call, const bags *b, int64_t begin, int64_t end, float *y) {
+static tare_status add_bag(op_call *call, const bags *b, int64_t begin, int64_t end, float *from,
+                           float *y) {
     const int64_t width = b->weight->shape[1];
     int64_t used = 0;
     for (int64_t i = begin; i < end; i++) {
         int64_t row;
         TARE_TRY(index_at(call, b->indices, i, b->weight->shape[0], &row));
         if (row == b->padding_index) continue;
-        const float *from = tare__f32(b->weight) + row * width;
+        read_row(b->weight, row, from);
         const float share = b->sample_weights != NULL ? tare__f32(b->sample_weights)[i] : 1;
         for (int64_t k = 0; k < width; k++) {
             const bool first = b->mode == BAG_MAX && used == 0;
@@ -154,12 +186,25 @@ static tare_status embedding_bag_reference(op_call *call) {
     bags b;
     TARE_TRY(read_bags(call, &b));
     float *y = tare__f32(tare__call_out(call));
+    float *row = tare__arena_array(call->memory, (size_t)b.weight->shape[1] + 1, sizeof *row);
+    if (row == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < b.count; i++) {
         int64_t begin, end;
         TARE_TRY(bag_range(call, &b, i, &begin, &end));
-        TARE_TRY(add_bag(call, &b, begin, end, y + i * b.weight->shape[1]));
+        TARE_TRY(add_bag(call, &b, begin, end, row, y + i * b.weight->shape[1]));
     }
     return TARE_OK;
+}
+
+// --- modules ---
+
+tare_status tare__quantized_embedding_check(const module *m, tare_error *err) {
+    const tare_tensor *w = tare__module_tensor(m, "weight");
+    if (w != NULL && w->data != NULL && is_quantized_table(w)) return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "%s: expected a quint8 or quint4x2 tensor 'weight' with parameters for each "
+                      "row",
+                      m->class->name);
 }
 
 static const op_info rows[] = {
@@ -167,13 +212,15 @@ static const op_info rows[] = {
      .functions = "torch.nn.functional.embedding",
      .params = "input|weight|padding_idx|max_norm|norm_type|scale_grad_by_freq|sparse",
      .shape = embedding_shape,
-     .reference = embedding_reference},
+     .reference = embedding_reference,
+     .quantized = embedding_reference},
     {.id = "embedding_bag",
      .params =
          "input|weight|offsets|mode|per_sample_weights|include_last_offset|padding_idx|max_norm",
      .module_inputs = "input|offsets|per_sample_weights",
      .shape = embedding_bag_shape,
-     .reference = embedding_bag_reference},
+     .reference = embedding_bag_reference,
+     .quantized = embedding_bag_reference},
 };
 
 const op_table tare__embedding_ops = OP_TABLE(rows);

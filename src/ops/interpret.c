@@ -191,17 +191,26 @@ static bool writes_in_place(const run *r, const node *n) {
     return has_mark || is_true(tare__node_kwarg(n, "inplace"));
 }
 
+static const tare_tensor *tensor_of(const run *r, const node *n) {
+    const value *v = n != NULL ? &r->results[n->id] : NULL;
+    return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
+}
+
 // Where torch writes over the first input, its later uses see the result. Our tensors stay as they
-// are: the result takes the input's place.
+// are: the result takes the input's place, and that of what the input is another name for, as an
+// observer's result is.
 static tare_status replace_input(run *r, const node *n, const value *result) {
     const node *input = tare__node_arg(n, 0);
+    const tare_tensor *written = tensor_of(r, input);
     const bool is_call =
         n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
-    if (!is_call || input == NULL || result->kind != VALUE_TENSOR || r->uses_left[input->id] < 2)
+    if (!is_call || written == NULL || result->kind != VALUE_TENSOR || !writes_in_place(r, n))
         return TARE_OK;
-    if (r->results[input->id].kind != VALUE_TENSOR || !writes_in_place(r, n)) return TARE_OK;
-    tare__value_release_tensors(&r->results[input->id]);
-    return tare__value_share(r->memory, result, &r->results[input->id], r->err);
+    for (; tensor_of(r, input) == written; input = tare__node_arg(input, 0)) {
+        tare__value_release_tensors(&r->results[input->id]);
+        TARE_TRY(tare__value_share(r->memory, result, &r->results[input->id], r->err));
+    }
+    return TARE_OK;
 }
 
 static tare_status run_node(run *r, const node *n, value *out) {

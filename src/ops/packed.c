@@ -33,6 +33,10 @@ bool tare__packed_has_relu(const op_call *call) {
     return strstr(call->op->id, "_relu") != NULL;
 }
 
+bool tare__packed_is_half(const op_call *call) {
+    return tare__ends_with(call->op->id, "_fp16");
+}
+
 // --- rows ---
 
 #define STATIC(name, family)                                                                       \
@@ -43,19 +47,25 @@ bool tare__packed_has_relu(const op_call *call) {
         .traits = OP_WEIGHTED | OP_ANY_DTYPE, .shape = tare__quantized_##family##_shape,           \
         .reference = tare__quantized_##family##_forward                                            \
     }
-#define DYNAMIC(name)                                                                              \
+#define DYNAMIC(name, parameters)                                                                  \
     {                                                                                              \
-        .id = "quantized." #name, .functions = "torch.ops.quantized." #name,                       \
-        .params = "X|W_prepack|reduce_range", .traits = OP_WEIGHTED | OP_ANY_DTYPE,                \
-        .shape = tare__dynamic_linear_shape, .reference = tare__dynamic_linear_forward             \
+        .id = "quantized." #name, .functions = "torch.ops.quantized." #name, .params = parameters, \
+        .traits = OP_WEIGHTED | OP_ANY_DTYPE, .shape = tare__dynamic_linear_shape,                 \
+        .reference = tare__dynamic_linear_forward                                                  \
     }
 
+// clang-format off
 static const op_info rows[] = {
-    STATIC(linear, linear),         STATIC(linear_relu, linear),    STATIC(conv1d, conv),
-    STATIC(conv1d_relu, conv),      STATIC(conv2d, conv),           STATIC(conv2d_relu, conv),
-    STATIC(conv3d, conv),           STATIC(conv3d_relu, conv),      STATIC(conv_transpose1d, conv),
-    STATIC(conv_transpose2d, conv), STATIC(conv_transpose3d, conv), DYNAMIC(linear_dynamic),
-    DYNAMIC(linear_relu_dynamic),
+    STATIC(linear, linear),         STATIC(linear_relu, linear),
+    STATIC(conv1d, conv),           STATIC(conv1d_relu, conv),
+    STATIC(conv2d, conv),           STATIC(conv2d_relu, conv),
+    STATIC(conv3d, conv),           STATIC(conv3d_relu, conv),
+    STATIC(conv_transpose1d, conv), STATIC(conv_transpose2d, conv), STATIC(conv_transpose3d, conv),
+    DYNAMIC(linear_dynamic, "X|W_prepack|reduce_range"),
+    DYNAMIC(linear_relu_dynamic, "X|W_prepack|reduce_range"),
+    DYNAMIC(linear_dynamic_fp16, "X|W_prepack"),
+    DYNAMIC(linear_relu_dynamic_fp16, "X|W_prepack"),
 };
+// clang-format on
 
 const op_table tare__packed_ops = OP_TABLE(rows);

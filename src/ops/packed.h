@@ -19,6 +19,8 @@ const module *tare__packed_argument(const op_call *call);
 tare_status tare__packed_weights(op_call *call, const module **out);
 /// Does the row end with a ReLU?
 bool tare__packed_has_relu(const op_call *call);
+/// Does the row take float16 weights?
+bool tare__packed_is_half(const op_call *call);
 /// The check of the classes of role PACKED.
 tare_status tare__packed_check(const module *m, tare_error *err);
 

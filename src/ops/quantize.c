@@ -95,8 +95,12 @@ tare_status tare__qparams_from_tensors(const tare_tensor *scales, const tare_ten
 
 static tare_status into_out(op_call *call) {
     const tare_tensor *x;
+    tare_tensor *y = tare__call_out(call);
     TARE_TRY(tare__need_float(call, 0, &x));
-    tare__quantize_into(x, tare__call_out(call));
+    if (y->q != NULL)
+        tare__quantize_into(x, y);
+    else
+        for (int64_t i = 0; i < y->count; i++) tare__tensor_set(y, i, tare__f32(x)[i]);
     return TARE_OK;
 }
 
@@ -155,8 +159,9 @@ static tare_status dynamic_shape(op_call *call) {
     tare_dtype dtype;
     bool reduce_range;
     TARE_TRY(tare__need_float(call, 0, &x));
-    TARE_TRY(quantized_dtype(call, 1, &dtype));
+    TARE_TRY(tare__call_dtype(call, 1, TARE_DTYPE_UNSET, &dtype));
     TARE_TRY(tare__call_bool(call, 2, false, &reduce_range));
+    if (dtype == TARE_FLOAT16) return tare__call_result(call, dtype, x->ndim, x->shape, NULL);
     if (dtype != TARE_QUINT8 && dtype != TARE_QINT8)
         return tare__call_fail(call, "has no form for %s", tare_dtype_name(dtype));
     if (x->data == NULL) return qualified_result(call, tare__qparams_per_tensor(dtype, 1, 0));

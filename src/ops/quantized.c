@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ops/module_call.h"
 #include "ops/op.h"
 
 typedef struct family {
@@ -14,17 +15,6 @@ typedef struct family {
     tare_status (*check)(const module *m, tare_error *err);
 } family;
 
-static tare_status unsupported_shape(op_call *call) {
-    return tare__fail(call->err, TARE_UNSUPPORTED, "node '%s': a %s cannot be run", call->node_name,
-                      call->module->class->name);
-}
-
-static tare_status nothing_to_check(const module *m, tare_error *err) {
-    (void)m;
-    (void)err;
-    return TARE_OK;
-}
-
 static const family families[] = {
     {ROLE_QUANTIZED, "linear", tare__quantized_linear_shape, tare__quantized_linear_forward,
      tare__quantized_layer_check},
@@ -32,13 +22,16 @@ static const family families[] = {
      tare__quantized_layer_check},
     {ROLE_QUANTIZED, "conv_transpose", tare__quantized_conv_shape, tare__quantized_conv_forward,
      tare__quantized_layer_check},
-    {ROLE_QUANTIZED, "embedding", unsupported_shape, unsupported_shape, nothing_to_check},
-    {ROLE_QUANTIZED, "embedding_bag", unsupported_shape, unsupported_shape, nothing_to_check},
+    {ROLE_QUANTIZED, "embedding", tare__operator_module_shape, tare__operator_module_forward,
+     tare__quantized_embedding_check},
+    {ROLE_QUANTIZED, "embedding_bag", tare__operator_module_shape, tare__operator_module_forward,
+     tare__quantized_embedding_check},
     {ROLE_QUANTIZED, NULL, tare__quantized_rule_shape, tare__quantized_rule_forward,
      tare__quantized_rule_check},
     {ROLE_DYNAMIC, "linear", tare__dynamic_linear_shape, tare__dynamic_linear_forward,
      tare__dynamic_linear_check},
-    {ROLE_DYNAMIC, NULL, unsupported_shape, unsupported_shape, nothing_to_check},
+    {ROLE_DYNAMIC, NULL, tare__dynamic_recurrent_shape, tare__dynamic_recurrent_forward,
+     tare__dynamic_recurrent_check},
 };
 
 static const family *family_of(const module *m) {

@@ -28,6 +28,15 @@ tare_status tare__dynamic_linear_shape(op_call *call);
 tare_status tare__dynamic_linear_forward(op_call *call);
 tare_status tare__dynamic_linear_check(const module *m, tare_error *err);
 
+/// LSTM, GRU and single cells whose gates are such products; everything between them is float.
+tare_status tare__dynamic_recurrent_shape(op_call *call);
+tare_status tare__dynamic_recurrent_forward(op_call *call);
+tare_status tare__dynamic_recurrent_check(const module *m, tare_error *err);
+
+/// Embedding and EmbeddingBag with quint8 or quint4x2 rows: indices in, float out. They run as the
+/// float modules do, whose operators take such tables.
+tare_status tare__quantized_embedding_check(const module *m, tare_error *err);
+
 /// Every other quantized module with output parameters of its own (LeakyReLU, ELU, Hardswish,
 /// Softmax, LayerNorm, BatchNorm2d, ..): quantize(op(dequantize(x)), scale, zero_point), where op
 /// is the float operator of the class's row, bound to config and tensors as the float module binds

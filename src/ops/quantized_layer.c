@@ -255,7 +255,9 @@ tare_status tare__quantized_layer_read(const module *m, const char *call_name, q
 
 tare_status tare__packed_check(const module *m, tare_error *err) {
     quantized_layer layer;
-    return read_weights(m, &layer, err);
+    const tare_tensor *w = tare__module_tensor(m, "weight");
+    const bool is_half = w != NULL && w->dtype == TARE_FLOAT16 && m->class->dims == 0;
+    return is_half ? tare__dynamic_linear_check(m, err) : read_weights(m, &layer, err);
 }
 
 const module *tare__call_layer_module(const op_call *call) {
@@ -321,4 +323,13 @@ tare_status tare__centered_codes(const tare_tensor *t, int16_t **out, tare_error
     }
     *out = codes;
     return TARE_OK;
+}
+
+int32_t tare__dot_codes(const int16_t *x, const int16_t *w, int64_t count) {
+    int64_t acc = 0;
+    for (int64_t k = 0; k < count; k++) {
+        const int32_t product = x[k] * w[k];
+        acc += product;
+    }
+    return tare__wrap_int32(acc);
 }

@@ -65,6 +65,8 @@ tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qp
 /// Codes of a quint8 or qint8 tensor minus their zero point (per channel along the first axis
 /// `axis`). The caller frees *out with tare__free.
 tare_status tare__centered_codes(const tare_tensor *t, int16_t **out, tare_error *err);
+/// Sum of the products of `count` such codes, modulo 2^32 as machines add.
+int32_t tare__dot_codes(const int16_t *x, const int16_t *w, int64_t count);
 /// A code into the bytes of a quint8 or qint8 tensor.
 static inline void tare__store_code(const tare_tensor *t, int64_t i, int32_t code) {
     ((uint8_t *)t->data)[i] = (uint8_t)code;

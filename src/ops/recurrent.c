@@ -173,11 +173,19 @@ static tare_status run_direction(const layer_run *r, const char *suffix, bool ba
     float *gi = tare__arena_array(r->memory, (size_t)(rows * width) + 1, sizeof *gi);
     float *gh = tare__arena_array(r->memory, (size_t)(p->batch * width) + 1, sizeof *gh);
     if (gi == NULL || gh == NULL) return tare__out_of_memory(r->err);
-    TARE_TRY(r->gates->product(r->gates->user, suffix, false, r->x, rows, r->inner, gi, r->err));
+    const gate_request of_input = {
+        .suffix = suffix, .x = r->x, .rows = rows, .inner = r->inner, .width = width, .y = gi};
+    const gate_request of_hidden = {.suffix = suffix,
+                                    .of_hidden = true,
+                                    .x = h,
+                                    .rows = p->batch,
+                                    .inner = p->hidden,
+                                    .width = width,
+                                    .y = gh};
+    TARE_TRY(r->gates->product(r->gates->user, &of_input));
     for (int64_t s = 0; s < p->steps; s++) {
         const int64_t t = backwards ? p->steps - 1 - s : s;
-        TARE_TRY(
-            r->gates->product(r->gates->user, suffix, true, h, p->batch, p->hidden, gh, r->err));
+        TARE_TRY(r->gates->product(r->gates->user, &of_hidden));
         for (int64_t b = 0; b < p->batch; b++) {
             float *row = h + b * p->hidden;
             step_one(p->kind, p->hidden, gi + (t * p->batch + b) * width, gh + b * width, row,
@@ -227,11 +235,15 @@ static tare_status run_cell(op_call *call, const recurrent_plan *p, const gate_s
     return run_direction(&r, "", false, s.h, s.c);
 }
 
+static void suffix_of(int64_t layer, bool is_reverse, char out[SUFFIX_SIZE]) {
+    snprintf(out, SUFFIX_SIZE, "_l%lld%s", (long long)layer, is_reverse ? "_reverse" : "");
+}
+
 static tare_status run_layer(layer_run *r, int64_t layer, const state *s) {
     const int64_t each = r->p->batch * r->p->hidden;
     for (int64_t d = 0; d < r->p->directions; d++) {
         char suffix[SUFFIX_SIZE];
-        snprintf(suffix, sizeof suffix, "_l%lld%s", (long long)layer, d > 0 ? "_reverse" : "");
+        suffix_of(layer, d > 0, suffix);
         const int64_t at = (layer * r->p->directions + d) * each;
         TARE_TRY(run_direction(r, suffix, d > 0, s->h + at, s->c != NULL ? s->c + at : NULL));
     }
@@ -275,6 +287,22 @@ tare_status tare__recurrent_run(op_call *call, const gate_source *gates) {
     return p.is_cell ? run_cell(call, &p, gates) : run_layers(call, &p, gates);
 }
 
+tare_status tare__recurrent_each_suffix(const module *m,
+                                        tare_status (*visit)(void *user, const char *suffix,
+                                                             tare_error *err),
+                                        void *user, tare_error *err) {
+    if (strstr(m->class->op, "_cell") != NULL) return visit(user, "", err);
+    const int64_t layers = tare__module_int(m, "num_layers", 1);
+    const int64_t directions = tare__module_bool(m, "bidirectional", false) ? 2 : 1;
+    for (int64_t i = 0; i < layers && layers <= INT16_MAX; i++)
+        for (int64_t d = 0; d < directions; d++) {
+            char suffix[SUFFIX_SIZE];
+            suffix_of(i, d > 0, suffix);
+            TARE_TRY(visit(user, suffix, err));
+        }
+    return TARE_OK;
+}
+
 // --- float and reference modules ---
 
 // The weights of one suffix, kept from step to step: a reference module's are made anew.
@@ -308,22 +336,20 @@ static tare_status load_weights(float_gates *g, const char *suffix) {
     return TARE_OK;
 }
 
-static tare_status float_product_of(void *user, const char *suffix, bool of_hidden, const float *x,
-                                    int64_t rows, int64_t inner, float *y, tare_error *err) {
+static tare_status float_product_of(void *user, const gate_request *r) {
     float_gates *g = user;
-    if (g->weight[0] == NULL || strcmp(g->suffix, suffix) != 0) TARE_TRY(load_weights(g, suffix));
-    const tare_tensor *w = g->weight[of_hidden ? 1 : 0], *bias = g->bias[of_hidden ? 1 : 0];
-    recurrent_plan p;
-    TARE_TRY(read_recurrent(g->call, &p));
-    const int64_t width = gate_count(p.kind) * p.hidden;
-    const bool fits = w->dtype == TARE_FLOAT32 && w->ndim == 2 && w->shape[0] == width &&
-                      w->shape[1] == inner &&
-                      (bias == NULL || (bias->dtype == TARE_FLOAT32 && bias->count == width));
-    if (!fits) return tare__call_fail(g->call, "the weights '%s' do not fit the module", suffix);
+    if (g->weight[0] == NULL || strcmp(g->suffix, r->suffix) != 0)
+        TARE_TRY(load_weights(g, r->suffix));
+    const int side = r->of_hidden ? 1 : 0;
+    const tare_tensor *w = g->weight[side], *bias = g->bias[side];
+    const bool fits = w->dtype == TARE_FLOAT32 && w->ndim == 2 && w->shape[0] == r->width &&
+                      w->shape[1] == r->inner &&
+                      (bias == NULL || (bias->dtype == TARE_FLOAT32 && bias->count == r->width));
+    if (!fits) return tare__call_fail(g->call, "the weights '%s' do not fit the module", r->suffix);
     const float_product product = {
-        .rows = rows, .inner = inner, .columns = width, .transposed = true};
-    return tare__float_multiply(g->call->kernels, &product, x, tare__f32(w),
-                                bias != NULL ? tare__f32(bias) : NULL, y, err);
+        .rows = r->rows, .inner = r->inner, .columns = r->width, .transposed = true};
+    return tare__float_multiply(g->call->kernels, &product, r->x, tare__f32(w),
+                                bias != NULL ? tare__f32(bias) : NULL, r->y, g->call->err);
 }
 
 static tare_status recurrent_reference(op_call *call) {

@@ -6,13 +6,20 @@
 
 #include "ops/call.h"
 
-/// y [rows][gates * hidden] = x [rows][inner] * W^T + b, of the weights and bias named weight_ih
-/// SUFFIX or, for the hidden state, weight_hh SUFFIX. Suffixes are "" for cells, else "_l0",
-/// "_l0_reverse", ..
+/// y [rows][width] = x [rows][inner] * W^T + b, of the weights and bias named weight_ih SUFFIX and
+/// bias_ih SUFFIX or, for the hidden state, with hh. Suffixes are "" for cells, else "_l0",
+/// "_l0_reverse", .. A width holds all gates.
+typedef struct gate_request {
+    const char *suffix;
+    bool of_hidden;
+    const float *x;
+    int64_t rows, inner, width;
+    float *y;
+} gate_request;
+
 typedef struct gate_source {
     void *user;
-    tare_status (*product)(void *user, const char *suffix, bool of_hidden, const float *x,
-                           int64_t rows, int64_t inner, float *y, tare_error *err);
+    tare_status (*product)(void *user, const gate_request *request);
 } gate_source;
 
 /// Shape rule of every recurrent module: call->module is one of class op "lstm", "gru",
@@ -21,5 +28,10 @@ typedef struct gate_source {
 tare_status tare__recurrent_shape(op_call *call);
 /// Fills the result. Sequences: (output, state); LSTM states are pairs (h, c).
 tare_status tare__recurrent_run(op_call *call, const gate_source *gates);
+/// Every suffix that a module's config promises; stops at the first failure.
+tare_status tare__recurrent_each_suffix(const module *m,
+                                        tare_status (*visit)(void *user, const char *suffix,
+                                                             tare_error *err),
+                                        void *user, tare_error *err);
 
 #endif

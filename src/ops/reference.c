@@ -104,11 +104,19 @@ static tare_status read_qparams(const module *m, const char *name, const tare_te
     return TARE_OK;
 }
 
+static tare_status to_half(const tare_tensor *weight, tare_tensor **out, tare_error *err) {
+    TARE_TRY(tare_tensor_create(TARE_FLOAT16, weight->ndim, weight->shape, out, err));
+    for (int64_t i = 0; i < weight->count; i++) tare__tensor_set(*out, i, tare__f32(weight)[i]);
+    return TARE_OK;
+}
+
 tare_status tare__reference_codes(const module *m, const char *name, tare_tensor **out,
                                   tare_error *err) {
     const tare_tensor *weight = tare__module_tensor(m, name);
     if (weight == NULL || weight->dtype != TARE_FLOAT32 || weight->data == NULL)
         return bad(m, name, err, "expected a float32 tensor");
+    if (dtype_of(m, name) == TARE_FLOAT16 && scheme_of(m, name) == TARE_QSCHEME_UNSET)
+        return to_half(weight, out, err);
     qparams *q = NULL;
     TARE_TRY(read_qparams(m, name, weight, &q, err));
     const tare_status status = tare__quantize_tensor(weight, q, out, err);

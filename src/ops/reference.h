@@ -9,7 +9,8 @@
 #include "ir/module.h"
 
 /// get_quantized_weight: integers of the dtype's full range (a decomposed module's: of
-/// NAME_quant_min to NAME_quant_max). The caller releases *out. An error where the scheme is None.
+/// NAME_quant_min to NAME_quant_max), or float16 values where that is the dtype and the scheme is
+/// None. The caller releases *out. An error where both are missing.
 tare_status tare__reference_codes(const module *m, const char *name, tare_tensor **out,
                                   tare_error *err);
 /// The same for the tensor `weight`.

@@ -59,10 +59,16 @@ bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n);
 /// _is_qconfig_supported_by_dtype_configs)?
 tare_status tare__convert_supports(convert_pass *c, const char *class_name, const tare_qconfig *q,
                                    bool *out);
-/// A reference module of `float_module` with its weight's parameters. The class is a built-in one
-/// or the user's.
+/// A weight's parameters; without any (q NULL) it only changes its dtype: float16.
+typedef struct weight_qparams {
+    const char *name; // of the module's tensor
+    tare_dtype dtype;
+    const qparams *q;
+} weight_qparams;
+/// A reference module of `float_module` with the parameters of its weights, at least one. The class
+/// is a built-in one or the user's, which sees the first weight.
 tare_status tare__reference_from_float(const tare_context *context, const char *class_name,
-                                       const module *float_module, const qparams *weight,
-                                       module **out, tare_error *err);
+                                       const module *float_module, const weight_qparams *weights,
+                                       size_t count, module **out, tare_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 // Convert: float modules with a quantized weight become reference modules.
 #include <string.h>
 
+#include "core/text.h"
 #include "quant/convert.h"
 #include "quant/dtype_roles.h"
 
@@ -53,24 +54,48 @@ static tare_status fit_axis(const tare_tensor *weight, const qparams **q, tare_e
     return TARE_OK;
 }
 
-// A fresh weight observer looks at the weight once.
-static tare_status weight_qparams(convert_pass *c, const tare_qconfig *q, const module *m,
-                                  const qparams **out) {
-    tare_tensor *weight = tare__module_tensor(m, "weight");
-    if (weight == NULL)
-        return tare__fail(c->base->err, TARE_UNSUPPORTED, "%s has no tensor 'weight' to quantize",
-                          m->class->name);
+static tare_status observe(module *observer, const tare_tensor *weight, const qparams **out,
+                           tare_error *err) {
+    bool is_calibrated = false;
+    TARE_TRY(tare__observer_update(observer, weight, err));
+    TARE_TRY(tare__observer_qparams(observer, out, &is_calibrated, err));
+    TARE_TRY(tare__convert_check(*out, err));
+    return fit_axis(weight, out, err);
+}
+
+// A fresh weight observer looks at the weight once. A float16 weight has no parameters.
+static tare_status observe_weight(convert_pass *c, const tare_qconfig *q, const module *m,
+                                  weight_qparams *w) {
     module *observer = NULL;
     TARE_TRY(tare__observer_spec_instantiate(&c->base->model->context->observers, q->weight,
                                              &observer, c->base->err));
-    tare_status status = tare__observer_update(observer, weight, c->base->err);
-    bool is_calibrated = false;
-    if (status == TARE_OK)
-        status = tare__observer_qparams(observer, out, &is_calibrated, c->base->err);
-    if (status == TARE_OK) status = tare__convert_check(*out, c->base->err);
-    if (status == TARE_OK) status = fit_axis(weight, out, c->base->err);
+    w->dtype = tare__observer_info(observer)->dtype;
+    tare_status status = TARE_OK;
+    if (tare__dtype_has_role(w->dtype, DTYPE_MEASURED))
+        status = tare__at(c->base->err,
+                          observe(observer, tare__module_tensor(m, w->name), &w->q, c->base->err),
+                          "weight '%s'", w->name);
     tare__module_release(observer);
     return status;
+}
+
+// Recurrent modules have a weight for each layer, direction and side of the gates.
+static bool is_weight(const named_tensor *t) {
+    return t->tensor != NULL &&
+           (strcmp(t->name, "weight") == 0 || tare__starts_with(t->name, "weight_"));
+}
+
+static tare_status observe_weights(convert_pass *c, const tare_qconfig *q, const module *m,
+                                   weight_qparams *weights, size_t *count) {
+    for (size_t i = 0; i < m->tensor_count; i++) {
+        if (!is_weight(&m->tensors[i])) continue;
+        weight_qparams *w = &weights[(*count)++];
+        w->name = m->tensors[i].name;
+        TARE_TRY(observe_weight(c, q, m, w));
+    }
+    if (*count > 0) return TARE_OK;
+    return tare__fail(c->base->err, TARE_UNSUPPORTED, "%s has no tensor 'weight' to quantize",
+                      m->class->name);
 }
 
 static tare_status install(convert_pass *c, const node *n, module *called, module *reference) {
@@ -88,15 +113,19 @@ static tare_status swap(convert_pass *c, const node *n, module *called, const mo
         return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
                           "No reference quantized module class configured for %s",
                           float_module->class->name);
-    const qparams *weight = NULL;
+    weight_qparams *weights =
+        tare__arena_array(&c->base->scratch, float_module->tensor_count + 1, sizeof *weights);
+    if (weights == NULL) return tare__out_of_memory(c->base->err);
+    size_t count = 0;
     module *reference = NULL;
-    tare_status status = weight_qparams(c, q, float_module, &weight);
-    if (status == TARE_OK) status = tare__convert_apply_limits(c, n, called, &weight);
+    tare_status status = observe_weights(c, q, float_module, weights, &count);
+    for (size_t i = 0; i < count && status == TARE_OK; i++)
+        if (weights[i].q != NULL) status = tare__convert_apply_limits(c, n, called, &weights[i].q);
     if (status == TARE_OK)
         status = tare__reference_from_float(c->base->model->context, class_name, float_module,
-                                            weight, &reference, c->base->err);
+                                            weights, count, &reference, c->base->err);
     if (status == TARE_OK) status = install(c, n, called, reference);
-    tare__qparams_release(weight);
+    for (size_t i = 0; i < count; i++) tare__qparams_release(weights[i].q);
     tare__module_release(reference);
     return status;
 }

@@ -12,6 +12,11 @@ bool tare__is_quantize_node(const node *n) {
     return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "torch.quantize_per_tensor") == 0;
 }
 
+bool tare__is_half_node(const node *n) {
+    return n->op == NODE_CALL_METHOD && strcmp(n->target, "to") == 0 && n->arg_count == 2 &&
+           n->args[1].kind == VALUE_DTYPE && n->args[1].as.dtype == TARE_FLOAT16;
+}
+
 node *tare__dynamic_quantize(const node *dequantize) {
     node *n = tare__is_dequantize_node(dequantize) ? tare__node_arg(dequantize, 0) : NULL;
     const bool fits = n != NULL && n->op == NODE_CALL_FUNCTION &&

@@ -38,6 +38,7 @@ bool tare__match_static(const convert_pass *c, node *n,
                         size_t argument_count, static_match *out);
 bool tare__is_dequantize_node(const node *n);
 bool tare__is_quantize_node(const node *n);
+bool tare__is_half_node(const node *n); // x.to(torch.float16)
 bool tare__is_relu_node(const convert_pass *c, const node *n);
 /// The quantize_per_tensor_dynamic node whose codes `dequantize` reads; NULL if it is none such.
 node *tare__dynamic_quantize(const node *dequantize);

@@ -82,12 +82,6 @@ static special_group group_of(const convert_pass *c, const node *n) {
     return tare__special_module(m->class);
 }
 
-// x.to(torch.float16)
-static bool is_half(const node *n) {
-    return n->op == NODE_CALL_METHOD && strcmp(n->target, "to") == 0 && n->arg_count == 2 &&
-           n->args[1].kind == VALUE_DTYPE && n->args[1].as.dtype == TARE_FLOAT16;
-}
-
 // The first argument is dequantized, or a list of dequantized ones only.
 static bool reads_dequantized(const node *n) {
     const value *first = n->arg_count > 0     ? &n->args[0]
@@ -182,7 +176,7 @@ static tare_status lower_special(convert_pass *c, node *quantize, node *referenc
 tare_status tare__lower_special(convert_pass *c) {
     for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
-        const bool half = is_half(n);
+        const bool half = tare__is_half_node(n);
         if (!tare__is_quantize_node(n) && !half) continue;
         node *reference = tare__node_arg(n, 0);
         if (reference == NULL) continue;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering of reference modules: dequantize - reference module - quantize becomes one integer
 // module.
+#include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "ops/engine_rules.h"
+#include "ops/op.h"
 #include "ops/quantized_layer.h"
 #include "ops/reference.h"
 #include "quant/lower.h"
@@ -22,10 +25,19 @@ static const module_class *quantized_class(const convert_pass *c, const module *
                               ROLE_QUANTIZED, fused);
 }
 
+// Every weight of a module has the dtype that its qconfig asks for.
+static tare_dtype dtype_of_weight(const module *reference) {
+    for (size_t i = 0; i < reference->config_count; i++) {
+        const value *v = &reference->config[i].value;
+        if (tare__starts_with(reference->config[i].name, "weight") && v->kind == VALUE_DTYPE)
+            return v->as.dtype;
+    }
+    return TARE_DTYPE_UNSET;
+}
+
 static bool has_integer_dtype(const module *reference) {
-    const value *dtype = tare__module_config(reference, "weight_dtype");
-    return dtype != NULL && dtype->kind == VALUE_DTYPE &&
-           (dtype->as.dtype == TARE_QINT8 || dtype->as.dtype == TARE_QUINT8);
+    const tare_dtype dtype = dtype_of_weight(reference);
+    return dtype == TARE_QINT8 || dtype == TARE_QUINT8;
 }
 
 static bool accepts_module(const convert_pass *c, const node *n, bool with_add) {
@@ -54,10 +66,31 @@ static bool accepts_two_inputs(const convert_pass *c, const node *n) {
            accepts_module(c, n, true);
 }
 
+// The parameters of a reference module's weights: configs and tensors NAME_PART beside a tensor
+// NAME.
+static bool is_weight_part(const module *reference, const char *key) {
+    static const char *const parts[] = {"_dtype", "_qscheme", "_scale", "_zero_point", "_axis"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (!tare__ends_with(key, parts[i])) continue;
+        const size_t length = strlen(key) - strlen(parts[i]);
+        for (size_t k = 0; k < reference->tensor_count; k++) {
+            const char *name = reference->tensors[k].name;
+            if (strlen(name) == length && strncmp(name, key, length) == 0) return true;
+        }
+    }
+    return false;
+}
+
+static bool is_weight(const module *reference, const char *name) {
+    char key[256];
+    (void)snprintf(key, sizeof key, "%s_dtype", name);
+    return tare__module_config(reference, key) != NULL;
+}
+
 static tare_status copy_config(module *to, const module *from, tare_error *err) {
     for (size_t i = 0; i < from->config_count; i++) {
         const char *key = from->config[i].name;
-        if (strcmp(key, "weight_dtype") == 0 || strcmp(key, "weight_qscheme") == 0) continue;
+        if (is_weight_part(from, key)) continue;
         TARE_TRY(tare__module_set_config(to, key, &from->config[i].value, err));
     }
     return TARE_OK;
@@ -96,18 +129,31 @@ static tare_status set_output(module *m, tare_tensor *scale, tare_tensor *zero_p
     return tare__module_set_tensor(m, "zero_point", zero_point, false, err);
 }
 
-static tare_status copy_tensors(convert_pass *c, module *to, const module *from) {
+// A weight goes to codes or to float16. How integer layers round is frozen with it; an embedding
+// only looks its rows up.
+static tare_status copy_weight(const convert_pass *c, module *to, const module *from,
+                               const char *name) {
     tare_tensor *weight = NULL;
-    if (from->class->role == ROLE_REFERENCE) {
-        TARE_TRY(tare__reference_weight(from, &weight, c->base->err));
-        tare_status status = tare__module_set_tensor(to, "weight", weight, true, c->base->err);
-        if (status == TARE_OK) status = tare__set_rule(c, to, from, weight);
-        tare_tensor_release(weight);
-        TARE_TRY(status);
-        return tare__module_set_tensor(to, "bias", tare__module_tensor(from, "bias"), true,
-                                       c->base->err);
+    TARE_TRY(tare__reference_codes(from, name, &weight, c->base->err));
+    tare_status status = tare__module_set_tensor(to, name, weight, true, c->base->err);
+    const op_info *op = tare__op_by_id(to->class->op, to->class->dims);
+    if (status == TARE_OK && weight->q != NULL && op != NULL && (op->traits & OP_WEIGHTED) != 0)
+        status = tare__set_rule(c, to, from, weight);
+    tare_tensor_release(weight);
+    return status;
+}
+
+static tare_status copy_tensors(const convert_pass *c, module *to, const module *from) {
+    if (from->class->role != ROLE_REFERENCE)
+        return tare__module_copy_tensors(to, from, c->base->err);
+    for (size_t i = 0; i < from->tensor_count; i++) {
+        const named_tensor *t = &from->tensors[i];
+        if (is_weight_part(from, t->name)) continue;
+        TARE_TRY(is_weight(from, t->name)
+                     ? copy_weight(c, to, from, t->name)
+                     : tare__module_set_tensor(to, t->name, t->tensor, true, c->base->err));
     }
-    return tare__module_copy_tensors(to, from, c->base->err);
+    return TARE_OK;
 }
 
 // A module of `class` with what the arithmetic needs of `from`.
@@ -228,28 +274,52 @@ static node *dynamic_input(const node *n) {
     return quantize != NULL ? tare__node_arg(quantize, 0) : NULL;
 }
 
+// The module of `role` in place of the reference module that node n calls.
+static tare_status swap_reference(convert_pass *c, const node *n, const module *called,
+                                  const module *reference, module_role role) {
+    const module_class *class = tare__class_triple(
+        &c->base->model->context->classes, reference->class->op, reference->class->dims, role,
+        called == reference ? FUSED_NONE : called->class->fused);
+    if (class == NULL) return TARE_OK;
+    module *made = NULL;
+    TARE_TRY(make_module(c, class, reference, &made));
+    const tare_status status = tare__module_set_path(c->base->model->root, n->target, made,
+                                                     &tare__class_container, c->base->err);
+    tare__module_release(made);
+    return status;
+}
+
 // A module that quantizes its input by itself reads the float tensor; the quantize nodes die.
 static tare_status lower_dynamic(convert_pass *c, node *n, node *input) {
     module *called = tare__called_module(c->base->model, n);
     const module *reference = reference_of(called);
     if (reference != NULL) {
-        if (!has_integer_dtype(reference)) return TARE_OK;
-        const module_class *class = tare__class_triple(
-            &c->base->model->context->classes, reference->class->op, reference->class->dims,
-            ROLE_DYNAMIC, called == reference ? FUSED_NONE : called->class->fused);
-        if (class == NULL) return TARE_OK;
-        module *made = NULL;
-        TARE_TRY(make_module(c, class, reference, &made));
-        const tare_status status = tare__module_set_path(c->base->model->root, n->target, made,
-                                                         &tare__class_container, c->base->err);
-        tare__module_release(made);
-        TARE_TRY(status);
-    } else if (called == NULL || called->class->role != ROLE_DYNAMIC) {
-        return TARE_OK; // no reference module, nor one that an earlier call lowered
+        if (!has_integer_dtype(reference) && dtype_of_weight(reference) != TARE_FLOAT16)
+            return TARE_OK;
+        TARE_TRY(swap_reference(c, n, called, reference, ROLE_DYNAMIC));
+        called = tare__called_module(c->base->model, n);
     }
+    // Neither a reference module nor one that an earlier call lowered?
+    if (called == NULL || called->class->role != ROLE_DYNAMIC) return TARE_OK;
     TARE_TRY(TARE_DECIDE(c->base, n, "lowered", tare__node_subject(c->base->model, n),
                          "its input is quantized on the fly"));
     return tare__node_replace_input(n, tare__node_arg(n, 0), input, c->base->err);
+}
+
+// A module whose weight alone is quantized: its input is no float.
+static bool is_weight_only(const module *reference) {
+    const module_class *class = reference->class;
+    const op_info *op = class->op != NULL ? tare__op_by_id(class->op, class->dims) : NULL;
+    return op != NULL && (op->traits & OP_WEIGHTED) == 0 && op->quantized != NULL;
+}
+
+static tare_status lower_weight_only(convert_pass *c, const node *n) {
+    const module *called = tare__called_module(c->base->model, n);
+    const module *reference = reference_of(called);
+    if (reference == NULL || reference != called || !is_weight_only(reference)) return TARE_OK;
+    TARE_TRY(swap_reference(c, n, called, reference, ROLE_QUANTIZED));
+    return TARE_DECIDE(c->base, n, "lowered", tare__node_subject(c->base->model, n),
+                       "its rows are looked up as integers");
 }
 
 tare_status tare__lower_modules(convert_pass *c) {
@@ -257,7 +327,7 @@ tare_status tare__lower_modules(convert_pass *c) {
     TARE_TRY(lower_by(c, accepts_two_inputs, 2));
     for (node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
         node *input = dynamic_input(n);
-        if (input != NULL) TARE_TRY(lower_dynamic(c, n, input));
+        TARE_TRY(input != NULL ? lower_dynamic(c, n, input) : lower_weight_only(c, n));
     }
     return TARE_OK;
 }

@@ -71,14 +71,24 @@ static bool bind(node *n, weighted_call *w) {
     return bind_keywords(n, w);
 }
 
+// What a weight is dequantized from; NULL: it is not.
+static node *weight_source(const weighted_call *w) {
+    const node *dequantize = node_argument(w, "weight");
+    return tare__is_dequantize_node(dequantize) ? tare__node_arg(dequantize, 0) : NULL;
+}
+
 // The weight before it is dequantized; NULL if it is not quantized by a scheme of its own.
 static node *quantized_weight(const weighted_call *w) {
-    node *dequantize = node_argument(w, "weight");
-    node *source = tare__is_dequantize_node(dequantize) ? tare__node_arg(dequantize, 0) : NULL;
+    node *source = weight_source(w);
     if (source == NULL || source->op != NODE_CALL_FUNCTION) return NULL;
     const bool fits = strcmp(source->target, "torch.quantize_per_tensor") == 0 ||
                       strcmp(source->target, "torch.quantize_per_channel") == 0;
     return fits ? source : NULL;
+}
+
+static node *half_weight(const weighted_call *w) {
+    node *source = weight_source(w);
+    return source != NULL && tare__is_half_node(source) ? source : NULL;
 }
 
 // --- constants: what no placeholder reaches is computed here, once ---
@@ -191,7 +201,7 @@ static tare_status fill(const convert_pass *c, const weighted_call *w, const val
     TARE_TRY(set_geometry(w, m, &is_constant, err));
     TARE_TRY(tare__module_set_tensor(m, "weight", weight->as.tensor, true, err));
     TARE_TRY(tare__module_set_tensor(m, "bias", b, true, err));
-    TARE_TRY(tare__set_rule(c, m, m, weight->as.tensor));
+    if (weight->as.tensor->q != NULL) TARE_TRY(tare__set_rule(c, m, m, weight->as.tensor));
     *fits = is_constant && m->class->check(m, NULL) == TARE_OK;
     return TARE_OK;
 }
@@ -214,7 +224,8 @@ static tare_status pack_values(const convert_pass *c, const weighted_call *w, co
 // *out: the packed weights of a call; NULL if there is no integer form of it.
 static tare_status pack(convert_pass *c, const weighted_call *w, module **out) {
     const value *bias = argument(w, "bias");
-    const value wanted[] = {tare__node_value(quantized_weight(w)),
+    node *quantized = quantized_weight(w);
+    const value wanted[] = {tare__node_value(quantized != NULL ? quantized : half_weight(w)),
                             bias != NULL ? *bias : tare__none()};
     value found = tare__none();
     *out = NULL;
@@ -305,12 +316,20 @@ static tare_status lower_static(convert_pass *c, const static_match *m, const we
     return fuses ? absorb_relu(c, m->relu, function, function->target) : TARE_OK;
 }
 
-// The node that quantizes the function's input on the fly to 8 bits; NULL: there is none.
-static node *dynamic_quantize(const weighted_call *w) {
+// The node that quantizes the function's input on the fly to this dtype; NULL: there is none.
+static node *dynamic_quantize(const weighted_call *w, tare_dtype wanted) {
     node *quantize = tare__dynamic_quantize(node_argument(w, "input"));
     const value *dtype = quantize != NULL && quantize->arg_count == 3 ? &quantize->args[1] : NULL;
-    const bool fits = dtype != NULL && dtype->kind == VALUE_DTYPE && dtype->as.dtype == TARE_QUINT8;
+    const bool fits = dtype != NULL && dtype->kind == VALUE_DTYPE && dtype->as.dtype == wanted;
     return fits ? quantize : NULL;
+}
+
+// The same for a pair of input and weight dtypes that a dynamic function takes: quint8 with codes,
+// float16 with float16.
+static node *dynamic_pair(const weighted_call *w) {
+    return half_weight(w) != NULL        ? dynamic_quantize(w, TARE_FLOAT16)
+           : quantized_weight(w) != NULL ? dynamic_quantize(w, TARE_QUINT8)
+                                         : NULL;
 }
 
 static node *only_relu(const convert_pass *c, const node *n) {
@@ -322,18 +341,21 @@ static node *only_relu(const convert_pass *c, const node *n) {
 static tare_status lower_dynamic(convert_pass *c, const weighted_call *w, module *packed) {
     tare_error *err = c->base->err;
     node *function = w->function, *weights = NULL, *relu = only_relu(c, function);
-    const node *quantize = dynamic_quantize(w);
+    const node *quantize = dynamic_pair(w);
+    const bool half = half_weight(w) != NULL;
+    const char *form = half ? (relu != NULL ? "_relu_dynamic_fp16" : "_dynamic_fp16")
+                            : (relu != NULL ? "_relu_dynamic" : "_dynamic");
     TARE_TRY(insert_packed(c, packed, function, function, &weights));
     const value args[] = {quantize->args[0], tare__node_value(weights), quantize->args[2]};
-    TARE_TRY(retarget(c, w, relu != NULL ? "_relu_dynamic" : "_dynamic", args, 3));
+    TARE_TRY(retarget(c, w, form, args, half ? 2 : 3));
     if (relu == NULL) return TARE_OK;
     TARE_TRY(tare__node_replace_uses(relu, function, NULL, err));
     return absorb_relu(c, relu, function, function->target);
 }
 
 static bool is_dynamic(const convert_pass *c, node *n, weighted_call *w) {
-    return bind(n, w) && w->row->has_dynamic && dynamic_quantize(w) != NULL &&
-           quantized_weight(w) != NULL && !tare__convert_has_no_qconfig(c, n);
+    return bind(n, w) && w->row->has_dynamic && dynamic_pair(w) != NULL &&
+           !tare__convert_has_no_qconfig(c, n);
 }
 
 static tare_status lower_at(convert_pass *c, node *n) {

@@ -5,30 +5,43 @@
 #include "quant/convert.h"
 #include "quant/user_class.h"
 
-// Buffers weight_scale, weight_zero_point and weight_axis, as torch's reference modules have them.
-static tare_status set_buffers(module *m, const qparams *q, tare_error *err) {
-    tare_tensor *scale = NULL, *zero_point = NULL, *axis = NULL;
-    const bool is_float = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
-    tare_status status = tare_tensor_create(TARE_FLOAT32, 1, &q->count, &scale, err);
-    if (status == TARE_OK)
-        status = tare_tensor_create(is_float ? TARE_FLOAT32 : TARE_INT64, 1, &q->count, &zero_point,
-                                    err);
-    if (status == TARE_OK) status = tare_tensor_create(TARE_INT32, 0, NULL, &axis, err);
-    if (status == TARE_OK) {
-        for (int64_t i = 0; i < q->count; i++) {
-            tare__tensor_set(scale, i, q->scale[i]);
-            tare__tensor_set(zero_point, i, q->zero_point[i]);
-        }
-        tare__tensor_set(axis, 0, q->axis);
-        status = tare__module_set_tensor(m, "weight_scale", scale, false, err);
-    }
-    if (status == TARE_OK)
-        status = tare__module_set_tensor(m, "weight_zero_point", zero_point, false, err);
-    if (status == TARE_OK) status = tare__module_set_tensor(m, "weight_axis", axis, false, err);
-    tare_tensor_release(scale);
-    tare_tensor_release(zero_point);
-    tare_tensor_release(axis);
+// "weight_scale" for the weight "weight".
+static const char *key_of(arena *memory, const char *name, const char *part) {
+    return tare__arena_printf(memory, "%s_%s", name, part);
+}
+
+// One value of dtype [count], or 0-dim when there are no parameters.
+static tare_status make_numbers(tare_dtype dtype, const double *numbers, const int64_t *count,
+                                tare_tensor **out, tare_error *err) {
+    TARE_TRY(tare_tensor_create(dtype, count != NULL ? 1 : 0, count, out, err));
+    for (int64_t i = 0; i < (*out)->count; i++) tare__tensor_set(*out, i, numbers[i]);
+    return TARE_OK;
+}
+
+static tare_status set_numbers(module *m, const char *key, tare_dtype dtype, const double *numbers,
+                               const int64_t *count, tare_error *err) {
+    tare_tensor *t = NULL;
+    if (key == NULL) return tare__out_of_memory(err);
+    TARE_TRY(make_numbers(dtype, numbers, count, &t, err));
+    const tare_status status = tare__module_set_tensor(m, key, t, false, err);
+    tare_tensor_release(t);
     return status;
+}
+
+// Buffers NAME_scale, NAME_zero_point and NAME_axis, as torch's reference modules have them. A
+// weight without parameters (float16) has 1, 0 and 0.
+static tare_status set_buffers(module *m, const weight_qparams *w, arena *memory, tare_error *err) {
+    static const double one = 1, none = 0;
+    const qparams *q = w->q;
+    const bool is_float = q != NULL && q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
+    const double axis = q != NULL ? q->axis : 0;
+    const int64_t *count = q != NULL ? &q->count : NULL;
+    TARE_TRY(set_numbers(m, key_of(memory, w->name, "scale"), TARE_FLOAT32,
+                         q != NULL ? q->scale : &one, count, err));
+    TARE_TRY(set_numbers(m, key_of(memory, w->name, "zero_point"),
+                         is_float ? TARE_FLOAT32 : TARE_INT64, q != NULL ? q->zero_point : &none,
+                         count, err));
+    return set_numbers(m, key_of(memory, w->name, "axis"), TARE_INT32, &axis, NULL, err);
 }
 
 // A symmetric scheme is an affine one whose zero point happens to be fixed.
@@ -37,11 +50,16 @@ static tare_qscheme affine(tare_qscheme scheme) {
     return scheme == TARE_PER_CHANNEL_SYMMETRIC ? TARE_PER_CHANNEL_AFFINE : scheme;
 }
 
-static tare_status set_weight_config(module *m, const qparams *q, tare_error *err) {
-    const value dtype = tare__dtype_value(q->dtype);
-    const value scheme = {.kind = VALUE_QSCHEME, .as.qscheme = affine(q->scheme)};
-    TARE_TRY(tare__module_set_config(m, "weight_dtype", &dtype, err));
-    return tare__module_set_config(m, "weight_qscheme", &scheme, err);
+static tare_status set_weight_config(module *m, const weight_qparams *w, arena *memory,
+                                     tare_error *err) {
+    const char *dtype_key = key_of(memory, w->name, "dtype");
+    const char *scheme_key = key_of(memory, w->name, "qscheme");
+    if (dtype_key == NULL || scheme_key == NULL) return tare__out_of_memory(err);
+    const value dtype = tare__dtype_value(w->dtype);
+    value scheme = tare__none();
+    if (w->q != NULL) scheme = (value){.kind = VALUE_QSCHEME, .as.qscheme = affine(w->q->scheme)};
+    TARE_TRY(tare__module_set_config(m, dtype_key, &dtype, err));
+    return tare__module_set_config(m, scheme_key, &scheme, err);
 }
 
 static tare_status copy_float(module *to, const module *from, tare_error *err) {
@@ -50,39 +68,49 @@ static tare_status copy_float(module *to, const module *from, tare_error *err) {
     return tare__module_copy_tensors(to, from, err);
 }
 
-static tare_status fill(module *made, const module *float_module, const qparams *weight,
-                        tare_error *err) {
+static tare_status fill_user(module *made, const tare_module_class *user,
+                             const module *float_module, const weight_qparams *w, tare_error *err) {
+    const qparams *q = w->q;
+    const tare_weight_qparams lent = {.struct_size = sizeof lent,
+                                      .dtype = w->dtype,
+                                      .qscheme = q != NULL ? q->scheme : TARE_QSCHEME_UNSET,
+                                      .channel_axis = q != NULL ? q->axis : 0,
+                                      .count = q != NULL ? q->count : 0,
+                                      .scale = q != NULL ? q->scale : NULL,
+                                      .zero_point = q != NULL ? q->zero_point : NULL,
+                                      .quant_min = q != NULL ? q->quant_min : 0,
+                                      .quant_max = q != NULL ? q->quant_max : 0};
+    made->training = float_module->training;
+    return user->from_float(user->user, (const tare_module *)float_module, &lent,
+                            (tare_module *)made, err);
+}
+
+static tare_status fill(module *made, const module *float_module, const weight_qparams *weights,
+                        size_t count, arena *memory, tare_error *err) {
     const tare_module_class *user = tare__user_class(made->class);
-    if (user != NULL && user->from_float != NULL) {
-        const tare_weight_qparams q = {.struct_size = sizeof q,
-                                       .dtype = weight->dtype,
-                                       .qscheme = weight->scheme,
-                                       .channel_axis = weight->axis,
-                                       .count = weight->count,
-                                       .scale = weight->scale,
-                                       .zero_point = weight->zero_point,
-                                       .quant_min = weight->quant_min,
-                                       .quant_max = weight->quant_max};
-        made->training = float_module->training;
-        return user->from_float(user->user, (const tare_module *)float_module, &q,
-                                (tare_module *)made, err);
-    }
+    if (user != NULL && user->from_float != NULL)
+        return fill_user(made, user, float_module, &weights[0], err);
     TARE_TRY(copy_float(made, float_module, err));
-    TARE_TRY(set_weight_config(made, weight, err));
-    return set_buffers(made, weight, err);
+    for (size_t i = 0; i < count; i++) {
+        TARE_TRY(set_weight_config(made, &weights[i], memory, err));
+        TARE_TRY(set_buffers(made, &weights[i], memory, err));
+    }
+    return TARE_OK;
 }
 
 tare_status tare__reference_from_float(const tare_context *context, const char *class_name,
-                                       const module *float_module, const qparams *weight,
-                                       module **out, tare_error *err) {
+                                       const module *float_module, const weight_qparams *weights,
+                                       size_t count, module **out, tare_error *err) {
     const module_class *class = tare__class_find(&context->classes, class_name);
     if (class == NULL)
         return tare__suggest(
             err, tare__fail(err, TARE_NOT_FOUND, "no reference module class '%s'", class_name),
             class_name, tare__class_name_at, &context->classes);
     module *made = NULL;
+    arena memory = {0};
     TARE_TRY(tare__module_create(class, &made, err));
-    const tare_status status = fill(made, float_module, weight, err);
+    const tare_status status = fill(made, float_module, weights, count, &memory, err);
+    tare__arena_release(&memory);
     if (status == TARE_OK)
         *out = made;
     else

@@ -2,19 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs recorded cases (folders with case.json, model.safetensors, data.safetensors) for tare-replay.
 
-usage: pack.py CORPUS
+usage: pack.py CORPUS FX
 
 Writes an archive beside this script for every network below: its cases without training, and without
-dynamic quantization but where that is what the network shows. Equal cases give equal bytes.
+dynamic quantization but where that is what the network shows. And one for every group of cases of
+torch's own tests. Equal cases give equal bytes.
 """
 import json
 import pathlib
 import sys
 import zipfile
 
-NETWORKS = ["conv1d", "functional", "inverted_residual", "lenet", "linear_bn", "shared_module",
+NETWORKS = ["conv1d", "functional", "inverted_residual", "lenet", "linear_bn", "lstm", "shared_module",
             "tiny_resnet", "tutorial"]
-DYNAMIC = ["functional"]
+DYNAMIC = ["functional", "lstm"]
+GROUPS = {
+    "fx_dynamic": ["test_dynamic_*", "test_mul_add_fp16_*", "test_preserve_qconfig_*", "test_rnn_*"],
+    "fx_embedding": ["test_embedding_*", "test_not_used_*"],
+}
 FILES = ["case.json", "model.safetensors", "data.safetensors"]
 
 
@@ -36,12 +41,15 @@ def pack(network, folders, target):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    corpus = pathlib.Path(sys.argv[1])
+    corpus, fx = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     for network in NETWORKS:
         folders = [f for f in sorted(corpus.glob(network + "_*")) if is_wanted(f, network)]
         pack(network, folders, pathlib.Path(__file__).parent / (network + ".zip"))
+    for group, patterns in GROUPS.items():
+        folders = sorted(f for pattern in patterns for f in fx.glob(pattern))
+        pack(group, folders, pathlib.Path(__file__).parent / (group + ".zip"))
 
 
 main()
