@@ -10,8 +10,10 @@
 
 // Every example of the archive.
 static const char *const examples[] = {
-    "01_cnn_static", "02_binary_and_outputs", "04_dynamic_int8",         "06_decomposed",
-    "09_many_ops",   "10_functional_conv",    "16_onednn_conv_add_relu", "17_submodule_paths",
+    "01_cnn_static",           "02_binary_and_outputs", "04_dynamic_int8",
+    "05_dynamic_fp16",         "06_decomposed",         "07_embedding",
+    "08_rnn_dynamic",          "09_many_ops",           "10_functional_conv",
+    "16_onednn_conv_add_relu", "17_submodule_paths",
 };
 
 typedef struct example {
