@@ -12,7 +12,7 @@ import random
 import struct
 import sys
 
-from tare_file import Tensor, graph_header, write_model
+from tare_export import Tensor, graph_header, write_model
 
 STAGES = 4
 BLOCKS_PER_STAGE = 2

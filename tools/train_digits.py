@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 from torch.nn import functional
 
-from fx_to_tare import export
+from tare_export import export
 
 SEED = 0
 HELD_OUT = 360  # a fifth of 1,797
@@ -132,7 +132,7 @@ def main():
         right = correct(network, x, y)
         print(f"{name}: {right} of {len(y)} right, {100 * right / len(y):.2f} %")
     path = os.path.join(folder, "digits.safetensors")
-    export(network, path)
+    export(network.eval(), test_x[:1], path)
     print(f"{sum(p.numel() for p in network.parameters())} parameters, {os.path.getsize(path)} bytes")
 
 

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-from fx_to_tare import export  # noqa: E402
+from tare_export import export  # noqa: E402
 
 LSTM = {"torch.nn.LSTM": "torch.ao.nn.quantizable.LSTM"}
 QUANTIZED_LSTM = {"torch.ao.nn.quantizable.LSTM": "torch.ao.nn.quantized.LSTM"}
@@ -91,7 +91,7 @@ def example(path, folder):
     exec(code, names)  # noqa: S102, the examples are our own
     inputs = names["inputs"]()
     model = names["Model"]().train(settings["is_qat"])
-    export(model, folder / "model.safetensors", leaves)
+    export(model, inputs, folder / "model.safetensors", leaves=leaves, keep_defaults=True)
     save_file({f"input.{i}": x.contiguous() for i, x in enumerate(inputs)}, folder / "data.safetensors")
     (folder / "case.json").write_text(json.dumps({**settings, **read_texts(source)}))
 

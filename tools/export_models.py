@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the networks that people have, with random weights: model files, inputs, torch's outputs.
+
+    pip install torch torchvision numpy
+    python tools/export_models.py build/models [NAME ..] [--small] [--onnx]
+
+Each NAME becomes NAME.safetensors, NAME.inputs.npz and NAME.outputs.npz, further inputs to calibrate with
+(NAME.calibration.npz), and with --onnx NAME.torchscript.onnx and NAME.dynamo.onnx. --small writes narrow, shallow
+relatives of the same topology. Batch norms have the statistics of the calibration inputs, so that values are sane.
+The same versions of torch and torchvision give the same files.
+"""
+import argparse
+import contextlib
+import functools
+import os
+import sys
+import time
+import warnings
+
+import numpy as np
+import torch
+import torchvision
+from torch import nn
+from torchvision import models
+from torchvision.models import segmentation
+
+import networks
+import tare_export
+
+SEED = 0
+SMALL_CLASSES = 10
+
+# --- narrow relatives: the constructors see fewer channels ---
+
+
+@contextlib.contextmanager
+def narrowed(divisor):
+    """Inside, layers have 1/divisor of the channels that their constructors are asked for, but for images and labels."""
+    kept = {kind: kind.__init__ for kind in (nn.Conv2d, nn.BatchNorm2d, nn.Linear)}
+
+    def fewer(n):
+        return n if n in (3, SMALL_CLASSES) else max(1, n // divisor)
+
+    def conv(self, in_channels, out_channels, *args, groups=1, **more):
+        n = fewer(in_channels)
+        fewer_groups = n if groups == in_channels else min(groups, n)
+        kept[nn.Conv2d](self, n, fewer(out_channels), *args, groups=fewer_groups, **more)
+
+    def norm(self, num_features, *args, **more):
+        kept[nn.BatchNorm2d](self, fewer(num_features), *args, **more)
+
+    def linear(self, in_features, out_features, *args, **more):
+        kept[nn.Linear](self, fewer(in_features), fewer(out_features), *args, **more)
+
+    for kind, init in ((nn.Conv2d, conv), (nn.BatchNorm2d, norm), (nn.Linear, linear)):
+        kind.__init__ = init
+    try:
+        yield
+    finally:
+        for kind, init in kept.items():
+            kind.__init__ = init
+
+
+# --- networks: name -> (make(is_small), inputs(is_small, batch), options) ---
+
+NETWORKS = {}
+
+
+def image(size, small_size):
+    def inputs(is_small, batch, generator):
+        side = small_size if is_small else size
+        return (torch.randn((batch, 3, side, side), generator=generator),)
+    return inputs
+
+
+def tokens(words, length, small_length, count=1):
+    """`count` inputs of token numbers; the second one is a mask with the last tokens off."""
+    def inputs(is_small, batch, generator):
+        n, most = (small_length, 100) if is_small else (length, words)
+        ids = torch.randint(1, most, (batch, n), generator=generator)
+        mask = torch.ones((batch, n), dtype=torch.int64)
+        mask[:, n - n // 4:] = 0
+        return (ids, mask)[:count]
+    return inputs
+
+
+def network(name, make, inputs, **options):
+    NETWORKS[name] = (make, inputs, options)
+
+
+def classifier(name, size=224, small_size=64, divisor=8, build=None, build_small=None, **options):
+    """A network of torchvision by its builder; `divisor` narrows the small one, or build_small makes it."""
+    build = build or getattr(models, name)
+
+    def make(is_small):
+        if not is_small:
+            return build(weights=None, **options)
+        if build_small:
+            with narrowed(divisor):
+                return build_small()
+        with narrowed(divisor):
+            return build(weights=None, num_classes=SMALL_CLASSES, **options)
+    network(name, make, image(size, small_size))
+
+
+def small_resnet(block):
+    return models.ResNet(block, [1, 1, 1, 1], num_classes=SMALL_CLASSES)
+
+
+classifier("resnet18", build_small=lambda: small_resnet(models.resnet.BasicBlock))
+classifier("resnet50", divisor=16, build_small=lambda: small_resnet(models.resnet.Bottleneck))
+classifier("mobilenet_v2")
+classifier("mobilenet_v3_small")
+classifier("mobilenet_v3_large")
+classifier("efficientnet_b0")
+classifier("vgg11", divisor=32, small_size=32)
+classifier("densenet121", divisor=16, build_small=lambda: models.DenseNet(
+    32, (2, 3, 2, 2), 64, num_classes=SMALL_CLASSES))
+classifier("inception_v3", 299, 96, 16, aux_logits=True, init_weights=False)
+classifier("googlenet", aux_logits=False, init_weights=False)
+classifier("shufflenet_v2_x1_0", build_small=lambda: models.ShuffleNetV2(
+    [2, 4, 2], [24, 48, 96, 192, 1024], num_classes=SMALL_CLASSES))
+classifier("squeezenet1_1")
+classifier("mnasnet1_0")
+classifier("regnet_y_400mf")
+classifier("convnext_tiny", divisor=1, small_size=32, build_small=lambda: models.ConvNeXt(
+    [models.convnext.CNBlockConfig(8, 16, 1), models.convnext.CNBlockConfig(16, 32, 2),
+     models.convnext.CNBlockConfig(32, None, 1)], num_classes=SMALL_CLASSES))
+classifier("vit_b_16", divisor=1, small_size=32, build_small=lambda: models.VisionTransformer(
+    32, 8, 2, 2, 32, 64, num_classes=SMALL_CLASSES))
+network("swin_t", lambda is_small: models.SwinTransformer(
+    [4, 4], 16, [2, 2], [2, 4], [4, 4], num_classes=SMALL_CLASSES) if is_small else models.swin_t(weights=None),
+    image(224, 40), by_example=True)
+
+
+def segmenter(name, divisor, **options):
+    def make(is_small):
+        build = functools.partial(getattr(segmentation, name), weights=None, weights_backbone=None, **options)
+        if not is_small:
+            return build(num_classes=21)
+        with narrowed(divisor):
+            return build(num_classes=SMALL_CLASSES)
+    network(name, make, image(224, 64))
+
+
+segmenter("deeplabv3_resnet50", 32)
+segmenter("fcn_resnet50", 32)
+segmenter("lraspp_mobilenet_v3_large", 8)
+
+network("lstm_tagger", lambda s: networks.LstmTagger(100, 16, 24, 5) if s else networks.LstmTagger(),
+        tokens(10000, 64, 12))
+network("gru_classifier", lambda s: networks.GruClassifier(8, 24, 5) if s else networks.GruClassifier(),
+        lambda s, batch, g: (torch.randn((batch, 12, 8) if s else (batch, 98, 40), generator=g),))
+network("bert", lambda s: networks.Bert(100, 32, 2, 4, 32) if s else networks.Bert(), tokens(30522, 128, 12, 2))
+network("minilm", lambda s: networks.MiniLm(100, 32, 2, 4, 32) if s else networks.MiniLm(), tokens(30522, 128, 12, 2))
+network("gpt", lambda s: networks.Gpt(100, 32, 2, 4, 32) if s else networks.Gpt(), tokens(50257, 128, 12))
+network("llama", lambda s: networks.Llama(100, 32, 2, 4, 2, 64, 32) if s else networks.Llama(), tokens(32000, 128, 12))
+network("seq2seq", lambda s: networks.Seq2Seq(100, 32, 2, 4) if s else networks.Seq2Seq(),
+        lambda s, batch, g: tuple(torch.randint(1, 100, (batch, n), generator=g) for n in ((10, 7) if s else (64, 48))))
+
+
+# --- values ---
+
+def settle(module, batches):
+    """Batch norms take the statistics of `batches`. Their biases let most values pass the activation behind them:
+    else each layer of a random network would multiply what differs in its inputs, which trained ones do not."""
+    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    module.eval()
+    for m in norms:
+        m.train().reset_running_stats()
+        nn.init.normal_(m.weight, 1.0, 0.1)
+        nn.init.normal_(m.bias, 1.0, 0.2)
+        m.momentum = None  # a plain average
+    with torch.no_grad():
+        for batch in batches:
+            module(*batch)
+    for m in norms:
+        m.momentum = 0.1
+
+
+def coarsen(module):
+    """Keeps five bits of each value, so that the small networks pack well."""
+    with torch.no_grad():
+        for t in [*module.parameters(), *module.buffers()]:
+            if t.dtype == torch.float32 and t.is_contiguous():
+                bits = t.view(torch.int32)
+                bits.copy_((bits + (1 << 18)) & ~((1 << 19) - 1))
+
+
+def make(name, is_small):
+    """(module in eval mode, example inputs, calibration batches)."""
+    build, inputs, _ = NETWORKS[name]
+    generator = torch.Generator().manual_seed(SEED)
+    torch.manual_seed(SEED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = build(is_small)
+    # Batch norms see several images, also where few pixels are left.
+    batches = [inputs(is_small, 8 if is_small else 2, generator) for _ in range(4 if is_small else 2)]
+    if is_small:
+        coarsen(module)
+    settle(module, batches)
+    if is_small:
+        coarsen(module)
+    return module.eval(), inputs(is_small, 2, generator), batches
+
+
+# --- files ---
+
+def placeholder_names(module, inputs):
+    return list(tare_export._bind(module, inputs, {})[0])
+
+
+def write_onnx(module, inputs, stem):
+    torch.onnx.export(module, inputs, stem + ".torchscript.onnx", dynamo=False, opset_version=17)
+    torch.onnx.export(module, inputs, stem + ".dynamo.onnx", dynamo=True, opset_version=18, external_data=False)
+
+
+def write(name, folder, is_small, with_onnx):
+    module, inputs, batches = make(name, is_small)
+    stem = os.path.join(folder, name)
+    outputs = tare_export.export(module, inputs, stem + ".safetensors", **NETWORKS[name][2])
+    names = placeholder_names(module, inputs)
+    np.savez(stem + ".inputs.npz", **{n: t.numpy() for n, t in zip(names, inputs)})
+    np.savez(stem + ".outputs.npz", **{f"output.{i}" if len(outputs) > 1 else "output": t.numpy()
+                                       for i, t in enumerate(outputs)})
+    calibration = [torch.cat(parts) for parts in zip(*batches)]
+    np.savez(stem + ".calibration.npz", **{n: t.numpy() for n, t in zip(names, calibration)})
+    if with_onnx:
+        write_onnx(module, inputs, stem)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Write networks of torchvision and plain torch with random weights.")
+    parser.add_argument("folder", help="folder to write to")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these: " + ", ".join(NETWORKS))
+    parser.add_argument("--small", action="store_true", help="narrow, shallow relatives")
+    parser.add_argument("--onnx", action="store_true", help="also by both ONNX exporters of torch")
+    options = parser.parse_intermixed_args()
+    unknown = [name for name in options.names if name not in NETWORKS]
+    if unknown:
+        parser.error(f"no such network: {', '.join(unknown)}")
+    os.makedirs(options.folder, exist_ok=True)
+    torch.set_num_threads(1)
+    print(f"torch {torch.__version__}, torchvision {torchvision.__version__}", flush=True)
+    failed = []
+    for name in options.names or NETWORKS:
+        begin = time.monotonic()
+        try:
+            write(name, options.folder, options.small, options.onnx)
+        except tare_export.ExportError as e:
+            failed.append(name)
+            print(f"{name}: {e}", flush=True)
+            continue
+        print(f"{name}: {time.monotonic() - begin:.1f} s", flush=True)
+    sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

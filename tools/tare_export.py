@@ -1,0 +1,928 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a PyTorch module as a model file of tare: traced by torch.fx, module paths and batch norms intact.
+
+    python tare_export.py my_network.py:make_model -o model.safetensors --input 1x3x224x224
+
+or, in a program:
+
+    import tare_export
+    tare_export.export(module, (images,), "model.safetensors")
+
+One file that needs nothing but torch; its writer (Tensor, graph_header, write_model) needs the standard library only.
+Modules of torch.nn become modules of the model, a module of one's own is traced through. The example inputs tell
+shapes and are run once to check that the trace computes what the module computes.
+"""
+import argparse
+import builtins
+import contextlib
+import functools
+import importlib
+import importlib.util
+import inspect
+import json
+import math
+import os
+import re
+import struct
+import sys
+import traceback
+import warnings
+
+try:
+    import torch
+    from torch import fx, nn
+except ImportError:  # the writer alone does without
+    torch = None
+
+
+class ExportError(Exception):
+    """The module cannot be written as it is; the message says where and what helps."""
+
+
+# --- files ---
+
+ITEM_BYTES = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+
+
+class Tensor:
+    """A tensor as it lies in the file: little-endian, row-major."""
+
+    def __init__(self, dtype, shape, data):
+        count = 1
+        for size in shape:
+            count *= size
+        if len(data) != count * ITEM_BYTES[dtype]:
+            raise ValueError(f"{dtype} tensor of shape {list(shape)} holds {len(data)} bytes")
+        self.dtype, self.shape, self.data = dtype, list(shape), data
+
+
+def write_tensors(path, tensors, metadata=None):
+    """Writes name -> Tensor to `path` as safetensors; the same input gives the same bytes."""
+    # Wide items first: every tensor then starts at a multiple of its own item size.
+    names = sorted(tensors, key=lambda name: (-ITEM_BYTES[tensors[name].dtype], name))
+    header = {"__metadata__": metadata} if metadata else {}
+    offset = 0
+    for name in names:
+        tensor = tensors[name]
+        end = offset + len(tensor.data)
+        header[name] = {"dtype": tensor.dtype, "shape": tensor.shape, "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(text)))
+        out.write(text)
+        for name in names:
+            out.write(tensors[name].data)
+
+
+def graph_header(modules, nodes, parameters, buffers, training=False):
+    """The graph's JSON value with the fields that every model has."""
+    return {"format": "tare-graph", "version": 1, "class_name": "GraphModule", "training": training,
+            "modules": modules, "nodes": nodes, "parameters": parameters, "buffers": buffers,
+            "codegen": "plain"}
+
+
+def write_model(path, graph, tensors):
+    """Writes `graph` and `tensors` (name -> Tensor) to `path` as a model."""
+    write_tensors(path, tensors, {"tare.graph": json.dumps(graph)})
+
+
+# --- modules ---
+
+_CONV = "in_channels out_channels kernel_size stride padding dilation groups padding_mode"
+_NORM = "num_features eps momentum affine track_running_stats"
+_MAX_POOL = "kernel_size stride padding dilation ceil_mode"
+_AVG_POOL = "kernel_size stride padding ceil_mode count_include_pad"
+_CELL = "input_size hidden_size bias"
+_RNN = "input_size hidden_size num_layers bias batch_first bidirectional"
+
+# Class of torch.nn -> the constructor's values that the file keeps; D stands for 1, 2 and 3. `inplace` is added
+# where a class has it.
+_CLASSES = {
+    "Linear": "in_features out_features",
+    "ConvDd": _CONV,
+    "ConvTransposeDd": _CONV + " output_padding",
+    "BatchNormDd": _NORM, "InstanceNormDd": _NORM,
+    "LayerNorm": "normalized_shape eps elementwise_affine",
+    "RMSNorm": "normalized_shape eps elementwise_affine",
+    "GroupNorm": "num_groups num_channels eps affine",
+    "LocalResponseNorm": "size alpha beta k",
+    "ReLU": "", "ReLU6": "", "Sigmoid": "", "Tanh": "", "Identity": "", "SiLU": "", "Mish": "", "SELU": "",
+    "Hardswish": "", "Hardsigmoid": "", "LogSigmoid": "", "Softsign": "", "Tanhshrink": "",
+    "LeakyReLU": "negative_slope", "ELU": "alpha", "CELU": "alpha", "GELU": "approximate",
+    "Hardtanh": "min_val max_val", "PReLU": "num_parameters", "Softplus": "beta threshold",
+    "Hardshrink": "lambd", "Softshrink": "lambd", "Threshold": "threshold value", "GLU": "dim",
+    "Softmax": "dim", "LogSoftmax": "dim", "Softmin": "dim",
+    "Dropout": "p", "DropoutDd": "p", "AlphaDropout": "p", "FeatureAlphaDropout": "p",
+    "Flatten": "start_dim end_dim", "Unflatten": "dim unflattened_size",
+    "MaxPoolDd": _MAX_POOL, "AvgPoolDd": _AVG_POOL,
+    "AdaptiveAvgPoolDd": "output_size", "AdaptiveMaxPoolDd": "output_size",
+    "ConstantPadDd": "padding value", "ZeroPadDd": "padding", "ReflectionPadDd": "padding",
+    "ReplicationPadDd": "padding", "CircularPadDd": "padding",
+    "PixelShuffle": "upscale_factor", "PixelUnshuffle": "downscale_factor", "ChannelShuffle": "groups",
+    "Upsample": "size scale_factor mode align_corners",
+    "UpsamplingNearest2d": "size scale_factor mode align_corners",
+    "UpsamplingBilinear2d": "size scale_factor mode align_corners",
+    "Embedding": "num_embeddings embedding_dim padding_idx",
+    "EmbeddingBag": "num_embeddings embedding_dim mode include_last_offset",
+    "LSTM": _RNN, "GRU": _RNN, "LSTMCell": _CELL, "GRUCell": _CELL, "RNNCell": _CELL + " nonlinearity",
+}
+# Values that a class may have, but that tare has no form for, unless they are these.
+_REQUIRED = {"proj_size": 0, "return_indices": False, "divisor_override": None, "max_norm": None}
+
+
+@functools.cache
+def _config_names(kind):
+    """The names that the file keeps for a class of torch.nn; None for any other class."""
+    if getattr(nn, kind.__name__, None) is not kind:
+        return None
+    return _CLASSES.get(kind.__name__, _CLASSES.get(re.sub(r"[123]d$", "Dd", kind.__name__)))
+
+
+def _is_linear_in_disguise(module):
+    return type(module).__name__ == "NonDynamicallyQuantizableLinear"
+
+
+def _class_problem(path, module):
+    """Why a called module cannot be written; None if it can."""
+    kind = type(module)
+    if isinstance(module, fx.GraphModule):
+        return None  # a leaf of a user's class, with a graph of its own
+    if nn.utils.parametrize.is_parametrized(module):
+        names = ", ".join(module.parametrizations)
+        return (f"module '{path}' is parametrized ({names}): make its tensors plain first, "
+                f"torch.nn.utils.parametrize.remove_parametrizations(module, name)")
+    if not _is_linear_in_disguise(module) and _config_names(kind) is None:
+        return f"module '{path}' is a {kind.__module__}.{kind.__qualname__}, for which tare has no class"
+    for name, only in _REQUIRED.items():
+        if getattr(module, name, only) != only:
+            return f"module '{path}' ({kind.__name__}) has {name}={getattr(module, name)}, which tare does not know"
+    return None
+
+
+def _module(path, module, is_called):
+    """What the file says about one module. A module that no node calls is a container, whatever its class."""
+    record = {"path": path, "type": "torch.nn.Module", "training": module.training, "config": {}, "repr": ""}
+    if not is_called:
+        return record
+    if isinstance(module, fx.GraphModule):
+        record["type"] = "torch.fx.GraphModule"
+        record["config"] = {"class_name": type(module).__name__}
+        record["graph"] = {"nodes": [_node(n, {}) for n in module.graph.nodes], "codegen": "plain"}
+        return record
+    kind = nn.Linear if _is_linear_in_disguise(module) else type(module)
+    names = _config_names(kind).split() + (["inplace"] if hasattr(module, "inplace") else [])
+    record["type"] = f"torch.nn.{kind.__name__}"
+    record["config"] = {name: _value(getattr(module, name)) for name in names}
+    record["repr"] = module.extra_repr()
+    return record
+
+
+# --- attention, which torch writes with more control flow than a trace can follow ---
+
+def _split_heads(x, heads):
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def _merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+
+
+def _kind_of(mask):
+    """The dtype of a mask, known from the example if it is computed."""
+    return mask.tracer.example_of(mask).dtype if isinstance(mask, fx.Proxy) else mask.dtype
+
+
+def _rank_of(x):
+    return x.tracer.example_of(x).dim() if isinstance(x, fx.Proxy) else x.dim()
+
+
+def _additive(mask):
+    """torch's masks of attention forbid where they are True; added ones hold minus infinity there."""
+    if mask is None or _kind_of(mask) != torch.bool:
+        return mask
+    return torch.zeros(1).masked_fill(mask, -math.inf)
+
+
+def _joint_mask(attention, attn_mask, key_padding_mask):
+    attn_mask, padding = _additive(attn_mask), _additive(key_padding_mask)
+    if attn_mask is not None and _rank_of(attn_mask) == 3:
+        attn_mask = attn_mask.unflatten(0, (-1, attention.num_heads))
+    if padding is None:
+        return attn_mask
+    padding = padding.unsqueeze(1).unsqueeze(2)
+    return padding if attn_mask is None else attn_mask + padding
+
+
+def _project_in(m, query, key, value):
+    linear = nn.functional.linear
+    if m.in_proj_weight is not None and query is key and key is value:
+        return linear(query, m.in_proj_weight, m.in_proj_bias).chunk(3, -1)
+    if m.in_proj_weight is not None:
+        weights = m.in_proj_weight.chunk(3)
+    else:
+        weights = m.q_proj_weight, m.k_proj_weight, m.v_proj_weight
+    biases = m.in_proj_bias.chunk(3) if m.in_proj_bias is not None else (None, None, None)
+    return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
+
+
+def _attention(m, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
+               average_attn_weights=True, is_causal=False):
+    """torch.nn.MultiheadAttention of batched inputs, without its shortcuts. is_causal is a hint beside a mask."""
+    if m.bias_k is not None or m.add_zero_attn:
+        raise ExportError("MultiheadAttention with add_bias_kv or add_zero_attn is not supported")
+    if not m.batch_first:
+        same = query is key and key is value
+        query = query.transpose(0, 1)
+        key, value = (query, query) if same else (key.transpose(0, 1), value.transpose(0, 1))
+    q, k, v = (_split_heads(x, m.num_heads) for x in _project_in(m, query, key, value))
+    mask = _joint_mask(m, attn_mask, key_padding_mask)
+    weights = None
+    if need_weights:
+        scores = q @ k.transpose(-2, -1) * m.head_dim ** -0.5
+        weights = nn.functional.softmax(scores if mask is None else scores + mask, -1)
+        mixed = weights @ v
+        weights = weights.mean(1) if average_attn_weights else weights
+    else:
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, mask)
+    y = m.out_proj(_merge_heads(mixed))
+    return y if m.batch_first else y.transpose(0, 1), weights
+
+
+def _feed_forward(m, x):
+    return m.linear2(m.dropout(m.activation(m.linear1(x))))
+
+
+def _encoder_layer(m, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    """torch.nn.TransformerEncoderLayer, as in its paper's figure."""
+    def attend(x):
+        return m.dropout1(m.self_attn(x, x, x, attn_mask=src_mask, key_padding_mask=src_key_padding_mask,
+                                      need_weights=False)[0])
+
+    if m.norm_first:
+        x = src + attend(m.norm1(src))
+        return x + m.dropout2(_feed_forward(m, m.norm2(x)))
+    x = m.norm1(src + attend(src))
+    return m.norm2(x + m.dropout2(_feed_forward(m, x)))
+
+
+def _encoder(m, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    for layer in m.layers:
+        src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask)
+    return src if m.norm is None else m.norm(src)
+
+
+def _decoder_layer(m, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+                   memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False):
+    def attend(x):
+        return m.dropout1(m.self_attn(x, x, x, attn_mask=tgt_mask, key_padding_mask=tgt_key_padding_mask,
+                                      need_weights=False)[0])
+
+    def look(x):
+        return m.dropout2(m.multihead_attn(x, memory, memory, attn_mask=memory_mask,
+                                           key_padding_mask=memory_key_padding_mask, need_weights=False)[0])
+
+    def feed(x):
+        return m.dropout3(_feed_forward(m, x))
+
+    x = tgt
+    for step, norm in ((attend, m.norm1), (look, m.norm2), (feed, m.norm3)):
+        x = x + step(norm(x)) if m.norm_first else norm(x + step(x))
+    return x
+
+
+def _decoder(m, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+             memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False):
+    for layer in m.layers:
+        tgt = layer(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                    tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask)
+    return tgt if m.norm is None else m.norm(tgt)
+
+
+def _transformer(m, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
+                 tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None,
+                 memory_is_causal=False):
+    memory = m.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask)
+    return m.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                     tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask)
+
+
+_FORWARDS = {"MultiheadAttention": _attention, "TransformerEncoderLayer": _encoder_layer,
+             "TransformerEncoder": _encoder, "TransformerDecoderLayer": _decoder_layer,
+             "TransformerDecoder": _decoder, "Transformer": _transformer}
+# Of torch.nn, but made of other modules: traced through.
+_TRACED_THROUGH = {"Sequential", *_FORWARDS}
+
+# --- tracing ---
+
+_UNKNOWN = object()
+# Functions that make tensors from numbers do not see a traced number by themselves.
+_FACTORIES = ("arange", "zeros", "ones", "full", "empty", "eye", "linspace", "tensor")
+_NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
+_TRACERS_OWN = (os.sep + os.path.join("torch", "fx") + os.sep, os.path.abspath(__file__))
+
+
+def _is_users(filename):
+    return not any(part in filename for part in (os.sep + "torch" + os.sep, _TRACERS_OWN[1], "<"))
+
+
+def _place(frames):
+    """'FILE:LINE, in FUNCTION: CODE' of the innermost frame that is neither ours nor torch's."""
+    frames = [f for f in frames if not any(part in f.filename for part in _TRACERS_OWN)]
+    users = [f for f in frames if _is_users(f.filename)] or frames
+    if not users:
+        return "the module"
+    f = users[-1]
+    return f"{f.filename}:{f.lineno}, in {f.name}: {f.line}"
+
+
+def _make_proxy_class():
+    class Proxy(fx.Proxy):
+        """A traced value that knows what it is for the example inputs."""
+
+        def __getattr__(self, name):
+            found = self.tracer.known_attribute(self, name)
+            return super().__getattr__(name) if found is _UNKNOWN else found
+
+        def __len__(self):
+            value = self.tracer.examples.get(self.node)
+            return len(value) if isinstance(value, (tuple, list)) else self.tracer.decide(self, len, "the length")
+
+        def __index__(self):
+            return self.tracer.decide(self, int, "the number")
+
+        __int__ = __index__
+
+        def __float__(self):
+            return self.tracer.decide(self, float, "the number")
+
+    return Proxy
+
+
+def _make_tracer_class():
+    proxy_class = _make_proxy_class()
+
+    class Tracer(fx.Tracer):
+        """torch.fx's tracer with the leaves of torch.ao's, beside which every node's value for the example is kept."""
+
+        proxy_buffer_attributes = True  # a slice of a buffer may depend on an input's size
+
+        def __init__(self, examples, leaves, by_example):
+            super().__init__()
+            self.given, self.leaves, self.by_example = examples, leaves, by_example
+            self.examples, self.notes, self.is_computing = {}, {}, False
+            self.leaf_inputs = {}  # path of a module kept whole -> what it was called with
+
+        def is_leaf_module(self, m, path):
+            if path in self.leaves or type(m).__name__ in self.leaves:
+                return True
+            package = type(m).__module__
+            is_torchs = package.startswith(("torch.nn", "torch.ao.nn"))
+            return is_torchs and type(m).__name__ not in _TRACED_THROUGH
+
+        # torch.fx replaces Module.__call__ and __getattr__ while it traces; what runs on examples must not be traced.
+
+        def getattr(self, attr, attr_val, parameter_proxy_cache):
+            return attr_val if self.is_computing else super().getattr(attr, attr_val, parameter_proxy_cache)
+
+        def call_module(self, m, forward, args, kwargs):
+            if self.is_computing:
+                return forward(*args, **kwargs)
+            known = _FORWARDS.get(type(m).__name__)
+            if known is not None and type(m).__module__.startswith("torch.nn"):
+                forward = functools.partial(known, m)
+            return super().call_module(m, forward, args, kwargs)
+
+        def proxy(self, node):
+            return proxy_class(node, self)
+
+        def create_proxy(self, kind, target, args, kwargs, *rest, **more):
+            known = self.known_call(kind, target, args, kwargs)
+            if known is not _UNKNOWN:
+                return known
+            made = super().create_proxy(kind, target, args, kwargs, *rest, **more)
+            self.is_computing = True
+            try:
+                self.examples[made.node] = self.compute(kind, target, args, kwargs)
+            finally:
+                self.is_computing = False
+            return made
+
+        # The value for the example inputs.
+
+        def example_of(self, proxy):
+            return self.examples[proxy.node]
+
+        def compute(self, kind, target, args, kwargs):
+            if kind == "placeholder":
+                return self.given.get(target, args[0] if args else None)
+            if getattr(target, "__name__", "") in ("_assert", "_assert_is_none"):
+                return None  # of arguments with a fixed value; _drop_specialized removes it
+            args = fx.node.map_aggregate(args, self.example_or_itself)
+            kwargs = fx.node.map_aggregate(kwargs, self.example_or_itself)
+            with torch.no_grad(), _plain_factories():
+                if kind == "call_function":
+                    return target(*args, **kwargs)
+                if kind == "call_method":
+                    return getattr(args[0], target)(*args[1:], **kwargs)
+                if kind == "call_module":
+                    self.leaf_inputs[target] = args, kwargs
+                    return _run(self.root.get_submodule(target), args, kwargs)
+            return functools.reduce(getattr, target.split("."), self.root) if kind == "get_attr" else None
+
+        def example_or_itself(self, a):
+            return self.example_of(a) if isinstance(a, fx.Proxy) else a
+
+        # What may be decided by the example. Sizes beyond the first, which is the batch's, are numbers then.
+
+        def known_attribute(self, proxy, name):
+            if not self.by_example or name in ("node", "tracer"):
+                return _UNKNOWN
+            value = self.examples.get(proxy.node)
+            if not isinstance(value, torch.Tensor):
+                return _UNKNOWN
+            if name == "shape":
+                return tuple(self.size_of(proxy, value, d) for d in range(value.dim()))
+            is_fact = name in ("ndim", "dtype", "device", "layout", "is_cuda", "is_nested", "is_quantized", "is_sparse")
+            return getattr(value, name) if is_fact else _UNKNOWN
+
+        def size_of(self, proxy, value, d):
+            if d % max(value.dim(), 1) > 0:
+                return value.shape[d]
+            made = super().create_proxy("call_method", "size", (proxy, 0), {})
+            self.examples[made.node] = value.shape[0]
+            return made
+
+        def known_call(self, kind, target, args, kwargs):
+            if not self.by_example or kind != "call_method" or not isinstance(args[0], fx.Proxy):
+                return _UNKNOWN
+            value = self.example_of(args[0])
+            if not isinstance(value, torch.Tensor):
+                return _UNKNOWN
+            if target in ("dim", "ndimension"):
+                return value.dim()
+            if target in _NEW and not list(_proxies_in([args[1:], kwargs])):
+                return getattr(value, target)(*args[1:], **kwargs)  # does not depend on the input
+            if target == "size" and len(args) == 1:
+                return self.known_attribute(args[0], "shape")
+            return self.size_of(args[0], value, args[1]) if target == "size" else _UNKNOWN
+
+        def decide(self, proxy, ask, what):
+            if not self.by_example:
+                raise fx.proxy.TraceError(f"Python wants {what} of a value that is only known when the model runs")
+            answer = ask(self.example_of(proxy))
+            place = _place(traceback.extract_stack())
+            self.notes[f"{place}\n    {what} is taken as {answer}, as for the example inputs"] = True
+            return answer
+
+        def to_bool(self, obj):
+            return self.decide(obj, bool, "the branch")
+
+        def iter(self, obj):
+            value = self.examples.get(obj.node)
+            if isinstance(value, (tuple, list)):
+                return (obj[i] for i in range(len(value)))
+            if self.by_example and isinstance(value, torch.Tensor):
+                return (obj[i] for i in range(len(obj)))
+            return super().iter(obj)
+
+    return Tracer
+
+
+def _run(module, args, kwargs):
+    """Runs a module without a trace left in its buffers."""
+    kept = [(b, b.clone()) for b in module.buffers()] if module.training else []
+    y = module(*args, **kwargs)
+    for buffer, before in kept:
+        buffer.copy_(before)
+    return y
+
+
+_originals = {}
+
+
+@contextlib.contextmanager
+def _patched(functions):
+    """torch.NAME = function for a while."""
+    before = {name: getattr(torch, name) for name in functions}
+    for name, function in functions.items():
+        setattr(torch, name, function)
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(torch, name, function)
+
+
+@contextlib.contextmanager
+def _without_shortcuts():
+    """torch.nn's transformers then compute padded places too, as their description has it, instead of zeros."""
+    was = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(was)
+
+
+def _plain_factories():
+    return _patched(dict(_originals))
+
+
+def _proxies_in(v):
+    if isinstance(v, fx.Proxy):
+        yield v
+    elif isinstance(v, (tuple, list)):
+        for x in v:
+            yield from _proxies_in(x)
+    elif isinstance(v, dict):
+        yield from _proxies_in(list(v.values()))
+
+
+def _traced_factory(function):
+    @functools.wraps(function)
+    def make(*args, **kwargs):
+        for proxy in _proxies_in([args, kwargs]):
+            return proxy.tracer.create_proxy("call_function", function, args, kwargs)
+        return function(*args, **kwargs)
+    return make
+
+
+@contextlib.contextmanager
+def _tracing():
+    """Factories are recorded, and functions that torch.fx.wrap would keep whole are traced through."""
+    wrapped = getattr(fx._symbolic_trace, "_wrapped_fns_to_patch", {})
+    kept = dict(wrapped)
+    wrapped.clear()
+    _originals.update({name: getattr(torch, name) for name in _FACTORIES})
+    try:
+        with _patched({name: _traced_factory(f) for name, f in _originals.items()}):
+            yield
+    finally:
+        _originals.clear()
+        wrapped.update(kept)
+
+
+def _trace(module, tracer, defaults):
+    try:
+        with _tracing():
+            return tracer.trace(module, defaults)
+    except ExportError:
+        raise
+    except Exception as e:  # torch.fx lets through whatever the user's code raises on a traced value
+        place = _place(traceback.extract_tb(e.__traceback__))
+        message = f"{place}\n    cannot be traced: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
+        hint = ("--by-example (by_example=True) takes sizes and branches as they are for the example inputs"
+                if not tracer.by_example else "write this part without depending on values, or move it out of the model")
+        raise ExportError(f"{message}\n    {hint}") from e
+
+
+def _drop_specialized(graph, names):
+    """Removes the placeholders that torch.fx leaves for arguments with a fixed value, and their checks."""
+    for node in [n for n in graph.nodes if n.op == "placeholder"]:
+        if not any(re.fullmatch(re.escape(name) + r"_\d+", str(node.target)) for name in names):
+            continue
+        checks = [node]
+        for n in checks:
+            checks += [u for u in n.users if u not in checks]
+        for n in sorted(checks, reverse=True):
+            graph.erase_node(n)
+
+
+def _bind(module, inputs, kwargs):
+    """Argument name -> example, and name -> default of those that the caller leaves out."""
+    signature = inspect.signature(module.forward)
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in signature.parameters.values()):
+        raise ExportError("forward takes *args or **kwargs: give it named arguments, or wrap the module in one that does")
+    try:
+        given = signature.bind(*inputs, **kwargs).arguments
+    except TypeError as e:
+        raise ExportError(f"the example inputs do not fit forward{signature}: {e}") from e
+    fixed = {name: v for name, v in given.items() if not isinstance(v, torch.Tensor) and not _holds_tensor(v)}
+    defaults = {name: p.default for name, p in signature.parameters.items() if name not in given}
+    return {name: v for name, v in given.items() if name not in fixed}, {**defaults, **fixed}
+
+
+def _holds_tensor(v):
+    if isinstance(v, (tuple, list)):
+        return any(_holds_tensor(x) for x in v)
+    return isinstance(v, torch.Tensor)
+
+
+def trace(module, inputs, kwargs=None, leaves=(), by_example=False, keep_defaults=False):
+    """A torch.fx.GraphModule of `module` and the examples by placeholder. See export."""
+    examples, fixed = _bind(module, tuple(inputs), dict(kwargs or {}))
+    if keep_defaults:
+        fixed = {}
+    attributes = set(vars(module))
+    tracer = _make_tracer_class()(examples, set(leaves), by_example)
+    graph = _trace(module, tracer, fixed)
+    _drop_specialized(graph, fixed)
+    traced = fx.GraphModule(module, graph, type(module).__name__)
+    traced.graph.eliminate_dead_code()
+    traced.recompile()
+    for name in set(vars(module)) - attributes:  # constants that the trace has hung on the module
+        delattr(module, name)
+    for path, (args, more) in tracer.leaf_inputs.items():
+        leaf = module.get_submodule(path)
+        if not type(leaf).__module__.startswith(("torch.nn", "torch.ao.nn")):
+            traced.set_submodule(path, trace(leaf, args, more, (), by_example)[0])
+    for note in tracer.notes:
+        warnings.warn(note, stacklevel=2)
+    return traced, examples
+
+
+# --- graphs ---
+
+_DTYPES = {"torch.float32": "F32", "torch.int64": "I64", "torch.int32": "I32", "torch.int16": "I16",
+           "torch.int8": "I8", "torch.uint8": "U8", "torch.bool": "BOOL", "torch.float64": "F64"}
+
+
+def _value(v):
+    """An argument of a node, or a constructor's value, as JSON."""
+    if v is None or isinstance(v, (bool, int, str)):
+        return v
+    if isinstance(v, float):
+        return v if math.isfinite(v) else {"float": repr(v)}
+    if isinstance(v, fx.Node):
+        return {"node": v.name}
+    if isinstance(v, tuple):
+        return {"tuple": [_value(x) for x in v]}
+    if isinstance(v, list):
+        return [_value(x) for x in v]
+    if isinstance(v, dict):
+        return {"dict": [[_value(k), _value(x)] for k, x in v.items()]}
+    if isinstance(v, slice):
+        return {"slice": [_value(v.start), _value(v.stop), _value(v.step)]}
+    if v is Ellipsis:
+        return {"ellipsis": True}
+    for kind, key in ((torch.dtype, "dtype"), (torch.device, "device"), (torch.layout, "layout"),
+                      (torch.memory_format, "layout")):
+        if isinstance(v, kind):
+            return {key: str(v)}
+    raise ExportError(f"a model file cannot hold a {type(v).__name__} as an argument")
+
+
+def _class_name(kind):
+    return kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _target(target):
+    """A path, an attribute or a method as it is; a function by its public qualified name."""
+    if isinstance(target, str):
+        return target
+    return fx.node._get_qualified_name(target).replace("_operator.", "operator.")
+
+
+def _example(v):
+    if isinstance(v, torch.Tensor):
+        return {"shape": list(v.shape), "dtype": str(v.dtype)}
+    return [_example(x) for x in v]
+
+
+def _node(node, examples):
+    record = {"name": node.name, "op": node.op, "target": _target(node.target),
+              "args": [_value(a) for a in node.args],
+              "kwargs": {name: _value(v) for name, v in node.kwargs.items()}}
+    meta = {}
+    if node.op == "placeholder" and node.target in examples:
+        meta["example"] = _example(examples[node.target])
+    stack = node.meta.get("nn_module_stack")
+    if stack:
+        meta["nn_module_stack"] = [[key, path, _class_name(kind)] for key, (path, kind) in stack.items()]
+    if meta:
+        record["meta"] = meta
+    return record
+
+
+def _named_tensors(traced):
+    return [(name, t) for name, t in traced.named_parameters(remove_duplicate=False)], \
+           [(name, t) for name, t in traced.named_buffers(remove_duplicate=False)]
+
+
+def _nodes_of(traced, prefix=""):
+    """(prefix of paths, node) of a module's graph and of those inside it."""
+    for node in traced.graph.nodes:
+        yield prefix, node
+        inner = traced.get_submodule(node.target) if node.op == "call_module" else None
+        if isinstance(inner, fx.GraphModule):
+            yield from _nodes_of(inner, f"{prefix}{node.target}.")
+
+
+def _problems(traced):
+    """Everything about a traced module that a model file cannot hold, each as a line."""
+    found = []
+    for prefix, node in _nodes_of(traced):
+        if node.op == "call_module":
+            found.append(_class_problem(prefix + node.target, traced.get_submodule(prefix + node.target)))
+        elif node.op == "call_function":
+            package = getattr(node.target, "__module__", None) or "builtins"
+            if package.split(".")[0] not in ("torch", "_operator", "math", "builtins"):
+                found.append(f"node '{node.name}' calls {_target(node.target)}, which is not a function of torch")
+    for name, t in sum(_named_tensors(traced), []):
+        if str(t.dtype) not in _DTYPES or t.dtype == torch.float64:
+            found.append(f"tensor '{name}' is {t.dtype}: tare computes in float32, call module.float() first")
+        elif t.is_sparse or t.is_meta:
+            found.append(f"tensor '{name}' has no plain data ({t.layout}, {t.device})")
+    return [problem for problem in dict.fromkeys(found) if problem]
+
+
+def _bytes_of(t):
+    t = t.detach().cpu().contiguous().reshape(-1)
+    if sys.byteorder == "big":
+        raise ExportError("this machine is big-endian, model files are little-endian")
+    size = t.numel() * t.element_size()
+    try:
+        return t.numpy().tobytes()
+    except RuntimeError:  # torch without numpy
+        return bytes(t.view(torch.uint8).tolist()) if size else b""
+
+
+def _tensor(t):
+    return Tensor(_DTYPES[str(t.dtype)], t.shape, _bytes_of(t))
+
+
+def _same_memory(t):
+    """Tensors with this in common are one tensor under several names."""
+    return t.data_ptr(), tuple(t.shape), t.stride(), t.dtype, t.numel() or id(t)
+
+
+def _tensors_of(traced):
+    """The tensors by name, and the names that share another name's tensor."""
+    tensors, aliases, first_name = {}, {}, {}
+    for name, t in sum(_named_tensors(traced), []):
+        key = _same_memory(t)
+        if key in first_name:
+            aliases[name] = first_name[key]
+        else:
+            first_name[key] = name
+            tensors[name] = _tensor(t)
+    return tensors, aliases
+
+
+def graph_of(traced, examples=None):
+    """The graph JSON of a torch.fx.GraphModule; examples: placeholder name -> tensor."""
+    called = {prefix + node.target for prefix, node in _nodes_of(traced) if node.op == "call_module"}
+    modules = [_module(path, m, path in called)
+               for path, m in traced.named_modules(remove_duplicate=False) if path]
+    parameters, buffers = _named_tensors(traced)
+    return graph_header(modules, [_node(n, examples or {}) for n in traced.graph.nodes],
+                        [name for name, _ in parameters], [name for name, _ in buffers], traced.training)
+
+
+# --- the whole ---
+
+def flatten(v):
+    """The tensors inside an output, left to right."""
+    if isinstance(v, torch.Tensor):
+        return [v]
+    if isinstance(v, dict):
+        v = list(v.values())
+    return [t for x in v for t in flatten(x)] if isinstance(v, (tuple, list)) else []
+
+
+def _check_same(expected, found):
+    """A trace follows one way through the code: it must be the way that the module itself takes."""
+    if len(expected) != len(found):
+        raise ExportError(f"the module gives {len(expected)} tensors, its trace {len(found)}")
+    for i, (a, b) in enumerate(zip(expected, found)):
+        if a.shape != b.shape:
+            raise ExportError(f"output {i} has shape {list(a.shape)}, in the trace {list(b.shape)}")
+        if not a.is_floating_point():
+            continue
+        a, b = a.float(), b.float()
+        most = a[a.isfinite()].abs().max() if a.isfinite().any() else torch.tensor(0.0)
+        difference = (a - b)[a.isfinite()].abs().max() if a.isfinite().any() else torch.tensor(0.0)
+        if not difference <= 1e-4 * most + 1e-6:
+            raise ExportError(f"output {i} of the trace differs from the module's by {difference:g}: the module "
+                              "depends on something that a trace cannot see (a random number, a global, its own state)")
+
+
+def export(module, inputs, path, kwargs=None, leaves=(), by_example=False, keep_defaults=False):
+    """Traces `module` as it stands (train or eval mode) and writes it to `path`; returns its outputs for the inputs.
+
+    inputs: a tuple of example tensors, kwargs: more of them by name; arguments of forward that are not given keep
+    their defaults, and arguments that are no tensors are fixed to what is given. leaves: paths or class names of
+    modules that stay one module instead of being traced through. by_example: sizes (but for the first dimension of a
+    tensor, the batch) and branches are decided by the example inputs. keep_defaults: arguments that are not given stay
+    inputs with a default, as torch.fx has it. Raises ExportError.
+    """
+    inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
+    kwargs = dict(kwargs or {})
+    with torch.no_grad(), _without_shortcuts():
+        expected = flatten(_run(module, inputs, kwargs))
+    if not expected:
+        raise ExportError("the module returns no tensor, nor a tuple, list or dict of them")
+    traced, examples = trace(module, inputs, kwargs, leaves, by_example, keep_defaults)
+    problems = _problems(traced)
+    if problems:
+        raise ExportError("\n".join(problems))
+    if not module.training:
+        with torch.no_grad():
+            _check_same(expected, flatten(traced(*examples.values())))
+    graph = graph_of(traced, examples)
+    tensors, aliases = _tensors_of(traced)
+    if aliases:
+        graph["aliases"] = aliases
+    write_model(path, graph, tensors)
+    return expected
+
+
+# --- the command line ---
+
+def load(spec):
+    """The module that MODULE:NAME or FILE.py:NAME names: a torch.nn.Module, or what a function without arguments makes."""
+    source, colon, name = spec.rpartition(":")
+    if not colon:
+        raise ExportError(f"'{spec}' is not of the form my_module:make_model")
+    if source.endswith(".py"):
+        found = importlib.util.spec_from_file_location(os.path.basename(source)[:-3], source)
+        if not os.path.exists(source):
+            raise ExportError(f"there is no file {source}")
+        package = importlib.util.module_from_spec(found)
+        sys.path.insert(0, os.path.dirname(os.path.abspath(source)))
+        found.loader.exec_module(package)
+    else:
+        sys.path.insert(0, os.getcwd())
+        try:
+            package = importlib.import_module(source)
+        except ModuleNotFoundError as e:
+            raise ExportError(f"cannot import '{source}': {e}") from e
+    made = getattr(package, name, None)
+    if made is None:
+        raise ExportError(f"{source} has no '{name}'")
+    made = made if isinstance(made, nn.Module) else made()
+    if not isinstance(made, nn.Module):
+        raise ExportError(f"{spec} gives a {type(made).__name__}, not a torch.nn.Module")
+    return made
+
+
+_INPUT = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>\d+(?:x\d+)*)(?::(?P<dtype>float32|int64|int32|bool)"
+                    r"(?::(?P<below>\d+))?)?")
+
+
+def make_input(spec, generator):
+    """(name or None, tensor) of [NAME=]SHAPE[:DTYPE[:BELOW]]: standard normal, or integers in [0, BELOW)."""
+    match = _INPUT.fullmatch(spec)
+    if match is None:
+        raise ExportError(f"--input '{spec}' is not of the form [NAME=]1x3x224x224[:int64[:BELOW]]")
+    shape = [int(size) for size in match["shape"].split("x")]
+    kind = match["dtype"] or "float32"
+    if kind == "float32":
+        return match["name"], torch.randn(shape, generator=generator)
+    below = int(match["below"] or 2)
+    return match["name"], torch.randint(0, below, shape, generator=generator).to(getattr(torch, kind))
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        description="Write a PyTorch module as a model file of tare.",
+        epilog="example: python tare_export.py my_network.py:make_model -o model.safetensors --input 1x3x224x224")
+    parser.add_argument("module", help="MODULE:NAME or FILE.py:NAME of a torch.nn.Module or a function that makes one")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="model file to write (.safetensors)")
+    parser.add_argument("--input", action="append", default=[], metavar="[NAME=]SHAPE[:DTYPE[:BELOW]]",
+                        help="an example input, in forward's order: 1x3x224x224, 1x128:int64:30522; with NAME= by keyword")
+    parser.add_argument("--weights", metavar="FILE", help="load a state dict first (torch.save'd)")
+    parser.add_argument("--train", action="store_true",
+                        help="keep train mode, for quantization-aware training (default: eval mode)")
+    parser.add_argument("--leaf", action="append", default=[], metavar="PATH|CLASS",
+                        help="keep this module whole instead of tracing through it")
+    parser.add_argument("--by-example", action="store_true",
+                        help="decide sizes (but the batch's) and branches by the example inputs")
+    parser.add_argument("--save-inputs", metavar="FILE", help="write the example inputs here (.safetensors)")
+    parser.add_argument("--save-outputs", metavar="FILE", help="write torch's outputs for them here (.safetensors)")
+    return parser
+
+
+def _run_command(options):
+    if torch is None:
+        raise ExportError("torch is not installed here")
+    if not options.input:
+        raise ExportError("forward needs example inputs: --input 1x3x224x224, one for each tensor")
+    generator = torch.Generator().manual_seed(0)
+    made = [make_input(spec, generator) for spec in options.input]
+    module = load(options.module).train(options.train)
+    if options.weights:
+        module.load_state_dict(torch.load(options.weights, map_location="cpu", weights_only=True))
+    inputs, kwargs = tuple(t for name, t in made if name is None), {name: t for name, t in made if name}
+    outputs = export(module, inputs, options.output, kwargs, options.leaf, options.by_example)
+    if options.save_inputs:
+        names = _bind(module, inputs, kwargs)[0]
+        write_tensors(options.save_inputs, {name: _tensor(t) for name, t in names.items()})
+    if options.save_outputs:
+        names = ["output"] if len(outputs) == 1 else [f"output.{i}" for i in range(len(outputs))]
+        write_tensors(options.save_outputs, {name: _tensor(t) for name, t in zip(names, outputs)})
+
+
+def main():
+    warnings.formatwarning = lambda message, *_: f"tare_export: note: {message}\n"
+    try:
+        _run_command(_parser().parse_args())
+    except ExportError as e:
+        sys.exit(f"tare_export: {e}")
+
+
+if __name__ == "__main__":
+    main()
