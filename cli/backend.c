@@ -123,6 +123,6 @@ const command backend_command = {
              "show   lists a backend's patterns; with --json in torch's to_dict form\n"
              "check  looks for what is allowed but cannot mean what was meant;\n"
              "       status 1 if it finds some\n"
-             "table  writes a Markdown table, a row per pattern and dtypes\n",
+             "table  writes a Markdown page, a row per pattern and dtypes\n",
     .run = run,
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The BackendConfig tutorial: a backend of two operators, linear and conv-relu, and three
-// experiments. docs/tutorial.md walks through it. ctest: examples/data
+// experiments. docs/tutorial.md walks through it.
+//
+// ctest: examples/data
 #include <stdio.h>
 #include <stdlib.h>
 

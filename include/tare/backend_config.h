@@ -205,7 +205,7 @@ TARE_API tare_status tare_backend_config_lint(const tare_backend_config *config,
 TARE_API tare_status tare_backend_config_show(const tare_backend_config *config, tare_writer write,
                                               void *user, tare_error *err);
 
-/// Writes a Markdown table, a row per pattern and dtype config.
+/// Writes a Markdown page with a table, a row per pattern and dtype config.
 TARE_API tare_status tare_backend_config_table(const tare_backend_config *config, tare_writer write,
                                                void *user, tare_error *err);
 

@@ -6,6 +6,7 @@
 #include "tare/backend_config.h"
 #include "tare/data.h"
 #include "tare/dtype.h"
+#include "tare/graph.h"
 #include "tare/model.h"
 #include "tare/module.h"
 #include "tare/observer.h"

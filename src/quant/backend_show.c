@@ -114,18 +114,23 @@ static void table_row(const tare_pattern_config *p, const tare_dtype_config *d, 
     if (d) dtypes_to_text(d, t);
     const tare_observation_type type =
         p->observation_count > 0 ? p->observations[0].type : p->observation_type;
-    tare__text_printf(t, " | %s%s | %s | %s |\n", observation_word(type),
+    tare__text_printf(t, " | %s%s | %s | %s | %s |\n", observation_word(type),
                       p->observation_count > 1 ? " (by number of tensors)" : "",
                       last_word(p->spelled_modules[MODULE_FUSED]),
-                      last_word(p->spelled_modules[MODULE_REFERENCE_QUANTIZED]));
+                      last_word(p->spelled_modules[MODULE_REFERENCE_QUANTIZED]),
+                      last_word(p->spelled_modules[MODULE_QAT]));
 }
 
 tare_status tare_backend_config_table(const tare_backend_config *config, tare_writer write,
                                       void *user, tare_error *err) {
     TARE_TRY(tare_backend_config_check(config, err));
     text out = {0};
-    tare__text_append(&out, "| pattern | dtypes | observation | fused | reference |\n"
-                            "| --- | --- | --- | --- | --- |\n");
+    tare__text_printf(&out,
+                      "# Backend %s\n\n"
+                      "%zu patterns. Dtypes read input * weight + bias -> output.\n\n"
+                      "| pattern | dtypes | observation | fused | reference | QAT |\n"
+                      "| --- | --- | --- | --- | --- | --- |\n",
+                      config->name, config->count);
     for (size_t i = 0; i < config->count; i++) {
         const tare_pattern_config *p = config->configs[i];
         if (p->dtype_configs.count == 0) table_row(p, NULL, &out);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The graph of a model, node by node: what a vendor's code generator walks. Nothing here changes
+/// it; what is handed out is lent by the model.
+#ifndef TARE_GRAPH_H
+#define TARE_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tare/model.h"
+#include "tare/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// One operation. Its inputs stand before it in execution order.
+typedef struct tare_node tare_node;
+
+typedef enum tare_node_kind {
+    TARE_NODE_PLACEHOLDER = 0,   // target: the argument's name
+    TARE_NODE_GET_ATTR = 1,      // target: the path of a tensor
+    TARE_NODE_CALL_MODULE = 2,   // target: the path of a module
+    TARE_NODE_CALL_FUNCTION = 3, // target: the function's qualified name ("torch.flatten")
+    TARE_NODE_CALL_METHOD = 4,   // target: the method's bare name; argument 0 is self
+    TARE_NODE_OUTPUT = 5,        // argument 0 is what the graph returns
+} tare_node_kind;
+
+/// The nodes in execution order; NULL past the end, and for a name that no node has.
+TARE_API const tare_node *tare_model_first_node(const tare_model *model);
+TARE_API const tare_node *tare_node_next(const tare_node *node);
+TARE_API const tare_node *tare_model_find_node(const tare_model *model, const char *name);
+
+TARE_API tare_node_kind tare_node_get_kind(const tare_node *node);
+TARE_API const char *tare_node_name(const tare_node *node);   // unique in its graph
+TARE_API const char *tare_node_target(const tare_node *node); // see tare_node_kind
+/// The node of the float model that this one computes; NULL: none (observers, quantize).
+TARE_API const char *tare_node_origin(const tare_node *node);
+/// Path and class of the innermost module that ran when the node was traced; "" and NULL at the top
+/// level.
+TARE_API const char *tare_node_scope_path(const tare_node *node);
+TARE_API const char *tare_node_scope_type(const tare_node *node);
+/// The distinct nodes among the arguments, in order of mention; the nodes that use this one.
+TARE_API size_t tare_node_input_count(const tare_node *node);
+TARE_API const tare_node *tare_node_input(const tare_node *node, size_t index);
+TARE_API size_t tare_node_user_count(const tare_node *node);
+TARE_API const tare_node *tare_node_user(const tare_node *node, size_t index);
+
+/// The module that a call_module node calls; NULL for other nodes.
+TARE_API const tare_module *tare_node_module(const tare_model *model, const tare_node *node);
+/// The tensor that a get_attr node reads; NULL for other nodes and for packed weights.
+TARE_API const tare_tensor *tare_node_tensor(const tare_model *model, const tare_node *node);
+
+typedef enum tare_argument_kind {
+    TARE_ARGUMENT_NONE = 0,
+    TARE_ARGUMENT_BOOL = 1,
+    TARE_ARGUMENT_INT = 2,
+    TARE_ARGUMENT_FLOAT = 3,
+    TARE_ARGUMENT_TEXT = 4, // a string, device, layout, type or symbol
+    TARE_ARGUMENT_DTYPE = 5,
+    TARE_ARGUMENT_NODE = 6,
+    TARE_ARGUMENT_LIST = 7,  // a list or tuple: count items
+    TARE_ARGUMENT_DICT = 8,  // count items: key, value, key, value, ..
+    TARE_ARGUMENT_SLICE = 9, // 3 items: start, stop, step
+    TARE_ARGUMENT_OTHER = 10,
+} tare_argument_kind;
+
+/// A constant, a node, or a container of them.
+typedef struct tare_argument {
+    uint32_t struct_size;
+    tare_argument_kind kind;
+    bool boolean;          // BOOL
+    int64_t integer;       // INT, and BOOL as 0 or 1
+    double real;           // FLOAT, and INT
+    const char *text;      // TEXT
+    tare_dtype dtype;      // DTYPE
+    const tare_node *node; // NODE
+    size_t count;          // items of containers
+    const void *items;     // for tare_argument_item
+} tare_argument;
+
+TARE_API size_t tare_node_argument_count(const tare_node *node); // positional ones
+/// False past the end; *out is then of kind NONE.
+TARE_API bool tare_node_argument(const tare_node *node, size_t index, tare_argument *out);
+/// The argument under a keyword; false if it was not given so.
+TARE_API bool tare_node_keyword(const tare_node *node, const char *name, tare_argument *out);
+/// The names of the keyword arguments in order; NULL past the end.
+TARE_API const char *tare_node_keyword_name(const tare_node *node, size_t index);
+/// An item of a container; false past the end.
+TARE_API bool tare_argument_item(const tare_argument *container, size_t index, tare_argument *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
