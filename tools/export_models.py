@@ -165,6 +165,9 @@ network("seq2seq", lambda s: networks.Seq2Seq(100, 32, 2, 4) if s else networks.
 def settle(module, batches):
     """Batch norms take the statistics of `batches`. Their biases let most values pass the activation behind them:
     else each layer of a random network would multiply what differs in its inputs, which trained ones do not."""
+    for p in module.parameters():
+        if p.ndim >= 2 and not p.any():  # heads and tokens that torchvision starts with zeros
+            nn.init.normal_(p, 0.0, p.shape[-1] ** -0.5 if p.ndim == 2 else 1.0)
     norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     if not norms:
         return

@@ -76,8 +76,7 @@ static tare_status prelu_reference(op_call *call) {
 
 // --- softmax ---
 
-// One line of `count` elements, `step` apart.
-static void softmax_line(const float *x, float *y, int64_t count, int64_t step, bool logarithm) {
+void tare__softmax_line(const float *x, float *y, int64_t count, int64_t step, bool logarithm) {
     float top = -INFINITY, sum = 0;
     for (int64_t i = 0; i < count; i++) top = x[i * step] > top ? x[i * step] : top;
     for (int64_t i = 0; i < count; i++) {
@@ -102,8 +101,8 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++) {
             const int64_t at = o * count * inner + i;
-            softmax_line(tare__f32(x) + at, tare__f32(tare__call_out(call)) + at, count, inner,
-                         logarithm);
+            tare__softmax_line(tare__f32(x) + at, tare__f32(tare__call_out(call)) + at, count,
+                               inner, logarithm);
         }
     return TARE_OK;
 }

@@ -31,6 +31,8 @@ FIELDS(instance_norm_fields, {FIELD_PLAIN, "num_features", "0"}, {FIELD_NAMED, "
        {FIELD_HAS_TENSOR, "bias", NULL}, {FIELD_FROM, "track_running_stats", ""});
 FIELDS(layer_norm_fields, {FIELD_PLAIN, "normalized_shape", "()"}, {FIELD_NAMED, "eps", "1e-05"},
        {FIELD_NAMED, "elementwise_affine", "True"}, {FIELD_HAS_TENSOR, "bias", NULL});
+FIELDS(rms_norm_fields, {FIELD_PLAIN, "normalized_shape", "()"}, {FIELD_NAMED, "eps", "None"},
+       {FIELD_NAMED, "elementwise_affine", "True"});
 FIELDS(group_norm_fields, {FIELD_PLAIN, "num_groups", "1"}, {FIELD_PLAIN, "num_channels", "0"},
        {FIELD_NAMED, "eps", "1e-05"}, {FIELD_NAMED, "affine", "True"},
        {FIELD_HAS_TENSOR, "bias", NULL});
@@ -86,6 +88,7 @@ static const module_class rows[] = {
     DIMS_CLASSES(1), DIMS_CLASSES(2), DIMS_CLASSES(3),
     NORM_RELU_CLASSES(2), NORM_RELU_CLASSES(3),
     BOTH_CLASSES("LayerNorm", "layer_norm", 0, layer_norm_fields),
+    FLOAT_CLASS("RMSNorm", "rms_norm", 0, rms_norm_fields),
     BOTH_CLASSES("GroupNorm", "group_norm", 0, group_norm_fields),
 
     FLOAT_CLASS("Flatten", "flatten", 0, flatten_fields),

@@ -38,6 +38,10 @@ tare_status tare__element_apply(op_call *call, element_loop loop, const double *
                                    sizeof defaults / sizeof *defaults);                            \
     }
 
+/// softmax, or its logarithm, of one line of `count` elements, `step` apart (activation.c). y may
+/// be x, but not for the logarithm.
+void tare__softmax_line(const float *x, float *y, int64_t count, int64_t step, bool logarithm);
+
 /// NaN stays NaN, as in torch; the upper bound wins over the lower one.
 static inline float tare__clampf(float v, float low, float high) {
     const float raised = v < low ? low : v;

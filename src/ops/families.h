@@ -10,11 +10,13 @@
     X(linear)                                                                                      \
     X(activation)                                                                                  \
     X(pool)                                                                                        \
+    X(attention)                                                                                   \
     X(norm)                                                                                        \
     X(arithmetic)                                                                                  \
     X(unary)                                                                                       \
     X(bitwise)                                                                                     \
     X(where)                                                                                       \
+    X(numbers)                                                                                     \
     X(reduce)                                                                                      \
     X(order)                                                                                       \
     X(scan)                                                                                        \

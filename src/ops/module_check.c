@@ -31,6 +31,7 @@ static const tensor_rule rules[] = {
     {"prelu",          "weight", "num_parameters",                                  true},
     {"layer_norm",     "weight", "normalized_shape",                                false},
     {"layer_norm",     "bias",   "normalized_shape",                                false},
+    {"rms_norm",       "weight", "normalized_shape",                                false},
     {"group_norm",     "weight", "num_channels",                                    false},
     {"group_norm",     "bias",   "num_channels",                                    false},
     NORM("batch_norm"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalizations. All of them subtract a mean and divide by a deviation, then scale and shift per
 // channel or per element; they differ in what the mean is taken over.
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -197,6 +198,60 @@ static tare_status layer_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
+// --- RMS norm: divides by the root of the mean square of the last dimensions ---
+
+static tare_status rms_norm_reference(op_call *call) {
+    const tare_tensor *x;
+    const float *weight;
+    int64_t inner;
+    double eps;
+    TARE_TRY(read_layer_norm(call, &x, &inner));
+    TARE_TRY(optional_floats(call, 2, inner, &weight));
+    TARE_TRY(tare__call_double(call, 3, (double)FLT_EPSILON, &eps));
+    const float *from = tare__f32(x);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t at = 0; at < x->count; at += inner) {
+        double squares = 0;
+        for (int64_t i = 0; i < inner; i++) squares += (double)from[at + i] * (double)from[at + i];
+        const float scale = (float)(1 / sqrt(squares / (double)inner + eps));
+        for (int64_t i = 0; i < inner; i++)
+            y[at + i] = from[at + i] * scale * (weight != NULL ? weight[i] : 1);
+    }
+    return TARE_OK;
+}
+
+// --- normalize: divides each line along a dimension by its p-norm ---
+
+static double line_norm(const float *x, int64_t count, int64_t step, double p) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double size = fabs((double)x[i * step]);
+        if (isinf(p))
+            sum = size > sum || size != size ? size : sum;
+        else
+            sum += p == 2 ? size * size : pow(size, p);
+    }
+    return isinf(p) ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p);
+}
+
+static tare_status normalize_reference(op_call *call) {
+    const tare_tensor *x;
+    double p, eps;
+    int dim;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__call_double(call, 1, 2, &p));
+    TARE_TRY(tare__call_dim(call, 2, 1, x->ndim, &dim));
+    TARE_TRY(tare__call_double(call, 3, 1e-12, &eps));
+    const int64_t inner = tare__inner_count(x, dim), count = x->ndim > 0 ? x->shape[dim] : 1;
+    for (int64_t i = 0; i < x->count / count; i++) {
+        const int64_t at = i / inner * inner * count + i % inner;
+        const float norm = (float)fmax(line_norm(tare__f32(x) + at, count, inner, p), eps);
+        float *y = tare__f32(tare__call_out(call)) + at;
+        for (int64_t k = 0; k < count; k++) y[k * inner] = tare__f32(x)[at + k * inner] / norm;
+    }
+    return TARE_OK;
+}
+
 // --- group norm, instance norm: over a group of channels of one image ---
 
 static void normalize_groups(const tare_tensor *x, int64_t groups, const float *weight,
@@ -259,6 +314,10 @@ static const op_info rows[] = {
      .shape = batch_norm_shape, .reference = batch_norm_reference},
     {.id = "layer_norm", .functions = "torch.nn.functional.layer_norm|torch.layer_norm|torch.ops.aten.layer_norm.default",
      .params = "input|normalized_shape|weight|bias|eps|cudnn_enable", .shape = layer_norm_shape, .reference = layer_norm_reference},
+    {.id = "rms_norm", .functions = "torch.nn.functional.rms_norm|torch.rms_norm|torch.ops.aten.rms_norm.default",
+     .params = "input|normalized_shape|weight|eps", .shape = layer_norm_shape, .reference = rms_norm_reference},
+    {.id = "normalize", .functions = "torch.nn.functional.normalize", .params = "input|p|dim|eps|out",
+     .shape = tare__shape_same, .reference = normalize_reference},
     {.id = "group_norm", .functions = "torch.nn.functional.group_norm|torch.group_norm|torch.ops.aten.group_norm.default",
      .params = "input|num_groups|weight|bias|eps|cudnn_enabled", .shape = tare__shape_same, .reference = group_norm_reference},
     {.id = "instance_norm", .functions = "torch.nn.functional.instance_norm",

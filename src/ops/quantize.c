@@ -208,6 +208,15 @@ static tare_status half_shape(op_call *call) {
 static tare_status double_shape(op_call *call) {
     return convert_shape(call, TARE_FLOAT64);
 }
+static tare_status long_shape(op_call *call) {
+    return convert_shape(call, TARE_INT64);
+}
+static tare_status int_shape(op_call *call) {
+    return convert_shape(call, TARE_INT32);
+}
+static tare_status bool_shape(op_call *call) {
+    return convert_shape(call, TARE_BOOL);
+}
 
 // x.to(dtype), x.to(other), x.to(device, dtype): only a dtype changes anything here.
 static tare_status to_shape(op_call *call) {
@@ -248,10 +257,13 @@ static const op_info rows[] = {
     QUANTIZE("quantize_per_channel", "input|scales|zero_points|axis|dtype", per_channel_shape),
     QUANTIZE("quantize_per_tensor_dynamic", "input|dtype|reduce_range", dynamic_shape),
     CONVERSION("dequantize", "torch.dequantize", "dequantize", "input/self", float_shape),
-    CONVERSION("to", NULL, "to|type", "input/self|dtype/device/other|non_blocking|copy|memory_format", to_shape),
+    CONVERSION("to", NULL, "to|type|type_as", "input/self|dtype/device/other|non_blocking|copy|memory_format", to_shape),
     CONVERSION("float", NULL, "float", "input/self", float_shape),
     CONVERSION("half", NULL, "half", "input/self", half_shape),
     CONVERSION("double", NULL, "double", "input/self", double_shape),
+    CONVERSION("long", NULL, "long", "input/self", long_shape),
+    CONVERSION("int", NULL, "int", "input/self", int_shape),
+    CONVERSION("bool", NULL, "bool", "input/self", bool_shape),
     {.id = "int_repr", .functions = "torch.int_repr", .methods = "int_repr", .params = "input/self",
      .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = int_repr_shape},
 };

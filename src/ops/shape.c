@@ -318,6 +318,90 @@ static tare_status plan_channel_shuffle(op_call *call, gather *g) {
     return TARE_OK;
 }
 
+static tare_status plan_flip(op_call *call, gather *g) {
+    int64_t dims[TARE_MAX_DIMS];
+    size_t count = 0;
+    TARE_TRY(tare__gather_begin(call, g));
+    if (call->param[1] != NULL) TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, dims, &count));
+    for (size_t i = 0; i < count; i++) {
+        const int64_t d = dims[i] < 0 ? dims[i] + g->ndim : dims[i];
+        if (d < 0 || d >= g->ndim || g->stride[d] < 0)
+            return tare__call_fail(call, "dimension %lld does not exist, or is named twice",
+                                   (long long)dims[i]);
+        if (g->size[d] < 2) continue;
+        g->offset += (g->size[d] - 1) * g->stride[d];
+        g->stride[d] = -g->stride[d];
+    }
+    return TARE_OK;
+}
+
+// --- roll: what leaves at an end comes back at the other ---
+
+typedef struct roll_plan {
+    const tare_tensor *x;
+    int64_t shift[TARE_MAX_DIMS]; // in [0, size)
+    int ndim;                     // 1 and everything in one line, if no dimension is named
+    int64_t shape[TARE_MAX_DIMS];
+} roll_plan;
+
+static tare_status read_roll(op_call *call, roll_plan *p) {
+    int64_t shifts[TARE_MAX_DIMS], dims[TARE_MAX_DIMS] = {0};
+    size_t count = 0, dim_count = 0;
+    *p = (roll_plan){.ndim = 1};
+    TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
+    TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, shifts, &count));
+    if (tare__call_given(call, 2))
+        TARE_TRY(tare__call_int_list(call, 2, TARE_MAX_DIMS, dims, &dim_count));
+    const bool whole = dim_count == 0;
+    if (whole ? count != 1 : count != dim_count)
+        return tare__call_fail(call, "%zu shifts for %zu dimensions", count, dim_count);
+    p->shape[0] = p->x->count;
+    if (!whole) {
+        p->ndim = p->x->ndim;
+        memcpy(p->shape, p->x->shape, sizeof p->shape);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const int64_t d = dims[i] < 0 ? dims[i] + p->ndim : dims[i];
+        if (d < 0 || d >= p->ndim)
+            return tare__call_fail(call, "dimension %lld does not exist", (long long)dims[i]);
+        if (p->shape[d] == 0) continue;
+        // Each below its size: the sum of two does not overflow.
+        const int64_t sum = p->shift[d] + shifts[i] % p->shape[d];
+        p->shift[d] = (sum % p->shape[d] + p->shape[d]) % p->shape[d];
+    }
+    return TARE_OK;
+}
+
+static tare_status roll_shape(op_call *call) {
+    roll_plan p;
+    TARE_TRY(read_roll(call, &p));
+    return tare__shape_same(call);
+}
+
+static tare_status roll_reference(op_call *call) {
+    roll_plan p;
+    TARE_TRY(read_roll(call, &p));
+    const tare_tensor *x = p.x;
+    const size_t size = tare_dtype_size(x->dtype);
+    int last = p.ndim - 1; // rolled; what is behind it moves in one piece
+    while (last > 0 && p.shift[last] == 0) last--;
+    int64_t inner = 1;
+    for (int d = last + 1; d < p.ndim; d++) inner *= p.shape[d];
+    char *y = tare__call_out(call)->data;
+    for (int64_t i = 0; i < x->count / inner; i++) {
+        int64_t rest = i, to = 0, step = 1;
+        for (int d = last; d >= 0; d--) {
+            to += (rest % p.shape[d] + p.shift[d]) % p.shape[d] * step;
+            rest /= p.shape[d];
+            step *= p.shape[d];
+        }
+        memcpy(y + (size_t)(to * inner) * size, (const char *)x->data + (size_t)(i * inner) * size,
+               (size_t)inner * size);
+    }
+    return TARE_OK;
+}
+
+GATHER_OPERATOR(flip, plan_flip)
 GATHER_OPERATOR(transpose, plan_transpose)
 GATHER_OPERATOR(t, plan_t)
 GATHER_OPERATOR(permute, plan_permute)
@@ -367,6 +451,8 @@ static const op_info rows[] = {
     MOVE(expand, ATEN("expand.default"), "expand", "input/self|*size"),
     MOVE(repeat, ATEN("repeat.default"), "repeat", "input/self|*repeats"),
     MOVE(repeat_interleave, "torch.repeat_interleave", "repeat_interleave", "input/self|repeats|dim|output_size"),
+    MOVE(flip, "torch.flip|" ATEN("flip.default"), "flip", "input/self|*dims"),
+    MOVE(roll, "torch.roll|" ATEN("roll.default"), "roll", "input/self|shifts|dims"),
     MOVE(pixel_shuffle, "torch.pixel_shuffle|" ATEN("pixel_shuffle.default"), "pixel_shuffle", "input/self|upscale_factor"),
     MOVE(pixel_unshuffle, "torch.pixel_unshuffle", "pixel_unshuffle", "input/self|downscale_factor"),
     MOVE(channel_shuffle, "torch.channel_shuffle", NULL, "input/self|groups"),

@@ -22,7 +22,8 @@ static bool gives_numbers(const node *n) {
 }
 
 static bool arg_has_tensor(const prepare_pass *p, const value *v) {
-    if (v->kind == VALUE_INT) return false;
+    // torch takes floats for tensors and then watches numbers, on which it fails in calibration.
+    if (v->kind == VALUE_INT || v->kind == VALUE_FLOAT) return false;
     if (v->kind == VALUE_NODE) return !tare__has_no_tensor_args(p, v->as.node);
     if (v->kind != VALUE_LIST) return true; // torch takes anything else for a tensor, tuples too
     for (uint32_t i = 0; i < v->count; i++)

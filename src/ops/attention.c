@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scaled dot-product attention: softmax(query key^T * scale + mask) value.
+// query [..][L][E], key [..][S][E], value [..][S][V], mask broadcast to [..][L][S]; a bool mask is
+// true where a key may be looked at. A query that may look at nothing gets zeros.
+// Source: torch.nn.functional.scaled_dot_product_attention (PyTorch 2.15).
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/element.h"
+#include "ops/families.h"
+#include "ops/float_kernels.h"
+
+enum { QUERY, KEY, VALUE, MASK, DROPOUT, IS_CAUSAL, SCALE, ENABLE_GQA };
+
+typedef struct attention {
+    const tare_tensor *q, *k, *v, *mask; // mask may be NULL
+    int64_t queries, keys, width, value_width;
+    int batch_ndim;
+    int64_t batch[TARE_MAX_DIMS];                             // of q
+    int64_t k_stride[TARE_MAX_DIMS], v_stride[TARE_MAX_DIMS]; // in matrices
+    int64_t group;                                            // heads of q that share one of k
+    int64_t mask_shape[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS];
+    bool is_causal;
+    float scale;
+} attention;
+
+// Strides of k's or v's matrices over q's batch. With groups the last batch dimension is divided.
+static tare_status fit_batch(op_call *call, attention *a, const tare_tensor *t, int64_t *stride) {
+    int64_t step = 1;
+    if (t->ndim < 2 || t->ndim - 2 > a->batch_ndim)
+        return tare__call_fail(call, "query of shape %s does not fit %s",
+                               tare__call_shape_text(call, a->q), tare__call_shape_text(call, t));
+    for (int d = a->batch_ndim - 1, from = t->ndim - 3; d >= 0; d--, from--) {
+        const int64_t size = from >= 0 ? t->shape[from] : 1;
+        const int64_t shared = d == a->batch_ndim - 1 ? a->group : 1;
+        if (size != 1 && size * shared != a->batch[d])
+            return tare__call_fail(call, "query of shape %s does not fit %s",
+                                   tare__call_shape_text(call, a->q),
+                                   tare__call_shape_text(call, t));
+        stride[d] = size == 1 ? 0 : step;
+        step *= size;
+    }
+    return TARE_OK;
+}
+
+static tare_status read_group(op_call *call, attention *a) {
+    bool has_groups;
+    TARE_TRY(tare__call_bool(call, ENABLE_GQA, false, &has_groups));
+    a->group = 1;
+    if (!has_groups || a->q->ndim < 3 || a->k->ndim < 3) return TARE_OK;
+    const int64_t heads = a->q->shape[a->q->ndim - 3], shared = a->k->shape[a->k->ndim - 3];
+    if (shared < 1 || heads % shared != 0)
+        return tare__call_fail(call, "%lld heads of queries do not divide into %lld of keys",
+                               (long long)heads, (long long)shared);
+    a->group = heads / shared;
+    return TARE_OK;
+}
+
+static tare_status read_mask(op_call *call, attention *a) {
+    if (!tare__call_given(call, MASK)) return TARE_OK;
+    TARE_TRY(tare__call_need_tensor(call, MASK, &a->mask));
+    const bool is_mask = a->mask->dtype == TARE_FLOAT32 || a->mask->dtype == TARE_BOOL;
+    const int ndim = a->batch_ndim + 2;
+    bool fits = is_mask && a->mask->ndim <= ndim;
+    memcpy(a->mask_shape, a->batch, sizeof a->batch);
+    a->mask_shape[ndim - 2] = a->queries;
+    a->mask_shape[ndim - 1] = a->keys;
+    for (int d = 1; fits && d <= a->mask->ndim; d++) {
+        const int64_t size = a->mask->shape[a->mask->ndim - d];
+        fits = size == 1 || size == a->mask_shape[ndim - d];
+    }
+    if (!fits)
+        return tare__call_fail(call, "a mask of %s %s does not fit %lld queries and %lld keys",
+                               tare_dtype_name(a->mask->dtype),
+                               tare__call_shape_text(call, a->mask), (long long)a->queries,
+                               (long long)a->keys);
+    tare__broadcast_strides(a->mask, ndim, a->mask_shape, a->mask_stride);
+    return TARE_OK;
+}
+
+static tare_status read_tensors(op_call *call, attention *a) {
+    TARE_TRY(tare__need_float(call, QUERY, &a->q));
+    TARE_TRY(tare__need_float(call, KEY, &a->k));
+    TARE_TRY(tare__need_float(call, VALUE, &a->v));
+    const tare_tensor *q = a->q, *k = a->k, *v = a->v;
+    if (q->ndim < 2 || k->ndim < 2 || v->ndim < 2 ||
+        q->shape[q->ndim - 1] != k->shape[k->ndim - 1] ||
+        k->shape[k->ndim - 2] != v->shape[v->ndim - 2])
+        return tare__call_fail(call, "query %s, key %s and value %s do not fit each other",
+                               tare__call_shape_text(call, q), tare__call_shape_text(call, k),
+                               tare__call_shape_text(call, v));
+    a->queries = q->shape[q->ndim - 2];
+    a->width = q->shape[q->ndim - 1];
+    a->keys = k->shape[k->ndim - 2];
+    a->value_width = v->shape[v->ndim - 1];
+    a->batch_ndim = q->ndim - 2;
+    for (int d = 0; d < a->batch_ndim; d++) a->batch[d] = q->shape[d];
+    return TARE_OK;
+}
+
+static tare_status read_attention(op_call *call, attention *a) {
+    *a = (attention){0};
+    double scale, dropout;
+    TARE_TRY(read_tensors(call, a));
+    TARE_TRY(read_group(call, a));
+    TARE_TRY(fit_batch(call, a, a->k, a->k_stride));
+    TARE_TRY(fit_batch(call, a, a->v, a->v_stride));
+    TARE_TRY(read_mask(call, a));
+    TARE_TRY(tare__call_double(call, DROPOUT, 0, &dropout));
+    TARE_TRY(tare__call_bool(call, IS_CAUSAL, false, &a->is_causal));
+    TARE_TRY(tare__call_double(call, SCALE, 1 / sqrt((double)a->width), &scale));
+    a->scale = (float)scale;
+    if (a->is_causal && a->mask != NULL)
+        return tare__call_fail(call, "takes a mask or is_causal, found both");
+    return TARE_OK;
+}
+
+static tare_status attention_shape(op_call *call) {
+    attention a;
+    TARE_TRY(read_attention(call, &a));
+    int64_t shape[TARE_MAX_DIMS];
+    memcpy(shape, a.q->shape, sizeof shape);
+    shape[a.q->ndim - 1] = a.value_width;
+    return tare__call_result(call, TARE_FLOAT32, a.q->ndim, shape, NULL);
+}
+
+// Scales one query's scores and adds its line of the mask, which begins at element `at`.
+static void mask_scores(const attention *a, int64_t at, int64_t query, float *scores) {
+    const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim + 1] : 0;
+    for (int64_t s = 0; s < a->keys; s++) {
+        scores[s] *= a->scale;
+        if (a->is_causal && s > query) scores[s] = -INFINITY;
+        if (a->mask == NULL) continue;
+        if (a->mask->dtype == TARE_FLOAT32)
+            scores[s] += tare__f32(a->mask)[at + s * step];
+        else if (tare__tensor_get(a->mask, at + s * step) == 0)
+            scores[s] = -INFINITY;
+    }
+}
+
+static void weigh(const attention *a, int64_t at, float *scores) {
+    for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
+        const int64_t line = a->mask != NULL ? at + i * a->mask_stride[a->batch_ndim] : 0;
+        mask_scores(a, line, i, scores);
+        bool sees = false;
+        for (int64_t s = 0; s < a->keys; s++) sees |= scores[s] != -INFINITY;
+        if (sees)
+            tare__softmax_line(scores, scores, a->keys, 1, false);
+        else
+            memset(scores, 0, (size_t)a->keys * sizeof *scores);
+    }
+}
+
+static tare_status attend(op_call *call, const attention *a, float *scores) {
+    const float_product look = {
+        .rows = a->queries, .inner = a->width, .columns = a->keys, .transposed = true};
+    const float_product mix = {.rows = a->queries, .inner = a->keys, .columns = a->value_width};
+    float *y = tare__f32(tare__call_out(call));
+    const int64_t count = tare__call_out(call)->count / (a->queries * a->value_width);
+    // The last batch dimension counts groups, where k and v have fewer heads.
+    for (int64_t i = 0; i < count; i++, y += a->queries * a->value_width) {
+        int64_t k = 0, v = 0, mask = 0, rest = i;
+        for (int d = a->batch_ndim - 1; d >= 0; d--) {
+            const int64_t at = rest % a->batch[d];
+            const int64_t shared = d == a->batch_ndim - 1 ? at / a->group : at;
+            k += shared * a->k_stride[d];
+            v += shared * a->v_stride[d];
+            mask += at * a->mask_stride[d];
+            rest /= a->batch[d];
+        }
+        TARE_TRY(tare__float_multiply(
+            call->kernels, &look, tare__f32(a->q) + i * a->queries * a->width,
+            tare__f32(a->k) + k * a->keys * a->width, NULL, scores, call->err));
+        weigh(a, mask, scores);
+        TARE_TRY(tare__float_multiply(call->kernels, &mix, scores,
+                                      tare__f32(a->v) + v * a->keys * a->value_width, NULL, y,
+                                      call->err));
+    }
+    return TARE_OK;
+}
+
+static tare_status attention_reference(op_call *call) {
+    attention a;
+    TARE_TRY(read_attention(call, &a));
+    const int64_t count = tare__size_product(a.queries, a.keys);
+    if (a.keys == 0) {
+        memset(tare__call_out(call)->data, 0, tare__tensor_bytes(tare__call_out(call)));
+        return TARE_OK;
+    }
+    float *scores = (uint64_t)count <= SIZE_MAX / sizeof(float)
+                        ? tare__alloc_zeroed((size_t)count, sizeof *scores)
+                        : NULL;
+    if (scores == NULL) return tare__out_of_memory(call->err);
+    const tare_status status = attend(call, &a, scores);
+    tare__free(scores);
+    return status;
+}
+
+static int64_t attention_macs(const op_call *call) {
+    const value *q = call->param[QUERY], *k = call->param[KEY], *y = &call->result;
+    if (q == NULL || k == NULL || q->kind != VALUE_TENSOR || k->kind != VALUE_TENSOR ||
+        y->kind != VALUE_TENSOR || k->as.tensor->ndim < 2)
+        return 0;
+    const int64_t keys = k->as.tensor->shape[k->as.tensor->ndim - 2];
+    return tare__size_product(q->as.tensor->count + y->as.tensor->count, keys);
+}
+
+static const op_info rows[] = {
+    {.id = "scaled_dot_product_attention",
+     .functions = "torch._C._nn.scaled_dot_product_attention|"
+                  "torch.ops.aten.scaled_dot_product_attention.default",
+     .params = "query|key|value|attn_mask|dropout_p|is_causal|scale|enable_gqa",
+     .shape = attention_shape,
+     .reference = attention_reference,
+     .macs = attention_macs},
+};
+
+const op_table tare__attention_ops = OP_TABLE(rows);
