@@ -185,11 +185,23 @@ static tare_status open_models(job *j, const char *float_path, const char *quant
     return TARE_OK;
 }
 
+/// Both models see the same tensors; often the quantized one alone says how they are made.
+static tare_status choose_preprocess(const job *j, const tare_preprocess **out) {
+    const tare_preprocess *x = tare_model_preprocess(j->float_model);
+    const tare_preprocess *y = tare_model_preprocess(j->quantized_model);
+    if (x != NULL && y != NULL && !tare_preprocess_equal(x, y))
+        return fail_here("compare", "see tare preprocess",
+                         "the models declare different preprocessing");
+    *out = x != NULL ? x : y;
+    return TARE_OK;
+}
+
 static tare_status run_job(job *j, const char *const *operands) {
-    const tare_data_options data = {.batch_size = j->options->batch != 0 ? j->options->batch : 32,
-                                    .sample_limit = j->options->limit};
+    tare_data_options data = {.batch_size = j->options->batch != 0 ? j->options->batch : 32,
+                              .sample_limit = j->options->limit};
     if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
     TRY(open_models(j, operands[0], operands[1]));
+    TRY(choose_preprocess(j, &data.preprocess));
     TRY(tare_data_open(j->options->data, j->float_model, &data, &j->data, j->err));
     TRY(compare_batches(j));
     end_progress();

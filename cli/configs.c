@@ -31,3 +31,15 @@ tare_status load_mapping(const char *name, tare_qconfig_mapping **out, tare_erro
         return tare_qconfig_mapping_read(name, out, err);
     return tare_qconfig_mapping_default(name, false, -1, out, err);
 }
+
+static bool is_file(const char *path) {
+    struct stat info;
+    return strcmp(path, "-") == 0 || stat(path, &info) == 0;
+}
+
+tare_status load_preprocess(const char *spec, tare_preprocess **out, tare_error *err) {
+    const char *ending = strrchr(spec, '.');
+    if (is_file(spec) || (ending != NULL && strcmp(ending, ".json") == 0))
+        return tare_preprocess_read(spec, out, err);
+    return tare_preprocess_parse(spec, out, err);
+}

@@ -11,5 +11,7 @@ tare_status load_backend(const char *name, tare_backend_config **out, tare_error
 tare_status load_mapping(const char *name, tare_qconfig_mapping **out, tare_error *err);
 bool names_a_file(const char *name); // or could: it has a dot or a slash
 bool is_default_mapping(const char *name);
+/// A JSON file, or what tare_preprocess_parse takes.
+tare_status load_preprocess(const char *spec, tare_preprocess **out, tare_error *err);
 
 #endif

@@ -9,9 +9,9 @@
 // To add a command: a file of its own that ends in its row, the row's name in command.h, and a line
 // here.
 const command *const commands[] = {
-    &print_command, &backend_command, &qconfig_command, &quantize_command, &run_command,
-    &bench_command, &explain_command, &compare_command, &version_command,  &help_command,
-    NULL,
+    &print_command,      &backend_command, &qconfig_command, &quantize_command,
+    &run_command,        &bench_command,   &explain_command, &compare_command,
+    &preprocess_command, &version_command, &help_command,    NULL,
 };
 
 static const char *command_name_at(const void *user, size_t index) {
@@ -36,7 +36,7 @@ static void print_overview(FILE *stream) {
                   "tare: quantizes float neural networks for a given backend, and runs them in "
                   "integers\n\nusage: tare COMMAND ..\n\n");
     for (size_t i = 0; commands[i] != NULL; i++)
-        (void)fprintf(stream, "  %-9s  %s\n", commands[i]->name, commands[i]->summary);
+        (void)fprintf(stream, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
     (void)fprintf(stream, "\n'tare help COMMAND' says more about one of them.\n");
 }
 

@@ -10,7 +10,7 @@
 #include "report.h"
 
 typedef struct quantize_options {
-    const char *backend, *qconfig, *calibrate, *stop, *engine, *report, *output;
+    const char *backend, *qconfig, *calibrate, *preprocess, *stop, *engine, *report, *output;
     int64_t batch, limit;
     bool print, lenient;
 } quantize_options;
@@ -141,12 +141,22 @@ static tare_status deliver(job *j) {
     return TARE_OK;
 }
 
+static tare_status declare_preprocess(job *j) {
+    tare_preprocess *declared = NULL;
+    if (j->options->preprocess == NULL) return TARE_OK;
+    TRY(load_preprocess(j->options->preprocess, &declared, j->err));
+    const tare_status status = tare_model_set_preprocess(j->model, declared, j->err);
+    tare_preprocess_destroy(declared);
+    return status;
+}
+
 static tare_status run_job(job *j) {
     TRY(output_check(j->options->output));
     if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
     TRY(load_backend(j->options->backend, &j->backend, j->err));
     TRY(choose_engine(j));
     TRY(tare_model_read(j->input, NULL, &j->model, j->err));
+    TRY(declare_preprocess(j));
     TRY(quantize(j));
     return deliver(j);
 }
@@ -219,6 +229,8 @@ static const option options[] = {
     {"qconfig", "NAME|FILE", "which observers where (default: the backend's, else x86)",
      FIELD(qconfig), OPTION_TEXT, 0, false},
     {"calibrate", "DATA", "inputs to watch", FIELD(calibrate), OPTION_TEXT, 0, false},
+    {"preprocess", "STEPS", "how pictures become inputs; kept in OUT", FIELD(preprocess),
+     OPTION_TEXT, 0, false},
     {"batch", "N", "samples of a calibration batch (default 32)", FIELD(batch), OPTION_NUMBER, 0,
      false},
     {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
@@ -238,14 +250,16 @@ const command quantize_command = {
     .name = "quantize",
     .summary = "quantize a float model for a backend",
     .usage = "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--calibrate DATA] [--batch N]\n"
-             "       [--limit N] [--stop STAGE] [--engine NAME] [--lenient] [--print] [--report "
+             "       [--limit N] [--preprocess STEPS] [--stop STAGE] [--engine NAME] [--lenient] "
+             "[--print] [--report "
              "DIR] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
     .notes =
         "DATA is .npz, .npy, .safetensors, a folder of those, .csv or .csv.gz of rows\n"
-        "`feature,..,label`, or random:N[:SEED[:SHAPE]].\n\n"
+        "`feature,..,label`, random:N[:SEED[:SHAPE]]; or pictures: a .png or .jpg, a folder\n"
+        "of them or of one folder per class, .txt or .csv lists. man tare says more.\n\n"
         "tare quantize net.safetensors --backend x86 --calibrate train.npz -o int8.safetensors\n",
     .run = run,
 };

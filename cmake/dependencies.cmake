@@ -18,6 +18,29 @@ tare_require(ZLIB zlib zlib1g-dev)
 add_library(tare_dependencies INTERFACE)
 target_link_libraries(tare_dependencies INTERFACE
   PkgConfig::JANSSON PkgConfig::MINIZIP PkgConfig::ZLIB Threads::Threads m)
+# What a user of the static library needs too, for tare.pc and the CMake package.
+set(tare_modules jansson minizip zlib)
+
+# A library that tare can do without: wish is AUTO, ON or OFF. Defines TARE_HAVE_${name} if it is in.
+function(tare_wish wish name module package)
+  set(TARE_HAVE_${name} 0)
+  string(TOUPPER ${module} prefix)
+  if(NOT wish STREQUAL "OFF")
+    pkg_check_modules(${prefix} QUIET IMPORTED_TARGET ${module})
+    if(${prefix}_FOUND)
+      set(TARE_HAVE_${name} 1)
+      target_link_libraries(tare_dependencies INTERFACE PkgConfig::${prefix})
+      target_compile_definitions(tare_dependencies INTERFACE
+        "$<BUILD_INTERFACE:TARE_HAVE_${name}=1>")
+      set(tare_modules ${tare_modules} ${module} PARENT_SCOPE)
+    elseif(wish STREQUAL "ON")
+      message(FATAL_ERROR "TARE_${name} is ON, but ${module} was not found (Debian: ${package})")
+    endif()
+  endif()
+  message(STATUS "${module}: ${TARE_HAVE_${name}}")
+endfunction()
+tare_wish("${TARE_PNG}" PNG libpng libpng-dev)
+tare_wish("${TARE_JPEG}" JPEG libjpeg libjpeg-dev)
 
 # Debian's dnnl-config.cmake asks for OpenCL, which a CPU build has no use for, so look by name.
 set(TARE_HAVE_DNNL 0)

@@ -26,6 +26,8 @@ foreach(export tareTargets tareStaticTargets)
   install(EXPORT ${export} NAMESPACE tare:: DESTINATION "${tare_cmake_dir}")
 endforeach()
 
+string(JOIN " " tare_pc_modules ${tare_modules})
+set(tare_modules "${tare_pc_modules}")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tareConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/tareConfig.cmake" INSTALL_DESTINATION "${tare_cmake_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/tareConfigVersion.cmake"

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "tare/model.h"
+#include "tare/preprocess.h"
 #include "tare/tensor.h"
 
 #ifdef __cplusplus
@@ -22,6 +23,12 @@ typedef struct tare_data_options {
     int64_t batch_size; // samples of a batch; the last of a file may have fewer. 0: as many as the
                         // file has
     int64_t sample_limit; // stop after so many samples. 0: no limit
+    /// What is done to pictures. NULL: what the model declares.
+    const tare_preprocess *preprocess;
+    /// Every shard_count-th batch only, from the shard_index-th on: of several shards of the same
+    /// data, batch size and limit, each batch is in exactly one, and is the batch that it would be
+    /// without shards. 0: all batches.
+    int64_t shard_index, shard_count;
 } tare_data_options;
 
 /// One batch. Lent until the next call on its tare_data.
@@ -40,6 +47,12 @@ typedef struct tare_batch {
 /// - "-": an .npz on standard input
 /// - FOLDER: such files, in order of their names
 /// - FILE.csv, FILE.csv.gz: rows `feature,..,label`, for a model of one input
+/// - pictures, which the model's preprocessing turns into its input (tare/preprocess.h):
+///   FILE.png, FILE.jpg, FILE.jpeg; a FOLDER of such files; a FOLDER of one folder per class, which
+///   are numbered in the order of their names (torchvision's ImageFolder); FILE.txt with lines
+///   `PATH [LABEL]`, FILE.csv with rows `path[,label]`, paths relative to that file
+/// - NAME=DATA,NAME=DATA,..: the data of each input by its name; labels=FILE brings labels, an
+///   array or a FILE.txt with a whole number a line
 /// - random:N[:SEED[:SHAPE]]: N standard-normal samples; SHAPE is one sample's ("3x32x32", inputs
 ///   separated by ','), needed where the model does not say it
 ///
@@ -53,6 +66,8 @@ TARE_API tare_status tare_data_open(const char *spec, const tare_model *model,
 TARE_API void tare_data_close(tare_data *data); // NULL is fine
 /// The next batch, or *done (*out is then as it was).
 TARE_API tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err);
+/// Samples there are in all, of this shard; 0 where that is not known without reading everything.
+TARE_API int64_t tare_data_sample_count(const tare_data *data);
 /// Begins again, with the same batches.
 TARE_API tare_status tare_data_rewind(tare_data *data, tare_error *err);
 

@@ -10,6 +10,7 @@
 #include "tare/model.h"
 #include "tare/module.h"
 #include "tare/observer.h"
+#include "tare/preprocess.h"
 #include "tare/qconfig.h"
 #include "tare/quantize.h"
 #include "tare/record.h"

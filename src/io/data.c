@@ -24,19 +24,26 @@ static tare_status copy_options(data_source *s, const char *spec, const data_inp
 }
 
 static tare_status open_kind(data_source *s, tare_error *err) {
+    if (tare__data_is_named(s)) return tare__data_open_named(s, err);
     if (tare__starts_with(s->spec, "random:")) return tare__data_open_random(s, err);
+    bool is_pictures = false;
+    TARE_TRY(tare__data_is_pictures(s->spec, &is_pictures, err));
+    if (is_pictures) return tare__data_open_pictures(s, err);
     if (tare__ends_with(s->spec, ".csv") || tare__ends_with(s->spec, ".csv.gz"))
         return tare__data_open_csv(s, err);
     return tare__data_open_files(s, err);
 }
 
 tare_status tare__data_open(const char *spec, const data_input *inputs, size_t input_count,
-                            int64_t batch_size, data_source **out, tare_error *err) {
+                            int64_t batch_size, const preprocess *pictures, data_source **out,
+                            tare_error *err) {
     if (batch_size < 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a batch of %" PRId64 " samples", batch_size);
     data_source *s = tare__alloc_zeroed(1, sizeof *s);
     if (s == NULL) return tare__out_of_memory(err);
     s->batch_size = batch_size;
+    s->takes_pictures = pictures != NULL;
+    if (pictures != NULL) s->pictures = *pictures;
     tare_status status = copy_options(s, spec, inputs, input_count, err);
     if (status == TARE_OK) status = open_kind(s, err);
     if (status == TARE_OK)
@@ -58,6 +65,20 @@ tare_status tare__data_next(data_source *source, data_batch *out, bool *done, ta
     tare__data_batch_release(&batch);
     if (status == TARE_OK) *done = true;
     return status;
+}
+
+tare_status tare__data_skip(data_source *source, int64_t *samples, tare_error *err) {
+    if (source->kind->skip != NULL) return source->kind->skip(source, samples, err);
+    data_batch batch = {0};
+    bool done = false;
+    TARE_TRY(tare__data_next(source, &batch, &done, err));
+    *samples = done ? 0 : batch.size;
+    tare__data_batch_release(&batch);
+    return TARE_OK;
+}
+
+int64_t tare__data_sample_count(const data_source *source) {
+    return source->kind->count != NULL ? source->kind->count(source) : 0;
 }
 
 tare_status tare__data_rewind(data_source *source, tare_error *err) {
@@ -83,6 +104,21 @@ void tare__data_batch_release(data_batch *batch) {
     tare__free(batch->inputs);
     tare_tensor_release(batch->labels);
     *batch = (data_batch){0};
+}
+
+tare_status tare__data_slice(tare_tensor *t, int64_t first, int64_t count, tare_tensor **out,
+                             tare_error *err) {
+    if (count == t->shape[0]) {
+        *out = tare_tensor_retain(t);
+        return TARE_OK;
+    }
+    int64_t shape[TARE_MAX_DIMS];
+    memcpy(shape, t->shape, sizeof shape);
+    const size_t sample_bytes = tare__tensor_bytes(t) / (size_t)t->shape[0];
+    const char *data = (const char *)t->data + (size_t)first * sample_bytes;
+    shape[0] = count;
+    const size_t offset = (size_t)(data - (const char *)tare__storage_data(t->store));
+    return tare__tensor_view(t->store, offset, t->dtype, t->ndim, shape, t->q, out, err);
 }
 
 static tare_status check_shape(const data_input *input, const tare_tensor *t, const char *array,

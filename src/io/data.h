@@ -6,6 +6,10 @@
 // - FOLDER: such files, in order of their names, one after the other
 // - FILE.csv, FILE.csv.gz: rows `feature,..,label` for a model of one input; a first line of words
 //   is skipped
+// - pictures, which the model's preprocessing makes tensors of: FILE.png, FILE.jpg; a FOLDER of
+//   them; a FOLDER of folders, one per class, numbered in the order of their names; FILE.txt with
+//   lines `PATH [LABEL]` and FILE.csv with rows `path[,label]`, relative to that file
+// - NAME=DATA,NAME=DATA,..: the data of each input by its name; labels=FILE brings labels
 // - random:N[:SEED[:SHAPE]]: N standard-normal samples; SHAPE (one sample's, "3x32x32", inputs
 //   separated by ',') where the model does not say its inputs' shapes
 //
@@ -18,6 +22,7 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "io/preprocess.h"
 
 /// What a model wants.
 typedef struct data_input {
@@ -39,11 +44,17 @@ void tare__data_batch_release(data_batch *batch); // fine twice
 typedef struct data_source data_source;
 
 /// Opens `spec`. `inputs` are copied. batch_size: samples of one batch, the last of a file may have
-/// fewer; 0: as many as the file has (rows of text: 256).
+/// fewer; 0: as many as the file has (rows of text: 256, pictures: 32). pictures: what is done to
+/// them, copied; NULL: pictures are refused.
 tare_status tare__data_open(const char *spec, const data_input *inputs, size_t input_count,
-                            int64_t batch_size, data_source **out, tare_error *err);
+                            int64_t batch_size, const preprocess *pictures, data_source **out,
+                            tare_error *err);
 /// The next batch, or *done. Errors name file and array. The caller releases *out.
 tare_status tare__data_next(data_source *source, data_batch *out, bool *done, tare_error *err);
+/// Goes on by a batch without handing it out; *samples are its, 0 at the end.
+tare_status tare__data_skip(data_source *source, int64_t *samples, tare_error *err);
+/// All samples there are; 0 where that is not known without reading everything.
+int64_t tare__data_sample_count(const data_source *source);
 /// Begins again, with the same batches.
 tare_status tare__data_rewind(data_source *source, tare_error *err);
 void tare__data_close(data_source *source); // NULL is fine

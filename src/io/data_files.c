@@ -70,8 +70,10 @@ static tare_status find_files(data_source *s, files *f, tare_error *err) {
     }
     if (is_readable_name(s->spec) || strcmp(s->spec, "-") == 0) return add_path(f, s->spec, err);
     tare__fail(err, TARE_INVALID_ARGUMENT, "the kind of data cannot be told from its name");
-    return tare__hint(err, TARE_INVALID_ARGUMENT,
-                      "a folder, random:N, or a file .npz, .npy, .safetensors, .csv or .csv.gz");
+    return tare__hint(
+        err, TARE_INVALID_ARGUMENT,
+        "a folder, random:N, or a file .npz, .npy, .safetensors, .csv, .csv.gz, .png, "
+        ".jpg or .txt");
 }
 
 // --- which array is which input ---
@@ -85,6 +87,13 @@ static bool is_among(const char *name, const char *const *names, size_t count) {
     return false;
 }
 #define IS_AMONG(name, names) is_among(name, names, sizeof(names) / sizeof *(names))
+
+bool tare__data_is_label_name(const char *name, size_t length) {
+    for (size_t i = 0; i < sizeof label_names / sizeof *label_names; i++)
+        if (strlen(label_names[i]) == length && strncmp(label_names[i], name, length) == 0)
+            return true;
+    return false;
+}
 
 // "input.3" -> 3 with the prefix "input.".
 static bool position_in_name(const char *name, const char *prefix, size_t count, size_t *out) {
@@ -152,7 +161,7 @@ static tare_status place_arrays(const data_source *s, const map *arrays, data_ba
         size_t i = 0;
         if (find_input(s, name, &i)) {
             TARE_TRY(place_input(s, i, t, name, out, err));
-        } else if (IS_AMONG(name, label_names) && out->labels == NULL) {
+        } else if (tare__data_is_label_name(name, strlen(name)) && out->labels == NULL) {
             out->labels = tare_tensor_retain(t);
         } else if (!is_recorded_result(arrays, name)) {
             return unknown_array(s, name, err);
@@ -237,29 +246,13 @@ static tare_status open_file(const data_source *s, files *f, const char *path, t
     return status;
 }
 
-// Samples [first, first + count) of t.
-static tare_status slice(tare_tensor *t, int64_t first, int64_t count, tare_tensor **out,
-                         tare_error *err) {
-    if (count == t->shape[0]) {
-        *out = tare_tensor_retain(t);
-        return TARE_OK;
-    }
-    int64_t shape[TARE_MAX_DIMS];
-    memcpy(shape, t->shape, sizeof shape);
-    const size_t sample_bytes = tare__tensor_bytes(t) / (size_t)t->shape[0];
-    const char *data = (const char *)t->data + (size_t)first * sample_bytes;
-    shape[0] = count;
-    const size_t offset = (size_t)(data - (const char *)tare__storage_data(t->store));
-    return tare__tensor_view(t->store, offset, t->dtype, t->ndim, shape, t->q, out, err);
-}
-
 static tare_status slice_batch(const data_source *s, const files *f, int64_t count, data_batch *out,
                                tare_error *err) {
     TARE_TRY(tare__data_batch_create(s, out, err));
     for (size_t i = 0; i < s->input_count; i++)
-        TARE_TRY(slice(f->whole.inputs[i], f->position, count, &out->inputs[i], err));
+        TARE_TRY(tare__data_slice(f->whole.inputs[i], f->position, count, &out->inputs[i], err));
     if (f->whole.labels != NULL)
-        TARE_TRY(slice(f->whole.labels, f->position, count, &out->labels, err));
+        TARE_TRY(tare__data_slice(f->whole.labels, f->position, count, &out->labels, err));
     out->size = count;
     return TARE_OK;
 }
@@ -293,6 +286,12 @@ static tare_status rewind_files(data_source *s, tare_error *err) {
     return TARE_OK;
 }
 
+// Of several files only the one at hand is known.
+static int64_t count_files(const data_source *s) {
+    const files *f = s->state;
+    return f->count == 1 ? f->whole.size : 0;
+}
+
 static void close_files(data_source *s) {
     files *f = s->state;
     tare__data_batch_release(&f->whole);
@@ -301,7 +300,8 @@ static void close_files(data_source *s) {
 }
 
 tare_status tare__data_open_files(data_source *s, tare_error *err) {
-    static const data_kind kind = {.next = next, .rewind = rewind_files, .close = close_files};
+    static const data_kind kind = {
+        .next = next, .rewind = rewind_files, .close = close_files, .count = count_files};
     files *f = tare__alloc_zeroed(1, sizeof *f);
     if (f == NULL) return tare__out_of_memory(err);
     s->state = f;

@@ -73,6 +73,19 @@ static tare_status rewind_random(data_source *s, tare_error *err) {
     return TARE_OK;
 }
 
+static tare_status skip_random(data_source *s, int64_t *samples, tare_error *err) {
+    (void)err;
+    random_state *r = s->state;
+    const int64_t left = r->sample_count - r->position;
+    *samples = s->batch_size > 0 && s->batch_size < left ? s->batch_size : left;
+    r->position += *samples;
+    return TARE_OK;
+}
+
+static int64_t count_random(const data_source *s) {
+    return ((const random_state *)s->state)->sample_count;
+}
+
 static void close_random(data_source *s) {
     tare__free(s->state);
 }
@@ -143,7 +156,11 @@ static tare_status open_random(data_source *s, random_state *r, tare_error *err)
 }
 
 tare_status tare__data_open_random(data_source *s, tare_error *err) {
-    static const data_kind kind = {.next = next, .rewind = rewind_random, .close = close_random};
+    static const data_kind kind = {.next = next,
+                                   .rewind = rewind_random,
+                                   .close = close_random,
+                                   .skip = skip_random,
+                                   .count = count_random};
     random_state *r = tare__alloc_zeroed(1, sizeof *r);
     if (r == NULL) return tare__out_of_memory(err);
     s->state = r;

@@ -17,7 +17,9 @@ struct tare_data {
     data_source *source;
     data_batch batch; // the one that is lent
     int64_t limit;    // 0: none
-    int64_t served;   // samples so far
+    int64_t passed;   // samples so far, those of other shards too
+    int64_t shard_index, shard_count, batch_size;
+    int64_t batch_index; // of the next batch, counted over all shards
 };
 
 // Exported graphs say shape and dtype of their inputs: {"val": {"shape": [1, null], "dtype":
@@ -40,9 +42,8 @@ static tare_status read_value_meta(const json_at *val, data_input *out, tare_err
     return TARE_OK;
 }
 
-// `val` says what must be so; `example` what calibration saw, which only random data goes by.
-static tare_status describe_input(const node *placeholder, bool is_random, data_input *out,
-                                  tare_error *err) {
+// `val` says what must be so; `example` what calibration saw.
+static tare_status describe_input(const node *placeholder, data_input *out, tare_error *err) {
     *out = (data_input){.name = placeholder->target, .ndim = -1};
     if (placeholder->meta_json == NULL) return TARE_OK;
     json_t *meta = NULL;
@@ -52,23 +53,28 @@ static tare_status describe_input(const node *placeholder, bool is_random, data_
     tare_status status = TARE_OK;
     if (tare__json_has(&root, "val"))
         status = read_value_meta(&val, out, err);
-    else if (is_random && tare__json_has(&root, "example"))
+    else if (tare__json_has(&root, "example"))
         status = read_value_meta(&example, out, err);
+    out->is_example = !tare__json_has(&root, "val");
     json_decref(meta);
     return status == TARE_OK ? status : tare__at(err, status, "input '%s'", placeholder->name);
 }
 
-static tare_status open_source(const tare_model *model, const char *spec, int64_t batch_size,
-                               data_source **out, tare_error *err) {
+static tare_status open_source(const tare_model *model, const char *spec,
+                               const tare_data_options *options, data_source **out,
+                               tare_error *err) {
+    const tare_preprocess *declared =
+        options->preprocess != NULL ? options->preprocess : model->preprocess;
     const size_t count = tare_model_input_count(model);
     data_input *inputs = tare__alloc_zeroed(count + 1, sizeof *inputs);
     if (inputs == NULL) return tare__out_of_memory(err);
-    const bool is_random = tare__starts_with(spec, "random:");
     tare_status status = TARE_OK;
     size_t i = 0;
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
-        if (n->op == NODE_PLACEHOLDER) status = describe_input(n, is_random, &inputs[i++], err);
-    if (status == TARE_OK) status = tare__data_open(spec, inputs, count, batch_size, out, err);
+        if (n->op == NODE_PLACEHOLDER) status = describe_input(n, &inputs[i++], err);
+    if (status == TARE_OK)
+        status = tare__data_open(spec, inputs, count, options->batch_size,
+                                 declared != NULL ? &declared->steps : NULL, out, err);
     tare__free(inputs);
     return status;
 }
@@ -80,10 +86,17 @@ tare_status tare_data_open(const char *spec, const tare_model *model,
     if (known.sample_limit < 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a limit of %lld samples",
                           (long long)known.sample_limit);
+    if (known.shard_count < 0 || known.shard_index < 0 ||
+        known.shard_index >= (known.shard_count > 0 ? known.shard_count : 1))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "shard %lld of %lld",
+                          (long long)known.shard_index, (long long)known.shard_count);
     tare_data *data = tare__alloc_zeroed(1, sizeof *data);
     if (data == NULL) return tare__out_of_memory(err);
     data->limit = known.sample_limit;
-    const tare_status status = open_source(model, spec, known.batch_size, &data->source, err);
+    data->batch_size = known.batch_size;
+    data->shard_index = known.shard_index;
+    data->shard_count = known.shard_count > 0 ? known.shard_count : 1;
+    const tare_status status = open_source(model, spec, &known, &data->source, err);
     if (status == TARE_OK)
         *out = data;
     else
@@ -122,16 +135,34 @@ static tare_status cut_batch(data_batch *batch, int64_t count, tare_error *err) 
     return TARE_OK;
 }
 
+static int64_t samples_left(const tare_data *data) {
+    return data->limit > 0 ? data->limit - data->passed : INT64_MAX;
+}
+
+// Goes past the batches of other shards.
+static tare_status skip_others(tare_data *data, bool *done, tare_error *err) {
+    while (data->batch_index % data->shard_count != data->shard_index) {
+        int64_t samples = 0;
+        if (samples_left(data) > 0) TARE_TRY(tare__data_skip(data->source, &samples, err));
+        *done = samples == 0;
+        if (*done) return TARE_OK;
+        data->passed += samples < samples_left(data) ? samples : samples_left(data);
+        data->batch_index++;
+    }
+    *done = samples_left(data) == 0;
+    return TARE_OK;
+}
+
 tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err) {
     tare__data_batch_release(&data->batch);
     data->batch = (data_batch){0};
-    *done = data->limit > 0 && data->served == data->limit;
+    TARE_TRY(skip_others(data, done, err));
+    if (!*done) TARE_TRY(tare__data_next(data->source, &data->batch, done, err));
     if (*done) return TARE_OK;
-    TARE_TRY(tare__data_next(data->source, &data->batch, done, err));
-    if (*done) return TARE_OK;
-    if (data->limit > 0 && data->batch.size > data->limit - data->served)
-        TARE_TRY(cut_batch(&data->batch, data->limit - data->served, err));
-    data->served += data->batch.size;
+    if (data->batch.size > samples_left(data))
+        TARE_TRY(cut_batch(&data->batch, samples_left(data), err));
+    data->passed += data->batch.size;
+    data->batch_index++;
     *out = (tare_batch){.struct_size = sizeof *out,
                         .inputs = (const tare_tensor *const *)data->batch.inputs,
                         .input_count = data->batch.input_count,
@@ -140,8 +171,20 @@ tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_er
     return TARE_OK;
 }
 
+int64_t tare_data_sample_count(const tare_data *data) {
+    int64_t all = tare__data_sample_count(data->source);
+    if (data->limit > 0 && (all == 0 || all > data->limit)) all = data->limit;
+    if (data->shard_count == 1 || all == 0) return all;
+    if (data->batch_size == 0) return 0;
+    // Whole rounds of all shards, then what the last round leaves for this one.
+    const int64_t round = data->batch_size * data->shard_count, rounds = all / round;
+    int64_t rest = all % round - data->shard_index * data->batch_size;
+    if (rest < 0) rest = 0;
+    return rounds * data->batch_size + (rest < data->batch_size ? rest : data->batch_size);
+}
+
 tare_status tare_data_rewind(tare_data *data, tare_error *err) {
-    data->served = 0;
+    data->passed = data->batch_index = 0;
     return tare__data_rewind(data->source, err);
 }
 

@@ -69,6 +69,7 @@ tare_status tare__model_create(const tare_context *context, module *root, tare_m
         made->float_island_count = from->float_island_count;
         status = tare__record_copy(&made->decisions, &from->decisions, err);
         if (status == TARE_OK) status = tare__coverage_copy(made, from, err);
+        if (status == TARE_OK) status = tare_model_set_preprocess(made, from->preprocess, err);
     }
     if (status != TARE_OK) {
         tare_model_destroy(made);
@@ -86,6 +87,7 @@ void tare_model_destroy(tare_model *model) {
     tare__prepared_state_destroy(model->prepared);
     tare__coverage_release(model);
     tare__float_kernels_destroy(model->floats);
+    tare_preprocess_destroy(model->preprocess);
     tare__free(model);
 }
 

@@ -4,12 +4,14 @@
 #define QUANT_MODEL_H
 
 #include "core/text.h"
+#include "io/preprocess.h"
 #include "ir/module.h"
 #include "ops/classes.h"
 #include "quant/observer.h"
 #include "quant/qconfig.h"
 #include "quant/record.h"
 #include "tare/model.h"
+#include "tare/preprocess.h"
 #include "tare/quantize.h"
 
 /// What extensions a job knows. The built-in context has none.
@@ -19,6 +21,10 @@ struct tare_context {
 };
 /// The context itself, or the built-in one for NULL.
 const tare_context *tare__context_or_builtin(const tare_context *context);
+
+struct tare_preprocess {
+    preprocess steps;
+};
 
 /// What convert needs to know of prepare, by node name.
 typedef struct prepared_node {
@@ -58,6 +64,7 @@ struct tare_model {
     traced_op *ops;               // the float model's calls, in order
     size_t op_count, op_capacity;
     uint64_t float_island_count; // of converted models
+    tare_preprocess *preprocess; // of pictures; NULL: not declared
 };
 
 /// A model over `root` (reference taken over on success), with the decisions of `from` (may be

@@ -42,6 +42,10 @@ static tare_status extra_to_json(const tare_model *model, text *out, tare_error 
     TARE_TRY(tare__record_to_json(&model->decisions, out, err));
     tare__text_append(out, ",\"operators\":");
     TARE_TRY(tare__coverage_to_json(model, out, err));
+    if (model->preprocess != NULL) {
+        tare__text_append(out, ",\"preprocess\":");
+        tare__preprocess_to_json(&model->preprocess->steps, out);
+    }
     if (model->prepared != NULL) prepared_to_json(model->prepared, out);
     tare__text_char(out, '}');
     return tare__text_status(out, err);
@@ -113,9 +117,17 @@ static tare_status read_engine(tare_model *model, const json_at *root, tare_erro
     return TARE_OK;
 }
 
+static tare_status read_preprocess(tare_model *model, const json_at *root, tare_error *err) {
+    const json_at at = tare__json_get(root, "preprocess");
+    tare_preprocess declared = {0};
+    if (!tare__json_has(root, "preprocess")) return TARE_OK;
+    TARE_TRY(tare__preprocess_from_json(&at, &declared.steps, err));
+    return tare_model_set_preprocess(model, &declared, err);
+}
+
 static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
-    static const char *const keys[] = {
-        "stage", "engine", "float_islands", "decisions", "operators", "prepared", NULL};
+    static const char *const keys[] = {"stage",     "engine",   "float_islands", "decisions",
+                                       "operators", "prepared", "preprocess",    NULL};
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const json_at decisions = tare__json_get(root, "decisions");
@@ -130,6 +142,7 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     model->float_island_count = (uint64_t)island_count;
     TARE_TRY(tare__record_from_json(&model->decisions, &decisions, err));
     TARE_TRY(tare__coverage_from_json(model, &operators, err));
+    TARE_TRY(read_preprocess(model, root, err));
     if (tare__json_has(root, "prepared")) return read_prepared(model, &prepared, err);
     if (model->stage == TARE_STAGE_PREPARED)
         return tare__json_fail(root, err, "a prepared model needs the key 'prepared'");

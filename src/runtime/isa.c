@@ -87,6 +87,17 @@ const char *tare_isa_name(void) {
 #define KERNELS "scalar"
 #endif
 
+#ifdef TARE_HAVE_PNG
+#define PNG_LIBRARY "libpng"
+#else
+#define PNG_LIBRARY "no libpng"
+#endif
+#ifdef TARE_HAVE_JPEG
+#define JPEG_LIBRARY "libjpeg"
+#else
+#define JPEG_LIBRARY "no libjpeg"
+#endif
+
 const char *tare_build_features(void) {
-    return FLOAT_LIBRARY "; kernels: " KERNELS;
+    return FLOAT_LIBRARY "; " PNG_LIBRARY "; " JPEG_LIBRARY "; kernels: " KERNELS;
 }

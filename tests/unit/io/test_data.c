@@ -40,7 +40,7 @@ static void expect_refused(const char *spec, const data_input *inputs, size_t co
     data_batch batch = {0};
     bool done = false;
     tare_error *err = tare_error_create();
-    tare_status status = tare__data_open(spec, inputs, count, 0, &s, err);
+    tare_status status = tare__data_open(spec, inputs, count, 0, NULL, &s, err);
     if (status == TARE_OK) status = tare__data_next(s, &batch, &done, err);
     assert_int_not_equal(status, TARE_OK);
     if (!strstr(tare_error_where(err), where) || !strstr(tare_error_message(err), words))
@@ -59,7 +59,7 @@ static void batches_are_slices_in_order(void **state) {
     add(&arrays, "x", ramp(5, 2, 0));
     add(&arrays, "y", labels);
     data_source *s = NULL;
-    CHECK_OK(tare__data_open(write_npz("five.npz", &arrays), one_input, 1, 2, &s, NULL));
+    CHECK_OK(tare__data_open(write_npz("five.npz", &arrays), one_input, 1, 2, NULL, &s, NULL));
     for (int epoch = 0; epoch < 2; epoch++) {
         for (int64_t i = 0; i < 3; i++) {
             data_batch batch = {0};
@@ -90,7 +90,7 @@ static void names_lead_arrays_to_inputs(void **state) {
     bool done = false;
     add(&arrays, "right", ramp(3, 1, 10));
     add(&arrays, "left", ramp(3, 2, 20));
-    CHECK_OK(tare__data_open(write_npz("two.npz", &arrays), two_inputs, 2, 0, &s, NULL));
+    CHECK_OK(tare__data_open(write_npz("two.npz", &arrays), two_inputs, 2, 0, NULL, &s, NULL));
     CHECK_OK(tare__data_next(s, &batch, &done, NULL));
     assert_float_equal(tare__f32(batch.inputs[0])[0], 20, 0);
     assert_float_equal(tare__f32(batch.inputs[1])[0], 10, 0);
@@ -99,7 +99,7 @@ static void names_lead_arrays_to_inputs(void **state) {
     tare__data_close(s);
     add(&arrays, "arr_1", ramp(3, 1, 10));
     add(&arrays, "arr_0", ramp(3, 2, 20));
-    CHECK_OK(tare__data_open(write_npz("positions.npz", &arrays), two_inputs, 2, 0, &s, NULL));
+    CHECK_OK(tare__data_open(write_npz("positions.npz", &arrays), two_inputs, 2, 0, NULL, &s, NULL));
     CHECK_OK(tare__data_next(s, &batch, &done, NULL));
     assert_float_equal(tare__f32(batch.inputs[0])[0], 20, 0);
     tare__data_batch_release(&batch);
@@ -109,9 +109,9 @@ static void names_lead_arrays_to_inputs(void **state) {
 static void wrong_names_are_refused_with_the_right_ones(void **state) {
     (void)state;
     map arrays = {0};
-    add(&arrays, "image", ramp(2, 1, 0));
+    add(&arrays, "one_image", ramp(2, 1, 0));
     expect_refused(write_npz("name.npz", &arrays), one_input, 1, "name.npz",
-                   "array 'image' is no input of the model, which has 'features'");
+                   "array 'one_image' is no input of the model, which has 'features'");
     add(&arrays, "x", ramp(2, 1, 0));
     expect_refused(write_npz("x.npz", &arrays), two_inputs, 2, "x.npz", "'left', 'right'");
     add(&arrays, "left", ramp(2, 1, 0));
@@ -125,7 +125,7 @@ static void wrong_names_are_refused_with_the_right_ones(void **state) {
 
 static void sizes_must_agree(void **state) {
     (void)state;
-    const data_input image = {.name = "x", .ndim = 3, .shape = {-1, 4, -1}};
+    const data_input one_image = {.name = "x", .ndim = 3, .shape = {-1, 4, -1}};
     map arrays = {0};
     add(&arrays, "left", ramp(2, 1, 0));
     add(&arrays, "right", ramp(3, 1, 0));
@@ -136,7 +136,7 @@ static void sizes_must_agree(void **state) {
     expect_refused(write_npz("labels.npz", &arrays), one_input, 1, "labels.npz",
                    "3 labels for 2 samples");
     add(&arrays, "x", ramp(2, 4, 0));
-    expect_refused(write_npz("shape.npz", &arrays), &image, 1, "shape.npz",
+    expect_refused(write_npz("shape.npz", &arrays), &one_image, 1, "shape.npz",
                    "array 'x' has the shape [2, 4], input 'x' wants [-1, 4, -1]");
 }
 
@@ -159,7 +159,7 @@ static void wide_floats_become_float32(void **state) {
     CHECK_OK(tare_tensor_from_data(TARE_FLOAT64, 2, (int64_t[]){2, 1}, numbers, &t, NULL));
     const char *path = temp_path("wide.npy");
     CHECK_OK(tare__npy_write(path, t, NULL));
-    CHECK_OK(tare__data_open(path, one_input, 1, 0, &s, NULL));
+    CHECK_OK(tare__data_open(path, one_input, 1, 0, NULL, &s, NULL));
     CHECK_OK(tare__data_next(s, &batch, &done, NULL));
     assert_int_equal(batch.inputs[0]->dtype, TARE_FLOAT32);
     assert_float_equal(tare__f32(batch.inputs[0])[1], -3, 0);
@@ -181,7 +181,7 @@ static void a_recorded_case_brings_its_inputs(void **state) {
     const char *path = temp_path("data.safetensors");
     CHECK_OK(tare__safetensors_write(path, &arrays, NULL, NULL));
     tare__tensor_map_release(&arrays);
-    CHECK_OK(tare__data_open(path, one_input, 1, 0, &s, NULL));
+    CHECK_OK(tare__data_open(path, one_input, 1, 0, NULL, &s, NULL));
     CHECK_OK(tare__data_next(s, &batch, &done, NULL));
     assert_int_equal(batch.size, 2);
     tare__data_batch_release(&batch);
@@ -200,7 +200,7 @@ static void a_folder_is_read_in_order_of_names(void **state) {
     CHECK_OK(tare__npy_write(temp_path("folder/a.npy"), t, NULL));
     tare_tensor_release(t);
     data_source *s = NULL;
-    CHECK_OK(tare__data_open(temp_path("folder"), one_input, 1, 1, &s, NULL));
+    CHECK_OK(tare__data_open(temp_path("folder"), one_input, 1, 1, NULL, &s, NULL));
     for (int epoch = 0; epoch < 2; epoch++) {
         for (int i = 0; i < 4; i++) {
             data_batch batch = {0};
@@ -219,14 +219,14 @@ static void a_folder_is_read_in_order_of_names(void **state) {
 
 static void random_samples_do_not_depend_on_batches(void **state) {
     (void)state;
-    const data_input image = {.name = "x", .ndim = 3, .shape = {1, 2, 3}};
+    const data_input one_image = {.name = "x", .ndim = 3, .shape = {1, 2, 3}};
     data_source *whole = NULL, *parts = NULL;
     data_batch all = {0};
     bool done = false;
-    CHECK_OK(tare__data_open("random:5:42", &image, 1, 0, &whole, NULL));
+    CHECK_OK(tare__data_open("random:5:42", &one_image, 1, 0, NULL, &whole, NULL));
     CHECK_OK(tare__data_next(whole, &all, &done, NULL));
     assert_int_equal(all.size, 5);
-    CHECK_OK(tare__data_open("random:5:42", &image, 1, 2, &parts, NULL));
+    CHECK_OK(tare__data_open("random:5:42", &one_image, 1, 2, NULL, &parts, NULL));
     int64_t position = 0;
     for (;;) {
         data_batch batch = {0};
@@ -249,7 +249,7 @@ static void random_samples_are_standard_normal(void **state) {
     data_batch batch = {0};
     bool done = false;
     double sum = 0, squares = 0;
-    CHECK_OK(tare__data_open("random:100:7:10x20", one_input, 1, 0, &s, NULL));
+    CHECK_OK(tare__data_open("random:100:7:10x20", one_input, 1, 0, NULL, &s, NULL));
     CHECK_OK(tare__data_next(s, &batch, &done, NULL));
     assert_int_equal(batch.inputs[0]->ndim, 3);
     const int64_t count = batch.inputs[0]->count;
@@ -286,13 +286,13 @@ static void random_specs_are_checked(void **state) {
 static void rows_are_features_and_a_label(void **state) {
     (void)state;
     const char *rows = "a,b,label\n1,2.5,7\r\n\n-3,4e-1, 8\n5,6,9";
-    const data_input image = {.name = "x", .ndim = 4, .shape = {-1, 1, 2, 1}};
+    const data_input one_image = {.name = "x", .ndim = 4, .shape = {-1, 1, 2, 1}};
     const char *path = temp_path("rows.csv.gz");
     gzFile packed = gzopen(path, "wb");
     assert_int_equal(gzputs(packed, rows), (int)strlen(rows));
     gzclose(packed);
     data_source *s = NULL;
-    CHECK_OK(tare__data_open(path, &image, 1, 2, &s, NULL));
+    CHECK_OK(tare__data_open(path, &one_image, 1, 2, NULL, &s, NULL));
     for (int epoch = 0; epoch < 2; epoch++) {
         data_batch batch = {0};
         bool done = false;
@@ -320,7 +320,7 @@ static void expect_rows_refused(const char *rows, const char *where, const char 
 
 static void broken_rows_are_refused_by_line(void **state) {
     (void)state;
-    const data_input image = {.name = "x", .ndim = 3, .shape = {-1, 2, 2}};
+    const data_input one_image = {.name = "x", .ndim = 3, .shape = {-1, 2, 2}};
     expect_rows_refused("", "line 1", "no rows");
     expect_rows_refused("a,b\n", "line 2", "no rows");
     expect_rows_refused("1\n", "line 1", "one column");
@@ -340,7 +340,7 @@ static void broken_rows_are_refused_by_line(void **state) {
     temp_write(temp_path("nul_last.csv"), "1,2,3\n4,5,6\0,7", 14);
     expect_refused(temp_path("nul_last.csv"), one_input, 1, "line 2", "NUL");
     temp_write(temp_path("three.csv"), "1,2,3,0\n", 8);
-    expect_refused(temp_path("three.csv"), &image, 1, "line 1", "do not fill");
+    expect_refused(temp_path("three.csv"), &one_image, 1, "line 1", "do not fill");
     expect_refused(temp_path("three.csv"), two_inputs, 2, "three.csv", "model of 2 inputs");
     expect_refused(temp_path("none.csv"), one_input, 1, "none.csv", "cannot open");
 }
@@ -348,15 +348,15 @@ static void broken_rows_are_refused_by_line(void **state) {
 static void unknown_kinds_are_refused(void **state) {
     (void)state;
     data_source *s = NULL;
-    expect_refused("data.txt", one_input, 1, "data.txt", "cannot be told");
+    expect_refused("data.bin", one_input, 1, "data.bin", "cannot be told");
     expect_refused(temp_path("no.npz"), one_input, 1, "no.npz", "open");
-    assert_int_equal(tare__data_open("random:1", one_input, 1, -1, &s, NULL),
+    assert_int_equal(tare__data_open("random:1", one_input, 1, -1, NULL, &s, NULL),
                      TARE_INVALID_ARGUMENT);
 }
 
 static tare_status read_all(const char *spec) {
     data_source *s = NULL;
-    TARE_TRY(tare__data_open(spec, one_input, 1, 2, &s, NULL));
+    TARE_TRY(tare__data_open(spec, one_input, 1, 2, NULL, &s, NULL));
     tare_status status = TARE_OK;
     for (bool done = false; status == TARE_OK && !done;) {
         data_batch batch = {0};
