@@ -115,13 +115,13 @@ static void elements_roll_and_flip(void **state) {
 
 static void numbers_of_sizes_are_computed(void **state) {
     (void)state;
-    CHECK(run_expression("x", "n = x.size(-1); r = math.sqrt(n); f = 1.0 / r; x * f",
+    CHECK(run_expression("x", "n = x.size(-1); r = math_sqrt(n); f = 1.0 / r; x * f",
                          INPUTS(COUNTING(2, 2, 1, 4))),
           1, 2, 3, 4);
-    CHECK(run_expression("x", "n = x.size(-1); q = n / 3; c = math.ceil(q); x + c",
+    CHECK(run_expression("x", "n = x.size(-1); q = n / 3; c = math_ceil(q); x + c",
                          INPUTS(COUNTING(0, 1, 1, 4))),
           2, 3, 4, 5);
-    check_error("r = math.sqrt(q); q + r", INPUTS(COUNTING(0, 1, 2)), "expected a number");
+    check_error("r = math_sqrt(q); q + r", INPUTS(COUNTING(0, 1, 2)), "expected a number");
 }
 
 static void conversions_name_their_type(void **state) {
