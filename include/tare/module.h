@@ -21,7 +21,7 @@ typedef struct tare_module tare_module;
 /// What a job knows beyond the built-in classes.
 typedef struct tare_context tare_context;
 
-/// Quantization parameters of a weight, lent.
+/// Quantization parameters of a weight, or of a custom module's output, lent.
 typedef struct tare_weight_qparams {
     uint32_t struct_size;
     tare_dtype dtype;
@@ -37,10 +37,14 @@ typedef enum tare_module_role {
     TARE_MODULE_FUSED = 2,
     TARE_MODULE_QAT = 3,
     TARE_MODULE_REFERENCE = 4,
+    TARE_MODULE_OBSERVED = 5,  // custom modules: what prepare makes of a float one,
+    TARE_MODULE_QUANTIZED = 6, // and what convert makes of that
 } tare_module_role;
 
 /// A class of modules of the user's own. Who calls whom: convert calls `from_float` of a reference
-/// class with the float module and its weight's parameters; a run calls `shape`, then `forward`;
+/// class with the float module and its weight's parameters; of custom modules prepare calls it with
+/// the float module and NULL, convert with the observed module and the parameters of its output
+/// (torch's from_observed; NULL where that is not quantized). A run calls `shape`, then `forward`;
 /// print calls `describe`.
 typedef struct tare_module_class {
     uint32_t struct_size;
@@ -54,7 +58,8 @@ typedef struct tare_module_class {
     tare_status (*from_float)(void *user, const tare_module *source,
                               const tare_weight_qparams *weight, tare_module *made,
                               tare_error *err);
-    /// Shape of the one float32 result. out_shape has room for TARE_MAX_DIMS.
+    /// Shape of the one result: float32, of a quantized module a tensor with its output's
+    /// parameters. out_shape has room for TARE_MAX_DIMS.
     tare_status (*shape)(void *user, const tare_module *module, const tare_tensor *const *inputs,
                          size_t input_count, int *out_ndim, int64_t *out_shape, tare_error *err);
     /// Fills `out`, of that shape.

@@ -5,6 +5,7 @@
 #define TARE_QUANTIZE_H
 
 #include "tare/backend_config.h"
+#include "tare/custom_config.h"
 #include "tare/model.h"
 #include "tare/qconfig.h"
 #include "tare/record.h"
@@ -33,6 +34,7 @@ typedef struct tare_prepare_options {
     const tare_backend_config *backend;          // NULL: native
     const tare_qconfig_mapping *qconfig_mapping; // needed
     bool is_lenient; // a selector that matches nothing is a warning in the record, not an error
+    const tare_prepare_custom_config *custom_config; // NULL: none
 } tare_prepare_options;
 
 typedef struct tare_convert_options {
@@ -40,6 +42,7 @@ typedef struct tare_convert_options {
     const tare_backend_config *backend; // NULL: native
     tare_engine engine;
     bool is_lenient; // an observer that saw nothing gives scale 1 and a warning, not an error
+    const tare_convert_custom_config *custom_config; // NULL: none
 } tare_convert_options;
 
 /// Fuses what the backend fuses (NULL: native). The float model is not changed.

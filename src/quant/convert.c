@@ -61,7 +61,7 @@ static tare_status rebuild(convert_pass *c) {
 
 static tare_status run(convert_pass *c) {
     TARE_TRY(tare__convert_find_limits(c));
-    TARE_TRY(tare__convert_observers(c));
+    TARE_TRY(tare__convert_nodes(c));
     TARE_TRY(tare__convert_modules(c));
     TARE_TRY(tare__convert_eliminate_dead(c->base));
     TARE_TRY(rebuild(c));
@@ -75,6 +75,56 @@ static tare_status run(convert_pass *c) {
     return tare__coverage_finish(c->base->model, c->prepared, c->base->err);
 }
 
+static const tare_convert_custom_config no_custom_config;
+
+// known: complete options.
+static tare_status convert_model(const tare_model *prepared, const tare_convert_options *known,
+                                 convert_form form, tare_model **out, tare_error *err) {
+    pass base;
+    convert_pass c = {
+        .base = &base, .options = known, .form = form, .prepared = prepared->prepared};
+    c.custom = known->custom_config != NULL ? known->custom_config : &no_custom_config;
+    TARE_TRY(tare__setter_status(&c.custom->failure, err));
+    tare_status status = tare__pass_begin(&base, "convert", prepared, known->backend, err);
+    if (status == TARE_OK) {
+        if (known->engine != TARE_ENGINE_DEFAULT) base.model->engine = known->engine;
+        status = run(&c);
+    }
+    if (status == TARE_OK)
+        status = tare__pass_preserve(&base, &c.custom->preserved_attributes, prepared->root,
+                                     known->is_lenient);
+    return tare__pass_end(&base, status, out);
+}
+
+tare_status tare__convert_standalone(convert_pass *c, const module *observed,
+                                     const prepared_state *state, const char *path, module **out) {
+    tare_error *err = c->base->err;
+    module *copy = NULL;
+    tare_model *prepared = NULL, *made = NULL;
+    // torch gives it the reference form inside the decomposed one, too, and no custom config.
+    const convert_form form = c->form == CONVERT_LOWERED ? CONVERT_LOWERED : CONVERT_REFERENCE;
+    tare_convert_options options = *c->options;
+    options.custom_config = NULL;
+    options.backend = c->base->backend;
+    options.engine = c->base->model->engine;
+    TARE_TRY(tare__module_clone(observed, &copy, err));
+    tare_status status = tare__model_create(c->base->model->context, copy, TARE_STAGE_PREPARED,
+                                            NULL, &prepared, err);
+    if (status != TARE_OK) {
+        tare__module_release(copy);
+        return status;
+    }
+    prepared->prepared = (prepared_state *)state; // NOLINT: lent for the call, and only read
+    status = convert_model(prepared, &options, form, &made, err);
+    prepared->prepared = NULL;
+    tare_model_destroy(prepared);
+    TARE_TRY(status);
+    status = tare__record_append_inner(&c->base->model->decisions, &made->decisions, path, err);
+    if (status == TARE_OK) *out = tare__module_retain(made->root);
+    tare_model_destroy(made);
+    return status;
+}
+
 static tare_status convert(const tare_model *prepared, const tare_convert_options *options,
                            convert_form form, tare_model **out, tare_error *err) {
     tare_convert_options known = {0};
@@ -84,15 +134,7 @@ static tare_status convert(const tare_model *prepared, const tare_convert_option
     if (options != NULL) tare__struct_copy(&known, sizeof known, options);
     if (tare_engine_name(known.engine)[0] == '\0')
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%d is no engine", (int)known.engine);
-    pass base;
-    convert_pass c = {
-        .base = &base, .options = &known, .form = form, .prepared = prepared->prepared};
-    tare_status status = tare__pass_begin(&base, "convert", prepared, known.backend, err);
-    if (status == TARE_OK) {
-        if (known.engine != TARE_ENGINE_DEFAULT) base.model->engine = known.engine;
-        status = run(&c);
-    }
-    return tare__pass_end(&base, status, out);
+    return convert_model(prepared, &known, form, out, err);
 }
 
 tare_status tare_convert_to_reference_fx(const tare_model *prepared,

@@ -24,8 +24,11 @@ typedef struct convert_pass {
     pass *base;
     const tare_convert_options *options;
     convert_form form;
-    const prepared_state *prepared; // of the source model
-    convert_limit *limits;          // in base->scratch
+    const prepared_state *prepared;           // of the source model
+    const tare_convert_custom_config *custom; // never NULL
+    size_t first_new;                         // id of the first node that was not there before
+    bool *gives_codes;                        // by id below that: calls of quantized custom modules
+    convert_limit *limits;                    // in base->scratch
     size_t limit_count, limit_capacity;
 } convert_pass;
 
@@ -38,8 +41,11 @@ tare_status tare__convert_find_limits(convert_pass *c);
 tare_status tare__convert_apply_limits(convert_pass *c, const node *n, const module *m,
                                        const qparams **q);
 
-/// Step: every observer node.
-tare_status tare__convert_observers(convert_pass *c);
+/// Step: observers, and what the custom configs ask for, in the order of the nodes.
+tare_status tare__convert_nodes(convert_pass *c);
+/// A standalone module by itself, of what prepare made and kept of it. path: where it stands.
+tare_status tare__convert_standalone(convert_pass *c, const module *observed,
+                                     const prepared_state *state, const char *path, module **out);
 /// Step: every weighted module.
 tare_status tare__convert_modules(convert_pass *c);
 /// Erases what nothing uses, impure operators excepted.

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "quant/convert.h"
+#include "quant/convert_custom.h"
 #include "quant/dtype_roles.h"
 
 static bool is_convertible(const tare_observer_info *info) {
@@ -237,18 +237,56 @@ static tare_status replace(replacement *r) {
     return tare__dtype_has_role(r->info->dtype, DTYPE_STATIC) ? replace_static(r) : TARE_OK;
 }
 
-tare_status tare__convert_observers(convert_pass *c) {
-    graph *g = c->base->model->root->graph;
+static tare_status convert_observer(convert_pass *c, node *n) {
+    replacement r = {.convert = c, .observer = n, .watched = tare__node_arg(n, 0)};
+    r.module = tare__called_module(c->base->model, n);
+    r.info = tare__observer_info(r.module);
+    if (r.watched == NULL)
+        return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
+                          "node '%s': an observer needs one input", n->name);
+    if (r.watched->id < c->first_new && c->gives_codes[r.watched->id])
+        return tare__convert_custom_result(c, n, r.watched);
+    return replace(&r);
+}
+
+static tare_status convert_call(convert_pass *c, node *n) {
+    const module *m = tare__called_module(c->base->model, n);
+    if (m == NULL) return TARE_OK;
+    if (m->class->role == ROLE_OBSERVER) return convert_observer(c, n);
+    const prepared_state *standalone = tare__prepared_child(c->prepared, n->target);
+    if (standalone != NULL && m->graph != NULL)
+        return tare__convert_standalone_call(c, n, standalone);
+    const char *quantized =
+        tare__class_pairs_get(&c->custom->observed_to_quantized, m->class->name);
+    return quantized != NULL ? tare__convert_custom_call(c, n, quantized) : TARE_OK;
+}
+
+static tare_status convert_node(convert_pass *c, node *n, int64_t *input_count) {
+    switch (n->op) {
+    case NODE_PLACEHOLDER:
+        return tare__convert_input(c, n, (*input_count)++);
+    case NODE_OUTPUT:
+        return tare__convert_output(c, n);
+    case NODE_CALL_MODULE:
+        return convert_call(c, n);
+    case NODE_GET_ATTR:
+    case NODE_CALL_FUNCTION:
+    case NODE_CALL_METHOD:
+        break;
+    }
+    return TARE_OK;
+}
+
+tare_status tare__convert_nodes(convert_pass *c) {
+    // New nodes are not looked at: torch walks over the nodes that stood before.
+    const graph *g = c->base->model->root->graph;
+    int64_t input_count = 0;
+    const size_t first_new = c->first_new = g->next_id;
+    c->gives_codes = tare__arena_array(&c->base->scratch, first_new + 1, sizeof *c->gives_codes);
+    if (c->gives_codes == NULL) return tare__out_of_memory(c->base->err);
     for (node *n = g->first, *next; n != NULL; n = next) {
         next = n->next;
-        if (!tare__is_observer_node(c->base->model, n)) continue;
-        replacement r = {.convert = c, .observer = n, .watched = tare__node_arg(n, 0)};
-        r.module = tare__called_module(c->base->model, n);
-        r.info = tare__observer_info(r.module);
-        if (r.watched == NULL)
-            return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
-                              "node '%s': an observer needs one input", n->name);
-        TARE_TRY(replace(&r));
+        if (n->id < first_new) TARE_TRY(convert_node(c, n, &input_count));
     }
     return TARE_OK;
 }

@@ -30,9 +30,35 @@ void tare__prepared_state_destroy(prepared_state *s) {
         tare__free(s->nodes[i].name);
         tare_qconfig_release(s->nodes[i].qconfig);
     }
+    for (size_t i = 0; i < s->child_count; i++) {
+        tare__free(s->children[i].path);
+        tare__prepared_state_destroy(s->children[i].state);
+    }
+    tare__free(s->children);
+    tare__index_list_release(&s->input_quantized);
+    tare__index_list_release(&s->output_quantized);
     tare__free(s->nodes);
     tare__map_release(&s->by_name);
     tare__free(s);
+}
+
+tare_status tare__prepared_state_add_child(prepared_state *s, const char *path,
+                                           prepared_state *child, tare_error *err) {
+    char *copy = tare__strdup(path);
+    if (copy != NULL && tare__grow((void **)&s->children, &s->child_capacity, s->child_count,
+                                   sizeof *s->children)) {
+        s->children[s->child_count++] = (prepared_child){copy, child};
+        return TARE_OK;
+    }
+    tare__free(copy);
+    tare__prepared_state_destroy(child);
+    return tare__out_of_memory(err);
+}
+
+const prepared_state *tare__prepared_child(const prepared_state *s, const char *path) {
+    for (size_t i = 0; s != NULL && i < s->child_count; i++)
+        if (strcmp(s->children[i].path, path) == 0) return s->children[i].state;
+    return NULL;
 }
 
 tare_status tare__prepared_state_add(prepared_state *s, const char *name, tare_qconfig *qconfig,

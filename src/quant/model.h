@@ -7,6 +7,7 @@
 #include "io/preprocess.h"
 #include "ir/module.h"
 #include "ops/classes.h"
+#include "quant/custom_config.h"
 #include "quant/observer.h"
 #include "quant/qconfig.h"
 #include "quant/record.h"
@@ -32,16 +33,29 @@ typedef struct prepared_node {
     tare_qconfig *qconfig; // NULL: not to be quantized
     bool is_observed;      // part of a matched, supported pattern
 } prepared_node;
-typedef struct prepared_state {
+typedef struct prepared_state prepared_state;
+/// A module that was prepared by itself, and the path where it stands.
+typedef struct prepared_child {
+    char *path;
+    prepared_state *state;
+} prepared_child;
+struct prepared_state {
     map by_name; // -> prepared_node
     prepared_node *nodes;
     size_t node_count, capacity;
-} prepared_state;
+    index_list input_quantized, output_quantized; // of the custom config
+    prepared_child *children;                     // standalone modules
+    size_t child_count, child_capacity;
+};
 tare_status tare__prepared_state_create(size_t capacity, prepared_state **out, tare_error *err);
 void tare__prepared_state_destroy(prepared_state *s); // NULL is fine
 /// At most `capacity` nodes; the qconfig is retained.
 tare_status tare__prepared_state_add(prepared_state *s, const char *name, tare_qconfig *qconfig,
                                      bool is_observed, tare_error *err);
+/// Takes `child` over, on failure too.
+tare_status tare__prepared_state_add_child(prepared_state *s, const char *path,
+                                           prepared_state *child, tare_error *err);
+const prepared_state *tare__prepared_child(const prepared_state *s, const char *path); // or NULL
 prepared_node *tare__prepared_node(const prepared_state *s, const char *name); // NULL if unlisted
 
 /// An operator of the float model, followed through the passes for explain and coverage.

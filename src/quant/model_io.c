@@ -8,6 +8,9 @@
 #include "quant/model.h"
 #include "quant/observer.h"
 
+// Of a prepared model, and of a module in it that was prepared by itself.
+#define PREPARED_KEYS "prepared", "input_quantized", "output_quantized", "standalone"
+
 static const char *const stage_names[] = {[TARE_STAGE_FLOAT] = "float",
                                           [TARE_STAGE_FUSED] = "fused",
                                           [TARE_STAGE_PREPARED] = "prepared",
@@ -20,6 +23,13 @@ static const char *stage_name_at(const void *user, size_t index) {
     return index < stage_count ? stage_names[index] : NULL;
 }
 
+static void indexes_to_json(const char *key, const index_list *list, text *out) {
+    if (list->count == 0) return;
+    tare__text_printf(out, ",\"%s\":", key);
+    tare__index_list_to_json(list, out);
+}
+
+// Members of an object that has some already: the record's, or a standalone module's.
 static void prepared_to_json(const prepared_state *s, text *out) {
     tare__text_append(out, ",\"prepared\":[");
     for (size_t i = 0; i < s->node_count; i++) {
@@ -31,6 +41,14 @@ static void prepared_to_json(const prepared_state *s, text *out) {
         tare__text_char(out, '}');
     }
     tare__text_char(out, ']');
+    indexes_to_json("input_quantized", &s->input_quantized, out);
+    indexes_to_json("output_quantized", &s->output_quantized, out);
+    for (size_t i = 0; i < s->child_count; i++) {
+        tare__text_append(out, i > 0 ? ",{\"path\":" : ",\"standalone\":[{\"path\":");
+        tare__text_json_string(out, s->children[i].path);
+        prepared_to_json(s->children[i].state, out);
+        tare__text_append(out, i + 1 < s->child_count ? "}" : "}]");
+    }
 }
 
 // What the file holds beyond tree and graph.
@@ -83,15 +101,58 @@ static tare_status read_prepared_node(prepared_state *s, const json_at *at, tare
     return status;
 }
 
-static tare_status read_prepared(tare_model *model, const json_at *at, tare_error *err) {
-    TARE_TRY(tare__json_expect(at, JSON_ARRAY, err));
-    const size_t count = json_array_size(at->value);
-    TARE_TRY(tare__prepared_state_create(count, &model->prepared, err));
-    for (size_t i = 0; i < count; i++) {
-        const json_at item = tare__json_item(at, i);
-        TARE_TRY(read_prepared_node(model->prepared, &item, err));
+static tare_status read_prepared(const json_at *object, prepared_state **out, tare_error *err);
+
+static tare_status read_prepared_child(prepared_state *s, const json_at *at, tare_error *err) {
+    static const char *const keys[] = {"path", PREPARED_KEYS, NULL};
+    TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
+    TARE_TRY(tare__json_only_keys(at, keys, err));
+    const json_at path = tare__json_get(at, "path");
+    const char *path_text = NULL;
+    prepared_state *child = NULL;
+    TARE_TRY(tare__json_string(&path, &path_text, err));
+    if (tare__prepared_child(s, path_text) != NULL)
+        return tare__json_fail(&path, err, "'%s' is listed twice", path_text);
+    TARE_TRY(read_prepared(at, &child, err));
+    return tare__prepared_state_add_child(s, path_text, child, err);
+}
+
+static tare_status read_indexes(const json_at *object, const char *key, index_list *out,
+                                tare_error *err) {
+    const json_at at = tare__json_get(object, key);
+    return tare__json_has(object, key) ? tare__index_list_from_json(&at, out, err) : TARE_OK;
+}
+
+static tare_status fill_prepared(const json_at *object, const json_at *nodes, prepared_state *s,
+                                 tare_error *err) {
+    for (size_t i = 0; i < json_array_size(nodes->value); i++) {
+        const json_at item = tare__json_item(nodes, i);
+        TARE_TRY(read_prepared_node(s, &item, err));
+    }
+    TARE_TRY(read_indexes(object, "input_quantized", &s->input_quantized, err));
+    TARE_TRY(read_indexes(object, "output_quantized", &s->output_quantized, err));
+    if (!tare__json_has(object, "standalone")) return TARE_OK;
+    const json_at standalone = tare__json_get(object, "standalone");
+    TARE_TRY(tare__json_expect(&standalone, JSON_ARRAY, err));
+    for (size_t i = 0; i < json_array_size(standalone.value); i++) {
+        const json_at item = tare__json_item(&standalone, i);
+        TARE_TRY(read_prepared_child(s, &item, err));
     }
     return TARE_OK;
+}
+
+// From the members of an object that PREPARED_KEYS names.
+static tare_status read_prepared(const json_at *object, prepared_state **out, tare_error *err) {
+    const json_at nodes = tare__json_get(object, "prepared");
+    prepared_state *made = NULL;
+    TARE_TRY(tare__json_expect(&nodes, JSON_ARRAY, err));
+    TARE_TRY(tare__prepared_state_create(json_array_size(nodes.value), &made, err));
+    const tare_status status = fill_prepared(object, &nodes, made, err);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare__prepared_state_destroy(made);
+    return status;
 }
 
 static tare_status read_stage(tare_model *model, const json_at *root, tare_error *err) {
@@ -126,13 +187,12 @@ static tare_status read_preprocess(tare_model *model, const json_at *root, tare_
 }
 
 static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
-    static const char *const keys[] = {"stage",     "engine",   "float_islands", "decisions",
-                                       "operators", "prepared", "preprocess",    NULL};
+    static const char *const keys[] = {"stage",     "engine",      "float_islands", "decisions",
+                                       "operators", PREPARED_KEYS, "preprocess",    NULL};
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const json_at decisions = tare__json_get(root, "decisions");
     const json_at operators = tare__json_get(root, "operators");
-    const json_at prepared = tare__json_get(root, "prepared");
     const json_at islands = tare__json_get(root, "float_islands");
     int64_t island_count = 0;
     TARE_TRY(read_stage(model, root, err));
@@ -143,7 +203,7 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     TARE_TRY(tare__record_from_json(&model->decisions, &decisions, err));
     TARE_TRY(tare__coverage_from_json(model, &operators, err));
     TARE_TRY(read_preprocess(model, root, err));
-    if (tare__json_has(root, "prepared")) return read_prepared(model, &prepared, err);
+    if (tare__json_has(root, "prepared")) return read_prepared(root, &model->prepared, err);
     if (model->stage == TARE_STAGE_PREPARED)
         return tare__json_fail(root, err, "a prepared model needs the key 'prepared'");
     return TARE_OK;

@@ -53,6 +53,40 @@ tare_status tare__pass_rebuild(pass *p, graph *g) {
     return TARE_OK;
 }
 
+static tare_status preserve_one(pass *p, const char *name, const module *source, bool *found) {
+    module *root = p->model->root;
+    const named_tensor *tensor = tare__module_named_tensor(source, name);
+    const module *child = tare__module_child(source, name);
+    const value *config = tare__module_config(source, name);
+    *found = tensor != NULL || child != NULL || config != NULL;
+    if (tensor != NULL && !tare__module_has_tensor(root, name))
+        return tare__module_set_tensor(root, name, tensor->tensor, tensor->is_parameter, p->err);
+    if (config != NULL) return tare__module_set_config(root, name, config, p->err);
+    if (child == NULL || tare__module_child(root, name) != NULL) return TARE_OK;
+    module *copy = NULL;
+    TARE_TRY(tare__module_clone(child, &copy, p->err));
+    const tare_status status = tare__module_set_child(root, name, copy, p->err);
+    tare__module_release(copy);
+    return status;
+}
+
+tare_status tare__pass_preserve(pass *p, const name_list *names, const module *source,
+                                bool is_lenient) {
+    for (size_t i = 0; i < names->count; i++) {
+        const char *name = names->items[i];
+        bool found = false;
+        TARE_TRY(preserve_one(p, name, source, &found));
+        if (found) continue;
+        if (!is_lenient)
+            return tare__fail(p->err, TARE_NOT_FOUND,
+                              "%s: the model has no attribute '%s' to preserve", p->name, name);
+        const tare_decision d = {.pass = p->name, .decision = "warning", .rule = name};
+        TARE_TRY(tare__record_add(&p->model->decisions, &d, p->err,
+                                  "the model has no attribute '%s' to preserve", name));
+    }
+    return TARE_OK;
+}
+
 module *tare__called_module(const tare_model *model, const node *n) {
     return n->op == NODE_CALL_MODULE ? tare__module_find(model->root, n->target) : NULL;
 }

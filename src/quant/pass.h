@@ -30,6 +30,11 @@ tare_status tare__pass_end(pass *p, tare_status status, tare_model **out);
 /// is consumed, on failure too.
 tare_status tare__pass_rebuild(pass *p, graph *g);
 
+/// Gives the clone's root the attributes (tensors, modules, values) of these names that `source`
+/// has. One that it has not is an error, or a warning in the record of a lenient job.
+tare_status tare__pass_preserve(pass *p, const name_list *names, const module *source,
+                                bool is_lenient);
+
 /// The module that a call_module node calls; NULL for other nodes.
 module *tare__called_module(const tare_model *model, const node *n);
 bool tare__is_observer_node(const tare_model *model, const node *n);

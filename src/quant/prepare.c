@@ -92,6 +92,7 @@ static tare_status begin(prepare_pass *p) {
     tare_error *err = p->base->err;
     TARE_TRY(new_placeholder(TARE_FLOAT32, &p->float_spec, err));
     TARE_TRY(new_placeholder(TARE_FLOAT16, &p->half_spec, err));
+    TARE_TRY(new_placeholder(TARE_QUINT8, &p->byte_spec, err));
     TARE_TRY(tare__qconfig_mapping_status(p->options->qconfig_mapping, err));
     return tare_qconfig_mapping_clone(p->options->qconfig_mapping, &p->mapping, err);
 }
@@ -107,38 +108,95 @@ static tare_status allocate_nodes(prepare_pass *p) {
 }
 
 // What convert will ask: each node's qconfig, and whether it was observed.
-static tare_status keep_state(prepare_pass *p) {
-    prepared_state *s = NULL;
-    TARE_TRY(tare__prepared_state_create(p->node_count, &s, p->base->err));
-    tare_status status = TARE_OK;
-    for (const node *n = p->base->model->root->graph->first; n != NULL && status == TARE_OK;
-         n = n->next) {
+static tare_status keep_nodes(prepare_pass *p) {
+    for (const node *n = p->base->model->root->graph->first; n != NULL; n = n->next) {
         const prepare_node *entry = tare__prepare_node(p, n);
         if (entry == NULL) continue; // an observer
-        status = tare__prepared_state_add(s, n->name, entry->qconfig.qconfig, entry->is_observed,
-                                          p->base->err);
+        TARE_TRY(tare__prepared_state_add(p->state, n->name, entry->qconfig.qconfig,
+                                          entry->is_observed, p->base->err));
     }
-    if (status == TARE_OK)
-        p->base->model->prepared = s;
-    else
-        tare__prepared_state_destroy(s);
-    return status;
+    return TARE_OK;
+}
+
+static tare_status begin_state(prepare_pass *p) {
+    const tare_prepare_custom_config *c = p->custom;
+    tare_error *err = p->base->err;
+    TARE_TRY(tare__prepared_state_create(p->node_count, &p->state, err));
+    TARE_TRY(tare__index_list_set(&p->state->input_quantized, c->input_quantized.items,
+                                  c->input_quantized.count, err));
+    return tare__index_list_set(&p->state->output_quantized, c->output_quantized.items,
+                                c->output_quantized.count, err);
 }
 
 static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(begin(p));
     TARE_TRY(tare__fuse_steps(p->base, false));
     TARE_TRY(allocate_nodes(p));
+    TARE_TRY(begin_state(p));
     TARE_TRY(tare__prepare_extend_mapping(p));
     TARE_TRY(tare__prepare_qconfigs(p, original)); // who asks for what
     TARE_TRY(tare__prepare_match(p));              // which backend pattern covers which nodes
+    TARE_TRY(tare__prepare_custom_matches(p));     // which modules the custom config covers
+    TARE_TRY(tare__prepare_custom_modules(p));     // .. which are prepared by themselves
     TARE_TRY(tare__prepare_choose(p));             // what every edge shall carry
     TARE_TRY(tare__prepare_insert(p));             // an observer per edge that changes dtype
-    TARE_TRY(keep_state(p));
+    TARE_TRY(keep_nodes(p));
     graph *g = p->base->model->root->graph;
     p->base->model->root->graph = NULL;
     p->base->model->stage = TARE_STAGE_PREPARED;
-    return tare__pass_rebuild(p->base, g);
+    TARE_TRY(tare__pass_rebuild(p->base, g));
+    return tare__pass_preserve(p->base, &p->custom->preserved_attributes, original,
+                               p->options->is_lenient);
+}
+
+static const tare_prepare_custom_config no_custom_config;
+
+// known: complete options.
+static tare_status prepare_model(const tare_model *model, const tare_prepare_options *known,
+                                 tare_model **out, tare_error *err) {
+    pass base;
+    prepare_pass p = {.base = &base,
+                      .options = known,
+                      .custom =
+                          known->custom_config != NULL ? known->custom_config : &no_custom_config};
+    TARE_TRY(tare__setter_status(&p.custom->failure, err));
+    tare_status status = tare__pass_begin(&base, "prepare", model, known->backend, err);
+    if (status == TARE_OK) status = run(&p, model->root);
+    if (status == TARE_OK)
+        base.model->prepared = p.state;
+    else
+        tare__prepared_state_destroy(p.state);
+    tare_qconfig_mapping_destroy(p.mapping);
+    tare_observer_spec_release(p.float_spec);
+    tare_observer_spec_release(p.half_spec);
+    tare_observer_spec_release(p.byte_spec);
+    return tare__pass_end(&base, status, out);
+}
+
+tare_status tare__prepare_standalone(prepare_pass *p, const module *m, const char *path,
+                                     const tare_prepare_options *options, module **out,
+                                     prepared_state **state) {
+    tare_error *err = p->base->err;
+    module *copy = NULL;
+    tare_model *model = NULL, *prepared = NULL;
+    TARE_TRY(tare__module_clone(m, &copy, err));
+    tare_status status =
+        tare__model_create(p->base->model->context, copy, TARE_STAGE_FLOAT, NULL, &model, err);
+    if (status != TARE_OK) {
+        tare__module_release(copy);
+        return status;
+    }
+    status = prepare_model(model, options, &prepared, err);
+    tare_model_destroy(model);
+    TARE_TRY(status);
+    status = tare__record_append_inner(&p->base->model->decisions, &prepared->decisions, path, err);
+    if (status == TARE_OK) {
+        *out = tare__module_retain(prepared->root);
+        *state = prepared->prepared;
+        prepared->prepared = NULL;
+    }
+    tare_model_destroy(prepared);
+    return status;
 }
 
 tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
@@ -151,12 +209,5 @@ tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options 
     if (model->stage > TARE_STAGE_FUSED)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "prepare: expected a float model, found one that was prepared already");
-    pass base;
-    prepare_pass p = {.base = &base, .options = &known};
-    tare_status status = tare__pass_begin(&base, "prepare", model, known.backend, err);
-    if (status == TARE_OK) status = run(&p, model->root);
-    tare_qconfig_mapping_destroy(p.mapping);
-    tare_observer_spec_release(p.float_spec);
-    tare_observer_spec_release(p.half_spec);
-    return tare__pass_end(&base, status, out);
+    return prepare_model(model, &known, out, err);
 }

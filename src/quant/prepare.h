@@ -17,11 +17,13 @@ typedef struct target_info {
 
 /// One match of a backend pattern, seen from its last node.
 typedef struct prepare_match {
-    const tare_pattern_config *config;
+    const tare_pattern_config *config; // NULL: a module of the custom config, no pattern
     node *last;
     const node *root;
     tare_match structure; // the last node first
     bool shares;
+    const standalone_entry *standalone; // the custom config's, of a standalone module
+    const char *observed_class;         // of a custom module
 } prepare_match;
 
 /// What is known of one node of the graph before observers are inserted.
@@ -37,9 +39,12 @@ typedef struct prepare_node {
 typedef struct prepare_pass {
     pass *base;
     const tare_prepare_options *options;
-    tare_qconfig_mapping *mapping;  // the pass's copy, extended by fusion
-    tare_observer_spec *float_spec; // PlaceholderObserver(dtype=torch.float32)
-    tare_observer_spec *half_spec;  // PlaceholderObserver(dtype=torch.float16)
+    tare_qconfig_mapping *mapping;            // the pass's copy, extended by fusion
+    tare_observer_spec *float_spec;           // PlaceholderObserver(dtype=torch.float32)
+    tare_observer_spec *half_spec;            // PlaceholderObserver(dtype=torch.float16)
+    tare_observer_spec *byte_spec;            // PlaceholderObserver(dtype=torch.quint8)
+    const tare_prepare_custom_config *custom; // never NULL
+    prepared_state *state;                    // what convert will ask, in the making
     prepare_node *nodes; // by id, for the nodes that stood before observers were inserted
     size_t node_count;
     size_t *match_order; // ids of matched nodes in the order in which they were first recorded
@@ -56,6 +61,18 @@ tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original);
 tare_status tare__prepare_extend_mapping(prepare_pass *p);
 /// Step: backend patterns to nodes.
 tare_status tare__prepare_match(prepare_pass *p);
+/// Step: modules that the custom config names take the place of patterns; selectors that match
+/// nothing are errors.
+tare_status tare__prepare_custom_matches(prepare_pass *p);
+/// Step: standalone modules are prepared, custom ones become observed ones.
+tare_status tare__prepare_custom_modules(prepare_pass *p);
+/// Prepares a module with a graph of its own; *out takes its place, *state is what convert will
+/// ask.
+tare_status tare__prepare_standalone(prepare_pass *p, const module *m, const char *path,
+                                     const tare_prepare_options *options, module **out,
+                                     prepared_state **state);
+/// Does the entry ask for this input in quantized form?
+bool tare__standalone_wants_quantized(const prepare_match *match, const node *n, const node *arg);
 /// Step: target_info of every node.
 tare_status tare__prepare_choose(prepare_pass *p);
 /// Step: observers into the graph.

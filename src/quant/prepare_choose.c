@@ -153,6 +153,18 @@ static tare_status reset_unsupported(prepare_pass *p) {
     return status;
 }
 
+// An index past the inputs would be ignored silently.
+static tare_status check_inputs(const prepare_pass *p, int64_t count) {
+    const index_list *list = &p->custom->input_quantized;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] >= count)
+            return tare__fail(p->base->err, TARE_INVALID_ARGUMENT,
+                              "prepare custom config: input %lld is to be quantized, the model has "
+                              "%lld inputs",
+                              (long long)list->items[i], (long long)count);
+    return TARE_OK;
+}
+
 tare_status tare__prepare_choose(prepare_pass *p) {
     const graph *g = p->base->model->root->graph;
     for (const node *n = g->first; n != NULL; n = n->next) p->nodes[n->id].info = float_info(p);
@@ -160,9 +172,17 @@ tare_status tare__prepare_choose(prepare_pass *p) {
         const prepare_node *entry = &p->nodes[p->match_order[i]];
         TARE_TRY(set_structure(p, entry->match, &entry->match->structure, entry->qconfig.qconfig));
     }
-    for (const node *n = g->first; n != NULL; n = n->next)
-        if (tare__node_is_call(n) && tare__has_no_tensor_args(p, n))
-            p->nodes[n->id].info = no_tensor_info();
+    int64_t placeholder = 0;
+    for (const node *n = g->first; n != NULL; n = n->next) {
+        target_info *info = &p->nodes[n->id].info;
+        if (n->op == NODE_PLACEHOLDER &&
+            tare__index_list_has(&p->custom->input_quantized, placeholder++))
+            info->input = info->output = p->byte_spec;
+        if (n->op == NODE_OUTPUT && tare__index_list_has(&p->custom->output_quantized, 0))
+            info->input = info->output = p->byte_spec;
+        if (tare__node_is_call(n) && tare__has_no_tensor_args(p, n)) *info = no_tensor_info();
+    }
+    if (p->custom->input_quantized.count > 0) TARE_TRY(check_inputs(p, placeholder));
     for (const node *n = g->first; n != NULL; n = n->next) clear_known(p, n);
     return reset_unsupported(p);
 }

@@ -81,6 +81,15 @@ static node *existing_observer(prepare_pass *p, const node *arg, const tare_obse
     return NULL;
 }
 
+// Inputs of a standalone module are quantized where it says so, and float elsewhere.
+static tare_status standalone_needs_observer(prepare_pass *p, const prepare_node *entry,
+                                             const node *n, const node *arg, bool *out) {
+    tare_observer_info produced;
+    TARE_TRY(tare__pass_spec_info(p->base, produced_spec(p, arg), &produced));
+    *out = produced.dtype != TARE_QUINT8 && tare__standalone_wants_quantized(entry->match, n, arg);
+    return TARE_OK;
+}
+
 static tare_status observe_arg(prepare_pass *p, const prepare_node *entry, const node *n,
                                value *v) {
     if (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) {
@@ -94,7 +103,8 @@ static tare_status observe_arg(prepare_pass *p, const prepare_node *entry, const
     tare_observer_info wanted;
     TARE_TRY(tare__pass_spec_info(p->base, spec, &wanted));
     bool needed = false;
-    TARE_TRY(needs_observer(p, entry, n, arg, &wanted, &needed));
+    TARE_TRY(entry->match->standalone != NULL ? standalone_needs_observer(p, entry, n, arg, &needed)
+                                              : needs_observer(p, entry, n, arg, &wanted, &needed));
     if (!needed) return TARE_OK;
     node *observer = existing_observer(p, arg, spec, wanted.dtype);
     if (observer == NULL) TARE_TRY(insert_observer(p, arg, spec, &observer));
@@ -189,7 +199,9 @@ static tare_status remove_observer(prepare_pass *p, node *n, node *observer) {
 static tare_status observe_output(prepare_pass *p, const prepare_node *entry, node *n) {
     tare_observer_info wanted;
     TARE_TRY(tare__pass_spec_info(p->base, entry->info.output, &wanted));
-    if (!tare__dtype_has_role(wanted.dtype, DTYPE_OBSERVED) || wanted.is_dynamic) return TARE_OK;
+    if (!tare__dtype_has_role(wanted.dtype, DTYPE_OBSERVED) || wanted.is_dynamic ||
+        entry->match->standalone != NULL)
+        return TARE_OK;
     node *observer = NULL;
     TARE_TRY(insert_observer(p, n, entry->info.output, &observer));
     TARE_TRY(tare__node_replace_uses(n, observer, observer, p->base->err));

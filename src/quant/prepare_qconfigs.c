@@ -62,7 +62,10 @@ static tare_status choose_module(chooser *c, const node *n, qconfig_choice *out)
     prepare_pass *p = c->pass;
     const module *m = tare__called_module(p->base->model, n);
     if (m->class->role == ROLE_OBSERVER) return TARE_OK;
-    TARE_TRY(tare__qconfig_adjust(p->mapping, m->class->name, n->target,
+    // A module with a graph of its own still is of the class that it was traced from.
+    const char *class_name =
+        m->graph != NULL && n->scope_type != NULL ? n->scope_type : m->class->name;
+    TARE_TRY(tare__qconfig_adjust(p->mapping, class_name, n->target,
                                   tare__qconfig_global(p->mapping), out, p->base->err));
     // The scope of a leaf's call is the leaf itself, by its type before fusion; occurrences count
     // in its parent.

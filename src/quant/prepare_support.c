@@ -190,6 +190,10 @@ tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entr
     const prepare_match *match = entry->match;
     *out = false;
     if (entry->qconfig.qconfig == NULL) return TARE_OK;
+    if (match->config == NULL) { // a module of the custom config: no pattern limits it
+        *out = true;
+        return TARE_OK;
+    }
     support_query q = {.pass = p, .entry = entry, .root = match->root, .why = why};
     q.root_entry = tare__prepare_node(p, match->root);
     const dtype_config_list *configs = &match->config->dtype_configs;

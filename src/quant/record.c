@@ -42,6 +42,17 @@ tare_status tare__record_copy(record *to, const record *from, tare_error *err) {
     return TARE_OK;
 }
 
+tare_status tare__record_append_inner(record *to, const record *from, const char *path,
+                                      tare_error *err) {
+    for (size_t i = 0; i < from->count; i++) {
+        tare_decision d = from->items[i];
+        if (d.node[0] != '\0') d.node = tare__arena_printf(&to->memory, "%s.%s", path, d.node);
+        if (d.node == NULL) return tare__out_of_memory(err);
+        TARE_TRY(keep(to, &d, err));
+    }
+    return TARE_OK;
+}
+
 void tare__record_release(record *r) {
     tare__free(r->items);
     tare__arena_release(&r->memory);

@@ -70,16 +70,7 @@ static tare_status copy_float(module *to, const module *from, tare_error *err) {
 
 static tare_status fill_user(module *made, const tare_module_class *user,
                              const module *float_module, const weight_qparams *w, tare_error *err) {
-    const qparams *q = w->q;
-    const tare_weight_qparams lent = {.struct_size = sizeof lent,
-                                      .dtype = w->dtype,
-                                      .qscheme = q != NULL ? q->scheme : TARE_QSCHEME_UNSET,
-                                      .channel_axis = q != NULL ? q->axis : 0,
-                                      .count = q != NULL ? q->count : 0,
-                                      .scale = q != NULL ? q->scale : NULL,
-                                      .zero_point = q != NULL ? q->zero_point : NULL,
-                                      .quant_min = q != NULL ? q->quant_min : 0,
-                                      .quant_max = q != NULL ? q->quant_max : 0};
+    const tare_weight_qparams lent = tare__weight_qparams_view(w->dtype, w->q);
     made->training = float_module->training;
     return user->from_float(user->user, (const tare_module *)float_module, &lent,
                             (tare_module *)made, err);

@@ -12,5 +12,12 @@ const tare_module_class *tare__user_class(const module_class *class);
 tare_status tare__user_class_create(const tare_module_class *user, module_class **out,
                                     tare_error *err);
 void tare__user_class_destroy(module_class *class);
+/// Parameters as a user's class gets them; q NULL: of a weight that has only a dtype.
+tare_weight_qparams tare__weight_qparams_view(tare_dtype dtype, const qparams *q);
+
+/// Config key and tensors by which a quantized custom module says what it gives.
+#define CUSTOM_OUTPUT_DTYPE      "output_dtype"
+#define CUSTOM_OUTPUT_SCALE      "scale"
+#define CUSTOM_OUTPUT_ZERO_POINT "zero_point"
 
 #endif

@@ -10,16 +10,32 @@
 
 // Every example of the archive.
 static const char *const examples[] = {
+<<<<<<< HEAD
     "01_cnn_static",           "02_binary_and_outputs", "04_dynamic_int8",
     "05_dynamic_fp16",         "06_decomposed",         "07_embedding",
     "08_rnn_dynamic",          "09_many_ops",           "10_functional_conv",
     "16_onednn_conv_add_relu", "17_submodule_paths",
+=======
+    "01_cnn_static",
+    "02_binary_and_outputs",
+    "04_dynamic_int8",
+    "06_decomposed",
+    "09_many_ops",
+    "10_functional_conv",
+    "11_quantized_io",
+    "12_standalone_quantized_interface",
+    "13_standalone_float_interface",
+    "16_onednn_conv_add_relu",
+    "17_submodule_paths",
+>>>>>>> c033f75 (quant: custom configs, standalone modules, quantized inputs and outputs)
 };
 
 typedef struct example {
     recorded_case recorded;
     tare_backend_config *backend;
     tare_qconfig_mapping *mapping;
+    tare_prepare_custom_config *prepare_config; // NULL: none
+    tare_convert_custom_config *convert_config;
     const tare_tensor **inputs;
     size_t input_count;
     arena memory;
@@ -54,6 +70,23 @@ static void read_settings(example *e) {
     expect_ok(e, "backend", tare_backend_config_builtin(backend, &e->backend, e->err));
 }
 
+static void read_custom_configs(example *e) {
+    if (setting(e, "prepare_custom_config") != NULL) {
+        char *json = setting_text(e, "prepare_custom_config");
+        expect_ok(
+            e, "prepare_custom_config",
+            tare_prepare_custom_config_from_json(json, strlen(json), &e->prepare_config, e->err));
+        free(json);
+    }
+    if (setting(e, "convert_custom_config") != NULL) {
+        char *json = setting_text(e, "convert_custom_config");
+        expect_ok(
+            e, "convert_custom_config",
+            tare_convert_custom_config_from_json(json, strlen(json), &e->convert_config, e->err));
+        free(json);
+    }
+}
+
 static void read_inputs(example *e) {
     e->input_count = e->recorded.data.tensors.count;
     e->inputs = tare__arena_array(&e->memory, e->input_count, sizeof *e->inputs);
@@ -76,8 +109,10 @@ static void check_text(example *e, const tare_model *model, tare_print_form form
 }
 
 static void prepare(example *e) {
-    const tare_prepare_options options = {
-        .struct_size = sizeof options, .backend = e->backend, .qconfig_mapping = e->mapping};
+    const tare_prepare_options options = {.struct_size = sizeof options,
+                                          .backend = e->backend,
+                                          .qconfig_mapping = e->mapping,
+                                          .custom_config = e->prepare_config};
     tare_model *model = NULL;
     expect_ok(e, "read", case_model(&e->recorded, &model, e->err));
     expect_ok(e, "prepare", tare_prepare_fx(model, &options, &e->prepared, e->err));
@@ -96,7 +131,8 @@ static void convert(example *e, convert_function function, const char *text_key,
     const char *engine = json_string_value(setting(e, "engine"));
     const tare_convert_options options = {.struct_size = sizeof options,
                                           .backend = e->backend,
-                                          .engine = tare_engine_from_name(engine)};
+                                          .engine = tare_engine_from_name(engine),
+                                          .custom_config = e->convert_config};
     tare_model *converted = NULL;
     if (case_text(&e->recorded, text_key) == NULL) return;
     expect_ok(e, text_key, function(e->prepared, &options, &converted, e->err));
@@ -109,6 +145,8 @@ static void release(example *e) {
     case_release(&e->recorded);
     tare_backend_config_destroy(e->backend);
     tare_qconfig_mapping_destroy(e->mapping);
+    tare_prepare_custom_config_destroy(e->prepare_config);
+    tare_convert_custom_config_destroy(e->convert_config);
     tare_model_destroy(e->prepared);
     agreement_release(&e->numbers);
     findings_release(&e->found);
@@ -121,6 +159,7 @@ static void every_text_is_torchs(void **state) {
     example e = {.err = tare_error_create()};
     CHECK_OK(case_read(place, &e.recorded, e.err));
     read_settings(&e);
+    read_custom_configs(&e);
     read_inputs(&e);
     prepare(&e);
     convert(&e, tare_convert_to_reference_fx, "reference", "reference_state");

@@ -24,6 +24,7 @@ typedef struct flow {
     tare_model *model, *prepared, *converted;
     tare_backend_config *backend;
     tare_qconfig_mapping *mapping;
+    tare_prepare_custom_config *custom; // NULL: none
     double output_step;
 } flow;
 
@@ -38,16 +39,24 @@ static bool torch_failed(const flow *f, const char *run) {
 
 static tare_status check_supported(flow *f) {
     const char *kind = json_string_value(get(f, "kind"));
-    const json_t *custom = get(f, "prepare_custom_config");
     if (kind == NULL || (strcmp(kind, "lowered") != 0 && strcmp(kind, "reference") != 0 &&
                          strcmp(kind, "decomposed") != 0))
         return tare__fail(f->err, TARE_UNSUPPORTED, "cases of kind '%s'",
                           kind != NULL ? kind : "?");
     if (json_is_true(get(f, "is_qat")))
         return tare__fail(f->err, TARE_UNSUPPORTED, "quantization-aware training");
-    if (json_object_size(custom) > 0)
-        return tare__fail(f->err, TARE_UNSUPPORTED, "a prepare_custom_config");
     return TARE_OK;
+}
+
+static tare_status read_custom_config(flow *f) {
+    const json_t *custom = get(f, "prepare_custom_config");
+    if (custom == NULL || json_is_null(custom)) return TARE_OK;
+    char *text_of = json_dumps(custom, JSON_ENCODE_ANY);
+    if (text_of == NULL) return tare__out_of_memory(f->err);
+    const tare_status status =
+        tare_prepare_custom_config_from_json(text_of, strlen(text_of), &f->custom, f->err);
+    free(text_of);
+    return status;
 }
 
 static tare_status read_configs(flow *f) {
@@ -151,6 +160,7 @@ static tare_status read_model(flow *f) {
     TARE_TRY(check_supported(f));
     f->step = "read";
     TARE_TRY(read_configs(f));
+    TARE_TRY(read_custom_config(f));
     TARE_TRY(replay_inputs(f->c, &f->memory, &f->inputs, &f->input_count, f->err));
     TARE_TRY(replay_tensors(f->inputs, f->input_count, &f->memory, &f->tensors, f->err));
     TARE_TRY(case_model(f->c, &f->model, f->err));
@@ -186,6 +196,7 @@ static tare_status prepare(flow *f, tare_model **out) {
     const tare_prepare_options options = {.struct_size = sizeof options,
                                           .backend = f->backend,
                                           .qconfig_mapping = f->mapping,
+                                          .custom_config = f->custom,
                                           .is_lenient = true};
     f->step = "prepare";
     return tare_prepare_fx(f->model, &options, out, f->err);
@@ -245,6 +256,7 @@ static void release(flow *f) {
     tare_model_destroy(f->converted);
     tare_backend_config_destroy(f->backend);
     tare_qconfig_mapping_destroy(f->mapping);
+    tare_prepare_custom_config_destroy(f->custom);
     agreement_release(&f->numbers);
     tare__arena_release(&f->memory);
     tare_error_destroy(f->err);
