@@ -9,17 +9,15 @@
 #include "tare/tare.h"
 
 // Every example of the archive.
+// clang-format off
 static const char *const examples[] = {
-<<<<<<< HEAD
-    "01_cnn_static",           "02_binary_and_outputs", "04_dynamic_int8",
-    "05_dynamic_fp16",         "06_decomposed",         "07_embedding",
-    "08_rnn_dynamic",          "09_many_ops",           "10_functional_conv",
-    "16_onednn_conv_add_relu", "17_submodule_paths",
-=======
     "01_cnn_static",
     "02_binary_and_outputs",
     "04_dynamic_int8",
+    "05_dynamic_fp16",
     "06_decomposed",
+    "07_embedding",
+    "08_rnn_dynamic",
     "09_many_ops",
     "10_functional_conv",
     "11_quantized_io",
@@ -27,8 +25,8 @@ static const char *const examples[] = {
     "13_standalone_float_interface",
     "16_onednn_conv_add_relu",
     "17_submodule_paths",
->>>>>>> c033f75 (quant: custom configs, standalone modules, quantized inputs and outputs)
 };
+// clang-format on
 
 typedef struct example {
     recorded_case recorded;
