@@ -37,10 +37,25 @@ function(tare_wish wish name module package)
       message(FATAL_ERROR "TARE_${name} is ON, but ${module} was not found (Debian: ${package})")
     endif()
   endif()
+  set(TARE_HAVE_${name} ${TARE_HAVE_${name}} PARENT_SCOPE)
   message(STATUS "${module}: ${TARE_HAVE_${name}}")
 endfunction()
 tare_wish("${TARE_PNG}" PNG libpng libpng-dev)
 tare_wish("${TARE_JPEG}" JPEG libjpeg libjpeg-dev)
+
+# ONNX needs the schema and its compiler too.
+find_program(PROTOC_C protoc-c)
+find_path(ONNX_PROTO_DIR onnx.proto PATH_SUFFIXES onnx)
+mark_as_advanced(PROTOC_C ONNX_PROTO_DIR)
+set(tare_onnx_wish "${TARE_ONNX}")
+if(NOT PROTOC_C OR NOT ONNX_PROTO_DIR)
+  if(TARE_ONNX STREQUAL "ON")
+    message(FATAL_ERROR "TARE_ONNX is ON, but protoc-c or onnx.proto was not found (Debian: "
+                        "protobuf-c-compiler libonnx-dev)")
+  endif()
+  set(tare_onnx_wish OFF)
+endif()
+tare_wish("${tare_onnx_wish}" ONNX libprotobuf-c libprotobuf-c-dev)
 
 # Debian's dnnl-config.cmake asks for OpenCL, which a CPU build has no use for, so look by name.
 set(TARE_HAVE_DNNL 0)

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # libtare, static and shared, from one set of objects; and the files of backends/ compiled into it.
 file(GLOB_RECURSE tare_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.c")
-set(tare_onnx_sources ${tare_sources})
-list(FILTER tare_onnx_sources INCLUDE REGEX "/src/io/onnx/")
-list(FILTER tare_sources EXCLUDE REGEX "/src/io/onnx/")
 file(GLOB tare_embedded_files RELATIVE "${PROJECT_SOURCE_DIR}/backends" CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/backends/*.json" "${PROJECT_SOURCE_DIR}/backends/qconfigs/*.json")
 
@@ -55,7 +52,22 @@ list(FILTER tare_portable_kernels INCLUDE REGEX
 set_property(SOURCE ${tare_portable_kernels} PROPERTY
   COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>")
 
-add_library(tare_objects OBJECT ${tare_sources} "${tare_embedded_source}")
+# The ONNX reader needs the schema that protoc-c makes C of.
+if(TARE_HAVE_ONNX)
+  set(tare_onnx_schema "${PROJECT_BINARY_DIR}/generated/onnx.pb-c.c")
+  add_custom_command(
+    OUTPUT "${tare_onnx_schema}" "${PROJECT_BINARY_DIR}/generated/onnx.pb-c.h"
+    COMMAND "${PROTOC_C}" "--proto_path=${ONNX_PROTO_DIR}"
+            "--c_out=${PROJECT_BINARY_DIR}/generated" "${ONNX_PROTO_DIR}/onnx.proto"
+    DEPENDS "${ONNX_PROTO_DIR}/onnx.proto"
+    COMMENT "Generating the ONNX schema" VERBATIM)
+  # Generated code is not held to our warnings.
+  set_property(SOURCE "${tare_onnx_schema}" PROPERTY COMPILE_OPTIONS "-w")
+else()
+  list(FILTER tare_sources EXCLUDE REGEX "/src/io/onnx/")
+endif()
+
+add_library(tare_objects OBJECT ${tare_sources} "${tare_embedded_source}" ${tare_onnx_schema})
 target_include_directories(tare_objects
   PUBLIC "${PROJECT_SOURCE_DIR}/include" PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_compile_definitions(tare_objects PRIVATE $<$<CONFIG:Debug>:TARE_VERIFY=1>)
@@ -64,12 +76,8 @@ set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/core/version.c" PROPERTY
 if(TARE_HAVE_X86_KERNELS)
   target_compile_definitions(tare_objects PRIVATE TARE_HAVE_X86_KERNELS=1)
 endif()
+target_include_directories(tare_objects SYSTEM PRIVATE "${PROJECT_BINARY_DIR}/generated")
 target_link_libraries(tare_objects PRIVATE tare_dependencies)
-
-# The rules of the ONNX import, which nothing calls yet.
-add_library(tare_onnx_objects OBJECT ${tare_onnx_sources})
-target_include_directories(tare_onnx_objects
-  PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
 
 # The targets that users see. `tare` is the shared library, `tare_static` the other one.
 function(tare_add_library target kind)

@@ -5,7 +5,7 @@
 set -eu
 
 build='cmake ninja-build gcc libc6-dev make pkg-config libjansson-dev libminizip-dev zlib1g-dev'
-build_optional='libdnnl-dev libpng-dev libjpeg-dev'
+build_optional='libdnnl-dev libpng-dev libjpeg-dev protobuf-c-compiler libprotobuf-c-dev libonnx-dev'
 test="$build libcmocka-dev g++"
 format='clang-format'
 ci="$test clang clang-tidy llvm git"

@@ -22,12 +22,40 @@ typedef enum tare_model_stage {
     TARE_STAGE_LOWERED = 4,
 } tare_model_stage;
 
-/// Reads a model file (safetensors with the graph in its metadata). Weights are mapped, not copied,
-/// so that the file must stay as it is while the model lives. context: what the file may name
-/// beyond built-in classes, and must outlive the model; NULL: nothing. "-" is standard input.
-/// TARE_MALFORMED_FILE names the byte or the JSON path; TARE_IO the file.
+/// Reads a model file: safetensors with the graph in its metadata, or ONNX (opset 11 to 21), told
+/// apart by their bytes. Weights are mapped, not copied, so that the file must stay as it is while
+/// the model lives. context: what the file may name beyond built-in classes, and must outlive the
+/// model; NULL: nothing. "-" is standard input. TARE_MALFORMED_FILE names the byte, the JSON path
+/// or the node; TARE_IO the file.
 TARE_API tare_status tare_model_read(const char *path, const tare_context *context,
                                      tare_model **out, tare_error *err);
+
+/// A size for the dimensions of inputs that an ONNX file names instead of giving one ("seq").
+typedef struct tare_dim_size {
+    const char *name;
+    int64_t size;
+} tare_dim_size;
+/// The shape of one input, where the file has none or leaves sizes open.
+typedef struct tare_input_shape {
+    const char *input;
+    int ndim;
+    const int64_t *shape; // [ndim]
+} tare_input_shape;
+/// How to read a model; zero means the default. Of an ONNX file's inputs the first dimension is the
+/// batch: 1 where nothing else is said, and data of any batch runs unless the file fixes it. Every
+/// other open size must be given. Names that the file has not are refused, and so are sizes for a
+/// file of another format.
+typedef struct tare_model_read_options {
+    uint32_t struct_size;
+    const tare_dim_size *dims;
+    size_t dim_count;
+    const tare_input_shape *shapes;
+    size_t shape_count;
+} tare_model_read_options;
+/// As tare_model_read. options may be NULL.
+TARE_API tare_status tare_model_read_with(const char *path, const tare_context *context,
+                                          const tare_model_read_options *options, tare_model **out,
+                                          tare_error *err);
 /// Writes the model with its stage, statistics and decisions: to a temporary name first, which is
 /// renamed when all is written. "-" is standard output. Models of one content give the same bytes.
 TARE_API tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err);

@@ -216,6 +216,17 @@ bool tare__parse_double(const char *chars, size_t length, double *out) {
     return true;
 }
 
+double tare__double_of_float(float value) {
+    // Both ends of the round trip use the locale's decimal point.
+    for (int digits = 1; digits < 9; digits++) {
+        char number[32];
+        snprintf(number, sizeof number, "%.*g", digits, (double)value);
+        const double found = strtod(number, NULL);
+        if ((float)found == value) return found;
+    }
+    return (double)value;
+}
+
 void tare__text_double(text *t, double value) {
     char number[32];
     tare__format_double(value, number);

@@ -45,6 +45,9 @@ void tare__text_double(text *t, double value);
 /// The double that `length` characters of a decimal number name ("1e-05"), independent of the
 /// locale. False unless all of them belong to the number.
 bool tare__parse_double(const char *chars, size_t length, double *out);
+/// The double that was written where `value` was meant: of those that round to it, the one with the
+/// shortest decimal (0.1f -> 0.1).
+double tare__double_of_float(float value);
 /// Python's repr of a string: single quotes unless the text holds one and no double quote; escapes.
 void tare__text_quoted(text *t, const char *chars);
 /// A JSON string literal with its quotes.

@@ -79,6 +79,9 @@ struct tare_model {
     size_t op_count, op_capacity;
     uint64_t float_island_count; // of converted models
     tare_preprocess *preprocess; // of pictures; NULL: not declared
+    // The float model came from one of torch's ONNX exporters, which fold batch norms away: QAT
+    // would miss them. tools/tare_export.py keeps them.
+    bool norms_are_folded;
 };
 
 /// A model over `root` (reference taken over on success), with the decisions of `from` (may be

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "io/model_file.h"
+#include "core/struct_size.h"
+#include "io/model_any.h"
 #include "quant/coverage.h"
 #include "quant/model.h"
 #include "quant/observer.h"
@@ -64,6 +65,7 @@ static tare_status extra_to_json(const tare_model *model, text *out, tare_error 
         tare__text_append(out, ",\"preprocess\":");
         tare__preprocess_to_json(&model->preprocess->steps, out);
     }
+    if (model->norms_are_folded) tare__text_append(out, ",\"norms_folded\":true");
     if (model->prepared != NULL) prepared_to_json(model->prepared, out);
     tare__text_char(out, '}');
     return tare__text_status(out, err);
@@ -187,8 +189,9 @@ static tare_status read_preprocess(tare_model *model, const json_at *root, tare_
 }
 
 static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
-    static const char *const keys[] = {"stage",     "engine",      "float_islands", "decisions",
-                                       "operators", PREPARED_KEYS, "preprocess",    NULL};
+    static const char *const keys[] = {"stage",        "engine",     "float_islands",
+                                       "decisions",    "operators",  PREPARED_KEYS,
+                                       "norms_folded", "preprocess", NULL};
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const json_at decisions = tare__json_get(root, "decisions");
@@ -200,6 +203,10 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     TARE_TRY(tare__json_int(&islands, &island_count, err));
     if (island_count < 0) return tare__json_fail(&islands, err, "expected a number of islands");
     model->float_island_count = (uint64_t)island_count;
+    if (tare__json_has(root, "norms_folded")) {
+        const json_at folded = tare__json_get(root, "norms_folded");
+        TARE_TRY(tare__json_bool(&folded, &model->norms_are_folded, err));
+    }
     TARE_TRY(tare__record_from_json(&model->decisions, &decisions, err));
     TARE_TRY(tare__coverage_from_json(model, &operators, err));
     TARE_TRY(read_preprocess(model, root, err));
@@ -209,24 +216,33 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     return TARE_OK;
 }
 
-tare_status tare_model_read(const char *path, const tare_context *context, tare_model **out,
-                            tare_error *err) {
+tare_status tare_model_read_with(const char *path, const tare_context *context,
+                                 const tare_model_read_options *options, tare_model **out,
+                                 tare_error *err) {
     const tare_context *known = tare__context_or_builtin(context);
-    module *root = NULL;
-    json_t *extra = NULL;
+    tare_model_read_options given = {0};
+    model_found found;
     tare_model *model = NULL;
+    if (options != NULL) tare__struct_copy(&given, sizeof given, options);
     TARE_TRY(
-        tare__model_file_read(path, &known->classes, &tare__observer_state_io, &root, &extra, err));
-    tare_status status = tare__model_create(context, root, TARE_STAGE_FLOAT, NULL, &model, err);
-    if (status != TARE_OK) tare__module_release(root);
-    if (status == TARE_OK && extra != NULL) {
-        const json_at at = tare__json_root(extra);
+        tare__model_any_read(path, &known->classes, &tare__observer_state_io, &given, &found, err));
+    tare_status status =
+        tare__model_create(context, found.root, TARE_STAGE_FLOAT, NULL, &model, err);
+    if (status != TARE_OK) tare__module_release(found.root);
+    if (status == TARE_OK) model->norms_are_folded = found.norms_are_folded;
+    if (status == TARE_OK && found.extra != NULL) {
+        const json_at at = tare__json_root(found.extra);
         status = tare__at(err, read_extra(model, &at, err), "%s: record", path);
     }
-    json_decref(extra);
+    json_decref(found.extra);
     if (status == TARE_OK)
         *out = model;
     else
         tare_model_destroy(model);
     return status;
+}
+
+tare_status tare_model_read(const char *path, const tare_context *context, tare_model **out,
+                            tare_error *err) {
+    return tare_model_read_with(path, context, NULL, out, err);
 }

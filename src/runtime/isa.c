@@ -97,7 +97,12 @@ const char *tare_isa_name(void) {
 #else
 #define JPEG_LIBRARY "no libjpeg"
 #endif
+#ifdef TARE_HAVE_ONNX
+#define ONNX_READER "ONNX"
+#else
+#define ONNX_READER "no ONNX"
+#endif
 
 const char *tare_build_features(void) {
-    return FLOAT_LIBRARY "; " PNG_LIBRARY "; " JPEG_LIBRARY "; kernels: " KERNELS;
+    return FLOAT_LIBRARY "; " PNG_LIBRARY "; " JPEG_LIBRARY "; " ONNX_READER "; kernels: " KERNELS;
 }

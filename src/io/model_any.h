@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model file of any format that is known, told apart by its bytes.
+#ifndef IO_MODEL_ANY_H
+#define IO_MODEL_ANY_H
+
+#include "io/model_file.h"
+#include "tare/model.h"
+
+/// What a file gave.
+typedef struct model_found {
+    module *root;          // the caller releases it
+    json_t *extra;         // the file's `record` (the caller's json_decref) or NULL
+    bool from_onnx;        // as opposed to our own format
+    bool norms_are_folded; // written by one of torch's ONNX exporters, which leave no batch norm
+                           // behind a convolution
+} model_found;
+
+/// Reads PATH: our own format, or ONNX. Anything else is refused by what it is. options may be
+/// NULL.
+tare_status tare__model_any_read(const char *path, const registry *classes,
+                                 const model_state_io *state,
+                                 const tare_model_read_options *options, model_found *out,
+                                 tare_error *err);
+
+/// What bytes that are no model look like: "a JPEG image"; NULL when nothing is recognized.
+const char *tare__describe_bytes(const unsigned char *bytes, size_t size);
+
+#endif

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constants, and the nodes of the draft: what a call's result is like is known as soon as it is
+// made.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/text.h"
+#include "io/onnx/state.h"
+#include "ops/module_call.h"
+
+// --- constants ---
+
+typedef struct tensor_key {
+    char text[32];
+} tensor_key;
+
+static tensor_key key_of(const tare_tensor *t) {
+    tensor_key key;
+    snprintf(key.text, sizeof key.text, "%p", (const void *)t);
+    return key;
+}
+
+onnx_constant *tare__onnx_constant_of(const onnx_import *in, const tare_tensor *t) {
+    return tare__map_get(&in->constants, key_of(t).text);
+}
+
+static tare_status remember(onnx_import *in, tare_tensor *t, const char *name) {
+    onnx_constant *c = tare__arena_alloc(&in->memory, sizeof *c);
+    if (c == NULL || !tare__arena_copy_text(&in->memory, name, &c->name) ||
+        !tare__map_set(&in->constants, key_of(t).text, c))
+        return tare__out_of_memory(in->err);
+    return TARE_OK;
+}
+
+tare_status tare__onnx_add_constant(onnx_import *in, tare_tensor *t, const char *name) {
+    if (!tare__grow((void **)&in->tensors, &in->tensor_capacity, in->tensor_count,
+                    sizeof(tare_tensor *))) {
+        tare_tensor_release(t);
+        return tare__out_of_memory(in->err);
+    }
+    in->tensors[in->tensor_count++] = t;
+    if (tare__onnx_constant_of(in, t) != NULL) return TARE_OK;
+    return remember(in, t, name);
+}
+
+// --- what is known of nodes ---
+
+draft_info *tare__onnx_info(onnx_import *in, const node *n) {
+    return &in->info[n->id];
+}
+
+tare_status tare__onnx_add_info(onnx_import *in, const node *n, const onnx_scope *scope,
+                                const char *file_name) {
+    while (n->id >= in->info_capacity) {
+        const size_t before = in->info_capacity;
+        if (!tare__grow((void **)&in->info, &in->info_capacity, before, sizeof *in->info))
+            return tare__out_of_memory(in->err);
+        memset(in->info + before, 0, (in->info_capacity - before) * sizeof *in->info);
+    }
+    in->info[n->id] = (draft_info){.scope = scope, .file_name = file_name};
+    return TARE_OK;
+}
+
+tare_status tare__onnx_constant_node(onnx_import *in, tare_tensor *t, const onnx_scope *scope,
+                                     node **out) {
+    onnx_constant *c = tare__onnx_constant_of(in, t);
+    if (c->attr != NULL) {
+        *out = c->attr;
+        return TARE_OK;
+    }
+    char name[40];
+    snprintf(name, sizeof name, "constant_%zu", in->draft->next_id);
+    TARE_TRY(tare__module_set_tensor(in->root, name, t, false, in->err));
+    const node_spec spec = {.op = NODE_GET_ATTR, .target = name};
+    TARE_TRY(tare__graph_insert(in->draft, &spec, NULL, &c->attr, in->err));
+    TARE_TRY(tare__onnx_add_info(in, c->attr, scope, ""));
+    draft_info *info = tare__onnx_info(in, c->attr);
+    info->constant = t;
+    info->meta = (value){.kind = VALUE_TENSOR, .as.tensor = tare_tensor_retain(t)};
+    info->other = (value){.kind = VALUE_TENSOR, .as.tensor = tare_tensor_retain(t)};
+    *out = c->attr;
+    return TARE_OK;
+}
+
+// --- running shape rules ---
+
+typedef struct inference {
+    onnx_import *in;
+    arena *memory;
+    bool other; // of the other batch
+    tare_error *err;
+} inference;
+
+// A copy of v in which what is known of nodes stands in their place; references stay where they
+// are.
+static tare_status resolve(const inference *i, const value *v, value *out) {
+    *out = *v;
+    if (v->kind == VALUE_NODE) {
+        const draft_info *info = tare__onnx_info(i->in, v->as.node);
+        *out = i->other ? info->other : info->meta;
+        if (i->other && out->kind == VALUE_NONE)
+            return tare__fail(i->err, TARE_UNSUPPORTED, "an input works for one batch size only");
+        return TARE_OK;
+    }
+    if (!tare__value_has_items(v)) return TARE_OK;
+    *out = tare__value_sequence(i->memory, v->kind, v->count);
+    if (out->as.items == NULL && v->count > 0) return tare__out_of_memory(i->err);
+    for (uint32_t k = 0; k < v->count; k++)
+        TARE_TRY(resolve(i, &v->as.items[k], &out->as.items[k]));
+    return TARE_OK;
+}
+
+static tare_status resolve_call(const inference *i, const node *n, op_call *call) {
+    value *args = tare__arena_array(i->memory, n->arg_count + 1, sizeof *args);
+    keyword *kwargs = tare__arena_array(i->memory, n->kwarg_count + 1, sizeof *kwargs);
+    if (args == NULL || kwargs == NULL) return tare__out_of_memory(i->err);
+    for (size_t k = 0; k < n->arg_count; k++) TARE_TRY(resolve(i, &n->args[k], &args[k]));
+    for (size_t k = 0; k < n->kwarg_count; k++) {
+        kwargs[k].name = n->kwargs[k].name;
+        TARE_TRY(resolve(i, &n->kwargs[k].value, &kwargs[k].value));
+    }
+    call->args = args;
+    call->arg_count = n->arg_count;
+    call->kwargs = kwargs;
+    call->kwarg_count = n->kwarg_count;
+    return TARE_OK;
+}
+
+static const op_info *row_of(node_op op, const char *target) {
+    return op == NODE_CALL_METHOD ? tare__op_method(target) : tare__op_function(target);
+}
+
+static tare_status run_shapes(const inference *i, const node *n, value *out) {
+    op_call call = {.node_name = n->name, .memory = i->memory, .thread_count = 1, .err = i->err};
+    TARE_TRY(resolve_call(i, n, &call));
+    if (n->op == NODE_CALL_MODULE) {
+        call.module = tare__module_find(i->in->root, n->target);
+        TARE_TRY(tare__module_run(&call, true));
+    } else {
+        TARE_TRY(tare__call_bind(&call, row_of(n->op, n->target)));
+        TARE_TRY(tare__op_run(&call, true));
+    }
+    const tare_status status = tare__value_share(&i->in->memory, &call.result, out, i->err);
+    tare__value_release_tensors(&call.result);
+    return status;
+}
+
+tare_status tare__onnx_infer(onnx_import *in, node *n) {
+    arena scratch = {0};
+    value meta = tare__none(), other = tare__none();
+    const inference now = {.in = in, .memory = &scratch, .err = in->err};
+    const inference otherwise = {.in = in, .memory = &scratch, .other = true};
+    tare_status status = run_shapes(&now, n, &meta);
+    if (status == TARE_OK) {
+        const tare_status works = run_shapes(&otherwise, n, &other);
+        if (works == TARE_OUT_OF_MEMORY) status = tare__out_of_memory(in->err);
+        if (works != TARE_OK && in->fixed_by == NULL) in->fixed_by = n->name;
+    }
+    tare__arena_release(&scratch);
+    if (status != TARE_OK) {
+        tare__value_release_tensors(&meta);
+        return status;
+    }
+    draft_info *info = tare__onnx_info(in, n);
+    info->meta = meta;
+    info->other = other;
+    return TARE_OK;
+}
+
+// --- computing constants ---
+
+static void count_bytes(const value *v, size_t *bytes) {
+    if (v->kind == VALUE_TENSOR) {
+        const size_t more = tare__tensor_bytes(v->as.tensor);
+        *bytes = more > SIZE_MAX - *bytes ? SIZE_MAX : *bytes + more;
+    } else if (tare__value_has_items(v)) {
+        for (uint32_t k = 0; k < v->count; k++) count_bytes(&v->as.items[k], bytes);
+    }
+}
+
+// A few nodes of a small file can describe a constant that no memory holds.
+static tare_status check_size(onnx_import *in, const value *result) {
+    size_t bytes = in->folded_bytes;
+    count_bytes(result, &bytes);
+    if (bytes > in->folded_limit)
+        return tare__fail(in->err, TARE_UNSUPPORTED,
+                          "computed constants would take more than %zu bytes", in->folded_limit);
+    in->folded_bytes = bytes;
+    return TARE_OK;
+}
+
+// The references of a result go to the import.
+static tare_status keep_result(onnx_import *in, value *v) {
+    if (v->kind == VALUE_TENSOR) {
+        tare_tensor *t = v->as.tensor;
+        return tare__onnx_add_constant(in, t, NULL);
+    }
+    tare_status status = TARE_OK;
+    if (!tare__value_has_items(v)) return TARE_OK;
+    for (uint32_t k = 0; k < v->count; k++) {
+        if (status == TARE_OK)
+            status = keep_result(in, &v->as.items[k]);
+        else
+            tare__value_release_tensors(&v->as.items[k]);
+    }
+    return status;
+}
+
+static tare_status compute(onnx_import *in, op_call *call) {
+    TARE_TRY(tare__op_shape(call));
+    if (tare__value_has_data(&call->result)) return TARE_OK;
+    tare_status status = check_size(in, &call->result);
+    if (status == TARE_OK) status = tare__call_allocate(call);
+    if (status == TARE_OK) status = tare__op_compute(call);
+    if (status != TARE_OK) tare__value_release_tensors(&call->result);
+    return status;
+}
+
+tare_status tare__onnx_fold(onnx_import *in, node_op op, const onnx_emit *e, arena *scratch,
+                            value *out) {
+    op_call call = {.node_name = e->target,
+                    .memory = scratch,
+                    .thread_count = 1,
+                    .args = e->args,
+                    .arg_count = e->arg_count,
+                    .kwargs = e->kwargs,
+                    .kwarg_count = e->kwarg_count,
+                    .err = in->err};
+    TARE_TRY(tare__call_bind(&call, row_of(op, e->target)));
+    TARE_TRY(compute(in, &call));
+    value kept;
+    const tare_status status = tare__value_share(&in->memory, &call.result, &kept, in->err);
+    tare__value_release_tensors(&call.result);
+    TARE_TRY(status);
+    TARE_TRY(keep_result(in, &kept));
+    *out = kept;
+    return TARE_OK;
+}
+
+// --- calls ---
+
+static bool holds_node(const value *v) {
+    if (v->kind == VALUE_NODE) return true;
+    if (tare__value_has_items(v))
+        for (uint32_t k = 0; k < v->count; k++)
+            if (holds_node(&v->as.items[k])) return true;
+    return false;
+}
+
+static bool is_constant_call(const onnx_emit *e) {
+    for (size_t i = 0; i < e->arg_count; i++)
+        if (holds_node(&e->args[i])) return false;
+    for (size_t i = 0; i < e->kwarg_count; i++)
+        if (holds_node(&e->kwargs[i].value)) return false;
+    return true;
+}
+
+// A number as Python code would have written it: the double that the float was made from.
+static value number_of(const tare_tensor *t) {
+    const double number = tare__tensor_get(t, 0);
+    if (t->dtype == TARE_BOOL) return tare__bool(number != 0);
+    if (t->dtype == TARE_INT64) return tare__int(*(const int64_t *)t->data);
+    if (!tare__dtype(t->dtype)->is_float) return tare__int((int64_t)number);
+    return tare__float(t->dtype == TARE_FLOAT64 ? number : tare__double_of_float((float)number));
+}
+
+static tare_status materialize(onnx_call *c, const value *v, value *out) {
+    *out = *v;
+    if (v->kind == VALUE_TENSOR) {
+        tare_tensor *t = v->as.tensor;
+        if (t->ndim == 0 && t->q == NULL) {
+            *out = number_of(t);
+            return TARE_OK;
+        }
+        node *n = NULL;
+        TARE_TRY(tare__onnx_constant_node(c->in, t, c->scope, &n));
+        *out = tare__node_value(n);
+        return TARE_OK;
+    }
+    if (!tare__value_has_items(v)) return TARE_OK;
+    *out = tare__value_sequence(&c->scratch, v->kind, v->count);
+    if (out->as.items == NULL && v->count > 0) return tare__out_of_memory(c->in->err);
+    for (uint32_t k = 0; k < v->count; k++)
+        TARE_TRY(materialize(c, &v->as.items[k], &out->as.items[k]));
+    return TARE_OK;
+}
+
+static tare_status insert_call(onnx_call *c, node_op op, const onnx_emit *e, value *out) {
+    onnx_import *in = c->in;
+    value *args = tare__arena_array(&c->scratch, e->arg_count + 1, sizeof *args);
+    keyword *kwargs = tare__arena_array(&c->scratch, e->kwarg_count + 1, sizeof *kwargs);
+    if (args == NULL || kwargs == NULL) return tare__out_of_memory(in->err);
+    for (size_t i = 0; i < e->arg_count; i++) TARE_TRY(materialize(c, &e->args[i], &args[i]));
+    for (size_t i = 0; i < e->kwarg_count; i++) {
+        kwargs[i].name = e->kwargs[i].name;
+        TARE_TRY(materialize(c, &e->kwargs[i].value, &kwargs[i].value));
+    }
+    const node_spec spec = {.op = op,
+                            .target = op == NODE_CALL_FUNCTION ? tare__function_canonical(e->target)
+                                                               : e->target,
+                            .args = args,
+                            .arg_count = e->arg_count,
+                            .kwargs = kwargs,
+                            .kwarg_count = e->kwarg_count};
+    node *n = NULL;
+    TARE_TRY(tare__graph_insert(in->draft, &spec, NULL, &n, in->err));
+    TARE_TRY(tare__onnx_add_info(in, n, c->scope, c->node->name != NULL ? c->node->name : ""));
+    TARE_TRY(tare__onnx_infer(in, n));
+    *out = tare__node_value(n);
+    return TARE_OK;
+}
+
+static tare_status emit(onnx_call *c, node_op op, const onnx_emit *e, value *out) {
+    if (row_of(op, e->target) == NULL)
+        return tare__onnx_fail(c, "it would become '%s', which no operator here computes",
+                               e->target);
+    if (is_constant_call(e)) return tare__onnx_fold(c->in, op, e, &c->scratch, out);
+    return insert_call(c, op, e, out);
+}
+
+tare_status tare__onnx_function(onnx_call *c, const onnx_emit *e, value *out) {
+    return emit(c, NODE_CALL_FUNCTION, e, out);
+}
+
+tare_status tare__onnx_method(onnx_call *c, const onnx_emit *e, value *out) {
+    return emit(c, NODE_CALL_METHOD, e, out);
+}
+
+tare_status tare__onnx_item(onnx_call *c, const value *tuple, int64_t i, value *out) {
+    const value args[] = {*tuple, tare__int(i)};
+    const bool is_list = tuple->kind == VALUE_TUPLE || tuple->kind == VALUE_LIST;
+    if (is_list && i >= 0 && i < tuple->count) {
+        *out = tuple->as.items[i];
+        return TARE_OK;
+    }
+    const onnx_emit e = {.target = "operator.getitem", .args = args, .arg_count = 2};
+    return emit(c, NODE_CALL_FUNCTION, &e, out);
+}
+
+// --- modules ---
+
+static tare_status fill_module(onnx_call *c, const onnx_module *m, module *made) {
+    tare_error *err = c->in->err;
+    for (size_t i = 0; i < m->config_count; i++)
+        TARE_TRY(tare__module_set_config(made, m->config[i].name, &m->config[i].value, err));
+    for (size_t i = 0; i < m->tensor_count; i++)
+        TARE_TRY(tare__module_set_tensor(made, m->tensors[i].name, m->tensors[i].value.as.tensor,
+                                         true, err));
+    if (made->class->check != NULL) TARE_TRY(made->class->check(made, err));
+    return TARE_OK;
+}
+
+static tare_status bind_module(onnx_call *c, const onnx_module *m, char path[40]) {
+    const module_class *class = tare__class_find(c->in->classes, m->class_name);
+    if (class == NULL)
+        return tare__onnx_fail(c, "it would become a %s, which is no class here", m->class_name);
+    module *made = NULL;
+    TARE_TRY(tare__module_create(class, &made, c->in->err));
+    snprintf(path, 40, "module_%zu", c->in->module_count++);
+    tare_status status = fill_module(c, m, made);
+    if (status == TARE_OK) status = tare__module_set_child(c->in->root, path, made, c->in->err);
+    tare__module_release(made);
+    return status;
+}
+
+tare_status tare__onnx_module(onnx_call *c, const onnx_module *m, value *out) {
+    char path[40];
+    TARE_TRY(bind_module(c, m, path));
+    const onnx_emit e = {.target = path, .args = m->args, .arg_count = m->arg_count};
+    return insert_call(c, NODE_CALL_MODULE, &e, out);
+}
+
+// --- shapes that follow the batch ---
+
+// The sizes that torch's reshape makes of `dims`: one of them may be -1.
+static bool complete(const int64_t *dims, size_t count, int64_t elements, int64_t *out) {
+    int64_t known = 1;
+    size_t open = count;
+    for (size_t d = 0; d < count; d++) {
+        out[d] = dims[d];
+        if (dims[d] == -1 && open == count)
+            open = d;
+        else if (dims[d] < 0 || (dims[d] > 0 && known > INT64_MAX / dims[d]))
+            return false;
+        else
+            known *= dims[d];
+    }
+    if (open == count) return known == elements;
+    if (known == 0 || elements % known != 0) return false;
+    out[open] = elements / known;
+    return true;
+}
+
+// Which of `out` carries the batch: x's own dimension 0 is it, so nothing may stand before it but
+// ones, and its size is a multiple.
+static size_t batch_dim(const onnx_import *in, const tare_tensor *x, const tare_tensor *other,
+                        const int64_t *out, size_t count) {
+    if (x->ndim == 0 || other->ndim != x->ndim || other->shape[0] == x->shape[0]) return count;
+    for (int d = 1; d < x->ndim; d++)
+        if (other->shape[d] != x->shape[d]) return count;
+    if (x->shape[0] % in->batch != 0 ||
+        other->shape[0] / in->other_batch != x->shape[0] / in->batch)
+        return count;
+    for (size_t d = 0; d < count; d++) {
+        if (out[d] % in->batch == 0 && out[d] > 0) return d;
+        if (out[d] != 1) return count;
+    }
+    return count;
+}
+
+tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims, size_t count,
+                               value *out) {
+    int64_t sizes[TARE_MAX_DIMS];
+    const tare_tensor *meta = tare__onnx_meta(c, x);
+    if (count > TARE_MAX_DIMS)
+        return tare__onnx_fail(c, "%zu dimensions are too many, at most %d fit", count,
+                               TARE_MAX_DIMS);
+    if (meta == NULL || !complete(dims, count, meta->count, sizes)) {
+        char from[200] = "";
+        char to[200];
+        if (meta != NULL) tare__shape_text(meta->ndim, meta->shape, from, sizeof from);
+        tare__shape_text((int)count, dims, to, sizeof to);
+        return tare__onnx_malformed(c, "shape %s cannot become %s", from, to);
+    }
+    if (x->kind == VALUE_NODE) {
+        const value *other = &tare__onnx_info(c->in, x->as.node)->other;
+        const size_t d = other->kind == VALUE_TENSOR
+                             ? batch_dim(c->in, meta, other->as.tensor, sizes, count)
+                             : count;
+        if (d < count) sizes[d] = -1;
+        if (d == 0 && count == 2 && meta->ndim > 2 && sizes[1] == meta->count / meta->shape[0]) {
+            const value flat[] = {*x, tare__int(1)};
+            const onnx_emit e = {.target = "torch.flatten", .args = flat, .arg_count = 2};
+            return tare__onnx_function(c, &e, out);
+        }
+    }
+    value args[1 + TARE_MAX_DIMS] = {*x};
+    for (size_t d = 0; d < count; d++) args[1 + d] = tare__int(sizes[d]);
+    if (count == 0) TARE_TRY(tare__onnx_int_tuple(c, sizes, 0, &args[1])); // a scalar
+    const onnx_emit e = {.target = "reshape", .args = args, .arg_count = count > 0 ? 1 + count : 2};
+    return tare__onnx_method(c, &e, out);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recognizing calls that exporters took apart (io/onnx/raise*.c).
+#ifndef IO_ONNX_RAISE_H
+#define IO_ONNX_RAISE_H
+
+#include "io/onnx/state.h"
+
+/// Puts a call behind `last`, which takes over its users, scope and name of the file.
+tare_status tare__raise_replace(onnx_import *in, node *last, const node_spec *spec, node **out);
+/// The constant that an argument reads; NULL where it is none.
+tare_tensor *tare__raise_constant(onnx_import *in, const value *v);
+/// Does n call the operator of this id (ops/)?
+bool tare__raise_is(const node *n, const char *id);
+
+#endif
