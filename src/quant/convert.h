@@ -65,6 +65,12 @@ bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n);
 /// _is_qconfig_supported_by_dtype_configs)?
 tare_status tare__convert_supports(convert_pass *c, const char *class_name, const tare_qconfig *q,
                                    bool *out);
+/// A reference module of this class, made of a float one under a qconfig: fresh weight observers
+/// look at the weights. n: the node that calls `called`, for what the backend demands of them;
+/// NULL: nothing is demanded.
+tare_status tare__convert_reference(convert_pass *c, const char *class_name,
+                                    const module *float_module, const tare_qconfig *q,
+                                    const node *n, const module *called, module **out);
 /// A weight's parameters; without any (q NULL) it only changes its dtype: float16.
 typedef struct weight_qparams {
     const char *name; // of the module's tensor

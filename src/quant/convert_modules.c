@@ -105,6 +105,23 @@ static tare_status install(convert_pass *c, const node *n, module *called, modul
                                  c->base->err);
 }
 
+tare_status tare__convert_reference(convert_pass *c, const char *class_name,
+                                    const module *float_module, const tare_qconfig *q,
+                                    const node *n, const module *called, module **out) {
+    weight_qparams *weights =
+        tare__arena_array(&c->base->scratch, float_module->tensor_count + 1, sizeof *weights);
+    if (weights == NULL) return tare__out_of_memory(c->base->err);
+    size_t count = 0;
+    tare_status status = observe_weights(c, q, float_module, weights, &count);
+    for (size_t i = 0; n != NULL && i < count && status == TARE_OK; i++)
+        if (weights[i].q != NULL) status = tare__convert_apply_limits(c, n, called, &weights[i].q);
+    if (status == TARE_OK)
+        status = tare__reference_from_float(c->base->model->context, class_name, float_module,
+                                            weights, count, out, c->base->err);
+    for (size_t i = 0; i < count; i++) tare__qparams_release(weights[i].q);
+    return status;
+}
+
 static tare_status swap(convert_pass *c, const node *n, module *called, const module *float_module,
                         const tare_qconfig *q) {
     const char *class_name =
@@ -113,19 +130,9 @@ static tare_status swap(convert_pass *c, const node *n, module *called, const mo
         return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
                           "No reference quantized module class configured for %s",
                           float_module->class->name);
-    weight_qparams *weights =
-        tare__arena_array(&c->base->scratch, float_module->tensor_count + 1, sizeof *weights);
-    if (weights == NULL) return tare__out_of_memory(c->base->err);
-    size_t count = 0;
     module *reference = NULL;
-    tare_status status = observe_weights(c, q, float_module, weights, &count);
-    for (size_t i = 0; i < count && status == TARE_OK; i++)
-        if (weights[i].q != NULL) status = tare__convert_apply_limits(c, n, called, &weights[i].q);
-    if (status == TARE_OK)
-        status = tare__reference_from_float(c->base->model->context, class_name, float_module,
-                                            weights, count, &reference, c->base->err);
-    if (status == TARE_OK) status = install(c, n, called, reference);
-    for (size_t i = 0; i < count; i++) tare__qparams_release(weights[i].q);
+    TARE_TRY(tare__convert_reference(c, class_name, float_module, q, n, called, &reference));
+    const tare_status status = install(c, n, called, reference);
     tare__module_release(reference);
     return status;
 }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of composed forwards, and who owns their results.
+#include "ops/compose.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/module_call.h"
+#include "ops/op.h"
+
+tare_status tare__compose_fail(composer *c, const char *what) {
+    if (c->status == TARE_OK) {
+        op_call named = *c->call;
+        c->status = tare__call_fail(&named, "%s", what);
+    }
+    return c->status;
+}
+
+// Takes the references of a result over.
+static value own(composer *c, value v) {
+    if (c->status != TARE_OK) return tare__none();
+    if (!tare__grow((void **)&c->owned, &c->capacity, c->count, sizeof *c->owned)) {
+        tare__value_release_tensors(&v);
+        c->status = tare__out_of_memory(c->call->err);
+        return tare__none();
+    }
+    c->owned[c->count++] = v;
+    return v;
+}
+
+value tare__compose_op(composer *c, const char *id, const value *args, size_t count) {
+    if (c->status != TARE_OK) return tare__none();
+    op_call call = *c->call;
+    call.module = NULL;
+    call.is_bound = false;
+    call.args = args;
+    call.arg_count = count;
+    call.kwarg_count = 0;
+    call.result = tare__none();
+    const op_info *op = tare__op_by_id(id, 0);
+    c->status = op != NULL ? tare__call_bind(&call, op)
+                           : tare__fail(call.err, TARE_INTERNAL, "there is no operator '%s'", id);
+    if (c->status == TARE_OK) c->status = tare__op_run(&call, c->shapes_only);
+    if (c->status != TARE_OK) return tare__none();
+    // Lists of results live in the call's memory, as do those of arguments.
+    value kept;
+    c->status = tare__value_share(call.memory, &call.result, &kept, call.err);
+    tare__value_release_tensors(&call.result);
+    return own(c, c->status == TARE_OK ? kept : tare__none());
+}
+
+static value run_child(composer *c, const module *m, const char *child, value in) {
+    module *called = c->status == TARE_OK && m != NULL ? tare__module_child(m, child) : NULL;
+    if (called == NULL || called->class->forward == NULL) return in;
+    value out = tare__none();
+    c->status = tare__module_run_on(c->call, called, &in, c->shapes_only, &out);
+    return own(c, out);
+}
+
+value tare__compose_child(composer *c, const module *m, const char *child, value in) {
+    const module *called = m != NULL ? tare__module_child(m, child) : NULL;
+    const value out = run_child(c, m, child, in);
+    return called != NULL ? run_child(c, called, "activation_post_process", out) : out;
+}
+
+static value number_of(composer *c, const module *m, const char *name) {
+    tare_tensor *t = tare__module_tensor(m, name);
+    if (t == NULL) {
+        char what[96];
+        snprintf(what, sizeof what, "a QFunctional without its tensor '%s'", name);
+        (void)tare__compose_fail(c, what);
+        return tare__none();
+    }
+    return (value){.kind = VALUE_TENSOR, .as.tensor = t};
+}
+
+value tare__compose_functional(composer *c, const module *m, const char *child, const char *op,
+                               value a, value b) {
+    const module *f = m != NULL ? tare__module_child(m, child) : NULL;
+    char id[64];
+    if (f == NULL || !tare__module_has_tensor(f, "scale")) {
+        const value sum = COMPOSE(c, op, a, b);
+        return f != NULL ? run_child(c, f, "activation_post_process", sum) : sum;
+    }
+    snprintf(id, sizeof id, "quantized.%s", op);
+    return COMPOSE(c, id, a, b, number_of(c, f, "scale"), number_of(c, f, "zero_point"));
+}
+
+value tare__compose_zeros(composer *c, const tare_tensor *like, int ndim, const int64_t *shape) {
+    if (c->status != TARE_OK || like == NULL) return tare__none();
+    tare_error *err = c->call->err;
+    const qparams *q = like->q != NULL ? tare__qparams_per_tensor(like->dtype, 1, 0) : NULL;
+    tare_tensor *t = NULL;
+    if (like->q != NULL && q == NULL)
+        c->status = tare__out_of_memory(err);
+    else
+        c->status =
+            tare__tensor_meta(q != NULL ? like->dtype : TARE_FLOAT32, ndim, shape, q, &t, err);
+    tare__qparams_release(q);
+    if (c->status == TARE_OK && !c->shapes_only) c->status = tare__tensor_allocate(t, err);
+    if (c->status == TARE_OK) return own(c, (value){.kind = VALUE_TENSOR, .as.tensor = t});
+    tare_tensor_release(t);
+    return tare__none();
+}
+
+value tare__compose_list(composer *c, size_t count) {
+    if (c->status != TARE_OK) return tare__none();
+    const value list = tare__value_sequence(c->call->memory, VALUE_LIST, (uint32_t)count);
+    if (list.as.items == NULL && count > 0) c->status = tare__out_of_memory(c->call->err);
+    return list;
+}
+
+const tare_tensor *tare__compose_tensor(composer *c, value v) {
+    if (c->status == TARE_OK && v.kind == VALUE_TENSOR) return v.as.tensor;
+    (void)tare__compose_fail(c, "expected a tensor");
+    return NULL;
+}
+
+value tare__compose_item(composer *c, value v, uint32_t i) {
+    const bool fits = (v.kind == VALUE_TUPLE || v.kind == VALUE_LIST) && i < v.count;
+    if (c->status == TARE_OK && fits) return v.as.items[i];
+    (void)tare__compose_fail(c, "expected a tuple with more items");
+    return tare__none();
+}
+
+static bool is_kept(const value *v, const value *kept, size_t kept_count) {
+    for (size_t i = 0; i < kept_count; i++)
+        if (v->kind == VALUE_TENSOR && kept[i].kind == VALUE_TENSOR &&
+            v->as.tensor == kept[i].as.tensor)
+            return true;
+    return false;
+}
+
+void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t kept_count) {
+    size_t end = mark;
+    for (size_t i = mark; i < c->count; i++) {
+        if (is_kept(&c->owned[i], kept, kept_count))
+            c->owned[end++] = c->owned[i];
+        else
+            tare__value_release_tensors(&c->owned[i]);
+    }
+    c->count = end;
+}
+
+static tare_status compose(op_call *call, value (*forward)(composer *c), bool shapes_only,
+                           value *out) {
+    composer c = {.call = call, .shapes_only = shapes_only};
+    const value result = forward(&c);
+    if (c.status == TARE_OK) c.status = tare__value_share(call->memory, &result, out, call->err);
+    tare__compose_forget(&c, 0, NULL, 0);
+    tare__free(c.owned);
+    return c.status;
+}
+
+tare_status tare__composed_shape(op_call *call, value (*forward)(composer *c)) {
+    return compose(call, forward, true, &call->result);
+}
+
+// The computed tensors take the place of the meta tensors of the shape rule.
+tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c)) {
+    value made;
+    TARE_TRY(compose(call, forward, false, &made));
+    tare__value_release_tensors(&call->result);
+    call->result = made;
+    return TARE_OK;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forwards that are written as other operators and modules in a row, as Python would: a recurrent
+// layer of quantized gates, an attention of linear layers. Float and quantized tensors take the
+// same steps, the rows know both.
+#ifndef OPS_COMPOSE_H
+#define OPS_COMPOSE_H
+
+#include "ops/call.h"
+
+/// The first failure is kept in `status` and makes every later step an empty one, so that a
+/// forward reads from top to bottom. Results are lent until the composer ends.
+typedef struct composer {
+    const op_call *call; // of the composed module
+    bool shapes_only;
+    tare_status status;
+    value *owned;
+    size_t count, capacity;
+} composer;
+
+/// The row `id` on positional arguments.
+value tare__compose_op(composer *c, const char *id, const value *args, size_t count);
+#define COMPOSE(c, id, ...)                                                                        \
+    tare__compose_op((c), (id), (const value[]){__VA_ARGS__},                                      \
+                     sizeof((const value[]){__VA_ARGS__}) / sizeof(value))
+/// A child of m on one argument, then its observer, a child activation_post_process, if it has one.
+/// `child` may be absent or not to be run: the result is `in` then.
+value tare__compose_child(composer *c, const module *m, const char *child, value in);
+/// What FloatFunctional and QFunctional do: "add" or "mul", watched by an observer or rounded to
+/// the child's scale and zero point.
+value tare__compose_functional(composer *c, const module *m, const char *child, const char *op,
+                               value a, value b);
+/// A tensor that is all zeros, quantized as `like` with scale 1 and zero point 0 if that is.
+value tare__compose_zeros(composer *c, const tare_tensor *like, int ndim, const int64_t *shape);
+/// A list of `count` values, to be filled.
+value tare__compose_list(composer *c, size_t count);
+/// The tensor in a value; NULL after a failure or if it is none, which is one.
+const tare_tensor *tare__compose_tensor(composer *c, value v);
+/// The i-th of a tuple or list; None after a failure.
+value tare__compose_item(composer *c, value v, uint32_t i);
+tare_status tare__compose_fail(composer *c, const char *what);
+
+/// Gives back what was made since `owned` had `mark` results, but for `kept`, which move up.
+void tare__compose_forget(composer *c, size_t mark, const value *kept, size_t kept_count);
+
+/// Shape rule and forward of a class whose calls are composed by `forward`: it returns the result.
+tare_status tare__composed_shape(op_call *call, value (*forward)(composer *c));
+tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c));
+
+#endif
