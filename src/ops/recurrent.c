@@ -360,10 +360,21 @@ static tare_status recurrent_reference(op_call *call) {
     return status;
 }
 
+static int64_t recurrent_macs(const op_call *call) {
+    recurrent_plan p;
+    op_call quiet = *call;
+    quiet.err = NULL;
+    if (read_recurrent(&quiet, &p) != TARE_OK) return 0;
+    const int64_t width = p.x->shape[p.x->ndim - 1], above = p.directions * p.hidden;
+    const int64_t inner = width + (p.layers - 1) * above + p.layers * p.hidden;
+    const int64_t outer = p.steps * p.batch * p.directions * gate_count(p.kind) * p.hidden;
+    return tare__size_product(outer, inner);
+}
+
 #define RECURRENT(name)                                                                            \
     {                                                                                              \
         .id = name, .params = "input|hx", .module_inputs = "input|hx", .traits = OP_WEIGHTED,      \
-        .shape = tare__recurrent_shape, .reference = recurrent_reference                           \
+        .shape = tare__recurrent_shape, .reference = recurrent_reference, .macs = recurrent_macs   \
     }
 
 static const op_info rows[] = {

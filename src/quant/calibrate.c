@@ -3,23 +3,39 @@
 #include "ops/float_kernels.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
+#include "ops/rules.h"
 #include "quant/coverage.h"
 #include "quant/pass.h"
 
-// Multiply-accumulates of a weighted module: one per weight element of an output channel, for
-// every output.
-static tare_status count_macs(void *user, const node *n, const value *result, tare_error *err) {
+typedef struct counting {
+    tare_model *model;
+    int64_t batch; // of the first input
+} counting;
+
+static void set_macs(const counting *c, const node *n, int64_t macs) {
+    if (n->origin != NULL && macs > 0)
+        tare__coverage_set_macs(c->model, n->origin, macs / (c->batch > 0 ? c->batch : 1));
+}
+
+// Multiply-accumulates of an operator: its row knows.
+static tare_status count_call(void *user, const node *n, op_call *call, bool *handled) {
+    *handled = false;
+    if (call->op != NULL && call->op->macs != NULL) set_macs(user, n, call->op->macs(call));
+    return TARE_OK;
+}
+
+// Of a fused module: one per weight element of an output channel, for every output.
+static tare_status count_fused(void *user, const node *n, const value *result, tare_error *err) {
     (void)err;
-    tare_model *model = user;
-    const module *m = tare__called_module(model, n);
-    if (m == NULL || result->kind != VALUE_TENSOR || n->origin == NULL) return TARE_OK;
-    if (m->class->role == ROLE_FUSED && m->child_count > 0) m = m->children[0].module;
-    const tare_tensor *weight = tare__module_tensor(m, "weight");
-    if (weight == NULL || weight->ndim < 2 || weight->shape[0] == 0) return TARE_OK;
+    counting *c = user;
+    if (result->kind != VALUE_TENSOR) return TARE_OK;
     const tare_tensor *out = result->as.tensor;
-    const int64_t batch = out->ndim > 0 && out->shape[0] > 0 ? out->shape[0] : 1;
-    tare__coverage_set_macs(model, n->origin,
-                            out->count / batch * (weight->count / weight->shape[0]));
+    if (n->op == NODE_PLACEHOLDER && c->batch == 0 && out->ndim > 0) c->batch = out->shape[0];
+    const module *m = tare__called_module(c->model, n);
+    if (m == NULL || m->class->role != ROLE_FUSED || m->child_count == 0) return TARE_OK;
+    const tare_tensor *weight = tare__module_tensor(m->children[0].module, "weight");
+    if (weight == NULL || weight->ndim < 2 || weight->shape[0] == 0) return TARE_OK;
+    set_macs(c, n, tare__size_product(out->count, weight->count / weight->shape[0]));
     return TARE_OK;
 }
 
@@ -82,11 +98,13 @@ tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *input
                           "calibrate: expected a prepared model (see tare_prepare_fx)");
     if (prepared->floats == NULL)
         TARE_TRY(tare__float_kernels_create(NULL, &prepared->floats, err));
+    counting count = {.model = prepared};
     const interpreter it = {.root = prepared->root,
                             .thread_count = 1,
-                            .after = count_macs,
+                            .after = count_fused,
+                            .execute = count_call,
                             .kernels = prepared->floats,
-                            .user = prepared};
+                            .user = &count};
     arena memory = {0};
     value *values = NULL, result = {0};
     tare_status status = collect_inputs(prepared, inputs, input_count, &memory, &values, err);

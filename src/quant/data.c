@@ -42,8 +42,7 @@ static tare_status read_value_meta(const json_at *val, data_input *out, tare_err
     return TARE_OK;
 }
 
-// `val` says what must be so; `example` what calibration saw.
-static tare_status describe_input(const node *placeholder, data_input *out, tare_error *err) {
+tare_status tare__describe_input(const node *placeholder, data_input *out, tare_error *err) {
     *out = (data_input){.name = placeholder->target, .ndim = -1};
     if (placeholder->meta_json == NULL) return TARE_OK;
     json_t *meta = NULL;
@@ -71,7 +70,7 @@ static tare_status open_source(const tare_model *model, const char *spec,
     tare_status status = TARE_OK;
     size_t i = 0;
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
-        if (n->op == NODE_PLACEHOLDER) status = describe_input(n, &inputs[i++], err);
+        if (n->op == NODE_PLACEHOLDER) status = tare__describe_input(n, &inputs[i++], err);
     if (status == TARE_OK)
         status = tare__data_open(spec, inputs, count, options->batch_size,
                                  declared != NULL ? &declared->steps : NULL, out, err);

@@ -133,6 +133,7 @@ static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(tare__fuse_steps(p->base, false));
     TARE_TRY(allocate_nodes(p));
     TARE_TRY(begin_state(p));
+    TARE_TRY(tare__prepare_find_integers(p));
     TARE_TRY(tare__prepare_extend_mapping(p));
     TARE_TRY(tare__prepare_qconfigs(p, original)); // who asks for what
     TARE_TRY(tare__prepare_match(p));              // which backend pattern covers which nodes

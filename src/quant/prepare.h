@@ -33,6 +33,7 @@ typedef struct prepare_node {
     target_info info;
     bool has_info;           // the info came from a match (first come, first served)
     bool is_observed;        // inside a supported match: convert quantizes it
+    bool is_integer;         // its tensor holds integers or bools, for all that is known
     bool has_no_tensor_args; // see tare__has_no_tensor_args
 } prepare_node;
 
@@ -54,6 +55,8 @@ typedef struct prepare_pass {
 /// NULL for nodes inserted since (observers).
 prepare_node *tare__prepare_node(const prepare_pass *p, const node *n);
 
+/// Step: which nodes' values are integers, where the model says the shapes of its inputs.
+tare_status tare__prepare_find_integers(prepare_pass *p);
 /// Step: one qconfig per node (spec: _generate_node_name_to_qconfig); selectors that match nothing
 /// are errors.
 tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original);

@@ -184,5 +184,8 @@ tare_status tare__prepare_choose(prepare_pass *p) {
     }
     if (p->custom->input_quantized.count > 0) TARE_TRY(check_inputs(p, placeholder));
     for (const node *n = g->first; n != NULL; n = n->next) clear_known(p, n);
-    return reset_unsupported(p);
+    TARE_TRY(reset_unsupported(p));
+    for (const node *n = g->first; n != NULL; n = n->next)
+        if (p->nodes[n->id].is_integer) p->nodes[n->id].info = no_tensor_info();
+    return TARE_OK;
 }

@@ -123,6 +123,37 @@ static void a_convolution_counts_a_product_for_each_weight_and_output(void **sta
     tare_backend_config_destroy(backend);
 }
 
+static void put_tensor(module *m, const char *name, int ndim, const int64_t *shape) {
+    tare_tensor *t = new_input(ndim, shape);
+    CHECK_DONE(tare__module_set_tensor(m, name, t, true, job_error()));
+    tare_tensor_release(t);
+}
+
+static void functions_and_recurrent_layers_count_too(void **state) {
+    (void)state;
+    module *root = new_tree();
+    module *gru = put_module(root, NULL, "gru", NN "GRU",
+                             "input_size=4, hidden_size=2, num_layers=1, bias=False, "
+                             "batch_first=True, bidirectional=False");
+    put_tensor(gru, "weight_ih_l0", 2, (const int64_t[]){6, 4});
+    put_tensor(gru, "weight_hh_l0", 2, (const int64_t[]){6, 2});
+    tare_model *model =
+        new_model(NULL, root,
+                  "def forward(self, x):\n    gru = self.gru(x)\n    getitem = gru[0]\n"
+                  "    transpose = getitem.transpose(1, 2)\n    matmul = torch.matmul(getitem, "
+                  "transpose)\n    return matmul\n");
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *p = prepared(model, backend, mapping);
+    CALIBRATED(p, 3, 5, 4);
+    // Five steps of three gates on input and state; five by five sums of two products.
+    assert_int_equal(coverage_of(p).macs, 5 * (3 * 2) * (4 + 2) + 5 * 5 * 2);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
 static void shared_weights_are_counted_once(void **state) {
     (void)state;
     module *root = new_tree();
@@ -144,6 +175,7 @@ int main(void) {
         cmocka_unit_test(fused_operators_count_with_their_carrier),
         cmocka_unit_test(a_module_whose_weight_stays_float_does_not_count),
         cmocka_unit_test(a_convolution_counts_a_product_for_each_weight_and_output),
+        cmocka_unit_test(functions_and_recurrent_layers_count_too),
         cmocka_unit_test(shared_weights_are_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/text.h"
 #include "quant/pass.h"
 #include "support/models.h"
 #include "support/test.h"
@@ -147,6 +148,38 @@ static tare_model *two_linears(void) {
                      "def forward(self, x):\n    block_first = self.block.first(x)\n"
                      "    block_second = self.block.second(block_first)\n"
                      "    return block_second\n");
+}
+
+// What an exporter writes: shape and dtype of an input.
+static void give_example(tare_model *model, const char *input, const char *dtype) {
+    text meta = {0};
+    tare__text_printf(&meta, "{\"example\": {\"shape\": [2, 3], \"dtype\": \"%s\"}}", dtype);
+    node *n = tare__graph_find(model->root->graph, input);
+    n->meta_json = tare__arena_strdup(&model->root->graph->memory, tare__text_chars(&meta));
+    tare__text_release(&meta);
+}
+
+static void integers_are_not_observed(void **state) {
+    (void)state;
+    static const char code[] = "def forward(self, x, mask):\n"
+                               "    unsqueeze = mask.unsqueeze(-1)\n"
+                               "    reshape = unsqueeze.reshape(2, 3)\n"
+                               "    float_1 = reshape.float()\n"
+                               "    mul = x * float_1\n"
+                               "    return mul\n";
+    for (int is_known = 0; is_known < 2; is_known++) {
+        tare_model *model = new_model(NULL, new_tree(), code);
+        give_example(model, "x", "torch.float32");
+        if (is_known) give_example(model, "mask", "torch.int64");
+        tare_model *p = x86_prepared(model);
+        const char *observed = "unsqueeze = activation_post_process";
+        if (is_known)
+            CHECK_LACKS(printed(p), observed);
+        else // as torch does
+            CHECK_HOLDS(printed(p), observed);
+        CHECK_HOLDS(printed(p), "(float_1)");
+        tare_model_destroy(p);
+    }
 }
 
 static void later_selectors_win(void **state) {
@@ -437,6 +470,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_share_gets_no_observer_and_leaves_a_gap),
         cmocka_unit_test(operators_of_fixed_parameters_get_them),
         cmocka_unit_test(sizes_are_not_observed),
+        cmocka_unit_test(integers_are_not_observed),
         cmocka_unit_test(later_selectors_win),
         cmocka_unit_test(a_selector_that_matches_nothing_is_an_error),
         cmocka_unit_test(fused_parts_need_equal_qconfigs),
