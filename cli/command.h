@@ -41,7 +41,7 @@ extern const command *const commands[];
 
 extern const command print_command, backend_command, qconfig_command, quantize_command, run_command,
     bench_command, explain_command, compare_command, preprocess_command, version_command,
-    help_command;
+    export_command, help_command;
 
 /// Reads argv[0..argc), what follows the command's name, into the fields of `options` and into
 /// `operands` (an array of 4, NULL where one was left out). On wrong usage says so and returns

@@ -9,6 +9,7 @@
 #include "gather.h"
 #include "json.h"
 #include "layers.h"
+#include "models.h"
 #include "output.h"
 #include "report.h"
 #include "scores.h"
@@ -17,6 +18,7 @@ typedef struct compare_options {
     const char *data, *report;
     int64_t batch, limit, threads;
     bool as_json;
+    size_options sizes;
 } compare_options;
 
 /// What the last outputs say.
@@ -175,7 +177,7 @@ static tare_status write_report(const job *j) {
 
 static tare_status open_models(job *j, const char *float_path, const char *quantized_path) {
     const tare_session_options options = {.thread_count = (int)j->options->threads};
-    TRY(tare_model_read(float_path, NULL, &j->float_model, j->err));
+    TRY(read_model(float_path, &j->options->sizes, &j->float_model, j->err));
     TRY(tare_model_read(quantized_path, NULL, &j->quantized_model, j->err));
     TRY(tare_session_create(j->float_model, &options, &j->float_session, j->err));
     TRY(tare_session_create(j->quantized_model, &options, &j->quantized_session, j->err));
@@ -238,14 +240,15 @@ static const option options[] = {
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
     {"report", "DIR", "write compare.json into DIR", FIELD(report), OPTION_TEXT, 0, false},
     {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    SIZE_OPTIONS(compare_options, sizes),
     {.name = NULL},
 };
 
 const command compare_command = {
     .name = "compare",
     .summary = "compare a quantized model with its float one, layer by layer",
-    .usage =
-        "FLOAT QUANTIZED --data DATA [--batch N] [--limit N] [--threads N] [--report DIR] [--json]",
+    .usage = "FLOAT QUANTIZED --data DATA [--batch N] [--limit N] [--threads N] [--report DIR] "
+             "[--json]\n       [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"FLOAT", "QUANTIZED"},
     .least_operands = 2,
     .options = options,

@@ -2,12 +2,12 @@
 // tare print: a model as text.
 #include <stdio.h>
 
-#include "command.h"
+#include "models.h"
 #include "report.h"
-#include "tare/tare.h"
 
 typedef struct print_options {
     bool nodes, json, dot, state;
+    size_options sizes;
 } print_options;
 
 static tare_print_form chosen_form(const print_options *o) {
@@ -18,10 +18,11 @@ static tare_print_form chosen_form(const print_options *o) {
                       : TARE_PRINT_MODEL;
 }
 
-static tare_status print_model(const char *path, tare_print_form form, tare_error *err) {
+static tare_status print_model(const char *path, const print_options *o, tare_error *err) {
     tare_model *model = NULL;
-    TRY(tare_model_read(path, NULL, &model, err));
-    const tare_status status = tare_model_print(model, form, write_to_stream, stdout, err);
+    TRY(read_model(path, &o->sizes, &model, err));
+    const tare_status status =
+        tare_model_print(model, chosen_form(o), write_to_stream, stdout, err);
     if (status == TARE_OK) printf("\n");
     tare_model_destroy(model);
     return status;
@@ -35,7 +36,7 @@ static int run(const command *self, int argc, char **argv) {
         return wrong_usage(self->name, NULL,
                            "--nodes, --json, --dot and --state exclude each other");
     tare_error *err = tare_error_create();
-    const tare_status status = print_model(operands[0], chosen_form(&o), err);
+    const tare_status status = print_model(operands[0], &o, err);
     const int exit_status = finish_job(self->name, status, err);
     tare_error_destroy(err);
     return exit_status;
@@ -50,16 +51,18 @@ static const option options[] = {
      offsetof(print_options, dot), OPTION_FLAG, 0, false},
     {"state", NULL, "the tensors' names as torch's state_dict() lists them",
      offsetof(print_options, state), OPTION_FLAG, 0, false},
+    SIZE_OPTIONS(print_options, sizes),
     {.name = NULL},
 };
 
 const command print_command = {
     .name = "print",
     .summary = "print a model as torch prints it",
-    .usage = "MODEL [--nodes | --json | --dot | --state]",
+    .usage = "MODEL [--nodes | --json | --dot | --state] [--dim NAME=N,..]\n       [--shape "
+             "INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .notes = "MODEL is a model file (.safetensors); '-' is standard input.\n",
+    .notes = "MODEL is a model file (.safetensors or .onnx); '-' is standard input.\n",
     .run = run,
 };

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "configs.h"
+#include "models.h"
 #include "output.h"
 #include "quantize_report.h"
 #include "report.h"
@@ -13,6 +14,7 @@ typedef struct quantize_options {
     const char *backend, *qconfig, *calibrate, *preprocess, *stop, *engine, *report, *output;
     int64_t batch, limit;
     bool print, lenient;
+    size_options sizes;
 } quantize_options;
 
 typedef struct job {
@@ -155,7 +157,7 @@ static tare_status run_job(job *j) {
     if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
     TRY(load_backend(j->options->backend, &j->backend, j->err));
     TRY(choose_engine(j));
-    TRY(tare_model_read(j->input, NULL, &j->model, j->err));
+    TRY(read_model(j->input, &j->options->sizes, &j->model, j->err));
     TRY(declare_preprocess(j));
     TRY(quantize(j));
     return deliver(j);
@@ -243,6 +245,7 @@ static const option options[] = {
     {"print", NULL, "print the model that was made", FIELD(print), OPTION_FLAG, 0, false},
     {"report", "DIR", "write explain.json, coverage.json, model.txt", FIELD(report), OPTION_TEXT, 0,
      false},
+    SIZE_OPTIONS(quantize_options, sizes),
     {.name = NULL},
 };
 
@@ -252,7 +255,7 @@ const command quantize_command = {
     .usage = "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--calibrate DATA] [--batch N]\n"
              "       [--limit N] [--preprocess STEPS] [--stop STAGE] [--engine NAME] [--lenient] "
              "[--print] [--report "
-             "DIR] -o OUT",
+             "DIR]\n       [--dim NAME=N,..] [--shape INPUT=NxN..,..] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

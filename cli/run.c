@@ -8,6 +8,7 @@
 #include "command.h"
 #include "gather.h"
 #include "json.h"
+#include "models.h"
 #include "output.h"
 #include "report.h"
 #include "scores.h"
@@ -17,6 +18,7 @@ typedef struct run_options {
     const char *input, *output;
     int64_t threads, batch, limit;
     bool as_json;
+    size_options sizes;
 } run_options;
 
 typedef struct job {
@@ -88,7 +90,7 @@ static tare_status run_job(job *j, const char *model) {
         TRY(tare_arrays_check_path(o->output, j->err));
         TRY(output_check(o->output));
     }
-    TRY(tare_model_read(model, NULL, &j->model, j->err));
+    TRY(read_model(model, &o->sizes, &j->model, j->err));
     TRY(tare_data_open(o->input, j->model, &data, &j->data, j->err));
     TRY(tare_session_create(j->model, &session, &j->session, j->err));
     TRY(run_batches(j));
@@ -123,13 +125,15 @@ static const option options[] = {
     {"limit", "N", "run on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    SIZE_OPTIONS(run_options, sizes),
     {.name = NULL},
 };
 
 const command run_command = {
     .name = "run",
     .summary = "run a model on data",
-    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--json]",
+    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--json]\n  "
+             "     [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare export: a model in another format.
+#include <string.h>
+
+#include "models.h"
+#include "output.h"
+#include "report.h"
+
+typedef struct export_options {
+    const char *format, *output;
+    size_options sizes;
+} export_options;
+
+static tare_status run_job(const char *path, const export_options *o, tare_error *err) {
+    tare_model *model = NULL;
+    TRY(output_check(o->output));
+    TRY(read_model(path, &o->sizes, &model, err));
+    const tare_status status = tare_model_write(model, o->output, err);
+    tare_model_destroy(model);
+    return status;
+}
+
+static int run(const command *self, int argc, char **argv) {
+    export_options o = {0};
+    const char *operands[4];
+    if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
+    if (strcmp(o.format, "tare") != 0)
+        return wrong_usage(self->name, "tare is the one there is", "no format '%s'", o.format);
+    tare_error *err = tare_error_create();
+    const int exit_status = finish_job(self->name, run_job(operands[0], &o, err), err);
+    tare_error_destroy(err);
+    return exit_status;
+}
+
+#define FIELD(name) offsetof(export_options, name)
+static const option options[] = {
+    {"to", "FORMAT", "tare: a .safetensors file with the graph in it", FIELD(format), OPTION_TEXT,
+     0, true},
+    {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
+     true},
+    SIZE_OPTIONS(export_options, sizes),
+    {.name = NULL},
+};
+
+const command export_command = {
+    .name = "export",
+    .summary = "write a model in another format",
+    .usage = "MODEL --to tare [--dim NAME=N,..] [--shape INPUT=NxN..,..] -o OUT",
+    .operands = {"MODEL"},
+    .least_operands = 1,
+    .options = options,
+    .notes = "An ONNX file is read once, with the sizes that it leaves open; OUT needs none.\n",
+    .run = run,
+};

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the model that a command works on, with the sizes that its file may leave open.
+#ifndef CLI_MODELS_H
+#define CLI_MODELS_H
+
+#include "command.h"
+#include "tare/tare.h"
+
+/// What --dim and --shape say; a field of a command's own options.
+typedef struct size_options {
+    const char *dims;   // "batch=1,seq=128"
+    const char *shapes; // "x=1x3x224x224,mask=1x128"
+} size_options;
+
+/// The rows of these options; `field` is that of the command's struct.
+#define SIZE_OPTIONS(struct_name, field)                                                           \
+    {"dim",                                                                                        \
+     "NAME=N,..",                                                                                  \
+     "sizes that an ONNX file leaves open",                                                        \
+     offsetof(struct_name, field.dims),                                                            \
+     OPTION_TEXT,                                                                                  \
+     0,                                                                                            \
+     false},                                                                                       \
+    {                                                                                              \
+        "shape", "INPUT=NxN..,..", "shapes of an ONNX file's inputs",                              \
+            offsetof(struct_name, field.shapes), OPTION_TEXT, 0, false                             \
+    }
+
+tare_status read_model(const char *path, const size_options *sizes, tare_model **out,
+                       tare_error *err);
+
+#endif
