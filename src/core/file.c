@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files: mapped in; written beside their final name and renamed when complete.
-#define _XOPEN_SOURCE 700 // realpath, fchmod, mmap
+#define _DEFAULT_SOURCE     // madvise
+#define _XOPEN_SOURCE   700 // realpath, fchmod, mmap
 
 #include "core/file.h"
 
@@ -37,6 +38,16 @@ static void unmap(void *owner) {
     tare__free(m);
 }
 
+// Whole pages only: their neighbours may be in use.
+static void forget(void *data, size_t size) {
+    const long page_size = sysconf(_SC_PAGESIZE);
+    if (page_size <= 0) return;
+    const uintptr_t page = (uintptr_t)page_size, address = (uintptr_t)data;
+    const uintptr_t first = (address + page - 1) / page * page,
+                    end = (address + size) / page * page;
+    if (first < end) (void)madvise((char *)data + (first - address), end - first, MADV_DONTNEED);
+}
+
 static tare_status map_descriptor(int descriptor, const char *path, size_t size, storage **out,
                                   tare_error *err) {
     mapping *m = tare__alloc(sizeof *m);
@@ -48,7 +59,10 @@ static tare_status map_descriptor(int descriptor, const char *path, size_t size,
         return fail_io(err, path, "map");
     }
     *out = tare__storage_adopt(m->address, size, m, unmap);
-    if (*out) return TARE_OK;
+    if (*out) {
+        tare__storage_set_forget(*out, forget);
+        return TARE_OK;
+    }
     unmap(m);
     return tare__out_of_memory(err);
 }

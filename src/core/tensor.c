@@ -20,6 +20,7 @@ struct storage {
     void *data;
     void *owner; // adopted bytes only
     void (*release)(void *owner);
+    void (*forget)(void *data, size_t size); // NULL: cannot be had again
 };
 
 // --- storage ---
@@ -49,6 +50,15 @@ storage *tare__storage_adopt(void *data, size_t size, void *owner, void (*releas
     s->owner = owner;
     s->release = release;
     return s;
+}
+
+void tare__storage_set_forget(storage *s, void (*forget)(void *data, size_t size)) {
+    s->forget = forget;
+}
+
+void tare__tensor_forget(const tare_tensor *t) {
+    if (t->store != NULL && t->store->forget != NULL && t->data != NULL)
+        t->store->forget(t->data, tare__tensor_bytes(t));
 }
 
 storage *tare__storage_retain(storage *s) {

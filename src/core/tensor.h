@@ -28,6 +28,8 @@ storage *tare__storage_create(size_t size); // zeroed, 64-byte aligned
 storage *tare__storage_adopt(void *data, size_t size,
                              void *owner, // read-only bytes of somebody else's
                              void (*release)(void *owner));
+/// Adopted bytes that can be had again: forget gives their memory back until they are read again.
+void tare__storage_set_forget(storage *s, void (*forget)(void *data, size_t size));
 storage *tare__storage_retain(storage *s);
 void tare__storage_release(storage *s);
 const void *tare__storage_data(const storage *s);
@@ -76,6 +78,10 @@ struct tare_tensor {
     const qparams *q; // quantized dtypes only
     _Atomic int refcount;
 };
+
+/// Says that a tensor's data will not be read soon. Mapped weights leave memory, so that a pass
+/// that makes new ones does not hold both; nothing happens to others. The data stays readable.
+void tare__tensor_forget(const tare_tensor *t);
 
 /// Shape and dtype without data; takes a reference on q (NULL unless quantized). Checks that q is
 /// of this dtype and that per-channel parameters fit the shape.

@@ -33,6 +33,8 @@ static void destroy(module *m) {
     if (m->state && m->class->destroy_state) m->class->destroy_state(m->state);
     tare__free(m->children);
     tare__free(m->tensors);
+    tare__name_index_release(&m->child_names);
+    tare__name_index_release(&m->tensor_names);
     tare__graph_destroy(m->graph);
     tare__arena_release(&m->memory);
     tare__free(m);
@@ -112,12 +114,17 @@ bool tare__module_ints(const module *m, const char *key, size_t count, int64_t *
     return true;
 }
 
+static named_items children_of(const module *m) {
+    return (named_items){m->children, sizeof *m->children, m->child_count};
+}
+static named_items tensors_of(const module *m) {
+    return (named_items){m->tensors, sizeof *m->tensors, m->tensor_count};
+}
+
 static named_module *find_child(const module *m, const char *name, size_t length) {
-    for (size_t i = 0; i < m->child_count; i++) {
-        named_module *child = &m->children[i];
-        if (strncmp(child->name, name, length) == 0 && child->name[length] == '\0') return child;
-    }
-    return NULL;
+    const named_items children = children_of(m);
+    const ptrdiff_t i = tare__name_index_find(&m->child_names, &children, name, length);
+    return i == NAME_INDEX_NONE ? NULL : &m->children[i];
 }
 
 module *tare__module_child_n(const module *m, const char *name, size_t length) {
@@ -139,9 +146,12 @@ tare_status tare__module_set_child(module *m, const char *name, module *child, t
     }
     if (!tare__grow((void **)&m->children, &m->child_capacity, m->child_count, sizeof *m->children))
         return tare__out_of_memory(err);
-    char *copy = tare__strdup(name);
+    named_items children = children_of(m);
+    char *copy = tare__name_index_reserve(&m->child_names, &children) ? tare__strdup(name) : NULL;
     if (!copy) return tare__out_of_memory(err);
     m->children[m->child_count++] = (named_module){copy, tare__module_retain(child)};
+    children = children_of(m);
+    tare__name_index_add(&m->child_names, &children);
     return TARE_OK;
 }
 
@@ -153,12 +163,14 @@ void tare__module_remove_child(module *m, const char *name) {
     const size_t index = (size_t)(child - m->children);
     memmove(child, child + 1, (m->child_count - index - 1) * sizeof *child);
     m->child_count--;
+    const named_items left = children_of(m);
+    tare__name_index_refill(&m->child_names, &left);
 }
 
 static named_tensor *find_tensor(const module *m, const char *name) {
-    for (size_t i = 0; i < m->tensor_count; i++)
-        if (strcmp(m->tensors[i].name, name) == 0) return &m->tensors[i];
-    return NULL;
+    const named_items tensors = tensors_of(m);
+    const ptrdiff_t i = tare__name_index_find(&m->tensor_names, &tensors, name, strlen(name));
+    return i == NAME_INDEX_NONE ? NULL : &m->tensors[i];
 }
 
 const named_tensor *tare__module_named_tensor(const module *m, const char *name) {
@@ -186,9 +198,12 @@ tare_status tare__module_set_tensor(module *m, const char *name, tare_tensor *te
     }
     if (!tare__grow((void **)&m->tensors, &m->tensor_capacity, m->tensor_count, sizeof *m->tensors))
         return tare__out_of_memory(err);
-    char *copy = tare__strdup(name);
+    named_items tensors = tensors_of(m);
+    char *copy = tare__name_index_reserve(&m->tensor_names, &tensors) ? tare__strdup(name) : NULL;
     if (!copy) return tare__out_of_memory(err);
     m->tensors[m->tensor_count++] = (named_tensor){copy, tare_tensor_retain(tensor), is_parameter};
+    tensors = tensors_of(m);
+    tare__name_index_add(&m->tensor_names, &tensors);
     return TARE_OK;
 }
 
@@ -200,4 +215,6 @@ void tare__module_remove_tensor(module *m, const char *name) {
     const size_t index = (size_t)(tensor - m->tensors);
     memmove(tensor, tensor + 1, (m->tensor_count - index - 1) * sizeof *tensor);
     m->tensor_count--;
+    const named_items left = tensors_of(m);
+    tare__name_index_refill(&m->tensor_names, &left);
 }

@@ -9,6 +9,7 @@
 #include "core/tensor.h"
 #include "core/text.h"
 #include "ir/graph.h"
+#include "ir/name_index.h"
 #include "ir/value.h"
 
 typedef struct module module;
@@ -65,12 +66,12 @@ typedef struct module_class {
 } module_class;
 
 typedef struct named_module {
-    char *name;
+    char *name; // first, for name_index
     module *module;
 } named_module;
 
 typedef struct named_tensor {
-    char *name;
+    char *name;          // first, for name_index
     tare_tensor *tensor; // NULL: registered as None (a Linear without bias)
     bool is_parameter;
 } named_tensor;
@@ -84,8 +85,10 @@ struct module {
     bool training;
     named_module *children;
     size_t child_count, child_capacity;
+    name_index child_names;
     named_tensor *tensors;
     size_t tensor_count, tensor_capacity;
+    name_index tensor_names;
     graph *graph; // GraphModules only
     void *state;  // see clone_state
 };

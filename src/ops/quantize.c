@@ -23,26 +23,31 @@ static int64_t code_of(const qparams *q, int64_t c, float x) {
                : tare__quantize(x, inverse, zero_point, q->quant_min, q->quant_max);
 }
 
-// The usual case. int8 codes keep their low byte.
-static void quantize_bytes(const float *x, int64_t count, const qparams *q, uint8_t *y) {
-    const float inverse = tare__inverse_scale(q->scale[0]);
-    const int64_t zero_point = (int64_t)q->zero_point[0];
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (uint8_t)tare__quantize(x[i], inverse, zero_point, q->quant_min, q->quant_max);
+// The usual cases: bytes, of which int8 codes keep the low one, with whole zero points.
+static void quantize_bytes(const float *x, int64_t count, const qparams *q, int64_t c, uint8_t *y) {
+    const float inverse = tare__inverse_scale(q->scale[c]);
+    const int64_t zero_point = (int64_t)q->zero_point[c], min = q->quant_min, max = q->quant_max;
+    if (tare__qscheme_is_per_channel(q->scheme))
+        for (int64_t i = 0; i < count; i++)
+            y[i] = (uint8_t)tare__quantize_channel(x[i], inverse, zero_point, min, max);
+    else
+        for (int64_t i = 0; i < count; i++)
+            y[i] = (uint8_t)tare__quantize(x[i], inverse, zero_point, min, max);
 }
 
 void tare__quantize_into(const tare_tensor *x, tare_tensor *y) {
     const qparams *q = y->q;
     const float *from = tare__f32(x);
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
-    if (!per_channel && tare_dtype_size(y->dtype) == 1) {
-        quantize_bytes(from, x->count, q, y->data);
-        return;
-    }
-    const int64_t inner = tare__inner_count(y, q->axis);
-    for (int64_t i = 0; i < x->count; i++) {
-        const int64_t c = per_channel ? i / inner % q->count : 0;
-        tare__tensor_set(y, i, (double)code_of(q, c, from[i]));
+    const bool is_whole = q->scheme != TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
+    const int64_t run = per_channel ? tare__inner_count(y, q->axis) : x->count;
+    for (int64_t start = 0, c = 0; start < x->count; start += run) {
+        if (is_whole && tare_dtype_size(y->dtype) == 1)
+            quantize_bytes(from + start, run, q, c, (uint8_t *)y->data + start);
+        else
+            for (int64_t i = start; i < start + run; i++)
+                tare__tensor_set(y, i, (double)code_of(q, c, from[i]));
+        if (per_channel) c = c + 1 == q->count ? 0 : c + 1;
     }
 }
 

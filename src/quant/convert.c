@@ -93,6 +93,7 @@ static tare_status convert_model(const tare_model *prepared, const tare_convert_
     if (status == TARE_OK)
         status = tare__pass_preserve(&base, &c.custom->preserved_attributes, prepared->root,
                                      known->is_lenient);
+    tare__map_release(&c.call_counts);
     return tare__pass_end(&base, status, out);
 }
 

@@ -30,6 +30,7 @@ typedef struct convert_pass {
     bool *gives_codes;                        // by id below that: calls of quantized custom modules
     convert_limit *limits;                    // in base->scratch
     size_t limit_count, limit_capacity;
+    map call_counts; // while lowering: a module's path -> how many nodes call it
 } convert_pass;
 
 /// Step, before observers go: which demands on scales and zero points (scale_max_upper_bound,

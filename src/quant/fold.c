@@ -70,6 +70,7 @@ static tare_status install(const fold *f, const tare_tensor *weight, module *mad
         tare_tensor_create(TARE_FLOAT32, weight->ndim, weight->shape, &scaled, err);
     if (status == TARE_OK) {
         scale_weight(f, weight, scaled);
+        tare__tensor_forget(weight);
         status = tare_tensor_from_data(TARE_FLOAT32, 1, &f->channels, f->shift, &bias, err);
     }
     if (status == TARE_OK) status = tare__module_set_tensor(made, "weight", scaled, true, err);

@@ -86,10 +86,8 @@ tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *coun
     *count = 0;
     for (size_t i = 0; i < n->arg_count; i++)
         if (tare__is_dequantize_node(tare__node_arg(n, i))) (*count)++;
-    // Inputs change under the walk: list them first. A node has at most as many inputs as nodes in
-    // its arguments.
-    node **found = tare__arena_array(&c->base->scratch, c->base->model->root->graph->node_count + 1,
-                                     sizeof(node *));
+    // Inputs change under the walk: list them first.
+    node **found = tare__arena_array(&c->base->scratch, n->input_count + 1, sizeof(node *));
     if (found == NULL) return tare__out_of_memory(c->base->err);
     tare__node_each_input(n, collect_dequantize, found);
     for (size_t i = 0; found[i] != NULL; i++) {
@@ -99,7 +97,18 @@ tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *coun
     return TARE_OK;
 }
 
+static tare_status count_calls(convert_pass *c) {
+    for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
+        if (n->op != NODE_CALL_MODULE) continue;
+        const size_t count = (size_t)tare__map_get(&c->call_counts, n->target);
+        if (!tare__map_set(&c->call_counts, n->target, tare__map_int(count + 1)))
+            return tare__out_of_memory(c->base->err);
+    }
+    return TARE_OK;
+}
+
 tare_status tare__lower_steps(convert_pass *c) {
+    TARE_TRY(count_calls(c));
     TARE_TRY(tare__lower_modules(c));
     TARE_TRY(tare__lower_weights(c));
     TARE_TRY(tare__lower_binary(c));

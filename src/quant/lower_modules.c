@@ -186,17 +186,9 @@ tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with
     return status;
 }
 
-// How many nodes call this path.
-static size_t count_calls(const convert_pass *c, const char *path) {
-    size_t count = 0;
-    for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next)
-        if (n->op == NODE_CALL_MODULE && strcmp(n->target, path) == 0) count++;
-    return count;
-}
-
 tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, tare_tensor *scale,
                                   tare_tensor *zero_point) {
-    if (count_calls(c, call->target) == 1) return TARE_OK;
+    if (tare__map_get(&c->call_counts, call->target) == tare__map_int(1)) return TARE_OK;
     tare_error *err = c->base->err;
     arena *memory = &c->base->scratch;
     const char *of_scale = tare__arena_printf(memory, "scale" OUTPUT_NAME_JOINT "%s", call->name);

@@ -50,6 +50,7 @@ typedef struct prepare_pass {
     size_t node_count;
     size_t *match_order; // ids of matched nodes in the order in which they were first recorded
     size_t match_count;
+    size_t next_observer; // the least N that activation_post_process_N may be free with
 } prepare_pass;
 
 /// NULL for nodes inserted since (observers).

@@ -23,8 +23,9 @@ static tare_status insert_observer(prepare_pass *p, node *watched, const tare_ob
                                    node **out) {
     tare_model *model = p->base->model;
     char name[48];
-    for (size_t i = 0;; i++) {
-        (void)snprintf(name, sizeof name, "activation_post_process_%zu", i);
+    // Names are taken and never given back, so that the search goes on where it ended.
+    for (;; p->next_observer++) {
+        (void)snprintf(name, sizeof name, "activation_post_process_%zu", p->next_observer);
         if (tare__module_child(model->root, name) == NULL) break;
     }
     module *observer = NULL;
