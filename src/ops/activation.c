@@ -18,9 +18,10 @@ ELEMENT_WITH(elu, v <= 0 ? tare__expm1f(v * p[2]) * p[0] * p[1] : v * p[1], 1, 1
 ELEMENT_WITH(celu, v <= 0 ? tare__expm1f(v / p[0]) * p[0] : v, 1)
 ELEMENT(selu, 1.0507009873554804934193349852946f *
                   (v <= 0 ? tare__expm1f(v) * 1.6732632423543772848170429916717f : v))
-ELEMENT(gelu_erf, 0.5f * v * (1.0f + tare__erff(v * 0.70710678118654752440f)))
-ELEMENT(gelu_tanh,
-        0.5f * v * (1.0f + tare__tanhf(0.79788456080286535588f * (v + 0.044715f * v * v * v))))
+ELEMENT(gelu, 0.5f * v * (1.0f + tare__erff(v * 0.70710678118654752440f)))
+ELEMENT_LOOP(gelu_tanh,
+             0.5f * v * (1.0f + tare__tanhf(0.79788456080286535588f * (v + 0.044715f * v * v * v))))
+static const op_element gelu_tanh_element = {gelu_tanh_loop, NULL, 0};
 ELEMENT(silu, v / (1.0f + tare__expf(-v)))
 ELEMENT(mish, v *tare__tanhf(tare__log1pf(tare__expf(v))))
 ELEMENT_WITH(softplus, v *p[0] > p[1] ? v : tare__log1pf(tare__expf(v * p[0])) / p[0], 1, 20)
@@ -46,11 +47,11 @@ static tare_status clamp_reference(op_call *call) {
     return TARE_OK;
 }
 
-static tare_status gelu_reference(op_call *call) {
+static tare_status gelu_any_reference(op_call *call) {
     const char *approximate;
     TARE_TRY(tare__call_text(call, 1, "none", &approximate));
-    if (strcmp(approximate, "none") == 0) return gelu_erf_reference(call);
-    if (strcmp(approximate, "tanh") == 0) return gelu_tanh_reference(call);
+    if (strcmp(approximate, "none") == 0) return gelu_reference(call);
+    if (strcmp(approximate, "tanh") == 0) return tare__element_apply(call, &gelu_tanh_element);
     return tare__call_fail(call, "approximate must be 'none' or 'tanh', found '%s'", approximate);
 }
 
@@ -120,13 +121,13 @@ static tare_status log_softmax_reference(op_call *call) {
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
         .traits = OP_ELEMENTWISE | (more), .shape = tare__shape_same,                              \
-        .reference = name##_reference                                                              \
+        .reference = name##_reference, .element = &name##_element                                  \
     }
 #define FIXED(name, names, method_names, parameters, s, z)                                         \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
         .traits = OP_ELEMENTWISE, .fixed_scale = (s), .fixed_zero_point = (z),                     \
-        .shape = tare__shape_same_float, .reference = name##_reference                             \
+        .shape = tare__shape_same_float, .reference = name##_reference, .element = &name##_element \
     }
 #define SAME_QPARAMS OP_KEEPS_QPARAMS
 
@@ -137,8 +138,9 @@ static const op_info rows[] = {
     ACTIVATION(relu6, "torch.nn.functional.relu6|torch._C._nn.relu6|torch.ops.aten.relu6.default", NULL, "input/self|inplace", SAME_QPARAMS),
     ACTIVATION(hardtanh, "torch.nn.functional.hardtanh|torch._C._nn.hardtanh_|torch.ops.aten.hardtanh.default|torch.ops.aten.hardtanh_.default",
                NULL, "input/self|min_val|max_val|inplace", SAME_QPARAMS),
-    ACTIVATION(clamp, "torch.clamp|torch.clip|torch.clamp_|torch.ops.aten.clamp.default", "clamp|clamp_|clip",
-               "input/self|min|max", SAME_QPARAMS),
+    {.id = "clamp", .functions = "torch.clamp|torch.clip|torch.clamp_|torch.ops.aten.clamp.default", .methods = "clamp|clamp_|clip",
+     .params = "input/self|min|max", .traits = OP_ELEMENTWISE | SAME_QPARAMS, .shape = tare__shape_same, .reference = clamp_reference,
+     .element = &clamp_float_element},
     FIXED(sigmoid, "torch.sigmoid|torch.nn.functional.sigmoid|torch.sigmoid_|torch.ops.aten.sigmoid.default", "sigmoid|sigmoid_",
           "input/self", 1.0f / 256, 0),
     FIXED(tanh, "torch.tanh|torch.nn.functional.tanh|torch.tanh_|torch.ops.aten.tanh.default", "tanh|tanh_", "input/self", 2.0f / 256, 128),
@@ -151,7 +153,8 @@ static const op_info rows[] = {
     ACTIVATION(elu, "torch.nn.functional.elu|torch._C._nn.elu_|torch.ops.aten.elu.default", NULL, "input/self|alpha|scale|input_scale|inplace", 0),
     ACTIVATION(celu, "torch.nn.functional.celu|torch.celu|torch.celu_", NULL, "input|alpha|inplace", 0),
     ACTIVATION(selu, "torch.nn.functional.selu|torch.selu|torch.selu_", NULL, "input|inplace", 0),
-    ACTIVATION(gelu, "torch._C._nn.gelu|torch.ops.aten.gelu.default", NULL, "input/self|approximate", 0),
+    {.id = "gelu", .functions = "torch._C._nn.gelu|torch.ops.aten.gelu.default", .params = "input/self|approximate",
+     .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = gelu_any_reference, .element = &gelu_element},
     ACTIVATION(silu, "torch.nn.functional.silu|torch._C._nn.silu|torch.ops.aten.silu.default", NULL, "input/self|inplace", 0),
     ACTIVATION(mish, "torch.nn.functional.mish|torch._C._nn.mish", NULL, "input|inplace", 0),
     ACTIVATION(softplus, "torch._C._nn.softplus", NULL, "input|beta|threshold", 0),

@@ -5,24 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/element.h"
 #include "ops/families.h"
 #include "ops/rules.h"
-
-// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 or 1.
-typedef void (*float_loop)(const float *a, int64_t a_step, const float *b, int64_t b_step, float *y,
-                           int64_t count);
-
-typedef enum result_kind {
-    RESULT_COMMON, // the operands' common dtype
-    RESULT_FLOAT,  // that, or float32 for integers
-    RESULT_BOOL,
-} result_kind;
-
-typedef struct binary_op {
-    float_loop loop; // float32 tensors; NULL: by `exact`
-    double (*exact)(double a, double b);
-    result_kind kind;
-} binary_op;
 
 // --- operands ---
 
@@ -92,7 +77,7 @@ static tare_status read_operands(op_call *call, operands *o) {
 
 // --- shape rule: two numbers are computed at once ---
 
-static tare_status number_result(op_call *call, const binary_op *op, const operands *o) {
+static tare_status number_result(op_call *call, const op_binary *op, const operands *o) {
     const double r = op->exact(o->side[0].number, o->side[1].number * o->alpha);
     const bool floats = op->kind == RESULT_FLOAT || o->side[0].is_float || o->side[1].is_float;
     if (op->kind == RESULT_BOOL)
@@ -106,7 +91,7 @@ static tare_status number_result(op_call *call, const binary_op *op, const opera
     return TARE_OK;
 }
 
-static tare_status binary_shape(op_call *call, const binary_op *op) {
+static tare_status binary_shape(op_call *call, const op_binary *op) {
     operands o;
     TARE_TRY(read_operands(call, &o));
     if (o.dtype == TARE_DTYPE_UNSET) return number_result(call, op, &o);
@@ -154,14 +139,14 @@ double tare__operand_at(const operand *side, int64_t i) {
     return side->t != NULL ? tare__tensor_get(side->t, i) : side->number;
 }
 
-static bool is_float_work(const binary_op *op, const operands *o, const tare_tensor *y) {
+static bool is_float_work(const op_binary *op, const operands *o, const tare_tensor *y) {
     if (op->loop == NULL || y->dtype != TARE_FLOAT32 || o->alpha != 1) return false;
     for (int i = 0; i < 2; i++)
         if (o->side[i].t != NULL && o->side[i].t->dtype != TARE_FLOAT32) return false;
     return true;
 }
 
-static tare_status binary_reference(op_call *call, const binary_op *op) {
+static tare_status binary_reference(op_call *call, const op_binary *op) {
     operands o;
     TARE_TRY(read_operands(call, &o));
     tare_tensor *y = tare__call_out(call);
@@ -190,7 +175,7 @@ static tare_status binary_reference(op_call *call, const binary_op *op) {
 // --- the functions ---
 
 #define OPERATOR(name, loop_or_null, result)                                                       \
-    static const binary_op name##_op = {loop_or_null, name##_exact, result};                       \
+    static const op_binary name##_op = {loop_or_null, name##_exact, result};                       \
     static tare_status name##_shape(op_call *call) {                                               \
         return binary_shape(call, &name##_op);                                                     \
     }                                                                                              \
@@ -357,7 +342,8 @@ static tare_status any_mul_shape(op_call *call) {
 #define BINARY_BY(name, rule, names, method_names, parameters)                                     \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
-        .traits = OP_ELEMENTWISE, .shape = rule, .reference = name##_reference                     \
+        .traits = OP_ELEMENTWISE, .shape = rule, .reference = name##_reference,                    \
+        .binary = &name##_op                                                                       \
     }
 #define BINARY(name, names, method_names, parameters)                                              \
     BINARY_BY(name, name##_shape, names, method_names, parameters)
@@ -376,7 +362,7 @@ static const op_info rows[] = {
     BINARY(rsub, "torch.rsub" ATEN("rsub.Scalar"), NULL, OTHER),
     BINARY_BY(mul, any_mul_shape, "torch.mul|operator.mul|operator.imul|torch.multiply" ATEN("mul.Tensor") ATEN("mul_.Tensor") ATEN("mul.Scalar"), "mul|mul_", OTHER),
     {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div.Scalar"),
-     .methods = "div|div_", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference},
+     .methods = "div|div_", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference, .binary = &div_op},
     BINARY(floor_divide, "torch.floor_divide|operator.floordiv" ATEN("floor_divide.default"), "floor_divide", OTHER),
     BINARY(remainder, "torch.remainder|operator.mod|operator.imod", "remainder", OTHER),
     BINARY(fmod, "torch.fmod", "fmod", OTHER),

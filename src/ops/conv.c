@@ -4,6 +4,7 @@
 
 #include "ops/families.h"
 #include "ops/float_kernels.h"
+#include "ops/layer_call.h"
 #include "ops/pad.h"
 #include "ops/rules.h"
 
@@ -197,6 +198,19 @@ static tare_status conv_reference(op_call *call, int dims) {
         p.bias != NULL ? tare__f32(p.bias) : NULL, tare__f32(tare__call_out(call)), call->err);
     tare_tensor_release(padded);
     return status;
+}
+
+tare_status tare__conv_read(op_call *call, conv_call *out) {
+    conv_plan p;
+    const tare_tensor *w;
+    TARE_TRY(tare__need_float(call, 1, &w));
+    TARE_TRY(read_conv(call, w->ndim - 2, &p));
+    *out = (conv_call){.conv = p.conv,
+                       .x = p.x,
+                       .w = p.w,
+                       .bias = p.bias,
+                       .is_plain = p.batched && p.mode == PAD_CONSTANT};
+    return TARE_OK;
 }
 
 static int64_t conv_macs(const op_call *call) {

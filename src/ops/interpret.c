@@ -24,8 +24,13 @@ typedef struct run {
 // A copy in which results stand in place of their nodes. References stay with the results.
 static tare_status resolve(run *r, const value *v, value *out) {
     *out = *v;
-    if (v->kind == VALUE_NODE) *out = r->results[v->as.node->id];
-    if (v->kind == VALUE_NODE || !tare__value_has_items(v)) return TARE_OK;
+    if (v->kind == VALUE_NODE) {
+        *out = r->results[v->as.node->id];
+        // Calls that are kept outlive the results, whose items go with the last use.
+        return r->it->shaped != NULL ? tare__value_copy(r->memory, out, NULL, NULL, out, r->err)
+                                     : TARE_OK;
+    }
+    if (!tare__value_has_items(v)) return TARE_OK;
     *out = tare__value_sequence(r->memory, v->kind, v->count);
     if (out->as.items == NULL) return tare__out_of_memory(r->err);
     for (uint32_t i = 0; i < v->count; i++)
@@ -93,7 +98,7 @@ static tare_status run_submodel(run *r, const op_call *call, value *out) {
 
 typedef struct step {
     tare_status (*shape)(op_call *call);
-    tare_status (*compute)(op_call *call);
+    op_compute compute;
 } step;
 
 // The row of a function or method; of a module what its last run left, if anything.
@@ -145,6 +150,8 @@ static tare_status run_step(run *r, const node *n, op_call *call) {
     TARE_TRY(choose_step(r, n, call, &s));
     tare_status status = s.shape(call);
     if (status == TARE_OK && n->op == NODE_CALL_MODULE) keep_row(r, n, call);
+    if (status == TARE_OK && r->it->shaped != NULL)
+        status = r->it->shaped(r->it->user, n, call, s.compute);
     if (status == TARE_OK && !r->it->shapes_only && !tare__call_is_done(call))
         status = compute(r, n, call, &s);
     if (status != TARE_OK) tare__value_release_tensors(&call->result);

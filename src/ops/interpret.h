@@ -7,6 +7,9 @@
 #include "core/requant.h"
 #include "ops/call.h"
 
+/// Fills the data of a call's result: a row's or a class's reference.
+typedef tare_status (*op_compute)(op_call *call);
+
 typedef struct interpreter {
     module *root; // has the graph
     enum requant_rule linear_rule, conv_rule;
@@ -20,6 +23,9 @@ typedef struct interpreter {
     /// Where a node's row is kept from one run to the next (NULL at first), so that names are
     /// looked up once. May be NULL, and may return NULL.
     const struct op_info **(*remember)(void *user, const node *n);
+    /// With shapes_only: called with every call whose result has its shapes, and with what would
+    /// compute it. `memory` of tare__interpret holds what the call points to. May be NULL.
+    tare_status (*shaped)(void *user, const node *n, const op_call *call, op_compute compute);
     void *user;
 } interpreter;
 

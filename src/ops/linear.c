@@ -4,6 +4,7 @@
 
 #include "ops/families.h"
 #include "ops/float_kernels.h"
+#include "ops/layer_call.h"
 #include "ops/rules.h"
 
 // --- linear: x [..][in], weight [out][in], bias [out] ---
@@ -46,6 +47,10 @@ static tare_status linear_reference(op_call *call) {
     return tare__float_multiply(call->kernels, &p, tare__f32(x), tare__f32(w),
                                 bias != NULL ? tare__f32(bias) : NULL,
                                 tare__f32(tare__call_out(call)), call->err);
+}
+
+tare_status tare__linear_read(op_call *call, linear_call *out) {
+    return read_linear(call, &out->x, &out->w, &out->bias);
 }
 
 static int64_t linear_macs(const op_call *call) {

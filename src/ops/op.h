@@ -21,6 +21,7 @@ typedef enum op_trait {
     OP_ANY_DTYPE = 1 << 7, // takes quantized and half-precision tensors as they are (quantize, to)
     OP_ON_CODES =
         1 << 8, // averages: torch computes on codes minus their zero point, so that ties are exact
+    OP_SHAPED_BY_DATA = 1 << 9, // what comes out depends on the elements of an input
 } op_trait;
 
 typedef struct op_info {
@@ -48,6 +49,10 @@ typedef struct op_info {
     tare_status (*quantized)(op_call *call);
     /// Multiply-accumulates of one call, for coverage. NULL: none.
     int64_t (*macs)(const op_call *call);
+    /// The loop over float32 elements behind the reference (element.h), for executors that fuse
+    /// such loops; of one operand, or of two. NULL: there is none.
+    const struct op_element *element;
+    const struct op_binary *binary;
 } op_info;
 
 /// One family's rows; families.h lists the tables.

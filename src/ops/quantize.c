@@ -245,10 +245,10 @@ static tare_status int_repr_shape(op_call *call) {
 
 // --- rows ---
 
-#define QUANTIZE(name, parameters, rule)                                                           \
+#define QUANTIZE(name, more, parameters, rule)                                                     \
     {                                                                                              \
         .id = name, .functions = "torch." name, .params = parameters,                              \
-        .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = rule, .reference = into_out              \
+        .traits = OP_ELEMENTWISE | OP_ANY_DTYPE | (more), .shape = rule, .reference = into_out     \
     }
 #define CONVERSION(name, names, method_names, parameters, rule)                                    \
     {                                                                                              \
@@ -258,9 +258,9 @@ static tare_status int_repr_shape(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
-    QUANTIZE("quantize_per_tensor", "input|scale|zero_point|dtype", per_tensor_shape),
-    QUANTIZE("quantize_per_channel", "input|scales|zero_points|axis|dtype", per_channel_shape),
-    QUANTIZE("quantize_per_tensor_dynamic", "input|dtype|reduce_range", dynamic_shape),
+    QUANTIZE("quantize_per_tensor", 0, "input|scale|zero_point|dtype", per_tensor_shape),
+    QUANTIZE("quantize_per_channel", 0, "input|scales|zero_points|axis|dtype", per_channel_shape),
+    QUANTIZE("quantize_per_tensor_dynamic", OP_SHAPED_BY_DATA, "input|dtype|reduce_range", dynamic_shape),
     CONVERSION("dequantize", "torch.dequantize", "dequantize", "input/self", float_shape),
     CONVERSION("to", NULL, "to|type|type_as", "input/self|dtype/device/other|non_blocking|copy|memory_format", to_shape),
     CONVERSION("float", NULL, "float", "input/self", float_shape),

@@ -143,7 +143,7 @@ static tare_status masked_fill_reference(op_call *call) {
     {                                                                                              \
         .id = #name, .functions = names "|torch.ops.aten." #name ".default",                       \
         .methods = method_names, .params = "input/self", .traits = OP_ELEMENTWISE,                 \
-        .shape = tare__shape_same_float, .reference = name##_reference                             \
+        .shape = tare__shape_same_float, .reference = name##_reference, .element = &name##_element \
     }
 
 #define ASKED(name, names, method_names)                                                           \

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float layers compiled once for one shape, with packed weights and with what follows them: a
+// library's kernels (oneDNN), where there is one. Images lie channels last.
+#ifndef OPS_FLOAT_LAYERS_H
+#define OPS_FLOAT_LAYERS_H
+
+#include "ops/float_kernels.h"
+
+/// Functions that a layer may apply to its result before it writes it.
+typedef enum epilogue_kind {
+    EPILOGUE_ADD, // y += what y holds before
+    EPILOGUE_RELU,
+    EPILOGUE_CLIP,  // to [alpha, beta]
+    EPILOGUE_LEAKY, // slope alpha below zero
+    EPILOGUE_SIGMOID,
+    EPILOGUE_TANH,
+    EPILOGUE_SILU,
+    EPILOGUE_HARDSWISH,
+    EPILOGUE_GELU, // by the error function
+    EPILOGUE_KIND_COUNT,
+} epilogue_kind;
+
+enum { MOST_EPILOGUES = 6 };
+typedef struct float_epilogue {
+    size_t count;
+    struct {
+        epilogue_kind kind;
+        float alpha, beta;
+    } steps[MOST_EPILOGUES];
+} float_epilogue;
+
+typedef struct float_layers float_layers; // what layers share; one per session
+typedef struct float_layer float_layer;
+
+/// *out is NULL where this build has no such library. thread_count: how many threads its kernels
+/// may use. The caller destroys *out, after its layers.
+tare_status tare__float_layers_create(int thread_count, float_layers **out, tare_error *err);
+void tare__float_layers_destroy(float_layers *l); // NULL is fine
+
+/// y [batch][out..][out_channels] of x [batch][in..][in_channels], with w and bias (may be NULL) as
+/// in float_conv; both are packed, and not needed afterwards. *out is NULL if the library has no
+/// fast form of it.
+tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
+                                   const float *w, const float *bias, float_layer **out,
+                                   tare_error *err);
+/// y [rows][columns] = x [rows][inner] * w (transposed: [columns][inner]) + bias.
+tare_status tare__float_layer_product(float_layers *l, const float_product *p,
+                                      const float_epilogue *e, const float *w, const float *bias,
+                                      float_layer **out, tare_error *err);
+tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err);
+void tare__float_layer_destroy(float_layer *layer); // NULL is fine
+
+/// y [rows][columns] = scale * x [rows][inner] * w, all with the given steps between rows; w is
+/// [inner][columns], or [columns][inner] if transposed. On the calling thread alone.
+typedef struct float_block {
+    int64_t rows, inner, columns;
+    int64_t x_step, w_step, y_step;
+    bool transposed;
+    float scale;
+} float_block;
+tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
+                                        const float *w, float *y, tare_error *err);
+
+#endif
