@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: the interpreter with fast ways through its nodes, and what they keep between runs.
+// Sessions: a plan per shape of the inputs; where there is none, the interpreter with fast ways
+// through its nodes. And what they keep between runs.
 #include "tare/session.h"
 
 #include <string.h>
@@ -7,14 +8,20 @@
 #include "core/alloc.h"
 #include "ops/engine_rules.h"
 #include "ops/float_kernels.h"
+#include "ops/float_layers.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
 #include "quant/model.h"
 #include "runtime/fast.h"
+#include "runtime/plan.h"
 
 // Waking a thread and waiting for it takes some 10 us, in which one core does about a million
 // multiply-accumulates with its widest instructions.
 enum { LEAST_SHARED_MACS = 1 << 20 };
+
+// Plans that a session keeps: shapes beyond that are planned anew when they come again. A graph
+// that was refused so often is not tried again.
+enum { MOST_PLANS = 4, MOST_REFUSALS = 4 };
 
 // What is known of a node: how it is called, and its way.
 typedef struct node_entry {
@@ -40,6 +47,10 @@ struct tare_session {
     float_kernels *floats;
     fast_context fast;
     graph_entries *graphs;
+    float_layers *layers;
+    interpreter calls;       // how plans run what they do not cover
+    plan *plans[MOST_PLANS]; // newest first
+    int refusal_count;
     tare_node_watcher watcher;
     void *watcher_user;
 };
@@ -112,6 +123,29 @@ static tare_status after(void *user, const node *n, const value *result, tare_er
 
 // --- sessions ---
 
+static interpreter interpreter_of(tare_session *s) {
+    return (interpreter){
+        .root = s->model->root,
+        .linear_rule = s->linear_rule,
+        .conv_rule = s->conv_rule,
+        .thread_count = s->thread_count,
+        .kernels = s->floats,
+        .after = s->watcher != NULL ? after : NULL,
+        .execute = s->reference ? NULL : execute,
+        .remember = s->reference ? NULL : remember,
+        .user = s,
+    };
+}
+
+static tare_status prepare_fast(tare_session *s, tare_error *err) {
+    s->fast.space.least_shared_macs = LEAST_SHARED_MACS;
+    TARE_TRY(tare__thread_pool_create(s->thread_count, &s->fast.space.pool, err));
+    TARE_TRY(tare__float_kernels_create(NULL, &s->floats, err));
+    TARE_TRY(tare__float_layers_create(s->thread_count, &s->layers, err));
+    s->calls = interpreter_of(s);
+    return TARE_OK;
+}
+
 static tare_status prepare(tare_session *s, const tare_session_options *options, tare_error *err) {
     s->thread_count = options != NULL ? options->thread_count : 0;
     s->reference = options != NULL && options->reference;
@@ -124,10 +158,7 @@ static tare_status prepare(tare_session *s, const tare_session_options *options,
     s->conv_rule = tare__engine_rule(s->model->engine, &conv);
     TARE_TRY(tare__isa_choose(&s->fast.isa, err));
     s->fast.elementwise = tare__elementwise_choose(s->fast.isa);
-    if (s->reference) return TARE_OK;
-    s->fast.space.least_shared_macs = LEAST_SHARED_MACS;
-    TARE_TRY(tare__thread_pool_create(s->thread_count, &s->fast.space.pool, err));
-    return tare__float_kernels_create(NULL, &s->floats, err);
+    return s->reference ? TARE_OK : prepare_fast(s, err);
 }
 
 tare_status tare_session_create(const tare_model *model, const tare_session_options *options,
@@ -148,7 +179,9 @@ tare_status tare_session_create(const tare_model *model, const tare_session_opti
 
 void tare_session_destroy(tare_session *session) {
     if (session == NULL) return;
+    for (size_t i = 0; i < MOST_PLANS; i++) tare__plan_destroy(session->plans[i]);
     destroy_entries(session->graphs);
+    tare__float_layers_destroy(session->layers);
     tare__float_kernels_destroy(session->floats);
     tare__scratch_release(&session->fast.space.memory);
     tare__thread_pool_destroy(session->fast.space.pool);
@@ -177,6 +210,11 @@ static void collect(const value *v, output_list *out) {
     }
 }
 
+static tare_status too_many(size_t count, size_t capacity, tare_error *err) {
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "the model has %zu outputs, there is room for %zu", count, capacity);
+}
+
 static tare_status hand_out(const value *result, tare_tensor **outputs, size_t capacity,
                             size_t *count, tare_error *err) {
     output_list list = {.tensors = outputs, .capacity = capacity};
@@ -186,22 +224,7 @@ static tare_status hand_out(const value *result, tare_tensor **outputs, size_t c
         return TARE_OK;
     }
     for (size_t i = 0; i < capacity; i++) tare_tensor_release(outputs[i]);
-    return tare__fail(err, TARE_INVALID_ARGUMENT,
-                      "the model has %zu outputs, there is room for %zu", list.count, capacity);
-}
-
-static interpreter interpreter_of(tare_session *s) {
-    return (interpreter){
-        .root = s->model->root,
-        .linear_rule = s->linear_rule,
-        .conv_rule = s->conv_rule,
-        .thread_count = s->thread_count,
-        .kernels = s->floats,
-        .after = s->watcher != NULL ? after : NULL,
-        .execute = s->reference ? NULL : execute,
-        .remember = s->reference ? NULL : remember,
-        .user = s,
-    };
+    return too_many(list.count, capacity, err);
 }
 
 static tare_status share_inputs(arena *memory, const tare_tensor *const *inputs, size_t count,
@@ -226,17 +249,65 @@ static tare_status run(tare_session *s, arena *memory, const tare_tensor *const 
     return tare__interpret(&it, values, input_count, memory, result, err);
 }
 
+static tare_status interpret(tare_session *s, const tare_tensor *const *inputs, size_t input_count,
+                             tare_tensor **outputs, size_t capacity, size_t *count,
+                             tare_error *err) {
+    arena memory = {0};
+    value result = tare__none();
+    tare_status status = run(s, &memory, inputs, input_count, &result, err);
+    if (status == TARE_OK) status = hand_out(&result, outputs, capacity, count, err);
+    tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+    return status;
+}
+
+// --- running by plans ---
+
+static void keep_plan(tare_session *s, size_t from, plan *p) {
+    for (size_t i = from; i > 0; i--) s->plans[i] = s->plans[i - 1];
+    s->plans[0] = p;
+}
+
+// *out is NULL if the interpreter is to run; it also finds the words for inputs that do not fit.
+static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
+                             plan **out, tare_error *err) {
+    const plan_setting setting = {.it = &s->calls, .fast = &s->fast, .layers = s->layers};
+    *out = NULL;
+    if (s->reference || s->watcher != NULL || s->refusal_count == MOST_REFUSALS) return TARE_OK;
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i] == NULL || inputs[i]->data == NULL) return TARE_OK;
+    for (size_t i = 0; i < MOST_PLANS && s->plans[i] != NULL; i++) {
+        if (!tare__plan_fits(s->plans[i], inputs, count)) continue;
+        *out = s->plans[i];
+        keep_plan(s, i, *out);
+        return TARE_OK;
+    }
+    const tare_status status = tare__plan_create(&setting, inputs, count, out, NULL);
+    if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);
+    if (status != TARE_OK) s->refusal_count++;
+    if (status != TARE_OK) return TARE_OK;
+    tare__plan_destroy(s->plans[MOST_PLANS - 1]);
+    keep_plan(s, MOST_PLANS - 1, *out);
+    return TARE_OK;
+}
+
+static tare_status run_plan(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,
+                            size_t capacity, size_t *count, tare_error *err) {
+    size_t found = 0;
+    TARE_TRY(tare__plan_run(p, inputs, outputs, capacity, &found, err));
+    if (found > capacity) return too_many(found, capacity, err);
+    *count = found;
+    return TARE_OK;
+}
+
 tare_status tare_session_run(tare_session *session, const tare_tensor *const *inputs,
                              size_t input_count, tare_tensor **outputs, size_t output_capacity,
                              size_t *output_count, tare_error *err) {
     if (session == NULL || (inputs == NULL && input_count > 0) || output_count == NULL ||
         (outputs == NULL && output_capacity > 0))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a run needs a session, inputs and outputs");
-    arena memory = {0};
-    value result = tare__none();
-    tare_status status = run(session, &memory, inputs, input_count, &result, err);
-    if (status == TARE_OK) status = hand_out(&result, outputs, output_capacity, output_count, err);
-    tare__value_release_tensors(&result);
-    tare__arena_release(&memory);
-    return status;
+    plan *p = NULL;
+    TARE_TRY(find_plan(session, inputs, input_count, &p, err));
+    if (p != NULL) return run_plan(p, inputs, outputs, output_capacity, output_count, err);
+    return interpret(session, inputs, input_count, outputs, output_capacity, output_count, err);
 }

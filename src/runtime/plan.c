@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making, keeping and running plans.
+#include "runtime/plan.h"
+
+#include <string.h>
+
+#include "runtime/plan_build.h"
+
+// --- making ---
+
+static bool moves(const plan_place *place) {
+    return place->kind == PLACE_INPUT || place->kind == PLACE_OUTPUT;
+}
+
+// Calls see their tensors where the places are.
+static tare_status place_tensors(plan_builder *b) {
+    plan *p = b->plan;
+    for (size_t v = 0; v < b->value_count; v++) {
+        const plan_value *found = &b->values[v];
+        const size_t place = found->place[LAYOUT_PLAIN];
+        if (found->is_constant || place == NOTHING) continue;
+        found->tensor->data = p->places[place].data;
+        if (!moves(&p->places[place])) continue;
+        if (!tare__grow((void **)&p->moving, &p->moving_capacity, p->moving_count,
+                        sizeof *p->moving))
+            return tare__out_of_memory(b->err);
+        p->moving[p->moving_count++] = (placed_tensor){found->tensor, place};
+    }
+    return TARE_OK;
+}
+
+static tare_status build(plan_builder *b, const tare_tensor *const *inputs, size_t count) {
+    TARE_TRY(tare__plan_trace(b, inputs, count));
+    tare__plan_join(b);
+    TARE_TRY(tare__plan_emit(b));
+    TARE_TRY(tare__plan_lay_out(b->plan, b->err));
+    return place_tensors(b);
+}
+
+tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *const *inputs,
+                              size_t input_count, plan **out, tare_error *err) {
+    plan *p = tare__alloc_zeroed(1, sizeof *p);
+    if (p == NULL) return tare__out_of_memory(err);
+    p->setting = *setting;
+    plan_builder b = {.plan = p, .setting = setting, .err = err};
+    const tare_status status = build(&b, inputs, input_count);
+    tare__arena_release(&b.scratch);
+    tare__free(b.values);
+    tare__free(b.records);
+    tare__free(b.touched);
+    if (status != TARE_OK)
+        tare__plan_destroy(p);
+    else
+        *out = p;
+    return status;
+}
+
+void tare__plan_destroy(plan *p) {
+    if (p == NULL) return;
+    for (size_t i = 0; i < p->step_count; i++)
+        if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
+    for (size_t i = 0; i < p->tensor_count; i++) tare_tensor_release(p->tensors[i]);
+    tare__free(p->tensors);
+    tare__free(p->places);
+    tare__free(p->steps);
+    tare__free(p->moving);
+    tare__free(p->outputs);
+    tare__free_aligned(p->block);
+    tare__arena_release(&p->memory);
+    tare__arena_release(&p->run_memory);
+    tare__free(p);
+}
+
+// --- running ---
+
+bool tare__plan_fits(const plan *p, const tare_tensor *const *inputs, size_t input_count) {
+    if (input_count != p->input_count) return false;
+    for (size_t i = 0; i < input_count; i++) {
+        const tare_tensor *x = inputs[i], *own = p->inputs[i];
+        if (x == NULL || x->dtype != own->dtype || x->q != NULL || x->ndim != own->ndim ||
+            memcmp(x->shape, own->shape, (size_t)x->ndim * sizeof *x->shape) != 0)
+            return false;
+    }
+    return true;
+}
+
+static tare_status create_like(const tare_tensor *t, tare_tensor **out, tare_error *err) {
+    if (t->q != NULL) return tare__tensor_quantized(t->ndim, t->shape, t->q, out, err);
+    return tare_tensor_create(t->dtype, t->ndim, t->shape, out, err);
+}
+
+static tare_status make_outputs(plan *p, tare_tensor **made, tare_error *err) {
+    for (size_t i = 0; i < p->output_count; i++) {
+        const plan_output *out = &p->outputs[i];
+        TARE_TRY(create_like(out->like, &made[i], err));
+        if (!out->is_copied) p->places[out->place].data = made[i]->data;
+    }
+    return TARE_OK;
+}
+
+static void move_in(plan *p, const tare_tensor *const *inputs) {
+    for (size_t i = 0; i < p->input_count; i++)
+        if (p->input_places[i] != NOTHING) p->places[p->input_places[i]].data = inputs[i]->data;
+    for (size_t i = 0; i < p->moving_count; i++)
+        p->moving[i].tensor->data = p->places[p->moving[i].place].data;
+}
+
+static tare_status run_steps(plan *p, tare_error *err) {
+    const plan_run_state run = {.plan = p, .fast = p->setting.fast, .err = err};
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < p->step_count && status == TARE_OK; i++)
+        status = p->steps[i].class->run(&run, p->steps[i].state);
+    tare__arena_release(&p->run_memory);
+    return status;
+}
+
+static void copy_outputs(const plan *p, tare_tensor *const *made) {
+    for (size_t i = 0; i < p->output_count; i++)
+        if (p->outputs[i].is_copied && made[i]->count > 0)
+            memcpy(made[i]->data, p->places[p->outputs[i].place].data, tare__tensor_bytes(made[i]));
+}
+
+static tare_status run_into(plan *p, const tare_tensor *const *inputs, tare_tensor **made,
+                            tare_error *err) {
+    TARE_TRY(make_outputs(p, made, err));
+    move_in(p, inputs);
+    TARE_TRY(run_steps(p, err));
+    copy_outputs(p, made);
+    return TARE_OK;
+}
+
+tare_status tare__plan_run(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,
+                           size_t capacity, size_t *count, tare_error *err) {
+    *count = p->output_count;
+    if (p->output_count > capacity) return TARE_OK;
+    for (size_t i = 0; i < p->output_count; i++) outputs[i] = NULL;
+    const tare_status status = run_into(p, inputs, outputs, err);
+    for (size_t i = 0; status != TARE_OK && i < p->output_count; i++) {
+        tare_tensor_release(outputs[i]);
+        outputs[i] = NULL;
+    }
+    return status;
+}
+
+// --- listings ---
+
+const char *tare__plan_step_name(const plan *p, size_t index) {
+    return index < p->step_count ? p->steps[index].class->name : NULL;
+}
+
+size_t tare__plan_bytes(const plan *p, size_t *least) {
+    *least = p->least_bytes;
+    return p->block_bytes;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of plans: what is known of a graph while its plan is made, and what a plan consists of.
+#ifndef RUNTIME_PLAN_BUILD_H
+#define RUNTIME_PLAN_BUILD_H
+
+#include "core/alloc.h"
+#include "ops/op.h"
+#include "runtime/plan.h"
+
+enum { PLACE_ALIGNMENT = 64 };
+#define NOTHING SIZE_MAX // no place, value, record or group
+
+// --- what a plan consists of ---
+
+typedef enum place_kind {
+    PLACE_ARENA,    // in the plan's memory
+    PLACE_CONSTANT, // a module's tensor, or what was computed of them
+    PLACE_INPUT,    // the caller's; data changes with every run
+    PLACE_OUTPUT,   // handed out; made anew for every run
+} place_kind;
+
+/// A piece of memory that steps read and write. Views share their base's place.
+typedef struct plan_place {
+    place_kind kind;
+    size_t bytes, offset; // within the plan's memory
+    size_t first, last;   // steps that write and read it
+    void *data;
+} plan_place;
+
+typedef struct plan_run_state {
+    struct plan *plan;
+    fast_context *fast;
+    tare_error *err;
+} plan_run_state;
+
+/// A kind of step; `state` is its own.
+typedef struct step_class {
+    const char *name;
+    tare_status (*run)(const plan_run_state *run, void *state);
+    void (*destroy)(void *state); // NULL: state is in the plan's arena and owns nothing
+} step_class;
+
+typedef struct plan_step {
+    const step_class *class;
+    void *state;
+    const char *node_name;
+} plan_step;
+
+/// A tensor whose data is where its place is, which moves with inputs and outputs.
+typedef struct placed_tensor {
+    tare_tensor *tensor;
+    size_t place;
+} placed_tensor;
+
+typedef struct plan_output {
+    const tare_tensor *like;
+    size_t place;
+    bool is_copied; // the place is an input's, a constant's or another output's
+} plan_output;
+
+struct plan {
+    plan_setting setting;
+    arena memory;          // what steps and calls point to; lives as long as the plan
+    arena run_memory;      // calls' scratch, empty between runs
+    tare_tensor **tensors; // references on every tensor that a call or step knows
+    size_t tensor_count, tensor_capacity;
+    plan_place *places;
+    size_t place_count, place_capacity;
+    plan_step *steps;
+    size_t step_count, step_capacity;
+    placed_tensor *moving; // of inputs and outputs
+    size_t moving_count, moving_capacity;
+    tare_tensor **inputs; // lent: among tensors
+    size_t *input_places; // NOTHING: nobody reads it
+    size_t input_count;
+    plan_output *outputs;
+    size_t output_count, output_capacity;
+    void *block; // PLACE_ARENA
+    size_t block_bytes, least_bytes;
+};
+
+static inline void *tare__place_data(const plan_run_state *run, size_t place) {
+    return run->plan->places[place].data;
+}
+
+// --- while it is made ---
+
+typedef enum plan_layout {
+    LAYOUT_PLAIN,         // row-major, as tensors are
+    LAYOUT_CHANNELS_LAST, // [N][spatial..][C] of a tensor [N][C][spatial..]
+    LAYOUT_COUNT,
+} plan_layout;
+
+typedef struct plan_value {
+    tare_tensor *tensor; // lent: among the plan's
+    size_t base;         // the value that this one is a view of; itself
+    size_t place[LAYOUT_COUNT];
+    size_t uses_left; // by records not emitted yet, and by the result
+    size_t consumer;  // the last record that reads it
+    bool is_constant, is_input;
+} plan_value;
+
+/// One call of the graph, in order.
+typedef struct plan_record {
+    const node *node;
+    op_call call;
+    op_compute compute;
+    const size_t *inputs; // distinct values, in order of first mention
+    size_t input_count;
+    size_t result; // the value of a result that is one tensor; else NOTHING
+    bool is_observer, is_view;
+    size_t group; // the index of the record with which it is emitted: the last one of its chain
+    size_t next;  // in its chain, in data-flow order; NOTHING at the end
+    size_t head;  // of its chain
+} plan_record;
+
+typedef struct plan_builder {
+    plan *plan;
+    const plan_setting *setting;
+    arena scratch; // until the plan is made
+    plan_value *values;
+    size_t value_count, value_capacity;
+    plan_record *records;
+    size_t record_count, record_capacity;
+    size_t *touched; // places that the next step reads or writes
+    size_t touched_count, touched_capacity;
+    tare_error *err;
+} plan_builder;
+
+// plan_trace.c
+/// Runs the graph's shape rules on meta tensors like the inputs: fills values, records and
+/// the plan's inputs and outputs.
+tare_status tare__plan_trace(plan_builder *b, const tare_tensor *const *inputs, size_t count);
+/// The value of a tensor; NOTHING if it is not known.
+size_t tare__plan_find_value(const plan_builder *b, const tare_tensor *t);
+
+// plan_chain.c
+/// Joins records with those whose work the same step can do.
+void tare__plan_join(plan_builder *b);
+
+// plan_emit.c
+/// Turns records into steps.
+tare_status tare__plan_emit(plan_builder *b);
+
+tare_status tare__plan_new_place(plan_builder *b, place_kind kind, size_t bytes, size_t *out);
+/// Adds a step, which reads and writes what was asked for since the last one. `state` is taken
+/// over, also by a failure.
+tare_status tare__plan_add_step(plan_builder *b, const step_class *class, void *state,
+                                const node *n);
+/// The value's place in a layout, with a step that converts it if it has only the other one; the
+/// next step reads it.
+tare_status tare__plan_read(plan_builder *b, size_t value, plan_layout layout, size_t *place);
+/// A new place for a value that the next step writes.
+tare_status tare__plan_write(plan_builder *b, size_t value, plan_layout layout, size_t *place);
+/// As tare__plan_write, in the place of `input` (read in this layout by the next step) if nobody
+/// needs that any more and it is as large; *is_same tells.
+tare_status tare__plan_write_over(plan_builder *b, size_t value, size_t input, plan_layout layout,
+                                  size_t *place, bool *is_same);
+/// The layout in which a value already lies, channels last if in both.
+plan_layout tare__plan_layout(const plan_builder *b, size_t value);
+/// Have both layouts the same order of elements for this tensor (or has it none but the plain one)?
+bool tare__plan_layouts_agree(const tare_tensor *t);
+/// Is it the call of this row, on float32 tensors alone, with one float32 result?
+bool tare__plan_is_float(const plan_builder *b, const plan_record *r);
+static inline const char *tare__record_op(const plan_record *r) {
+    return r->call.op != NULL ? r->call.op->id : "";
+}
+
+// What emits a chain that begins with some operator. *done false: each of its records becomes a
+// call. A planner adds nothing to the plan before it knows that it will be done.
+typedef tare_status (*chain_planner)(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_call(plan_builder *b, size_t record); // plan_call.c
+
+// plan_memory.c
+/// Gives the places of the plan's memory their offsets, and allocates it.
+tare_status tare__plan_lay_out(plan *p, tare_error *err);
+
+#endif

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which records one step can compute together: a layer with its batch norm, activation and residual
+// addition; elementwise operators in a row. A value within a chain is read by the next record
+// alone: an observer, a second reader or the graph's output ends it.
+#include <string.h>
+
+#include "ops/rules.h"
+#include "runtime/plan_steps.h"
+
+enum { MOST_ELEMENTS = 16 };
+
+// The record that alone reads what r makes; NOTHING if there are others, or it is in a chain.
+static size_t only_reader(const plan_builder *b, const plan_record *r) {
+    if (r->result == NOTHING) return NOTHING;
+    const plan_value *v = &b->values[r->result];
+    if (v->uses_left != 1 || v->consumer == NOTHING) return NOTHING;
+    const plan_record *next = &b->records[v->consumer];
+    const bool is_free = next->head == v->consumer && next->next == NOTHING;
+    return is_free && tare__plan_is_float(b, next) ? v->consumer : NOTHING;
+}
+
+static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
+    return a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+}
+
+static bool keeps_shape(const plan_builder *b, const plan_record *r, const plan_record *next) {
+    return same_shape(b->values[r->result].tensor, b->values[next->result].tensor);
+}
+
+// Arguments after the first `used` ones say nothing that a loop would have to know.
+static bool has_only(const plan_record *r, size_t used) {
+    op_call call = r->call;
+    call.err = NULL;
+    for (size_t i = used; i < call.param_count; i++) {
+        double factor = 0;
+        const char *name = "";
+        if (!tare__call_given(&call, i) || tare__op_param_is(call.op, i, "inplace")) continue;
+        if (tare__op_param_is(call.op, i, "alpha") &&
+            tare__call_double(&call, i, 1, &factor) == TARE_OK && factor == 1)
+            continue;
+        if (tare__op_param_is(call.op, i, "approximate") &&
+            tare__call_text(&call, i, "none", &name) == TARE_OK && strcmp(name, "none") == 0)
+            continue;
+        return false;
+    }
+    return true;
+}
+
+bool tare__plan_is_element(const plan_record *r) {
+    const op_info *op = r->call.op;
+    return op != NULL && op->element != NULL && has_only(r, 1 + op->element->count);
+}
+
+bool tare__plan_is_binary(const plan_record *r) {
+    const op_info *op = r->call.op;
+    return op != NULL && op->binary != NULL && op->binary->loop != NULL && has_only(r, 2);
+}
+
+bool tare__plan_is_sum(const plan_builder *b, const plan_record *r) {
+    return strcmp(tare__record_op(r), "add") == 0 && tare__plan_is_binary(r) &&
+           r->input_count == 2 &&
+           same_shape(b->values[r->inputs[0]].tensor, b->values[r->inputs[1]].tensor);
+}
+
+static void append(plan_builder *b, size_t head, size_t *last, size_t next) {
+    b->records[*last].next = next;
+    b->records[next].head = head;
+    for (size_t i = head; i != NOTHING; i = b->records[i].next) b->records[i].group = next;
+    *last = next;
+}
+
+// --- layers ---
+
+static bool is_layer(const plan_builder *b, const plan_record *r) {
+    return tare__plan_is_float(b, r) && tare__plan_layer_kind(r) != NULL;
+}
+
+// A batch norm with running statistics behind a module: their folding is defined on modules.
+static bool is_foldable(const plan_record *layer, const plan_record *next) {
+    const module *m = next->call.module;
+    return strcmp(tare__record_op(next), "batch_norm") == 0 && m != NULL &&
+           layer->call.module != NULL && tare__module_tensor(m, "running_mean") != NULL &&
+           tare__module_tensor(m, "running_var") != NULL;
+}
+
+static void join_layer(plan_builder *b, size_t head) {
+    size_t last = head, next = only_reader(b, &b->records[head]), count = 0;
+    bool adds = false;
+    if (next != NOTHING && is_foldable(&b->records[head], &b->records[next])) {
+        append(b, head, &last, next);
+        next = only_reader(b, &b->records[last]);
+    }
+    for (; next != NOTHING && count < MOST_EPILOGUES; count++) {
+        const plan_record *r = &b->records[next];
+        const bool is_sum = tare__plan_is_sum(b, r);
+        if (!keeps_shape(b, &b->records[last], r) || (is_sum && adds) ||
+            (!is_sum && !tare__plan_has_epilogue(r)))
+            break;
+        adds = adds || is_sum;
+        append(b, head, &last, next);
+        next = only_reader(b, &b->records[last]);
+    }
+}
+
+// --- elementwise operators ---
+
+static bool is_elementwise(const plan_builder *b, const plan_record *r) {
+    return tare__plan_is_float(b, r) && (tare__plan_is_element(r) || tare__plan_is_binary(r));
+}
+
+static void join_elements(plan_builder *b, size_t head) {
+    size_t last = head;
+    for (size_t count = 1; count < MOST_ELEMENTS; count++) {
+        const size_t next = only_reader(b, &b->records[last]);
+        if (next == NOTHING || !is_elementwise(b, &b->records[next]) ||
+            !keeps_shape(b, &b->records[last], &b->records[next]))
+            break;
+        append(b, head, &last, next);
+    }
+}
+
+void tare__plan_join(plan_builder *b) {
+    for (size_t i = 0; i < b->record_count; i++) {
+        const plan_record *r = &b->records[i];
+        if (r->head != i) continue;
+        if (is_layer(b, r))
+            join_layer(b, i);
+        else if (is_elementwise(b, r))
+            join_elements(b, i);
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators in a row: all loops run over a block before the next block begins, so that
+// what lies between them never leaves the first-level cache.
+#include <string.h>
+
+#include "ops/rules.h"
+#include "runtime/plan_steps.h"
+
+enum { BLOCK = 2048 }; // elements: 8 KiB
+
+// The second operand of a loop of two. Runs of it lie where the outer dimensions say.
+typedef struct operand {
+    enum { OPERAND_NONE, OPERAND_NUMBER, OPERAND_SELF, OPERAND_TENSOR } kind;
+    bool is_first; // it is the loop's first one, and the chain's value the second
+    float number;
+    size_t value, place;
+    int64_t run, step; // length of a run, and its step
+    int outer_ndim;
+    int64_t size[TARE_MAX_DIMS], stride[TARE_MAX_DIMS];
+} operand;
+
+typedef struct element_step {
+    element_loop loop; // of one operand, or NULL
+    binary_loop two;   // of two
+    float p[ELEMENT_MAX_PARAMETERS];
+    operand other;
+} element_step;
+
+typedef struct elements {
+    size_t x, y; // places
+    int64_t count;
+    size_t step_count;
+    element_step *steps;
+} elements;
+
+// --- running ---
+
+static void run_two(const element_step *s, const plan_run_state *run, int64_t begin, int64_t count,
+                    const float *x, float *y) {
+    const operand *o = &s->other;
+    const float *data = o->kind == OPERAND_TENSOR ? tare__place_data(run, o->place) : NULL;
+    for (int64_t done = 0; done < count;) {
+        int64_t n = count - done, step = o->kind == OPERAND_SELF ? 1 : 0;
+        const float *other = o->kind == OPERAND_SELF ? x + done : &o->number;
+        if (o->kind == OPERAND_TENSOR) {
+            const int64_t at = begin + done, within = at % o->run;
+            if (o->run - within < n) n = o->run - within;
+            step = o->step;
+            other = data + within * step +
+                    tare__strided_offset(o->outer_ndim, o->size, o->stride, at / o->run);
+        }
+        if (o->is_first)
+            s->two(other, step, x + done, 1, y + done, n);
+        else
+            s->two(x + done, 1, other, step, y + done, n);
+        done += n;
+    }
+}
+
+static tare_status run_elements(const plan_run_state *run, void *state) {
+    const elements *e = state;
+    const float *x = tare__place_data(run, e->x);
+    float *y = tare__place_data(run, e->y);
+    for (int64_t at = 0; at < e->count; at += BLOCK) {
+        const int64_t count = e->count - at < BLOCK ? e->count - at : BLOCK;
+        const float *from = x + at;
+        for (size_t i = 0; i < e->step_count; i++, from = y + at) {
+            const element_step *s = &e->steps[i];
+            if (s->loop != NULL)
+                s->loop(from, y + at, count, s->p);
+            else
+                run_two(s, run, at, count, from, y + at);
+        }
+    }
+    return TARE_OK;
+}
+
+static const step_class elements_class = {"elements", run_elements, NULL};
+
+// --- planning ---
+
+// The dimensions in the order in which a layout has them.
+static void order_dims(const tare_tensor *t, plan_layout layout, int order[TARE_MAX_DIMS]) {
+    for (int d = 0; d < t->ndim; d++) order[d] = d;
+    if (layout == LAYOUT_PLAIN || t->ndim < 3) return;
+    for (int d = 1; d + 1 < t->ndim; d++) order[d] = d + 1;
+    order[t->ndim - 1] = 1;
+}
+
+// Strides of `t`, broadcast to the result's shape and laid out like it.
+static void order_strides(const tare_tensor *t, const tare_tensor *y, plan_layout layout,
+                          int64_t *size, int64_t *stride) {
+    int order[TARE_MAX_DIMS];
+    int64_t step = 1;
+    order_dims(y, layout, order);
+    for (int i = y->ndim - 1; i >= 0; i--) {
+        const int d = order[i], own = d - (y->ndim - t->ndim);
+        const int64_t own_size = own >= 0 ? t->shape[own] : 1;
+        size[i] = y->shape[d];
+        stride[i] = own_size == 1 ? 0 : step;
+        step *= own_size;
+    }
+}
+
+// The last dimensions make a run while the operand goes on through it by one step, 0 or 1.
+static void find_run(operand *o, int ndim, const int64_t *size, const int64_t *stride) {
+    o->run = 1;
+    o->step = 0;
+    o->outer_ndim = ndim;
+    bool begun = false;
+    while (o->outer_ndim > 0) {
+        const int d = o->outer_ndim - 1;
+        if (size[d] != 1) {
+            if (begun && stride[d] != o->step * o->run) break;
+            if (!begun) o->step = stride[d];
+            begun = true;
+        }
+        o->run *= size[d];
+        o->outer_ndim--;
+    }
+    memcpy(o->size, size, sizeof o->size);
+    memcpy(o->stride, stride, sizeof o->stride);
+}
+
+static bool is_full(const tare_tensor *t, const tare_tensor *y) {
+    return t->ndim == y->ndim && t->count == y->count;
+}
+
+// An operand of another number of dimensions has no channels of its own to move to the end.
+static bool fits_layout(const tare_tensor *t, const tare_tensor *y, plan_layout layout) {
+    return layout == LAYOUT_PLAIN || t->ndim == y->ndim || t->ndim <= 1;
+}
+
+static plan_layout operand_layout(const tare_tensor *t, const tare_tensor *y, plan_layout layout) {
+    return t->ndim == y->ndim ? layout : LAYOUT_PLAIN;
+}
+
+typedef struct element_chain {
+    plan_layout layout;
+    size_t x, result;
+    size_t count;
+    element_step *steps;
+} element_chain;
+
+static bool read_number(const value *v, float *out) {
+    double number;
+    if (v == NULL || v->kind == VALUE_TENSOR || !tare__value_number(v, &number)) return false;
+    *out = (float)number;
+    return true;
+}
+
+// `self`: the value that flows through the chain.
+static bool read_two(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
+    s->two = r->call.op->binary->loop;
+    for (int i = 0; i < 2; i++) {
+        const value *v = r->call.param[i], *w = r->call.param[1 - i];
+        if (v == NULL || v->kind != VALUE_TENSOR || tare__plan_find_value(b, v->as.tensor) != self)
+            continue;
+        s->other.is_first = i == 1;
+        if (read_number(w, &s->other.number)) {
+            s->other.kind = OPERAND_NUMBER;
+            return true;
+        }
+        if (w == NULL || w->kind != VALUE_TENSOR) return false;
+        s->other.value = tare__plan_find_value(b, w->as.tensor);
+        s->other.kind = s->other.value == self ? OPERAND_SELF : OPERAND_TENSOR;
+        return s->other.value != NOTHING;
+    }
+    return false;
+}
+
+static bool read_step(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
+    op_call call = r->call;
+    call.err = NULL;
+    if (!tare__plan_is_element(r)) return read_two(b, r, self, s);
+    s->loop = call.op->element->loop;
+    return tare__element_parameters(&call, call.op->element, s->p) == TARE_OK;
+}
+
+// The head's input that has the result's shape, best one that lies channels last.
+static size_t choose_input(const plan_builder *b, const plan_record *r) {
+    const tare_tensor *y = b->values[r->result].tensor;
+    size_t found = NOTHING;
+    for (size_t i = 0; i < r->input_count; i++) {
+        const size_t v = r->inputs[i];
+        if (!is_full(b->values[v].tensor, y)) continue;
+        if (found == NOTHING || (tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST &&
+                                 tare__plan_layout(b, found) == LAYOUT_PLAIN))
+            found = v;
+    }
+    return found;
+}
+
+static bool check_operands(const plan_builder *b, const element_chain *c) {
+    const tare_tensor *y = b->values[c->result].tensor;
+    for (size_t i = 0; i < c->count; i++) {
+        const operand *o = &c->steps[i].other;
+        if (o->kind == OPERAND_TENSOR && !fits_layout(b->values[o->value].tensor, y, c->layout))
+            return false;
+    }
+    return true;
+}
+
+static bool read_chain(plan_builder *b, size_t head, element_chain *c) {
+    size_t self = c->x = choose_input(b, &b->records[head]);
+    if (self == NOTHING) return false;
+    for (size_t i = head; i != NOTHING; i = b->records[i].next) {
+        const plan_record *r = &b->records[i];
+        if (!read_step(b, r, self, &c->steps[c->count++])) return false;
+        self = c->result = r->result;
+    }
+    c->layout = tare__plan_layout(b, c->x);
+    if (!check_operands(b, c)) c->layout = LAYOUT_PLAIN;
+    return true;
+}
+
+static tare_status place_operand(plan_builder *b, const element_chain *c, operand *o) {
+    const tare_tensor *y = b->values[c->result].tensor;
+    int64_t size[TARE_MAX_DIMS] = {0}, stride[TARE_MAX_DIMS] = {0};
+    if (o->kind != OPERAND_TENSOR) return TARE_OK;
+    const tare_tensor *t = b->values[o->value].tensor;
+    order_strides(t, y, c->layout, size, stride);
+    find_run(o, y->ndim, size, stride);
+    return tare__plan_read(b, o->value, operand_layout(t, y, c->layout), &o->place);
+}
+
+static tare_status place(plan_builder *b, const element_chain *c, elements *e) {
+    bool unused;
+    TARE_TRY(tare__plan_read(b, c->x, c->layout, &e->x));
+    for (size_t i = 0; i < c->count; i++) TARE_TRY(place_operand(b, c, &c->steps[i].other));
+    TARE_TRY(tare__plan_write_over(b, c->result, c->x, c->layout, &e->y, &unused));
+    e->count = b->values[c->result].tensor->count;
+    e->steps = c->steps;
+    e->step_count = c->count;
+    return TARE_OK;
+}
+
+tare_status tare__plan_elements(plan_builder *b, size_t head, bool *done) {
+    element_chain c = {0};
+    size_t count = 0;
+    for (size_t i = head; i != NOTHING; i = b->records[i].next) count++;
+    c.steps = tare__arena_array(&b->plan->memory, count, sizeof *c.steps);
+    elements *e = tare__arena_alloc(&b->plan->memory, sizeof *e);
+    if (c.steps == NULL || e == NULL) return tare__out_of_memory(b->err);
+    if (!read_chain(b, head, &c)) return TARE_OK;
+    TARE_TRY(place(b, &c, e));
+    *done = true;
+    return tare__plan_add_step(b, &elements_class, e, b->records[head].node);
+}

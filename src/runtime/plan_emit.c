@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second half of planning: records become steps, values get places.
+#include <string.h>
+
+#include "ops/rules.h"
+#include "runtime/plan_steps.h"
+
+// --- places and steps ---
+
+tare_status tare__plan_new_place(plan_builder *b, place_kind kind, size_t bytes, size_t *out) {
+    plan *p = b->plan;
+    if (!tare__grow((void **)&p->places, &p->place_capacity, p->place_count, sizeof *p->places))
+        return tare__out_of_memory(b->err);
+    size_t whole;
+    if (!tare__add_size(bytes, PLACE_ALIGNMENT - 1, &whole)) return tare__out_of_memory(b->err);
+    *out = p->place_count++;
+    p->places[*out] = (plan_place){
+        .kind = kind, .bytes = whole / PLACE_ALIGNMENT * PLACE_ALIGNMENT, .first = NOTHING};
+    return TARE_OK;
+}
+
+static tare_status touch(plan_builder *b, size_t place) {
+    if (!tare__grow((void **)&b->touched, &b->touched_capacity, b->touched_count,
+                    sizeof *b->touched))
+        return tare__out_of_memory(b->err);
+    b->touched[b->touched_count++] = place;
+    return TARE_OK;
+}
+
+static void note_use(plan *p, size_t place, size_t step) {
+    plan_place *at = &p->places[place];
+    if (at->first == NOTHING) at->first = step;
+    at->last = step;
+}
+
+static tare_status push_step(plan_builder *b, const step_class *class, void *state, const node *n) {
+    plan *p = b->plan;
+    if (!tare__grow((void **)&p->steps, &p->step_capacity, p->step_count, sizeof *p->steps)) {
+        if (class->destroy != NULL) class->destroy(state);
+        return tare__out_of_memory(b->err);
+    }
+    p->steps[p->step_count++] =
+        (plan_step){.class = class, .state = state, .node_name = n != NULL ? n->name : NULL};
+    return TARE_OK;
+}
+
+tare_status tare__plan_add_step(plan_builder *b, const step_class *class, void *state,
+                                const node *n) {
+    TARE_TRY(push_step(b, class, state, n));
+    for (size_t i = 0; i < b->touched_count; i++)
+        note_use(b->plan, b->touched[i], b->plan->step_count - 1);
+    b->touched_count = 0;
+    return TARE_OK;
+}
+
+// --- values in layouts ---
+
+bool tare__plan_layouts_agree(const tare_tensor *t) {
+    if (t->ndim < 3 || t->count == 0) return true;
+    const int64_t inner = tare__inner_count(t, 1);
+    return t->shape[1] == 1 || inner == 1;
+}
+
+plan_layout tare__plan_layout(const plan_builder *b, size_t v) {
+    return b->values[v].place[LAYOUT_CHANNELS_LAST] != NOTHING ? LAYOUT_CHANNELS_LAST
+                                                               : LAYOUT_PLAIN;
+}
+
+// Constants and inputs get a place when they are first read.
+static tare_status place_outside(plan_builder *b, size_t v) {
+    plan_value *found = &b->values[v];
+    plan *p = b->plan;
+    const place_kind kind = found->is_constant ? PLACE_CONSTANT : PLACE_INPUT;
+    size_t place;
+    TARE_TRY(tare__plan_new_place(b, kind, tare__tensor_bytes(found->tensor), &place));
+    p->places[place].data = found->tensor->data;
+    for (size_t i = 0; found->is_input && i < p->input_count; i++)
+        if (p->inputs[i] == found->tensor) p->input_places[i] = place;
+    found->place[LAYOUT_PLAIN] = place;
+    return TARE_OK;
+}
+
+// One that every layout can share.
+static void share_layouts(plan_builder *b, size_t v) {
+    plan_value *found = &b->values[v];
+    if (!tare__plan_layouts_agree(found->tensor)) return;
+    for (int i = 0; i < LAYOUT_COUNT; i++)
+        if (found->place[i] == NOTHING) found->place[i] = found->place[LAYOUT_COUNT - 1 - i];
+}
+
+static tare_status convert_layout(plan_builder *b, size_t v, plan_layout to) {
+    plan_value *found = &b->values[v];
+    const size_t from = found->place[LAYOUT_COUNT - 1 - to];
+    size_t place;
+    void *state;
+    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), &place));
+    TARE_TRY(tare__reorder_state(b, found->tensor, to, from, place, &state));
+    TARE_TRY(push_step(b, &tare__reorder_class, state, NULL));
+    note_use(b->plan, from, b->plan->step_count - 1);
+    note_use(b->plan, place, b->plan->step_count - 1);
+    found->place[to] = place;
+    return TARE_OK;
+}
+
+tare_status tare__plan_read(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
+    plan_value *found = &b->values[v];
+    if (found->place[LAYOUT_PLAIN] == NOTHING && found->place[LAYOUT_CHANNELS_LAST] == NOTHING)
+        TARE_TRY(place_outside(b, v));
+    share_layouts(b, v);
+    if (found->place[layout] == NOTHING) TARE_TRY(convert_layout(b, v, layout));
+    *place = found->place[layout];
+    return touch(b, *place);
+}
+
+tare_status tare__plan_write(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
+    plan_value *found = &b->values[v];
+    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), place));
+    found->place[layout] = *place;
+    return touch(b, *place);
+}
+
+static size_t uses_of_place(const plan_builder *b, size_t place) {
+    size_t uses = 0;
+    for (size_t v = 0; v < b->value_count; v++) {
+        const plan_value *found = &b->values[v];
+        if (found->place[LAYOUT_PLAIN] == place || found->place[LAYOUT_CHANNELS_LAST] == place)
+            uses += found->uses_left;
+    }
+    return uses;
+}
+
+tare_status tare__plan_write_over(plan_builder *b, size_t v, size_t input, plan_layout layout,
+                                  size_t *place, bool *is_same) {
+    const size_t old = b->values[input].place[layout];
+    *is_same =
+        b->plan->places[old].kind == PLACE_ARENA && uses_of_place(b, old) == 1 &&
+        tare__tensor_bytes(b->values[input].tensor) == tare__tensor_bytes(b->values[v].tensor);
+    if (!*is_same) return tare__plan_write(b, v, layout, place);
+    b->values[v].place[layout] = *place = old;
+    return touch(b, old);
+}
+
+// --- records ---
+
+static bool is_float_tensor(const tare_tensor *t) {
+    return t->dtype == TARE_FLOAT32;
+}
+
+bool tare__plan_is_float(const plan_builder *b, const plan_record *r) {
+    for (size_t i = 0; i < r->input_count; i++)
+        if (!is_float_tensor(b->values[r->inputs[i]].tensor)) return false;
+    const module *m = r->call.module; // others compute with weights that are not their own
+    if (m != NULL && m->class->role != ROLE_FLOAT) return false;
+    return r->call.op != NULL && r->result != NOTHING && !r->is_observer && !r->is_view &&
+           is_float_tensor(b->values[r->result].tensor) && b->values[r->result].tensor->count > 0;
+}
+
+static tare_status emit_view(plan_builder *b, const plan_record *r) {
+    const size_t base = b->values[r->result].base;
+    for (size_t i = 0; i < r->input_count; i++) {
+        const size_t v = r->inputs[i];
+        size_t place;
+        if (b->values[v].base != base) continue;
+        TARE_TRY(tare__plan_read(b, v, LAYOUT_PLAIN, &place));
+        b->touched_count--; // what reads the view does
+        b->values[r->result].place[LAYOUT_PLAIN] = place;
+        return TARE_OK;
+    }
+    return tare__fail(b->err, TARE_UNSUPPORTED, "node '%s': cannot be planned", r->node->name);
+}
+
+static void consume_inputs(plan_builder *b, const plan_record *r) {
+    for (size_t i = 0; i < r->input_count; i++) b->values[r->inputs[i]].uses_left--;
+}
+
+static tare_status emit_calls(plan_builder *b, size_t head) {
+    for (size_t i = head; i != NOTHING; i = b->records[i].next) {
+        TARE_TRY(tare__plan_call(b, i));
+        consume_inputs(b, &b->records[i]);
+    }
+    return TARE_OK;
+}
+
+static chain_planner find_planner(const plan_record *r) {
+    for (const planner_row *row = tare__planners; row->op != NULL; row++)
+        if (strcmp(row->op, tare__record_op(r)) == 0) return row->plan;
+    return tare__plan_is_element(r) || tare__plan_is_binary(r) ? tare__plan_elements : NULL;
+}
+
+static tare_status emit_chain(plan_builder *b, size_t head) {
+    const plan_record *r = &b->records[head];
+    bool done = false;
+    if (r->is_view) {
+        TARE_TRY(emit_view(b, r));
+        consume_inputs(b, r);
+        return TARE_OK;
+    }
+    const chain_planner planner = tare__plan_is_float(b, r) ? find_planner(r) : NULL;
+    if (planner != NULL) TARE_TRY(planner(b, head, &done));
+    if (!done) return emit_calls(b, head);
+    for (size_t i = head; i != NOTHING; i = b->records[i].next) consume_inputs(b, &b->records[i]);
+    return TARE_OK;
+}
+
+// --- outputs ---
+
+static tare_status emit_outputs(plan_builder *b) {
+    plan *p = b->plan;
+    for (size_t i = 0; i < p->output_count; i++) {
+        plan_output *out = &p->outputs[i];
+        const size_t v = tare__plan_find_value(b, out->like);
+        TARE_TRY(tare__plan_read(b, v, LAYOUT_PLAIN, &out->place));
+        plan_place *place = &p->places[out->place];
+        out->is_copied = place->kind != PLACE_ARENA;
+        if (place->kind == PLACE_ARENA) place->kind = PLACE_OUTPUT;
+    }
+    b->touched_count = 0;
+    return TARE_OK;
+}
+
+tare_status tare__plan_emit(plan_builder *b) {
+    for (size_t i = 0; i < b->record_count; i++)
+        if (b->records[i].group == i) TARE_TRY(emit_chain(b, b->records[i].head));
+    return emit_outputs(b);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers: convolution and linear, with the batch norm behind them folded into their weights, and
+// activations and a residual addition in the library's epilogue.
+#include <string.h>
+
+#include "ops/layer_call.h"
+#include "quant/fold.h"
+#include "runtime/plan_steps.h"
+
+// --- kinds ---
+
+typedef struct layer_kind {
+    const char *op;
+    plan_layout layout;
+    /// Compiles the layer of a call with these weights in place of its own (NULL: its own).
+    tare_status (*compile)(plan_builder *b, op_call *call, const module *folded,
+                           const float_epilogue *e, float_layer **out);
+} layer_kind;
+
+static const float *floats_or(const tare_tensor *own, const module *folded, const char *name) {
+    const tare_tensor *t = folded != NULL ? tare__module_tensor(folded, name) : own;
+    return t != NULL ? tare__f32(t) : NULL;
+}
+
+static tare_status compile_conv(plan_builder *b, op_call *call, const module *folded,
+                                const float_epilogue *e, float_layer **out) {
+    conv_call c;
+    TARE_TRY(tare__conv_read(call, &c));
+    if (!c.is_plain) return TARE_OK;
+    return tare__float_layer_conv(b->setting->layers, &c.conv, e, floats_or(c.w, folded, "weight"),
+                                  floats_or(c.bias, folded, "bias"), out, b->err);
+}
+
+static tare_status compile_linear(plan_builder *b, op_call *call, const module *folded,
+                                  const float_epilogue *e, float_layer **out) {
+    linear_call c;
+    TARE_TRY(tare__linear_read(call, &c));
+    const float_product p = {.rows = tare__call_out(call)->count / c.w->shape[0],
+                             .inner = c.w->shape[1],
+                             .columns = c.w->shape[0],
+                             .transposed = true};
+    return tare__float_layer_product(b->setting->layers, &p, e, floats_or(c.w, folded, "weight"),
+                                     floats_or(c.bias, folded, "bias"), out, b->err);
+}
+
+static const layer_kind kinds[] = {
+    {"conv1d", LAYOUT_CHANNELS_LAST, compile_conv},
+    {"conv2d", LAYOUT_CHANNELS_LAST, compile_conv},
+    {"conv3d", LAYOUT_CHANNELS_LAST, compile_conv},
+    {"linear", LAYOUT_PLAIN, compile_linear},
+};
+
+static bool is_constant(const op_call *call, size_t param) {
+    const value *v = call->param[param];
+    if (v == NULL || v->kind == VALUE_NONE) return true;
+    return v->kind == VALUE_TENSOR && v->as.tensor->data != NULL;
+}
+
+const layer_kind *tare__plan_layer_kind(const plan_record *r) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].op, tare__record_op(r)) == 0)
+            return is_constant(&r->call, 1) && is_constant(&r->call, 2) ? &kinds[i] : NULL;
+    return NULL;
+}
+
+// --- epilogues ---
+
+// Operators that epilogues compute. from, to: which number parameters are alpha and beta, else -1
+// for the fixed one.
+static const struct {
+    const char *op;
+    epilogue_kind kind;
+    int alpha_param, beta_param;
+    float alpha, beta;
+} epilogues[] = {
+    {"relu", EPILOGUE_RELU, -1, -1, 0, 0},           {"relu6", EPILOGUE_CLIP, -1, -1, 0, 6},
+    {"hardtanh", EPILOGUE_CLIP, 0, 1, 0, 0},         {"clamp", EPILOGUE_CLIP, 0, 1, 0, 0},
+    {"leaky_relu", EPILOGUE_LEAKY, 0, -1, 0, 0},     {"sigmoid", EPILOGUE_SIGMOID, -1, -1, 0, 0},
+    {"tanh", EPILOGUE_TANH, -1, -1, 0, 0},           {"silu", EPILOGUE_SILU, -1, -1, 1, 0},
+    {"hardswish", EPILOGUE_HARDSWISH, -1, -1, 0, 0}, {"gelu", EPILOGUE_GELU, -1, -1, 0, 0},
+};
+
+static bool read_epilogue(const plan_record *r, float_epilogue *e) {
+    float p[ELEMENT_MAX_PARAMETERS] = {0};
+    op_call call = r->call;
+    call.err = NULL;
+    if (!tare__plan_is_element(r) || e->count == MOST_EPILOGUES ||
+        tare__element_parameters(&call, call.op->element, p) != TARE_OK)
+        return false;
+    for (size_t i = 0; i < sizeof epilogues / sizeof *epilogues; i++) {
+        if (strcmp(epilogues[i].op, call.op->id) != 0) continue;
+        const int a = epilogues[i].alpha_param, b = epilogues[i].beta_param;
+        e->steps[e->count].kind = epilogues[i].kind;
+        e->steps[e->count].alpha = a >= 0 ? p[a] : epilogues[i].alpha;
+        e->steps[e->count].beta = b >= 0 ? p[b] : epilogues[i].beta;
+        e->count++;
+        return true;
+    }
+    return false;
+}
+
+bool tare__plan_has_epilogue(const plan_record *r) {
+    float_epilogue unused = {0};
+    return read_epilogue(r, &unused);
+}
+
+// --- the step ---
+
+typedef struct layer_step {
+    float_layer *layer;
+    size_t x, y, addend; // places; addend NOTHING: none, or it lies in y already
+    size_t bytes;        // of y
+} layer_step;
+
+static tare_status run_layer(const plan_run_state *run, void *state) {
+    const layer_step *s = state;
+    float *y = tare__place_data(run, s->y);
+    if (s->addend != NOTHING) memcpy(y, tare__place_data(run, s->addend), s->bytes);
+    return tare__float_layer_run(s->layer, tare__place_data(run, s->x), y, run->err);
+}
+
+static void destroy_layer(void *state) {
+    const layer_step *s = state;
+    tare__float_layer_destroy(s->layer);
+}
+
+static const step_class layer_class = {"layer", run_layer, destroy_layer};
+
+// What a chain consists of.
+typedef struct layer_chain {
+    const layer_kind *kind;
+    const module *norm; // NULL: none
+    float_epilogue epilogue;
+    size_t addend, result; // values; addend NOTHING: none
+} layer_chain;
+
+// The one of a sum's two inputs that is not made by the record before it.
+static size_t other_input(const plan_record *sum, const plan_record *before) {
+    return sum->inputs[0] == before->result ? sum->inputs[1] : sum->inputs[0];
+}
+
+static bool read_chain(const plan_builder *b, size_t head, layer_chain *out) {
+    const plan_record *before = &b->records[head];
+    *out = (layer_chain){.kind = tare__plan_layer_kind(before), .addend = NOTHING};
+    for (size_t i = before->next; i != NOTHING; i = before->next) {
+        const plan_record *r = &b->records[i];
+        float_epilogue *e = &out->epilogue;
+        if (strcmp(tare__record_op(r), "batch_norm") == 0) {
+            out->norm = r->call.module;
+        } else if (tare__plan_is_sum(b, r)) {
+            out->addend = other_input(r, before);
+            e->steps[e->count++].kind = EPILOGUE_ADD;
+        } else if (!read_epilogue(r, e)) {
+            return false;
+        }
+        before = r;
+    }
+    out->result = before->result;
+    return out->kind != NULL;
+}
+
+static tare_status compile(plan_builder *b, size_t head, const layer_chain *chain,
+                           float_layer **out) {
+    op_call call = b->records[head].call;
+    module *folded = NULL;
+    call.err = b->err;
+    if (chain->norm != NULL)
+        TARE_TRY(tare__fold_batch_norm(call.module, chain->norm, &folded, b->err));
+    const tare_status status = chain->kind->compile(b, &call, folded, &chain->epilogue, out);
+    tare__module_release(folded);
+    return status;
+}
+
+static tare_status place(plan_builder *b, size_t head, const layer_chain *chain, layer_step *s) {
+    const plan_layout layout = chain->kind->layout;
+    bool is_same = false;
+    TARE_TRY(tare__plan_read(b, b->records[head].inputs[0], layout, &s->x));
+    s->addend = NOTHING;
+    s->bytes = tare__tensor_bytes(b->values[chain->result].tensor);
+    if (chain->addend == NOTHING) return tare__plan_write(b, chain->result, layout, &s->y);
+    TARE_TRY(tare__plan_read(b, chain->addend, layout, &s->addend));
+    TARE_TRY(tare__plan_write_over(b, chain->result, chain->addend, layout, &s->y, &is_same));
+    if (is_same) s->addend = NOTHING;
+    return TARE_OK;
+}
+
+tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done) {
+    layer_chain chain;
+    float_layer *layer = NULL;
+    if (b->setting->layers == NULL || !read_chain(b, head, &chain)) return TARE_OK;
+    TARE_TRY(compile(b, head, &chain, &layer));
+    if (layer == NULL) return TARE_OK;
+    layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    tare_status status = s != NULL ? TARE_OK : tare__out_of_memory(b->err);
+    if (status == TARE_OK) status = place(b, head, &chain, s);
+    if (status != TARE_OK) {
+        tare__float_layer_destroy(layer);
+        return status;
+    }
+    s->layer = layer;
+    *done = true;
+    return tare__plan_add_step(b, &layer_class, s, b->records[head].node);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kinds of steps that a plan may have beside calls, and what chains they are made of.
+#ifndef RUNTIME_PLAN_STEPS_H
+#define RUNTIME_PLAN_STEPS_H
+
+#include "ops/element.h"
+#include "ops/float_layers.h"
+#include "runtime/plan_build.h"
+
+/// One row per operator that has a step of its own; ends with NULL. Elementwise operators need no
+/// row.
+typedef struct planner_row {
+    const char *op;
+    chain_planner plan;
+} planner_row;
+extern const planner_row tare__planners[];
+
+/// One loop of one operand, or of two, with nothing else to be told (plan_chain.c).
+bool tare__plan_is_element(const plan_record *r);
+bool tare__plan_is_binary(const plan_record *r);
+/// The sum of two different values of one shape.
+bool tare__plan_is_sum(const plan_builder *b, const plan_record *r);
+
+/// Moves a tensor from the other layout to `to` (plan_reorder.c).
+extern const step_class tare__reorder_class;
+tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layout to, size_t from,
+                                size_t place, void **out);
+
+/// Convolution or linear with what follows it, by a library's kernels (plan_layer.c).
+tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done);
+/// How layers of this operator are compiled; NULL: it is none, or its weights are not constant.
+struct layer_kind;
+const struct layer_kind *tare__plan_layer_kind(const plan_record *r);
+/// Can a layer apply it to its result?
+bool tare__plan_has_epilogue(const plan_record *r);
+
+/// Elementwise operators in a row (plan_elements.c).
+tare_status tare__plan_elements(plan_builder *b, size_t head, bool *done);
+
+#endif

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans give the interpreter's results: over random graphs, shapes that change, and failures.
+#include "support/test.h"
+
+#include <math.h>
+
+#include "core/tensor.h"
+#include "core/text.h"
+#include "support/models.h"
+
+#define NN "torch.nn."
+
+// --- comparing ---
+
+static tare_session *session_of(const tare_model *model, bool reference) {
+    tare_session *s = NULL;
+    CHECK_OK(tare_session_create(
+        model, &(tare_session_options){sizeof(tare_session_options), 1, reference}, &s, NULL));
+    return s;
+}
+
+static void check_close(const tare_tensor *found, const tare_tensor *expected, const char *what) {
+    double greatest = 1e-3;
+    assert_int_equal(found->dtype, expected->dtype);
+    assert_int_equal(found->ndim, expected->ndim);
+    assert_memory_equal(found->shape, expected->shape, (size_t)found->ndim * sizeof(int64_t));
+    for (int64_t i = 0; i < expected->count; i++) {
+        const double size = fabs(tare__tensor_get(expected, i));
+        if (size > greatest) greatest = size;
+    }
+    for (int64_t i = 0; i < expected->count; i++) {
+        const double a = tare__tensor_get(found, i), b = tare__tensor_get(expected, i);
+        if (!(fabs(a - b) <= 2e-5 * greatest))
+            fail_msg("element %lld: found %.9g, expected %.9g in\n%s", (long long)i, a, b, what);
+    }
+}
+
+// Every output of both sessions, twice: the second run finds memory that was used before.
+static void check_equal_runs(tare_session *planned, tare_session *reference, const tare_tensor *x,
+                             const char *what) {
+    tare_tensor *found[4], *expected[4];
+    size_t count = 0, expected_count = 0;
+    tare_error *err = job_error();
+    if (tare_session_run(reference, &x, 1, expected, 4, &expected_count, err) != TARE_OK)
+        fail_msg("%s in\n%s", tare_error_message(err), what);
+    for (int run = 0; run < 2; run++) {
+        if (tare_session_run(planned, &x, 1, found, 4, &count, err) != TARE_OK)
+            fail_msg("%s in\n%s", tare_error_message(err), what);
+        assert_int_equal(count, expected_count);
+        for (size_t i = 0; i < count; i++) {
+            check_close(found[i], expected[i], what);
+            tare_tensor_release(found[i]);
+        }
+    }
+    for (size_t i = 0; i < count; i++) tare_tensor_release(expected[i]);
+}
+
+static void check_model(tare_model *model, const tare_tensor *x, const char *what) {
+    tare_session *planned = session_of(model, false), *reference = session_of(model, true);
+    check_equal_runs(planned, reference, x, what);
+    tare_session_destroy(planned);
+    tare_session_destroy(reference);
+}
+
+// --- random graphs ---
+
+typedef struct generator {
+    uint64_t state;
+    module *root;
+    text code;
+    int channels[40], count; // of the values v0, v1, ..; all have the same height and width
+    int made;                // modules
+} generator;
+
+static unsigned draw(generator *g, unsigned below) {
+    g->state = g->state * 6364136223846793005U + 1442695040888963407U;
+    return (unsigned)(g->state >> 33) % below;
+}
+
+static int any_value(generator *g) { // mostly a late one
+    const int back = (int)draw(g, 3);
+    return g->count - 1 - (back < g->count ? back : 0);
+}
+
+static int like(generator *g, int v) { // of as many channels
+    for (int tries = 0; tries < 8; tries++) {
+        const int other = (int)draw(g, (unsigned)g->count);
+        if (g->channels[other] == g->channels[v]) return other;
+    }
+    return v;
+}
+
+static void begin_line(generator *g, int channels) {
+    tare__text_printf(&g->code, "    v%d = ", g->count);
+    g->channels[g->count++] = channels;
+}
+
+static const char *put(generator *g, const char *class, const char *config) {
+    static char name[32];
+    (void)snprintf(name, sizeof name, "m%d", g->made++);
+    put_module(g->root, NULL, name, class, config);
+    return name;
+}
+
+static void add_conv(generator *g) {
+    static const int sizes[] = {4, 6, 16, 24};
+    char config[256];
+    const int v = any_value(g), in = g->channels[v], kernel = draw(g, 2) ? 3 : 1;
+    const bool depthwise = draw(g, 4) == 0;
+    const int out = depthwise ? in : sizes[draw(g, 4)];
+    (void)snprintf(config, sizeof config,
+                   "in_channels=%d, out_channels=%d, kernel_size=(%d, %d), stride=(1, 1), "
+                   "padding=(%d, %d), dilation=(1, 1), groups=%d, bias=%s",
+                   in, out, kernel, kernel, kernel / 2, kernel / 2, depthwise ? in : 1,
+                   draw(g, 2) ? "True" : "False");
+    const char *name = put(g, NN "Conv2d", config);
+    begin_line(g, out);
+    tare__text_printf(&g->code, "self.%s(v%d)\n", name, v);
+    if (draw(g, 2) == 0) return;
+    (void)snprintf(config, sizeof config, "num_features=%d", out);
+    name = put(g, NN "BatchNorm2d", config);
+    begin_line(g, out);
+    tare__text_printf(&g->code, "self.%s(v%d)\n", name, g->count - 2);
+}
+
+static void add_unary(generator *g) {
+    static const char *const calls[] = {
+        "torch.nn.functional.relu(%s, inplace = False)",
+        "torch.nn.functional.relu6(%s)",
+        "torch.nn.functional.hardswish(%s)",
+        "torch.nn.functional.silu(%s)",
+        "torch.sigmoid(%s)",
+        "torch.tanh(%s)",
+        "torch._C._nn.gelu(%s)",
+        "torch._C._nn.gelu(%s, approximate = 'tanh')",
+        "torch.nn.functional.leaky_relu(%s, 0.2)",
+        "torch.clamp(%s, -0.5, 0.25)",
+        "%s * 0.5",
+        "1.5 - %s",
+        "%s.abs()",
+        "torch.nn.functional.dropout(%s, 0.5, False)",
+        "torch.nn.functional.hardsigmoid(%s)",
+        "%s * %s",
+    };
+    const char *call = calls[draw(g, sizeof calls / sizeof *calls)];
+    const int v = any_value(g);
+    char name[16];
+    (void)snprintf(name, sizeof name, "v%d", v);
+    begin_line(g, g->channels[v]);
+    for (const char *at = call; *at != '\0'; at++)
+        if (at[0] == '%' && at[1] == 's') {
+            tare__text_append(&g->code, name);
+            at++;
+        } else {
+            tare__text_printf(&g->code, "%c", *at);
+        }
+    tare__text_append(&g->code, "\n");
+}
+
+static void add_binary(generator *g) {
+    static const char *const calls[] = {"v%d + v%d",           "v%d - v%d",
+                                        "v%d * v%d",           "torch.maximum(v%d, v%d)",
+                                        "torch.add(v%d, v%d)", "torch.add(v%d, v%d, alpha = 2)"};
+    const int a = any_value(g), b = like(g, a);
+    begin_line(g, g->channels[a]);
+    tare__text_printf(&g->code, calls[draw(g, 6)], a, b);
+    tare__text_append(&g->code, "\n");
+}
+
+static void add_gate(generator *g) { // squeeze and excite
+    const int v = any_value(g);
+    tare__text_printf(&g->code,
+                      "    gate%d = torch.nn.functional.adaptive_avg_pool2d(v%d, (1, 1))\n",
+                      g->count, v);
+    begin_line(g, g->channels[v]);
+    tare__text_printf(&g->code, "gate%d * v%d\n", g->count - 1, v);
+}
+
+static void add_view(generator *g) {
+    const int v = any_value(g);
+    tare__text_printf(&g->code, "    flat%d = torch.flatten(v%d, 2)\n", g->count, v);
+    begin_line(g, g->channels[v]);
+    tare__text_printf(&g->code, "flat%d.view(size, -1, 6, 6)\n", g->count - 1);
+}
+
+static void add_window(generator *g) {
+    static const char *const calls[] = {
+        "torch.nn.functional.max_pool2d(v%d, 3, stride = 1, padding = 1)",
+        "torch.nn.functional.avg_pool2d(v%d, 3, 1, 1)",
+        "torch._C._nn.avg_pool2d(v%d, 3, 1, 1, False, False)",
+        "torch.transpose(v%d, 2, 3)",
+        "v%d.reshape(size, -1, 6, 6)",
+        "v%d.permute(0, 1, 3, 2)",
+        "torch.nn.functional.softmax(v%d, dim = 1)",
+        "torch.nn.functional.layer_norm(v%d, (6,))",
+    };
+    const int v = any_value(g);
+    begin_line(g, g->channels[v]);
+    tare__text_printf(&g->code, calls[draw(g, sizeof calls / sizeof *calls)], v);
+    tare__text_append(&g->code, "\n");
+}
+
+static void add_join(generator *g) {
+    const int a = any_value(g), b = any_value(g);
+    begin_line(g, g->channels[a] + g->channels[b]);
+    tare__text_printf(&g->code, "torch.cat([v%d, v%d], dim = 1)\n", a, b);
+}
+
+static tare_model *random_model(generator *g, uint64_t seed) {
+    *g = (generator){.state = seed * 77 + 1, .root = new_tree(), .channels = {6}, .count = 1};
+    tare__text_append(&g->code, "def forward(self, v0):\n    size = v0.size(0)\n");
+    const int lines = 3 + (int)draw(g, 22);
+    while (g->count < lines) switch (draw(g, 10)) {
+        case 0:
+        case 1:
+        case 2:
+            add_conv(g);
+            break;
+        case 3:
+        case 4:
+            add_unary(g);
+            break;
+        case 5:
+        case 6:
+            add_binary(g);
+            break;
+        case 7:
+            add_window(g);
+            break;
+        case 8:
+            if (draw(g, 2))
+                add_gate(g);
+            else
+                add_view(g);
+
+            break;
+        default:
+            if (g->channels[g->count - 1] < 60) add_join(g);
+        }
+    const int v = g->count - 1;
+    char config[64];
+    (void)snprintf(config, sizeof config, "in_features=%d, out_features=5", g->channels[v]);
+    const char *name = put(g, NN "Linear", config);
+    tare__text_printf(&g->code,
+                      "    mean = v%d.mean([2, 3])\n    result = torch.flatten(mean, 1)\n"
+                      "    scores = self.%s(result)\n    return (scores, v%d, v%d)\n",
+                      v, name, v, like(g, v));
+    return new_model(NULL, g->root, tare__text_chars(&g->code));
+}
+
+static void random_graphs_give_the_interpreters_results(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        generator g;
+        tare_model *model = random_model(&g, seed);
+        tare_tensor *x = NEW_INPUT(2, 6, 6, 6);
+        char what[4096];
+        (void)snprintf(what, sizeof what, "seed %llu:\n%s", (unsigned long long)seed,
+                       tare__text_chars(&g.code));
+        check_model(model, x, what);
+        tare_tensor_release(x);
+        tare_model_destroy(model);
+        tare__text_release(&g.code);
+    }
+}
+
+// --- shapes that change ---
+
+static tare_model *small_model(void) {
+    module *root = new_tree();
+    put_module(root, NULL, "conv", NN "Conv2d",
+               "in_channels=3, out_channels=8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), "
+               "dilation=(1, 1), groups=1, bias=True");
+    put_module(root, NULL, "bn", NN "BatchNorm2d", "num_features=8");
+    put_module(root, NULL, "fc", NN "Linear", "in_features=8, out_features=3");
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    conv = self.conv(x)\n"
+                     "    bn = self.bn(conv)\n"
+                     "    relu = torch.nn.functional.relu(bn, inplace = False)\n"
+                     "    more = relu.clone()\n"
+                     "    add = relu + conv\n"
+                     "    pooled = torch.nn.functional.adaptive_avg_pool2d(add, (1, 1))\n"
+                     "    flat = torch.flatten(pooled, 1)\n"
+                     "    fc = self.fc(flat)\n"
+                     "    view = flat.view(-1)\n"
+                     "    return (fc, x, view, more)\n");
+}
+
+static void each_shape_has_its_plan(void **state) {
+    (void)state;
+    static const int64_t shapes[][4] = {{1, 3, 8, 8}, {2, 3, 8, 8}, {5, 3, 4, 6},
+                                        {1, 3, 5, 5}, {3, 3, 7, 4}, {1, 3, 1, 1}};
+    tare_model *model = small_model();
+    tare_session *planned = session_of(model, false), *reference = session_of(model, true);
+    for (int round = 0; round < 3; round++)
+        for (size_t i = 0; i < 6; i++) {
+            tare_tensor *x = new_input(4, shapes[round == 1 ? 5 - i : i]);
+            check_equal_runs(planned, reference, x, "small model");
+            tare_tensor_release(x);
+        }
+    tare_session_destroy(planned);
+    tare_session_destroy(reference);
+    tare_model_destroy(model);
+}
+
+static void outputs_stay_when_the_session_runs_again(void **state) {
+    (void)state;
+    tare_model *model = small_model();
+    tare_session *s = session_of(model, false);
+    tare_tensor *x = NEW_INPUT(1, 3, 8, 8), *y = NULL, *first[4], *second[4];
+    size_t count = 0;
+    CHECK_OK(tare_tensor_create(TARE_FLOAT32, 4, x->shape, &y, NULL));
+    CHECK_OK(tare_session_run(s, (const tare_tensor *[]){x}, 1, first, 4, &count, NULL));
+    tare_tensor *kept = NULL;
+    CHECK_OK(tare__tensor_copy(first[0], &kept, NULL));
+    CHECK_OK(tare_session_run(s, (const tare_tensor *[]){y}, 1, second, 4, &count, NULL));
+    tare_session_destroy(s);
+    assert_memory_equal(kept->data, first[0]->data, tare__tensor_bytes(kept));
+    assert_memory_not_equal(first[0]->data, second[0]->data, tare__tensor_bytes(kept));
+    for (size_t i = 0; i < count; i++) {
+        tare_tensor_release(first[i]);
+        tare_tensor_release(second[i]);
+    }
+    tare_tensor_release(kept);
+    tare_tensor_release(x);
+    tare_tensor_release(y);
+    tare_model_destroy(model);
+}
+
+// --- refusals and failures ---
+
+static void inputs_that_do_not_fit_are_named_as_without_a_plan(void **state) {
+    (void)state;
+    tare_model *model = small_model();
+    tare_session *s = session_of(model, false);
+    tare_tensor *wrong = NEW_INPUT(1, 4, 8, 8), *right = NEW_INPUT(1, 3, 8, 8), *out[4];
+    size_t count = 0;
+    for (int i = 0; i < 6; i++)
+        CHECK_REFUSED(
+            tare_session_run(s, (const tare_tensor *[]){wrong}, 1, out, 4, &count, job_error()),
+            TARE_INVALID_ARGUMENT, "node 'conv': conv2d: input of shape [1, 4, 8, 8]");
+    CHECK_REFUSED(
+        tare_session_run(s, (const tare_tensor *[]){right}, 1, out, 3, &count, job_error()),
+        TARE_INVALID_ARGUMENT, "the model has 4 outputs, there is room for 3");
+    CHECK_OK(tare_session_run(s, (const tare_tensor *[]){right}, 1, out, 4, &count, NULL));
+    for (size_t i = 0; i < count; i++) tare_tensor_release(out[i]);
+    tare_tensor_release(wrong);
+    tare_tensor_release(right);
+    tare_session_destroy(s);
+    tare_model_destroy(model);
+}
+
+static tare_status run_whole(const tare_model *model, const tare_tensor *x) {
+    tare_session *s = NULL;
+    tare_tensor *out[4] = {NULL};
+    size_t count = 0;
+    tare_status status = tare_session_create(model, NULL, &s, NULL);
+    for (int run = 0; run < 2 && status == TARE_OK; run++) {
+        status = tare_session_run(s, &x, 1, out, 4, &count, NULL);
+        for (size_t i = 0; i < count && status == TARE_OK; i++) tare_tensor_release(out[i]);
+    }
+    tare_session_destroy(s);
+    return status;
+}
+
+static void a_plan_survives_every_failing_allocation(void **state) {
+    (void)state;
+    tare_model *model = small_model();
+    tare_tensor *x = NEW_INPUT(2, 3, 4, 4);
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, x), (void)0);
+    tare_tensor_release(x);
+    tare_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_graphs_give_the_interpreters_results),
+        cmocka_unit_test(each_shape_has_its_plan),
+        cmocka_unit_test(outputs_stay_when_the_session_runs_again),
+        cmocka_unit_test(inputs_that_do_not_fit_are_named_as_without_a_plan),
+        cmocka_unit_test(a_plan_survives_every_failing_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
