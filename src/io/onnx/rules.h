@@ -5,7 +5,19 @@
 
 #include "io/onnx/import.h"
 
-#define ONNX_RULE_FAMILIES(X) X(basic)
+#define ONNX_RULE_FAMILIES(X)                                                                      \
+    X(math)                                                                                        \
+    X(activation)                                                                                  \
+    X(shape)                                                                                       \
+    X(linear)                                                                                      \
+    X(window)                                                                                      \
+    X(norm)                                                                                        \
+    X(constant)                                                                                    \
+    X(index)                                                                                       \
+    X(reduce)                                                                                      \
+    X(resize)                                                                                      \
+    X(recurrent)                                                                                   \
+    X(refused)
 
 #define DECLARE(family) extern const onnx_rule_table tare__onnx_##family##_rules;
 ONNX_RULE_FAMILIES(DECLARE)
