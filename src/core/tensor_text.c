@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small float tensors as torch prints them: one number form for all values, chosen from their
-// magnitudes.
+// Small tensors as torch prints them: one number form for all values, chosen from their magnitudes.
 #include "core/tensor_text.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define OPENING "tensor(["
 
 enum { NUMBER_SIZE = 64, LINE_WIDTH = 80, SUMMARY_ABOVE = 1000, EDGE_COUNT = 3 };
 
@@ -74,34 +75,89 @@ static number_form choose_form(const float *values, size_t count) {
     return form;
 }
 
-static void append_value(text *out, const number_form *form, float value) {
-    char number[NUMBER_SIZE];
-    write_number(form, (double)value, number);
+static void append_padded(text *out, size_t width, const char *number) {
     const size_t length = strlen(number);
-    if (length < form->width) tare__text_spaces(out, form->width - length);
+    if (length < width) tare__text_spaces(out, width - length);
     tare__text_append_n(out, number, length);
 }
 
-void tare__text_float_tensor(text *out, const float *values, size_t count) {
-    static const char opening[] = "tensor([";
-    const number_form form = choose_form(values, count);
-    const size_t indent = sizeof opening - 1, room = LINE_WIDTH - (indent - 1);
-    const size_t per_line = room / (form.width + 2) > 0 ? room / (form.width + 2) : 1;
+// What is printed: floats in one form, or whole numbers.
+typedef struct printed {
+    const float *floats;
+    const tare_tensor *integers; // NULL: floats
+    size_t count;
+    number_form form;
+} printed;
+
+static void write_item(const printed *p, size_t i, char out[NUMBER_SIZE]) {
+    if (p->integers != NULL)
+        snprintf(out, NUMBER_SIZE, "%.0f", tare__tensor_get(p->integers, (int64_t)i));
+    else
+        write_number(&p->form, (double)p->floats[i], out);
+}
+
+// Every integer counts for the width.
+static void measure_integers(printed *p) {
+    for (size_t i = 0; i < p->count; i++) {
+        char number[NUMBER_SIZE];
+        if (!is_shown(i, p->count)) continue;
+        write_item(p, i, number);
+        if (strlen(number) > p->form.width) p->form.width = strlen(number);
+    }
+}
+
+static void append_items(text *out, const printed *p) {
+    const size_t indent = sizeof OPENING - 1, room = LINE_WIDTH - (indent - 1);
+    const size_t per_line = room / (p->form.width + 2) > 0 ? room / (p->form.width + 2) : 1;
     size_t in_line = 0;
-    tare__text_append(out, opening);
-    for (size_t i = 0; i < count; i++) {
-        const bool is_gap = !is_shown(i, count);
+    tare__text_append(out, OPENING);
+    for (size_t i = 0; i < p->count; i++) {
+        char number[NUMBER_SIZE];
+        const bool is_gap = !is_shown(i, p->count);
         if (is_gap && i != EDGE_COUNT) continue;
         if (i > 0) tare__text_append(out, in_line == per_line ? ",\n" : ", ");
         if (in_line == per_line) {
             tare__text_spaces(out, indent);
             in_line = 0;
         }
+        write_item(p, i, number);
         if (is_gap)
             tare__text_append(out, " ...");
         else
-            append_value(out, &form, values[i]);
+            append_padded(out, p->form.width, number);
         in_line++;
     }
-    tare__text_append(out, "])");
+    tare__text_append(out, "]");
+}
+
+void tare__text_float_tensor(text *out, const float *values, size_t count) {
+    const printed p = {.floats = values, .count = count, .form = choose_form(values, count)};
+    append_items(out, &p);
+    tare__text_append(out, ")");
+}
+
+// Torch leaves out the dtypes that a literal would have. The suffix goes to a line of its own when
+// it would pass the margin.
+static void append_dtype(text *out, size_t start, tare_dtype dtype) {
+    if (dtype == TARE_FLOAT32 || dtype == TARE_INT64) return;
+    const char *chars = tare__text_chars(out) + start, *line = strrchr(chars, '\n');
+    const size_t length = strlen(chars) - (line != NULL ? (size_t)(line - chars) + 1 : 0) + 2;
+    const char *name = tare_dtype_name(dtype);
+    const bool fits = length + strlen("dtype=") + strlen(name) + 2 <= LINE_WIDTH;
+    tare__text_printf(out, fits ? ", dtype=%s" : ",\n       dtype=%s", name);
+}
+
+void tare__text_tensor(text *out, const tare_tensor *t) {
+    const size_t start = out->length;
+    printed p = {.count = (size_t)t->count, .form = {.width = 0}};
+    if (t->dtype == TARE_FLOAT32) {
+        p.floats = tare__f32(t);
+        p.form = choose_form(p.floats, p.count);
+    } else {
+        p.integers = t;
+        measure_integers(&p);
+    }
+    append_items(out, &p);
+    append_dtype(out, start, t->dtype);
+    tare__text_append(out, ")");
 }

@@ -29,6 +29,7 @@
     X(resize)                                                                                      \
     X(embedding)                                                                                   \
     X(recurrent)                                                                                   \
+    X(fake_quantize)                                                                               \
     X(quantize)                                                                                    \
     X(quantized_arithmetic)                                                                        \
     X(packed)                                                                                      \

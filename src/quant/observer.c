@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/struct_size.h"
 #include "ops/call.h"
+#include "quant/fake_quantize.h"
 #include "quant/observer_spec.h"
 #include "quant/observers/builtin.h"
 
@@ -181,7 +182,7 @@ static tare_status forward(op_call *call) {
 }
 
 static const module_class rows[] = {
-#define OBSERVER(descriptor, class_name, is_fake_quantize)                                         \
+#define OBSERVER(descriptor, class_name)                                                           \
     {.name = "torch.ao.quantization." class_name,                                                  \
      .print_name = class_name,                                                                     \
      .role = ROLE_OBSERVER,                                                                        \
@@ -191,7 +192,17 @@ static const module_class rows[] = {
      .clone_state = clone_instance,                                                                \
      .destroy_state = destroy_instance,                                                            \
      .kind = &descriptor},
+#define FAKE_QUANTIZER(descriptor, class_name)                                                     \
+    {.name = "torch.ao.quantization." class_name,                                                  \
+     .print_name = class_name,                                                                     \
+     .role = ROLE_OBSERVER,                                                                        \
+     .describe = tare__fake_quantize_describe,                                                     \
+     .shape = tare__fake_quantize_shape,                                                           \
+     .forward = tare__fake_quantize_forward,                                                       \
+     .check = tare__fake_quantize_module_check,                                                    \
+     .kind = &descriptor},
 #include "quant/observers/builtin.def"
+#undef FAKE_QUANTIZER
 #undef OBSERVER
 };
 const class_table tare__observer_class_table = {rows, sizeof rows / sizeof *rows};
@@ -317,6 +328,10 @@ tare_status tare__observer_spec_instantiate(const observer_classes *classes,
     const tare_observer_class *class = NULL;
     user_class *own = NULL;
     TARE_TRY(find_class(classes, spec, &class, err));
+    if (tare__fake_quantize_kind(class) != NULL) {
+        TARE_TRY(check_known(class, spec, err));
+        return tare__fake_quantize_create(classes, builtin_row(class), spec, out, err);
+    }
     if (builtin_row(class) == NULL && (own = copy_user_class(class)) == NULL)
         return tare__out_of_memory(err);
     const tare_status status = instantiate(class, spec, own, out, err);
@@ -330,6 +345,10 @@ tare_status tare__observer_spec_info(const observer_classes *classes,
     const tare_observer_class *class = NULL;
     instance made = {0};
     TARE_TRY(find_class(classes, spec, &class, err));
+    if (tare__fake_quantize_kind(class) != NULL) {
+        TARE_TRY(check_known(class, spec, err));
+        return tare__fake_quantize_info(classes, class, spec, out, err);
+    }
     TARE_TRY(make_instance(class, spec, &made, err));
     class->destroy(made.state);
     *out = made.info;
@@ -343,15 +362,25 @@ static instance *instance_of(const module *m) {
     return m->state;
 }
 
+// The observer whose statistics count: the one inside a fake quantizer, or the module itself.
+static module *watching(const module *m) {
+    return tare__fake_quantize_kind_of(m) != NULL ? tare__fake_quantize_observer(m) : (module *)m;
+}
+
 const tare_observer_info *tare__observer_info(const module *m) {
-    return &instance_of(m)->info;
+    return &instance_of(watching(m))->info;
 }
 
 const tare_observer_class *tare__observer_class_of(const module *m) {
-    return instance_of(m)->class;
+    return m->class->kind;
+}
+
+void *tare__observer_state(const module *m) {
+    return instance_of(m)->state;
 }
 
 tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *err) {
+    if (tare__fake_quantize_kind_of(m) != NULL) return tare__fake_quantize_update(m, x, err);
     const instance *i = instance_of(m);
     if (i->class->update == NULL) return TARE_OK;
     const tare_status status = i->class->update(i->state, x, err);
@@ -385,6 +414,8 @@ static tare_status take_qparams(void *sink, int64_t count, const double *scale,
 
 tare_status tare__observer_qparams(const module *m, const qparams **out, bool *is_calibrated,
                                    tare_error *err) {
+    if (tare__fake_quantize_kind_of(m) != NULL)
+        return tare__fake_quantize_qparams(m, out, is_calibrated, err);
     const instance *i = instance_of(m);
     if (i->class->qparams == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
@@ -404,7 +435,7 @@ tare_status tare__observer_qparams(const module *m, const qparams **out, bool *i
 }
 
 tare_status tare__observer_merge(module *into, const module *from, tare_error *err) {
-    const instance *i = instance_of(into), *other = instance_of(from);
+    const instance *i = instance_of(watching(into)), *other = instance_of(watching(from));
     if (strcmp(i->class->name, other->class->name) != 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%s cannot take over the statistics of %s",
                           i->class->name, other->class->name);
@@ -436,6 +467,7 @@ static const tare_tensor *get_tensor(void *io, const char *name) {
 static tare_status save_state(const module *m, map *tensors, tare_error *err) {
     if (m->class->role != ROLE_OBSERVER)
         return tare__fail(err, TARE_UNSUPPORTED, "only observers have a state to write");
+    if (tare__fake_quantize_kind_of(m) != NULL) return TARE_OK; // their tensors are the module's
     const instance *i = instance_of(m);
     if (i->class->save == NULL) return TARE_OK;
     const tare_status status = i->class->save(i->state, put_tensor, tensors, err);

@@ -84,6 +84,11 @@ static observer_argument *find_argument(const tare_observer_spec *spec, const ch
     return NULL;
 }
 
+const observer_argument *tare__observer_spec_find(const tare_observer_spec *spec,
+                                                  const char *name) {
+    return find_argument(spec, name);
+}
+
 static observer_argument *add_argument(tare_observer_spec *spec, const char *name) {
     if (!tare__grow((void **)&spec->arguments, &spec->capacity, spec->count,
                     sizeof *spec->arguments))
@@ -112,6 +117,21 @@ void tare__observer_spec_set(tare_observer_spec *spec, const char *name,
     release_value(a);
     copy.name = a->name;
     *a = copy;
+}
+
+tare_status tare__observer_spec_clone(const tare_observer_spec *spec, tare_observer_spec **out,
+                                      tare_error *err) {
+    TARE_TRY(tare__observer_spec_status(spec, err));
+    tare_observer_spec *made = tare_observer_spec_create(spec->class_name);
+    if (made == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < spec->count; i++)
+        tare__observer_spec_set(made, spec->arguments[i].name, &spec->arguments[i]);
+    const tare_status status = tare__observer_spec_status(made, err);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare_observer_spec_release(made);
+    return status;
 }
 
 static void set(tare_observer_spec *spec, const char *name, const observer_argument *v) {

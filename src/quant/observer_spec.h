@@ -45,6 +45,11 @@ struct tare_observer_spec {
 /// Sets an argument as the public setters do. The value's string is copied, its observer retained.
 void tare__observer_spec_set(tare_observer_spec *spec, const char *name,
                              const observer_argument *v);
+/// The argument of a name, lent; NULL if it was not given.
+const observer_argument *tare__observer_spec_find(const tare_observer_spec *spec, const char *name);
+/// A copy that can be changed.
+tare_status tare__observer_spec_clone(const tare_observer_spec *spec, tare_observer_spec **out,
+                                      tare_error *err);
 void tare__argument_text(const observer_argument *a, text *out); // as Python prints it
 
 /// Arguments on their way to a class's create, with a note on each of whether it was read: an

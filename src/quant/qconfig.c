@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "quant/embedded.h"
+#include "quant/observer_spec.h"
 
 tare_qconfig *tare_qconfig_create(tare_observer_spec *activation, tare_observer_spec *weight) {
     if (activation == NULL) return NULL;
@@ -81,8 +82,30 @@ tare_status tare_qconfig_to_json(const tare_qconfig *qconfig, char **out, tare_e
     return status;
 }
 
+static bool has_constant_1(const tare_observer_spec *spec) {
+    const observer_argument *a = tare__observer_spec_find(spec, "averaging_constant");
+    if (a == NULL) return false;
+    return a->kind == ARGUMENT_INT ? a->as.integer == 1
+                                   : a->kind == ARGUMENT_DOUBLE && a->as.real == 1;
+}
+
+bool tare__qconfig_is_memoryless(const tare_qconfig *q) {
+    if (q->activation == NULL) return false;
+    const observer_argument *inner = tare__observer_spec_find(q->activation, "observer");
+    return has_constant_1(q->activation) || (inner != NULL && inner->kind == ARGUMENT_OBSERVER &&
+                                             has_constant_1(inner->as.observer));
+}
+
 // A spec of a built-in class that can be made, so that what is wrong with its arguments is said
-// with its place. Classes that are not built in, and fake quantizers, are not made here.
+// with its place. Classes that are not built in are not made here.
+static bool watches_by_user_class(const tare_observer_class *class,
+                                  const tare_observer_spec *spec) {
+    const observer_argument *inner = tare__observer_spec_find(spec, "observer");
+    return tare__observer_class_is_fake_quantize(class) && inner != NULL &&
+           inner->kind == ARGUMENT_OBSERVER &&
+           tare__observer_class_find(NULL, inner->as.observer->class_name) == NULL;
+}
+
 static tare_status read_spec(const json_at *at, tare_observer_spec **out, tare_error *err) {
     tare_observer_spec *spec = NULL;
     tare_observer_info unused = {.struct_size = sizeof unused};
@@ -90,7 +113,7 @@ static tare_status read_spec(const json_at *at, tare_observer_spec **out, tare_e
     const tare_observer_class *class =
         tare__observer_class_find(NULL, tare__observer_spec_class(spec));
     tare_status status = TARE_OK;
-    if (class != NULL && !tare__observer_class_is_fake_quantize(class))
+    if (class != NULL && !watches_by_user_class(class, spec))
         status = tare__observer_spec_info(NULL, spec, &unused, err);
     if (status != TARE_OK) {
         tare_observer_spec_release(spec);

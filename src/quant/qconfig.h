@@ -19,6 +19,8 @@ tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out,
 void tare__qconfig_to_json(const tare_qconfig *q, text *out);
 /// A file of backends/ that is compiled in, parsed; the caller json_decref's *out.
 tare_status tare__embedded_json(const char *name, json_t **out, tare_error *err);
+/// Does the activation's observer forget what it saw with every batch (an averaging constant of 1)?
+bool tare__qconfig_is_memoryless(const tare_qconfig *q);
 void tare__qconfig_text(const tare_qconfig *q, text *out); // for messages and the record
 
 /// One selector of a mapping.
@@ -59,6 +61,9 @@ qconfig_choice tare__qconfig_by_type(const tare_qconfig_mapping *m, const char *
 /// type may be NULL.
 tare_status tare__qconfig_adjust(const tare_qconfig_mapping *m, const char *type, const char *path,
                                  qconfig_choice fallback, qconfig_choice *out, tare_error *err);
+/// The entry of exactly this module name.
+qconfig_choice tare__qconfig_by_exact_name(const tare_qconfig_mapping *m, const char *path,
+                                           qconfig_choice fallback);
 qconfig_choice tare__qconfig_by_order(const tare_qconfig_mapping *m, const char *path,
                                       const char *type, int64_t index, qconfig_choice fallback);
 

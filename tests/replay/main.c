@@ -28,7 +28,8 @@ static const char usage[] =
     "  --known FILE    cases whose recorded values are wrong, lines `NAME: reason`\n"
     "                  (default: tests/known_differences.txt of the source tree)\n"
     "  --self-test     change each case in one place at a time; every change must be noticed\n"
-    "  --numerics DIR  replay the numeric vectors of DIR: observers, operators\n";
+    "  --numerics DIR  replay the numeric vectors of DIR: observers, fake\n"
+    "                  quantizers, operators\n";
 
 typedef struct options {
     bool is_verbose, is_self_test;
@@ -240,6 +241,7 @@ static void count_vector(void *user, const char *name, const char *difference) {
 
 static tare_status replay_numerics(program *p, tare_error *err) {
     TARE_TRY(numerics_run_observers(p->options.numerics_path, count_vector, p, err));
+    TARE_TRY(numerics_run_fake_quantizers(p->options.numerics_path, count_vector, p, err));
     return numerics_run_operators(p->options.numerics_path, count_vector, p, err);
 }
 

@@ -27,6 +27,9 @@ const tare_tensor *numerics_tensor(const numerics_cases *cases, const json_t *on
 /// the vectors cannot be read; differences are reported.
 tare_status numerics_run_observers(const char *dir, numerics_report report, void *user,
                                    tare_error *err);
+/// DIR/fake_quantize.json: outputs, scales, zero points and statistics equal to the last bit.
+tare_status numerics_run_fake_quantizers(const char *dir, numerics_report report, void *user,
+                                         tare_error *err);
 /// DIR/operators.json: codes equal, float results bit-equal. Failures and reports as above.
 tare_status numerics_run_operators(const char *dir, numerics_report report, void *user,
                                    tare_error *err);

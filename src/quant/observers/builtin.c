@@ -8,8 +8,10 @@ typedef struct builtin {
 } builtin;
 
 static const builtin builtins[] = {
-#define OBSERVER(descriptor, name, is_fake_quantize) {&descriptor, is_fake_quantize},
+#define OBSERVER(descriptor, name)       {&descriptor, false},
+#define FAKE_QUANTIZER(descriptor, name) {&descriptor, true},
 #include "quant/observers/builtin.def"
+#undef FAKE_QUANTIZER
 #undef OBSERVER
 };
 enum { BUILTIN_COUNT = sizeof builtins / sizeof *builtins };

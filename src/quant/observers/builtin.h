@@ -8,8 +8,10 @@
 
 #include "tare/observer.h"
 
-#define OBSERVER(descriptor, name, is_fake_quantize) extern const tare_observer_class descriptor;
+#define OBSERVER(descriptor, name) extern const tare_observer_class descriptor;
+#define FAKE_QUANTIZER             OBSERVER
 #include "quant/observers/builtin.def"
+#undef FAKE_QUANTIZER
 #undef OBSERVER
 
 /// The i-th built-in class; NULL past the end.

@@ -205,6 +205,27 @@ tare_status tare__range_update(void *state, const tare_tensor *x, tare_error *er
     return status;
 }
 
+static float join_fused(const range_state *s, float kept, float found) {
+    return isinf(kept) ? found : join_average(s, kept, found);
+}
+
+tare_status tare__range_update_fused(range_state *s, const tare_tensor *x, bool observes,
+                                     tare_error *err) {
+    range_state found = {0};
+    if (x->count == 0) return TARE_OK;
+    TARE_TRY(find_extremes(s, x, &found, err));
+    tare_status status = TARE_OK;
+    if (s->count == 0 && !resize(s, found.count)) status = tare__out_of_memory(err);
+    if (status == TARE_OK && observes) {
+        for (int64_t c = 0; c < s->count; c++) {
+            s->min[c] = join_fused(s, s->min[c], found.min[c]);
+            s->max[c] = join_fused(s, s->max[c], found.max[c]);
+        }
+    }
+    tare__free(found.min);
+    return status;
+}
+
 // --- what comes out ---
 
 tare_status tare__range_qparams(const void *state, tare_qparams_sink sink, void *sink_user,

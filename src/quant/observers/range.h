@@ -35,6 +35,11 @@ tare_status tare__range_create(void *kind, const tare_observer_args *args, void 
 /// Extremes of x, taken as they are the first time, else joined.
 tare_status tare__range_update(void *state, const tare_tensor *x, tare_error *err);
 
+/// As torch's fused operator does: channels count from the first batch on, and each end that is
+/// infinite takes the new value as it is. observes: false: only the channels are counted.
+tare_status tare__range_update_fused(range_state *s, const tare_tensor *x, bool observes,
+                                     tare_error *err);
+
 void tare__range_destroy(void *state);
 tare_status tare__range_clone(const void *state, void **out, tare_error *err);
 tare_status tare__range_qparams(const void *state, tare_qparams_sink sink, void *sink_user,

@@ -217,18 +217,6 @@ static void torch_s_refusals_have_torch_s_words(void **state) {
                    "");
 }
 
-static void fake_quantizers_are_known_but_not_made(void **state) {
-    (void)state;
-    assert_refused("{\"class\": \"FakeQuantize\", \"kwargs\": {\"observer\": {\"class\": "
-                   "\"MovingAverageMinMaxObserver\", \"kwargs\": {}}, \"quant_min\": 0}}",
-                   TARE_UNSUPPORTED, "FakeQuantize is not available yet", "");
-    assert_refused(CLASS("FusedMovingAvgObsFakeQuantize"), TARE_UNSUPPORTED, "not available", "");
-    assert_true(tare__observer_class_is_fake_quantize(
-        tare__observer_class_find(NULL, "_LearnableFakeQuantize")));
-    assert_false(
-        tare__observer_class_is_fake_quantize(tare__observer_class_find(NULL, "MinMaxObserver")));
-}
-
 static void descriptors_have_the_names_of_their_rows(void **state) {
     (void)state;
     for (size_t i = 0; i < tare__observer_class_table.count; i++) {
@@ -850,7 +838,6 @@ int main(void) {
         cmocka_unit_test(a_changed_vector_is_seen),
         cmocka_unit_test(wrong_arguments_are_refused_by_name),
         cmocka_unit_test(torch_s_refusals_have_torch_s_words),
-        cmocka_unit_test(fake_quantizers_are_known_but_not_made),
         cmocka_unit_test(descriptors_have_the_names_of_their_rows),
         cmocka_unit_test(ranges_follow_from_dtype_and_reduce_range),
         cmocka_unit_test(custom_ranges_are_halved_downwards),
