@@ -52,12 +52,41 @@ TARE_API tare_status tare_fuse_fx(const tare_model *model, const tare_backend_co
 /// nothing.
 TARE_API tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
                                      tare_model **out, tare_error *err);
+/// As tare_prepare_fx, for quantization-aware training: fake quantizers instead of observers,
+/// batch norms kept beside their convolutions, weighted modules in their QAT form. The mapping must
+/// be one of fake quantizers ({"default_qat": "x86"}). Modules that are fused must be in one mode,
+/// as torch demands; QAT modules begin in training mode whatever that is.
+TARE_API tare_status tare_prepare_qat_fx(const tare_model *model,
+                                         const tare_prepare_options *options, tare_model **out,
+                                         tare_error *err);
 /// Runs a prepared model once on these inputs; its observers watch. inputs: one tensor per model
 /// input, as a batch; those at the end that have defaults may be left out. TARE_INVALID_ARGUMENT,
 /// before any observer has seen them, for another number of inputs and for NaNs, named by input and
 /// index.
 TARE_API tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
                                     size_t input_count, tare_error *err);
+/// Train mode (true) or eval mode of a model and its modules, as torch's train() and eval(): batch
+/// norms use the batch's statistics and update their own, or use their own. The batch norms of
+/// frozen QAT modules stay as they are.
+TARE_API tare_status tare_model_set_training(tare_model *model, bool training, tare_error *err);
+/// Do fake quantizers watch what passes (torch's enable_observer and disable_observer)? Those of a
+/// new model do, in eval mode too.
+TARE_API tare_status tare_model_enable_observer(tare_model *prepared, bool enabled,
+                                                tare_error *err);
+/// Do fake quantizers round what passes (enable_fake_quant, disable_fake_quant)?
+TARE_API tare_status tare_model_enable_fake_quant(tare_model *prepared, bool enabled,
+                                                  tare_error *err);
+/// Do the batch norms inside QAT convolutions keep their statistics, in train mode too
+/// (freeze_bn_stats), or follow the batches again (update_bn_stats)?
+TARE_API tare_status tare_model_freeze_bn_stats(tare_model *prepared, bool frozen, tare_error *err);
+/// What learnable fake quantizers do; new ones follow their observers.
+typedef enum tare_learnable_mode {
+    TARE_LEARNABLE_LEARN = 1,    // enable_param_learning: scale and zero point are parameters
+    TARE_LEARNABLE_ESTIMATE = 2, // enable_static_estimate: they follow the observer
+    TARE_LEARNABLE_OBSERVE = 3,  // enable_static_observation: as ESTIMATE, and nothing is rounded
+} tare_learnable_mode;
+TARE_API tare_status tare_model_set_learnable_mode(tare_model *prepared, tare_learnable_mode mode,
+                                                   tare_error *err);
 /// Replaces observers by quantize and dequantize, float modules by reference modules. options may
 /// be NULL. TARE_INVALID_ARGUMENT for observers that have seen no data.
 TARE_API tare_status tare_convert_to_reference_fx(const tare_model *prepared,

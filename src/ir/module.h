@@ -50,6 +50,7 @@ typedef struct module_class {
     module_role role;
     int dims; // spatial dimensions; 0 where it makes no sense
     fused_with fused;
+    bool is_variant;     // another class has the same triple; this one is found by its name
     bool hides_children; // printed without its children
     /// What torch prints inside the parentheses (extra_repr). NULL: nothing.
     tare_status (*describe)(const module *m, text *out, tare_error *err);

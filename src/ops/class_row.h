@@ -25,7 +25,9 @@
     .shape = tare__operator_module_shape, .forward = tare__operator_module_forward,                \
     .check = tare__operator_module_check
 #define RUN_REFERENCE RUN_FLOAT
-#define RUN_QAT       RUN_FLOAT
+#define RUN_QAT                                                                                    \
+    .shape = tare__qat_module_shape, .forward = tare__qat_module_forward,                          \
+    .check = tare__qat_module_check
 #define RUN_FUSED                                                                                  \
     .shape = tare__sequence_module_shape, .forward = tare__sequence_module_forward,                \
     .check = tare__sequence_module_check

@@ -55,8 +55,8 @@ const module_class *tare__class_triple(const registry *r, const char *op, int di
                                        module_role role, fused_with fused) {
     const module_class *class = NULL;
     for (size_t i = 0; (class = tare__class_at(r, i)); i++)
-        if (class->op && class->role == role && class->dims == dims && class->fused == fused &&
-            strcmp(class->op, op) == 0)
+        if (class->op && !class->is_variant && class->role == role && class->dims == dims &&
+            class->fused == fused && strcmp(class->op, op) == 0)
             return class;
     return NULL;
 }

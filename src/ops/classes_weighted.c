@@ -95,6 +95,8 @@ static const module_class rows[] = {
     CLASS(NNI, "LinearLeakyReLU", "LinearLeakyReLU", FUSED, "linear", 0, LEAKY_RELU, NULL),
     CLASS(NNI, "LinearTanh", "LinearTanh", FUSED, "linear", 0, TANH, NULL),
     CLASS(NNQAT, "Linear", "Linear", QAT, "linear", 0, NONE, linear_fields),
+    {.name = NNQAT "dynamic.Linear", .print_name = "Linear", .role = ROLE_QAT, .op = "linear",
+     .is_variant = true, .describe = tare__describe_fields, .kind = linear_fields, RUN_QAT},
     CLASS(NNIQAT, "LinearReLU", "LinearReLU", QAT, "linear", 0, RELU, linear_fields),
     CLASS(NNIQAT, "LinearBn1d", "LinearBn1d", QAT, "linear", 0, BN, linear_fields),
     CLASS(NNQR, "Linear", "QuantizedLinear(Reference)", REFERENCE, "linear", 0, NONE, linear_fields),

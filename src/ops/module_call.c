@@ -87,11 +87,12 @@ static tare_status bind_rest(op_call *call, size_t i) {
     return bind_value(call, i, tare__bool(m->training || uses_input));
 }
 
-static tare_status bind_module(op_call *call) {
+tare_status tare__operator_module_bind(op_call *call) {
     const fused_with fused = call->module->class->fused;
     if (call->is_bound) return TARE_OK;
     TARE_TRY(find_row(call));
-    if (fused != FUSED_NONE && fused != FUSED_RELU)
+    const bool is_plain = fused == FUSED_NONE || fused == FUSED_RELU;
+    if (!is_plain && call->module->class->role != ROLE_QAT)
         return tare__fail(call->err, TARE_UNSUPPORTED, "node '%s': a %s cannot be run",
                           call->node_name, call->module->class->name);
     memset(call->param, 0, sizeof call->param);
@@ -103,14 +104,10 @@ static tare_status bind_module(op_call *call) {
     return TARE_OK;
 }
 
-// --- float, reference and QAT modules ---
-
-static bool has_relu(const module_class *class) {
-    return class->role == ROLE_QAT && class->fused == FUSED_RELU;
-}
+// --- float and reference modules ---
 
 tare_status tare__operator_module_shape(op_call *call) {
-    TARE_TRY(bind_module(call));
+    TARE_TRY(tare__operator_module_bind(call));
     return tare__op_shape(call);
 }
 
@@ -131,17 +128,11 @@ static tare_status stand_in(op_call *call, size_t i, const char *name, stand_ins
     const module *m = call->module;
     char key[128];
     value *made = &s->values[s->count];
+    tare_tensor *t = NULL;
     snprintf(key, sizeof key, "%s_scale", name);
-    if (m->class->role == ROLE_REFERENCE && tare__module_has_tensor(m, key)) {
-        tare_tensor *t = NULL;
-        TARE_TRY(tare__reference_values(m, name, &t, call->err));
-        *made = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-    } else {
-        snprintf(key, sizeof key, "%s_fake_quant", name);
-        module *child = m->class->role == ROLE_QAT ? tare__module_child(m, key) : NULL;
-        if (child == NULL) return TARE_OK;
-        TARE_TRY(tare__module_run_on(call, child, call->param[i], false, made));
-    }
+    if (m->class->role != ROLE_REFERENCE || !tare__module_has_tensor(m, key)) return TARE_OK;
+    TARE_TRY(tare__reference_values(m, name, &t, call->err));
+    *made = (value){.kind = VALUE_TENSOR, .as.tensor = t};
     s->count++;
     if (!is_alike(made, call->param[i]->as.tensor))
         return tare__call_fail(call, "what quantizes '%s' changes its shape or dtype", name);
@@ -162,18 +153,11 @@ static tare_status compute_with(op_call *call, stand_ins *s) {
     return tare__op_compute(call);
 }
 
-// Half-precision inputs give half-precision results.
-static void clamp_at_zero(tare_tensor *t) {
-    for (int64_t i = 0; i < t->count; i++)
-        if (tare__tensor_get(t, i) < 0) tare__tensor_set(t, i, 0);
-}
-
 tare_status tare__operator_module_forward(op_call *call) {
     stand_ins s = {.count = 0};
-    TARE_TRY(bind_module(call));
+    TARE_TRY(tare__operator_module_bind(call));
     const tare_status status = compute_with(call, &s);
     for (size_t i = 0; i < s.count; i++) tare__value_release_tensors(&s.values[i]);
-    if (status == TARE_OK && has_relu(call->module->class)) clamp_at_zero(tare__call_out(call));
     return status;
 }
 

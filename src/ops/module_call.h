@@ -7,10 +7,18 @@
 
 #include "ops/call.h"
 
-/// Float classes; reference classes, whose weights go through their quantization parameters; and
-/// QAT classes, whose weight goes through the child weight_fake_quant.
+/// Float classes; and reference classes, whose weights go through their quantization parameters.
 tare_status tare__operator_module_shape(op_call *call);
 tare_status tare__operator_module_forward(op_call *call);
+/// Fills call->param; nothing happens the second time.
+tare_status tare__operator_module_bind(op_call *call);
+/// A constructor value of QAT classes: the batch norm keeps its statistics, in train mode too.
+#define QAT_FREEZE_BN "freeze_bn"
+/// QAT classes (qat_module.c): the weight goes through the child weight_fake_quant, with a batch
+/// norm scaled before it; then the child bn and a relu where the class has them.
+tare_status tare__qat_module_shape(op_call *call);
+tare_status tare__qat_module_forward(op_call *call);
+tare_status tare__qat_module_check(const module *m, tare_error *err);
 /// Containers and fused classes: the children "0", "1", .. in a row. A fused add takes the second
 /// argument.
 tare_status tare__sequence_module_shape(op_call *call);

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "quant/convert.h"
 #include "quant/dtype_roles.h"
+#include "quant/qat.h"
 
 static tare_dtype or_float(tare_dtype dtype) {
     return dtype == TARE_DTYPE_UNSET ? TARE_FLOAT32 : dtype;
@@ -54,21 +55,47 @@ static tare_status fit_axis(const tare_tensor *weight, const qparams **q, tare_e
     return TARE_OK;
 }
 
-static tare_status observe(module *observer, const tare_tensor *weight, const qparams **out,
+static tare_status propose(const module *observer, const tare_tensor *weight, const qparams **out,
                            tare_error *err) {
     bool is_calibrated = false;
-    TARE_TRY(tare__observer_update(observer, weight, err));
     TARE_TRY(tare__observer_qparams(observer, out, &is_calibrated, err));
     TARE_TRY(tare__convert_check(*out, err));
     return fit_axis(weight, out, err);
 }
 
-// A fresh weight observer looks at the weight once. A float16 weight has no parameters.
-static tare_status observe_weight(convert_pass *c, const tare_qconfig *q, const module *m,
-                                  weight_qparams *w) {
-    module *observer = NULL;
-    TARE_TRY(tare__observer_spec_instantiate(&c->base->model->context->observers, q->weight,
-                                             &observer, c->base->err));
+static tare_status observe(module *observer, const tare_tensor *weight, const qparams **out,
+                           tare_error *err) {
+    TARE_TRY(tare__observer_update(observer, weight, err));
+    return propose(observer, weight, out, err);
+}
+
+// A module on its way to its reference form.
+typedef struct conversion {
+    const node *node; // NULL: none, and the backend demands nothing
+    const module *called;
+    const module *float_module; // called, or the weighted part of a fused one
+    module *trained;            // the fake quantizer of a QAT module's weight; NULL for others
+    const tare_qconfig *qconfig;
+} conversion;
+
+// The decomposed form takes what training left.
+static tare_status read_trained(convert_pass *c, const module *trained, const module *m,
+                                weight_qparams *w) {
+    w->dtype = tare__observer_info(trained)->dtype;
+    return propose(trained, tare__module_tensor(m, w->name), &w->q, c->base->err);
+}
+
+// A fresh weight observer looks at the weight once; a trained fake quantizer looks once more, at
+// the folded weight. A float16 weight has no parameters.
+static tare_status observe_weight(convert_pass *c, const conversion *v, weight_qparams *w) {
+    const module *m = v->float_module;
+    module *observer = v->trained;
+    if (observer != NULL && c->form == CONVERT_DECOMPOSED) return read_trained(c, observer, m, w);
+    if (observer != NULL)
+        tare__module_retain(observer);
+    else
+        TARE_TRY(tare__observer_spec_instantiate(&c->base->model->context->observers,
+                                                 v->qconfig->weight, &observer, c->base->err));
     w->dtype = tare__observer_info(observer)->dtype;
     tare_status status = TARE_OK;
     if (tare__dtype_has_role(w->dtype, DTYPE_MEASURED))
@@ -85,54 +112,62 @@ static bool is_weight(const named_tensor *t) {
            (strcmp(t->name, "weight") == 0 || tare__starts_with(t->name, "weight_"));
 }
 
-static tare_status observe_weights(convert_pass *c, const tare_qconfig *q, const module *m,
-                                   weight_qparams *weights, size_t *count) {
+static tare_status observe_weights(convert_pass *c, const conversion *v, weight_qparams *weights,
+                                   size_t *count) {
+    const module *m = v->float_module;
     for (size_t i = 0; i < m->tensor_count; i++) {
         if (!is_weight(&m->tensors[i])) continue;
         weight_qparams *w = &weights[(*count)++];
         w->name = m->tensors[i].name;
-        TARE_TRY(observe_weight(c, q, m, w));
+        TARE_TRY(observe_weight(c, v, w));
     }
     if (*count > 0) return TARE_OK;
     return tare__fail(c->base->err, TARE_UNSUPPORTED, "%s has no tensor 'weight' to quantize",
                       m->class->name);
 }
 
-static tare_status install(convert_pass *c, const node *n, module *called, module *reference) {
+static tare_status install(convert_pass *c, const node *n, module *reference) {
+    module *called = tare__called_module(c->base->model, n);
     if (called->class->role == ROLE_FUSED)
         return tare__module_set_child(called, called->children[0].name, reference, c->base->err);
     return tare__module_set_path(c->base->model->root, n->target, reference, &tare__class_container,
                                  c->base->err);
 }
 
-tare_status tare__convert_reference(convert_pass *c, const char *class_name,
-                                    const module *float_module, const tare_qconfig *q,
-                                    const node *n, const module *called, module **out) {
+static tare_status make_reference(convert_pass *c, const char *class_name, const conversion *v,
+                                  module **out) {
     weight_qparams *weights =
-        tare__arena_array(&c->base->scratch, float_module->tensor_count + 1, sizeof *weights);
+        tare__arena_array(&c->base->scratch, v->float_module->tensor_count + 1, sizeof *weights);
     if (weights == NULL) return tare__out_of_memory(c->base->err);
     size_t count = 0;
-    tare_status status = observe_weights(c, q, float_module, weights, &count);
-    for (size_t i = 0; n != NULL && i < count && status == TARE_OK; i++)
-        if (weights[i].q != NULL) status = tare__convert_apply_limits(c, n, called, &weights[i].q);
+    tare_status status = observe_weights(c, v, weights, &count);
+    for (size_t i = 0; v->node != NULL && i < count && status == TARE_OK; i++)
+        if (weights[i].q != NULL)
+            status = tare__convert_apply_limits(c, v->node, v->called, &weights[i].q);
     if (status == TARE_OK)
-        status = tare__reference_from_float(c->base->model->context, class_name, float_module,
+        status = tare__reference_from_float(c->base->model->context, class_name, v->float_module,
                                             weights, count, out, c->base->err);
     for (size_t i = 0; i < count; i++) tare__qparams_release(weights[i].q);
     return status;
 }
 
-static tare_status swap(convert_pass *c, const node *n, module *called, const module *float_module,
-                        const tare_qconfig *q) {
+tare_status tare__convert_reference(convert_pass *c, const char *class_name,
+                                    const module *float_module, const tare_qconfig *q,
+                                    const node *n, const module *called, module **out) {
+    const conversion v = {.node = n, .called = called, .float_module = float_module, .qconfig = q};
+    return make_reference(c, class_name, &v, out);
+}
+
+static tare_status swap(convert_pass *c, const conversion *v) {
     const char *class_name =
-        tare__backend_config_reference_module(c->base->backend, float_module->class->name);
+        tare__backend_config_reference_module(c->base->backend, v->float_module->class->name);
     if (class_name == NULL)
         return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
                           "No reference quantized module class configured for %s",
-                          float_module->class->name);
+                          v->float_module->class->name);
     module *reference = NULL;
-    TARE_TRY(tare__convert_reference(c, class_name, float_module, q, n, called, &reference));
-    const tare_status status = install(c, n, called, reference);
+    TARE_TRY(make_reference(c, class_name, v, &reference));
+    const tare_status status = install(c, v->node, reference);
     tare__module_release(reference);
     return status;
 }
@@ -161,24 +196,43 @@ static tare_status find_refusal(convert_pass *c, const node *n, const module *ca
     return TARE_OK;
 }
 
-static tare_status convert_module(convert_pass *c, const node *n) {
-    module *called = tare__called_module(c->base->model, n);
-    if (called == NULL) return TARE_OK;
-    const module *float_module = called;
-    if (called->class->role == ROLE_FUSED && called->child_count > 0)
-        float_module = called->children[0].module;
-    if (!has_root_class(c, float_module))
+// A QAT module becomes float again, whether it is quantized or not.
+static tare_status leave_training(convert_pass *c, const node *n, conversion *v) {
+    const registry *classes = &c->base->model->context->classes;
+    const module *qat = v->called;
+    module *made = NULL;
+    if (qat->class->role != ROLE_QAT) return TARE_OK;
+    TARE_TRY(tare__qat_to_float(classes, qat, &made, c->base->err));
+    v->trained = tare__module_retain(tare__module_child(qat, "weight_fake_quant"));
+    v->called = made;
+    const tare_status status = tare__module_set_path(c->base->model->root, n->target, made,
+                                                     &tare__class_container, c->base->err);
+    tare__module_release(made); // the tree has it
+    return status;
+}
+
+static tare_status convert_called(convert_pass *c, const node *n, conversion *v) {
+    TARE_TRY(leave_training(c, n, v));
+    v->float_module = v->called;
+    if (v->called->class->role == ROLE_FUSED && v->called->child_count > 0)
+        v->float_module = v->called->children[0].module;
+    if (!has_root_class(c, v->float_module))
         return TARE_OK; // not weighted, or converted by an earlier call
     bool is_listed = false;
-    const tare_qconfig *q = tare__convert_qconfig(c, n, &is_listed);
+    v->qconfig = tare__convert_qconfig(c, n, &is_listed);
     const char *why = NULL;
-    TARE_TRY(find_refusal(c, n, called, q, &why));
-    if (why == NULL) {
-        const tare_status status = swap(c, n, called, float_module, q);
-        return status == TARE_OK ? status : tare__at(c->base->err, status, "node '%s'", n->name);
-    }
+    TARE_TRY(find_refusal(c, n, v->called, v->qconfig, &why));
+    if (why == NULL) return swap(c, v);
     if (why[0] == '\0') return TARE_OK;
     return TARE_DECIDE(c->base, n, "left float", "dtype configs", "%s", why);
+}
+
+static tare_status convert_module(convert_pass *c, const node *n) {
+    conversion v = {.node = n, .called = tare__called_module(c->base->model, n)};
+    if (v.called == NULL) return TARE_OK;
+    const tare_status status = convert_called(c, n, &v);
+    tare__module_release(v.trained);
+    return status == TARE_OK ? status : tare__at(c->base->err, status, "node '%s'", n->name);
 }
 
 tare_status tare__convert_modules(convert_pass *c) {

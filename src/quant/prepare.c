@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/struct_size.h"
+#include "quant/qat.h"
 
 prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
     return n->id < p->node_count ? &p->nodes[n->id] : NULL;
@@ -130,11 +131,12 @@ static tare_status begin_state(prepare_pass *p) {
 
 static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(begin(p));
-    TARE_TRY(tare__fuse_steps(p->base, false));
+    TARE_TRY(tare__fuse_steps(p->base, p->is_qat));
     TARE_TRY(allocate_nodes(p));
     TARE_TRY(begin_state(p));
     TARE_TRY(tare__prepare_find_integers(p));
     TARE_TRY(tare__prepare_extend_mapping(p));
+    TARE_TRY(tare__prepare_modules(p));
     TARE_TRY(tare__prepare_qconfigs(p, original)); // who asks for what
     TARE_TRY(tare__prepare_match(p));              // which backend pattern covers which nodes
     TARE_TRY(tare__prepare_custom_matches(p));     // which modules the custom config covers
@@ -154,10 +156,11 @@ static const tare_prepare_custom_config no_custom_config;
 
 // known: complete options.
 static tare_status prepare_model(const tare_model *model, const tare_prepare_options *known,
-                                 tare_model **out, tare_error *err) {
+                                 bool is_qat, tare_model **out, tare_error *err) {
     pass base;
     prepare_pass p = {.base = &base,
                       .options = known,
+                      .is_qat = is_qat,
                       .custom =
                           known->custom_config != NULL ? known->custom_config : &no_custom_config};
     TARE_TRY(tare__setter_status(&p.custom->failure, err));
@@ -187,7 +190,7 @@ tare_status tare__prepare_standalone(prepare_pass *p, const module *m, const cha
         tare__module_release(copy);
         return status;
     }
-    status = prepare_model(model, options, &prepared, err);
+    status = prepare_model(model, options, p->is_qat, &prepared, err);
     tare_model_destroy(model);
     TARE_TRY(status);
     status = tare__record_append_inner(&p->base->model->decisions, &prepared->decisions, path, err);
@@ -200,8 +203,8 @@ tare_status tare__prepare_standalone(prepare_pass *p, const module *m, const cha
     return status;
 }
 
-tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
-                            tare_model **out, tare_error *err) {
+static tare_status prepare(const tare_model *model, const tare_prepare_options *options,
+                           bool is_qat, tare_model **out, tare_error *err) {
     tare_prepare_options known = {0};
     if (options != NULL) tare__struct_copy(&known, sizeof known, options);
     if (model == NULL || known.qconfig_mapping == NULL)
@@ -210,5 +213,15 @@ tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options 
     if (model->stage > TARE_STAGE_FUSED)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "prepare: expected a float model, found one that was prepared already");
-    return prepare_model(model, &known, out, err);
+    return prepare_model(model, &known, is_qat, out, err);
+}
+
+tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
+                            tare_model **out, tare_error *err) {
+    return prepare(model, options, false, out, err);
+}
+
+tare_status tare_prepare_qat_fx(const tare_model *model, const tare_prepare_options *options,
+                                tare_model **out, tare_error *err) {
+    return prepare(model, options, true, out, err);
 }

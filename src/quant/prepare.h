@@ -40,6 +40,7 @@ typedef struct prepare_node {
 typedef struct prepare_pass {
     pass *base;
     const tare_prepare_options *options;
+    bool is_qat;
     tare_qconfig_mapping *mapping;            // the pass's copy, extended by fusion
     tare_observer_spec *float_spec;           // PlaceholderObserver(dtype=torch.float32)
     tare_observer_spec *half_spec;            // PlaceholderObserver(dtype=torch.float16)

@@ -268,6 +268,11 @@ static const qconfig_rule *find_prefix(const qconfig_rules *rules, const char *p
     return NULL;
 }
 
+qconfig_choice tare__qconfig_by_exact_name(const tare_qconfig_mapping *m, const char *path,
+                                           qconfig_choice fallback) {
+    return choice_of(find_prefix(&m->module_name, path, strlen(path)), "module_name", fallback);
+}
+
 // The path itself, then its parents, nearest first. The root, "", has no entry of its own.
 static qconfig_choice by_name(const tare_qconfig_mapping *m, const char *path,
                               qconfig_choice fallback) {

@@ -5,8 +5,8 @@
 usage: pack.py CORPUS FX
 
 Writes an archive beside this script for every network below: its cases without training, and without
-dynamic quantization but where that is what the network shows. And one for every group of cases of
-torch's own tests. Equal cases give equal bytes.
+dynamic quantization but where that is what the network shows. And one for every group of cases by
+name, of torch's own tests and of the corpus. Equal cases give equal bytes.
 """
 import json
 import pathlib
@@ -17,6 +17,10 @@ NETWORKS = ["conv1d", "functional", "inverted_residual", "lenet", "linear_bn", "
             "tiny_resnet", "tutorial"]
 DYNAMIC = ["functional", "lstm"]
 GROUPS = {
+    "qat": ["conv1d_*_qat_*", "linear_bn_*_qat_*", "tutorial_*qat_*",
+            "shared_module_native_qat_*"],
+    "fx_qat": ["test_conv_bn_relu_[236]", "test_qat_*_[03]", "test_qbatch_norm_4",
+               "test_fixed_qparams_ops_2", "test_qconfig_qat_*", "test_linear_module_4", "test_cat_3"],
     "fx_dynamic": ["test_dynamic_*", "test_mul_add_fp16_*", "test_preserve_qconfig_*", "test_rnn_*"],
     "fx_embedding": ["test_embedding_*", "test_not_used_*"],
 }
@@ -48,7 +52,8 @@ def main():
         folders = [f for f in sorted(corpus.glob(network + "_*")) if is_wanted(f, network)]
         pack(network, folders, pathlib.Path(__file__).parent / (network + ".zip"))
     for group, patterns in GROUPS.items():
-        folders = sorted(f for pattern in patterns for f in fx.glob(pattern))
+        folders = sorted(f for pattern in patterns for root in (corpus, fx)
+                         for f in root.glob(pattern))
         pack(group, folders, pathlib.Path(__file__).parent / (group + ".zip"))
 
 

@@ -14,9 +14,14 @@ static bool is_pair(const agreement *a, double ours, double recorded) {
     return false;
 }
 
+double agreement_relative(const agreement *a) {
+    return a->relative > 0 ? a->relative : AGREEMENT_RELATIVE;
+}
+
 bool floats_agree(const agreement *a, double ours, double recorded) {
-    if (ours == recorded || (isnan(ours) && isnan(recorded))) return true;
-    if (fabs(ours - recorded) <= AGREEMENT_RELATIVE * fmax(fabs(ours), fabs(recorded))) return true;
+    if (a->is_random || ours == recorded || (isnan(ours) && isnan(recorded))) return true;
+    if (fabs(ours - recorded) <= agreement_relative(a) * fmax(fabs(ours), fabs(recorded)))
+        return true;
     return is_pair(a, ours, recorded);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ops/print.h"
-#include "quant/observer.h"
+#include "quant/fake_quantize.h"
 #include "replay/statistics.h"
 #include "replay/text_compare.h"
 
@@ -46,7 +46,7 @@ static bool compare_extreme(const watched *w, const char *key) {
                      ours == NULL ? (size_t)0 : (size_t)ours->count);
         return false;
     }
-    const double slack = span(w) * AGREEMENT_RELATIVE * 0.01;
+    const double slack = span(w) * agreement_relative(w->numbers) * 0.01;
     for (int64_t i = 0; i < ours->count; i++) {
         const double a = tare__tensor_get(ours, i), b = recorded_at(list, (size_t)i);
         // null stands for an extreme of an observer that has seen nothing.
@@ -84,7 +84,8 @@ static void compare_scale(const watched *w, const qparams *q, int64_t i) {
     const double recorded = recorded_at(json_object_get(w->recorded, "scale"), (size_t)i);
     if (floats_agree(w->numbers, ours, recorded)) return;
     if (is_histogram(w) &&
-        fabs(ours - recorded) <= bin_of_scale(w, q) * 1.01 + AGREEMENT_RELATIVE * fabs(recorded)) {
+        fabs(ours - recorded) <=
+            bin_of_scale(w, q) * 1.01 + agreement_relative(w->numbers) * fabs(recorded)) {
         (void)agreement_accept(w->numbers, ours, recorded);
         return;
     }
@@ -100,7 +101,7 @@ static bool is_on_boundary(const watched *w, const qparams *q, int64_t i) {
     if (low == NULL || i >= low->count) return false;
     const double exact = fmin(tare__tensor_get(low, i), 0) / q->scale[i];
     const double off = fabs(exact - floor(exact) - 0.5);
-    return off <= 2 * AGREEMENT_RELATIVE * fmax(fabs(exact), 1);
+    return off <= 2 * agreement_relative(w->numbers) * fmax(fabs(exact), 1);
 }
 
 static void compare_zero_point(const watched *w, const qparams *q, int64_t i) {
@@ -157,7 +158,10 @@ static tare_status compare_one(watched *w, tare_error *err) {
                      class != NULL ? class : "?", ours);
         return TARE_OK;
     }
-    TARE_TRY(tare__observer_state_io.save(w->module, &w->statistics, err));
+    const module *inner = tare__fake_quantize_kind_of(w->module) != NULL
+                              ? tare__fake_quantize_observer(w->module)
+                              : w->module;
+    TARE_TRY(tare__observer_state_io.save(inner, &w->statistics, err));
     if (!compare_extreme(w, "min_val") || !compare_extreme(w, "max_val")) return TARE_OK;
     TARE_TRY(compare_qparams(w, err));
     return compare_repr(w, err);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run in training moves each running statistic s to a * s + c, where a = (1 - momentum)^calls and
+// c depends on the inputs alone. One run of a copy tells calls and c; then s is solved for.
+#include "replay/unlearn.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "replay/run.h"
+
+static int64_t batches(const module *bn) {
+    const tare_tensor *t = tare__module_tensor(bn, "num_batches_tracked");
+    return t != NULL && t->count == 1 ? (int64_t)tare__tensor_get(t, 0) : 0;
+}
+
+static bool learns(const module *m) {
+    return m->training && m->class->op != NULL && strcmp(m->class->op, "batch_norm") == 0 &&
+           tare__module_tensor(m, "running_mean") != NULL;
+}
+
+static tare_status take_least(void *user, const char *path, module *m, tare_error *err) {
+    (void)path;
+    (void)err;
+    int64_t *least = user;
+    if (learns(m) && (*least < 0 || batches(m) < *least)) *least = batches(m);
+    return TARE_OK;
+}
+
+int64_t unlearn_limit(const tare_model *model) {
+    int64_t least = -1;
+    (void)tare__module_walk(model->root, take_least, &least, NULL);
+    return least > 0 ? least : 0;
+}
+
+typedef struct undoing {
+    const module *after; // the same tree after one more run
+    int64_t runs;
+} undoing;
+
+static tare_status undo_one(module *bn, const module *after, const char *name, int64_t runs,
+                            tare_error *err) {
+    const tare_tensor *now = tare__module_tensor(bn, name),
+                      *next = tare__module_tensor(after, name);
+    const double keep = 1 - tare__module_double(bn, "momentum", 0.1);
+    const double a = pow(keep, (double)(batches(after) - batches(bn)));
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_copy(now, &t, err));
+    for (int64_t i = 0; i < now->count; i++) {
+        const double learned = tare__tensor_get(next, i) - a * tare__tensor_get(now, i);
+        double s = tare__tensor_get(now, i);
+        for (int64_t k = 0; k < runs; k++) s = (s - learned) / a;
+        tare__tensor_set(t, i, s);
+    }
+    const tare_status status = tare__module_set_tensor(bn, name, t, false, err);
+    tare_tensor_release(t);
+    return status;
+}
+
+static tare_status undo(void *user, const char *path, module *m, tare_error *err) {
+    const undoing *u = user;
+    const module *after = tare__module_find(u->after, path);
+    if (!learns(m) || batches(after) == batches(m)) return TARE_OK;
+    TARE_TRY(undo_one(m, after, "running_mean", u->runs, err));
+    return undo_one(m, after, "running_var", u->runs, err);
+}
+
+tare_status unlearn(const recorded_case *c, tare_model *model, const value *inputs, size_t count,
+                    int64_t runs, tare_error *err) {
+    tare_model *once_more = NULL;
+    run_result result;
+    if (runs == 0) return TARE_OK;
+    TARE_TRY(case_model(c, &once_more, err));
+    tare_status status = replay_run(once_more, inputs, count, &result, err);
+    if (status == TARE_OK) {
+        undoing u = {.after = once_more->root, .runs = runs};
+        replay_run_release(&result);
+        status = tare__module_walk(model->root, undo, &u, err);
+    }
+    tare_model_destroy(once_more);
+    return status;
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float models of training cases were written after they had run once or more, so that their batch
+// norms know the inputs already when the replay begins.
+#ifndef REPLAY_UNLEARN_H
+#define REPLAY_UNLEARN_H
+
+#include "ir/value.h"
+#include "replay/case.h"
+
+/// How many runs the model may have learned from: the least count of batches that a batch norm in
+/// training tracked; 0 if there is none.
+int64_t unlearn_limit(const tare_model *model);
+/// Takes `runs` runs on the inputs out of the running statistics.
+tare_status unlearn(const recorded_case *c, tare_model *model, const value *inputs, size_t count,
+                    int64_t runs, tare_error *err);
+
+#endif
