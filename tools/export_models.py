@@ -85,11 +85,12 @@ def tokens(words, length, small_length, count=1):
     return inputs
 
 
-def network(name, make, inputs, **options):
-    NETWORKS[name] = (make, inputs, options)
+def network(name, make, inputs, settling=4, **options):
+    """settling: images by which the full network's batch norms settle; options: of tare_export.export."""
+    NETWORKS[name] = (make, inputs, {"settling": settling, "export": options})
 
 
-def classifier(name, size=224, small_size=64, divisor=8, build=None, build_small=None, **options):
+def classifier(name, size=224, small_size=32, divisor=8, build=None, build_small=None, **options):
     """A network of torchvision by its builder; `divisor` narrows the small one, or build_small makes it."""
     build = build or getattr(models, name)
 
@@ -108,26 +109,26 @@ def small_resnet(block):
     return models.ResNet(block, [1, 1, 1, 1], num_classes=SMALL_CLASSES)
 
 
-classifier("resnet18", build_small=lambda: small_resnet(models.resnet.BasicBlock))
+classifier("resnet18", divisor=16, build_small=lambda: small_resnet(models.resnet.BasicBlock))
 classifier("resnet50", divisor=16, build_small=lambda: small_resnet(models.resnet.Bottleneck))
-classifier("mobilenet_v2")
+classifier("mobilenet_v2", divisor=16)
 classifier("mobilenet_v3_small")
-classifier("mobilenet_v3_large")
-classifier("efficientnet_b0")
-classifier("vgg11", divisor=32, small_size=32)
+classifier("mobilenet_v3_large", divisor=16)
+classifier("efficientnet_b0", divisor=16)
+classifier("vgg11", divisor=64)
 classifier("densenet121", divisor=16, build_small=lambda: models.DenseNet(
     32, (2, 3, 2, 2), 64, num_classes=SMALL_CLASSES))
-classifier("inception_v3", 299, 96, 16, aux_logits=True, init_weights=False)
-classifier("googlenet", aux_logits=False, init_weights=False)
+classifier("inception_v3", 299, 80, 32, aux_logits=True, init_weights=False)
+classifier("googlenet", divisor=16, aux_logits=False, init_weights=False)
 classifier("shufflenet_v2_x1_0", build_small=lambda: models.ShuffleNetV2(
     [2, 4, 2], [24, 48, 96, 192, 1024], num_classes=SMALL_CLASSES))
-classifier("squeezenet1_1")
-classifier("mnasnet1_0")
-classifier("regnet_y_400mf")
-classifier("convnext_tiny", divisor=1, small_size=32, build_small=lambda: models.ConvNeXt(
+classifier("squeezenet1_1", small_size=64)
+classifier("mnasnet1_0", divisor=16)
+classifier("regnet_y_400mf", divisor=16)
+classifier("convnext_tiny", divisor=1, build_small=lambda: models.ConvNeXt(
     [models.convnext.CNBlockConfig(8, 16, 1), models.convnext.CNBlockConfig(16, 32, 2),
      models.convnext.CNBlockConfig(32, None, 1)], num_classes=SMALL_CLASSES))
-classifier("vit_b_16", divisor=1, small_size=32, build_small=lambda: models.VisionTransformer(
+classifier("vit_b_16", divisor=1, build_small=lambda: models.VisionTransformer(
     32, 8, 2, 2, 32, 64, num_classes=SMALL_CLASSES))
 network("swin_t", lambda is_small: models.SwinTransformer(
     [4, 4], 16, [2, 2], [2, 4], [4, 4], num_classes=SMALL_CLASSES) if is_small else models.swin_t(weights=None),
@@ -141,12 +142,12 @@ def segmenter(name, divisor, **options):
             return build(num_classes=21)
         with narrowed(divisor):
             return build(num_classes=SMALL_CLASSES)
-    network(name, make, image(224, 64))
+    network(name, make, image(224, 24), settling=8)
 
 
 segmenter("deeplabv3_resnet50", 32)
 segmenter("fcn_resnet50", 32)
-segmenter("lraspp_mobilenet_v3_large", 8)
+segmenter("lraspp_mobilenet_v3_large", 16)
 
 network("lstm_tagger", lambda s: networks.LstmTagger(100, 16, 24, 5) if s else networks.LstmTagger(),
         tokens(10000, 64, 12))
@@ -156,7 +157,7 @@ network("bert", lambda s: networks.Bert(100, 32, 2, 4, 32) if s else networks.Be
 network("minilm", lambda s: networks.MiniLm(100, 32, 2, 4, 32) if s else networks.MiniLm(), tokens(30522, 128, 12, 2))
 network("gpt", lambda s: networks.Gpt(100, 32, 2, 4, 32) if s else networks.Gpt(), tokens(50257, 128, 12))
 network("llama", lambda s: networks.Llama(100, 32, 2, 4, 2, 64, 32) if s else networks.Llama(), tokens(32000, 128, 12))
-network("seq2seq", lambda s: networks.Seq2Seq(100, 32, 2, 4) if s else networks.Seq2Seq(),
+network("seq2seq", lambda s: networks.Seq2Seq(100, 32, 1, 4) if s else networks.Seq2Seq(),
         lambda s, batch, g: tuple(torch.randint(1, 100, (batch, n), generator=g) for n in ((10, 7) if s else (64, 48))))
 
 
@@ -184,38 +185,36 @@ def settle(module, batches):
         m.momentum = 0.1
 
 
-def coarsen(module):
-    """Keeps five bits of each value, so that the small networks pack well."""
+def coarsen(tensors, bits=20):
+    """Clears the last bits of every float, so that files pack well."""
     with torch.no_grad():
-        for t in [*module.parameters(), *module.buffers()]:
+        for t in tensors:
             if t.dtype == torch.float32 and t.is_contiguous():
-                bits = t.view(torch.int32)
-                bits.copy_((bits + (1 << 18)) & ~((1 << 19) - 1))
+                codes = t.view(torch.int32)
+                codes.copy_((codes + (1 << (bits - 1))) & ~((1 << bits) - 1))
 
 
 def make(name, is_small):
     """(module in eval mode, example inputs, calibration batches)."""
-    build, inputs, _ = NETWORKS[name]
+    build, inputs, options = NETWORKS[name]
     generator = torch.Generator().manual_seed(SEED)
     torch.manual_seed(SEED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = build(is_small)
-    # Batch norms see several images, also where few pixels are left.
-    batches = [inputs(is_small, 8 if is_small else 2, generator) for _ in range(4 if is_small else 2)]
+    # Batch norms must see several images, above all those behind a pool that leaves one pixel.
+    size, count = (8, 4) if is_small else (options["settling"], 1)
+    batches = [inputs(is_small, size, generator) for _ in range(count)]
     if is_small:
-        coarsen(module)
+        coarsen([*module.parameters(), *module.buffers()])
     settle(module, batches)
+    example = inputs(is_small, 2, generator)
     if is_small:
-        coarsen(module)
-    return module.eval(), inputs(is_small, 2, generator), batches
+        coarsen([*module.parameters(), *module.buffers(), *example])
+    return module.eval(), example, batches
 
 
 # --- files ---
-
-def placeholder_names(module, inputs):
-    return list(tare_export._bind(module, inputs, {})[0])
-
 
 def write_onnx(module, inputs, stem):
     torch.onnx.export(module, inputs, stem + ".torchscript.onnx", dynamo=False, opset_version=17)
@@ -225,11 +224,10 @@ def write_onnx(module, inputs, stem):
 def write(name, folder, is_small, with_onnx):
     module, inputs, batches = make(name, is_small)
     stem = os.path.join(folder, name)
-    outputs = tare_export.export(module, inputs, stem + ".safetensors", **NETWORKS[name][2])
-    names = placeholder_names(module, inputs)
+    outputs = tare_export.export(module, inputs, stem + ".safetensors", **NETWORKS[name][2]["export"])
+    names = tare_export.input_names(module, inputs)
     np.savez(stem + ".inputs.npz", **{n: t.numpy() for n, t in zip(names, inputs)})
-    np.savez(stem + ".outputs.npz", **{f"output.{i}" if len(outputs) > 1 else "output": t.numpy()
-                                       for i, t in enumerate(outputs)})
+    np.savez(stem + ".outputs.npz", **dict(zip(tare_export.output_names(outputs), (t.numpy() for t in outputs))))
     calibration = [torch.cat(parts) for parts in zip(*batches)]
     np.savez(stem + ".calibration.npz", **{n: t.numpy() for n, t in zip(names, calibration)})
     if with_onnx:

@@ -611,6 +611,11 @@ def _holds_tensor(v):
     return isinstance(v, torch.Tensor)
 
 
+def input_names(module, inputs, kwargs=None):
+    """The names of the model's inputs, in order."""
+    return list(_bind(module, tuple(inputs), dict(kwargs or {}))[0])
+
+
 def trace(module, inputs, kwargs=None, leaves=(), by_example=False, keep_defaults=False):
     """A torch.fx.GraphModule of `module` and the examples by placeholder. See export."""
     examples, fixed = _bind(module, tuple(inputs), dict(kwargs or {}))
@@ -830,6 +835,16 @@ def export(module, inputs, path, kwargs=None, leaves=(), by_example=False, keep_
     return expected
 
 
+def output_names(outputs):
+    """As `tare run --output` calls them."""
+    return ["output"] if len(outputs) == 1 else [f"output.{i}" for i in range(len(outputs))]
+
+
+def write_arrays(path, tensors):
+    """Writes name -> torch tensor to `path` as data that tare reads (.safetensors)."""
+    write_tensors(path, {name: _tensor(t) for name, t in tensors.items()})
+
+
 # --- the command line ---
 
 def load(spec):
@@ -909,11 +924,9 @@ def _run_command(options):
     inputs, kwargs = tuple(t for name, t in made if name is None), {name: t for name, t in made if name}
     outputs = export(module, inputs, options.output, kwargs, options.leaf, options.by_example)
     if options.save_inputs:
-        names = _bind(module, inputs, kwargs)[0]
-        write_tensors(options.save_inputs, {name: _tensor(t) for name, t in names.items()})
+        write_arrays(options.save_inputs, _bind(module, inputs, kwargs)[0])
     if options.save_outputs:
-        names = ["output"] if len(outputs) == 1 else [f"output.{i}" for i in range(len(outputs))]
-        write_tensors(options.save_outputs, {name: _tensor(t) for name, t in zip(names, outputs)})
+        write_arrays(options.save_outputs, dict(zip(output_names(outputs), outputs)))
 
 
 def main():
