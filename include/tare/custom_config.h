@@ -35,10 +35,8 @@ TARE_API void tare_prepare_custom_config_destroy(tare_prepare_custom_config *con
 /// all defaults. A name goes before a class.
 TARE_API void tare_prepare_custom_config_set_standalone_module_name(
     tare_prepare_custom_config *config, const char *path, const tare_standalone_module *how);
-TARE_API void
-tare_prepare_custom_config_set_standalone_module_class(tare_prepare_custom_config *config,
-                                                       const char *class_name,
-                                                       const tare_standalone_module *how);
+TARE_API void tare_prepare_custom_config_set_standalone_module_class(
+    tare_prepare_custom_config *config, const char *class_name, const tare_standalone_module *how);
 /// Modules of float_class become observed_class, by its from_float, when they are prepared under a
 /// qconfig of static activations.
 TARE_API void tare_prepare_custom_config_set_float_to_observed(tare_prepare_custom_config *config,

@@ -35,6 +35,9 @@ typedef struct tare_prepare_options {
     const tare_qconfig_mapping *qconfig_mapping; // needed
     bool is_lenient; // a selector that matches nothing is a warning in the record, not an error
     const tare_prepare_custom_config *custom_config; // NULL: none
+    /// Input-weight equalization: a mapping of EqualizationQConfigs, whose activation observer is
+    /// _InputEqualizationObserver, whose weight observer _WeightEqualizationObserver. NULL: none.
+    const tare_qconfig_mapping *equalization;
 } tare_prepare_options;
 
 typedef struct tare_convert_options {

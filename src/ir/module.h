@@ -26,7 +26,7 @@ typedef enum module_role {
     ROLE_QUANTIZED, // torch.ao.nn.quantized, .intrinsic.quantized
     ROLE_DYNAMIC,   // torch.ao.nn.quantized.dynamic
     ROLE_PACKED,    // weights of a quantized function: read by get_attr, never called or printed
-    ROLE_OBSERVED, // torch.ao.nn.quantizable: a custom module taken apart, with observers inside
+    ROLE_OBSERVED,  // torch.ao.nn.quantizable: a custom module taken apart, with observers inside
     ROLE_OBSERVER,  // observers and fake quantizers: sit on an edge, return their input
 } module_role;
 
@@ -50,8 +50,9 @@ typedef struct module_class {
     module_role role;
     int dims; // spatial dimensions; 0 where it makes no sense
     fused_with fused;
-    bool is_variant;     // another class has the same triple; this one is found by its name
-    bool hides_children; // printed without its children
+    bool is_variant;      // another class has the same triple; this one is found by its name
+    bool hides_children;  // printed without its children
+    bool describes_items; // its description is a list of children, each on a line of its own
     /// What torch prints inside the parentheses (extra_repr). NULL: nothing.
     tare_status (*describe)(const module *m, text *out, tare_error *err);
     /// Shape rule: fills call->result with meta tensors. Then forward fills their data. ops/call.h.

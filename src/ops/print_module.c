@@ -91,7 +91,7 @@ static tare_status print_described(const module *m, const char *extra, size_t in
                                    tare_error *err) {
     const size_t child_count = m->class->hides_children ? 0 : count_shown(m);
     tare__text_printf(out, "%s(", shown_name(m));
-    if (child_count == 0 && !strchr(extra, '\n')) {
+    if (child_count == 0 && !strchr(extra, '\n') && !m->class->describes_items) {
         tare__text_printf(out, "%s)", extra);
         return TARE_OK;
     }

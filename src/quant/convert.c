@@ -5,6 +5,7 @@
 #include "core/struct_size.h"
 #include "ops/op.h"
 #include "quant/coverage.h"
+#include "quant/equalize.h"
 
 tare_qconfig *tare__convert_qconfig(const convert_pass *c, const node *n, bool *is_listed) {
     const prepared_node *known = tare__prepared_node(c->prepared, n->name);
@@ -61,6 +62,8 @@ static tare_status rebuild(convert_pass *c) {
 
 static tare_status run(convert_pass *c) {
     TARE_TRY(tare__convert_find_limits(c));
+    TARE_TRY(tare__convert_equalize(c));
+    TARE_TRY(tare__convert_observe_weights(c));
     TARE_TRY(tare__convert_nodes(c));
     TARE_TRY(tare__convert_modules(c));
     TARE_TRY(tare__convert_eliminate_dead(c->base));

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/op.h"
 #include "quant/convert_custom.h"
 #include "quant/dtype_roles.h"
 
@@ -235,6 +236,26 @@ static tare_status replace(replacement *r) {
     // Other integer dtypes pass torch's support test, but stay observed (checked against
     // torch 2.15).
     return tare__dtype_has_role(r->info->dtype, DTYPE_STATIC) ? replace_static(r) : TARE_OK;
+}
+
+// Of dynamic and weight-only functions nobody else may have run them.
+tare_status tare__convert_observe_weights(convert_pass *c) {
+    for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
+        if (n->op != NODE_CALL_FUNCTION) continue;
+        const tare_pattern_config *config =
+            tare__backend_config_for_operator(c->base->backend, n->target);
+        const int64_t index =
+            config != NULL ? tare__pattern_config_input_index(config, "weight") : -1;
+        const value *given = tare__node_kwarg(n, "weight");
+        node *weight = given != NULL && given->kind == VALUE_NODE ? given->as.node : NULL;
+        if (weight == NULL && index >= 0) weight = tare__node_arg(n, (size_t)index);
+        if (weight == NULL || !tare__is_observer_node(c->base->model, weight)) continue;
+        const value wanted = tare__node_value(weight);
+        value found = tare__none();
+        TARE_TRY(tare__convert_fold(c, &wanted, 1, n, &found));
+        tare__value_release_tensors(&found);
+    }
+    return TARE_OK;
 }
 
 static tare_status convert_observer(convert_pass *c, node *n) {

@@ -151,8 +151,8 @@ static tare_status run_copy(folding *f, value *out) {
 
 // *out: a tuple of the values that stand for `wanted` in front of node `before`, with references of
 // its own; None if they depend on the model's input.
-static tare_status fold(convert_pass *c, const value *wanted, uint32_t count, const node *before,
-                        value *out) {
+tare_status tare__convert_fold(convert_pass *c, const value *wanted, uint32_t count,
+                               const node *before, value *out) {
     arena *memory = &c->base->scratch;
     const size_t id_count = c->base->model->root->graph->next_id + 1;
     folding f = {.pass = c,
@@ -229,7 +229,7 @@ static tare_status pack(convert_pass *c, const weighted_call *w, module **out) {
                             bias != NULL ? *bias : tare__none()};
     value found = tare__none();
     *out = NULL;
-    TARE_TRY(fold(c, wanted, 2, w->function, &found));
+    TARE_TRY(tare__convert_fold(c, wanted, 2, w->function, &found));
     tare_status status = TARE_OK;
     if (found.kind == VALUE_TUPLE && found.count == 2)
         status = pack_values(c, w, &found.as.items[0], &found.as.items[1], out);

@@ -29,6 +29,7 @@ void tare__prepared_state_destroy(prepared_state *s) {
     for (size_t i = 0; i < s->node_count; i++) {
         tare__free(s->nodes[i].name);
         tare_qconfig_release(s->nodes[i].qconfig);
+        tare_qconfig_release(s->nodes[i].equalization);
     }
     for (size_t i = 0; i < s->child_count; i++) {
         tare__free(s->children[i].path);

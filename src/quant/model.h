@@ -31,8 +31,9 @@ struct tare_preprocess {
 /// What convert needs to know of prepare, by node name.
 typedef struct prepared_node {
     char *name;
-    tare_qconfig *qconfig; // NULL: not to be quantized
-    bool is_observed;      // part of a matched, supported pattern
+    tare_qconfig *qconfig;      // NULL: not to be quantized
+    bool is_observed;           // part of a matched, supported pattern
+    tare_qconfig *equalization; // NULL: not to be equalized
 } prepared_node;
 typedef struct prepared_state prepared_state;
 /// A module that was prepared by itself, and the path where it stands.

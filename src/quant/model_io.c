@@ -39,6 +39,10 @@ static void prepared_to_json(const prepared_state *s, text *out) {
         tare__text_printf(
             out, ",\"observed\":%s,\"qconfig\":", s->nodes[i].is_observed ? "true" : "false");
         tare__qconfig_to_json(s->nodes[i].qconfig, out);
+        if (s->nodes[i].equalization != NULL) {
+            tare__text_append(out, ",\"equalization\":");
+            tare__qconfig_to_json(s->nodes[i].equalization, out);
+        }
         tare__text_char(out, '}');
     }
     tare__text_char(out, ']');
@@ -85,7 +89,7 @@ tare_status tare_model_write(const tare_model *model, const char *path, tare_err
 }
 
 static tare_status read_prepared_node(prepared_state *s, const json_at *at, tare_error *err) {
-    static const char *const keys[] = {"name", "observed", "qconfig", NULL};
+    static const char *const keys[] = {"name", "observed", "qconfig", "equalization", NULL};
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(at, keys, err));
     const json_at name = tare__json_get(at, "name"), observed = tare__json_get(at, "observed");
@@ -100,7 +104,10 @@ static tare_status read_prepared_node(prepared_state *s, const json_at *at, tare
     TARE_TRY(tare__qconfig_from_json(&config, &qconfig, err));
     const tare_status status = tare__prepared_state_add(s, text_of_name, qconfig, is_observed, err);
     tare_qconfig_release(qconfig);
-    return status;
+    if (status != TARE_OK || !tare__json_has(at, "equalization")) return status;
+    const json_at equalization = tare__json_get(at, "equalization");
+    return tare__qconfig_from_json(&equalization,
+                                   &tare__prepared_node(s, text_of_name)->equalization, err);
 }
 
 static tare_status read_prepared(const json_at *object, prepared_state **out, tare_error *err);

@@ -50,6 +50,11 @@ const char *tare__observer_class_name_at(const void *classes, size_t index) {
     return class != NULL ? class->name : NULL;
 }
 
+bool tare__observer_class_is_equalizer(const tare_observer_class *class, bool *is_input) {
+    *is_input = class == &tare__input_equalization_observer;
+    return *is_input || class == &tare__weight_equalization_observer;
+}
+
 bool tare__observer_class_is_fake_quantize(const tare_observer_class *class) {
     return tare__builtin_is_fake_quantize(class);
 }
@@ -182,10 +187,11 @@ static tare_status forward(op_call *call) {
 }
 
 static const module_class rows[] = {
-#define OBSERVER(descriptor, class_name)                                                           \
+#define ROW(descriptor, class_name, are_items)                                                     \
     {.name = "torch.ao.quantization." class_name,                                                  \
      .print_name = class_name,                                                                     \
      .role = ROLE_OBSERVER,                                                                        \
+     .describes_items = are_items,                                                                 \
      .describe = describe,                                                                         \
      .shape = shape,                                                                               \
      .forward = forward,                                                                           \
@@ -201,6 +207,8 @@ static const module_class rows[] = {
      .forward = tare__fake_quantize_forward,                                                       \
      .check = tare__fake_quantize_module_check,                                                    \
      .kind = &descriptor},
+#define OBSERVER(descriptor, class_name)  ROW(descriptor, class_name, false)
+#define EQUALIZER(descriptor, class_name) ROW(descriptor, class_name, true)
 #include "quant/observers/builtin.def"
 #undef FAKE_QUANTIZER
 #undef OBSERVER

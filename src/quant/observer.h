@@ -19,6 +19,9 @@ typedef struct observer_classes {
 const tare_observer_class *tare__observer_class_find(const observer_classes *classes,
                                                      const char *name);
 const char *tare__observer_class_name_at(const void *classes, size_t index); // for suggestions
+/// Does it watch for input-weight equalization, beside the observer of the edge? is_input: of the
+/// two.
+bool tare__observer_class_is_equalizer(const tare_observer_class *class, bool *is_input);
 bool tare__observer_class_is_fake_quantize(const tare_observer_class *class);
 /// Refuses the name of an argument that the class does not know, with the nearest it knows.
 tare_status tare__observer_class_check_argument(const tare_observer_class *class, const char *name,

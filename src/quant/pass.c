@@ -93,7 +93,16 @@ module *tare__called_module(const tare_model *model, const node *n) {
 
 bool tare__is_observer_node(const tare_model *model, const node *n) {
     const module *m = tare__called_module(model, n);
-    return m != NULL && m->class->role == ROLE_OBSERVER;
+    bool is_input = false;
+    return m != NULL && m->class->role == ROLE_OBSERVER &&
+           !tare__observer_class_is_equalizer(tare__observer_class_of(m), &is_input);
+}
+
+bool tare__is_equalizer_node(const tare_model *model, const node *n, bool *is_input) {
+    const module *m = tare__called_module(model, n);
+    *is_input = false;
+    return m != NULL && m->class->role == ROLE_OBSERVER &&
+           tare__observer_class_is_equalizer(tare__observer_class_of(m), is_input);
 }
 
 tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,

@@ -37,7 +37,9 @@ tare_status tare__pass_preserve(pass *p, const name_list *names, const module *s
 
 /// The module that a call_module node calls; NULL for other nodes.
 module *tare__called_module(const tare_model *model, const node *n);
+/// Of an edge's observer or fake quantizer; equalization has observers of its own.
 bool tare__is_observer_node(const tare_model *model, const node *n);
+bool tare__is_equalizer_node(const tare_model *model, const node *n, bool *is_input);
 /// What a spec's observer would be; all zero for NULL, torch's None.
 tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
                                  tare_observer_info *out);

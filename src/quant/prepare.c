@@ -95,7 +95,10 @@ static tare_status begin(prepare_pass *p) {
     TARE_TRY(new_placeholder(TARE_FLOAT16, &p->half_spec, err));
     TARE_TRY(new_placeholder(TARE_QUINT8, &p->byte_spec, err));
     TARE_TRY(tare__qconfig_mapping_status(p->options->qconfig_mapping, err));
-    return tare_qconfig_mapping_clone(p->options->qconfig_mapping, &p->mapping, err);
+    TARE_TRY(tare_qconfig_mapping_clone(p->options->qconfig_mapping, &p->mapping, err));
+    if (p->options->equalization == NULL) return TARE_OK;
+    TARE_TRY(tare__qconfig_mapping_status(p->options->equalization, err));
+    return tare_qconfig_mapping_clone(p->options->equalization, &p->equalization, err);
 }
 
 static tare_status allocate_nodes(prepare_pass *p) {
@@ -115,6 +118,8 @@ static tare_status keep_nodes(prepare_pass *p) {
         if (entry == NULL) continue; // an observer
         TARE_TRY(tare__prepared_state_add(p->state, n->name, entry->qconfig.qconfig,
                                           entry->is_observed, p->base->err));
+        tare__prepared_node(p->state, n->name)->equalization =
+            tare_qconfig_retain(entry->equalization.qconfig);
     }
     return TARE_OK;
 }
@@ -171,6 +176,7 @@ static tare_status prepare_model(const tare_model *model, const tare_prepare_opt
     else
         tare__prepared_state_destroy(p.state);
     tare_qconfig_mapping_destroy(p.mapping);
+    tare_qconfig_mapping_destroy(p.equalization);
     tare_observer_spec_release(p.float_spec);
     tare_observer_spec_release(p.half_spec);
     tare_observer_spec_release(p.byte_spec);

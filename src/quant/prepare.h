@@ -29,7 +29,7 @@ typedef struct prepare_match {
 /// What is known of one node of the graph before observers are inserted.
 typedef struct prepare_node {
     prepare_match *match; // NULL: no pattern covers it
-    qconfig_choice qconfig;
+    qconfig_choice qconfig, equalization;
     target_info info;
     bool has_info;           // the info came from a match (first come, first served)
     bool is_observed;        // inside a supported match: convert quantizes it
@@ -42,6 +42,7 @@ typedef struct prepare_pass {
     const tare_prepare_options *options;
     bool is_qat;
     tare_qconfig_mapping *mapping;            // the pass's copy, extended by fusion
+    tare_qconfig_mapping *equalization;       // idem; NULL: none
     tare_observer_spec *float_spec;           // PlaceholderObserver(dtype=torch.float32)
     tare_observer_spec *half_spec;            // PlaceholderObserver(dtype=torch.float16)
     tare_observer_spec *byte_spec;            // PlaceholderObserver(dtype=torch.quint8)
@@ -83,6 +84,16 @@ tare_status tare__prepare_choose(prepare_pass *p);
 /// Step: observers into the graph.
 tare_status tare__prepare_insert(prepare_pass *p);
 
+/// A new observer of the spec on a node right after `watched`, under the smallest free name of this
+/// prefix.
+tare_status tare__prepare_insert_observer(prepare_pass *p, node *watched, const char *prefix,
+                                          const tare_observer_spec *spec, node **out);
+/// Is the node's input read by another operator that is quantized? Asked before observers are
+/// inserted for it.
+bool tare__prepare_is_branch(const prepare_pass *p, const node *n);
+/// The observers of input-weight equalization, after those of a root's inputs.
+tare_status tare__prepare_equalize(prepare_pass *p, const prepare_node *entry, node *n,
+                                   bool is_branch);
 /// Does some dtype config of the match's pattern accept the qconfig of this node's entry? When not,
 /// *why says in one sentence what the last refusing constraint was. why may be NULL.
 tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entry, bool *out,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepare: observers into the graph, one per edge that changes dtype (spec:
 // insert_observers_for_model).
-#include <stdio.h>
 #include <string.h>
 
 #include "quant/dtype_roles.h"
 #include "quant/pattern_form.h"
 #include "quant/prepare.h"
+
+#define OBSERVER_PREFIX "activation_post_process_"
 
 // The spec of what a node gives: its own, or for an observer that of the node it watches.
 static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
@@ -17,15 +18,16 @@ static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
     return tare__prepare_node(p, n)->info.output;
 }
 
-// A new observer under the smallest free activation_post_process_N, on a node right after
-// `watched`.
-static tare_status insert_observer(prepare_pass *p, node *watched, const tare_observer_spec *spec,
-                                   node **out) {
+tare_status tare__prepare_insert_observer(prepare_pass *p, node *watched, const char *prefix,
+                                          const tare_observer_spec *spec, node **out) {
     tare_model *model = p->base->model;
-    char name[48];
-    // Names are taken and never given back, so that the search goes on where it ended.
-    for (;; p->next_observer++) {
-        (void)snprintf(name, sizeof name, "activation_post_process_%zu", p->next_observer);
+    const char *name = NULL;
+    // Names are taken and never given back, so that the search for the usual prefix goes on where
+    // it ended.
+    size_t first = 0, *next = strcmp(prefix, OBSERVER_PREFIX) == 0 ? &p->next_observer : &first;
+    for (;; ++*next) {
+        name = tare__arena_printf(&p->base->scratch, "%s%zu", prefix, *next);
+        if (name == NULL) return tare__out_of_memory(p->base->err);
         if (tare__module_child(model->root, name) == NULL) break;
     }
     module *observer = NULL;
@@ -37,6 +39,11 @@ static tare_status insert_observer(prepare_pass *p, node *watched, const tare_ob
     const value arg = tare__node_value(watched);
     const node_spec made = {.op = NODE_CALL_MODULE, .target = name, .args = &arg, .arg_count = 1};
     return tare__graph_insert(model->root->graph, &made, watched->next, out, p->base->err);
+}
+
+static tare_status insert_observer(prepare_pass *p, node *watched, const tare_observer_spec *spec,
+                                   node **out) {
+    return tare__prepare_insert_observer(p, watched, OBSERVER_PREFIX, spec, out);
 }
 
 // Which spec a node wants for one of its arguments.
@@ -295,7 +302,11 @@ static tare_status observe_node(prepare_pass *p, node *n) {
     if (!is_supported) return TARE_OK; // the record says why already
     mark_observed(p, &entry->match->structure);
     TARE_TRY(decide_observed(p, n, entry));
-    if (entry->match->root == n) TARE_TRY(observe_inputs(p, entry, n));
+    const bool is_branch = tare__prepare_is_branch(p, n);
+    if (entry->match->root == n) {
+        TARE_TRY(observe_inputs(p, entry, n));
+        TARE_TRY(tare__prepare_equalize(p, entry, n, is_branch));
+    }
     if (entry->match->last == n) TARE_TRY(observe_output(p, entry, n));
     return TARE_OK;
 }

@@ -25,6 +25,7 @@ static const char *parent_path(arena *scratch, const char *path) {
 
 typedef struct chooser {
     prepare_pass *pass;
+    const tare_qconfig_mapping *mapping;
     map counts;
 } chooser;
 
@@ -34,28 +35,28 @@ static tare_status choose_attr(chooser *c, const node *n, qconfig_choice *out) {
     if (owner_path == NULL) return tare__out_of_memory(p->base->err);
     const module *owner = tare__module_find(p->base->model->root, owner_path);
     const char *type = owner != NULL ? owner->class->name : NULL;
-    return tare__qconfig_adjust(p->mapping, type, owner_path, tare__qconfig_global(p->mapping), out,
+    return tare__qconfig_adjust(c->mapping, type, owner_path, tare__qconfig_global(c->mapping), out,
                                 p->base->err);
 }
 
 static tare_status choose_function(chooser *c, const node *n, qconfig_choice *out) {
     prepare_pass *p = c->pass;
     const qconfig_choice by_function =
-        tare__qconfig_by_type(p->mapping, n->target, tare__qconfig_global(p->mapping));
-    TARE_TRY(tare__qconfig_adjust(p->mapping, n->scope_type, n->scope_path, by_function, out,
+        tare__qconfig_by_type(c->mapping, n->target, tare__qconfig_global(c->mapping));
+    TARE_TRY(tare__qconfig_adjust(c->mapping, n->scope_type, n->scope_path, by_function, out,
                                   p->base->err));
     int64_t index = 0;
     TARE_TRY(
         next_index(&c->counts, n->scope_path, n->target, &index, &p->base->scratch, p->base->err));
-    *out = tare__qconfig_by_order(p->mapping, n->scope_path, n->target, index, *out);
+    *out = tare__qconfig_by_order(c->mapping, n->scope_path, n->target, index, *out);
     return TARE_OK;
 }
 
 static tare_status choose_method(chooser *c, const node *n, qconfig_choice *out) {
     prepare_pass *p = c->pass;
-    TARE_TRY(tare__qconfig_adjust(p->mapping, n->target, n->scope_path,
-                                  tare__qconfig_global(p->mapping), out, p->base->err));
-    return tare__qconfig_adjust(p->mapping, n->scope_type, n->scope_path, *out, out, p->base->err);
+    TARE_TRY(tare__qconfig_adjust(c->mapping, n->target, n->scope_path,
+                                  tare__qconfig_global(c->mapping), out, p->base->err));
+    return tare__qconfig_adjust(c->mapping, n->scope_type, n->scope_path, *out, out, p->base->err);
 }
 
 static tare_status choose_module(chooser *c, const node *n, qconfig_choice *out) {
@@ -65,8 +66,8 @@ static tare_status choose_module(chooser *c, const node *n, qconfig_choice *out)
     // A module with a graph of its own still is of the class that it was traced from.
     const char *class_name =
         m->graph != NULL && n->scope_type != NULL ? n->scope_type : m->class->name;
-    TARE_TRY(tare__qconfig_adjust(p->mapping, class_name, n->target,
-                                  tare__qconfig_global(p->mapping), out, p->base->err));
+    TARE_TRY(tare__qconfig_adjust(c->mapping, class_name, n->target,
+                                  tare__qconfig_global(c->mapping), out, p->base->err));
     // The scope of a leaf's call is the leaf itself, by its type before fusion; occurrences count
     // in its parent.
     const char *parent = parent_path(&p->base->scratch, n->scope_path);
@@ -74,7 +75,7 @@ static tare_status choose_module(chooser *c, const node *n, qconfig_choice *out)
     const char *type = n->scope_type != NULL ? n->scope_type : m->class->name;
     int64_t index = 0;
     TARE_TRY(next_index(&c->counts, parent, type, &index, &p->base->scratch, p->base->err));
-    *out = tare__qconfig_by_order(p->mapping, parent, type, index, *out);
+    *out = tare__qconfig_by_order(c->mapping, parent, type, index, *out);
     return TARE_OK;
 }
 
@@ -146,8 +147,9 @@ static tare_status unmatched(prepare_pass *p, const module *original, const char
     return tare__suggest(p->base->err, status, key, path_at, &list);
 }
 
-static tare_status check_regexes(prepare_pass *p, const module *original) {
-    const qconfig_rules *rules = &p->mapping->module_name_regex;
+static tare_status check_regexes(prepare_pass *p, const tare_qconfig_mapping *mapping,
+                                 const module *original) {
+    const qconfig_rules *rules = &mapping->module_name_regex;
     for (size_t i = 0; i < rules->count; i++) {
         // One rule at a time, through the same lookup that the nodes use.
         tare_qconfig_mapping alone = {.module_name_regex = {&rules->items[i], 1, 1}};
@@ -173,8 +175,8 @@ static bool is_known_type(const prepare_pass *p, const char *type) {
 
 // Mappings may speak of types that this model has none of, and of some that tare does not know. One
 // that nobody knows and that is nearly the name of a class is a misspelling.
-static tare_status check_types(prepare_pass *p) {
-    const qconfig_rules *rules = &p->mapping->object_type;
+static tare_status check_types(prepare_pass *p, const tare_qconfig_mapping *mapping) {
+    const qconfig_rules *rules = &mapping->object_type;
     const registry *classes = &p->base->model->context->classes;
     for (size_t i = 0; i < rules->count; i++) {
         const char *type = rules->items[i].key;
@@ -194,42 +196,54 @@ static tare_status check_types(prepare_pass *p) {
     return TARE_OK;
 }
 
-static tare_status check_selectors(prepare_pass *p, const module *original) {
-    TARE_TRY(check_types(p));
+static tare_status check_selectors(prepare_pass *p, const tare_qconfig_mapping *mapping,
+                                   const module *original) {
+    TARE_TRY(check_types(p, mapping));
     const struct {
         const char *section;
         const qconfig_rules *rules;
-    } sections[] = {{"module_name", &p->mapping->module_name},
-                    {"module_name_object_type_order", &p->mapping->module_name_object_type_order}};
+    } sections[] = {{"module_name", &mapping->module_name},
+                    {"module_name_object_type_order", &mapping->module_name_object_type_order}};
     for (size_t s = 0; s < 2; s++)
         for (size_t i = 0; i < sections[s].rules->count; i++) {
             const char *key = sections[s].rules->items[i].key;
             if (tare__module_find(original, key) == NULL)
                 TARE_TRY(unmatched(p, original, sections[s].section, key));
         }
-    return check_regexes(p, original);
+    return check_regexes(p, mapping, original);
 }
 
-tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original) {
-    TARE_TRY(check_selectors(p, original));
-    chooser c = {.pass = p};
+static tare_status choose_all(prepare_pass *p, const tare_qconfig_mapping *mapping,
+                              bool for_equalization) {
+    chooser c = {.pass = p, .mapping = mapping};
     tare_status status = TARE_OK;
     for (const node *n = p->base->model->root->graph->first; n != NULL && status == TARE_OK;
-         n = n->next)
-        status = choose(&c, n, &p->nodes[n->id].qconfig);
+         n = n->next) {
+        prepare_node *entry = &p->nodes[n->id];
+        status = choose(&c, n, for_equalization ? &entry->equalization : &entry->qconfig);
+    }
     tare__map_release(&c.counts);
     return status;
 }
 
+tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original) {
+    TARE_TRY(check_selectors(p, p->mapping, original));
+    TARE_TRY(choose_all(p, p->mapping, false));
+    if (p->equalization == NULL) return TARE_OK;
+    TARE_TRY(check_selectors(p, p->equalization, original));
+    return choose_all(p, p->equalization, true);
+}
+
 // torch requires equal qconfigs for all classes inside a fused module, and gives the fused class
 // the same.
-static tare_status extend_by(prepare_pass *p, const node *n, const module *fused) {
+static tare_status extend_by(prepare_pass *p, tare_qconfig_mapping *mapping, const node *n,
+                             const module *fused) {
     const qconfig_choice none = {0};
     const module *first = fused->children[0].module;
-    const qconfig_choice wanted = tare__qconfig_by_type(p->mapping, first->class->name, none);
+    const qconfig_choice wanted = tare__qconfig_by_type(mapping, first->class->name, none);
     for (size_t i = 1; i < fused->child_count; i++) {
         const char *type = fused->children[i].module->class->name;
-        const qconfig_choice other = tare__qconfig_by_type(p->mapping, type, none);
+        const qconfig_choice other = tare__qconfig_by_type(mapping, type, none);
         if (!tare_qconfig_equal(wanted.qconfig, other.qconfig))
             return tare__at(
                 p->base->err,
@@ -240,16 +254,21 @@ static tare_status extend_by(prepare_pass *p, const node *n, const module *fused
                 "node '%s'", n->name);
     }
     if (wanted.qconfig != NULL)
-        tare_qconfig_mapping_set_object_type(p->mapping, fused->class->name, wanted.qconfig);
-    return tare__qconfig_mapping_status(p->mapping, p->base->err);
+        tare_qconfig_mapping_set_object_type(mapping, fused->class->name, wanted.qconfig);
+    return tare__qconfig_mapping_status(mapping, p->base->err);
 }
 
-tare_status tare__prepare_extend_mapping(prepare_pass *p) {
-    if (p->mapping->object_type.count == 0) return TARE_OK;
+static tare_status extend(prepare_pass *p, tare_qconfig_mapping *mapping) {
+    if (mapping == NULL || mapping->object_type.count == 0) return TARE_OK;
     for (const node *n = p->base->model->root->graph->first; n != NULL; n = n->next) {
         const module *m = tare__called_module(p->base->model, n);
         if (m != NULL && m->class->role == ROLE_FUSED && m->child_count > 0)
-            TARE_TRY(extend_by(p, n, m));
+            TARE_TRY(extend_by(p, mapping, n, m));
     }
     return TARE_OK;
+}
+
+tare_status tare__prepare_extend_mapping(prepare_pass *p) {
+    TARE_TRY(extend(p, p->mapping));
+    return extend(p, p->equalization);
 }

@@ -63,7 +63,11 @@ void tare__qconfig_to_json(const tare_qconfig *q, text *out) {
         tare__text_append(out, "null");
         return;
     }
-    tare__text_append(out, "{\"activation\": ");
+    const tare_observer_class *class =
+        tare__observer_class_find(NULL, tare__observer_spec_class(q->activation));
+    bool is_equalizer = false;
+    if (class != NULL) (void)tare__observer_class_is_equalizer(class, &is_equalizer);
+    tare__text_append(out, is_equalizer ? "{\"input_activation\": " : "{\"activation\": ");
     tare__observer_spec_to_json(q->activation, out);
     tare__text_append(out, ", \"weight\": ");
     if (q->weight != NULL)
@@ -124,7 +128,7 @@ static tare_status read_spec(const json_at *at, tare_observer_spec **out, tare_e
 }
 
 tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_error *err) {
-    static const char *const keys[] = {"activation", "weight", NULL};
+    static const char *const keys[] = {"activation", "input_activation", "weight", NULL};
     tare_observer_spec *activation = NULL, *weight = NULL;
     if (json_is_null(at->value)) {
         *out = NULL;
@@ -136,7 +140,12 @@ tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out, tare_
     }
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(at, keys, err));
-    const json_at activation_at = tare__json_get(at, "activation");
+    // An EqualizationQConfig calls it the input's.
+    const bool is_equalizer = tare__json_has(at, "input_activation");
+    if (is_equalizer && tare__json_has(at, "activation"))
+        return tare__json_fail(at, err, "'activation' and 'input_activation' exclude each other");
+    const json_at activation_at =
+        tare__json_get(at, is_equalizer ? "input_activation" : "activation");
     const json_at weight_at = tare__json_get(at, "weight");
     tare_status status = read_spec(&activation_at, &activation, err);
     if (status == TARE_OK && tare__json_has(at, "weight") && !json_is_null(weight_at.value))
@@ -178,6 +187,7 @@ static const char *const names[] = {
     "default_per_channel_symmetric_qnnpack_qat_qconfig",
     "_default_fp32_placeholder_qconfig",
     "_default_quint8_placeholder_qconfig",
+    "default_equalization_qconfig",
 };
 
 const char *tare_qconfig_name_at(size_t index) {

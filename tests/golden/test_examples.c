@@ -23,6 +23,7 @@ static const char *const examples[] = {
     "11_quantized_io",
     "12_standalone_quantized_interface",
     "13_standalone_float_interface",
+    "15_equalization",
     "16_onednn_conv_add_relu",
     "17_submodule_paths",
 };
@@ -32,7 +33,8 @@ typedef struct example {
     recorded_case recorded;
     tare_backend_config *backend;
     tare_qconfig_mapping *mapping;
-    tare_prepare_custom_config *prepare_config; // NULL: none
+    tare_qconfig_mapping *equalization;         // NULL: none
+    tare_prepare_custom_config *prepare_config; // idem
     tare_convert_custom_config *convert_config;
     const tare_tensor **inputs;
     size_t input_count;
@@ -66,6 +68,14 @@ static void read_settings(example *e) {
     free(mapping);
     const char *backend = json_string_value(setting(e, "backend"));
     expect_ok(e, "backend", tare_backend_config_builtin(backend, &e->backend, e->err));
+}
+
+static void read_equalization(example *e) {
+    if (setting(e, "equalization") == NULL) return;
+    char *mapping = setting_text(e, "equalization");
+    expect_ok(e, "equalization",
+              tare_qconfig_mapping_from_json(mapping, strlen(mapping), &e->equalization, e->err));
+    free(mapping);
 }
 
 static void read_custom_configs(example *e) {
@@ -110,7 +120,8 @@ static void prepare(example *e) {
     const tare_prepare_options options = {.struct_size = sizeof options,
                                           .backend = e->backend,
                                           .qconfig_mapping = e->mapping,
-                                          .custom_config = e->prepare_config};
+                                          .custom_config = e->prepare_config,
+                                          .equalization = e->equalization};
     tare_model *model = NULL;
     expect_ok(e, "read", case_model(&e->recorded, &model, e->err));
     expect_ok(e, "prepare", tare_prepare_fx(model, &options, &e->prepared, e->err));
@@ -143,6 +154,7 @@ static void release(example *e) {
     case_release(&e->recorded);
     tare_backend_config_destroy(e->backend);
     tare_qconfig_mapping_destroy(e->mapping);
+    tare_qconfig_mapping_destroy(e->equalization);
     tare_prepare_custom_config_destroy(e->prepare_config);
     tare_convert_custom_config_destroy(e->convert_config);
     tare_model_destroy(e->prepared);
@@ -157,6 +169,7 @@ static void every_text_is_torchs(void **state) {
     example e = {.err = tare_error_create()};
     CHECK_OK(case_read(place, &e.recorded, e.err));
     read_settings(&e);
+    read_equalization(&e);
     read_custom_configs(&e);
     read_inputs(&e);
     prepare(&e);
