@@ -128,12 +128,16 @@ static bool take_short(parser *p, const char *argument) {
 }
 
 static bool take_operand(parser *p, const char *argument) {
-    if (p->operand_count == OPERAND_CAPACITY || p->command->operands[p->operand_count] == NULL) {
+    const size_t named = p->operand_count;
+    if (!p->command->takes_more_operands &&
+        (named == OPERAND_CAPACITY || p->command->operands[named] == NULL)) {
         wrong_usage(p->command->name, NULL, "one operand too many: '%s'", argument);
         return false;
     }
     if (argument[0] == '\0') {
-        wrong_usage(p->command->name, NULL, "%s is empty", p->command->operands[p->operand_count]);
+        const bool has_name = named < OPERAND_CAPACITY && p->command->operands[named] != NULL;
+        wrong_usage(p->command->name, NULL, "%s is empty",
+                    has_name ? p->command->operands[named] : "an operand");
         return false;
     }
     p->operands[p->operand_count++] = argument;

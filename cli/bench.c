@@ -22,7 +22,7 @@ enum {
 typedef struct bench_options {
     const char *input, *against;
     int64_t batch, threads, seconds;
-    bool memory, as_json;
+    bool memory, as_json, quiet;
 } bench_options;
 
 /// One model that is timed.
@@ -114,6 +114,7 @@ static tare_status time_runs(job *j) {
     const double begin = now_ms();
     for (int i = 0; i < MOST_RUNS; i++) {
         if (i >= LEAST_RUNS && now_ms() - begin > budget_ms) break;
+        show_progress("timing", i * j->batch.size, 0); // between the runs, not in them
         TRY(next_batch(j));
         for (size_t s = 0; s < j->subject_count; s++) {
             subject *timed = &j->subjects[s];
@@ -196,6 +197,7 @@ static tare_status run_job(job *j) {
     TRY(open_data(j));
     for (size_t i = 0; i < j->subject_count; i++) TRY(start(j, &j->subjects[i]));
     TRY(time_runs(j));
+    end_progress();
     for (size_t i = 0; i < j->subject_count; i++)
         qsort(j->subjects[i].run_ms, j->subjects[i].run_count, sizeof(double), by_size);
     if (j->options->as_json)
@@ -210,6 +212,7 @@ static int run(const command *self, int argc, char **argv) {
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
+    if (o.quiet || o.as_json) silence_progress();
     job j = {.options = &o, .subject_count = o.against != NULL ? 2 : 1};
     j.subjects[0].path = operands[0];
     j.subjects[1].path = o.against;
@@ -235,6 +238,7 @@ static const option options[] = {
     {"seconds", "N", "time to spend (default 2)", FIELD(seconds), OPTION_NUMBER, 0, false},
     {"memory", NULL, "print the peak memory too", FIELD(memory), OPTION_FLAG, 0, false},
     {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
     {.name = NULL},
 };
 
@@ -242,7 +246,7 @@ const command bench_command = {
     .name = "bench",
     .summary = "time a model, alone or against another",
     .usage = "MODEL [--against FLOAT] [--input DATA] [--batch N] [--threads N] [--seconds N]\n"
-             "       [--memory] [--json]",
+             "       [--memory] [--json] [--quiet]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

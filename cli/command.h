@@ -28,11 +28,12 @@ typedef struct option {
 
 typedef struct command {
     const char *name, *summary;
-    const char *usage;       // what follows the name: "MODEL [--json]"
-    const char *operands[4]; // names of the operands, in order; NULL ends
-    size_t least_operands;   // the others may be left out
-    const option *options;   // may be NULL
-    const char *notes;       // more help, lines; may be NULL
+    const char *usage;        // what follows the name: "MODEL [--json]"
+    const char *operands[4];  // names of the operands, in order; NULL ends
+    size_t least_operands;    // the others may be left out
+    bool takes_more_operands; // any number, of the last kind
+    const option *options;    // may be NULL
+    const char *notes;        // more help, lines; may be NULL
     int (*run)(const struct command *self, int argc, char **argv);
 } command;
 
@@ -40,11 +41,12 @@ typedef struct command {
 extern const command *const commands[];
 
 extern const command print_command, backend_command, qconfig_command, quantize_command, run_command,
-    bench_command, explain_command, compare_command, preprocess_command, version_command,
-    export_command, help_command;
+    bench_command, explain_command, compare_command, calibrate_command, preprocess_command,
+    export_command, version_command, help_command;
 
 /// Reads argv[0..argc), what follows the command's name, into the fields of `options` and into
-/// `operands` (an array of 4, NULL where one was left out). On wrong usage says so and returns
+/// `operands` (an array of 4, NULL where one was left out; where there may be any number, of argc +
+/// 5). On wrong usage says so and returns
 /// false.
 bool parse_arguments(const command *self, int argc, char **argv, void *options,
                      const char **operands);

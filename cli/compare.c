@@ -17,7 +17,7 @@
 typedef struct compare_options {
     const char *data, *report;
     int64_t batch, limit, threads;
-    bool as_json;
+    bool as_json, quiet;
     size_options sizes;
 } compare_options;
 
@@ -98,7 +98,7 @@ static tare_status compare_batches(job *j) {
         TRY(tare_data_next(j->data, &batch, &done, j->err));
         if (done) return TARE_OK;
         TRY(compare_batch(j, &batch));
-        show_progress("comparing", j->verdict.sample_count, j->options->limit);
+        show_progress("comparing", j->verdict.sample_count, tare_data_sample_count(j->data));
     }
 }
 
@@ -220,6 +220,7 @@ static int run(const command *self, int argc, char **argv) {
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
+    if (o.quiet || o.as_json) silence_progress();
     job j = {.options = &o, .err = tare_error_create()};
     const int exit_status = finish_job(self->name, run_job(&j, operands), j.err);
     layers_release(&j.layers);
@@ -240,6 +241,7 @@ static const option options[] = {
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
     {"report", "DIR", "write compare.json into DIR", FIELD(report), OPTION_TEXT, 0, false},
     {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
     SIZE_OPTIONS(compare_options, sizes),
     {.name = NULL},
 };
@@ -248,7 +250,7 @@ const command compare_command = {
     .name = "compare",
     .summary = "compare a quantized model with its float one, layer by layer",
     .usage = "FLOAT QUANTIZED --data DATA [--batch N] [--limit N] [--threads N] [--report DIR] "
-             "[--json]\n       [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+             "[--json]\n       [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"FLOAT", "QUANTIZED"},
     .least_operands = 2,
     .options = options,

@@ -11,9 +11,10 @@
 #include "report.h"
 
 typedef struct quantize_options {
-    const char *backend, *qconfig, *calibrate, *preprocess, *stop, *engine, *report, *output;
+    const char *backend, *qconfig, *calibrate, *state, *preprocess, *stop, *engine, *report,
+        *output;
     int64_t batch, limit;
-    bool print, lenient;
+    bool print, lenient, quiet;
     size_options sizes;
 } quantize_options;
 
@@ -65,28 +66,27 @@ static tare_status prepare(job *j) {
     return TARE_OK;
 }
 
-static tare_status calibrate_with(job *j, tare_data *data) {
-    int64_t served = 0;
-    for (bool done = false;;) {
-        tare_batch batch = {0};
-        TRY(tare_data_next(data, &batch, &done, j->err));
-        if (done) return TARE_OK;
-        TRY(tare_calibrate(j->model, batch.inputs, batch.input_count, j->err));
-        served += batch.size;
-        show_progress("calibrating", served, j->options->limit);
-    }
-}
-
 static tare_status calibrate(job *j) {
     const tare_data_options options = {.batch_size =
                                            j->options->batch != 0 ? j->options->batch : 32,
                                        .sample_limit = j->options->limit};
     tare_data *data = NULL;
     TRY(tare_data_open(j->options->calibrate, j->model, &options, &data, j->err));
-    const tare_status status = calibrate_with(j, data);
+    const tare_calibrate_options watched = {.progress = progress_callback,
+                                            .progress_user = "calibrating"};
+    const tare_status status = tare_calibrate_data(j->model, data, &watched, NULL, j->err);
     end_progress();
     tare_data_close(data);
     return status;
+}
+
+static tare_status take_state(job *j) {
+    tare_calibration_info info = {.struct_size = sizeof info};
+    TRY(tare_calibration_read(j->model, j->options->state, &info, j->err));
+    if (info.done_shard_count == info.shard_count || j->options->lenient) return TARE_OK;
+    return fail_here(j->options->state, "merge the other ones, or take it as it is with --lenient",
+                     "only %lld of %lld shards are in it", (long long)info.done_shard_count,
+                     (long long)info.shard_count);
 }
 
 static tare_status convert(job *j) {
@@ -114,6 +114,7 @@ static tare_status quantize(job *j) {
     if (j->stop == STOP_FUSE) return fuse(j);
     if (stage == TARE_STAGE_FLOAT) TRY(prepare(j));
     if (j->options->calibrate != NULL) TRY(calibrate(j));
+    if (j->options->state != NULL) TRY(take_state(j));
     return j->stop == STOP_PREPARE ? TARE_OK : convert(j);
 }
 
@@ -196,9 +197,13 @@ static int check_options(const command *self, const quantize_options *o, job *j)
     if (o->engine != NULL && !find_name(o->engine, engine_name_at, &index))
         return wrong_usage(self->name, suggest(o->engine, engine_name_at, NULL),
                            "--engine: no engine '%s'", o->engine);
+    if (o->calibrate != NULL && o->state != NULL)
+        return wrong_usage(self->name, NULL, "--calibrate and --state exclude each other");
     if (o->calibrate == NULL && (o->batch != 0 || o->limit != 0))
         return wrong_usage(self->name, NULL,
                            "--batch and --limit have no effect without --calibrate");
+    if (j->stop == STOP_FUSE && o->state != NULL)
+        return wrong_usage(self->name, NULL, "--state has no effect with --stop fuse");
     if (j->stop == STOP_FUSE && (o->calibrate != NULL || o->qconfig != NULL || o->lenient))
         return wrong_usage(self->name, NULL,
                            "--calibrate, --qconfig and --lenient have no effect with --stop fuse");
@@ -211,6 +216,7 @@ static int run(const command *self, int argc, char **argv) {
     quantize_options o = {0};
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
+    if (o.quiet) silence_progress();
     job j = {.options = &o, .input = operands[0], .err = NULL};
     const int usage = check_options(self, &o, &j);
     if (usage != EXIT_JOB_DONE) return usage;
@@ -231,6 +237,8 @@ static const option options[] = {
     {"qconfig", "NAME|FILE", "which observers where (default: the backend's, else x86)",
      FIELD(qconfig), OPTION_TEXT, 0, false},
     {"calibrate", "DATA", "inputs to watch", FIELD(calibrate), OPTION_TEXT, 0, false},
+    {"state", "STATE", "what tare calibrate has seen, instead", FIELD(state), OPTION_TEXT, 0,
+     false},
     {"preprocess", "STEPS", "how pictures become inputs; kept in OUT", FIELD(preprocess),
      OPTION_TEXT, 0, false},
     {"batch", "N", "samples of a calibration batch (default 32)", FIELD(batch), OPTION_NUMBER, 0,
@@ -245,6 +253,7 @@ static const option options[] = {
     {"print", NULL, "print the model that was made", FIELD(print), OPTION_FLAG, 0, false},
     {"report", "DIR", "write explain.json, coverage.json, model.txt", FIELD(report), OPTION_TEXT, 0,
      false},
+    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
     SIZE_OPTIONS(quantize_options, sizes),
     {.name = NULL},
 };
@@ -252,7 +261,8 @@ static const option options[] = {
 const command quantize_command = {
     .name = "quantize",
     .summary = "quantize a float model for a backend",
-    .usage = "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--calibrate DATA] [--batch N]\n"
+    .usage = "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--calibrate DATA | --state STATE] "
+             "[--batch N]\n"
              "       [--limit N] [--preprocess STEPS] [--stop STAGE] [--engine NAME] [--lenient] "
              "[--print] [--report "
              "DIR]\n       [--dim NAME=N,..] [--shape INPUT=NxN..,..] -o OUT",

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -75,24 +76,67 @@ bool write_to_stream(void *stream, const char *chars, size_t length) {
 
 // --- progress ---
 
-static bool progress_is_shown;
+static struct {
+    const char *what; // NULL: nothing is shown
+    double begin_s, drawn_s;
+    bool is_silent;
+} progress;
+
+static double now_s(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void silence_progress(void) {
+    progress.is_silent = true;
+}
+
+static void format_duration(double seconds, char *out, size_t size) {
+    const long long s = (long long)(seconds + 0.5);
+    if (s >= 3600)
+        (void)snprintf(out, size, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    else
+        (void)snprintf(out, size, "%lld:%02lld", s / 60, s % 60);
+}
+
+static void draw_bar(int64_t done, int64_t total, double rate) {
+    enum { WIDTH = 30 };
+    char left[32];
+    const int filled = done < total ? (int)((double)done / (double)total * WIDTH) : WIDTH;
+    format_duration(rate > 0 ? (double)(total - done) / rate : 0, left, sizeof left);
+    (void)fprintf(stderr, " [%.*s%*s] %lld of %lld, %.*f/s, %s left", filled,
+                  "##############################", WIDTH - filled, "", (long long)done,
+                  (long long)total, rate < 10 ? 1 : 0, rate, left);
+}
 
 void show_progress(const char *what, int64_t done, int64_t total) {
-    enum { WIDTH = 30 };
-    if (!isatty(STDERR_FILENO)) return;
-    progress_is_shown = true;
-    if (total <= 0) {
-        (void)fprintf(stderr, "\r%s: %lld samples", what, (long long)done);
-        return;
+    if (progress.is_silent || !isatty(STDERR_FILENO)) return;
+    const double now = now_s();
+    if (progress.what == NULL) {
+        progress.begin_s = now;
+        progress.drawn_s = 0;
     }
-    const int filled = (int)(done * WIDTH / total);
-    (void)fprintf(stderr, "\r%s [%.*s%*s] %lld of %lld", what, filled,
-                  "##############################", WIDTH - filled, "", (long long)done,
-                  (long long)total);
+    progress.what = what;
+    if (now - progress.drawn_s < 0.1 && done != total) return;
+    progress.drawn_s = now;
+    const double rate = now > progress.begin_s ? (double)done / (now - progress.begin_s) : 0;
+    (void)fprintf(stderr, "\r%s", what);
+    if (total > 0)
+        draw_bar(done, total, rate);
+    else
+        (void)fprintf(stderr, ": %lld samples, %.*f/s", (long long)done, rate < 10 ? 1 : 0, rate);
+    (void)fprintf(stderr, "\033[K");
+}
+
+tare_status progress_callback(void *user, int64_t done, int64_t total, tare_error *err) {
+    (void)err;
+    show_progress(user, done, total);
+    return TARE_OK;
 }
 
 void end_progress(void) {
     // The line is cleared: what stays on the screen is the result.
-    if (progress_is_shown) (void)fprintf(stderr, "\r\033[K");
-    progress_is_shown = false;
+    if (progress.what != NULL) (void)fprintf(stderr, "\r\033[K");
+    progress.what = NULL;
 }

@@ -38,8 +38,13 @@ const char *suggest(const char *found, const char *(*name_at)(const void *user, 
 /// A tare_writer onto a FILE.
 bool write_to_stream(void *stream, const char *chars, size_t length);
 
-/// Says on a terminal how many samples are through; elsewhere nothing. total 0: unknown.
+/// Says on a terminal how many samples are through, how fast, and how long it will take; elsewhere
+/// nothing. total 0: unknown. Drawn ten times a second at most.
 void show_progress(const char *what, int64_t done, int64_t total);
+/// The same as a tare_progress; user: what is being done, a const char *.
+tare_status progress_callback(void *user, int64_t done, int64_t total, tare_error *err);
+/// From here on nothing is shown: the command prints JSON for a program, or shall be quiet.
+void silence_progress(void);
 void end_progress(void);
 
 #endif

@@ -17,7 +17,7 @@
 typedef struct run_options {
     const char *input, *output;
     int64_t threads, batch, limit;
-    bool as_json;
+    bool as_json, quiet;
     size_options sizes;
 } run_options;
 
@@ -58,7 +58,7 @@ static tare_status run_batches(job *j) {
         if (done) return TARE_OK;
         TRY(run_batch(j, &batch));
         j->sample_count += batch.size;
-        show_progress("running", j->sample_count, j->options->limit);
+        show_progress("running", j->sample_count, tare_data_sample_count(j->data));
     }
 }
 
@@ -106,6 +106,7 @@ static int run(const command *self, int argc, char **argv) {
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
+    if (o.quiet || o.as_json) silence_progress();
     job j = {.options = &o, .err = tare_error_create()};
     const int exit_status = finish_job(self->name, run_job(&j, operands[0]), j.err);
     gather_release(&j.outputs);
@@ -125,6 +126,7 @@ static const option options[] = {
     {"limit", "N", "run on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
     SIZE_OPTIONS(run_options, sizes),
     {.name = NULL},
 };
@@ -132,8 +134,8 @@ static const option options[] = {
 const command run_command = {
     .name = "run",
     .summary = "run a model on data",
-    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--json]\n  "
-             "     [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--json]\n"
+             "       [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

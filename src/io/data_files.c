@@ -238,8 +238,8 @@ static tare_status open_file(const data_source *s, files *f, const char *path, t
     map arrays = {0};
     tare__data_batch_release(&f->whole);
     f->position = 0;
-    TARE_TRY(read_arrays(s, path, &arrays, err));
-    tare_status status = tare__data_batch_create(s, &f->whole, err);
+    tare_status status = read_arrays(s, path, &arrays, err);
+    if (status == TARE_OK) status = tare__data_batch_create(s, &f->whole, err);
     if (status == TARE_OK) status = match_arrays(s, &arrays, path, &f->whole, err);
     tare__tensor_map_release(&arrays);
     if (status != TARE_OK) tare__data_batch_release(&f->whole);

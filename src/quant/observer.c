@@ -442,6 +442,17 @@ tare_status tare__observer_qparams(const module *m, const qparams **out, bool *i
     return TARE_OK;
 }
 
+bool tare__observer_is_mergeable(const module *m) {
+    const tare_observer_class *class = instance_of(m)->class;
+    return class->update == NULL || class->merge != NULL;
+}
+
+void tare__observer_swap(module *a, module *b) {
+    void *state = instance_of(a)->state;
+    instance_of(a)->state = instance_of(b)->state;
+    instance_of(b)->state = state;
+}
+
 tare_status tare__observer_merge(module *into, const module *from, tare_error *err) {
     const instance *i = instance_of(watching(into)), *other = instance_of(watching(from));
     if (strcmp(i->class->name, other->class->name) != 0)
@@ -501,7 +512,7 @@ static observer_argument config_argument(const value *v) {
     }
 }
 
-static tare_status spec_of_module(const module *m, tare_observer_spec **out, tare_error *err) {
+tare_status tare__observer_spec_of(const module *m, tare_observer_spec **out, tare_error *err) {
     const tare_observer_class *class = m->class->kind;
     tare_observer_spec *spec = tare_observer_spec_create(class->name);
     if (spec == NULL) return tare__out_of_memory(err);
@@ -528,12 +539,16 @@ static tare_status restore(instance *i, const map *tensors, tare_error *err) {
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
 }
 
+tare_status tare__observer_load(module *m, const map *tensors, tare_error *err) {
+    return restore(instance_of(m), tensors, err);
+}
+
 static tare_status load_state(module *m, const map *tensors, tare_error *err) {
     if (m->class->role != ROLE_OBSERVER || m->class->kind == NULL)
         return tare__fail(err, TARE_MALFORMED_FILE, "class '%s' has no state", m->class->name);
     tare_observer_spec *spec = NULL;
     instance made = {0};
-    TARE_TRY(spec_of_module(m, &spec, err));
+    TARE_TRY(tare__observer_spec_of(m, &spec, err));
     tare_status status = make_instance(m->class->kind, spec, &made, err);
     tare_observer_spec_release(spec);
     TARE_TRY(status);

@@ -70,6 +70,15 @@ tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *e
 /// The proposed parameters as a new qparams (caller releases). quant_min/max are the observer's.
 tare_status tare__observer_qparams(const module *m, const qparams **out, bool *is_calibrated,
                                    tare_error *err);
+/// The spec that would make an observer like m, which has seen nothing. The caller releases *out.
+tare_status tare__observer_spec_of(const module *m, tare_observer_spec **out, tare_error *err);
+/// Statistics from tensors under bare names, as tare__observer_state_io saves them, into an
+/// observer that has seen nothing; no tensors: nothing happens. Input is hostile.
+tare_status tare__observer_load(module *m, const map *tensors, tare_error *err);
+/// Two observers of one class and its arguments exchange what they have seen.
+void tare__observer_swap(module *a, module *b);
+/// Whether tare__observer_merge can work for it.
+bool tare__observer_is_mergeable(const module *m);
 /// The statistics of `from` join those of `into`; both are of one class and its arguments. Nothing
 /// happens for classes that watch nothing; TARE_UNSUPPORTED for those that cannot merge.
 tare_status tare__observer_merge(module *into, const module *from, tare_error *err);

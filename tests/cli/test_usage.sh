@@ -4,7 +4,7 @@
 . tests/cli/support.sh
 
 expect 0 help
-for command in print backend qconfig quantize run bench explain compare preprocess version help; do
+for command in print backend qconfig quantize run bench explain compare calibrate preprocess version help; do
     says "$command"
     "$tare" help "$command" | grep -q "^usage: tare $command" || fail "no usage of $command"
     "$tare" "$command" --help | grep -q "^usage: tare $command" || fail "no --help of $command"

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Calibration as a step of its own: shards merge to the bytes of one pass, wrong ones are refused.
+. tests/cli/support.sh
+train=data/digits/train.npz
+
+cat >"$work/minmax.json" <<'END'
+{"global": {"activation": {"class": "MinMaxObserver", "kwargs": {"reduce_range": true}},
+            "weight": {"class": "PerChannelMinMaxObserver",
+                       "kwargs": {"dtype": "torch.qint8", "qscheme": "torch.per_channel_symmetric"}}}}
+END
+prepared=$work/prepared
+expect 0 quantize "$digits" --backend x86 --qconfig "$work/minmax.json" --stop prepare -o "$prepared"
+expect 0 quantize "$prepared" --backend x86 --calibrate "$train" --limit 500 -o "$work/direct"
+
+for i in 0 1 2; do
+    expect 0 calibrate "$prepared" --data "$train" --limit 500 --shard $i/3 -o "$work/$i.state"
+    says '1 of 3 shards'
+done
+expect 0 calibrate --merge "$work/2.state" "$work/0.state" -o "$work/part.state" --json
+says '"done_shards": 2'
+expect 0 calibrate --merge "$work/part.state" "$work/1.state" -o "$work/all.state"
+says '500 samples, 3 of 3 shards'
+expect 0 quantize "$prepared" --backend x86 --state "$work/all.state" -o "$work/merged"
+cmp "$work/direct" "$work/merged" || fail "three shards give another model than one pass"
+# From the float model too: preparing it gives the same model.
+expect 0 quantize "$digits" --backend x86 --qconfig "$work/minmax.json" --state "$work/all.state" \
+    -o "$work/merged"
+expect 0 calibrate "$prepared" --data "$train" --limit 500 -o "$work/whole.state"
+says '500 samples'
+expect 0 quantize "$prepared" --backend x86 --state "$work/whole.state" -o "$work/merged"
+cmp "$work/direct" "$work/merged" || fail "a state in between changes the model"
+
+refuses 1 'only 2 of 3 shards are in it' \
+    quantize "$prepared" --backend x86 --state "$work/part.state" -o "$work/out"
+expect 0 quantize "$prepared" --backend x86 --state "$work/part.state" --lenient -o "$work/some"
+refuses 1 'shard 0 is in two states' calibrate --merge "$work/part.state" "$work/0.state" -o "$work/out"
+refuses 1 'in the first state in 3' calibrate --merge "$work/0.state" "$work/whole.state" -o "$work/out"
+expect 0 quantize "$digits" --backend x86 --stop prepare -o "$work/histograms"
+refuses 1 'cannot be merged exactly' \
+    calibrate "$work/histograms" --data "$train" --shard 0/2 -o "$work/out"
+refuses 1 'belongs to' quantize "$work/histograms" --backend x86 --state "$work/all.state" -o "$work/out"
+refuses 1 'is no calibration state' calibrate --merge "$digits" -o "$work/out"
+refuses 1 'expected a prepared model' calibrate "$digits" --data "$train" -o "$work/out"
+refuses 2 'expected I/N' calibrate "$prepared" --data "$train" --shard 3/3 -o "$work/out"
+refuses 2 'expected I/N' calibrate "$prepared" --data "$train" --shard one -o "$work/out"
+refuses 2 '--data DATA is missing' calibrate "$prepared" -o "$work/out"
+refuses 2 'have no effect with --merge' calibrate --merge a b --data c -o "$work/out"
+refuses 2 'one operand too many' calibrate "$prepared" b --data c -o "$work/out"
+refuses 2 'exclude each other' \
+    quantize "$prepared" --backend x86 --state a --calibrate b -o "$work/out"
+
+# On a terminal the way is shown, with rate and remaining time, and wiped at the end.
+if command -v script >/dev/null 2>&1; then
+    script -qec "$tare calibrate $prepared --data $train -o $work/x.state" "$work/typescript" >/dev/null </dev/null
+    grep -q 'calibrating \[.* of .*/s, .* left' "$work/typescript" || fail "no progress on a terminal"
+    script -qec "$tare calibrate $prepared --data $train -q -o $work/x.state" "$work/typescript" >/dev/null </dev/null
+    ! grep -q 'calibrating' "$work/typescript" || fail "progress in spite of --quiet"
+fi
