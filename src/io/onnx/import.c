@@ -162,6 +162,8 @@ static tare_status add_input(onnx_import *in, const Onnx__ValueInfoProto *info,
                              const tare_model_read_options *options) {
     const Onnx__TypeProto__Tensor *type = tensor_type(info);
     input_shape shape = {0};
+    if (tare__map_has(&in->values, info->name))
+        return tare__fail(in->err, TARE_MALFORMED_FILE, "the input '%s' stands twice", info->name);
     if (type == NULL)
         return tare__fail(in->err, TARE_UNSUPPORTED, "input '%s' is no tensor", info->name);
     const tare_dtype dtype = tare__onnx_type_to_dtype(type->elem_type);
@@ -284,13 +286,6 @@ static tare_status add_node(onnx_import *in, const Onnx__NodeProto *n) {
     return tare__at(in->err, status, "%s", where);
 }
 
-static tare_status add_nodes(onnx_import *in, const Onnx__GraphProto *g) {
-    const Onnx__NodeProto **sorted = NULL;
-    TARE_TRY(tare__onnx_order(g, NULL, &in->memory, &sorted, in->err));
-    for (size_t i = 0; i < g->n_node; i++) TARE_TRY(add_node(in, sorted[i]));
-    return TARE_OK;
-}
-
 // --- outputs ---
 
 static tare_status output_value(onnx_import *in, const Onnx__ValueInfoProto *info, value *out) {
@@ -342,12 +337,14 @@ static tare_status refuse_functions(const onnx_import *in) {
 static tare_status import_graph(onnx_import *in, const tare_model_read_options *options,
                                 module **out) {
     const Onnx__GraphProto *g = in->file->model->graph;
+    const Onnx__NodeProto **sorted = NULL;
     TARE_TRY(refuse_functions(in));
+    TARE_TRY(tare__onnx_order(g, NULL, &in->memory, &sorted, in->err)); // checks all names too
     TARE_TRY(tare__graph_create(&in->draft, in->err));
     TARE_TRY(tare__module_create(&tare__class_graph_module, &in->root, in->err));
     TARE_TRY(add_initializers(in, g));
     TARE_TRY(add_inputs(in, g, options));
-    TARE_TRY(add_nodes(in, g));
+    for (size_t i = 0; i < g->n_node; i++) TARE_TRY(add_node(in, sorted[i]));
     TARE_TRY(add_outputs(in, g));
     TARE_TRY(tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err));
     TARE_TRY(tare__onnx_raise(in));

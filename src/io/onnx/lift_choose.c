@@ -145,6 +145,18 @@ static tare_status choose_by_name(lift *l, const node *n, const call_form *form,
     return TARE_OK;
 }
 
+// A folded batch norm leaves its own scope on the convolution, whose parameters kept their names.
+static lift_choice choose_by_type(lift *l, const onnx_scope *scope, const op_info *op,
+                                  const module_class *by_op, const call_form *form) {
+    const module_class *said = tare__class_find(l->in->classes, scope->type);
+    const module_class *class = class_in_scope(l, scope, op);
+    if (class != NULL && *scope->path != '\0') return (lift_choice){class, scope->path};
+    const bool is_norm = said != NULL && said->op != NULL && strcmp(said->op, "batch_norm") == 0;
+    if (!is_norm || !form->has_weight || by_op == NULL) return (lift_choice){0};
+    const char *owner = path_of_weight(l, form->weight_name);
+    return (lift_choice){by_op, owner != NULL ? owner : scope->path};
+}
+
 tare_status tare__lift_choose(lift *l, const node *n, lift_choice *out) {
     const onnx_scope *scope = tare__onnx_info(l->in, n)->scope;
     const op_info *op = tare__lift_row(n);
@@ -152,12 +164,11 @@ tare_status tare__lift_choose(lift *l, const node *n, lift_choice *out) {
     if (op == NULL || scope == NULL) return TARE_OK;
     const call_form form = form_of(l, n, op);
     if (!form.is_liftable) return TARE_OK;
+    const module_class *class = class_of(l, n, op);
     if (scope->type != NULL) {
-        const module_class *class = class_in_scope(l, scope, op);
-        if (class != NULL && *scope->path != '\0') *out = (lift_choice){class, scope->path};
+        *out = choose_by_type(l, scope, op, class, &form);
         return TARE_OK;
     }
-    const module_class *class = class_of(l, n, op);
     if (class == NULL) return TARE_OK;
     if (!scope->is_known) {
         if (!form.has_weight) return TARE_OK;

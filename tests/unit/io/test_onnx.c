@@ -112,7 +112,8 @@ static void constants_are_computed_at_once(void **state) {
 static void open_sizes_must_be_given(void **state) {
     (void)state;
     tare_model *model = NULL;
-    const tare_dim_size seq[] = {{"seq", 6}}, wrong[] = {{"sq", 6}}, zero[] = {{"seq", 0}};
+    const tare_dim_size seq[] = {{"seq", 6}}, both[] = {{"seq", 6}, {"sq", 6}},
+                        zero[] = {{"seq", 0}};
     tare_model_read_options options = {.dims = seq, .dim_count = 1};
     for (int round = 0; round < 4; round++) {
         text g = {0};
@@ -125,14 +126,14 @@ static void open_sizes_must_be_given(void **state) {
             CHECK_DONE(read_graph_as(g, 17, &options, &model));
             tare_model_destroy(model);
         }
-        options.dims = round == 1 ? wrong : zero;
         if (round == 2) {
-            options.dims = (const tare_dim_size[]){{"seq", 6}, {"sq", 6}};
+            options.dims = both;
             options.dim_count = 2;
-            CHECK_REFUSED(read_graph_as(g, 17, &options, &model), TARE_NOT_FOUND, "'sq'");
-            assert_string_equal(tare_error_hint(job_error()), "did you mean 'seq'?");
-            options.dim_count = 1;
+            CHECK_REFUSED(read_graph_as(g, 17, &options, &model), TARE_NOT_FOUND,
+                          "did you mean 'seq'?");
         }
+        options.dims = round == 2 ? zero : options.dims;
+        options.dim_count = round == 2 ? 1 : options.dim_count;
         if (round == 3)
             CHECK_REFUSED(read_graph_as(g, 17, &options, &model), TARE_INVALID_ARGUMENT, "size 0");
     }
@@ -191,10 +192,9 @@ static void unknown_operators_are_named(void **state) {
     onnx_input(&g, "x", "1,4");
     onnx_output(&g, "y");
     check_graph_refused(g, TARE_UNSUPPORTED, "node 'the_node' (FancyOp)");
-    assert_non_null(strstr(tare_error_hint(job_error()), "export"));
-    text n = onnx_node("Relu", "n", "x", "y");
-    pb_text(&node, 7, "com.example");
-    onnx_add_node(&other, node);
+    text relu = onnx_node("Relu", "n", "x", "y");
+    pb_text(&relu, 7, "com.example");
+    onnx_add_node(&other, relu);
     onnx_input(&other, "x", "1,4");
     onnx_output(&other, "y");
     check_graph_refused(other, TARE_UNSUPPORTED, "domain 'com.example'");
