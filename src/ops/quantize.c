@@ -225,7 +225,7 @@ static tare_status bool_shape(op_call *call) {
 
 // x.to(dtype), x.to(other), x.to(device, dtype): only a dtype changes anything here.
 static tare_status to_shape(op_call *call) {
-    for (size_t i = 1; i <= 2; i++) {
+    for (size_t i = 1; i <= 2 && i < call->param_count; i++) {
         const value *v = call->param[i];
         if (v != NULL && v->kind == VALUE_DTYPE) return convert_shape(call, v->as.dtype);
         if (v != NULL && v->kind == VALUE_TENSOR) return convert_shape(call, v->as.tensor->dtype);
@@ -263,6 +263,8 @@ static const op_info rows[] = {
     QUANTIZE("quantize_per_tensor_dynamic", OP_SHAPED_BY_DATA, "input|dtype|reduce_range", dynamic_shape),
     CONVERSION("dequantize", "torch.dequantize", "dequantize", "input/self", float_shape),
     CONVERSION("to", NULL, "to|type|type_as", "input/self|dtype/device/other|non_blocking|copy|memory_format", to_shape),
+    CONVERSION("decomposed.convert_element_type",
+               "torch.ops.quantized_decomposed.convert_element_type.no_fuse", NULL, "input|dtype", to_shape),
     CONVERSION("float", NULL, "float", "input/self", float_shape),
     CONVERSION("half", NULL, "half", "input/self", half_shape),
     CONVERSION("double", NULL, "double", "input/self", double_shape),

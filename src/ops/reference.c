@@ -2,10 +2,12 @@
 // Reference modules: float weights beside their quantization parameters.
 #include "ops/reference.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "core/requant.h"
 #include "ops/quantize.h"
+#include "ops/rules.h"
 
 // The weight's name followed by one of its parts' ("weight_scale").
 typedef struct part_key {
@@ -104,6 +106,22 @@ static tare_status read_qparams(const module *m, const char *name, const tare_te
     return TARE_OK;
 }
 
+// quantized_decomposed.quantize_per_channel rounds before it adds a zero point that need not be
+// whole, and cuts the sum off.
+static tare_status cut_off_codes(const tare_tensor *weight, const qparams *q, tare_tensor **out,
+                                 tare_error *err) {
+    TARE_TRY(tare__tensor_quantized(weight->ndim, weight->shape, q, out, err));
+    const int64_t inner = tare__inner_count(weight, q->axis);
+    for (int64_t i = 0; i < weight->count; i++) {
+        const int64_t c = i / inner % q->count;
+        const float rounded = nearbyintf(tare__f32(weight)[i] * tare__inverse_scale(q->scale[c]));
+        const double code = (double)(rounded + (float)q->zero_point[c]);
+        const double low = (double)q->quant_min, high = (double)q->quant_max;
+        tare__tensor_set(*out, i, trunc(code < low ? low : code > high ? high : code));
+    }
+    return TARE_OK;
+}
+
 static tare_status to_half(const tare_tensor *weight, tare_tensor **out, tare_error *err) {
     TARE_TRY(tare_tensor_create(TARE_FLOAT16, weight->ndim, weight->shape, out, err));
     for (int64_t i = 0; i < weight->count; i++) tare__tensor_set(*out, i, tare__f32(weight)[i]);
@@ -119,7 +137,10 @@ tare_status tare__reference_codes(const module *m, const char *name, tare_tensor
         return to_half(weight, out, err);
     qparams *q = NULL;
     TARE_TRY(read_qparams(m, name, weight, &q, err));
-    const tare_status status = tare__quantize_tensor(weight, q, out, err);
+    const bool cuts = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS &&
+                      tare__module_bool(m, "is_decomposed", false);
+    const tare_status status =
+        cuts ? cut_off_codes(weight, q, out, err) : tare__quantize_tensor(weight, q, out, err);
     tare__qparams_release(q);
     return status;
 }

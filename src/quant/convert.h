@@ -84,6 +84,7 @@ typedef struct weight_qparams {
     const char *name; // of the module's tensor
     tare_dtype dtype;
     const qparams *q;
+    bool is_decomposed; // its integers keep within the observer's range, not the dtype's
 } weight_qparams;
 /// A reference module of `float_module` with the parameters of its weights, at least one. The class
 /// is a built-in one or the user's, which sees the first weight.

@@ -119,6 +119,7 @@ static tare_status observe_weights(convert_pass *c, const conversion *v, weight_
         if (!is_weight(&m->tensors[i])) continue;
         weight_qparams *w = &weights[(*count)++];
         w->name = m->tensors[i].name;
+        w->is_decomposed = c->form == CONVERT_DECOMPOSED;
         TARE_TRY(observe_weight(c, v, w));
     }
     if (*count > 0) return TARE_OK;

@@ -217,6 +217,51 @@ static tare_status replace_dynamic(const replacement *r) {
     return insert_dequantize(r, quantized);
 }
 
+static tare_status get_item(const replacement *r, node *of, int64_t index, value *out) {
+    const value args[] = {tare__node_value(of), tare__int(index)};
+    node *item = NULL;
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION, "operator.getitem", args, 2, &item));
+    *out = tare__node_value(item);
+    return TARE_OK;
+}
+
+// The range is chosen at run time, by a node of its own.
+static tare_status replace_dynamic_decomposed(const replacement *r) {
+    const tare_observer_info *info = r->info;
+    const dtype_info *dtype = tare__dtype(info->dtype);
+    const bool is_symmetric = info->qscheme == TARE_PER_TENSOR_SYMMETRIC;
+    const value low = tare__int(info->has_range ? info->quant_min : dtype->min),
+                high = tare__int(info->has_range ? info->quant_max : dtype->max),
+                eps = tare__float(info->has_eps ? (double)info->eps : 0x1p-23),
+                plain = tare__dtype_value(dtype->storage);
+    const value wanted[] = {tare__node_value(r->watched), low, high, eps, plain};
+    node *chosen = NULL, *quantized = NULL, *dequantized = NULL;
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION,
+                    is_symmetric ? DECOMPOSED "choose_qparams_symmetric.tensor"
+                                 : DECOMPOSED "choose_qparams.tensor",
+                    wanted, 5, &chosen));
+    value args[] = {tare__node_value(r->watched), tare__none(), tare__none(), low, high, plain};
+    TARE_TRY(get_item(r, chosen, 0, &args[1]));
+    TARE_TRY(get_item(r, chosen, 1, &args[2]));
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION, DECOMPOSED "quantize_per_tensor.tensor", args, 6,
+                    &quantized));
+    args[0] = tare__node_value(quantized);
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION, DECOMPOSED "dequantize_per_tensor.tensor", args, 6,
+                    &dequantized));
+    return finish(r, dequantized);
+}
+
+static tare_status replace_half_decomposed(const replacement *r) {
+    static const char target[] = DECOMPOSED "convert_element_type.no_fuse";
+    value args[] = {tare__node_value(r->watched), tare__dtype_value(TARE_FLOAT16)};
+    node *half = NULL, *full = NULL;
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION, target, args, 2, &half));
+    args[0] = tare__node_value(half);
+    args[1] = tare__dtype_value(TARE_FLOAT32);
+    TARE_TRY(insert(r, NODE_CALL_FUNCTION, target, args, 2, &full));
+    return finish(r, full);
+}
+
 static tare_status replace_half(const replacement *r) {
     const value args[] = {tare__node_value(r->watched), tare__dtype_value(TARE_FLOAT16)};
     node *half = NULL;
@@ -227,12 +272,13 @@ static tare_status replace_half(const replacement *r) {
 static tare_status replace(replacement *r) {
     if (is_unwanted(r) || !is_convertible(r->info)) return remove_observer(r);
     TARE_TRY(choose_prefix(r));
-    if (r->info->is_dynamic && r->convert->form == CONVERT_DECOMPOSED)
-        return tare__fail(err_of(r), TARE_UNSUPPORTED,
-                          "node '%s': dynamic quantization has no decomposed form yet",
-                          r->observer->name);
+    const bool is_half = r->info->dtype == TARE_FLOAT16;
+    if (r->convert->form == CONVERT_DECOMPOSED) {
+        if (is_half) return replace_half_decomposed(r);
+        if (r->info->is_dynamic) return replace_dynamic_decomposed(r);
+    }
     if (r->info->is_dynamic) return replace_dynamic(r);
-    if (r->info->dtype == TARE_FLOAT16) return replace_half(r);
+    if (is_half) return replace_half(r);
     // Other integer dtypes pass torch's support test, but stay observed (checked against
     // torch 2.15).
     return tare__dtype_has_role(r->info->dtype, DTYPE_STATIC) ? replace_static(r) : TARE_OK;

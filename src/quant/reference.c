@@ -62,6 +62,17 @@ static tare_status set_weight_config(module *m, const weight_qparams *w, arena *
     return tare__module_set_config(m, scheme_key, &scheme, err);
 }
 
+static tare_status set_range(module *m, const weight_qparams *w, arena *memory, tare_error *err) {
+    const char *min_key = key_of(memory, w->name, "quant_min");
+    const char *max_key = key_of(memory, w->name, "quant_max");
+    if (min_key == NULL || max_key == NULL) return tare__out_of_memory(err);
+    const value yes = tare__bool(true), low = tare__int(w->q->quant_min),
+                high = tare__int(w->q->quant_max);
+    TARE_TRY(tare__module_set_config(m, "is_decomposed", &yes, err));
+    TARE_TRY(tare__module_set_config(m, min_key, &low, err));
+    return tare__module_set_config(m, max_key, &high, err);
+}
+
 static tare_status copy_float(module *to, const module *from, tare_error *err) {
     to->training = from->training;
     TARE_TRY(tare__module_copy_config(to, from, err));
@@ -84,6 +95,8 @@ static tare_status fill(module *made, const module *float_module, const weight_q
     TARE_TRY(copy_float(made, float_module, err));
     for (size_t i = 0; i < count; i++) {
         TARE_TRY(set_weight_config(made, &weights[i], memory, err));
+        if (weights[i].is_decomposed && weights[i].q != NULL)
+            TARE_TRY(set_range(made, &weights[i], memory, err));
         TARE_TRY(set_buffers(made, &weights[i], memory, err));
     }
     return TARE_OK;
