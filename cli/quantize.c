@@ -13,6 +13,7 @@
 typedef struct quantize_options {
     const char *backend, *qconfig, *calibrate, *state, *preprocess, *stop, *engine, *report,
         *output;
+    const char *prepare_config, *convert_config, *equalize;
     int64_t batch, limit;
     bool print, lenient, quiet;
     size_options sizes;
@@ -24,9 +25,11 @@ typedef struct job {
     stop_stage stop;
     tare_engine engine;
     tare_backend_config *backend;
-    tare_qconfig_mapping *mapping;
-    tare_model *model; // as far as it has come
-    bool was_prepared; // when it was read
+    tare_qconfig_mapping *mapping, *equalization;
+    tare_prepare_custom_config *prepare_config; // NULL: none
+    tare_convert_custom_config *convert_config; // idem
+    tare_model *model;                          // as far as it has come
+    bool was_prepared;                          // when it was read
     tare_error *err;
 } job;
 
@@ -57,9 +60,16 @@ static tare_status fuse(job *j) {
 }
 
 static tare_status prepare(job *j) {
+    const quantize_options *o = j->options;
     TRY(choose_mapping(j));
-    const tare_prepare_options options = {
-        .backend = j->backend, .qconfig_mapping = j->mapping, .is_lenient = j->options->lenient};
+    if (o->prepare_config != NULL)
+        TRY(tare_prepare_custom_config_read(o->prepare_config, &j->prepare_config, j->err));
+    if (o->equalize != NULL) TRY(tare_qconfig_mapping_read(o->equalize, &j->equalization, j->err));
+    const tare_prepare_options options = {.backend = j->backend,
+                                          .qconfig_mapping = j->mapping,
+                                          .is_lenient = o->lenient,
+                                          .custom_config = j->prepare_config,
+                                          .equalization = j->equalization};
     tare_model *prepared = NULL;
     TRY(tare_prepare_fx(j->model, &options, &prepared, j->err));
     advance(j, prepared);
@@ -90,14 +100,23 @@ static tare_status take_state(job *j) {
 }
 
 static tare_status convert(job *j) {
-    const tare_convert_options options = {
-        .backend = j->backend, .engine = j->engine, .is_lenient = j->options->lenient};
+    if (j->options->convert_config != NULL)
+        TRY(tare_convert_custom_config_read(j->options->convert_config, &j->convert_config,
+                                            j->err));
+    const tare_convert_options options = {.backend = j->backend,
+                                          .engine = j->engine,
+                                          .is_lenient = j->options->lenient,
+                                          .custom_config = j->convert_config};
     tare_model *converted = NULL;
     TRY(j->stop == STOP_REFERENCE
             ? tare_convert_to_reference_fx(j->model, &options, &converted, j->err)
             : tare_convert_fx(j->model, &options, &converted, j->err));
     advance(j, converted);
     return TARE_OK;
+}
+
+static bool has_prepare_options(const quantize_options *o) {
+    return o->prepare_config != NULL || o->equalize != NULL;
 }
 
 /// A float model goes the whole way; one that was prepared earlier goes on from there.
@@ -109,6 +128,10 @@ static tare_status quantize(job *j) {
                          stage == TARE_STAGE_FUSED ? "fused" : "quantized");
     if (stage == TARE_STAGE_PREPARED && j->options->qconfig != NULL)
         return fail_here(j->input, NULL, "the model is prepared already: --qconfig has no effect");
+    if (stage == TARE_STAGE_PREPARED && has_prepare_options(j->options))
+        return fail_here(j->input, NULL,
+                         "the model is prepared already: --prepare-config and --equalize have no "
+                         "effect");
     if (j->stop == STOP_FUSE && stage == TARE_STAGE_PREPARED)
         return fail_here(j->input, NULL, "the model is prepared already: --stop fuse is too late");
     if (j->stop == STOP_FUSE) return fuse(j);
@@ -207,6 +230,12 @@ static int check_options(const command *self, const quantize_options *o, job *j)
     if (j->stop == STOP_FUSE && (o->calibrate != NULL || o->qconfig != NULL || o->lenient))
         return wrong_usage(self->name, NULL,
                            "--calibrate, --qconfig and --lenient have no effect with --stop fuse");
+    if (j->stop == STOP_FUSE && has_prepare_options(o))
+        return wrong_usage(self->name, NULL,
+                           "--prepare-config and --equalize have no effect with --stop fuse");
+    if (j->stop < STOP_REFERENCE && o->convert_config != NULL)
+        return wrong_usage(self->name, NULL, "--convert-config has no effect with --stop %s",
+                           o->stop);
     if (j->stop != STOP_LOWER && o->engine != NULL)
         return wrong_usage(self->name, NULL, "--engine has an effect with --stop lower only");
     return EXIT_JOB_DONE;
@@ -224,6 +253,9 @@ static int run(const command *self, int argc, char **argv) {
     const int exit_status = finish_job(self->name, run_job(&j), j.err);
     tare_model_destroy(j.model);
     tare_qconfig_mapping_destroy(j.mapping);
+    tare_qconfig_mapping_destroy(j.equalization);
+    tare_prepare_custom_config_destroy(j.prepare_config);
+    tare_convert_custom_config_destroy(j.convert_config);
     tare_backend_config_destroy(j.backend);
     tare_error_destroy(j.err);
     return exit_status;
@@ -236,6 +268,12 @@ static const option options[] = {
     {"backend", "NAME|FILE", "what to quantize for", FIELD(backend), OPTION_TEXT, 0, true},
     {"qconfig", "NAME|FILE", "which observers where (default: the backend's, else x86)",
      FIELD(qconfig), OPTION_TEXT, 0, false},
+    {"prepare-config", "FILE", "standalone and custom modules, quantized inputs and outputs",
+     FIELD(prepare_config), OPTION_TEXT, 0, false},
+    {"convert-config", "FILE", "what custom modules become", FIELD(convert_config), OPTION_TEXT, 0,
+     false},
+    {"equalize", "FILE", "a mapping of equalization qconfigs", FIELD(equalize), OPTION_TEXT, 0,
+     false},
     {"calibrate", "DATA", "inputs to watch", FIELD(calibrate), OPTION_TEXT, 0, false},
     {"state", "STATE", "what tare calibrate has seen, instead", FIELD(state), OPTION_TEXT, 0,
      false},
@@ -261,11 +299,13 @@ static const option options[] = {
 const command quantize_command = {
     .name = "quantize",
     .summary = "quantize a float model for a backend",
-    .usage = "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--calibrate DATA | --state STATE] "
-             "[--batch N]\n"
-             "       [--limit N] [--preprocess STEPS] [--stop STAGE] [--engine NAME] [--lenient] "
-             "[--print] [--report "
-             "DIR]\n       [--dim NAME=N,..] [--shape INPUT=NxN..,..] -o OUT",
+    .usage =
+        "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--calibrate DATA | --state STATE] "
+        "[--batch N]\n"
+        "       [--limit N] [--prepare-config FILE] [--convert-config FILE] [--equalize FILE]\n"
+        "       [--preprocess STEPS] [--stop STAGE] [--engine NAME] [--lenient] "
+        "[--print] [--report "
+        "DIR]\n       [--dim NAME=N,..] [--shape INPUT=NxN..,..] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

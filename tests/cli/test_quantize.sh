@@ -113,3 +113,23 @@ refuses 1 'no_such_folder' quantize "$digits" --backend x86 --calibrate "$train"
 expect 1 quantize "$digits" --backend x86 --calibrate "$train" --limit 2 --report "$work/lost" \
     -o "$work/no_such_folder/out"
 [ -z "$(ls "$work/lost")" ] || fail 'a report without its model'
+
+# Custom configs: a quantized output stays quantized, what selects nothing is refused.
+printf '{"output_quantized_idxs": [0]}' >"$work/prepare.json"
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 8 --prepare-config "$work/prepare.json" \
+    -o "$out" --print
+says '    return fc'
+rm "$out"
+printf '{"non_traceable_module_name": ["conv9"]}' >"$work/prepare.json"
+refuses 1 "the non_traceable_module_name selector 'conv9' matches no module" \
+    quantize "$digits" --backend x86 --calibrate "$train" --prepare-config "$work/prepare.json" -o "$out"
+printf '{"output_quantized": [0]}' >"$work/prepare.json"
+refuses 1 'output_quantized_idxs' \
+    quantize "$digits" --backend x86 --calibrate "$train" --prepare-config "$work/prepare.json" -o "$out"
+refuses 2 '--convert-config has no effect with --stop prepare' \
+    quantize "$digits" --backend x86 --stop prepare --convert-config "$work/prepare.json" -o "$out"
+printf '{"global": "default_equalization_qconfig"}' >"$work/equalize.json"
+printf '{"global": "default_qconfig"}' >"$work/global.json"
+expect 0 quantize "$digits" --backend x86 --qconfig "$work/global.json" --calibrate "$train" --limit 8 \
+    --equalize "$work/equalize.json" -o "$out" --print
+says '_equalization_scale0 = self.x_equalization_scale0'
