@@ -172,6 +172,16 @@ static tare_status getitem_reference(op_call *call) {
     return tare__gather_reference(call, plan_index);
 }
 
+// tuple([a, b]): the same values, nothing is computed.
+static tare_status tuple_shape(op_call *call) {
+    const value *from = call->param[0];
+    if (from == NULL || (from->kind != VALUE_TUPLE && from->kind != VALUE_LIST))
+        return tare__call_fail(call, "takes one list or tuple");
+    TARE_TRY(tare__value_share(call->memory, from, &call->result, call->err));
+    call->result.kind = VALUE_TUPLE;
+    return TARE_OK;
+}
+
 // --- one part along a dimension ---
 
 static tare_status narrow_to(op_call *call, gather *g, int dim, int64_t start, int64_t length) {
@@ -409,6 +419,7 @@ static tare_status assert_shape(op_call *call) {
 
 // clang-format off
 static const op_info rows[] = {
+    {.id = "tuple", .functions = "tuple", .params = "iterable", .traits = OP_MOVES_DATA, .shape = tuple_shape},
     PART(getitem, "operator.getitem", NULL, "input|index"),
     PART(narrow, "torch.narrow|" ATEN("narrow.default"), "narrow", "input/self|dim|start|length"),
     PART(select, "torch.select|" ATEN("select.int"), "select", "input/self|dim|index"),

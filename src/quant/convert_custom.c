@@ -7,6 +7,7 @@
 #include "quant/custom_module.h"
 #include "quant/dtype_roles.h"
 #include "quant/lower.h"
+#include "quant/quantizable.h"
 
 // Users of `n` read what a new dequantize node makes of it.
 static tare_status insert_dequantize(convert_pass *c, node *n) {
@@ -140,7 +141,36 @@ static tare_status swap_custom(convert_pass *c, const node *n, const char *class
     return status;
 }
 
+// A module that torch takes apart: all its inputs are codes, and its results have stubs.
+static tare_status convert_quantizable(convert_pass *c, node *n, const char *quantized_class) {
+    tare_error *err = c->base->err;
+    const module *observed = tare__called_module(c->base->model, n);
+    const module_class *class =
+        tare__class_find(&c->base->model->context->classes, quantized_class);
+    bool is_listed = false;
+    module *made = NULL;
+    if (class == NULL || class->op == NULL || class->role != ROLE_QUANTIZED ||
+        strcmp(class->op, observed->class->op) != 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "'%s' is no quantized form of %s",
+                          quantized_class, observed->class->name);
+    for (size_t i = 0; i < n->input_count; i++) // a bypassed input leaves its place to the next
+        if (tare__is_dequantize_node(n->inputs[i])) {
+            TARE_TRY(bypass(c, n, n->inputs[i]));
+            i = (size_t)-1;
+        }
+    TARE_TRY(tare__quantizable_quantize(c, class, observed, tare__convert_qconfig(c, n, &is_listed),
+                                        &made));
+    const tare_status status =
+        tare__module_set_path(c->base->model->root, n->target, made, &tare__class_container, err);
+    tare__module_release(made);
+    return status;
+}
+
 tare_status tare__convert_custom_call(convert_pass *c, node *n, const char *quantized_class) {
+    const module *observed = tare__called_module(c->base->model, n);
+    if (tare__is_quantizable(observed->class))
+        return tare__at(c->base->err, convert_quantizable(c, n, quantized_class), "node '%s'",
+                        n->name);
     bool quantizes = false;
     node *observer = NULL;
     TARE_TRY(is_static(c, n, &quantizes));

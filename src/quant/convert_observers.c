@@ -320,6 +320,9 @@ static tare_status convert_call(convert_pass *c, node *n) {
     const module *m = tare__called_module(c->base->model, n);
     if (m == NULL) return TARE_OK;
     if (m->class->role == ROLE_OBSERVER) return convert_observer(c, n);
+    const bool is_border = m->class->op != NULL && strcmp(m->class->op, "dequant_stub") == 0;
+    if (is_border && tare__node_arg(n, 0) != NULL)
+        return tare__convert_custom_result(c, n, tare__node_arg(n, 0));
     const prepared_state *standalone = tare__prepared_child(c->prepared, n->target);
     if (standalone != NULL && m->graph != NULL)
         return tare__convert_standalone_call(c, n, standalone);

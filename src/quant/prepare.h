@@ -79,6 +79,9 @@ tare_status tare__prepare_standalone(prepare_pass *p, const module *m, const cha
                                      prepared_state **state);
 /// Does the entry ask for this input in quantized form?
 bool tare__standalone_wants_quantized(const prepare_match *match, const node *n, const node *arg);
+/// Of a custom module that returns a tuple and watches its results itself: every tensor in it goes
+/// through a dequant stub of its own. Other nodes are left alone.
+tare_status tare__prepare_split_result(prepare_pass *p, node *n, bool *is_split);
 /// Step: target_info of every node.
 tare_status tare__prepare_choose(prepare_pass *p);
 /// Step: observers into the graph.

@@ -5,6 +5,7 @@
 
 #include "quant/custom_module.h"
 #include "quant/prepare.h"
+#include "quant/quantizable.h"
 
 // A module with a graph of its own still is of the class that it was traced from.
 static bool is_of_class(const node *n, const module *m, const char *class_name) {
@@ -203,8 +204,13 @@ static tare_status observe_custom(prepare_pass *p, const node *n, const prepare_
             "mapping: custom modules are quantized statically, the qconfig is dynamic",
             n->name, m->class->name);
     module *made = NULL;
+    const tare_context *context = p->base->model->context;
+    const module_class *class = tare__class_find(&context->classes, class_name);
     tare_status status =
-        tare__custom_module_observe(p->base->model->context, class_name, m, &made, p->base->err);
+        class != NULL && tare__is_quantizable(class)
+            ? tare__quantizable_observe(context, class, m, entry->qconfig.qconfig, &made,
+                                        p->base->err)
+            : tare__custom_module_observe(context, class_name, m, &made, p->base->err);
     if (status == TARE_OK)
         status = tare__module_set_path(p->base->model->root, n->target, made,
                                        &tare__class_container, p->base->err);

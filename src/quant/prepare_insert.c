@@ -307,8 +307,10 @@ static tare_status observe_node(prepare_pass *p, node *n) {
         TARE_TRY(observe_inputs(p, entry, n));
         TARE_TRY(tare__prepare_equalize(p, entry, n, is_branch));
     }
-    if (entry->match->last == n) TARE_TRY(observe_output(p, entry, n));
-    return TARE_OK;
+    if (entry->match->last != n) return TARE_OK;
+    bool is_split = false;
+    TARE_TRY(tare__prepare_split_result(p, n, &is_split));
+    return is_split ? TARE_OK : observe_output(p, entry, n);
 }
 
 tare_status tare__prepare_insert(prepare_pass *p) {

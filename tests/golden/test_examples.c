@@ -23,6 +23,7 @@ static const char *const examples[] = {
     "11_quantized_io",
     "12_standalone_quantized_interface",
     "13_standalone_float_interface",
+    "14_custom_lstm",
     "15_equalization",
     "16_onednn_conv_add_relu",
     "17_submodule_paths",
