@@ -46,6 +46,9 @@ typedef struct tare_convert_options {
     tare_engine engine;
     bool is_lenient; // an observer that saw nothing gives scale 1 and a warning, not an error
     const tare_convert_custom_config *custom_config; // NULL: none
+    /// NULL: prepare's. Else it must have prepare's selectors, each with the same qconfig or none:
+    /// convert can only switch quantization off.
+    const tare_qconfig_mapping *qconfig_mapping;
 } tare_convert_options;
 
 /// Fuses what the backend fuses (NULL: native). The float model is not changed.

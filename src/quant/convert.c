@@ -10,7 +10,9 @@
 tare_qconfig *tare__convert_qconfig(const convert_pass *c, const node *n, bool *is_listed) {
     const prepared_node *known = tare__prepared_node(c->prepared, n->name);
     *is_listed = known != NULL;
-    return known != NULL ? known->qconfig : NULL;
+    if (known == NULL) return NULL;
+    const bool is_off = c->switched_off != NULL && c->switched_off[known - c->prepared->nodes];
+    return is_off ? NULL : known->qconfig;
 }
 
 bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n) {
@@ -61,6 +63,7 @@ static tare_status rebuild(convert_pass *c) {
 }
 
 static tare_status run(convert_pass *c) {
+    TARE_TRY(tare__convert_apply_mapping(c));
     TARE_TRY(tare__convert_find_limits(c));
     TARE_TRY(tare__convert_equalize(c));
     TARE_TRY(tare__convert_observe_weights(c));
@@ -109,6 +112,7 @@ tare_status tare__convert_standalone(convert_pass *c, const module *observed,
     const convert_form form = c->form == CONVERT_LOWERED ? CONVERT_LOWERED : CONVERT_REFERENCE;
     tare_convert_options options = *c->options;
     options.custom_config = NULL;
+    options.qconfig_mapping = NULL;
     options.backend = c->base->backend;
     options.engine = c->base->model->engine;
     TARE_TRY(tare__module_clone(observed, &copy, err));

@@ -36,6 +36,7 @@ void tare__prepared_state_destroy(prepared_state *s) {
         tare__prepared_state_destroy(s->children[i].state);
     }
     tare__free(s->children);
+    tare_qconfig_mapping_destroy(s->mapping);
     tare__index_list_release(&s->input_quantized);
     tare__index_list_release(&s->output_quantized);
     tare__free(s->nodes);

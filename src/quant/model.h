@@ -46,7 +46,9 @@ struct prepared_state {
     prepared_node *nodes;
     size_t node_count, capacity;
     index_list input_quantized, output_quantized; // of the custom config
-    prepared_child *children;                     // standalone modules
+    tare_qconfig_mapping *mapping; // as prepare extended it; NULL in files that lack it
+    bool is_qat;
+    prepared_child *children; // standalone modules
     size_t child_count, child_capacity;
 };
 tare_status tare__prepared_state_create(size_t capacity, prepared_state **out, tare_error *err);

@@ -10,7 +10,8 @@
 #include "quant/observer.h"
 
 // Of a prepared model, and of a module in it that was prepared by itself.
-#define PREPARED_KEYS "prepared", "input_quantized", "output_quantized", "standalone"
+#define PREPARED_KEYS                                                                              \
+    "prepared", "input_quantized", "output_quantized", "standalone", "qconfig_mapping", "is_qat"
 
 static const char *const stage_names[] = {[TARE_STAGE_FLOAT] = "float",
                                           [TARE_STAGE_FUSED] = "fused",
@@ -48,6 +49,11 @@ static void prepared_to_json(const prepared_state *s, text *out) {
     tare__text_char(out, ']');
     indexes_to_json("input_quantized", &s->input_quantized, out);
     indexes_to_json("output_quantized", &s->output_quantized, out);
+    if (s->is_qat) tare__text_append(out, ",\"is_qat\":true");
+    if (s->mapping != NULL) {
+        tare__text_append(out, ",\"qconfig_mapping\":");
+        tare__qconfig_mapping_to_json(s->mapping, out);
+    }
     for (size_t i = 0; i < s->child_count; i++) {
         tare__text_append(out, i > 0 ? ",{\"path\":" : ",\"standalone\":[{\"path\":");
         tare__text_json_string(out, s->children[i].path);
@@ -132,6 +138,14 @@ static tare_status read_indexes(const json_at *object, const char *key, index_li
     return tare__json_has(object, key) ? tare__index_list_from_json(&at, out, err) : TARE_OK;
 }
 
+static tare_status read_mapping(const json_at *object, prepared_state *s, tare_error *err) {
+    const json_at mapping = tare__json_get(object, "qconfig_mapping");
+    const json_at is_qat = tare__json_get(object, "is_qat");
+    if (tare__json_has(object, "is_qat")) TARE_TRY(tare__json_bool(&is_qat, &s->is_qat, err));
+    if (!tare__json_has(object, "qconfig_mapping")) return TARE_OK;
+    return tare__qconfig_mapping_from_json(&mapping, &s->mapping, err);
+}
+
 static tare_status fill_prepared(const json_at *object, const json_at *nodes, prepared_state *s,
                                  tare_error *err) {
     for (size_t i = 0; i < json_array_size(nodes->value); i++) {
@@ -140,6 +154,7 @@ static tare_status fill_prepared(const json_at *object, const json_at *nodes, pr
     }
     TARE_TRY(read_indexes(object, "input_quantized", &s->input_quantized, err));
     TARE_TRY(read_indexes(object, "output_quantized", &s->output_quantized, err));
+    TARE_TRY(read_mapping(object, s, err));
     if (!tare__json_has(object, "standalone")) return TARE_OK;
     const json_at standalone = tare__json_get(object, "standalone");
     TARE_TRY(tare__json_expect(&standalone, JSON_ARRAY, err));

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/struct_size.h"
+#include "quant/node_qconfigs.h"
 #include "quant/qat.h"
 
 prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
@@ -140,7 +141,8 @@ static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(allocate_nodes(p));
     TARE_TRY(begin_state(p));
     TARE_TRY(tare__prepare_find_integers(p));
-    TARE_TRY(tare__prepare_extend_mapping(p));
+    TARE_TRY(tare__mapping_extend_by_fusion(p->base, p->mapping));
+    TARE_TRY(tare__mapping_extend_by_fusion(p->base, p->equalization));
     TARE_TRY(tare__prepare_modules(p));
     TARE_TRY(tare__prepare_qconfigs(p, original)); // who asks for what
     TARE_TRY(tare__prepare_match(p));              // which backend pattern covers which nodes
@@ -149,6 +151,9 @@ static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(tare__prepare_choose(p));             // what every edge shall carry
     TARE_TRY(tare__prepare_insert(p));             // an observer per edge that changes dtype
     TARE_TRY(keep_nodes(p));
+    p->state->is_qat = p->is_qat;
+    p->state->mapping = p->mapping; // as fusion and training extended it
+    p->mapping = NULL;
     graph *g = p->base->model->root->graph;
     p->base->model->root->graph = NULL;
     p->base->model->stage = TARE_STAGE_PREPARED;

@@ -63,8 +63,6 @@ tare_status tare__prepare_find_integers(prepare_pass *p);
 /// Step: one qconfig per node (spec: _generate_node_name_to_qconfig); selectors that match nothing
 /// are errors.
 tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original);
-/// Step: extends the mapping by the types that fusion made.
-tare_status tare__prepare_extend_mapping(prepare_pass *p);
 /// Step: backend patterns to nodes.
 tare_status tare__prepare_match(prepare_pass *p);
 /// Step: modules that the custom config names take the place of patterns; selectors that match

@@ -5,96 +5,8 @@
 
 #include "core/map.h"
 #include "ops/op.h"
+#include "quant/node_qconfigs.h"
 #include "quant/prepare.h"
-
-// How often an object type was seen in a module: the index of the next occurrence.
-static tare_status next_index(map *counts, const char *path, const char *type, int64_t *out,
-                              arena *scratch, tare_error *err) {
-    const char *key = tare__arena_printf(scratch, "%s\n%s", path, type);
-    if (key == NULL) return tare__out_of_memory(err);
-    const size_t seen = (size_t)tare__map_get(counts, key);
-    *out = (int64_t)seen;
-    return tare__map_set(counts, key, tare__map_int(seen + 1)) ? TARE_OK : tare__out_of_memory(err);
-}
-
-// Everything before the last dot; "" without one.
-static const char *parent_path(arena *scratch, const char *path) {
-    const char *dot = strrchr(path, '.');
-    return dot == NULL ? "" : tare__arena_strndup(scratch, path, (size_t)(dot - path));
-}
-
-typedef struct chooser {
-    prepare_pass *pass;
-    const tare_qconfig_mapping *mapping;
-    map counts;
-} chooser;
-
-static tare_status choose_attr(chooser *c, const node *n, qconfig_choice *out) {
-    prepare_pass *p = c->pass;
-    const char *owner_path = parent_path(&p->base->scratch, n->target);
-    if (owner_path == NULL) return tare__out_of_memory(p->base->err);
-    const module *owner = tare__module_find(p->base->model->root, owner_path);
-    const char *type = owner != NULL ? owner->class->name : NULL;
-    return tare__qconfig_adjust(c->mapping, type, owner_path, tare__qconfig_global(c->mapping), out,
-                                p->base->err);
-}
-
-static tare_status choose_function(chooser *c, const node *n, qconfig_choice *out) {
-    prepare_pass *p = c->pass;
-    const qconfig_choice by_function =
-        tare__qconfig_by_type(c->mapping, n->target, tare__qconfig_global(c->mapping));
-    TARE_TRY(tare__qconfig_adjust(c->mapping, n->scope_type, n->scope_path, by_function, out,
-                                  p->base->err));
-    int64_t index = 0;
-    TARE_TRY(
-        next_index(&c->counts, n->scope_path, n->target, &index, &p->base->scratch, p->base->err));
-    *out = tare__qconfig_by_order(c->mapping, n->scope_path, n->target, index, *out);
-    return TARE_OK;
-}
-
-static tare_status choose_method(chooser *c, const node *n, qconfig_choice *out) {
-    prepare_pass *p = c->pass;
-    TARE_TRY(tare__qconfig_adjust(c->mapping, n->target, n->scope_path,
-                                  tare__qconfig_global(c->mapping), out, p->base->err));
-    return tare__qconfig_adjust(c->mapping, n->scope_type, n->scope_path, *out, out, p->base->err);
-}
-
-static tare_status choose_module(chooser *c, const node *n, qconfig_choice *out) {
-    prepare_pass *p = c->pass;
-    const module *m = tare__called_module(p->base->model, n);
-    if (m->class->role == ROLE_OBSERVER) return TARE_OK;
-    // A module with a graph of its own still is of the class that it was traced from.
-    const char *class_name =
-        m->graph != NULL && n->scope_type != NULL ? n->scope_type : m->class->name;
-    TARE_TRY(tare__qconfig_adjust(c->mapping, class_name, n->target,
-                                  tare__qconfig_global(c->mapping), out, p->base->err));
-    // The scope of a leaf's call is the leaf itself, by its type before fusion; occurrences count
-    // in its parent.
-    const char *parent = parent_path(&p->base->scratch, n->scope_path);
-    if (parent == NULL) return tare__out_of_memory(p->base->err);
-    const char *type = n->scope_type != NULL ? n->scope_type : m->class->name;
-    int64_t index = 0;
-    TARE_TRY(next_index(&c->counts, parent, type, &index, &p->base->scratch, p->base->err));
-    *out = tare__qconfig_by_order(c->mapping, parent, type, index, *out);
-    return TARE_OK;
-}
-
-static tare_status choose(chooser *c, const node *n, qconfig_choice *out) {
-    switch (n->op) {
-    case NODE_GET_ATTR:
-        return choose_attr(c, n, out);
-    case NODE_CALL_FUNCTION:
-        return choose_function(c, n, out);
-    case NODE_CALL_METHOD:
-        return choose_method(c, n, out);
-    case NODE_CALL_MODULE:
-        return choose_module(c, n, out);
-    case NODE_PLACEHOLDER:
-    case NODE_OUTPUT:
-        break;
-    }
-    return TARE_OK;
-}
 
 // For suggestions: the paths of all modules.
 typedef struct path_list {
@@ -213,62 +125,22 @@ static tare_status check_selectors(prepare_pass *p, const tare_qconfig_mapping *
     return check_regexes(p, mapping, original);
 }
 
-static tare_status choose_all(prepare_pass *p, const tare_qconfig_mapping *mapping,
-                              bool for_equalization) {
-    chooser c = {.pass = p, .mapping = mapping};
-    tare_status status = TARE_OK;
-    for (const node *n = p->base->model->root->graph->first; n != NULL && status == TARE_OK;
-         n = n->next) {
-        prepare_node *entry = &p->nodes[n->id];
-        status = choose(&c, n, for_equalization ? &entry->equalization : &entry->qconfig);
-    }
-    tare__map_release(&c.counts);
-    return status;
+static tare_status keep_choice(void *user, const node *n, const qconfig_choice *choice) {
+    prepare_pass *p = user;
+    p->nodes[n->id].qconfig = *choice;
+    return TARE_OK;
+}
+
+static tare_status keep_equalization(void *user, const node *n, const qconfig_choice *choice) {
+    prepare_pass *p = user;
+    p->nodes[n->id].equalization = *choice;
+    return TARE_OK;
 }
 
 tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original) {
     TARE_TRY(check_selectors(p, p->mapping, original));
-    TARE_TRY(choose_all(p, p->mapping, false));
+    TARE_TRY(tare__choose_qconfigs(p->base, p->mapping, keep_choice, p));
     if (p->equalization == NULL) return TARE_OK;
     TARE_TRY(check_selectors(p, p->equalization, original));
-    return choose_all(p, p->equalization, true);
-}
-
-// torch requires equal qconfigs for all classes inside a fused module, and gives the fused class
-// the same.
-static tare_status extend_by(prepare_pass *p, tare_qconfig_mapping *mapping, const node *n,
-                             const module *fused) {
-    const qconfig_choice none = {0};
-    const module *first = fused->children[0].module;
-    const qconfig_choice wanted = tare__qconfig_by_type(mapping, first->class->name, none);
-    for (size_t i = 1; i < fused->child_count; i++) {
-        const char *type = fused->children[i].module->class->name;
-        const qconfig_choice other = tare__qconfig_by_type(mapping, type, none);
-        if (!tare_qconfig_equal(wanted.qconfig, other.qconfig))
-            return tare__at(
-                p->base->err,
-                tare__fail(p->base->err, TARE_INVALID_ARGUMENT,
-                           "During fusion, we need to specify the same qconfigs for all "
-                           "module types in %s offending type: %s",
-                           fused->class->name, type),
-                "node '%s'", n->name);
-    }
-    if (wanted.qconfig != NULL)
-        tare_qconfig_mapping_set_object_type(mapping, fused->class->name, wanted.qconfig);
-    return tare__qconfig_mapping_status(mapping, p->base->err);
-}
-
-static tare_status extend(prepare_pass *p, tare_qconfig_mapping *mapping) {
-    if (mapping == NULL || mapping->object_type.count == 0) return TARE_OK;
-    for (const node *n = p->base->model->root->graph->first; n != NULL; n = n->next) {
-        const module *m = tare__called_module(p->base->model, n);
-        if (m != NULL && m->class->role == ROLE_FUSED && m->child_count > 0)
-            TARE_TRY(extend_by(p, mapping, n, m));
-    }
-    return TARE_OK;
-}
-
-tare_status tare__prepare_extend_mapping(prepare_pass *p) {
-    TARE_TRY(extend(p, p->mapping));
-    return extend(p, p->equalization);
+    return tare__choose_qconfigs(p->base, p->equalization, keep_equalization, p);
 }

@@ -6,6 +6,7 @@
 
 #include "ops/module_call.h"
 #include "quant/fold.h"
+#include "quant/node_qconfigs.h"
 
 static bool is_op(const module *m, const char *op) {
     return m->class->op != NULL && strcmp(m->class->op, op) == 0;
@@ -158,22 +159,10 @@ static tare_status visit_children(prepare_pass *p, module *parent, const char *p
     return TARE_OK;
 }
 
-// The QAT classes are asked for by the qconfigs of their float classes.
-static tare_status extend_mapping(prepare_pass *p) {
-    const size_t count = p->mapping->object_type.count;
-    for (size_t i = 0; i < count; i++) {
-        const qconfig_rule *rule = &p->mapping->object_type.items[i];
-        const tare_pattern_config *config =
-            tare__backend_config_for_operator(p->base->backend, rule->key);
-        if (config != NULL && config->qat_module != NULL)
-            tare_qconfig_mapping_set_object_type(p->mapping, config->qat_module, rule->qconfig);
-    }
-    return tare__qconfig_mapping_status(p->mapping, p->base->err);
-}
-
 tare_status tare__prepare_modules(prepare_pass *p) {
     TARE_TRY(visit_children(p, p->base->model->root, "", tare__qconfig_global(p->mapping)));
-    return p->is_qat ? extend_mapping(p) : TARE_OK;
+    if (!p->is_qat) return TARE_OK;
+    return tare__mapping_extend_by_qat(p->base->backend, p->mapping, p->base->err);
 }
 
 // --- torch's to_float ---

@@ -44,6 +44,10 @@ struct tare_qconfig_mapping {
     tare_error *first_error;  // its sentence; NULL if memory for it was gone
     char *default_name;       // "x86" when it came from {"default": "x86"}; for messages
 };
+/// The full form of a mapping, and any form back; errors name the place in the JSON.
+void tare__qconfig_mapping_to_json(const tare_qconfig_mapping *mapping, text *out);
+tare_status tare__qconfig_mapping_from_json(const json_at *root, tare_qconfig_mapping **out,
+                                            tare_error *err);
 tare_status tare__qconfig_mapping_status(const tare_qconfig_mapping *m, tare_error *err);
 
 /// Lookups as in spec/qconfig.md §5.1. *rule tells which selector decided, for the record (static

@@ -173,7 +173,8 @@ static tare_status begin_mapping(const json_at *root, tare_qconfig_mapping **out
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "$.%s", at.key);
 }
 
-static tare_status read_mapping(const json_t *json, tare_qconfig_mapping **out, tare_error *err) {
+tare_status tare__qconfig_mapping_from_json(const json_at *root, tare_qconfig_mapping **out,
+                                            tare_error *err) {
     static const char *const keys[] = {"default",
                                        "default_qat",
                                        "global",
@@ -182,18 +183,22 @@ static tare_status read_mapping(const json_t *json, tare_qconfig_mapping **out, 
                                        "module_name_regex",
                                        "module_name_object_type_order",
                                        NULL};
-    const json_at root = tare__json_root(json);
     tare_qconfig_mapping *made = NULL;
-    TARE_TRY(tare__json_expect(&root, JSON_OBJECT, err));
-    TARE_TRY(tare__json_only_keys(&root, keys, err));
-    TARE_TRY(begin_mapping(&root, &made, err));
-    const tare_status status = read_full(made, &root, err);
+    TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
+    TARE_TRY(tare__json_only_keys(root, keys, err));
+    TARE_TRY(begin_mapping(root, &made, err));
+    const tare_status status = read_full(made, root, err);
     if (status != TARE_OK) {
         tare_qconfig_mapping_destroy(made);
         return status;
     }
     *out = made;
     return TARE_OK;
+}
+
+static tare_status read_mapping(const json_t *json, tare_qconfig_mapping **out, tare_error *err) {
+    const json_at root = tare__json_root(json);
+    return tare__qconfig_mapping_from_json(&root, out, err);
 }
 
 tare_status tare_qconfig_mapping_from_json(const char *json, size_t size,
@@ -257,18 +262,22 @@ static void rules_to_json(const char *name, const qconfig_rules *rules, text *ou
     tare__text_append(out, rules->count > 0 ? "\n ]" : "]");
 }
 
+void tare__qconfig_mapping_to_json(const tare_qconfig_mapping *mapping, text *out) {
+    tare__text_append(out, "{\n \"global\": ");
+    tare__qconfig_to_json(mapping->global, out);
+    rules_to_json("object_type", &mapping->object_type, out);
+    rules_to_json("module_name_regex", &mapping->module_name_regex, out);
+    rules_to_json("module_name", &mapping->module_name, out);
+    rules_to_json("module_name_object_type_order", &mapping->module_name_object_type_order, out);
+    tare__text_append(out, "\n}\n");
+}
+
 tare_status tare_qconfig_mapping_to_json(const tare_qconfig_mapping *mapping, char **out,
                                          tare_error *err) {
     text json = {0};
     if (mapping == NULL) return tare__fail(err, TARE_INVALID_ARGUMENT, "the mapping is NULL");
     TARE_TRY(tare__qconfig_mapping_status(mapping, err));
-    tare__text_append(&json, "{\n \"global\": ");
-    tare__qconfig_to_json(mapping->global, &json);
-    rules_to_json("object_type", &mapping->object_type, &json);
-    rules_to_json("module_name_regex", &mapping->module_name_regex, &json);
-    rules_to_json("module_name", &mapping->module_name, &json);
-    rules_to_json("module_name_object_type_order", &mapping->module_name_object_type_order, &json);
-    tare__text_append(&json, "\n}\n");
+    tare__qconfig_mapping_to_json(mapping, &json);
     const tare_status status = tare__text_status(&json, err);
     if (status == TARE_OK) *out = tare__text_take(&json);
     tare__text_release(&json);

@@ -13,6 +13,7 @@
 static const char *const examples[] = {
     "01_cnn_static",
     "02_binary_and_outputs",
+    "03_qat",
     "04_dynamic_int8",
     "05_dynamic_fp16",
     "06_decomposed",
@@ -125,7 +126,10 @@ static void prepare(example *e) {
                                           .equalization = e->equalization};
     tare_model *model = NULL;
     expect_ok(e, "read", case_model(&e->recorded, &model, e->err));
-    expect_ok(e, "prepare", tare_prepare_fx(model, &options, &e->prepared, e->err));
+    const bool is_qat = json_is_true(setting(e, "is_qat"));
+    expect_ok(
+        e, "prepare",
+        (is_qat ? tare_prepare_qat_fx : tare_prepare_fx)(model, &options, &e->prepared, e->err));
     tare_model_destroy(model);
     check_text(e, e->prepared, TARE_PRINT_MODEL, "prepared");
     check_text(e, e->prepared, TARE_PRINT_NODES, "prepared_nodes");

@@ -7,6 +7,7 @@
 
 #include "ops/print.h"
 #include "quant/model.h"
+#include "replay/left_out.h"
 #include "replay/run.h"
 #include "replay/statistics.h"
 #include "replay/text_compare.h"
@@ -24,8 +25,8 @@ typedef struct flow {
     size_t input_count;
     tare_model *model, *prepared, *converted;
     tare_backend_config *backend;
-    tare_qconfig_mapping *mapping;
-    tare_prepare_custom_config *custom; // NULL: none
+    tare_qconfig_mapping *mapping, *convert_mapping; // the second NULL: convert was given none
+    tare_prepare_custom_config *custom;              // NULL: none
     double output_step;
     int64_t runs_to_unlearn; // see replay/unlearn.h
     bool has_learned;        // there may be other numbers of runs to try
@@ -69,6 +70,7 @@ static tare_status read_configs(flow *f) {
         tare_qconfig_mapping_from_json(text_of, strlen(text_of), &f->mapping, f->err);
     free(text_of);
     TARE_TRY(status);
+    TARE_TRY(left_out_convert_mapping(f->c->name, f->mapping, &f->convert_mapping, f->err));
     if (json_is_string(backend))
         return tare_backend_config_builtin(json_string_value(backend), &f->backend, f->err);
     text_of = json_dumps(backend, JSON_ENCODE_ANY);
@@ -148,6 +150,7 @@ static tare_status convert(flow *f) {
                                           .backend = f->backend,
                                           .engine = engine != NULL ? tare_engine_from_name(engine)
                                                                    : TARE_ENGINE_DEFAULT,
+                                          .qconfig_mapping = f->convert_mapping,
                                           .is_lenient = true};
     tare_model_destroy(f->converted);
     f->converted = NULL;
@@ -229,7 +232,7 @@ static bool is_repeated(const module *root, size_t index) {
 
 /// What was recorded is a copy of the prepared module, and torch's copy of a GraphModule tells a
 /// module once: other names of it come last.
-static tare_status move_repeats_last(flow *f, const module *root) {
+static tare_status move_repeats_last(flow *f, module *root) {
     named_module *sorted = tare__arena_array(&f->memory, root->child_count + 1, sizeof *sorted);
     if (sorted == NULL) return tare__out_of_memory(f->err);
     size_t count = 0;
@@ -238,6 +241,8 @@ static tare_status move_repeats_last(flow *f, const module *root) {
     for (size_t i = 0; i < root->child_count; i++)
         if (is_repeated(root, i)) sorted[count++] = root->children[i];
     for (size_t i = 0; i < count; i++) root->children[i] = sorted[i];
+    tare__name_index_refill(&root->child_names,
+                            &(named_items){root->children, sizeof *root->children, count});
     return TARE_OK;
 }
 
@@ -307,6 +312,7 @@ static void release(flow *f) {
     tare_model_destroy(f->converted);
     tare_backend_config_destroy(f->backend);
     tare_qconfig_mapping_destroy(f->mapping);
+    tare_qconfig_mapping_destroy(f->convert_mapping);
     tare_prepare_custom_config_destroy(f->custom);
     agreement_release(&f->numbers);
     tare__arena_release(&f->memory);
