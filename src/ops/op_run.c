@@ -4,6 +4,7 @@
 // so does the rule for half-precision tensors, which are computed in float32 and rounded.
 #include <string.h>
 
+#include "ops/code_table.h"
 #include "ops/op.h"
 #include "ops/quantize.h"
 
@@ -173,7 +174,7 @@ static void store(const value *from, value *to) {
     }
 }
 
-static tare_status compute_through_float(op_call *call) {
+static tare_status compute_each(op_call *call) {
     float_call f;
     tare_status status = tare__float_call_begin(call, false, &f);
     if (status == TARE_OK) status = call->op->shape(&f.call);
@@ -184,6 +185,20 @@ static tare_status compute_through_float(op_call *call) {
     if (status == TARE_OK) store(&f.call.result, &call->result);
     tare__float_call_end(&f);
     return status;
+}
+
+static tare_status compute_codes(void *user, const value *in, value *out) {
+    op_call inner = *(const op_call *)user;
+    inner.param[0] = in;
+    inner.result = *out;
+    return compute_each(&inner);
+}
+
+static tare_status compute_through_float(op_call *call) {
+    if (!tare__code_table_fits(call->op, call->param, call->param_count, &call->result))
+        return compute_each(call);
+    return tare__code_table_run(call->param[0]->as.tensor, call->result.as.tensor, compute_codes,
+                                call, call->err);
 }
 
 // Averages of codes, which are whole numbers, have ties; averages of dequantized ones miss them by

@@ -82,16 +82,38 @@ static tare_status scalar_codes(op_call *call) {
 
 // --- two tensors ---
 
+// The result in lines of `count` elements, along which a and b advance by 1, or by 0 where they
+// are broadcast.
 typedef struct pairs {
     const tare_tensor *a, *b;
     tare_tensor *y;
     int64_t stride_a[TARE_MAX_DIMS], stride_b[TARE_MAX_DIMS];
+    int ndim; // of the lines
+    int64_t count, step_a, step_b;
 } pairs;
 
-// Offsets of element i of y in a and b, which repeat along broadcast dimensions.
+// Dimensions that both operands walk through as one become one line.
+static void find_lines(pairs *p) {
+    int d = p->y->ndim - 1;
+    tare__broadcast_strides(p->a, p->y->ndim, p->y->shape, p->stride_a);
+    tare__broadcast_strides(p->b, p->y->ndim, p->y->shape, p->stride_b);
+    p->count = 1;
+    while (d >= 0 && p->y->shape[d] == 1) d--;
+    p->step_a = d >= 0 && p->stride_a[d] != 0;
+    p->step_b = d >= 0 && p->stride_b[d] != 0;
+    for (; d >= 0; d--) {
+        const bool goes_on = p->y->shape[d] == 1 || (p->stride_a[d] == p->step_a * p->count &&
+                                                     p->stride_b[d] == p->step_b * p->count);
+        if (!goes_on) break;
+        p->count *= p->y->shape[d];
+    }
+    p->ndim = d + 1;
+}
+
+// Offsets of line i in a and b.
 static void locate(const pairs *p, int64_t i, int64_t *a, int64_t *b) {
-    *a = tare__strided_offset(p->y->ndim, p->y->shape, p->stride_a, i);
-    *b = tare__strided_offset(p->y->ndim, p->y->shape, p->stride_b, i);
+    *a = tare__strided_offset(p->ndim, p->y->shape, p->stride_a, i);
+    *b = tare__strided_offset(p->ndim, p->y->shape, p->stride_b, i);
 }
 
 static tare_status binary_shape(op_call *call) {
@@ -112,39 +134,24 @@ static tare_status binary_shape(op_call *call) {
     return status;
 }
 
-static void native_sums(const pairs *p, const native_add *op) {
-    for (int64_t i = 0, a, b; i < p->y->count; i++) {
-        locate(p, i, &a, &b);
-        tare__store_code(
-            p->y, i,
-            tare__native_add_codes(op, tare__load_code(p->a, a), tare__load_code(p->b, b)));
+#define PAIRS(name, kind, codes)                                                                   \
+    static void name(const pairs *p, const kind *op) {                                             \
+        for (int64_t i = 0, line = 0, a, b; i < p->y->count; i += p->count, line++) {              \
+            locate(p, line, &a, &b);                                                               \
+            for (int64_t k = 0; k < p->count; k++, a += p->step_a, b += p->step_b)                 \
+                tare__store_code(p->y, i + k,                                                      \
+                                 codes(op, tare__load_code(p->a, a), tare__load_code(p->b, b)));   \
+        }                                                                                          \
     }
-}
-
-static void qnnpack_sums(const pairs *p, const qnnpack_add *op) {
-    for (int64_t i = 0, a, b; i < p->y->count; i++) {
-        locate(p, i, &a, &b);
-        tare__store_code(
-            p->y, i,
-            tare__qnnpack_add_codes(op, tare__load_code(p->a, a), tare__load_code(p->b, b)));
-    }
-}
-
-static void products(const pairs *p, const quantized_mul *op) {
-    for (int64_t i = 0, a, b; i < p->y->count; i++) {
-        locate(p, i, &a, &b);
-        tare__store_code(
-            p->y, i,
-            tare__quantized_mul_codes(op, tare__load_code(p->a, a), tare__load_code(p->b, b)));
-    }
-}
+PAIRS(native_sums, native_add, tare__native_add_codes)
+PAIRS(qnnpack_sums, qnnpack_add, tare__qnnpack_add_codes)
+PAIRS(products, quantized_mul, tare__quantized_mul_codes)
 
 static tare_status binary_codes(op_call *call) {
     if (has_number(call)) return scalar_codes(call);
     pairs p = {
         .a = call->param[A]->as.tensor, .b = call->param[B]->as.tensor, .y = tare__call_out(call)};
-    tare__broadcast_strides(p.a, p.y->ndim, p.y->shape, p.stride_a);
-    tare__broadcast_strides(p.b, p.y->ndim, p.y->shape, p.stride_b);
+    find_lines(&p);
     const code_range a = range_of(p.a->q), b = range_of(p.b->q), y = range_of(p.y->q);
     const int32_t least = (int32_t)p.y->q->quant_min, most = (int32_t)p.y->q->quant_max;
     const bool relu = has(call, "relu");

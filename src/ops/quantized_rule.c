@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/code_table.h"
 #include "ops/families.h"
 #include "ops/quantize.h"
 #include "ops/quantized.h"
@@ -64,7 +65,7 @@ tare_status tare__rule_shape(op_call *call, const rule_call *rule, const qparams
     return status;
 }
 
-tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
+static tare_status compute_each(op_call *call, const rule_call *rule) {
     float_call f;
     tare_status status = begin(call, rule, false, &f);
     if (status == TARE_OK) status = tare__op_run(&f.call, false);
@@ -78,6 +79,29 @@ tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
     }
     tare__float_call_end(&f);
     return status;
+}
+
+typedef struct rule_on_codes {
+    const op_call *call;
+    const rule_call *rule;
+} rule_on_codes;
+
+static tare_status compute_codes(void *user, const value *in, value *out) {
+    const rule_on_codes *on = user;
+    op_call call = *on->call;
+    rule_call rule = *on->rule;
+    rule.param[0] = in;
+    call.result = *out;
+    return compute_each(&call, &rule);
+}
+
+tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
+    rule_on_codes on = {call, rule};
+    if (!tare__code_table_fits(rule->op, rule->param, tare__op_param_count(rule->op),
+                               &call->result))
+        return compute_each(call, rule);
+    return tare__code_table_run(rule->param[0]->as.tensor, call->result.as.tensor, compute_codes,
+                                &on, call->err);
 }
 
 // --- functions ---

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one element of a quantized tensor: there are 256 codes, so that a large tensor is
+// computed by looking each up. Bits are those of computing every element.
+#ifndef OPS_CODE_TABLE_H
+#define OPS_CODE_TABLE_H
+
+#include "ops/op.h"
+
+/// May y = op(x, numbers..) be looked up? x is the only tensor among the `count` parameters, both
+/// have bytes quantized per tensor and the same shape, and it is worth it.
+bool tare__code_table_fits(const op_info *op, const value *const *param, size_t count,
+                           const value *y);
+
+/// Computes a result for one code each: in[0] in place of x, into *out.
+typedef tare_status (*code_function)(void *user, const value *in, value *out);
+/// x and y as above.
+tare_status tare__code_table_run(const tare_tensor *x, tare_tensor *y, code_function compute,
+                                 void *user, tare_error *err);
+
+#endif

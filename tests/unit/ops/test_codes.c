@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shortcuts on codes give what computing every element gives: look-up tables, lines of broadcasts.
+#include "support/run.h"
+#include "support/test.h"
+
+enum { MANY = 2000, FEW = 500 };
+
+static tare_tensor *first(tare_tensor *t, int64_t count) {
+    tare_tensor *part = NULL;
+    CHECK_OK(tare_tensor_from_data(TARE_FLOAT32, 1, &count, t->data, &part, NULL));
+    return part;
+}
+
+// A large tensor is looked up, a small one computed.
+static void check_table(const char *expression) {
+    tare_tensor *x = COUNTING(-10, 0.01, MANY), *few = first(x, FEW);
+    tare_tensor *table = run_expression("x", expression, &x, 1);
+    tare_tensor *each = run_expression("x", expression, &few, 1);
+    assert_int_equal(table->count, MANY);
+    assert_memory_equal(table->data, each->data, tare__tensor_bytes(each));
+    assert_float_not_equal(tare__f32(table)[MANY - 1], tare__f32(table)[MANY / 2], 0);
+    tare_tensor_release(table);
+    tare_tensor_release(each);
+}
+
+static void tables_hold_what_each_element_gives(void **state) {
+    (void)state;
+    static const char *const types[] = {"100, torch.quint8", "-20, torch.qint8"};
+    static const char *const functions[] = {
+        "torch.nn.functional.relu6(q)",
+        "torch.clamp(q, -3.0, 4.5)",
+        "torch.sigmoid(q)",
+        "torch.tanh(q)",
+        "torch.ops.quantized.hardswish(q, output_scale = 0.07, output_zero_point = 12)",
+        "torch.ops.quantized.leaky_relu(q, 0.1, False, output_scale = 0.1, output_zero_point = 9)",
+        "torch.ops.quantized.dropout(q, output_scale = 0.2, output_zero_point = 50)"};
+    for (size_t t = 0; t < 2; t++)
+        for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+            char expression[400];
+            snprintf(expression, sizeof expression,
+                     "q = torch.quantize_per_tensor(x, 0.08, %s); y = %s; y.dequantize()", types[t],
+                     functions[f]);
+            check_table(expression);
+        }
+}
+
+#define CODES                                                                                      \
+    "p = torch.quantize_per_tensor(x, 0.1, 60, torch.quint8); "                                    \
+    "q = torch.quantize_per_tensor(y, 0.05, 10, torch.quint8); "
+
+// Where an operand is expanded first there is nothing to broadcast.
+static void check_broadcast(const char *function, tare_tensor *x, tare_tensor *y) {
+    char expanded[400], broadcast[400];
+    snprintf(broadcast, sizeof broadcast, CODES "r = %s(p, q, 0.3, 70); r.dequantize()", function);
+    snprintf(expanded, sizeof expanded,
+             CODES "a = p.expand(2, 3, 4, 5); b = q.expand(2, 3, 4, 5); "
+                   "r = %s(a, b, 0.3, 70); r.dequantize()",
+             function);
+    tare_tensor *const inputs[] = {tare_tensor_retain(x), tare_tensor_retain(y)};
+    tare_tensor *const again[] = {x, y};
+    tare_tensor *found = run_expression("x, y", broadcast, inputs, 2);
+    tare_tensor *expected = run_expression("x, y", expanded, again, 2);
+    assert_int_equal(found->count, 2 * 3 * 4 * 5);
+    assert_memory_equal(found->data, expected->data, tare__tensor_bytes(expected));
+    tare_tensor_release(found);
+    tare_tensor_release(expected);
+}
+
+static void sums_and_products_broadcast_in_lines(void **state) {
+    (void)state;
+    static const char *const functions[] = {"torch.ops.quantized.add", "torch.ops.quantized.mul",
+                                            "torch.ops.quantized.add_relu"};
+    for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+        check_broadcast(functions[f], COUNTING(-6, 0.1, 2, 3, 4, 5), COUNTING(0, 1, 1, 3, 1, 1));
+        check_broadcast(functions[f], COUNTING(-6, 0.1, 2, 3, 4, 5), COUNTING(0, 1, 5));
+        check_broadcast(functions[f], COUNTING(-6, 0.1, 2, 3, 4, 5), COUNTING(0, 0.1, 2, 1, 4, 1));
+        check_broadcast(functions[f], COUNTING(0, 0.5, 3, 1, 5), COUNTING(-3, 0.1, 2, 3, 4, 5));
+        check_broadcast(functions[f], COUNTING(0, 0.5, 2, 3, 1, 1), COUNTING(-3, 0.1, 4, 5));
+        check_broadcast(functions[f], COUNTING(0, 0.5, 1), COUNTING(-3, 0.1, 2, 3, 4, 5));
+        check_broadcast(functions[f], COUNTING(-6, 0.1, 2, 3, 4, 5), COUNTING(0, 0.1, 2, 3, 4, 5));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_hold_what_each_element_gives),
+        cmocka_unit_test(sums_and_products_broadcast_in_lines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
