@@ -26,10 +26,11 @@ tare_status load_backend(const char *name, tare_backend_config **out, tare_error
     return tare_backend_config_builtin(name, out, err);
 }
 
-tare_status load_mapping(const char *name, tare_qconfig_mapping **out, tare_error *err) {
+tare_status load_mapping(const char *name, bool is_qat, tare_qconfig_mapping **out,
+                         tare_error *err) {
     if (!is_default_mapping(name) && names_a_file(name))
         return tare_qconfig_mapping_read(name, out, err);
-    return tare_qconfig_mapping_default(name, false, -1, out, err);
+    return tare_qconfig_mapping_default(name, is_qat, -1, out, err);
 }
 
 static bool is_file(const char *path) {

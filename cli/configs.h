@@ -6,9 +6,10 @@
 #include "tare/tare.h"
 
 /// A built-in config's name, or a file ("-": standard input). A name that is neither is answered
-/// with the nearest built-in one.
+/// with the nearest built-in one. is_qat: a mapping's name means that of fake quantizers.
 tare_status load_backend(const char *name, tare_backend_config **out, tare_error *err);
-tare_status load_mapping(const char *name, tare_qconfig_mapping **out, tare_error *err);
+tare_status load_mapping(const char *name, bool is_qat, tare_qconfig_mapping **out,
+                         tare_error *err);
 bool names_a_file(const char *name); // or could: it has a dot or a slash
 bool is_default_mapping(const char *name);
 /// A JSON file, or what tare_preprocess_parse takes.

@@ -52,7 +52,7 @@ static tare_status qconfig_json(const char *name, char **out, tare_error *err) {
 
 static tare_status mapping_json(const char *name, char **out, tare_error *err) {
     tare_qconfig_mapping *mapping = NULL;
-    TRY(load_mapping(name, &mapping, err));
+    TRY(load_mapping(name, false, &mapping, err));
     const tare_status status = tare_qconfig_mapping_to_json(mapping, out, err);
     tare_qconfig_mapping_destroy(mapping);
     return status;

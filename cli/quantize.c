@@ -15,7 +15,7 @@ typedef struct quantize_options {
         *output;
     const char *prepare_config, *convert_config, *equalize;
     int64_t batch, limit;
-    bool print, lenient, quiet;
+    bool qat, print, lenient, quiet;
     size_options sizes;
 } quantize_options;
 
@@ -43,7 +43,7 @@ static tare_status choose_mapping(job *j) {
     const char *name = j->options->qconfig;
     const char *backend_name = tare_backend_config_name(j->backend);
     if (name == NULL) name = is_default_mapping(backend_name) ? backend_name : "x86";
-    return load_mapping(name, &j->mapping, j->err);
+    return load_mapping(name, j->options->qat, &j->mapping, j->err);
 }
 
 static tare_status choose_engine(job *j) {
@@ -59,6 +59,24 @@ static tare_status fuse(job *j) {
     return TARE_OK;
 }
 
+/// Training is what batch norms are kept for.
+static void note_folded_norms(const job *j) {
+    if (tare_model_norms_are_folded(j->model))
+        (void)fprintf(stderr,
+                      "tare quantize: note: %s was exported with its batch norms folded into its "
+                      "convolutions,\nso that --qat trains without them; tools/tare_export.py "
+                      "writes models that keep them\n",
+                      j->input);
+}
+
+static tare_status prepare_with(job *j, const tare_prepare_options *options, tare_model **out) {
+    if (!j->options->qat) return tare_prepare_fx(j->model, options, out, j->err);
+    note_folded_norms(j);
+    TRY(tare_prepare_qat_fx(j->model, options, out, j->err));
+    // QAT modules begin in training mode; nobody trains a model that came in evaluation.
+    return tare_model_set_training(*out, tare_model_is_training(j->model), j->err);
+}
+
 static tare_status prepare(job *j) {
     const quantize_options *o = j->options;
     TRY(choose_mapping(j));
@@ -71,7 +89,11 @@ static tare_status prepare(job *j) {
                                           .custom_config = j->prepare_config,
                                           .equalization = j->equalization};
     tare_model *prepared = NULL;
-    TRY(tare_prepare_fx(j->model, &options, &prepared, j->err));
+    const tare_status status = prepare_with(j, &options, &prepared);
+    if (status != TARE_OK) {
+        tare_model_destroy(prepared);
+        return status;
+    }
     advance(j, prepared);
     return TARE_OK;
 }
@@ -108,6 +130,8 @@ static tare_status convert(job *j) {
                                           .is_lenient = j->options->lenient,
                                           .custom_config = j->convert_config};
     tare_model *converted = NULL;
+    // What stays float runs as in evaluation from here on.
+    TRY(tare_model_set_training(j->model, false, j->err));
     TRY(j->stop == STOP_REFERENCE
             ? tare_convert_to_reference_fx(j->model, &options, &converted, j->err)
             : tare_convert_fx(j->model, &options, &converted, j->err));
@@ -128,6 +152,8 @@ static tare_status quantize(job *j) {
                          stage == TARE_STAGE_FUSED ? "fused" : "quantized");
     if (stage == TARE_STAGE_PREPARED && j->options->qconfig != NULL)
         return fail_here(j->input, NULL, "the model is prepared already: --qconfig has no effect");
+    if (stage == TARE_STAGE_PREPARED && j->options->qat)
+        return fail_here(j->input, NULL, "the model is prepared already: --qat has no effect");
     if (stage == TARE_STAGE_PREPARED && has_prepare_options(j->options))
         return fail_here(j->input, NULL,
                          "the model is prepared already: --prepare-config and --equalize have no "
@@ -230,6 +256,11 @@ static int check_options(const command *self, const quantize_options *o, job *j)
     if (j->stop == STOP_FUSE && (o->calibrate != NULL || o->qconfig != NULL || o->lenient))
         return wrong_usage(self->name, NULL,
                            "--calibrate, --qconfig and --lenient have no effect with --stop fuse");
+    if (j->stop == STOP_FUSE && o->qat)
+        return wrong_usage(self->name, NULL, "--qat has no effect with --stop fuse");
+    if (o->qat && o->equalize != NULL)
+        return wrong_usage(self->name, NULL,
+                           "--equalize and --qat exclude each other, as in torch");
     if (j->stop == STOP_FUSE && has_prepare_options(o))
         return wrong_usage(self->name, NULL,
                            "--prepare-config and --equalize have no effect with --stop fuse");
@@ -274,6 +305,7 @@ static const option options[] = {
      false},
     {"equalize", "FILE", "a mapping of equalization qconfigs", FIELD(equalize), OPTION_TEXT, 0,
      false},
+    {"qat", NULL, "in the form of quantization-aware training", FIELD(qat), OPTION_FLAG, 0, false},
     {"calibrate", "DATA", "inputs to watch", FIELD(calibrate), OPTION_TEXT, 0, false},
     {"state", "STATE", "what tare calibrate has seen, instead", FIELD(state), OPTION_TEXT, 0,
      false},
@@ -300,7 +332,8 @@ const command quantize_command = {
     .name = "quantize",
     .summary = "quantize a float model for a backend",
     .usage =
-        "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--calibrate DATA | --state STATE] "
+        "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--qat] [--calibrate DATA | --state "
+        "STATE] "
         "[--batch N]\n"
         "       [--limit N] [--prepare-config FILE] [--convert-config FILE] [--equalize FILE]\n"
         "       [--preprocess STEPS] [--stop STAGE] [--engine NAME] [--lenient] "

@@ -3,6 +3,8 @@
 #ifndef TARE_MODEL_H
 #define TARE_MODEL_H
 
+#include <stdbool.h>
+
 #include "tare/module.h"
 #include "tare/status.h"
 
@@ -61,6 +63,11 @@ TARE_API tare_status tare_model_read_with(const char *path, const tare_context *
 TARE_API tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err);
 TARE_API void tare_model_destroy(tare_model *model); // NULL is fine
 TARE_API tare_model_stage tare_model_get_stage(const tare_model *model);
+/// The mode of the whole model: that of its file, or what tare_model_set_training made it.
+TARE_API bool tare_model_is_training(const tare_model *model);
+/// Was it read from a file of one of torch's ONNX exporters, which fold batch norms into their
+/// convolutions? Training would miss them; tools/tare_export.py keeps them.
+TARE_API bool tare_model_norms_are_folded(const tare_model *model);
 
 typedef enum tare_print_form {
     TARE_PRINT_MODEL = 0, // as torch prints a GraphModule

@@ -120,6 +120,14 @@ void tare_model_destroy(tare_model *model) {
     tare__free(model);
 }
 
+bool tare_model_is_training(const tare_model *model) {
+    return model->root->training;
+}
+
+bool tare_model_norms_are_folded(const tare_model *model) {
+    return model->norms_are_folded;
+}
+
 tare_model_stage tare_model_get_stage(const tare_model *model) {
     return model->stage;
 }

@@ -234,5 +234,10 @@ tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options 
 
 tare_status tare_prepare_qat_fx(const tare_model *model, const tare_prepare_options *options,
                                 tare_model **out, tare_error *err) {
+    tare_prepare_options known = {0};
+    if (options != NULL) tare__struct_copy(&known, sizeof known, options);
+    if (known.equalization != NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "prepare_qat: equalization is for quantization after training only");
     return prepare(model, options, true, out, err);
 }

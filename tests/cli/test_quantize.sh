@@ -35,6 +35,18 @@ expect 0 quantize "$digits" --backend x86 --stop reference --calibrate "$train" 
 says 'QuantizedConv2d(Reference)'
 says 'next: tare explain'
 
+# In the form of training, with the batch norms' own statistics: nearly the same integers.
+expect 0 quantize "$digits" --backend x86 --qat --calibrate "$train" --limit 64 --batch 8 -o "$work/qat.safetensors"
+says '17 of 17 operators in integers'
+expect 0 quantize "$digits" --backend x86 --qat --stop prepare --print -o "$work/qat_prepared.safetensors"
+says '(conv1): ConvBnReLU2d('
+says 'FusedMovingAvgObsFakeQuantize('
+expect 0 quantize "$work/qat_prepared.safetensors" --backend x86 --calibrate "$train" --limit 64 --batch 8 -o "$work/qat_two_steps"
+cmp "$work/qat.safetensors" "$work/qat_two_steps"
+refuses 1 'the model is prepared already: --qat has no effect' quantize "$work/qat_prepared.safetensors" \
+    --backend x86 --qat -o "$work/none"
+refuses 2 '--qat has no effect with --stop fuse' quantize "$digits" --backend x86 --qat --stop fuse -o "$work/none"
+
 # explain: a sentence an operator.
 expect 0 explain "$int8"
 [ "$(grep -c ': quantized: ' "$work/stdout")" -eq 17 ] || fail 'explain: not 17 operators quantized'
