@@ -88,9 +88,7 @@ static tare_status raise_linear(onnx_import *in, node *n) {
     TARE_TRY(transpose(in, w, &turned));
     TARE_TRY(tare__onnx_constant_node(in, turned, tare__onnx_info(in, n)->scope, &weight));
     node *sum = find_bias(in, n, w->shape[1], &bias);
-    // Constants may stand anywhere in the draft: they come to their users when it is lifted.
-    tare__graph_move_before(weight, in->draft->first);
-    if (bias != NULL) tare__graph_move_before(bias, in->draft->first);
+    tare__graph_move_before(weight, n);
     const value args[] = {n->args[0], tare__node_value(weight),
                           bias != NULL ? tare__node_value(bias) : tare__none()};
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
@@ -105,7 +103,13 @@ static tare_status raise_linear(onnx_import *in, node *n) {
 tare_status tare__onnx_raise(onnx_import *in) {
     for (node *n = in->draft->first, *next; n != NULL; n = next) {
         next = n->next;
-        if (n->user_count > 0 || n->op == NODE_OUTPUT) TARE_TRY(raise_linear(in, n));
+        if (n->user_count > 0) TARE_TRY(raise_linear(in, n));
+    }
+    TARE_TRY(tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err));
+    // From the end, so that a spelling that holds another is seen first; what it replaced is dead.
+    for (node *n = in->draft->last, *previous; n != NULL; n = previous) {
+        previous = n->prev;
+        if (n->user_count > 0) TARE_TRY(tare__raise_patterns(in, n));
     }
     return tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err);
 }

@@ -12,4 +12,8 @@ tare_tensor *tare__raise_constant(onnx_import *in, const value *v);
 /// Does n call the operator of this id (ops/)?
 bool tare__raise_is(const node *n, const char *id);
 
+/// The function whose last step n is, if it is spelled out in a way that is known
+/// (raise_patterns.c).
+tare_status tare__raise_patterns(onnx_import *in, node *n);
+
 #endif
