@@ -52,15 +52,33 @@ static bool is_alone(const lift *l, const onnx_scope *scope) {
 
 // --- parameters ---
 
+// Parameters keep their path in the file's names, unless an exporter computed new ones, which it
+// calls "onnx::Conv_12" or "val_3".
+static bool is_made_name(const char *name) {
+    if (name == NULL || strstr(name, "::") != NULL) return true;
+    if (!tare__starts_with(name, "val_")) return false;
+    return name[4 + strspn(name + 4, "0123456789")] == '\0';
+}
+
+// "layer1.0.conv1" of "layer1.0.conv1.weight"; NULL where the name has no such end.
+static const char *owner_of(lift *l, const char *name, const char *suffix) {
+    if (is_made_name(name) || !tare__ends_with(name, suffix)) return NULL;
+    return tare__arena_strndup(&l->scratch, name, strlen(name) - strlen(suffix));
+}
+static const char *path_of_weight(lift *l, const char *name) {
+    return owner_of(l, name, ".weight");
+}
+
 // What a call gives beside its first input: constants only, or its result hangs on more.
 typedef struct call_form {
     bool has_tensors; // constants that a module would hold
     bool is_liftable;
     const char *weight_name; // the file's name of the parameter `weight`; NULL: computed or none
     bool has_weight;
+    const char *bias_owner; // "fc" of "fc.bias"; NULL: not known
 } call_form;
 
-static call_form form_of(const lift *l, const node *n, const op_info *op) {
+static call_form form_of(lift *l, const node *n, const op_info *op) {
     call_form form = {.is_liftable = true};
     const size_t count = tare__op_param_count(op);
     if (n->arg_count == 0 || n->args[0].kind != VALUE_NODE) form.is_liftable = false;
@@ -73,25 +91,13 @@ static call_form form_of(const lift *l, const node *n, const op_info *op) {
             continue;
         }
         form.has_tensors = true;
+        const char *name = tare__onnx_constant_of(l->in, t)->name;
+        if (tare__op_param_is(op, i, "bias")) form.bias_owner = owner_of(l, name, ".bias");
         if (!tare__op_param_is(op, i, "weight")) continue;
         form.has_weight = true;
-        form.weight_name = tare__onnx_constant_of(l->in, t)->name;
+        form.weight_name = name;
     }
     return form;
-}
-
-// Parameters keep their path in the file's names, unless an exporter computed new ones, which it
-// calls "onnx::Conv_12" or "val_3".
-static bool is_made_name(const char *name) {
-    if (name == NULL || strstr(name, "::") != NULL) return true;
-    if (!tare__starts_with(name, "val_")) return false;
-    return name[4 + strspn(name + 4, "0123456789")] == '\0';
-}
-
-// "layer1.0.conv1" of "layer1.0.conv1.weight"; NULL where the name has no such end.
-static const char *path_of_weight(lift *l, const char *name) {
-    if (is_made_name(name) || !tare__ends_with(name, ".weight")) return NULL;
-    return tare__arena_strndup(&l->scratch, name, strlen(name) - strlen(".weight"));
 }
 
 // --- classes ---
@@ -145,6 +151,27 @@ static tare_status choose_by_name(lift *l, const node *n, const call_form *form,
     return TARE_OK;
 }
 
+static bool stands_under(const char *path, const char *above) {
+    const size_t length = strlen(above);
+    return strncmp(path, above, length) == 0 && path[length] == '.';
+}
+
+// Of a scope whose class is not known: a module's is its one call. Parameters of something inside
+// of the scope were handed to a function there; equal parameters of several modules may have been
+// joined under the name of one of them. A convolution may have its padding beside it.
+static bool is_a_module(lift *l, const onnx_scope *scope, const op_info *op,
+                        const call_form *form) {
+    const char *owner = path_of_weight(l, form->weight_name);
+    if (owner == NULL) owner = form->bias_owner;
+    const bool is_own =
+        owner != NULL && (strcmp(owner, scope->path) == 0 || strcmp(owner, scope->raw) == 0);
+    if (is_own && tare__starts_with(op->id, "conv")) return true;
+    if (!is_alone(l, scope)) return false;
+    if (is_own || !form->has_weight) return true;
+    if (owner != NULL) return !stands_under(owner, scope->raw);
+    return is_made_name(form->weight_name);
+}
+
 // A folded batch norm leaves its own scope on the convolution, whose parameters kept their names.
 static lift_choice choose_by_type(lift *l, const onnx_scope *scope, const op_info *op,
                                   const module_class *by_op, const call_form *form) {
@@ -175,11 +202,7 @@ tare_status tare__lift_choose(lift *l, const node *n, lift_choice *out) {
         out->class = class;
         return choose_by_name(l, n, &form, out);
     }
-    if (*scope->path == '\0' || (!form.has_weight && !is_alone(l, scope))) return TARE_OK;
-    const char *owner = path_of_weight(l, form.weight_name);
-    const bool is_others =
-        form.has_weight && !is_made_name(form.weight_name) &&
-        (owner == NULL || (strcmp(owner, scope->path) != 0 && strcmp(owner, scope->raw) != 0));
-    if (!is_others) *out = (lift_choice){class, scope->path};
+    if (*scope->path != '\0' && is_a_module(l, scope, op, &form))
+        *out = (lift_choice){class, scope->path};
     return TARE_OK;
 }
