@@ -39,6 +39,14 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   foreach(source IN LISTS tare_x86_kernels)
     string(REGEX REPLACE ".*(avx2|avx512vnni)\\.c$" "\\1" isa "${source}")
     set_property(SOURCE "${source}" PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}})
+    if(source MATCHES "/f32_") # loops without intrinsics, for the compiler to vectorize
+      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS
+        "$<$<NOT:$<CONFIG:Debug>>:-O3>")
+      if(isa STREQUAL "avx512vnni")
+        set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS
+          -mprefer-vector-width=512)
+      endif()
+    endif()
   endforeach()
 elseif(tare_x86_kernels)
   list(REMOVE_ITEM tare_sources ${tare_x86_kernels})

@@ -9,24 +9,13 @@
 #include "core/alloc.h"
 #include "ops/element.h"
 #include "ops/families.h"
-#include "ops/float_kernels.h"
+#include "ops/layer_call.h"
 
 enum { QUERY, KEY, VALUE, MASK, DROPOUT, IS_CAUSAL, SCALE, ENABLE_GQA };
 
-typedef struct attention {
-    const tare_tensor *q, *k, *v, *mask; // mask may be NULL
-    int64_t queries, keys, width, value_width;
-    int batch_ndim;
-    int64_t batch[TARE_MAX_DIMS];                             // of q
-    int64_t k_stride[TARE_MAX_DIMS], v_stride[TARE_MAX_DIMS]; // in matrices
-    int64_t group;                                            // heads of q that share one of k
-    int64_t mask_shape[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS];
-    bool is_causal;
-    float scale;
-} attention;
-
 // Strides of k's or v's matrices over q's batch. With groups the last batch dimension is divided.
-static tare_status fit_batch(op_call *call, attention *a, const tare_tensor *t, int64_t *stride) {
+static tare_status fit_batch(op_call *call, attention_call *a, const tare_tensor *t,
+                             int64_t *stride) {
     int64_t step = 1;
     if (t->ndim < 2 || t->ndim - 2 > a->batch_ndim)
         return tare__call_fail(call, "query of shape %s does not fit %s",
@@ -44,7 +33,7 @@ static tare_status fit_batch(op_call *call, attention *a, const tare_tensor *t, 
     return TARE_OK;
 }
 
-static tare_status read_group(op_call *call, attention *a) {
+static tare_status read_group(op_call *call, attention_call *a) {
     bool has_groups;
     TARE_TRY(tare__call_bool(call, ENABLE_GQA, false, &has_groups));
     a->group = 1;
@@ -57,7 +46,7 @@ static tare_status read_group(op_call *call, attention *a) {
     return TARE_OK;
 }
 
-static tare_status read_mask(op_call *call, attention *a) {
+static tare_status read_mask(op_call *call, attention_call *a) {
     if (!tare__call_given(call, MASK)) return TARE_OK;
     TARE_TRY(tare__call_need_tensor(call, MASK, &a->mask));
     const bool is_mask = a->mask->dtype == TARE_FLOAT32 || a->mask->dtype == TARE_BOOL;
@@ -79,7 +68,7 @@ static tare_status read_mask(op_call *call, attention *a) {
     return TARE_OK;
 }
 
-static tare_status read_tensors(op_call *call, attention *a) {
+static tare_status read_tensors(op_call *call, attention_call *a) {
     TARE_TRY(tare__need_float(call, QUERY, &a->q));
     TARE_TRY(tare__need_float(call, KEY, &a->k));
     TARE_TRY(tare__need_float(call, VALUE, &a->v));
@@ -99,8 +88,8 @@ static tare_status read_tensors(op_call *call, attention *a) {
     return TARE_OK;
 }
 
-static tare_status read_attention(op_call *call, attention *a) {
-    *a = (attention){0};
+tare_status tare__attention_read(op_call *call, attention_call *a) {
+    *a = (attention_call){0};
     double scale, dropout;
     TARE_TRY(read_tensors(call, a));
     TARE_TRY(read_group(call, a));
@@ -117,8 +106,8 @@ static tare_status read_attention(op_call *call, attention *a) {
 }
 
 static tare_status attention_shape(op_call *call) {
-    attention a;
-    TARE_TRY(read_attention(call, &a));
+    attention_call a;
+    TARE_TRY(tare__attention_read(call, &a));
     int64_t shape[TARE_MAX_DIMS];
     memcpy(shape, a.q->shape, sizeof shape);
     shape[a.q->ndim - 1] = a.value_width;
@@ -126,7 +115,7 @@ static tare_status attention_shape(op_call *call) {
 }
 
 // Scales one query's scores and adds its line of the mask, which begins at element `at`.
-static void mask_scores(const attention *a, int64_t at, int64_t query, float *scores) {
+static void mask_scores(const attention_call *a, int64_t at, int64_t query, float *scores) {
     const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim + 1] : 0;
     for (int64_t s = 0; s < a->keys; s++) {
         scores[s] *= a->scale;
@@ -139,50 +128,60 @@ static void mask_scores(const attention *a, int64_t at, int64_t query, float *sc
     }
 }
 
-static void weigh(const attention *a, int64_t at, float *scores) {
+bool tare__attention_mask(const attention_call *a, const attention_part *part, int64_t query,
+                          float *scores) {
+    const int64_t line = a->mask != NULL ? query * a->mask_stride[a->batch_ndim] : 0;
+    mask_scores(a, part->mask + line, query, scores);
+    bool sees = false;
+    for (int64_t s = 0; s < a->keys; s++) sees |= scores[s] != -INFINITY;
+    return sees;
+}
+
+static void weigh(const attention_call *a, const attention_part *part, float *scores) {
     for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
-        const int64_t line = a->mask != NULL ? at + i * a->mask_stride[a->batch_ndim] : 0;
-        mask_scores(a, line, i, scores);
-        bool sees = false;
-        for (int64_t s = 0; s < a->keys; s++) sees |= scores[s] != -INFINITY;
-        if (sees)
+        if (tare__attention_mask(a, part, i, scores))
             tare__softmax_line(scores, scores, a->keys, 1, false);
         else
             memset(scores, 0, (size_t)a->keys * sizeof *scores);
     }
 }
 
-static tare_status attend(op_call *call, const attention *a, float *scores) {
+// The last batch dimension counts groups, where k and v have fewer heads.
+attention_part tare__attention_part(const attention_call *a, int64_t i) {
+    attention_part part = {0};
+    for (int d = a->batch_ndim - 1; d >= 0; d--) {
+        const int64_t at = i % a->batch[d];
+        const int64_t shared = d == a->batch_ndim - 1 ? at / a->group : at;
+        part.k += shared * a->k_stride[d];
+        part.v += shared * a->v_stride[d];
+        part.mask += at * a->mask_stride[d];
+        i /= a->batch[d];
+    }
+    return part;
+}
+
+static tare_status attend(op_call *call, const attention_call *a, float *scores) {
     const float_product look = {
         .rows = a->queries, .inner = a->width, .columns = a->keys, .transposed = true};
     const float_product mix = {.rows = a->queries, .inner = a->keys, .columns = a->value_width};
     float *y = tare__f32(tare__call_out(call));
     const int64_t count = tare__call_out(call)->count / (a->queries * a->value_width);
-    // The last batch dimension counts groups, where k and v have fewer heads.
     for (int64_t i = 0; i < count; i++, y += a->queries * a->value_width) {
-        int64_t k = 0, v = 0, mask = 0, rest = i;
-        for (int d = a->batch_ndim - 1; d >= 0; d--) {
-            const int64_t at = rest % a->batch[d];
-            const int64_t shared = d == a->batch_ndim - 1 ? at / a->group : at;
-            k += shared * a->k_stride[d];
-            v += shared * a->v_stride[d];
-            mask += at * a->mask_stride[d];
-            rest /= a->batch[d];
-        }
+        const attention_part part = tare__attention_part(a, i);
         TARE_TRY(tare__float_multiply(
             call->kernels, &look, tare__f32(a->q) + i * a->queries * a->width,
-            tare__f32(a->k) + k * a->keys * a->width, NULL, scores, call->err));
-        weigh(a, mask, scores);
+            tare__f32(a->k) + part.k * a->keys * a->width, NULL, scores, call->err));
+        weigh(a, &part, scores);
         TARE_TRY(tare__float_multiply(call->kernels, &mix, scores,
-                                      tare__f32(a->v) + v * a->keys * a->value_width, NULL, y,
+                                      tare__f32(a->v) + part.v * a->keys * a->value_width, NULL, y,
                                       call->err));
     }
     return TARE_OK;
 }
 
 static tare_status attention_reference(op_call *call) {
-    attention a;
-    TARE_TRY(read_attention(call, &a));
+    attention_call a;
+    TARE_TRY(tare__attention_read(call, &a));
     const int64_t count = tare__size_product(a.queries, a.keys);
     if (a.keys == 0) {
         memset(tare__call_out(call)->data, 0, tare__tensor_bytes(tare__call_out(call)));

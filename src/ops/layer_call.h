@@ -21,4 +21,58 @@ typedef struct linear_call {
 } linear_call;
 tare_status tare__linear_read(op_call *call, linear_call *out);
 
+/// A bound call of a pooling row. Unused dimensions of the three have size 1 and one window.
+typedef struct pool_call {
+    const tare_tensor *x;
+    int dims;
+    int64_t planes; // everything before the pooled dimensions
+    int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
+    bool ceil_mode, count_pad;
+    int64_t divisor;          // avg_pool's divisor_override; 0: none
+    bool is_max, is_adaptive; // set by tare__pool_read
+} pool_call;
+
+/// The elements of the input under one output element. `area` counts padding too.
+typedef struct pool_window {
+    int64_t begin[3], end[3];
+    double area; // a product of three sizes may exceed int64
+} pool_window;
+
+/// *known false: the row does not pool.
+tare_status tare__pool_read(op_call *call, pool_call *out, bool *known);
+pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
+double tare__pool_divisor(const pool_call *p, const pool_window *w);
+
+/// A bound call of layer_norm: x [..][inner]; weight and bias [inner] or NULL.
+typedef struct layer_norm_call {
+    const tare_tensor *x;
+    const float *weight, *bias;
+    int64_t inner;
+    double eps;
+} layer_norm_call;
+tare_status tare__layer_norm_read(op_call *call, layer_norm_call *out);
+
+/// A bound call of scaled_dot_product_attention: q [batch..][queries][width],
+/// k [..][keys][width], v [..][keys][value_width].
+typedef struct attention_call {
+    const tare_tensor *q, *k, *v, *mask; // mask may be NULL
+    int64_t queries, keys, width, value_width;
+    int batch_ndim;
+    int64_t batch[TARE_MAX_DIMS];                             // of q
+    int64_t k_stride[TARE_MAX_DIMS], v_stride[TARE_MAX_DIMS]; // in matrices
+    int64_t group;                                            // heads of q that share one of k
+    int64_t mask_shape[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS];
+    bool is_causal;
+    float scale;
+} attention_call;
+tare_status tare__attention_read(op_call *call, attention_call *out);
+/// The matrices of k and v, and the first element of the mask, that belong to q's matrix `i`.
+typedef struct attention_part {
+    int64_t k, v, mask;
+} attention_part;
+attention_part tare__attention_part(const attention_call *a, int64_t i);
+/// Scales a query's `keys` scores and adds its line of the mask; false if it may look at nothing.
+bool tare__attention_mask(const attention_call *a, const attention_part *part, int64_t query,
+                          float *scores);
+
 #endif

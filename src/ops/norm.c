@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/families.h"
+#include "ops/layer_call.h"
 #include "ops/rules.h"
 
 // A tensor parameter of `count` float elements; *out is NULL when it is absent or None.
@@ -176,15 +177,21 @@ static tare_status layer_norm_shape(op_call *call) {
     return tare__shape_same(call);
 }
 
+tare_status tare__layer_norm_read(op_call *call, layer_norm_call *out) {
+    *out = (layer_norm_call){0};
+    TARE_TRY(read_layer_norm(call, &out->x, &out->inner));
+    TARE_TRY(optional_floats(call, 2, out->inner, &out->weight));
+    TARE_TRY(optional_floats(call, 3, out->inner, &out->bias));
+    return tare__call_double(call, 4, 1e-5, &out->eps);
+}
+
 static tare_status layer_norm_reference(op_call *call) {
-    const tare_tensor *x;
-    const float *weight, *bias;
-    int64_t inner;
-    double eps;
-    TARE_TRY(read_layer_norm(call, &x, &inner));
-    TARE_TRY(optional_floats(call, 2, inner, &weight));
-    TARE_TRY(optional_floats(call, 3, inner, &bias));
-    TARE_TRY(tare__call_double(call, 4, 1e-5, &eps));
+    layer_norm_call c;
+    TARE_TRY(tare__layer_norm_read(call, &c));
+    const tare_tensor *x = c.x;
+    const float *weight = c.weight, *bias = c.bias;
+    const int64_t inner = c.inner;
+    const double eps = c.eps;
     const float *from = tare__f32(x);
     float *y = tare__f32(tare__call_out(call));
     for (int64_t at = 0; at < x->count; at += inner) {

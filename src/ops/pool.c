@@ -4,27 +4,13 @@
 #include <string.h>
 
 #include "ops/families.h"
+#include "ops/layer_call.h"
 #include "ops/rules.h"
 
-typedef struct pool_plan {
-    const tare_tensor *x;
-    int dims;
-    int64_t planes; // everything before the pooled dimensions
-    int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
-    bool ceil_mode, count_pad;
-    int64_t divisor; // avg_pool's divisor_override; 0: none
-} pool_plan;
+typedef float (*pool_function)(const pool_call *p, const float *plane, const pool_window *w);
 
-// The elements of the input under one output element. `area` counts padding too.
-typedef struct window {
-    int64_t begin[3], end[3];
-    double area; // a product of three sizes may exceed int64
-} window;
-
-typedef float (*pool_function)(const pool_plan *p, const float *plane, const window *w);
-
-static tare_status read_input(op_call *call, int dims, pool_plan *p) {
-    *p = (pool_plan){.dims = dims, .planes = 1};
+static tare_status read_input(op_call *call, int dims, pool_call *p) {
+    *p = (pool_call){.dims = dims, .planes = 1};
     TARE_TRY(tare__need_float(call, 0, &p->x));
     if (p->x->ndim < dims + 1 || p->x->ndim > dims + 2)
         return tare__call_fail(call, "input must have %d or %d dimensions, found shape %s",
@@ -50,7 +36,7 @@ static tare_status read_sizes(op_call *call, size_t i, int dims, int64_t otherwi
 }
 
 // In ceil mode the last window may hang over the end, but must begin within input or padding.
-static tare_status choose_out(op_call *call, pool_plan *p) {
+static tare_status choose_out(op_call *call, pool_call *p) {
     for (int d = 3 - p->dims; d < 3; d++) {
         const int64_t room = p->in[d] + 2 * p->pad[d] - p->dilation[d] * (p->kernel[d] - 1) - 1;
         if (room < 0 || 2 * p->pad[d] > p->kernel[d])
@@ -64,7 +50,7 @@ static tare_status choose_out(op_call *call, pool_plan *p) {
 }
 
 // The stride is the kernel where it is not given (or, as torch passes it on, an empty list).
-static tare_status read_window(op_call *call, pool_plan *p, size_t padding) {
+static tare_status read_window(op_call *call, pool_call *p, size_t padding) {
     TARE_TRY(read_sizes(call, 1, p->dims, 1, 1, p->kernel));
     const value *stride = call->param[2];
     const bool is_empty = stride == NULL || stride->kind == VALUE_NONE ||
@@ -76,7 +62,7 @@ static tare_status read_window(op_call *call, pool_plan *p, size_t padding) {
     return read_sizes(call, padding, p->dims, 0, 0, p->pad);
 }
 
-static tare_status read_max(op_call *call, int dims, pool_plan *p) {
+static tare_status read_max(op_call *call, int dims, pool_call *p) {
     bool indices;
     TARE_TRY(read_input(call, dims, p));
     TARE_TRY(read_window(call, p, 3));
@@ -87,7 +73,7 @@ static tare_status read_max(op_call *call, int dims, pool_plan *p) {
     return choose_out(call, p);
 }
 
-static tare_status read_avg(op_call *call, int dims, pool_plan *p) {
+static tare_status read_avg(op_call *call, int dims, pool_call *p) {
     TARE_TRY(read_input(call, dims, p));
     TARE_TRY(read_window(call, p, 3));
     TARE_TRY(tare__call_bool(call, 4, false, &p->ceil_mode));
@@ -97,7 +83,7 @@ static tare_status read_avg(op_call *call, int dims, pool_plan *p) {
 }
 
 // None in the output size keeps the input's size.
-static tare_status read_adaptive(op_call *call, int dims, pool_plan *p) {
+static tare_status read_adaptive(op_call *call, int dims, pool_call *p) {
     TARE_TRY(read_input(call, dims, p));
     const value *v = call->param[1];
     const bool is_list = v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE);
@@ -115,7 +101,7 @@ static tare_status read_adaptive(op_call *call, int dims, pool_plan *p) {
     return TARE_OK;
 }
 
-static tare_status pool_result(op_call *call, const pool_plan *p) {
+static tare_status pool_result(op_call *call, const pool_call *p) {
     int64_t shape[TARE_MAX_DIMS];
     memcpy(shape, p->x->shape, sizeof shape);
     for (int d = 0; d < p->dims; d++) shape[p->x->ndim - p->dims + d] = p->out[3 - p->dims + d];
@@ -124,8 +110,8 @@ static tare_status pool_result(op_call *call, const pool_plan *p) {
 
 // --- windows ---
 
-static window fixed_window(const pool_plan *p, const int64_t at[3]) {
-    window w = {.area = 1};
+static pool_window fixed_window(const pool_call *p, const int64_t at[3]) {
+    pool_window w = {.area = 1};
     for (int d = 0; d < 3; d++) {
         const int64_t begin = at[d] * p->stride[d] - p->pad[d];
         const int64_t end = begin + p->dilation[d] * (p->kernel[d] - 1) + 1;
@@ -139,8 +125,8 @@ static window fixed_window(const pool_plan *p, const int64_t at[3]) {
     return w;
 }
 
-static window adaptive_window(const pool_plan *p, const int64_t at[3]) {
-    window w = {.area = 1};
+static pool_window adaptive_window(const pool_call *p, const int64_t at[3]) {
+    pool_window w = {.area = 1};
     for (int d = 0; d < 3; d++) {
         w.begin[d] = at[d] * p->in[d] / p->out[d];
         w.end[d] = ((at[d] + 1) * p->in[d] + p->out[d] - 1) / p->out[d];
@@ -151,7 +137,7 @@ static window adaptive_window(const pool_plan *p, const int64_t at[3]) {
 
 // Which code is greater depends on the data, and no processor guesses it: the comparison chooses a
 // value instead of branching. NaN is greater than all; the last one wins.
-static float greatest(const pool_plan *p, const float *plane, const window *w) {
+static float greatest(const pool_call *p, const float *plane, const pool_window *w) {
     float best = -INFINITY, nan = 0;
     for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])
         for (int64_t j = w->begin[1]; j < w->end[1]; j += p->dilation[1])
@@ -163,29 +149,64 @@ static float greatest(const pool_plan *p, const float *plane, const window *w) {
     return isnan(nan) ? nan : best;
 }
 
-static float average(const pool_plan *p, const float *plane, const window *w) {
+static float average(const pool_call *p, const float *plane, const pool_window *w) {
     float sum = 0;
-    int64_t count = 1;
     for (int64_t i = w->begin[0]; i < w->end[0]; i++)
         for (int64_t j = w->begin[1]; j < w->end[1]; j++)
             for (int64_t k = w->begin[2]; k < w->end[2]; k++)
                 sum += plane[(i * p->in[1] + j) * p->in[2] + k];
-    for (int d = 0; d < 3; d++) count *= w->end[d] - w->begin[d];
-    const double divisor = p->count_pad ? w->area : (double)count;
-    return sum / (p->divisor != 0 ? (float)p->divisor : (float)divisor);
+    return sum / (float)tare__pool_divisor(p, w);
 }
 
-static void run_windows(op_call *call, const pool_plan *p, pool_function f,
-                        window (*window_at)(const pool_plan *p, const int64_t at[3])) {
+static void run_windows(op_call *call, const pool_call *p, pool_function f,
+                        pool_window (*window_at)(const pool_call *p, const int64_t at[3])) {
     const int64_t in = p->in[0] * p->in[1] * p->in[2], out = p->out[0] * p->out[1] * p->out[2];
     const float *x = tare__f32(p->x);
     float *y = tare__f32(tare__call_out(call));
     for (int64_t i = 0; i < out; i++) {
         const int64_t at[] = {i / p->out[2] / p->out[1], i / p->out[2] % p->out[1], i % p->out[2]};
-        const window w = window_at(p, at);
+        const pool_window w = window_at(p, at);
         for (int64_t plane = 0; plane < p->planes; plane++)
             y[plane * out + i] = f(p, x + plane * in, &w);
     }
+}
+
+// --- for executors ---
+
+static const struct {
+    const char *prefix; // of the row's id, before the number of dimensions
+    tare_status (*read)(op_call *call, int dims, pool_call *p);
+    bool is_max, is_adaptive;
+} readers[] = {
+    {"max_pool", read_max, true, false},
+    {"avg_pool", read_avg, false, false},
+    {"adaptive_avg_pool", read_adaptive, false, true},
+    {"adaptive_max_pool", read_adaptive, true, true},
+};
+
+tare_status tare__pool_read(op_call *call, pool_call *out, bool *known) {
+    const char *id = call->op->id;
+    *known = false;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        const size_t length = strlen(readers[i].prefix);
+        if (strncmp(id, readers[i].prefix, length) != 0 || strlen(id) != length + 2) continue;
+        *known = true;
+        TARE_TRY(readers[i].read(call, id[length] - '0', out));
+        out->is_max = readers[i].is_max;
+        out->is_adaptive = readers[i].is_adaptive;
+    }
+    return TARE_OK;
+}
+
+pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]) {
+    return p->is_adaptive ? adaptive_window(p, at) : fixed_window(p, at);
+}
+
+double tare__pool_divisor(const pool_call *p, const pool_window *w) {
+    int64_t count = 1;
+    for (int d = 0; d < 3; d++) count *= w->end[d] - w->begin[d];
+    if (p->divisor != 0) return (double)p->divisor;
+    return p->count_pad ? w->area : (double)count;
 }
 
 // --- rows ---
@@ -194,12 +215,12 @@ static void run_windows(op_call *call, const pool_plan *p, pool_function f,
 // it.
 #define POOL(kind, n, reader, window_at, function)                                                 \
     static tare_status kind##n##d_shape(op_call *call) {                                           \
-        pool_plan p;                                                                               \
+        pool_call p;                                                                               \
         TARE_TRY(reader(call, n, &p));                                                             \
         return pool_result(call, &p);                                                              \
     }                                                                                              \
     static tare_status kind##n##d(op_call *call) {                                                 \
-        pool_plan p;                                                                               \
+        pool_call p;                                                                               \
         TARE_TRY(reader(call, n, &p));                                                             \
         run_windows(call, &p, function, window_at);                                                \
         return TARE_OK;                                                                            \

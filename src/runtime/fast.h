@@ -10,11 +10,13 @@
 #include "ops/op.h"
 #include "runtime/isa.h"
 #include "runtime/kernels/elementwise.h"
+#include "runtime/kernels/lines.h"
 #include "runtime/kernels/scratch.h"
 
 typedef struct fast_context {
     isa_level isa;
     const elementwise_kernels *elementwise;
+    const line_kernels *lines;
     workspace space;
 } fast_context;
 

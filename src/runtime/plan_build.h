@@ -98,6 +98,9 @@ typedef struct plan_value {
     size_t uses_left; // by records not emitted yet, and by the result
     size_t consumer;  // the last record that reads it
     bool is_constant, is_input;
+    // Of a transposition that swaps dimensions 1 and 2 of 4: the value it reads, and its record,
+    // which is emitted when somebody wants the result in a place of its own. Else NOTHING.
+    size_t swapped, deferred;
 } plan_value;
 
 /// One call of the graph, in order.
@@ -143,6 +146,8 @@ void tare__plan_join(plan_builder *b);
 tare_status tare__plan_emit(plan_builder *b);
 
 tare_status tare__plan_new_place(plan_builder *b, place_kind kind, size_t bytes, size_t *out);
+/// Memory that the next step works in.
+tare_status tare__plan_new_scratch(plan_builder *b, size_t bytes, size_t *out);
 /// Adds a step, which reads and writes what was asked for since the last one. `state` is taken
 /// over, also by a failure.
 tare_status tare__plan_add_step(plan_builder *b, const step_class *class, void *state,

@@ -120,6 +120,14 @@ static void join_elements(plan_builder *b, size_t head) {
     }
 }
 
+// Attention writes its result as the transposition behind it wants it.
+static void join_swap(plan_builder *b, size_t head) {
+    size_t last = head;
+    const size_t next = only_reader(b, &b->records[head]);
+    if (next != NOTHING && tare__plan_swaps_heads(b, &b->records[next]))
+        append(b, head, &last, next);
+}
+
 void tare__plan_join(plan_builder *b) {
     for (size_t i = 0; i < b->record_count; i++) {
         const plan_record *r = &b->records[i];
@@ -128,5 +136,7 @@ void tare__plan_join(plan_builder *b) {
             join_layer(b, i);
         else if (is_elementwise(b, r))
             join_elements(b, i);
+        else if (strcmp(tare__record_op(r), "scaled_dot_product_attention") == 0)
+            join_swap(b, i);
     }
 }

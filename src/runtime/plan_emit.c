@@ -27,6 +27,11 @@ static tare_status touch(plan_builder *b, size_t place) {
     return TARE_OK;
 }
 
+tare_status tare__plan_new_scratch(plan_builder *b, size_t bytes, size_t *out) {
+    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, bytes, out));
+    return touch(b, *out);
+}
+
 static void note_use(plan *p, size_t place, size_t step) {
     plan_place *at = &p->places[place];
     if (at->first == NOTHING) at->first = step;
@@ -102,10 +107,24 @@ static tare_status convert_layout(plan_builder *b, size_t v, plan_layout to) {
     return TARE_OK;
 }
 
+// A transposition whose result is wanted after all. What the step in the making reads stays noted.
+static tare_status emit_deferred(plan_builder *b, size_t v) {
+    size_t *touched = b->touched;
+    const size_t count = b->touched_count, capacity = b->touched_capacity;
+    b->touched = NULL;
+    b->touched_count = b->touched_capacity = 0;
+    const tare_status status = tare__plan_call(b, b->values[v].deferred);
+    tare__free(b->touched);
+    b->touched = touched;
+    b->touched_count = count;
+    b->touched_capacity = capacity;
+    return status;
+}
+
 tare_status tare__plan_read(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
     plan_value *found = &b->values[v];
     if (found->place[LAYOUT_PLAIN] == NOTHING && found->place[LAYOUT_CHANNELS_LAST] == NOTHING)
-        TARE_TRY(place_outside(b, v));
+        TARE_TRY(found->deferred != NOTHING ? emit_deferred(b, v) : place_outside(b, v));
     share_layouts(b, v);
     if (found->place[layout] == NOTHING) TARE_TRY(convert_layout(b, v, layout));
     *place = found->place[layout];
@@ -170,7 +189,24 @@ static tare_status emit_view(plan_builder *b, const plan_record *r) {
 }
 
 static void consume_inputs(plan_builder *b, const plan_record *r) {
-    for (size_t i = 0; i < r->input_count; i++) b->values[r->inputs[i]].uses_left--;
+    for (size_t i = 0; i < r->input_count; i++) {
+        plan_value *v = &b->values[r->inputs[i]];
+        v->uses_left--;
+        if (v->swapped != NOTHING) b->values[v->swapped].uses_left--;
+    }
+}
+
+// Left until somebody reads the result, who may as well read what it is made of.
+static bool defer(plan_builder *b, size_t record) {
+    const plan_record *r = &b->records[record];
+    if (r->next != NOTHING || !tare__plan_swaps_heads(b, r)) return false;
+    const size_t source = r->inputs[0];
+    plan_value *v = &b->values[r->result];
+    if (b->values[source].swapped != NOTHING) return false;
+    v->swapped = source;
+    v->deferred = record;
+    b->values[source].uses_left += v->uses_left;
+    return true;
 }
 
 static tare_status emit_calls(plan_builder *b, size_t head) {
@@ -192,6 +228,10 @@ static tare_status emit_chain(plan_builder *b, size_t head) {
     bool done = false;
     if (r->is_view) {
         TARE_TRY(emit_view(b, r));
+        consume_inputs(b, r);
+        return TARE_OK;
+    }
+    if (defer(b, head)) {
         consume_inputs(b, r);
         return TARE_OK;
     }

@@ -37,4 +37,17 @@ bool tare__plan_has_epilogue(const plan_record *r);
 /// Elementwise operators in a row (plan_elements.c).
 tare_status tare__plan_elements(plan_builder *b, size_t head, bool *done);
 
+/// Pooling, means over pixels and joined channels of tensors that lie channels last
+/// (plan_pixels.c).
+tare_status tare__plan_pool(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_mean(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_cat(plan_builder *b, size_t head, bool *done);
+/// Norms and softmax over the last dimension (plan_lines.c).
+tare_status tare__plan_layer_norm(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_softmax(plan_builder *b, size_t head, bool *done);
+/// Attention, with the transpositions around it (plan_attention.c).
+tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done);
+/// Is it a transposition that swaps heads and length: dimensions 1 and 2 of 4?
+bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r);
+
 #endif

@@ -42,6 +42,8 @@ static tare_status add_value(plan_builder *b, tare_tensor *t, size_t *out) {
                                    .base = base != NOTHING ? base : *out,
                                    .place = {NOTHING, NOTHING},
                                    .consumer = NOTHING,
+                                   .swapped = NOTHING,
+                                   .deferred = NOTHING,
                                    .is_constant = t->data != NULL};
     return TARE_OK;
 }

@@ -158,6 +158,7 @@ static tare_status prepare(tare_session *s, const tare_session_options *options,
     s->conv_rule = tare__engine_rule(s->model->engine, &conv);
     TARE_TRY(tare__isa_choose(&s->fast.isa, err));
     s->fast.elementwise = tare__elementwise_choose(s->fast.isa);
+    s->fast.lines = tare__lines_choose(s->fast.isa);
     return s->reference ? TARE_OK : prepare_fast(s, err);
 }
 

@@ -6,6 +6,8 @@
 
 #include "core/tensor.h"
 #include "core/text.h"
+#include "ops/float_layers.h"
+#include "runtime/plan.h"
 #include "support/models.h"
 
 #define NN "torch.nn."
@@ -264,6 +266,135 @@ static void random_graphs_give_the_interpreters_results(void **state) {
     }
 }
 
+// --- what becomes of a graph ---
+
+// "layer pool call": the steps of the plan for an input of this shape.
+static const char *steps_of(const tare_model *model, const tare_tensor *x) {
+    static char names[1024];
+    const interpreter it = {.root = model->root, .thread_count = 1};
+    fast_context fast = {.lines = tare__lines_choose(ISA_SCALAR)};
+    float_layers *layers = NULL;
+    plan *p = NULL;
+    CHECK_DONE(tare__float_layers_create(1, &layers, job_error()));
+    const plan_setting setting = {.it = &it, .fast = &fast, .layers = layers};
+    CHECK_DONE(tare__plan_create(&setting, &x, 1, &p, job_error()));
+    names[0] = '\0';
+    for (size_t i = 0; tare__plan_step_name(p, i) != NULL; i++) {
+        if (i > 0) strcat(names, " ");
+        strcat(names, tare__plan_step_name(p, i));
+    }
+    size_t least = 0;
+    assert_true(tare__plan_bytes(p, &least) <= 2 * least);
+    tare__plan_destroy(p);
+    tare__float_layers_destroy(layers);
+    return names;
+}
+
+static tare_model *residual_block(const char *end) {
+    module *root = new_tree();
+    char code[1024];
+    put_module(root, NULL, "a", NN "Conv2d",
+               "in_channels=8, out_channels=8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), "
+               "dilation=(1, 1), groups=1, bias=False");
+    put_module(root, NULL, "b", NN "BatchNorm2d", "num_features=8");
+    put_module(root, NULL, "c", NN "Conv2d",
+               "in_channels=8, out_channels=8, kernel_size=(1, 1), stride=(1, 1), padding=(0, 0), "
+               "dilation=(1, 1), groups=1, bias=True");
+    (void)snprintf(code, sizeof code,
+                   "def forward(self, x):\n"
+                   "    a = self.a(x)\n"
+                   "    b = self.b(a)\n"
+                   "    relu = torch.nn.functional.relu(b, inplace = False)\n"
+                   "    c = self.c(relu)\n"
+                   "    add = c + x\n"
+                   "    last = torch.nn.functional.relu6(add)\n"
+                   "    pool = torch.nn.functional.max_pool2d(last, 2)\n"
+                   "    return %s\n",
+                   end);
+    return new_model(NULL, root, code);
+}
+
+static bool has_layers(void) {
+    float_layers *layers = NULL;
+    CHECK_OK(tare__float_layers_create(1, &layers, NULL));
+    tare__float_layers_destroy(layers);
+    return layers != NULL;
+}
+
+static void a_residual_block_is_two_layers(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(1, 8, 6, 6);
+    if (!has_layers()) skip();
+    tare_model *model = residual_block("pool");
+    assert_string_equal(steps_of(model, x), "reorder layer layer pool reorder");
+    check_model(model, x, "residual block");
+    tare_model_destroy(model);
+    // Whoever else looks at a value sees it: nothing is fused over it.
+    model = residual_block("(pool, b)");
+    assert_string_equal(steps_of(model, x), "reorder layer elements layer pool reorder reorder");
+    check_model(model, x, "residual block, and what lies within");
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
+static tare_model *attention_block(const char *attend) {
+    static const char *const names[] = {"q", "k", "v", "o"};
+    module *root = new_tree();
+    char code[2048];
+    for (size_t i = 0; i < 4; i++)
+        put_module(root, NULL, names[i], NN "Linear", "in_features=24, out_features=24");
+    put_module(root, NULL, "norm", NN "LayerNorm", "normalized_shape=(24,)");
+    (void)snprintf(code, sizeof code,
+                   "def forward(self, x):\n"
+                   "    size = x.size(0)\n"
+                   "    q = self.q(x)\n"
+                   "    q_view = q.view(size, 5, 3, 8)\n"
+                   "    q_heads = q_view.transpose(1, 2)\n"
+                   "    k = self.k(x)\n"
+                   "    k_view = k.view(size, 5, 3, 8)\n"
+                   "    k_heads = k_view.permute(0, 2, 1, 3)\n"
+                   "    v = self.v(x)\n"
+                   "    v_view = v.view(size, 5, 3, 8)\n"
+                   "    v_heads = v_view.transpose(2, 1)\n"
+                   "    %s\n"
+                   "    joined = attention.transpose(1, 2)\n"
+                   "    flat = joined.reshape(size, 5, 24)\n"
+                   "    o = self.o(flat)\n"
+                   "    add = x + o\n"
+                   "    norm = self.norm(add)\n"
+                   "    softmax = torch.softmax(norm, -1)\n"
+                   "    return (norm, softmax)\n",
+                   attend);
+    return new_model(NULL, root, code);
+}
+
+#define MIX  "mix = torch._C._nn.scaled_dot_product_attention(q_heads, k_heads, v_heads"
+#define SDPA "attention = torch._C._nn.scaled_dot_product_attention(q_heads, k_heads, v_heads"
+
+static void attention_reads_projections_where_they_lie(void **state) {
+    (void)state;
+    static const char *const rest[] = {")", ", is_causal = True)", ", scale = 0.7)"};
+    tare_tensor *x = NEW_INPUT(2, 5, 24);
+    if (!has_layers()) skip();
+    for (size_t i = 0; i < 3; i++) {
+        char attend[256];
+        (void)snprintf(attend, sizeof attend, SDPA "%s", rest[i]);
+        tare_model *model = attention_block(attend);
+        assert_string_equal(steps_of(model, x),
+                            "layer layer layer attention layer layer_norm softmax");
+        check_model(model, x, attend);
+        tare_model_destroy(model);
+    }
+    // One who wants the transposed keys gets them.
+    tare_model *model = attention_block("twice = k_heads * 2\n"
+                                        "    " MIX ", attn_mask = None)\n"
+                                        "    attention = mix + twice");
+    CHECK_HOLDS(steps_of(model, x), "layer layer layer attention call elements call layer");
+    check_model(model, x, "transposed keys");
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
 // --- shapes that change ---
 
 static tare_model *small_model(void) {
@@ -377,6 +508,8 @@ static void a_plan_survives_every_failing_allocation(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_give_the_interpreters_results),
+        cmocka_unit_test(a_residual_block_is_two_layers),
+        cmocka_unit_test(attention_reads_projections_where_they_lie),
         cmocka_unit_test(each_shape_has_its_plan),
         cmocka_unit_test(outputs_stay_when_the_session_runs_again),
         cmocka_unit_test(inputs_that_do_not_fit_are_named_as_without_a_plan),

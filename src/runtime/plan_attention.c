@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by a library's matrix products. Queries, keys and values are mostly projections
+// [batch][length][heads][width] seen with heads before length, and so is the result: such
+// transpositions are read and written in place instead of being copied.
+#include <string.h>
+
+#include "ops/layer_call.h"
+#include "runtime/plan_steps.h"
+
+// Where a matrix of [..][rows][columns] lies: plain, or with the dimensions of rows and matrices
+// swapped.
+typedef struct matrices {
+    size_t place;
+    int64_t row_step, step, outer_step; // between rows, matrices, and groups of `group` matrices
+    int64_t group;
+} matrices;
+
+typedef struct attention_step {
+    attention_call call; // its tensors are the plan's; the mask's data is where its place is
+    matrices q, k, v, y;
+    size_t scores; // place
+    int64_t count; // of q's matrices
+} attention_step;
+
+static float *matrix_at(const plan_run_state *run, const matrices *m, int64_t i) {
+    float *data = tare__place_data(run, m->place);
+    return data + i / m->group * m->outer_step + i % m->group * m->step;
+}
+
+static void weigh(const plan_run_state *run, const attention_step *s, const attention_part *part,
+                  float *scores) {
+    const attention_call *a = &s->call;
+    const bool is_plain = a->mask == NULL && !a->is_causal;
+    for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
+        if (is_plain || tare__attention_mask(a, part, i, scores))
+            run->fast->lines->softmax(scores, (size_t)a->keys, scores);
+        else
+            memset(scores, 0, (size_t)a->keys * sizeof *scores);
+    }
+}
+
+static tare_status run_attention(const plan_run_state *run, void *state) {
+    const attention_step *s = state;
+    const attention_call *a = &s->call;
+    float_layers *layers = run->plan->setting.layers;
+    float *scores = tare__place_data(run, s->scores);
+    const bool is_plain = a->mask == NULL && !a->is_causal; // else the mask's rule scales
+    const float_block look = {.rows = a->queries,
+                              .inner = a->width,
+                              .columns = a->keys,
+                              .x_step = s->q.row_step,
+                              .w_step = s->k.row_step,
+                              .y_step = a->keys,
+                              .transposed = true,
+                              .scale = is_plain ? a->scale : 1.0F};
+    const float_block mix = {.rows = a->queries,
+                             .inner = a->keys,
+                             .columns = a->value_width,
+                             .x_step = a->keys,
+                             .w_step = s->v.row_step,
+                             .y_step = s->y.row_step,
+                             .scale = 1.0F};
+    for (int64_t i = 0; i < s->count; i++) {
+        const attention_part part = tare__attention_part(a, i);
+        TARE_TRY(tare__float_layers_multiply(layers, &look, matrix_at(run, &s->q, i),
+                                             matrix_at(run, &s->k, part.k), scores, run->err));
+        weigh(run, s, &part, scores);
+        TARE_TRY(tare__float_layers_multiply(layers, &mix, scores, matrix_at(run, &s->v, part.v),
+                                             matrix_at(run, &s->y, i), run->err));
+    }
+    return TARE_OK;
+}
+
+static const step_class attention_class = {"attention", run_attention, NULL};
+
+// --- planning ---
+
+bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r) {
+    op_call call = r->call;
+    call.err = NULL;
+    if (r->result == NOTHING || r->input_count != 1 || call.op == NULL || r->is_view) return false;
+    const tare_tensor *x = b->values[r->inputs[0]].tensor;
+    if (x->ndim != 4 || x->dtype != TARE_FLOAT32) return false;
+    if (strcmp(call.op->id, "transpose") == 0) {
+        int d[2];
+        return tare__call_dim(&call, 1, 0, 4, &d[0]) == TARE_OK &&
+               tare__call_dim(&call, 2, 1, 4, &d[1]) == TARE_OK && d[0] + d[1] == 3 &&
+               d[0] * d[1] == 2;
+    }
+    int64_t order[4];
+    size_t count = 0;
+    return strcmp(call.op->id, "permute") == 0 &&
+           tare__call_int_list(&call, 1, 4, order, &count) == TARE_OK && count == 4 &&
+           order[0] == 0 && order[1] == 2 && order[2] == 1 && order[3] == 3;
+}
+
+// Matrices of `t` [..][rows][columns] in the plain order; or swapped: the data is [n][rows][group]
+// [columns].
+static matrices describe(const tare_tensor *t, bool is_swapped) {
+    const int64_t columns = t->shape[t->ndim - 1], rows = t->shape[t->ndim - 2];
+    const int64_t group = t->ndim > 2 ? t->shape[t->ndim - 3] : 1;
+    return (matrices){.row_step = is_swapped ? group * columns : columns,
+                      .step = is_swapped ? columns : rows * columns,
+                      .outer_step = group * rows * columns,
+                      .group = group};
+}
+
+static tare_status read_matrices(plan_builder *b, const tare_tensor *t, matrices *out) {
+    size_t v = tare__plan_find_value(b, t);
+    const size_t from = b->values[v].swapped;
+    *out = describe(t, from != NOTHING);
+    return tare__plan_read(b, from != NOTHING ? from : v, LAYOUT_PLAIN, &out->place);
+}
+
+static bool is_sane(const attention_call *a) {
+    return a->queries > 0 && a->keys > 0 && a->width > 0 && a->value_width > 0;
+}
+
+tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    const tare_tensor *y = b->values[r->result].tensor;
+    const size_t swap = r->next; // the transposition that alone reads the result
+    const size_t result = swap != NOTHING ? b->records[swap].result : r->result;
+    size_t bytes, unused;
+    op_call call = r->call;
+    attention_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    call.err = b->err;
+    TARE_TRY(tare__attention_read(&call, &s->call));
+    const attention_call *a = &s->call;
+    if (b->setting->layers == NULL || !is_sane(a) ||
+        !tare__mul_size((size_t)a->queries * sizeof(float), (size_t)a->keys, &bytes))
+        return TARE_OK;
+    s->count = y->count / (a->queries * a->value_width);
+    s->y = describe(y, swap != NOTHING);
+    TARE_TRY(read_matrices(b, a->q, &s->q));
+    TARE_TRY(read_matrices(b, a->k, &s->k));
+    TARE_TRY(read_matrices(b, a->v, &s->v));
+    if (a->mask != NULL)
+        TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &unused));
+    TARE_TRY(tare__plan_new_scratch(b, bytes, &s->scores));
+    TARE_TRY(tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place));
+    *done = true;
+    return tare__plan_add_step(b, &attention_class, s, r->node);
+}
