@@ -17,7 +17,7 @@
 typedef struct run_options {
     const char *input, *output;
     int64_t threads, batch, limit;
-    bool as_json, quiet;
+    bool as_is, as_json, quiet;
     size_options sizes;
 } run_options;
 
@@ -84,8 +84,8 @@ static void print_result(const job *j, FILE *stream) {
 static tare_status run_job(job *j, const char *model) {
     const run_options *o = j->options;
     const tare_session_options session = {.thread_count = (int)o->threads};
-    const tare_data_options data = {.batch_size = o->batch != 0 ? o->batch : 32,
-                                    .sample_limit = o->limit};
+    const tare_data_options data = {
+        .batch_size = o->batch != 0 ? o->batch : 32, .sample_limit = o->limit, .as_is = o->as_is};
     if (o->output != NULL) {
         TRY(tare_arrays_check_path(o->output, j->err));
         TRY(output_check(o->output));
@@ -125,6 +125,8 @@ static const option options[] = {
     {"batch", "N", "samples at a time (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
     {"limit", "N", "run on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    {"as-is", NULL, "take FILE.npz as it stands: any shapes, no batch", FIELD(as_is), OPTION_FLAG,
+     0, false},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
     SIZE_OPTIONS(run_options, sizes),
@@ -134,8 +136,8 @@ static const option options[] = {
 const command run_command = {
     .name = "run",
     .summary = "run a model on data",
-    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--json]\n"
-             "       [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--as-is]\n"
+             "       [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -29,6 +29,9 @@ typedef struct tare_data_options {
     /// data, batch size and limit, each batch is in exactly one, and is the batch that it would be
     /// without shards. 0: all batches.
     int64_t shard_index, shard_count;
+    /// Of array files: each file is one batch of one sample, and its arrays are the inputs as they
+    /// stand, of any shapes and with any values; dimension 0 is no batch.
+    bool as_is;
 } tare_data_options;
 
 /// One batch. Lent until the next call on its tare_data.

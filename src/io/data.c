@@ -53,6 +53,13 @@ tare_status tare__data_open(const char *spec, const data_input *inputs, size_t i
     return status;
 }
 
+tare_status tare__data_take_as_is(data_source *source, tare_error *err) {
+    source->as_is = true;
+    if (source->kind->takes_as_is) return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: only arrays can be taken as they are",
+                      source->spec);
+}
+
 tare_status tare__data_next(data_source *source, data_batch *out, bool *done, tare_error *err) {
     data_batch batch = {0};
     bool is_done = false;

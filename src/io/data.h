@@ -49,6 +49,9 @@ typedef struct data_source data_source;
 tare_status tare__data_open(const char *spec, const data_input *inputs, size_t input_count,
                             int64_t batch_size, const preprocess *pictures, data_source **out,
                             tare_error *err);
+/// From now on the arrays of a file are the inputs as they stand, and one sample. Before the first
+/// batch; of array files only.
+tare_status tare__data_take_as_is(data_source *source, tare_error *err);
 /// The next batch, or *done. Errors name file and array. The caller releases *out.
 tare_status tare__data_next(data_source *source, data_batch *out, bool *done, tare_error *err);
 /// Goes on by a batch without handing it out; *samples are its, 0 at the end.

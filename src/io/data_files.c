@@ -196,6 +196,10 @@ static tare_status match_arrays(const data_source *s, const map *arrays, const c
             status = tare__fail(err, TARE_INVALID_ARGUMENT, "there is no array for input '%s'",
                                 s->inputs[i].name);
     if (status != TARE_OK) return tare__at(err, status, "%s", path);
+    if (s->as_is) {
+        out->size = 1;
+        return TARE_OK;
+    }
     for (size_t i = 0; i < s->input_count; i++)
         TARE_TRY(tare__data_check(s, i, out->inputs[i], path, s->inputs[i].name, err));
     status = check_sample_counts(s, out, err);
@@ -246,6 +250,15 @@ static tare_status open_file(const data_source *s, files *f, const char *path, t
     return status;
 }
 
+static tare_status whole_batch(const data_source *s, const files *f, data_batch *out,
+                               tare_error *err) {
+    TARE_TRY(tare__data_batch_create(s, out, err));
+    for (size_t i = 0; i < s->input_count; i++)
+        out->inputs[i] = tare_tensor_retain(f->whole.inputs[i]);
+    out->size = 1;
+    return TARE_OK;
+}
+
 static tare_status slice_batch(const data_source *s, const files *f, int64_t count, data_batch *out,
                                tare_error *err) {
     TARE_TRY(tare__data_batch_create(s, out, err));
@@ -269,7 +282,7 @@ static tare_status next(data_source *s, data_batch *out, bool *done, tare_error 
     }
     const int64_t left = f->whole.size - f->position;
     const int64_t count = s->batch_size > 0 && s->batch_size < left ? s->batch_size : left;
-    TARE_TRY(slice_batch(s, f, count, out, err));
+    TARE_TRY(s->as_is ? whole_batch(s, f, out, err) : slice_batch(s, f, count, out, err));
     f->position += count;
     return TARE_OK;
 }
@@ -300,8 +313,11 @@ static void close_files(data_source *s) {
 }
 
 tare_status tare__data_open_files(data_source *s, tare_error *err) {
-    static const data_kind kind = {
-        .next = next, .rewind = rewind_files, .close = close_files, .count = count_files};
+    static const data_kind kind = {.next = next,
+                                   .rewind = rewind_files,
+                                   .close = close_files,
+                                   .count = count_files,
+                                   .takes_as_is = true};
     files *f = tare__alloc_zeroed(1, sizeof *f);
     if (f == NULL) return tare__out_of_memory(err);
     s->state = f;

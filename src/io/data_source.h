@@ -13,6 +13,7 @@ typedef struct data_kind {
     // Optional, as tare__data_skip and tare__data_sample_count.
     tare_status (*skip)(data_source *s, int64_t *samples, tare_error *err);
     int64_t (*count)(const data_source *s);
+    bool takes_as_is; // heeds the source's flag
 } data_kind;
 
 struct data_source {
@@ -25,6 +26,7 @@ struct data_source {
     int64_t batch_size;
     preprocess pictures; // what is done to them
     bool takes_pictures;
+    bool as_is; // arrays are the inputs as they stand
 };
 
 /// Each sets s->kind and s->state; on failure nothing is left.

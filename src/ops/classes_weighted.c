@@ -136,6 +136,7 @@ static const module_class rows[] = {
 
     RNN_CLASSES("LSTM", "lstm", rnn_fields),
     RNN_CLASSES("GRU", "gru", rnn_fields),
+    CLASS(NN, "RNN", "RNN", FLOAT, "rnn", 0, NONE, rnn_fields),
     RNN_CLASSES("LSTMCell", "lstm_cell", rnn_cell_fields),
     RNN_CLASSES("GRUCell", "gru_cell", rnn_cell_fields),
     RNN_CLASSES("RNNCell", "rnn_cell", rnn_cell_fields),

@@ -8,6 +8,7 @@
 #define OP_FAMILIES(X)                                                                             \
     X(conv)                                                                                        \
     X(linear)                                                                                      \
+    X(einsum)                                                                                      \
     X(activation)                                                                                  \
     X(pool)                                                                                        \
     X(attention)                                                                                   \

@@ -170,7 +170,7 @@ static const struct {
     bool is_cell;
 } recurrent[] = {
     {"lstm", 4, false},    {"gru", 3, false},     {"lstm_cell", 4, true},
-    {"gru_cell", 3, true}, {"rnn_cell", 1, true},
+    {"gru_cell", 3, true}, {"rnn_cell", 1, true}, {"rnn", 1, false},
 };
 
 // --- entry points ---

@@ -312,6 +312,38 @@ static tare_status instance_norm_reference(op_call *call) {
     return TARE_OK;
 }
 
+// --- across channels: a window of them, centred ---
+
+static tare_status response_norm_reference(op_call *call) {
+    const tare_tensor *x;
+    int64_t size;
+    double alpha, beta, k;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__call_int(call, 1, 1, &size));
+    TARE_TRY(tare__call_double(call, 2, 1e-4, &alpha));
+    TARE_TRY(tare__call_double(call, 3, 0.75, &beta));
+    TARE_TRY(tare__call_double(call, 4, 1, &k));
+    if (x->ndim < 3 || size < 1)
+        return tare__call_fail(call, "needs 3 dimensions and a positive size, found shape %s",
+                               tare__call_shape_text(call, x));
+    const int64_t channels = x->shape[1], inner = tare__inner_count(x, 1);
+    const float *from = tare__f32(x);
+    float *to = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < x->count; i++) {
+        const int64_t c = i / inner % channels;
+        const int64_t first = c < size / 2 ? 0 : c - size / 2;
+        const int64_t room = channels - 1 - c, after = (size - 1) / 2;
+        const int64_t last = after < room ? c + after : channels - 1;
+        double squares = 0;
+        for (int64_t n = first; n <= last; n++) {
+            const double v = (double)from[i + (n - c) * inner];
+            squares += v * v;
+        }
+        to[i] = (float)((double)from[i] / pow(k + alpha * squares / (double)size, beta));
+    }
+    return TARE_OK;
+}
+
 // --- rows ---
 
 // clang-format off
@@ -327,6 +359,8 @@ static const op_info rows[] = {
      .shape = tare__shape_same, .reference = normalize_reference},
     {.id = "group_norm", .functions = "torch.nn.functional.group_norm|torch.group_norm|torch.ops.aten.group_norm.default",
      .params = "input|num_groups|weight|bias|eps|cudnn_enabled", .shape = tare__shape_same, .reference = group_norm_reference},
+    {.id = "local_response_norm", .functions = "torch.nn.functional.local_response_norm", .params = "input|size|alpha|beta|k",
+     .shape = tare__shape_same, .reference = response_norm_reference},
     {.id = "instance_norm", .functions = "torch.nn.functional.instance_norm",
      .params = "input|running_mean|running_var|weight|bias|use_input_stats/training|momentum|eps",
      .shape = batch_norm_shape, .reference = instance_norm_reference},

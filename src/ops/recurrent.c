@@ -36,7 +36,7 @@ static tare_status read_kind(op_call *call, recurrent_plan *p) {
         p->kind = CELL_LSTM;
     else if (strncmp(op, "gru", 3) == 0)
         p->kind = CELL_GRU;
-    else if (strcmp(op, "rnn_cell") == 0) {
+    else if (strncmp(op, "rnn", 3) == 0) {
         const value *v = tare__module_config(m, "nonlinearity");
         const bool relu = v != NULL && v->kind == VALUE_STRING && strcmp(v->as.text, "relu") == 0;
         p->kind = relu ? CELL_RELU : CELL_TANH;
@@ -379,7 +379,7 @@ static int64_t recurrent_macs(const op_call *call) {
 
 static const op_info rows[] = {
     RECURRENT("lstm"),     RECURRENT("gru"),      RECURRENT("lstm_cell"),
-    RECURRENT("gru_cell"), RECURRENT("rnn_cell"),
+    RECURRENT("gru_cell"), RECURRENT("rnn_cell"), RECURRENT("rnn"),
 };
 
 const op_table tare__recurrent_ops = OP_TABLE(rows);

@@ -181,9 +181,10 @@ static tare_status logsumexp_reference(op_call *call) {
 
 static tare_status spread_shape(op_call *call) {
     reduce_plan p;
-    TARE_TRY(tare__need_float(call, 0, &p.x));
     TARE_TRY(read_reduce(call, &p));
-    return tare__call_result(call, TARE_FLOAT32, p.ndim, p.shape, NULL);
+    if (!tare__dtype(p.x->dtype)->is_float)
+        return tare__call_fail(call, "has no form for %s", tare_dtype_name(p.x->dtype));
+    return tare__call_result(call, p.x->dtype, p.ndim, p.shape, NULL);
 }
 
 // torch divides by the count less `correction`, or by all of it with unbiased=False.

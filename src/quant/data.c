@@ -75,6 +75,9 @@ static tare_status open_source(const tare_model *model, const char *spec,
         status = tare__data_open(spec, inputs, count, options->batch_size,
                                  declared != NULL ? &declared->steps : NULL, out, err);
     tare__free(inputs);
+    if (status != TARE_OK || !options->as_is) return status;
+    status = tare__data_take_as_is(*out, err);
+    if (status != TARE_OK) tare__data_close(*out);
     return status;
 }
 

@@ -204,6 +204,24 @@ static void elementary_functions_follow_torch(void **state) {
           2.35619449);
 }
 
+static void einsum_sums_products(void **state) {
+    (void)state;
+    CHECK(of_table("torch.functional.einsum('ij->j', x)"), 12, 15, 18, 21);
+    CHECK(of_table("torch.functional.einsum('ij,kj->ik', x, x)"), 14, 38, 62, 38, 126, 214, 62, 214,
+          366);
+    CHECK(of_table("t = x.unsqueeze(0); torch.functional.einsum('...ij,...kj->...ik', t, x)"), 14,
+          38, 62, 38, 126, 214, 62, 214, 366);
+    CHECK(of_table("t = x[slice(0, 2, None)]; u = t[(slice(None, None, None), slice(0, 2, None))]; "
+                   "torch.functional.einsum('ii', u)"),
+          5);
+    CHECK(of_table("torch.functional.einsum('ba', x)"), 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
+    check_refused("torch.functional.einsum('ijk->i', x)", INTS(0), "dimensions are named");
+    check_refused("torch.functional.einsum('ij->k', x)", INTS(0), "no operand has");
+    check_refused("torch.functional.einsum('ij,jk->ik', x)", INTS(0), "other operands");
+    check_refused("torch.functional.einsum('ij,ji->i', x, x)", INTS(0), "differ");
+    check_refused("torch.functional.einsum('i!->i', x)", INTS(0), "does not fit");
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     module *m = model_of(
@@ -231,6 +249,7 @@ int main(void) {
         cmocka_unit_test(reductions_follow_torch),
         cmocka_unit_test(tensors_are_made),
         cmocka_unit_test(elementary_functions_follow_torch),
+        cmocka_unit_test(einsum_sums_products),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

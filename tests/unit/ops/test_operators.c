@@ -104,6 +104,13 @@ static void norms_follow_torch(void **state) {
           -1.34163547, -0.44721183, 0.44721183, 1.34163547);
 }
 
+static void channels_are_normalized_by_their_neighbours(void **state) {
+    (void)state;
+    CHECK(run_expression("x", "torch.nn.functional.local_response_norm(x, 3, 0.5, 1.0, 1.0)",
+                         INPUTS(COUNTING(1, 1, 1, 4, 1))),
+          0.545454545, 0.6, 0.514285714, 0.774193548);
+}
+
 static void elements_move(void **state) {
     (void)state;
     CHECK(run_expression("x", "torch.pixel_shuffle(x, 2)", INPUTS(COUNTING(0, 1, 1, 4, 1, 2))), 0,
@@ -284,6 +291,7 @@ int main(void) {
         cmocka_unit_test(pools_round_sizes_and_count_padding),
         cmocka_unit_test(activations_follow_torch),
         cmocka_unit_test(norms_follow_torch),
+        cmocka_unit_test(channels_are_normalized_by_their_neighbours),
         cmocka_unit_test(elements_move),
         cmocka_unit_test(operands_broadcast),
         cmocka_unit_test(quantized_inputs_follow_the_general_rule),
