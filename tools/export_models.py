@@ -67,10 +67,14 @@ def narrowed(divisor):
 NETWORKS = {}
 
 
-def image(size, small_size):
+def image(size, small_size, varied=False):
+    """Normal values. varied: images differ in colour too, so that what is pooled over all of one differs."""
     def inputs(is_small, batch, generator):
         side = small_size if is_small else size
-        return (torch.randn((batch, 3, side, side), generator=generator),)
+        x = torch.randn((batch, 3, side, side), generator=generator)
+        if varied and not is_small:
+            x += torch.randn((batch, 3, 1, 1), generator=generator)
+        return (x,)
     return inputs
 
 
@@ -142,7 +146,7 @@ def segmenter(name, divisor, **options):
             return build(num_classes=21)
         with narrowed(divisor):
             return build(num_classes=SMALL_CLASSES)
-    network(name, make, image(224, 24), settling=8)
+    network(name, make, image(224, 24, varied=True), settling=8)
 
 
 segmenter("deeplabv3_resnet50", 32)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs what the documents tell a reader to type: every `$ tare ..` of a console block, in order, in a folder that
-# holds the files that the document speaks of.
+# holds the files that the document speaks of. `$ python3 ..` runs where torch is installed; without it the file that
+# it would write is the one in examples/data.
 set -eu
 top=$PWD
 work=$(mktemp -d)
@@ -25,7 +26,11 @@ run_document() { # document, folder to run in
     count=0
     commands "$top/$1" >"$work/commands"
     while IFS= read -r command; do
-        case $command in tare\ *) ;; *) continue ;; esac
+        case $command in
+        tare\ *) ;;
+        python3\ *) python3 -c 'import torch' 2>/dev/null || { echo "$1: no torch, skipped: $command"; continue; } ;;
+        *) continue ;;
+        esac
         (cd "$2" && eval "$command" </dev/null >"$work/output" 2>&1) || {
             echo "$1: '$command' failed:"
             cat "$work/output"
@@ -38,7 +43,10 @@ run_document() { # document, folder to run in
 }
 
 cp "$top"/data/digits/*.safetensors "$top"/data/digits/*.npz "$work"
-cp -r "$top/examples" "$work"
+cp -r "$top/examples" "$top/tools" "$work"
+cp "$top/examples/data/my_network.safetensors" "$work"
+cp "$top/examples/data/my_network_inputs.safetensors" "$work/inputs.safetensors"
 run_document README.md "$work"
 run_document docs/tutorial.md "$work"
 run_document docs/backend-config.md "$work"
+run_document docs/pytorch.md "$work"
