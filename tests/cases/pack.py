@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs recorded cases (folders with case.json, model.safetensors, data.safetensors) for tare-replay.
 
-usage: pack.py CORPUS FX
+usage: pack.py CORPUS FX OWN
 
 Writes an archive beside this script for every network below: its cases without training, and without
 dynamic quantization but where that is what the network shows. And one for every group of cases by
-name, of torch's own tests and of the corpus. Equal cases give equal bytes.
+name, of torch's own tests, of the corpus, and of models that were made for what both lack (custom
+LSTM modules, the decomposed form on the fly, static float16). Equal cases give equal bytes.
 """
 import json
 import pathlib
@@ -28,6 +29,8 @@ GROUPS = {
                   "test_dict_output*", "test_output_lists*", "test_ref_*", "test_float_functional*"],
     "fx_dynamic": ["test_dynamic_*", "test_mul_add_fp16_*", "test_preserve_qconfig_*", "test_rnn_*"],
     "fx_embedding": ["test_embedding_*", "test_not_used_*"],
+    "custom_lstm": ["custom_lstm*"],
+    "flows": ["flow_*"],
 }
 FILES = ["case.json", "model.safetensors", "data.safetensors"]
 
@@ -50,14 +53,14 @@ def pack(network, folders, target):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
-    corpus, fx = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    corpus, fx, own = (pathlib.Path(folder) for folder in sys.argv[1:])
     for network in NETWORKS:
         folders = [f for f in sorted(corpus.glob(network + "_*")) if is_wanted(f, network)]
         pack(network, folders, pathlib.Path(__file__).parent / (network + ".zip"))
     for group, patterns in GROUPS.items():
-        folders = sorted(f for pattern in patterns for root in (corpus, fx)
+        folders = sorted(f for pattern in patterns for root in (corpus, fx, own)
                          for f in root.glob(pattern))
         pack(group, folders, pathlib.Path(__file__).parent / (group + ".zip"))
 

@@ -27,6 +27,7 @@ typedef struct flow {
     tare_backend_config *backend;
     tare_qconfig_mapping *mapping, *convert_mapping; // the second NULL: convert was given none
     tare_prepare_custom_config *custom;              // NULL: none
+    tare_convert_custom_config *convert_custom;      // idem
     double output_step;
     int64_t runs_to_unlearn; // see replay/unlearn.h
     bool has_learned;        // there may be other numbers of runs to try
@@ -50,14 +51,21 @@ static tare_status check_supported(flow *f) {
     return TARE_OK;
 }
 
-static tare_status read_custom_config(flow *f) {
+/// Both are absent from most cases.
+static tare_status read_custom_configs(flow *f) {
     const json_t *custom = get(f, "prepare_custom_config");
-    if (custom == NULL || json_is_null(custom)) return TARE_OK;
-    char *text_of = json_dumps(custom, JSON_ENCODE_ANY);
-    if (text_of == NULL) return tare__out_of_memory(f->err);
-    const tare_status status =
-        tare_prepare_custom_config_from_json(text_of, strlen(text_of), &f->custom, f->err);
-    free(text_of);
+    const json_t *convert = get(f, "convert_custom_config");
+    char *prepare_text = json_dumps(custom, JSON_ENCODE_ANY);
+    char *convert_text = json_dumps(convert, JSON_ENCODE_ANY);
+    tare_status status = TARE_OK;
+    if (json_is_object(custom))
+        status = tare_prepare_custom_config_from_json(prepare_text, strlen(prepare_text),
+                                                      &f->custom, f->err);
+    if (status == TARE_OK && json_is_object(convert))
+        status = tare_convert_custom_config_from_json(convert_text, strlen(convert_text),
+                                                      &f->convert_custom, f->err);
+    free(prepare_text);
+    free(convert_text);
     return status;
 }
 
@@ -151,6 +159,7 @@ static tare_status convert(flow *f) {
                                           .engine = engine != NULL ? tare_engine_from_name(engine)
                                                                    : TARE_ENGINE_DEFAULT,
                                           .qconfig_mapping = f->convert_mapping,
+                                          .custom_config = f->convert_custom,
                                           .is_lenient = true};
     tare_model_destroy(f->converted);
     f->converted = NULL;
@@ -211,7 +220,7 @@ static tare_status read_model(flow *f) {
     TARE_TRY(check_supported(f));
     f->step = "read";
     TARE_TRY(read_configs(f));
-    TARE_TRY(read_custom_config(f));
+    TARE_TRY(read_custom_configs(f));
     TARE_TRY(replay_inputs(f->c, &f->memory, &f->inputs, &f->input_count, f->err));
     TARE_TRY(replay_tensors(f->inputs, f->input_count, &f->memory, &f->tensors, f->err));
     TARE_TRY(case_model(f->c, &f->model, f->err));
@@ -241,6 +250,8 @@ static tare_status move_repeats_last(flow *f, module *root) {
     for (size_t i = 0; i < root->child_count; i++)
         if (is_repeated(root, i)) sorted[count++] = root->children[i];
     for (size_t i = 0; i < count; i++) root->children[i] = sorted[i];
+    const named_items children = {root->children, sizeof *root->children, root->child_count};
+    tare__name_index_refill(&root->child_names, &children);
     tare__name_index_refill(&root->child_names,
                             &(named_items){root->children, sizeof *root->children, count});
     return TARE_OK;
@@ -314,6 +325,7 @@ static void release(flow *f) {
     tare_qconfig_mapping_destroy(f->mapping);
     tare_qconfig_mapping_destroy(f->convert_mapping);
     tare_prepare_custom_config_destroy(f->custom);
+    tare_convert_custom_config_destroy(f->convert_custom);
     agreement_release(&f->numbers);
     tare__arena_release(&f->memory);
     tare_error_destroy(f->err);
