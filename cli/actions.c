@@ -31,8 +31,6 @@ int run_action(const command *self, const action *actions, int argc, char **argv
     if (a->needs_name != (operands[1] != NULL))
         return wrong_usage(self->name, NULL,
                            a->needs_name ? "%s: NAME is missing" : "%s takes no name", a->name);
-    if (o.as_json && !a->takes_json)
-        return wrong_usage(self->name, NULL, "%s has no form in JSON", a->name);
     tare_error *err = tare_error_create();
     const int exit_status = finish_job(self->name, a->run(operands[1], o.as_json, err), err);
     tare_error_destroy(err);

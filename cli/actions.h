@@ -9,11 +9,10 @@
 typedef struct action {
     const char *name; // NULL ends a table
     bool needs_name;  // a second operand
-    bool takes_json;
     tare_status (*run)(const char *name, bool as_json, tare_error *err);
 } action;
 
-/// Runs the action that the arguments ask for; --json is the one option, where it has an effect.
+/// Runs the action that the arguments ask for; --json is the one option.
 int run_action(const command *self, const action *actions, int argc, char **argv);
 
 extern const option action_options[];

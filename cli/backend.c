@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tare backend: what backends support.
+#define _XOPEN_SOURCE 700 // open_memstream
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "actions.h"
 #include "configs.h"
@@ -91,31 +93,51 @@ static tare_status check(const char *name, bool as_json, tare_error *err) {
     return status;
 }
 
+static tare_status table_json(const tare_backend_config *config, tare_error *err) {
+    json_out json = json_out_begin(stdout);
+    json_out_string(&json, "name", tare_backend_config_name(config));
+    char *markdown = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&markdown, &size);
+    if (stream == NULL) return TARE_OUT_OF_MEMORY;
+    tare_status status = tare_backend_config_table(config, write_to_stream, stream, err);
+    if (fclose(stream) != 0 && status == TARE_OK) status = TARE_OUT_OF_MEMORY;
+    if (status == TARE_OK) json_out_string(&json, "markdown", markdown);
+    free(markdown);
+    json_out_end(&json);
+    return status;
+}
+
 static tare_status table(const char *name, bool as_json, tare_error *err) {
-    (void)as_json; // refused
     tare_backend_config *config = NULL;
     TRY(load_backend(name, &config, err));
-    const tare_status status = tare_backend_config_table(config, write_to_stream, stdout, err);
+    const tare_status status =
+        as_json ? table_json(config, err)
+                : tare_backend_config_table(config, write_to_stream, stdout, err);
     tare_backend_config_destroy(config);
     return status;
 }
 
+static const action actions[] = {
+    {"list", false, list},  {"show", true, show}, {"check", true, check},
+    {"table", true, table}, {.name = NULL},
+};
+
+static const char *action_at(const void *user, size_t index) {
+    (void)user;
+    return actions[index].name;
+}
+
 static int run(const command *self, int argc, char **argv) {
-    static const action actions[] = {
-        {"list", false, true, list},
-        {"show", true, true, show},
-        {"check", true, true, check},
-        {"table", true, false, table},
-        {.name = NULL},
-    };
     return run_action(self, actions, argc, argv);
 }
 
 const command backend_command = {
     .name = "backend",
     .summary = "list, show and check backend configs",
-    .usage = "list [--json] | show NAME [--json] | check FILE [--json] | table NAME",
+    .usage = "list [--json] | show NAME [--json] | check FILE [--json] | table NAME [--json]",
     .operands = {"list, show, check or table", "NAME"},
+    .operand_at = action_at,
     .least_operands = 1,
     .options = action_options,
     .notes = "NAME is a built-in backend or a file; '-' is standard input.\n"

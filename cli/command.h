@@ -24,16 +24,18 @@ typedef struct option {
     option_kind kind;
     char letter; // the short form, "-o"; 0: none
     bool is_required;
+    const char *(*choice_at)(const void *user, size_t index); // its values' names; NULL: none known
 } option;
 
 typedef struct command {
     const char *name, *summary;
-    const char *usage;        // what follows the name: "MODEL [--json]"
-    const char *operands[4];  // names of the operands, in order; NULL ends
-    size_t least_operands;    // the others may be left out
-    bool takes_more_operands; // any number, of the last kind
-    const option *options;    // may be NULL
-    const char *notes;        // more help, lines; may be NULL
+    const char *usage;       // what follows the name: "MODEL [--json]"
+    const char *operands[4]; // names of the operands, in order; NULL ends
+    const char *(*operand_at)(const void *user, size_t index); // names for the first; NULL: files
+    size_t least_operands;                                     // the others may be left out
+    bool takes_more_operands;                                  // any number, of the last kind
+    const option *options;                                     // may be NULL
+    const char *notes;                                         // more help, lines; may be NULL
     int (*run)(const struct command *self, int argc, char **argv);
 } command;
 
@@ -42,7 +44,7 @@ extern const command *const commands[];
 
 extern const command print_command, backend_command, qconfig_command, quantize_command, run_command,
     bench_command, explain_command, compare_command, calibrate_command, preprocess_command,
-    export_command, version_command, help_command;
+    export_command, version_command, completion_command, help_command;
 
 /// Reads argv[0..argc), what follows the command's name, into the fields of `options` and into
 /// `operands` (an array of 4, NULL where one was left out; where there may be any number, of argc +

@@ -44,3 +44,18 @@ tare_status load_preprocess(const char *spec, tare_preprocess **out, tare_error 
         return tare_preprocess_read(spec, out, err);
     return tare_preprocess_parse(spec, out, err);
 }
+
+const char *backend_choice_at(const void *user, size_t index) {
+    (void)user;
+    return tare_backend_config_builtin_name_at(index);
+}
+
+const char *mapping_choice_at(const void *user, size_t index) {
+    (void)user;
+    return tare_qconfig_mapping_default_name_at(index);
+}
+
+const char *preprocess_choice_at(const void *user, size_t index) {
+    (void)user;
+    return tare_preprocess_preset_at(index);
+}

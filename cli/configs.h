@@ -12,6 +12,10 @@ tare_status load_mapping(const char *name, bool is_qat, tare_qconfig_mapping **o
                          tare_error *err);
 bool names_a_file(const char *name); // or could: it has a dot or a slash
 bool is_default_mapping(const char *name);
+/// Names for completion: NULL ends them.
+const char *backend_choice_at(const void *user, size_t index);
+const char *mapping_choice_at(const void *user, size_t index);
+const char *preprocess_choice_at(const void *user, size_t index);
 /// A JSON file, or what tare_preprocess_parse takes.
 tare_status load_preprocess(const char *spec, tare_preprocess **out, tare_error *err);
 

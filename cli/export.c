@@ -2,14 +2,24 @@
 // tare export: a model in another format.
 #include <string.h>
 
+#include "json.h"
 #include "models.h"
 #include "output.h"
 #include "report.h"
 
 typedef struct export_options {
     const char *format, *output;
+    bool as_json;
     size_options sizes;
 } export_options;
+
+static void print_json(const export_options *o) {
+    // With the model on standard output, what is said goes to standard error.
+    json_out json = json_out_begin(strcmp(o->output, "-") == 0 ? stderr : stdout);
+    json_out_string(&json, "output", o->output);
+    json_out_string(&json, "format", o->format);
+    json_out_end(&json);
+}
 
 static tare_status run_job(const char *path, const export_options *o, tare_error *err) {
     tare_model *model = NULL;
@@ -17,6 +27,7 @@ static tare_status run_job(const char *path, const export_options *o, tare_error
     TRY(read_model(path, &o->sizes, &model, err));
     const tare_status status = tare_model_write(model, o->output, err);
     tare_model_destroy(model);
+    if (status == TARE_OK && o->as_json) print_json(o);
     return status;
 }
 
@@ -38,6 +49,7 @@ static const option options[] = {
      0, true},
     {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
      true},
+    {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     SIZE_OPTIONS(export_options, sizes),
     {.name = NULL},
 };
@@ -45,7 +57,7 @@ static const option options[] = {
 const command export_command = {
     .name = "export",
     .summary = "write a model in another format",
-    .usage = "MODEL --to tare [--dim NAME=N,..] [--shape INPUT=NxN..,..] -o OUT",
+    .usage = "MODEL --to tare [--dim NAME=N,..] [--shape INPUT=NxN..,..] [--json] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

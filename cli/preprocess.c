@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tare preprocess: what a model declares about pictures; and declaring it.
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 #include "configs.h"
@@ -40,7 +41,12 @@ static tare_status write_changed(tare_model *model, const preprocess_options *o,
     tare_status status = tare_model_set_preprocess(model, declared, err);
     tare_preprocess_destroy(declared);
     if (status == TARE_OK) status = tare_model_write(model, o->output, err);
-    return status;
+    if (status != TARE_OK || !o->as_json) return status;
+    // With the model on standard output, what is said goes to standard error.
+    json_out json = json_out_begin(strcmp(o->output, "-") == 0 ? stderr : stdout);
+    json_out_string(&json, "output", o->output);
+    json_out_end(&json);
+    return TARE_OK;
 }
 
 static tare_status run_job(const char *path, const preprocess_options *o, tare_error *err) {
@@ -61,8 +67,6 @@ static int run(const command *self, int argc, char **argv) {
         return wrong_usage(self->name, NULL, "--set and --clear exclude each other");
     if ((o.set != NULL || o.clear) != (o.output != NULL))
         return wrong_usage(self->name, NULL, "--set or --clear, and -o OUT, come together");
-    if (o.as_json && o.output != NULL)
-        return wrong_usage(self->name, NULL, "--json has no effect beside -o OUT");
     tare_error *err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(operands[0], &o, err), err);
     tare_error_destroy(err);
@@ -71,19 +75,20 @@ static int run(const command *self, int argc, char **argv) {
 
 #define FIELD(name) offsetof(preprocess_options, name)
 static const option options[] = {
-    {"set", "STEPS", "a preset, KEY=VALUE,.. or a JSON file", FIELD(set), OPTION_TEXT, 0, false},
+    {"set", "STEPS", "a preset, KEY=VALUE,.. or a JSON file", FIELD(set), OPTION_TEXT, 0, false,
+     preprocess_choice_at},
     {"clear", NULL, "take back what is declared", FIELD(clear), OPTION_FLAG, 0, false},
     {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
      false},
-    {"json", NULL, "print what is declared on one line; null: nothing", FIELD(as_json), OPTION_FLAG,
-     0, false},
+    {"json", NULL, "print JSON; what is declared on one line, null: nothing", FIELD(as_json),
+     OPTION_FLAG, 0, false},
     {.name = NULL},
 };
 
 const command preprocess_command = {
     .name = "preprocess",
     .summary = "show or declare how pictures become a model's input",
-    .usage = "MODEL [--json] | MODEL --set STEPS -o OUT | MODEL --clear -o OUT",
+    .usage = "MODEL | MODEL --set STEPS -o OUT | MODEL --clear -o OUT  [--json]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

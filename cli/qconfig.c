@@ -83,9 +83,14 @@ static tare_status show(const char *name, bool as_json, tare_error *err) {
     return TARE_OK;
 }
 
+static const action actions[] = {{"list", false, list}, {"show", true, show}, {.name = NULL}};
+
+static const char *action_at(const void *user, size_t index) {
+    (void)user;
+    return actions[index].name;
+}
+
 static int run(const command *self, int argc, char **argv) {
-    static const action actions[] = {
-        {"list", false, true, list}, {"show", true, true, show}, {.name = NULL}};
     return run_action(self, actions, argc, argv);
 }
 
@@ -94,6 +99,7 @@ const command qconfig_command = {
     .summary = "list and show QConfigs and default mappings",
     .usage = "list | show NAME  [--json]",
     .operands = {"list or show", "NAME"},
+    .operand_at = action_at,
     .least_operands = 1,
     .options = action_options,
     .notes = "NAME is a default mapping, a named QConfig or a mapping's file. What show\n"

@@ -10,12 +10,17 @@
 #include "quantize_report.h"
 #include "report.h"
 
+static const char *const stop_names[] = {[STOP_FUSE] = "fuse",
+                                         [STOP_PREPARE] = "prepare",
+                                         [STOP_REFERENCE] = "reference",
+                                         [STOP_LOWER] = "lower"};
+
 typedef struct quantize_options {
     const char *backend, *qconfig, *calibrate, *state, *preprocess, *stop, *engine, *report,
         *output;
     const char *prepare_config, *convert_config, *equalize;
     int64_t batch, limit;
-    bool qat, print, lenient, quiet;
+    bool qat, print, lenient, quiet, as_json;
     size_options sizes;
 } quantize_options;
 
@@ -178,6 +183,7 @@ static tare_status deliver(job *j) {
         if (o->report != NULL) remove_report(o->report);
         return status;
     }
+    if (o->as_json) return print_job_json(j->model, stop_names[j->stop], o->output, stream, j->err);
     if (o->print) {
         TRY(tare_model_print(j->model, TARE_PRINT_MODEL, write_to_stream, stream, j->err));
         (void)fprintf(stream, "\n\n");
@@ -213,11 +219,6 @@ static tare_status run_job(job *j) {
     return deliver(j);
 }
 
-static const char *const stop_names[] = {[STOP_FUSE] = "fuse",
-                                         [STOP_PREPARE] = "prepare",
-                                         [STOP_REFERENCE] = "reference",
-                                         [STOP_LOWER] = "lower"};
-
 static const char *stop_name_at(const void *user, size_t index) {
     (void)user;
     return index <= STOP_LOWER ? stop_names[index] : NULL;
@@ -246,6 +247,8 @@ static int check_options(const command *self, const quantize_options *o, job *j)
     if (o->engine != NULL && !find_name(o->engine, engine_name_at, &index))
         return wrong_usage(self->name, suggest(o->engine, engine_name_at, NULL),
                            "--engine: no engine '%s'", o->engine);
+    if (o->print && o->as_json)
+        return wrong_usage(self->name, NULL, "--print and --json exclude each other");
     if (o->calibrate != NULL && o->state != NULL)
         return wrong_usage(self->name, NULL, "--calibrate and --state exclude each other");
     if (o->calibrate == NULL && (o->batch != 0 || o->limit != 0))
@@ -276,7 +279,7 @@ static int run(const command *self, int argc, char **argv) {
     quantize_options o = {0};
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (o.quiet) silence_progress();
+    if (o.quiet || o.as_json) silence_progress();
     job j = {.options = &o, .input = operands[0], .err = NULL};
     const int usage = check_options(self, &o, &j);
     if (usage != EXIT_JOB_DONE) return usage;
@@ -296,9 +299,10 @@ static int run(const command *self, int argc, char **argv) {
 static const option options[] = {
     {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
      true},
-    {"backend", "NAME|FILE", "what to quantize for", FIELD(backend), OPTION_TEXT, 0, true},
+    {"backend", "NAME|FILE", "what to quantize for", FIELD(backend), OPTION_TEXT, 0, true,
+     backend_choice_at},
     {"qconfig", "NAME|FILE", "which observers where (default: the backend's, else x86)",
-     FIELD(qconfig), OPTION_TEXT, 0, false},
+     FIELD(qconfig), OPTION_TEXT, 0, false, mapping_choice_at},
     {"prepare-config", "FILE", "standalone and custom modules, quantized inputs and outputs",
      FIELD(prepare_config), OPTION_TEXT, 0, false},
     {"convert-config", "FILE", "what custom modules become", FIELD(convert_config), OPTION_TEXT, 0,
@@ -310,19 +314,20 @@ static const option options[] = {
     {"state", "STATE", "what tare calibrate has seen, instead", FIELD(state), OPTION_TEXT, 0,
      false},
     {"preprocess", "STEPS", "how pictures become inputs; kept in OUT", FIELD(preprocess),
-     OPTION_TEXT, 0, false},
+     OPTION_TEXT, 0, false, preprocess_choice_at},
     {"batch", "N", "samples of a calibration batch (default 32)", FIELD(batch), OPTION_NUMBER, 0,
      false},
     {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
     {"stop", "STAGE", "fuse, prepare, reference or lower (default)", FIELD(stop), OPTION_TEXT, 0,
-     false},
+     false, stop_name_at},
     {"engine", "NAME", "whose rounding: x86, fbgemm, qnnpack, onednn", FIELD(engine), OPTION_TEXT,
-     0, false},
+     0, false, engine_name_at},
     {"lenient", NULL, "warn in the record where it would be an error", FIELD(lenient), OPTION_FLAG,
      0, false},
     {"print", NULL, "print the model that was made", FIELD(print), OPTION_FLAG, 0, false},
     {"report", "DIR", "write explain.json, coverage.json, model.txt", FIELD(report), OPTION_TEXT, 0,
      false},
+    {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
     SIZE_OPTIONS(quantize_options, sizes),
     {.name = NULL},
@@ -333,12 +338,11 @@ const command quantize_command = {
     .summary = "quantize a float model for a backend",
     .usage =
         "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--qat] [--calibrate DATA | --state "
-        "STATE] "
-        "[--batch N]\n"
-        "       [--limit N] [--prepare-config FILE] [--convert-config FILE] [--equalize FILE]\n"
-        "       [--preprocess STEPS] [--stop STAGE] [--engine NAME] [--lenient] "
-        "[--print] [--report "
-        "DIR]\n       [--dim NAME=N,..] [--shape INPUT=NxN..,..] -o OUT",
+        "STATE]\n"
+        "       [--batch N] [--limit N] [--prepare-config FILE] [--convert-config FILE]\n"
+        "       [--equalize FILE] [--preprocess STEPS] [--stop STAGE] [--engine NAME] [--lenient]\n"
+        "       [--print] [--report DIR] [--dim NAME=N,..] [--shape INPUT=NxN..,..] [--json]\n"
+        "       [--quiet] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

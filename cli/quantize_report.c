@@ -56,17 +56,33 @@ static tare_status write_explain(const tare_model *model, FILE *stream, tare_err
     return tare_model_explain_json(model, NULL, write_to_stream, stream, err);
 }
 
-static tare_status write_coverage(const tare_model *model, FILE *stream, tare_error *err) {
+static tare_status write_coverage_to(const tare_model *model, json_out *json, tare_error *err) {
     tare_coverage c = {.struct_size = sizeof c};
     TRY(tare_model_coverage(model, &c, err));
+    json_out_integer(json, "operators", c.op_count);
+    json_out_integer(json, "quantized_operators", c.quantized_op_count);
+    json_out_integer(json, "macs", c.macs);
+    json_out_integer(json, "quantized_macs", c.quantized_macs);
+    json_out_integer(json, "weight_bytes", c.weight_bytes);
+    json_out_integer(json, "quantized_weight_bytes", c.quantized_weight_bytes);
+    json_out_integer(json, "float_islands", c.float_island_count);
+    return TARE_OK;
+}
+
+static tare_status write_coverage(const tare_model *model, FILE *stream, tare_error *err) {
     json_out json = json_out_begin(stream);
-    json_out_integer(&json, "operators", c.op_count);
-    json_out_integer(&json, "quantized_operators", c.quantized_op_count);
-    json_out_integer(&json, "macs", c.macs);
-    json_out_integer(&json, "quantized_macs", c.quantized_macs);
-    json_out_integer(&json, "weight_bytes", c.weight_bytes);
-    json_out_integer(&json, "quantized_weight_bytes", c.quantized_weight_bytes);
-    json_out_integer(&json, "float_islands", c.float_island_count);
+    TRY(write_coverage_to(model, &json, err));
+    json_out_end(&json);
+    return TARE_OK;
+}
+
+tare_status print_job_json(const tare_model *model, const char *stage, const char *output,
+                           FILE *stream, tare_error *err) {
+    json_out json = json_out_begin(stream);
+    json_out_string(&json, "output", output);
+    json_out_string(&json, "stage", stage);
+    if (tare_model_get_stage(model) >= TARE_STAGE_REFERENCE)
+        TRY(write_coverage_to(model, &json, err));
     json_out_end(&json);
     return TARE_OK;
 }

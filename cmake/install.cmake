@@ -1,12 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` leaves: headers, both libraries, tare.pc, the CMake package, the command
-# line and its pages.
+# line, its pages and completions.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tare" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
 if(TARGET tare_cli)
   install(TARGETS tare_cli DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+# Completions for shells, written by the program itself; a cross build cannot run it.
+if(TARGET tare_cli AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
+  set(tare_completions "${PROJECT_BINARY_DIR}/completions")
+  foreach(shell bash zsh fish)
+    install(CODE "file(MAKE_DIRECTORY \"${tare_completions}\")
+      execute_process(COMMAND ${CMAKE_CROSSCOMPILING_EMULATOR} \"$<TARGET_FILE:tare_cli>\" completion ${shell}
+        OUTPUT_FILE \"${tare_completions}/${shell}\" RESULT_VARIABLE status)
+      if(status)
+        message(FATAL_ERROR \"tare completion ${shell}: \${status}\")
+      endif()")
+  endforeach()
+  install(FILES "${tare_completions}/bash" RENAME tare
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+  install(FILES "${tare_completions}/zsh" RENAME _tare
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+  install(FILES "${tare_completions}/fish" RENAME tare.fish
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 endif()
 file(GLOB tare_man_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.1")
 install(FILES ${tare_man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")

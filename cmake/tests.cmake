@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One test file = one program = one ctest entry. Every test runs in the source folder and finds in
-# its environment TARE_SOURCE_DIR, TARE_CLI and TARE_REPLAY (the programs of this build).
+# its environment TARE_SOURCE_DIR, TARE_CLI, TARE_REPLAY and TARE_SCHEMA_CHECK (the programs of this
+# build).
 if(TARE_TESTS OR TARE_FUZZ)
   enable_testing()
 endif()
@@ -16,6 +17,12 @@ if(TARE_SANITIZE MATCHES "address")
   # An absurd size must be answered with NULL, as it is outside of the sanitizer.
   list(APPEND tare_test_environment
     "ASAN_OPTIONS=allocator_may_return_null=1" "UBSAN_OPTIONS=print_stacktrace=1")
+endif()
+
+if(TARE_TESTS)
+  tare_add_inner_program(schema_check "${PROJECT_BINARY_DIR}/tests"
+    "${PROJECT_SOURCE_DIR}/tests/schemas/schema_check.c")
+  list(APPEND tare_test_environment "TARE_SCHEMA_CHECK=$<TARGET_FILE:schema_check>")
 endif()
 
 # Exit status 77 reports a skip: a skip is never a pass.

@@ -41,6 +41,8 @@ typedef struct tare_preprocess tare_preprocess;
 /// TARE_MALFORMED_FILE for unknown words and for settings that would have no effect.
 TARE_API tare_status tare_preprocess_parse(const char *spec, tare_preprocess **out,
                                            tare_error *err);
+/// The presets' names; NULL past the end.
+TARE_API const char *tare_preprocess_preset_at(size_t index);
 /// The JSON form from a file; "-" is standard input.
 TARE_API tare_status tare_preprocess_read(const char *path, tare_preprocess **out, tare_error *err);
 TARE_API void tare_preprocess_destroy(tare_preprocess *preprocess); // NULL is fine

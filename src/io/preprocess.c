@@ -391,11 +391,14 @@ static const struct preset {
 };
 enum { PRESET_COUNT = sizeof presets / sizeof *presets };
 
+const char *tare__preprocess_preset_at(size_t index) {
+    return index < PRESET_COUNT ? presets[index].name : NULL;
+}
+
 static const char *word_at(const void *user, size_t index) {
     (void)user;
     if (index < SETTER_COUNT) return setters[index].key;
-    index -= SETTER_COUNT;
-    return index < PRESET_COUNT ? presets[index].name : NULL;
+    return tare__preprocess_preset_at(index - SETTER_COUNT);
 }
 
 static tare_status parse_steps(draft *d, char *steps, bool may_be_preset, tare_error *err);

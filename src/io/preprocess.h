@@ -35,7 +35,8 @@ tare_status tare__preprocess_from_json(const json_at *at, preprocess *out, tare_
 tare_status tare__preprocess_from_text(const char *spec, preprocess *out, tare_error *err);
 void tare__preprocess_to_json(const preprocess *p, text *out);
 bool tare__preprocess_equal(const preprocess *a, const preprocess *b);
-int tare__preprocess_channels(const preprocess *p); // 1 or 3
+const char *tare__preprocess_preset_at(size_t index); // NULL past the end
+int tare__preprocess_channels(const preprocess *p);   // 1 or 3
 
 /// Does all steps: *out is one sample, [C][H][W] or [H][W][C]. The picture's pixels are used up.
 tare_status tare__preprocess_apply(const preprocess *p, image *picture, tare_tensor **out,

@@ -68,6 +68,10 @@ static bool is_quantize(const node *n) {
                                            strstr(n->target, ".quantize_per_") != NULL);
 }
 
+bool tare__coverage_is_conversion(const node *n) {
+    return is_quantize(n) || is_dequantize(n);
+}
+
 static bool is_packed(const tare_model *model, const node *n) {
     const module *m = n->op == NODE_GET_ATTR ? tare__module_find(model->root, n->target) : NULL;
     return m != NULL && m->class->role == ROLE_PACKED;

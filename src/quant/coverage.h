@@ -16,6 +16,8 @@ tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepa
                                   tare_error *err);
 /// Multiply-accumulates of the node with this origin, seen during calibration.
 void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs);
+/// Whether a node turns floats into quantized tensors or back.
+bool tare__coverage_is_conversion(const node *n);
 traced_op *tare__traced_op(const tare_model *model, const char *name); // NULL if unknown
 /// The operator that computes this one now, at the end of the fusions.
 const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *op);

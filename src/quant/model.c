@@ -140,7 +140,7 @@ static tare_status print_form(const tare_model *model, tare_print_form form, tex
     case TARE_PRINT_NODES:
         return tare__print_graph(model->root->graph, out, err);
     case TARE_PRINT_JSON:
-        return tare__model_to_json(model->root, NULL, NULL, out, err);
+        return tare__model_to_json(model->root, &tare__observer_state_io, NULL, out, err);
     case TARE_PRINT_DOT:
         return tare__print_dot(model, out, err);
     case TARE_PRINT_STATE:

@@ -19,6 +19,10 @@ tare_status tare_preprocess_parse(const char *spec, tare_preprocess **out, tare_
     return status == TARE_OK ? make(&steps, out, err) : tare__at(err, status, "preprocess");
 }
 
+const char *tare_preprocess_preset_at(size_t index) {
+    return tare__preprocess_preset_at(index);
+}
+
 tare_status tare_preprocess_read(const char *path, tare_preprocess **out, tare_error *err) {
     json_t *json = NULL;
     preprocess steps = {0};

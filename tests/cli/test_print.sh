@@ -12,6 +12,36 @@ expect 0 print "$digits" --json
 says '"tare-graph"'
 expect 0 print "$digits" --dot
 says 'digraph'
+says 'conv1\ntorch.nn.Conv2d", fillcolor=white];'
+
+# Drawings of a converted model: islands in boxes, each kind in its colour, the same text again.
+printf '{"global": null, "module_name": [["conv1", {"activation": {"class": "MinMaxObserver", "kwargs": {}}, "weight": {"class": "MinMaxObserver", "kwargs": {"dtype": "torch.qint8", "qscheme": "torch.per_tensor_symmetric"}}}]]}' >"$work/conv1.json"
+"$tare" quantize "$digits" --backend x86 --qconfig "$work/conv1.json" --stop prepare -o "$work/prepared" >/dev/null
+expect 0 print "$work/prepared" --dot
+says 'shape=note, fillcolor=lightblue'
+cp "$work/stdout" "$work/prepared.dot"
+"$tare" quantize "$work/prepared" --backend x86 --calibrate random:8:0:1x8x8 -o "$work/int8" >/dev/null
+expect 0 print "$work/int8" --dot
+says 'fillcolor=palegreen];'
+says 'fillcolor=lightsalmon];'
+says 'shape=cds, fillcolor=khaki];'
+says 'label="integers"'
+says 'label="float"'
+[ "$(grep -c 'subgraph cluster' "$work/stdout")" -eq 2 ] || fail 'expected one island of each kind'
+cp "$work/stdout" "$work/int8.dot"
+"$tare" print "$work/int8" --dot | cmp - "$work/int8.dot"
+if command -v dot >/dev/null 2>&1; then
+    for drawing in "$work/prepared.dot" "$work/int8.dot"; do
+        dot -Tplain "$drawing" >"$work/plain" || fail 'graphviz refuses the drawing'
+        [ "$(grep -c '^node' "$work/plain")" -eq "$(grep -c '\[label=' "$drawing")" ] || fail 'graphviz misses nodes'
+    done
+    expect 0 print "$work/int8" --svg
+    says '</svg>'
+fi
+status=0
+PATH=/nonexistent "$tare" print "$work/int8" --svg >"$work/stdout" 2>"$work/stderr" || status=$?
+[ "$status" -eq 1 ] || fail "without graphviz: status $status"
+complains 'there is no such program'
 "$tare" print - <"$digits" >"$work/piped"
 "$tare" print "$digits" | cmp - "$work/piped"
 

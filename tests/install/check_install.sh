@@ -55,3 +55,9 @@ cli=$work/prefix/bin/tare
 if [ -e "$source_dir/cli" ]; then
     [ -x "$cli" ] || { echo "the command line was not installed"; exit 1; }
 fi
+for script in bash-completion/completions/tare zsh/site-functions/_tare fish/vendor_completions.d/tare.fish; do
+    [ ! -e "$source_dir/cli" ] || grep -q quantize "$work/prefix/share/$script" || {
+        echo "the completion $script was not installed"
+        exit 1
+    }
+done

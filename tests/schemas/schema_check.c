@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks JSON against a schema of docs/schemas: the part of JSON Schema (draft 7) that they use. A
+// keyword that is not known is an error, so that no schema promises what nobody checks.
+// usage: schema_check SCHEMA < DOCUMENT
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+typedef struct checker {
+    char path[512];
+    char message[1024]; // of the first fault
+} checker;
+
+static bool fault(checker *c, const char *what) {
+    if (c->message[0] == '\0')
+        (void)snprintf(c->message, sizeof c->message, "$%s: %s", c->path, what);
+    return false;
+}
+
+static bool is_of_type(const json_t *value, const char *type) {
+    if (strcmp(type, "object") == 0) return json_is_object(value);
+    if (strcmp(type, "array") == 0) return json_is_array(value);
+    if (strcmp(type, "string") == 0) return json_is_string(value);
+    if (strcmp(type, "integer") == 0) return json_is_integer(value);
+    if (strcmp(type, "number") == 0) return json_is_number(value);
+    if (strcmp(type, "boolean") == 0) return json_is_boolean(value);
+    if (strcmp(type, "null") == 0) return json_is_null(value);
+    (void)fprintf(stderr, "the schema has the unknown type '%s'\n", type);
+    exit(2);
+}
+
+static bool check(checker *c, const json_t *schema, const json_t *value);
+
+static bool check_below(checker *c, const json_t *schema, const json_t *value, const char *key) {
+    const size_t length = strlen(c->path);
+    (void)snprintf(c->path + length, sizeof c->path - length, ".%s", key);
+    const bool is_good = check(c, schema, value);
+    c->path[length] = '\0';
+    return is_good;
+}
+
+static bool check_properties(checker *c, const json_t *schema, const json_t *value) {
+    const json_t *known = json_object_get(schema, "properties");
+    const json_t *more = json_object_get(schema, "additionalProperties");
+    const char *key = NULL;
+    json_t *item = NULL;
+    json_object_foreach((json_t *)value, key, item) {
+        const json_t *rule = json_object_get(known, key);
+        char what[128];
+        (void)snprintf(what, sizeof what, "the key '%.60s' is not in the schema", key);
+        if (rule == NULL && json_is_false(more)) return fault(c, what);
+        if (rule != NULL && !check_below(c, rule, item, key)) return false;
+    }
+    return true;
+}
+
+static bool check_required(checker *c, const json_t *required, const json_t *value) {
+    for (size_t i = 0; i < json_array_size(required); i++) {
+        const char *key = json_string_value(json_array_get(required, i));
+        char what[128];
+        (void)snprintf(what, sizeof what, "the key '%.60s' is missing", key);
+        if (json_object_get(value, key) == NULL) return fault(c, what);
+    }
+    return true;
+}
+
+static bool check_items(checker *c, const json_t *rule, const json_t *value) {
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        char index[24];
+        (void)snprintf(index, sizeof index, "%zu", i);
+        if (!check_below(c, rule, json_array_get(value, i), index)) return false;
+    }
+    return true;
+}
+
+static bool is_among(const json_t *values, const json_t *value) {
+    for (size_t i = 0; i < json_array_size(values); i++)
+        if (json_equal(json_array_get(values, i), value)) return true;
+    return false;
+}
+
+static bool fits_any(const json_t *rules, const json_t *value, checker *c) {
+    checker inner = {.path = ""};
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        inner = (checker){.path = ""};
+        memcpy(inner.path, c->path, sizeof inner.path);
+        if (check(&inner, json_array_get(rules, i), value)) return true;
+    }
+    return fault(c, inner.message[0] != '\0' ? inner.message : "fits none of anyOf");
+}
+
+static size_t length_of(const json_t *value) {
+    return json_is_string(value) ? json_string_length(value) : json_array_size(value);
+}
+
+/// One keyword of a schema. Keywords that do not concern a value of this type hold.
+static bool check_keyword(checker *c, const json_t *schema, const char *key, const json_t *rule,
+                          const json_t *value) {
+    if (strcmp(key, "$schema") == 0 || strcmp(key, "title") == 0 ||
+        strcmp(key, "additionalProperties") == 0)
+        return true; // additionalProperties stands with properties
+    if (strcmp(key, "type") == 0)
+        return is_of_type(value, json_string_value(rule)) || fault(c, "another type");
+    if (strcmp(key, "properties") == 0)
+        return !json_is_object(value) || check_properties(c, schema, value);
+    if (strcmp(key, "required") == 0)
+        return !json_is_object(value) || check_required(c, rule, value);
+    if (strcmp(key, "items") == 0) return !json_is_array(value) || check_items(c, rule, value);
+    if (strcmp(key, "enum") == 0) return is_among(rule, value) || fault(c, "not in the enum");
+    if (strcmp(key, "const") == 0) return json_equal(rule, value) || fault(c, "not the constant");
+    if (strcmp(key, "anyOf") == 0) return fits_any(rule, value, c);
+    if (strcmp(key, "minimum") == 0)
+        return !json_is_number(value) || json_number_value(value) >= json_number_value(rule) ||
+               fault(c, "too small");
+    if (strcmp(key, "maximum") == 0)
+        return !json_is_number(value) || json_number_value(value) <= json_number_value(rule) ||
+               fault(c, "too large");
+    if (strcmp(key, "minItems") == 0 || strcmp(key, "minLength") == 0)
+        return length_of(value) >= (size_t)json_integer_value(rule) || fault(c, "too short");
+    if (strcmp(key, "maxItems") == 0 || strcmp(key, "maxLength") == 0)
+        return length_of(value) <= (size_t)json_integer_value(rule) || fault(c, "too long");
+    (void)fprintf(stderr, "the schema has the unknown keyword '%s'\n", key);
+    exit(2);
+}
+
+static bool check(checker *c, const json_t *schema, const json_t *value) {
+    const char *key = NULL;
+    json_t *rule = NULL;
+    json_object_foreach((json_t *)schema, key, rule) {
+        if (!check_keyword(c, schema, key, rule, value)) return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv) {
+    json_error_t error;
+    if (argc != 2) return 2;
+    json_t *schema = json_load_file(argv[1], JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(schema)) {
+        (void)fprintf(stderr, "%s: %s\n", argv[1], error.text);
+        return 2;
+    }
+    json_t *document = json_loadf(stdin, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    checker c = {.path = ""};
+    int status = 0;
+    if (document == NULL) {
+        (void)fprintf(stderr, "the document is no JSON: line %d: %s\n", error.line, error.text);
+        status = 1;
+    } else if (!check(&c, schema, document)) {
+        (void)fprintf(stderr, "%s\n", c.message);
+        status = 1;
+    }
+    json_decref(document);
+    json_decref(schema);
+    return status;
+}

@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What every command prints with --json is what its schema in docs/schemas says.
+. tests/cli/support.sh
+: "${TARE_SCHEMA_CHECK:?the checker}"
+used=" "
+
+# fits SCHEMA ARGUMENT..: the command succeeds and prints one document that fits.
+fits() {
+    schema=$1
+    shift
+    used="$used$schema "
+    "$tare" "$@" >"$work/stdout" 2>"$work/stderr" </dev/null || fail "tare $*: failed"
+    "$TARE_SCHEMA_CHECK" "docs/schemas/$schema.json" <"$work/stdout" || fail "tare $*: does not fit $schema"
+}
+
+# wrong SCHEMA DOCUMENT: the checker refuses it.
+wrong() {
+    ! printf '%s' "$2" | "$TARE_SCHEMA_CHECK" "docs/schemas/$1.json" 2>/dev/null ||
+        fail "the checker takes $2 for $1"
+}
+
+int8=$work/int8.safetensors test=data/digits/test.npz
+fits quantize quantize "$digits" --backend x86 --calibrate data/digits/train.npz --limit 64 \
+    --report "$work/report" --json -o "$int8"
+"$TARE_SCHEMA_CHECK" docs/schemas/coverage.json <"$work/report/coverage.json" || fail 'coverage.json'
+"$TARE_SCHEMA_CHECK" docs/schemas/explain.json <"$work/report/explain.json" || fail 'explain.json'
+used="${used}coverage "
+fits quantize quantize "$digits" --backend x86 --stop reference --lenient --json -o "$work/reference"
+fits quantize quantize "$digits" --backend x86 --stop fuse --json -o "$work/fused"
+fits quantize quantize "$digits" --backend x86 --stop prepare --json -o "$work/prepared"
+for model in "$digits" "$int8" "$work/prepared" "$work/reference" "$work/fused"; do
+    fits print print "$model" --json
+done
+fits calibrate calibrate "$work/prepared" --data "$test" --limit 32 --json -o "$work/state"
+fits calibrate calibrate --merge "$work/state" --json -o "$work/merged"
+fits run run "$int8" --input "$test" --limit 32 --json
+fits run run "$int8" --input random:3:0:1x8x8 --json
+fits bench bench "$int8" --input "$test" --seconds 1 --json
+fits bench bench "$int8" --against "$digits" --input "$test" --seconds 1 --memory --json
+fits explain explain "$int8" --json
+fits explain explain "$int8" --node conv1 --json
+fits compare compare "$digits" "$int8" --data "$test" --limit 32 --json
+fits compare compare "$digits" "$digits" --data random:3:0:1x8x8 --json
+fits preprocess preprocess "$digits" --json
+fits preprocess_write preprocess "$digits" --set imagenet --json -o "$work/imagenet"
+fits preprocess preprocess "$work/imagenet" --json
+fits preprocess_write preprocess "$digits" --set resize=3x4,interpolation=nearest,dtype=uint8 --json -o "$work/bytes"
+fits preprocess preprocess "$work/bytes" --json
+fits export export "$digits" --to tare --json -o "$work/exported"
+fits version version --json
+fits completion completion bash --json
+fits backend_list backend list --json
+for backend in $("$tare" backend list); do
+    fits backend_show backend show "$backend" --json
+    fits backend_table backend table "$backend" --json
+done
+expect 1 backend check native --json # it has findings
+"$TARE_SCHEMA_CHECK" docs/schemas/backend_check.json <"$work/stdout" || fail 'backend check'
+fits backend_check backend check examples/my_backend.json --json
+fits qconfig_list qconfig list --json
+fits qconfig_show qconfig show x86 --json
+fits qconfig_show qconfig show default_qconfig --json
+fits help help --json
+fits help help run --json
+
+# Every schema was used, and every command has a schema and --json.
+for file in docs/schemas/*.json; do
+    name=$(basename "$file" .json)
+    case $name in *.schema) continue ;; esac # of files that users write
+    case $used in *" $name "*) ;; *) fail "no test of docs/schemas/$name.json" ;; esac
+done
+for command in $("$tare" help --json | sed -n 's/^   "name": "\(.*\)",$/\1/p'); do
+    [ -e "docs/schemas/$command.json" ] || ls docs/schemas/"$command"_*.json >/dev/null || fail "$command has no schema"
+    "$tare" help "$command" | grep -q -e '--json' || fail "$command has no --json"
+done
+
+# The checker can say no.
+wrong version '{"version": "1", "features": "", "isa": "mmx"}'
+wrong version '{"version": "1", "features": ""}'
+wrong version '{"version": 1, "features": "", "isa": "avx2"}'
+wrong version '{"version": "1", "features": "", "isa": "avx2", "more": 1}'
+wrong run '{"samples": -1}'
+wrong run '{"samples": 1, "accuracy": 1.5}'
+wrong preprocess '{"center_crop": [3]}'
+wrong preprocess '{"resize": {"shorter": 3, "size": [3, 3]}}'
+wrong help '{"commands": [{}]}'
+wrong help '{"commands": '
