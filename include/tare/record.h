@@ -47,7 +47,11 @@ TARE_API const char *tare_model_float_node(const tare_model *model, const char *
 /// the node.
 TARE_API tare_status tare_model_explain(const tare_model *model, const char *node,
                                         tare_writer write, void *user, tare_error *err);
-/// The same as JSON: {"operators": [..], "decisions": [..]}.
+/// For one node: what was decided about it, which patterns did not match and why, its qconfig and
+/// the selector that gave it, what each dtype config said with the constraint and both values, and
+/// every edge at it with its observer and the rule behind it. The same as JSON, for all nodes or
+/// one: {"operators": [..], "decisions": [..], "nodes": [..], "edges": [..]}
+/// (docs/schemas/explain.schema.json).
 TARE_API tare_status tare_model_explain_json(const tare_model *model, const char *node,
                                              tare_writer write, void *user, tare_error *err);
 

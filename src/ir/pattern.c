@@ -117,6 +117,11 @@ static bool matches(const pattern *p, const value *v, const module *root, size_t
     return p->kind == PATTERN_TUPLE ? matches_tuple(p, n, root) : matches_operator(p, n, root);
 }
 
+bool tare__pattern_matches_at(const pattern *p, const value *v, const module *root,
+                              bool outermost) {
+    return matches(p, v, root, outermost ? SIZE_MAX : 1);
+}
+
 bool tare__pattern_matches(const pattern *p, const value *v, const module *root) {
     return matches(p, v, root, SIZE_MAX);
 }

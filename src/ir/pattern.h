@@ -4,6 +4,7 @@
 #ifndef IR_PATTERN_H
 #define IR_PATTERN_H
 
+#include "core/text.h"
 #include "ir/graph.h"
 #include "ir/module.h"
 
@@ -27,6 +28,11 @@ typedef struct pattern {
 /// Does `v` (a node, usually) match? Inner nodes must have one user; the outermost may have any
 /// number. root: the module tree that call_module targets refer to.
 bool tare__pattern_matches(const pattern *p, const value *v, const module *root);
+/// The same for an element of a pattern; outermost: as tare__pattern_matches.
+bool tare__pattern_matches_at(const pattern *p, const value *v, const module *root, bool outermost);
+/// Why no match of `p` holds n, in a sentence: what parts them first. False, and nothing said, when
+/// p has no operator like n's, or does match.
+bool tare__pattern_why(const pattern *p, const node *n, const module *root, text *why);
 /// Does `a` match whatever `b` matches? False where that cannot be told from the patterns alone.
 bool tare__pattern_covers(const pattern *a, const pattern *b);
 bool tare__pattern_equal(const pattern *a, const pattern *b);

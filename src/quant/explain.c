@@ -76,6 +76,80 @@ static void explain_warnings(const tare_model *model, text *out) {
     }
 }
 
+// --- one node in full ---
+
+static bool is_of(const fact *row, size_t column, const char *name) {
+    return strcmp(row->columns[column], name) == 0;
+}
+
+static void explain_pattern(const tare_model *model, const fact *about, text *out) {
+    const fact_table *tries = &model->facts.tables[FACT_PATTERN];
+    if (about->columns[NODE_PATTERN][0] != '\0')
+        tare__text_printf(out, "  pattern: %s%s\n", about->columns[NODE_PATTERN],
+                          is_of(about, NODE_PLACE, "inside") ? ", inside" : "");
+    else
+        tare__text_printf(out, "  pattern: %s\n",
+                          about->columns[NODE_PLACE][0] != '\0' ? about->columns[NODE_PLACE]
+                                                                : "none");
+    for (size_t i = 0; i < tries->count; i++)
+        if (is_of(&tries->rows[i], PATTERN_OF, about->columns[NODE_NAME]))
+            tare__text_printf(out, "    not %s: %s\n", tries->rows[i].columns[PATTERN_TEXT],
+                              tries->rows[i].columns[PATTERN_WHY]);
+}
+
+static void explain_dtypes(const tare_model *model, const char *name, text *out) {
+    const fact_table *dtypes = &model->facts.tables[FACT_DTYPES];
+    for (size_t i = 0; i < dtypes->count; i++) {
+        const fact *row = &dtypes->rows[i];
+        if (!is_of(row, DTYPES_OF, name)) continue;
+        tare__text_printf(out, "  dtypes %s: %s", row->columns[DTYPES_INDEX],
+                          row->columns[DTYPES_OUTCOME]);
+        if (row->columns[DTYPES_WHY][0] != '\0')
+            tare__text_printf(out, ": %s [%s]", row->columns[DTYPES_WHY],
+                              row->columns[DTYPES_CONSTRAINT]);
+        tare__text_char(out, '\n');
+    }
+}
+
+static void explain_qconfig(const fact *about, text *out) {
+    if (about->columns[NODE_QCONFIG][0] == '\0') {
+        tare__text_append(out, "  qconfig: none");
+    } else {
+        tare__text_printf(out, "  qconfig: %s", about->columns[NODE_QCONFIG]);
+    }
+    if (about->columns[NODE_SECTION][0] != '\0')
+        tare__text_printf(out, " [%s%s%s]", about->columns[NODE_SECTION],
+                          about->columns[NODE_KEY][0] != '\0' ? ": " : "",
+                          about->columns[NODE_KEY]);
+    tare__text_char(out, '\n');
+}
+
+static void explain_edges(const tare_model *model, const char *name, text *out) {
+    const fact_table *edges = &model->facts.tables[FACT_EDGE];
+    for (size_t i = 0; i < edges->count; i++) {
+        const fact *row = &edges->rows[i];
+        if (!is_of(row, EDGE_FROM, name) && !is_of(row, EDGE_TO, name)) continue;
+        tare__text_printf(out, "  edge %s -> %s %s (%s): ", row->columns[EDGE_FROM],
+                          row->columns[EDGE_TO], row->columns[EDGE_ARGUMENT],
+                          row->columns[EDGE_ROLE]);
+        if (row->columns[EDGE_OBSERVER][0] != '\0')
+            tare__text_printf(out, "%s (%s): ", row->columns[EDGE_OBSERVER],
+                              row->columns[EDGE_CLASS]);
+        tare__text_printf(out, "%s\n", row->columns[EDGE_RULE]);
+    }
+}
+
+static void explain_facts(const tare_model *model, const char *name, text *out) {
+    const fact_table *nodes = &model->facts.tables[FACT_NODE];
+    for (size_t i = 0; i < nodes->count; i++) {
+        if (!is_of(&nodes->rows[i], NODE_NAME, name)) continue;
+        explain_pattern(model, &nodes->rows[i], out);
+        explain_qconfig(&nodes->rows[i], out);
+        explain_dtypes(model, name, out);
+    }
+    explain_edges(model, name, out);
+}
+
 tare_status tare_model_explain(const tare_model *model, const char *name, tare_writer write,
                                void *user, tare_error *err) {
     TARE_TRY(check_node(model, name, err));
@@ -89,6 +163,7 @@ tare_status tare_model_explain(const tare_model *model, const char *name, tare_w
         for (size_t i = 0; i < model->decisions.count; i++)
             if (strcmp(model->decisions.items[i].node, name) == 0)
                 explain_decision(&model->decisions.items[i], &out);
+        explain_facts(model, name, &out);
     }
     return tare__text_write(&out, TARE_OK, write, user, err);
 }
@@ -123,6 +198,99 @@ static tare_status decisions_to_json(const tare_model *model, const char *name, 
     return status;
 }
 
+// One member of an object; nothing for "".
+static void member_to_json(const char *separator, const char *key, const char *member, text *out) {
+    if (member[0] == '\0') return;
+    tare__text_printf(out, "%s\"%s\":", separator, key);
+    tare__text_json_string(out, member);
+}
+
+// The columns from `first` on as one object.
+static void row_to_json(const fact *row, fact_kind kind, size_t first, text *out) {
+    const char *separator = "{";
+    for (size_t c = first; tare__fact_column(kind, c) != NULL; c++) {
+        member_to_json(separator, tare__fact_column(kind, c), row->columns[c], out);
+        if (row->columns[c][0] != '\0') separator = ",";
+    }
+    tare__text_append(out, separator[0] == '{' ? "{}" : "}");
+}
+
+// The rows of a table that are about one node, in an array.
+static void rows_to_json(const tare_model *model, fact_kind kind, const char *name, text *out) {
+    const fact_table *t = &model->facts.tables[kind];
+    const char *separator = "";
+    tare__text_char(out, '[');
+    for (size_t i = 0; i < t->count; i++) {
+        if (!is_of(&t->rows[i], 0, name)) continue;
+        tare__text_append(out, separator);
+        row_to_json(&t->rows[i], kind, 1, out);
+        separator = ",";
+    }
+    tare__text_char(out, ']');
+}
+
+static const char *kernel_of(const tare_model *model, const char *name) {
+    const char *kernel = "";
+    for (size_t i = 0; i < model->decisions.count; i++) {
+        const tare_decision *d = &model->decisions.items[i];
+        if (strcmp(d->node, name) == 0 && strcmp(d->decision, "lowered") == 0) kernel = d->rule;
+    }
+    return kernel;
+}
+
+static void outcome_to_json(const tare_model *model, const char *name, text *out) {
+    const traced_op *op = tare__traced_op(model, name);
+    if (op == NULL) return;
+    text reason = {0};
+    write_reason(model, op, &reason);
+    member_to_json(",", "outcome", outcome(model, op), out);
+    member_to_json(",", "kernel", kernel_of(model, name), out);
+    member_to_json(",", "reason", tare__text_chars(&reason), out);
+    if (reason.failed) out->failed = true;
+    tare__text_release(&reason);
+}
+
+static void node_to_json(const tare_model *model, const fact *about, text *out) {
+    const char *name = about->columns[NODE_NAME];
+    tare__text_char(out, '{');
+    member_to_json("", "name", name, out);
+    member_to_json(",", "operator", about->columns[NODE_OPERATOR], out);
+    member_to_json(",", "pattern", about->columns[NODE_PATTERN], out);
+    member_to_json(",", "place", about->columns[NODE_PLACE], out);
+    tare__text_append(out, ",\"not_matched\":");
+    rows_to_json(model, FACT_PATTERN, name, out);
+    member_to_json(",", "qconfig", about->columns[NODE_QCONFIG], out);
+    member_to_json(",", "section", about->columns[NODE_SECTION], out);
+    member_to_json(",", "key", about->columns[NODE_KEY], out);
+    tare__text_append(out, ",\"dtypes\":");
+    rows_to_json(model, FACT_DTYPES, name, out);
+    outcome_to_json(model, name, out);
+    tare__text_char(out, '}');
+}
+
+static void facts_to_json(const tare_model *model, const char *name, text *out) {
+    const fact_table *nodes = &model->facts.tables[FACT_NODE];
+    const fact_table *edges = &model->facts.tables[FACT_EDGE];
+    const char *separator = "";
+    tare__text_append(out, ",\"nodes\":[");
+    for (size_t i = 0; i < nodes->count; i++) {
+        if (name != NULL && !is_of(&nodes->rows[i], NODE_NAME, name)) continue;
+        tare__text_append(out, separator);
+        node_to_json(model, &nodes->rows[i], out);
+        separator = ",";
+    }
+    tare__text_append(out, "],\"edges\":[");
+    separator = "";
+    for (size_t i = 0; i < edges->count; i++) {
+        const fact *row = &edges->rows[i];
+        if (name != NULL && !is_of(row, EDGE_FROM, name) && !is_of(row, EDGE_TO, name)) continue;
+        tare__text_append(out, separator);
+        row_to_json(row, FACT_EDGE, 0, out);
+        separator = ",";
+    }
+    tare__text_char(out, ']');
+}
+
 tare_status tare_model_explain_json(const tare_model *model, const char *name, tare_writer write,
                                     void *user, tare_error *err) {
     TARE_TRY(check_node(model, name, err));
@@ -137,6 +305,7 @@ tare_status tare_model_explain_json(const tare_model *model, const char *name, t
     }
     tare__text_append(&out, "],\"decisions\":");
     const tare_status status = decisions_to_json(model, name, &out, err);
+    facts_to_json(model, name, &out);
     tare__text_append(&out, "}\n");
     return tare__text_write(&out, status, write, user, err);
 }

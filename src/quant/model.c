@@ -97,6 +97,7 @@ tare_status tare__model_create(const tare_context *context, module *root, tare_m
         made->float_island_count = from->float_island_count;
         made->norms_are_folded = from->norms_are_folded;
         status = tare__record_copy(&made->decisions, &from->decisions, err);
+        if (status == TARE_OK) status = tare__facts_copy(&made->facts, &from->facts, err);
         if (status == TARE_OK) status = tare__coverage_copy(made, from, err);
         if (status == TARE_OK) status = tare_model_set_preprocess(made, from->preprocess, err);
     }
@@ -113,6 +114,7 @@ void tare_model_destroy(tare_model *model) {
     if (model == NULL) return;
     tare__module_release(model->root);
     tare__record_release(&model->decisions);
+    tare__facts_release(&model->facts);
     tare__prepared_state_destroy(model->prepared);
     tare__coverage_release(model);
     tare__float_kernels_destroy(model->floats);

@@ -9,6 +9,7 @@
 #include "ir/module.h"
 #include "ops/classes.h"
 #include "quant/custom_config.h"
+#include "quant/facts.h"
 #include "quant/observer.h"
 #include "quant/qconfig.h"
 #include "quant/record.h"
@@ -76,6 +77,7 @@ struct tare_model {
     tare_model_stage stage;
     tare_engine engine; // of lowered models; never TARE_ENGINE_DEFAULT
     record decisions;
+    fact_book facts;              // of prepare; empty before
     prepared_state *prepared;     // stage PREPARED only
     struct float_kernels *floats; // of calibration, made when it begins; NULL before
     map op_names;                 // name -> index + 1 into ops

@@ -69,6 +69,10 @@ static tare_status extra_to_json(const tare_model *model, text *out, tare_error 
                       stage_names[model->stage], tare_engine_name(model->engine),
                       (unsigned long long)model->float_island_count);
     TARE_TRY(tare__record_to_json(&model->decisions, out, err));
+    if (!tare__facts_are_empty(&model->facts)) {
+        tare__text_append(out, ",\"facts\":");
+        tare__facts_to_json(&model->facts, out);
+    }
     tare__text_append(out, ",\"operators\":");
     TARE_TRY(tare__coverage_to_json(model, out, err));
     if (model->preprocess != NULL) {
@@ -211,9 +215,9 @@ static tare_status read_preprocess(tare_model *model, const json_at *root, tare_
 }
 
 static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
-    static const char *const keys[] = {"stage",        "engine",     "float_islands",
-                                       "decisions",    "operators",  PREPARED_KEYS,
-                                       "norms_folded", "preprocess", NULL};
+    static const char *const keys[] = {"stage",     "engine",      "float_islands", "decisions",
+                                       "operators", PREPARED_KEYS, "norms_folded",  "preprocess",
+                                       "facts",     NULL};
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const json_at decisions = tare__json_get(root, "decisions");
@@ -230,6 +234,10 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
         TARE_TRY(tare__json_bool(&folded, &model->norms_are_folded, err));
     }
     TARE_TRY(tare__record_from_json(&model->decisions, &decisions, err));
+    if (tare__json_has(root, "facts")) {
+        const json_at found = tare__json_get(root, "facts");
+        TARE_TRY(tare__facts_from_json(&model->facts, &found, err));
+    }
     TARE_TRY(tare__coverage_from_json(model, &operators, err));
     TARE_TRY(read_preprocess(model, root, err));
     if (tare__json_has(root, "prepared")) return read_prepared(root, &model->prepared, err);

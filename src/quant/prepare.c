@@ -149,7 +149,9 @@ static tare_status run(prepare_pass *p, const module *original) {
     TARE_TRY(tare__prepare_custom_matches(p));     // which modules the custom config covers
     TARE_TRY(tare__prepare_custom_modules(p));     // .. which are prepared by themselves
     TARE_TRY(tare__prepare_choose(p));             // what every edge shall carry
+    TARE_TRY(tare__prepare_find_facts(p));         // what was tried on the way, for explain
     TARE_TRY(tare__prepare_insert(p));             // an observer per edge that changes dtype
+    TARE_TRY(tare__prepare_edge_facts(p));
     TARE_TRY(keep_nodes(p));
     p->state->is_qat = p->is_qat;
     p->state->mapping = p->mapping; // as fusion and training extended it
@@ -205,6 +207,8 @@ tare_status tare__prepare_standalone(prepare_pass *p, const module *m, const cha
     tare_model_destroy(model);
     TARE_TRY(status);
     status = tare__record_append_inner(&p->base->model->decisions, &prepared->decisions, path, err);
+    if (status == TARE_OK)
+        status = tare__facts_append_inner(&p->base->model->facts, &prepared->facts, path, err);
     if (status == TARE_OK) {
         *out = tare__module_retain(prepared->root);
         *state = prepared->prepared;

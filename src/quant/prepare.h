@@ -26,6 +26,19 @@ typedef struct prepare_match {
     const char *observed_class;         // of a custom module
 } prepare_match;
 
+/// What one dtype config of a pattern said to a qconfig.
+typedef struct dtypes_try {
+    size_t index;           // of the config in its pattern
+    bool is_accepted;       // then the rest is empty
+    const char *constraint; // the first that refused: "input_dtype.quant_max_upper_bound"
+    const char *wanted, *found, *why;
+} dtypes_try;
+typedef struct support_log {
+    text why; // the last refusal
+    dtypes_try *tries;
+    size_t count;
+} support_log;
+
 /// What is known of one node of the graph before observers are inserted.
 typedef struct prepare_node {
     prepare_match *match; // NULL: no pattern covers it
@@ -35,6 +48,10 @@ typedef struct prepare_node {
     bool is_observed;        // inside a supported match: convert quantizes it
     bool is_integer;         // its tensor holds integers or bools, for all that is known
     bool has_no_tensor_args; // see tare__has_no_tensor_args
+    const dtypes_try *tries; // of the match's dtype configs, in order; NULL: it was not asked
+    size_t try_count;
+    const struct edge_note *notes; // about its inputs, the newest first
+    const char *output_rule;       // why its output is observed; NULL: it is not
 } prepare_node;
 
 typedef struct prepare_pass {
@@ -95,10 +112,18 @@ bool tare__prepare_is_branch(const prepare_pass *p, const node *n);
 /// The observers of input-weight equalization, after those of a root's inputs.
 tare_status tare__prepare_equalize(prepare_pass *p, const prepare_node *entry, node *n,
                                    bool is_branch);
-/// Does some dtype config of the match's pattern accept the qconfig of this node's entry? When not,
-/// *why says in one sentence what the last refusing constraint was. why may be NULL.
+/// Does some dtype config of the match's pattern accept the qconfig of this node's entry? log (may
+/// be NULL) gets what each of them said, in the pass's scratch memory; the caller releases
+/// log->why.
 tare_status tare__prepare_is_supported(prepare_pass *p, const prepare_node *entry, bool *out,
-                                       text *why);
+                                       support_log *log);
+/// Step: patterns, qconfig and dtypes of every call into the model's facts.
+tare_status tare__prepare_find_facts(prepare_pass *p);
+/// Remembers why the edge between two nodes got an observer or none, for the facts.
+tare_status tare__prepare_note_edge(prepare_pass *p, const node *from, const node *to,
+                                    const char *rule, ...) TARE_PRINTF(4, 5);
+/// Step, when all observers stand: every edge into the model's facts.
+tare_status tare__prepare_edge_facts(prepare_pass *p);
 /// torch's all_node_args_have_no_tensors. Told once for every node, when the pass begins.
 bool tare__has_no_tensor_args(const prepare_pass *p, const node *n);
 

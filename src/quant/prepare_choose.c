@@ -133,23 +133,26 @@ static void reset_structure(prepare_pass *p, const tare_match *structure, bool *
 static tare_status reset_unsupported(prepare_pass *p) {
     bool *done = tare__arena_array(&p->base->scratch, p->node_count + 1, sizeof *done);
     if (done == NULL) return tare__out_of_memory(p->base->err);
-    text why = {0};
+    support_log log = {0};
     tare_status status = TARE_OK;
     for (size_t i = 0; i < p->match_count && status == TARE_OK; i++) {
         prepare_node *entry = &p->nodes[p->match_order[i]];
         bool is_supported = false;
-        tare__text_clear(&why);
-        status = tare__prepare_is_supported(p, entry, &is_supported, &why);
-        if (status == TARE_OK) status = tare__text_status(&why, p->base->err);
+        log.count = 0;
+        tare__text_clear(&log.why);
+        status = tare__prepare_is_supported(p, entry, &is_supported, &log);
+        if (status == TARE_OK) status = tare__text_status(&log.why, p->base->err);
+        entry->tries = log.tries;
+        entry->try_count = log.count;
         const prepare_node *last = tare__prepare_node(p, entry->match->last);
         if (status != TARE_OK || is_supported || last->info.output == NULL) continue;
         const size_t id = p->match_order[i];
         if (entry->qconfig.qconfig != NULL && entry->match->last->id == id)
             status = TARE_DECIDE(p->base, entry->match->last, "left float",
-                                 pattern_name(entry->match), "%s", tare__text_chars(&why));
+                                 pattern_name(entry->match), "%s", tare__text_chars(&log.why));
         if (status == TARE_OK) reset_structure(p, &entry->match->structure, done);
     }
-    tare__text_release(&why);
+    tare__text_release(&log.why);
     return status;
 }
 

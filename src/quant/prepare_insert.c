@@ -98,6 +98,22 @@ static tare_status standalone_needs_observer(prepare_pass *p, const prepare_node
     return TARE_OK;
 }
 
+// Why an input that is watched elsewhere, or not at all, gets no observer of its own.
+static tare_status note_unobserved(prepare_pass *p, const prepare_node *entry, const node *n,
+                                   const node *arg, const tare_observer_info *wanted) {
+    if (wanted->is_dynamic)
+        return tare__prepare_note_edge(p, arg, n,
+                                       "no observer: only the first argument is quantized on the "
+                                       "fly");
+    if (entry->info.reuses_input)
+        return tare__prepare_note_edge(p, arg, n, "no observer: its qconfig reuses the input's");
+    if (!tare__dtype_has_role(wanted->dtype, DTYPE_OBSERVED))
+        return tare__prepare_note_edge(p, arg, n, "no observer: '%s' wants %s", n->name,
+                                       tare_dtype_name(wanted->dtype));
+    return tare__prepare_note_edge(p, arg, n, "no observer of its own: '%s' gives %s as it is",
+                                   arg->name, tare_dtype_name(wanted->dtype));
+}
+
 static tare_status observe_arg(prepare_pass *p, const prepare_node *entry, const node *n,
                                value *v) {
     if (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) {
@@ -107,14 +123,19 @@ static tare_status observe_arg(prepare_pass *p, const prepare_node *entry, const
     if (v->kind != VALUE_NODE) return TARE_OK;
     node *arg = v->as.node;
     const tare_observer_spec *spec = wanted_spec(entry, n, arg);
-    if (spec == NULL) return TARE_OK;
+    if (spec == NULL)
+        return tare__prepare_note_edge(p, arg, n, "no observer: '%s' asks for none here", n->name);
     tare_observer_info wanted;
     TARE_TRY(tare__pass_spec_info(p->base, spec, &wanted));
     bool needed = false;
     TARE_TRY(entry->match->standalone != NULL ? standalone_needs_observer(p, entry, n, arg, &needed)
                                               : needs_observer(p, entry, n, arg, &wanted, &needed));
-    if (!needed) return TARE_OK;
+    if (!needed) return note_unobserved(p, entry, n, arg, &wanted);
     node *observer = existing_observer(p, arg, spec, wanted.dtype);
+    TARE_TRY(tare__prepare_note_edge(p, arg, n, "observed %s: '%s' wants %s",
+                                     observer != NULL ? "by what another reader asked for"
+                                                      : "for this input",
+                                     n->name, tare_dtype_name(wanted.dtype)));
     if (observer == NULL) TARE_TRY(insert_observer(p, arg, spec, &observer));
     v->as.node = observer;
     return TARE_OK;
@@ -204,7 +225,7 @@ static tare_status remove_observer(prepare_pass *p, node *n, node *observer) {
     return tare__graph_erase(p->base->model->root->graph, observer, p->base->err);
 }
 
-static tare_status observe_output(prepare_pass *p, const prepare_node *entry, node *n) {
+static tare_status observe_output(prepare_pass *p, prepare_node *entry, node *n) {
     tare_observer_info wanted;
     TARE_TRY(tare__pass_spec_info(p->base, entry->info.output, &wanted));
     if (!tare__dtype_has_role(wanted.dtype, DTYPE_OBSERVED) || wanted.is_dynamic ||
@@ -216,9 +237,14 @@ static tare_status observe_output(prepare_pass *p, const prepare_node *entry, no
     const node *input = tare__node_arg(n, 0);
     const bool is_unsigned = wanted.dtype == TARE_QUINT8 || wanted.dtype == TARE_UINT8;
     const bool same_graph = !(is_unsigned && input != NULL && input->op == NODE_PLACEHOLDER);
+    entry->output_rule = "observed as an output of its own";
     if (!(entry->info.shares && same_graph) && !entry->info.reuses_input) return TARE_OK;
     bool is_shared = false;
     TARE_TRY(share_observers(p, n, &is_shared));
+    entry->output_rule = !is_shared ? NULL
+                         : entry->info.shares
+                             ? "observed with its input: OUTPUT_SHARE_OBSERVER_WITH_INPUT"
+                             : "observed with its input: the qconfig reuses the input's observer";
     return is_shared ? TARE_OK : remove_observer(p, n, observer);
 }
 

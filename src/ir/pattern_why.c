@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a pattern does not take a node: the first thing that parts them, in a sentence. Follows
+// pattern.c condition by condition; a test compares the two on every pattern and node.
+#include <string.h>
+
+#include "ir/pattern.h"
+
+static const pattern *head_of(const pattern *p) {
+    return p->kind == PATTERN_TUPLE ? &p->items[0] : p;
+}
+
+static const char *wanted(const pattern *p) {
+    const pattern *head = head_of(p);
+    return head->name != NULL ? head->name : "a constant";
+}
+
+static bool is_operator(const pattern *p, const node *n, const module *root) {
+    pattern_kind kind = PATTERN_ANY;
+    const char *name = tare__node_operator(n, root, &kind);
+    return name != NULL && kind == p->kind && strcmp(name, p->name) == 0;
+}
+
+static const char *operator_of(const node *n, const module *root) {
+    pattern_kind kind = PATTERN_ANY;
+    const char *name = tare__node_operator(n, root, &kind);
+    return name != NULL ? name : tare__node_op_name(n->op);
+}
+
+// The part of p that parts it from v; NULL when they match. *at: the value there; *parent: whose
+// argument it is, NULL at the top.
+typedef struct parting {
+    const pattern *pattern;
+    const value *value;
+    const node *parent;
+    size_t argument;
+} parting;
+
+static bool parts(const pattern *p, const value *v, const module *root, const node *parent,
+                  size_t argument, parting *out) {
+    if (p->kind == PATTERN_ANY || tare__pattern_matches_at(p, v, root, parent == NULL))
+        return false;
+    *out = (parting){p, v, parent, argument};
+    if (v->kind != VALUE_NODE || p->kind != PATTERN_TUPLE) return true;
+    const node *n = v->as.node;
+    if (!is_operator(&p->items[0], n, root) || p->item_count - 1 != n->arg_count) return true;
+    if (parent != NULL && n->user_count > 1) return true;
+    for (size_t i = 0; i < n->arg_count; i++)
+        if (parts(&p->items[i + 1], &n->args[i], root, n, i, out)) return true;
+    return true;
+}
+
+static void say(const parting *at, const module *root, text *why) {
+    if (at->value->kind != VALUE_NODE) {
+        tare__text_printf(
+            why, "argument %zu of '%s' is a constant that is not what the pattern wants (%s)",
+            at->argument, at->parent != NULL ? at->parent->name : "", wanted(at->pattern));
+        return;
+    }
+    const node *n = at->value->as.node;
+    if (!is_operator(head_of(at->pattern), n, root))
+        tare__text_printf(why, "'%s' is %s, the pattern wants %s there", n->name,
+                          operator_of(n, root), wanted(at->pattern));
+    else if (at->parent != NULL && n->user_count > 1)
+        tare__text_printf(why, "'%s' has %zu users, inside a pattern it may have one", n->name,
+                          n->user_count);
+    else
+        tare__text_printf(why, "'%s' has %zu positional arguments, the pattern wants %zu", n->name,
+                          n->arg_count, at->pattern->item_count - 1);
+}
+
+static bool holds(const pattern *p, const pattern *part) {
+    if (p == part) return true;
+    for (size_t i = 1; p->kind == PATTERN_TUPLE && i < p->item_count; i++)
+        if (holds(&p->items[i], part)) return true;
+    return false;
+}
+
+// The node that stands where p begins when `part` of it stands at n; NULL, and why, when the users
+// on the way do not fit.
+static const node *climb(const pattern *p, const pattern *part, const node *n, const module *root,
+                         text *why) {
+    if (p == part) return n;
+    size_t i = 1;
+    while (!holds(&p->items[i], part)) i++;
+    const node *below = climb(&p->items[i], part, n, root, why);
+    if (below == NULL) return NULL;
+    if (below->user_count != 1) {
+        tare__text_printf(why, "'%s' has %zu users, inside a pattern it may have one", below->name,
+                          below->user_count);
+        return NULL;
+    }
+    const node *user = below->users[0];
+    if (p->items[0].kind != PATTERN_ANY && !is_operator(&p->items[0], user, root)) {
+        tare__text_printf(why, "it feeds '%s', which is %s, and the pattern wants %s there",
+                          user->name, operator_of(user, root), wanted(p));
+        return NULL;
+    }
+    if (tare__node_arg(user, i - 1) == below) return user;
+    tare__text_printf(why, "it is not argument %zu of '%s', where the pattern wants it", i - 1,
+                      user->name);
+    return NULL;
+}
+
+// Tries the parts of `top` below p that are n's operator; true when one of them said why.
+static bool why_from(const pattern *top, const pattern *p, const node *n, const module *root,
+                     text *why) {
+    if (is_operator(head_of(p), n, root)) {
+        const node *anchor = climb(top, p, n, root, why);
+        if (anchor == NULL) return true;
+        const value v = {.kind = VALUE_NODE, .as.node = (node *)anchor}; // NOLINT: only read
+        parting at = {0};
+        if (parts(top, &v, root, NULL, 0, &at)) {
+            say(&at, root, why);
+            return true;
+        }
+    }
+    for (size_t i = 1; p->kind == PATTERN_TUPLE && i < p->item_count; i++)
+        if (why_from(top, &p->items[i], n, root, why)) return true;
+    return false;
+}
+
+bool tare__pattern_why(const pattern *p, const node *n, const module *root, text *why) {
+    return why_from(p, p, n, root, why);
+}
