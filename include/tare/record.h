@@ -51,7 +51,7 @@ TARE_API tare_status tare_model_explain(const tare_model *model, const char *nod
 /// the selector that gave it, what each dtype config said with the constraint and both values, and
 /// every edge at it with its observer and the rule behind it. The same as JSON, for all nodes or
 /// one: {"operators": [..], "decisions": [..], "nodes": [..], "edges": [..]}
-/// (docs/schemas/explain.schema.json).
+/// (docs/schemas/explain.json).
 TARE_API tare_status tare_model_explain_json(const tare_model *model, const char *node,
                                              tare_writer write, void *user, tare_error *err);
 

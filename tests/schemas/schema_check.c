@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 typedef struct checker {
+    const json_t *root; // of the schema, for $ref
     char path[512];
     char message[1024]; // of the first fault
 } checker;
@@ -52,6 +53,7 @@ static bool check_properties(checker *c, const json_t *schema, const json_t *val
         char what[128];
         (void)snprintf(what, sizeof what, "the key '%.60s' is not in the schema", key);
         if (rule == NULL && json_is_false(more)) return fault(c, what);
+        if (rule == NULL && json_is_object(more)) rule = more;
         if (rule != NULL && !check_below(c, rule, item, key)) return false;
     }
     return true;
@@ -83,9 +85,9 @@ static bool is_among(const json_t *values, const json_t *value) {
 }
 
 static bool fits_any(const json_t *rules, const json_t *value, checker *c) {
-    checker inner = {.path = ""};
+    checker inner = {.root = c->root};
     for (size_t i = 0; i < json_array_size(rules); i++) {
-        inner = (checker){.path = ""};
+        inner = (checker){.root = c->root};
         memcpy(inner.path, c->path, sizeof inner.path);
         if (check(&inner, json_array_get(rules, i), value)) return true;
     }
@@ -96,15 +98,38 @@ static size_t length_of(const json_t *value) {
     return json_is_string(value) ? json_string_length(value) : json_array_size(value);
 }
 
+// "#/definitions/NAME".
+static bool fits_reference(checker *c, const char *reference, const json_t *value) {
+    static const char prefix[] = "#/definitions/";
+    const json_t *rule = NULL;
+    if (strncmp(reference, prefix, sizeof prefix - 1) == 0)
+        rule =
+            json_object_get(json_object_get(c->root, "definitions"), reference + sizeof prefix - 1);
+    if (rule != NULL) return check(c, rule, value);
+    (void)fprintf(stderr, "the schema has no '%s'\n", reference);
+    exit(2);
+}
+
+// One type, or one of a list.
+static bool is_of_types(const json_t *value, const json_t *types) {
+    if (json_is_string(types)) return is_of_type(value, json_string_value(types));
+    for (size_t i = 0; i < json_array_size(types); i++)
+        if (is_of_type(value, json_string_value(json_array_get(types, i)))) return true;
+    return false;
+}
+
 /// One keyword of a schema. Keywords that do not concern a value of this type hold.
 static bool check_keyword(checker *c, const json_t *schema, const char *key, const json_t *rule,
                           const json_t *value) {
     if (strcmp(key, "$schema") == 0 || strcmp(key, "title") == 0 ||
-        strcmp(key, "additionalProperties") == 0)
-        return true; // additionalProperties stands with properties
-    if (strcmp(key, "type") == 0)
-        return is_of_type(value, json_string_value(rule)) || fault(c, "another type");
-    if (strcmp(key, "properties") == 0)
+        strcmp(key, "description") == 0 || strcmp(key, "definitions") == 0)
+        return true;
+    if (strcmp(key, "$ref") == 0) return fits_reference(c, json_string_value(rule), value);
+    if (strcmp(key, "type") == 0) return is_of_types(value, rule) || fault(c, "another type");
+    // It reads `properties` too; where that stands, both are looked at once.
+    if (strcmp(key, "additionalProperties") == 0 && json_object_get(schema, "properties") != NULL)
+        return true;
+    if (strcmp(key, "properties") == 0 || strcmp(key, "additionalProperties") == 0)
         return !json_is_object(value) || check_properties(c, schema, value);
     if (strcmp(key, "required") == 0)
         return !json_is_object(value) || check_required(c, rule, value);
@@ -144,7 +169,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     json_t *document = json_loadf(stdin, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    checker c = {.path = ""};
+    checker c = {.root = schema};
     int status = 0;
     if (document == NULL) {
         (void)fprintf(stderr, "the document is no JSON: line %d: %s\n", error.line, error.text);
