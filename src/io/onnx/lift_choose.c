@@ -143,9 +143,11 @@ static const module_class *class_in_scope(const lift *l, const onnx_scope *scope
 // The file has no scopes: parameters or the node's own name say where.
 static tare_status choose_by_name(lift *l, const node *n, const call_form *form, lift_choice *out) {
     const char *path = path_of_weight(l, form->weight_name);
+    if (path == NULL) path = form->bias_owner;
     if (path == NULL) {
         const char *name = tare__onnx_info(l->in, n)->file_name;
         path = *name != '\0' ? name : n->name;
+        if (tare__starts_with(path, "node_") && path[5] != '\0') path += 5; // dynamo's
     }
     out->path = path;
     return TARE_OK;
