@@ -500,6 +500,136 @@ def write_runs():
         put("run", name, data)
 
 
+# --- onnx: protobuf by hand ---
+def varint(n):
+    n &= (1 << 64) - 1
+    out = b""
+    while n >= 0x80:
+        out += bytes([n & 0x7F | 0x80])
+        n >>= 7
+    return out + bytes([n])
+
+
+def pb(field, content):
+    if isinstance(content, int):
+        return varint(field << 3) + varint(content)
+    content = content.encode() if isinstance(content, str) else content
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def pbs(field, contents):
+    return b"".join(pb(field, c) for c in contents)
+
+
+def onnx_attr(name, value):
+    if isinstance(value, int):
+        return pb(1, name) + pb(3, value) + pb(20, 2)
+    if isinstance(value, float):
+        return pb(1, name) + varint(2 << 3 | 5) + struct.pack("<f", value) + pb(20, 1)
+    if isinstance(value, str):
+        return pb(1, name) + pb(4, value) + pb(20, 3)
+    if isinstance(value, bytes):  # a tensor
+        return pb(1, name) + pb(5, value) + pb(20, 4)
+    return pb(1, name) + pbs(8, value) + pb(20, 7)
+
+
+def onnx_node(op, name, inputs, outputs, scope=None, **attributes):
+    data = pbs(1, inputs.split()) + pbs(2, outputs.split()) + pb(3, name) + pb(4, op)
+    data += pbs(5, [onnx_attr(k, v) for k, v in attributes.items()])
+    for key, value in (scope or {}).items():
+        data += pb(9, pb(1, "pkg.torch.onnx." + key) + pb(2, value))
+    return pb(1, data)
+
+
+def onnx_tensor(name, dims, data_type=1, raw=None, fields=b""):
+    return pbs(1, dims) + pb(2, data_type) + (pb(8, name) if name else b"") + \
+        (pb(9, raw) if raw is not None else b"") + fields
+
+
+def onnx_floats(name, *dims):
+    count = 1
+    for d in dims:
+        count *= d
+    return pb(5, onnx_tensor(name, dims, raw=struct.pack("<%df" % count, *[(i % 7 - 3) / 4 for i in range(count)])))
+
+
+def onnx_ints(name, *values):
+    return pb(5, onnx_tensor(name, [len(values)], 7, fields=pbs(7, values)))
+
+
+def onnx_input(name, *dims, field=11):
+    shape = b"".join(pb(1, pb(1, d) if isinstance(d, int) else pb(2, d)) for d in dims)
+    return pb(field, pb(1, name) + pb(2, pb(1, pb(1, 1) + pb(2, shape))))
+
+
+def onnx_model(*graph, opset=17, ir=8, more=b""):
+    return pb(1, ir) + pb(2, "pytorch") + pb(7, b"".join(graph)) + pb(8, pb(2, opset)) + more
+
+
+def write_onnx():
+    x, y = onnx_input("x", "N", 2, 4, 4), onnx_input("y", field=12)
+    conv = (onnx_floats("conv.weight", 3, 2, 3, 3), onnx_floats("conv.bias", 3))
+    external = pb(5, onnx_tensor("w", [4], fields=pb(13, pb(1, "location") + pb(2, "../w.bin")) + pb(14, 1)))
+    bomb = b""
+    for _ in range(80):
+        bomb = pb(1, pb(5, pb(6, bomb)))
+    types = [(1, 4, pb(4, struct.pack("<4f", 1, 2, 3, 4))), (2, 4, pbs(5, [1, 2])), (3, 1, pbs(5, [1, -2])),
+             (4, 2, pbs(5, [1, 2])), (5, 2, pbs(5, [1, -2])), (6, 4, pbs(5, [1, -2])), (7, 8, pbs(7, [1, -2])),
+             (9, 1, pbs(5, [0, 1])), (10, 2, pbs(5, [15360, 0])), (16, 2, pbs(5, [16256, 0])), (8, 0, pbs(6, ["a"]))]
+    scope = {"name_scopes": "['', 'act', 'relu']",
+             "class_hierarchy": "['__main__.M', 'torch.nn.modules.activation.ReLU', 'aten.relu.default']"}
+    cases = {
+        "conv": onnx_model(onnx_node("Conv", "/conv/Conv", "x conv.weight conv.bias", "a", pads=[1, 1, 1, 1]),
+                           onnx_node("Relu", "/relu/Relu", "a", "b"), onnx_node("Add", "/Add", "a b", "y"), x, y, *conv),
+        "scopes": onnx_model(onnx_node("Relu", "node_relu", "x", "y", scope=scope), x, y),
+        "calls": onnx_model(onnx_node("Relu", "/block/block.0/relu/Relu", "x", "a"),
+                            onnx_node("Relu", "/block/block.0/relu_1/Relu", "a", "y"), x, y),
+        "linear": onnx_model(onnx_node("MatMul", "/fc/MatMul", "x onnx::MatMul_1", "a"), onnx_node("Add", "/fc/Add", "b a", "y"),
+                             onnx_input("x", 1, 5, 4), y, onnx_floats("onnx::MatMul_1", 4, 3), onnx_floats("b", 3)),
+        "gelu": onnx_model(onnx_node("Constant", "", "", "s", value=onnx_tensor("", [], raw=struct.pack("<f", 2 ** .5))),
+                           onnx_node("Constant", "", "", "one", value=onnx_tensor("", [], raw=struct.pack("<f", 1))),
+                           onnx_node("Constant", "", "", "half", value=onnx_tensor("", [], raw=struct.pack("<f", .5))),
+                           onnx_node("Div", "/act/Div", "x s", "a"), onnx_node("Erf", "/act/Erf", "a", "b"),
+                           onnx_node("Add", "/act/Add", "b one", "c"), onnx_node("Mul", "/act/Mul", "x c", "d"),
+                           onnx_node("Mul", "/act/Mul_1", "d half", "y"), x, y),
+        "reshape": onnx_model(onnx_node("Shape", "", "x", "s"), onnx_node("Gather", "", "s zero", "n", axis=0),
+                              onnx_node("Concat", "", "n rest", "t", axis=0), onnx_node("Reshape", "", "x t", "y"),
+                              x, y, onnx_ints("zero", 0), onnx_ints("rest", -1)),
+        "pool": onnx_model(onnx_node("MaxPool", "", "x", "a", kernel_shape=[2, 2], strides=[2, 2]),
+                           onnx_node("GlobalAveragePool", "", "a", "b"), onnx_node("Flatten", "", "b", "y", axis=1), x, y),
+        "softmax": onnx_model(onnx_node("Softmax", "", "x", "a", axis=-1), onnx_node("Transpose", "", "a", "y", perm=[0, 2, 1, 3]),
+                              x, y),
+        "split": onnx_model(onnx_node("Split", "", "x", "a b", axis=1), onnx_node("Mul", "", "a b", "y"), x, y),
+        "constant_of_shape": onnx_model(onnx_node("ConstantOfShape", "", "s", "c"), onnx_node("Add", "", "x c", "y"), x, y,
+                                        onnx_ints("s", 4, 4)),
+        "huge_constant": onnx_model(onnx_node("ConstantOfShape", "", "s", "c"), onnx_node("Add", "", "x c", "y"), x, y,
+                                    onnx_ints("s", 1 << 30, 1 << 20)),
+        "shared_name": onnx_model(onnx_node("Relu", "a", "x", "y"), onnx_node("Relu", "b", "x", "y"), x, y),
+        "circle": onnx_model(onnx_node("Relu", "a", "c", "b"), onnx_node("Relu", "b", "b", "c"), x, onnx_input("c", field=12)),
+        "backwards": onnx_model(onnx_node("Relu", "b", "a", "y"), onnx_node("Relu", "a", "x", "a"), x, y),
+        "unknown_op": onnx_model(onnx_node("FancyOp", "a", "x", "y"), x, y),
+        "opset_99": onnx_model(onnx_node("Relu", "a", "x", "y"), x, y, opset=99),
+        "ir_99": onnx_model(onnx_node("Relu", "a", "x", "y"), x, y, ir=99),
+        "function": onnx_model(onnx_node("F", "a", "x", "y"), x, y, more=pb(25, pb(1, "F") + pb(10, "local"))),
+        "external": onnx_model(onnx_node("Add", "a", "x w", "y"), x, y, external),
+        "bomb": onnx_model(bomb),
+        "open_size": onnx_model(onnx_node("Relu", "a", "x", "y"), onnx_input("x", "N", "M"), y),
+        "no_graph": pb(1, 8) + pb(8, pb(2, 17)),
+        "two_graphs": onnx_model(x, y) + pb(7, x),
+        "cut": onnx_model(x, y)[:-3],
+        "not_text": onnx_model(onnx_node("Relu", "a", "x", "y"), pb(2, b"\xff\xfe"), x, y),
+        "short_raw": onnx_model(onnx_node("Add", "a", "x w", "y"), x, y, pb(5, onnx_tensor("w", [4], raw=bytes(15)))),
+        "huge_dims": onnx_model(onnx_node("Add", "a", "x w", "y"), x, y,
+                                pb(5, onnx_tensor("w", [1 << 40, 1 << 40], raw=b""))),
+    }
+    for data_type, _, fields in types:
+        tensor = pb(5, onnx_tensor("w", [4 if data_type == 1 else 2], data_type, fields=fields))
+        cases["type_%d" % data_type] = onnx_model(onnx_node("Identity", "", "w", "y"), x, y, tensor)
+    for name, data in cases.items():
+        put("onnx", name, data)
+
+
+write_onnx()
 write_safetensors()
 write_npz()
 write_models()

@@ -182,9 +182,14 @@ static void count_bytes(const value *v, size_t *bytes) {
 }
 
 // A few nodes of a small file can describe a constant that no memory holds.
-static tare_status check_size(onnx_import *in, const value *result) {
+static tare_status check_size(onnx_import *in, const op_call *call) {
     size_t bytes = in->folded_bytes;
-    count_bytes(result, &bytes);
+    const int64_t macs = call->op->macs != NULL ? call->op->macs(call) : 0;
+    count_bytes(&call->result, &bytes);
+    if (macs < 0 || macs > in->folded_macs_left)
+        return tare__fail(in->err, TARE_UNSUPPORTED,
+                          "computing constants would take too many multiply-accumulates");
+    in->folded_macs_left -= macs;
     if (bytes > in->folded_limit)
         return tare__fail(in->err, TARE_UNSUPPORTED,
                           "computed constants would take more than %zu bytes", in->folded_limit);
@@ -212,7 +217,7 @@ static tare_status keep_result(onnx_import *in, value *v) {
 static tare_status compute(onnx_import *in, op_call *call) {
     TARE_TRY(tare__op_shape(call));
     if (tare__value_has_data(&call->result)) return TARE_OK;
-    tare_status status = check_size(in, &call->result);
+    tare_status status = check_size(in, call);
     if (status == TARE_OK) status = tare__call_allocate(call);
     if (status == TARE_OK) status = tare__op_compute(call);
     if (status != TARE_OK) tare__value_release_tensors(&call->result);

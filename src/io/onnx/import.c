@@ -15,7 +15,8 @@
 
 enum {
     // What computed constants may take beyond four times the file.
-    FOLDED_BYTES = 256 << 20,
+    FOLDED_BYTES = 64 << 20,
+    FOLDED_MACS = 1 << 30,
     // Shapes are inferred for a second batch size, so that what fits one size only is seen. The
     // factor is a prime that no model's sizes have.
     OTHER_BATCH = 1009
