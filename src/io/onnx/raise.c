@@ -161,6 +161,7 @@ tare_status tare__onnx_raise(onnx_import *in) {
     for (node *n = in->draft->last, *previous; n != NULL; n = previous) {
         previous = n->prev;
         if (n->user_count > 0) TARE_TRY(tare__raise_patterns(in, n));
+        if (n->user_count > 0) TARE_TRY(tare__raise_group_norm(in, n));
         if (n->user_count > 0) TARE_TRY(drop_moves(in, n));
     }
     return tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err);

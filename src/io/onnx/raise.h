@@ -16,4 +16,7 @@ bool tare__raise_is(const node *n, const char *id);
 /// (raise_patterns.c).
 tare_status tare__raise_patterns(onnx_import *in, node *n);
 
+/// The group norm whose last step n is, if it is one (raise_group_norm.c).
+tare_status tare__raise_group_norm(onnx_import *in, node *n);
+
 #endif
