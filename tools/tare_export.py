@@ -127,6 +127,8 @@ _CLASSES = {
     "UpsamplingBilinear2d": "size scale_factor mode align_corners",
     "Embedding": "num_embeddings embedding_dim padding_idx",
     "EmbeddingBag": "num_embeddings embedding_dim mode include_last_offset",
+    # A leaf only where it is asked for, as a custom module; else its operators are traced.
+    "MultiheadAttention": "embed_dim num_heads kdim vdim add_zero_attn batch_first",
     "LSTM": _RNN, "GRU": _RNN, "LSTMCell": _CELL, "GRUCell": _CELL, "RNNCell": _CELL + " nonlinearity",
 }
 # Values that a class may have, but that tare has no form for, unless they are these.
@@ -767,10 +769,16 @@ def _tensors_of(traced):
     return tensors, aliases
 
 
+def _is_part(traced, path, called):
+    """Is it a module inside one of torch's own that is called as a whole?"""
+    parent = path.rpartition(".")[0]
+    return parent in called and not isinstance(traced.get_submodule(parent), fx.GraphModule)
+
+
 def graph_of(traced, examples=None):
     """The graph JSON of a torch.fx.GraphModule; examples: placeholder name -> tensor."""
     called = {prefix + node.target for prefix, node in _nodes_of(traced) if node.op == "call_module"}
-    modules = [_module(path, m, path in called)
+    modules = [_module(path, m, path in called or _is_part(traced, path, called))
                for path, m in traced.named_modules(remove_duplicate=False) if path]
     parameters, buffers = _named_tensors(traced)
     return graph_header(modules, [_node(n, examples or {}) for n in traced.graph.nodes],

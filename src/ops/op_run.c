@@ -222,11 +222,30 @@ static tare_status compute_on_codes(op_call *call, const tare_tensor *x) {
     return status;
 }
 
+// torch averages along the innermost dimensions on codes; along others it goes through float, where
+// ties fall as the rounding has it.
+static bool averages_inside(const op_call *call, const tare_tensor *x) {
+    const size_t i = tare__op_param_index(call->op, "dim");
+    if (i >= call->param_count) return true; // a pooling operator
+    const value *dim = call->param[i];
+    if (dim == NULL || dim->kind == VALUE_NONE) return false;
+    const uint32_t count = tare__value_has_items(dim) ? dim->count : 1;
+    for (uint32_t k = 0; k < count; k++) {
+        int64_t d;
+        if (!tare__call_integer(tare__value_has_items(dim) ? &dim->as.items[k] : dim, &d))
+            return false;
+        d += d < 0 ? x->ndim : 0;
+        if (d < x->ndim - (int64_t)count) return false;
+    }
+    return true;
+}
+
 static bool is_on_codes(const op_call *call, const inputs *in) {
     return (call->op->traits & OP_ON_CODES) && in->quantized != NULL &&
            call->result.kind == VALUE_TENSOR && call->param[0] != NULL &&
            call->param[0]->kind == VALUE_TENSOR && call->param[0]->as.tensor == in->quantized &&
-           !tare__qscheme_is_per_channel(in->quantized->q->scheme);
+           !tare__qscheme_is_per_channel(in->quantized->q->scheme) &&
+           averages_inside(call, in->quantized);
 }
 
 // --- steps ---

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention as a module of its own, float and as a custom module: what torch 2.15 computes.
+// Data: tests/data/attention.zip, made by tests/data/pack_attention.py.
+#include "support/test.h"
+
+#include "replay/case.h"
+#include "replay/run.h"
+#include "tare/tare.h"
+
+static const char *const cases[] = {"self", "self_without_bias", "self_with_zeros", "cross",
+                                    "cross_batch_first"};
+
+static const char prepare_json[] = "{\"float_to_observed_custom_module_class\": {\"static\": "
+                                   "{\"torch.nn.MultiheadAttention\": "
+                                   "\"torch.ao.nn.quantizable.MultiheadAttention\"}}}";
+static const char convert_json[] = "{\"observed_to_quantized_custom_module_class\": {\"static\": "
+                                   "{\"torch.ao.nn.quantizable.MultiheadAttention\": "
+                                   "\"torch.ao.nn.quantized.MultiheadAttention\"}}}";
+
+typedef struct attention_case {
+    recorded_case recorded;
+    arena memory;
+    value *inputs;
+    const tare_tensor **tensors;
+    size_t input_count;
+    findings found;
+    tare_error *err;
+} attention_case;
+
+static void compare(attention_case *a, const tare_model *model, const char *key) {
+    run_result result;
+    CHECK_OK(replay_run(model, a->inputs, a->input_count, &result, a->err));
+    replay_compare(&a->recorded, key, &result, FINDING_VALUE, &a->found);
+    replay_run_release(&result);
+    if (findings_any(&a->found)) fail_msg("%s", tare__text_chars(&a->found.detail));
+}
+
+static tare_model *quantize(attention_case *a, const tare_model *model) {
+    tare_prepare_custom_config *observe = NULL;
+    tare_convert_custom_config *swap = NULL;
+    tare_qconfig_mapping *mapping = NULL;
+    tare_model *prepared = NULL, *converted = NULL;
+    static const char mapping_json[] = "{\"global\": \"default_qconfig\"}";
+    CHECK_OK(
+        tare_prepare_custom_config_from_json(prepare_json, strlen(prepare_json), &observe, a->err));
+    CHECK_OK(
+        tare_convert_custom_config_from_json(convert_json, strlen(convert_json), &swap, a->err));
+    CHECK_OK(tare_qconfig_mapping_from_json(mapping_json, strlen(mapping_json), &mapping, a->err));
+    const tare_prepare_options how = {
+        .struct_size = sizeof how, .qconfig_mapping = mapping, .custom_config = observe};
+    const tare_convert_options options = {
+        .struct_size = sizeof options, .engine = TARE_ENGINE_FBGEMM, .custom_config = swap};
+    CHECK_OK(tare_prepare_fx(model, &how, &prepared, a->err));
+    CHECK_OK(tare_calibrate(prepared, a->tensors, a->input_count, a->err));
+    CHECK_OK(tare_convert_fx(prepared, &options, &converted, a->err));
+    tare_model_destroy(prepared);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_convert_custom_config_destroy(swap);
+    tare_prepare_custom_config_destroy(observe);
+    return converted;
+}
+
+static void attention_computes_as_torch_does(void **state) {
+    const case_place *place = *state;
+    attention_case a = {.err = tare_error_create()};
+    tare_model *model = NULL;
+    CHECK_OK(case_read(place, &a.recorded, a.err));
+    CHECK_OK(replay_inputs(&a.recorded, &a.memory, &a.inputs, &a.input_count, a.err));
+    CHECK_OK(replay_tensors(a.inputs, a.input_count, &a.memory, &a.tensors, a.err));
+    CHECK_OK(case_model(&a.recorded, &model, a.err));
+    compare(&a, model, "float");
+    tare_model *converted = quantize(&a, model);
+    compare(&a, converted, "converted");
+    tare_model_destroy(converted);
+    tare_model_destroy(model);
+    case_release(&a.recorded);
+    findings_release(&a.found);
+    tare__arena_release(&a.memory);
+    tare_error_destroy(a.err);
+}
+
+static case_place *find(const case_list *list, const char *name) {
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].name, name) == 0) return &list->items[i];
+    return NULL;
+}
+
+int main(void) {
+    enum { COUNT = sizeof cases / sizeof *cases };
+    struct CMUnitTest tests[COUNT];
+    char path[1024];
+    case_list list = {0};
+    const char *source = getenv("TARE_SOURCE_DIR");
+    snprintf(path, sizeof path, "%s/tests/data/attention.zip", source ? source : ".");
+    if (case_list_add(&list, path, NULL) != TARE_OK) return 1;
+    for (size_t i = 0; i < COUNT; i++) {
+        tests[i] = (struct CMUnitTest){cases[i], attention_computes_as_torch_does, NULL, NULL,
+                                       find(&list, cases[i])};
+        if (tests[i].initial_state == NULL) return 1;
+    }
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    case_list_release(&list);
+    return failed;
+}
