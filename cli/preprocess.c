@@ -6,6 +6,7 @@
 #include "command.h"
 #include "configs.h"
 #include "json.h"
+#include "models.h"
 #include "output.h"
 #include "report.h"
 #include "tare/tare.h"
@@ -13,6 +14,7 @@
 typedef struct preprocess_options {
     const char *set, *output;
     bool clear, as_json;
+    size_options sizes;
 } preprocess_options;
 
 static tare_status show(const tare_model *model, const char *path, const preprocess_options *o,
@@ -52,7 +54,7 @@ static tare_status write_changed(tare_model *model, const preprocess_options *o,
 static tare_status run_job(const char *path, const preprocess_options *o, tare_error *err) {
     tare_model *model = NULL;
     if (o->output != NULL) TRY(output_check(o->output));
-    TRY(tare_model_read(path, NULL, &model, err));
+    TRY(read_model(path, &o->sizes, &model, err));
     const tare_status status =
         o->output != NULL ? write_changed(model, o, err) : show(model, path, o, err);
     tare_model_destroy(model);
@@ -82,13 +84,15 @@ static const option options[] = {
      false},
     {"json", NULL, "print JSON; what is declared on one line, null: nothing", FIELD(as_json),
      OPTION_FLAG, 0, false},
+    SIZE_OPTIONS(preprocess_options, sizes),
     {.name = NULL},
 };
 
 const command preprocess_command = {
     .name = "preprocess",
     .summary = "show or declare how pictures become a model's input",
-    .usage = "MODEL | MODEL --set STEPS -o OUT | MODEL --clear -o OUT  [--json]",
+    .usage = "MODEL | MODEL --set STEPS -o OUT | MODEL --clear -o OUT  [--json]\n       [--dim "
+             "NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

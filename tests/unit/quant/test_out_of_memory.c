@@ -56,9 +56,18 @@ static tare_status read_configs(job *j) {
     return tare_qconfig_mapping_from_json("{\"default\": \"x86\"}", 18, &j->mapping, job_error());
 }
 
+static tare_status declare_preprocess(job *j) {
+    tare_preprocess *steps = NULL;
+    TARE_TRY(tare_preprocess_parse("imagenet,resize=20x30", &steps, job_error()));
+    const tare_status status = tare_model_set_preprocess(j->model, steps, job_error());
+    tare_preprocess_destroy(steps);
+    return status;
+}
+
 static tare_status prepare(job *j) {
     const tare_prepare_options options = {.backend = j->backend, .qconfig_mapping = j->mapping};
     TARE_TRY(tare_model_read(MODEL, NULL, &j->model, job_error()));
+    TARE_TRY(declare_preprocess(j));
     return tare_prepare_fx(j->model, &options, &j->prepared, job_error());
 }
 
