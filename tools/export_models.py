@@ -89,9 +89,9 @@ def tokens(words, length, small_length, count=1):
     return inputs
 
 
-def network(name, make, inputs, settling=4, **options):
+def network(name, make, inputs, settling=4, only_small=False, **options):
     """settling: images by which the full network's batch norms settle; options: of tare_export.export."""
-    NETWORKS[name] = (make, inputs, {"settling": settling, "export": options})
+    NETWORKS[name] = (make, inputs, {"settling": settling, "only_small": only_small, "export": options})
 
 
 def classifier(name, size=224, small_size=32, divisor=8, build=None, build_small=None, **options):
@@ -163,7 +163,9 @@ network("gpt", lambda s: networks.Gpt(100, 32, 2, 4, 32) if s else networks.Gpt(
 network("llama", lambda s: networks.Llama(100, 32, 2, 4, 2, 64, 32) if s else networks.Llama(), tokens(32000, 128, 12))
 network("seq2seq", lambda s: networks.Seq2Seq(100, 32, 1, 4) if s else networks.Seq2Seq(),
         lambda s, batch, g: tuple(torch.randint(1, 100, (batch, n), generator=g) for n in ((10, 7) if s else (64, 48))))
-
+network("layers", lambda s: networks.Layers(), image(16, 16), only_small=True)
+network("spellings", lambda s: networks.Spellings(), lambda s, batch, g: (torch.randn((batch, 3, 4), generator=g),),
+        only_small=True)
 
 # --- values ---
 
@@ -252,7 +254,8 @@ def main():
     torch.set_num_threads(1)
     print(f"torch {torch.__version__}, torchvision {torchvision.__version__}", flush=True)
     failed = []
-    for name in options.names or NETWORKS:
+    everything = [name for name, (_, _, more) in NETWORKS.items() if options.small or not more["only_small"]]
+    for name in options.names or everything:
         begin = time.monotonic()
         try:
             write(name, options.folder, options.small, options.onnx)

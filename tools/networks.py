@@ -242,3 +242,78 @@ class Seq2Seq(nn.Module):
         y = self.transformer(self.embedding(source), self.embedding(target), tgt_mask=future,
                              src_key_padding_mask=source == 0)
         return self.head(y)
+
+
+# --- the rest ---
+
+class Layers(nn.Module):
+    """Layers of torch.nn that none of the other networks has."""
+
+    def __init__(self):
+        super().__init__()
+        self.pads = nn.Sequential(nn.ReflectionPad2d(1), nn.ReplicationPad2d((1, 0, 2, 1)), nn.CircularPad2d(1),
+                                  nn.ZeroPad2d(1), nn.ConstantPad2d(1, 0.5))
+        self.conv = nn.Conv2d(3, 8, 3, padding=1, padding_mode="reflect")
+        self.norms = nn.Sequential(nn.InstanceNorm2d(8, affine=True), nn.GroupNorm(2, 8), nn.LocalResponseNorm(3))
+        self.smooth = nn.Sequential(nn.CELU(0.5), nn.SELU(), nn.ELU(), nn.Softsign(), nn.Mish(), nn.Tanhshrink(),
+                                    nn.LogSigmoid(), nn.Softplus())
+        self.kinked = nn.Sequential(nn.Hardshrink(0.1), nn.Softshrink(0.1), nn.Threshold(-1.0, 0.2), nn.LeakyReLU(),
+                                    nn.Hardtanh(-0.5, 3.0), nn.PReLU(8))
+        self.glu = nn.GLU(1)
+        self.drops = nn.Sequential(nn.Dropout2d(), nn.AlphaDropout(), nn.FeatureAlphaDropout())
+        self.up = nn.Sequential(nn.UpsamplingBilinear2d(scale_factor=2), nn.UpsamplingNearest2d(size=(12, 10)))
+        self.shuffle = nn.Sequential(nn.PixelShuffle(2), nn.PixelUnshuffle(2), nn.ChannelShuffle(2))
+        self.pool = nn.AdaptiveMaxPool2d((4, 3))
+        self.back = nn.ConvTranspose2d(4, 6, 3, stride=2, output_padding=1)
+        self.shape = nn.Sequential(nn.Flatten(2), nn.Unflatten(1, (2, 3)), nn.RMSNorm(80))
+        self.rows = nn.Sequential(nn.Conv1d(6, 4, 3), nn.BatchNorm1d(4), nn.AdaptiveMaxPool1d(9), nn.ReflectionPad1d(2))
+        self.bag = nn.Linear(13, 5)
+
+    def forward(self, x):
+        x = self.norms(self.conv(self.pads(x)))
+        x = self.glu(self.kinked(self.smooth(x) + x))
+        x = self.back(self.pool(self.shuffle(self.up(self.drops(x)))))
+        x = self.rows(self.shape(x[..., :8]).flatten(1, 2))
+        return self.bag(x)
+
+
+class Spellings(nn.Module):
+    """Functions, methods and operators of tensors, in the ways that people write them."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(6, 4))
+        self.scale = nn.Parameter(torch.tensor(0.5))
+        self.register_buffer("table", torch.arange(12.0).reshape(3, 4))
+        self.constant = torch.tensor([1.0, -1.0, 0.5, 2.0])
+
+    def numbers(self, x):
+        batch, length, width = x.shape
+        y = x.reshape(batch * length, -1).view(-1, width).contiguous()
+        y = y[:, None].squeeze(1).unflatten(0, (batch, length)) + x.size(-1) // 2
+        y = y * math.sqrt(x.size(2)) / (x.numel() / x.shape[0] + x.dim() - x.ndim)
+        return y.expand(batch, length, width) + torch.zeros_like(x) + x.new_ones(1)
+
+    def parts(self, x):
+        first, second = x.chunk(2, dim=-1)
+        a, b, c = torch.split(x, 1, dim=1)
+        y = torch.cat([first, second], -1) + torch.stack((a, b, c)).mean(dim=0)
+        y = y + x[:, [0, 2, 1]] + x[:, 1:2] - x[..., -1:] + x[:, ::2].sum(1, keepdim=True)
+        return y + torch.roll(x, 1, 1).flip(-1) + x.transpose(1, 2).permute(0, 2, 1) + x.unbind(1)[0].unsqueeze(1)
+
+    def masks(self, x):
+        mask = (x > 0) & ~(x >= 1.5) | x.lt(-1)
+        y = torch.where(mask, x, -x).masked_fill(x.abs() < 0.1, 0.25)
+        causal = torch.tril(torch.ones(3, 3)).bool()
+        scores = (x @ x.mT).masked_fill(~causal, float("-inf"))
+        return y + torch.softmax(scores, dim=-1).matmul(x) + F.pad(x, (1, 1), value=0.5)[..., 1:-1]
+
+    def forward(self, x):
+        x = F.linear(F.linear(x, self.weight), self.weight.t()) * self.scale + self.constant
+        x = x + self.table[:3] + F.embedding(torch.arange(3), self.table)
+        x = torch.sigmoid(self.numbers(x)) * x.tanh() + F.silu(self.parts(x)) - self.masks(x).clamp(-2, 2)
+        x = F.layer_norm(x, (4,)).add(1).mul(2).sub(0.5).div(1.5).pow(2).sqrt().neg()
+        x = torch.maximum(x, x.amax(-1, keepdim=True) - 3) + torch.einsum("bij,kj->bik", x, self.table)[..., :1]
+        norm = x.norm(dim=-1, keepdim=True) + torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        values, _ = torch.topk(x / norm, 2, dim=-1)
+        return {"values": values, "sum": x.sum((1, 2)), "exp": torch.exp(-x.var(-1, unbiased=False))}

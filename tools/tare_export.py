@@ -114,7 +114,7 @@ _CLASSES = {
     "LeakyReLU": "negative_slope", "ELU": "alpha", "CELU": "alpha", "GELU": "approximate",
     "Hardtanh": "min_val max_val", "PReLU": "num_parameters", "Softplus": "beta threshold",
     "Hardshrink": "lambd", "Softshrink": "lambd", "Threshold": "threshold value", "GLU": "dim",
-    "Softmax": "dim", "LogSoftmax": "dim", "Softmin": "dim",
+    "Softmax": "dim", "LogSoftmax": "dim",
     "Dropout": "p", "DropoutDd": "p", "AlphaDropout": "p", "FeatureAlphaDropout": "p",
     "Flatten": "start_dim end_dim", "Unflatten": "dim unflattened_size",
     "MaxPoolDd": _MAX_POOL, "AvgPoolDd": _AVG_POOL,
@@ -131,6 +131,9 @@ _CLASSES = {
     "MultiheadAttention": "embed_dim num_heads kdim vdim add_zero_attn batch_first",
     "LSTM": _RNN, "GRU": _RNN, "LSTMCell": _CELL, "GRUCell": _CELL, "RNNCell": _CELL + " nonlinearity",
 }
+# What torch's class says by its name alone.
+_BY_NAME = {"ReflectionPad": {"mode": "reflect"}, "ReplicationPad": {"mode": "replicate"},
+            "CircularPad": {"mode": "circular"}}
 # Values that a class may have, but that tare has no form for, unless they are these.
 _REQUIRED = {"proj_size": 0, "return_indices": False, "divisor_override": None, "max_norm": None}
 
@@ -178,6 +181,7 @@ def _module(path, module, is_called):
     names = _config_names(kind).split() + (["inplace"] if hasattr(module, "inplace") else [])
     record["type"] = f"torch.nn.{kind.__name__}"
     record["config"] = {name: _value(getattr(module, name)) for name in names}
+    record["config"].update(_BY_NAME.get(kind.__name__[:-2], {}))
     record["repr"] = module.extra_repr()
     return record
 

@@ -12,6 +12,7 @@
     X(activation)                                                                                  \
     X(pool)                                                                                        \
     X(attention)                                                                                   \
+    X(gate)                                                                                        \
     X(norm)                                                                                        \
     X(arithmetic)                                                                                  \
     X(unary)                                                                                       \

@@ -239,12 +239,36 @@ typedef struct index_plan {
     int64_t shape[2 * TARE_MAX_DIMS];
 } index_plan;
 
+// [0, 2, 1] stands for a tensor of these.
+static bool is_int_list(const value *v) {
+    if (v->kind != VALUE_LIST) return false;
+    for (uint32_t i = 0; i < v->count; i++)
+        if (v->as.items[i].kind != VALUE_INT) return false;
+    return v->count > 0;
+}
+
+static bool is_many(const value *v) {
+    return is_int_list(v) || (v->kind == VALUE_TENSOR && v->as.tensor->ndim > 0);
+}
+
 bool tare__index_has_tensor(const value *index) {
+    if (is_many(index)) return true;
     const bool is_list = index->kind == VALUE_TUPLE || index->kind == VALUE_LIST;
     for (uint32_t i = 0; is_list && i < index->count; i++)
-        if (index->as.items[i].kind == VALUE_TENSOR && index->as.items[i].as.tensor->ndim > 0)
-            return true;
-    return index->kind == VALUE_TENSOR && index->as.tensor->ndim > 0;
+        if (is_many(&index->as.items[i])) return true;
+    return false;
+}
+
+// Tensor and data live in the call's memory, and need no reference.
+static tare_status tensor_of_list(op_call *call, const value *list, const tare_tensor **out) {
+    tare_tensor *t = tare__arena_alloc(call->memory, sizeof *t);
+    int64_t *data = tare__arena_array(call->memory, list->count, sizeof *data);
+    if (t == NULL || data == NULL) return tare__out_of_memory(call->err);
+    *t = (tare_tensor){.dtype = TARE_INT64, .ndim = 1, .count = list->count, .data = data};
+    t->shape[0] = list->count;
+    for (uint32_t i = 0; i < list->count; i++) data[i] = list->as.items[i].as.integer;
+    *out = t;
+    return TARE_OK;
 }
 
 static tare_status read_item(op_call *call, const value *v, int64_t size, indexed_dim *out) {
@@ -252,6 +276,7 @@ static tare_status read_item(op_call *call, const value *v, int64_t size, indexe
         out->is_slice = true;
         return tare__slice_of(call, v, size, &out->start, &out->step, &out->count);
     }
+    if (is_int_list(v)) return tensor_of_list(call, v, &out->index);
     if (v->kind == VALUE_TENSOR) {
         out->index = v->as.tensor;
         if (out->index->dtype == TARE_BOOL || out->index->dtype == TARE_UINT8)
@@ -343,7 +368,8 @@ static tare_status plan_index(op_call *call, const value *index, index_plan *p) 
     TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
     if (p->x->q != NULL && tare__qscheme_is_per_channel(p->x->q->scheme))
         return tare__call_fail(call, "has no form for tensors quantized per channel");
-    const bool is_list = index->kind == VALUE_TUPLE || index->kind == VALUE_LIST;
+    const bool is_list =
+        (index->kind == VALUE_TUPLE || index->kind == VALUE_LIST) && !is_int_list(index);
     TARE_TRY(read_items(call, is_list ? index->as.items : index, is_list ? index->count : 1, p));
     TARE_TRY(broadcast_indices(call, p));
     return index_result(call, p);

@@ -223,7 +223,10 @@ static tare_status std_reference(op_call *call) {
 // --- vector_norm(x, ord, dim, keepdim) ---
 
 static tare_status read_norm(op_call *call, op_call *reduction, double *order) {
-    TARE_TRY(tare__call_double(call, 1, 2, order));
+    const value *given = call->param[1];
+    *order = 2;
+    if (given == NULL || given->kind != VALUE_STRING || strcmp(given->as.text, "fro") != 0)
+        TARE_TRY(tare__call_double(call, 1, 2, order));
     *reduction = *call;
     for (size_t i = 1; i < 3; i++) reduction->param[i] = call->param[i + 1];
     reduction->param[3] = NULL;
@@ -289,8 +292,8 @@ static const op_info rows[] = {
     REDUCE(logsumexp, "torch.logsumexp", "logsumexp", 0, spread_shape),
     {.id = "var", .functions = "torch.var|torch.ops.aten.var.correction", .methods = "var", .params = SPREAD, .shape = spread_shape, .reference = var_reference},
     {.id = "std", .functions = "torch.std|torch.ops.aten.std.correction", .methods = "std", .params = SPREAD, .shape = spread_shape, .reference = std_reference},
-    {.id = "vector_norm", .functions = "torch.linalg.vector_norm|torch.linalg.norm", .params = "input/x/self|ord|dim/axis|keepdim",
-     .shape = norm_shape, .reference = norm_reference},
+    {.id = "vector_norm", .functions = "torch.linalg.vector_norm|torch.linalg.norm|torch._C._linalg.linalg_vector_norm|torch.norm|torch.functional.norm",
+     .methods = "norm", .params = "input/x/self/A|ord/p|dim/axis|keepdim", .shape = norm_shape, .reference = norm_reference},
 };
 // clang-format on
 

@@ -370,6 +370,22 @@ static tare_status plan_reversed(op_call *call, gather *g) {
     return TARE_OK;
 }
 
+// x.T, x.mT: all dimensions the other way round, the last two exchanged.
+static tare_status plan_attribute(op_call *call, gather *g) {
+    const char *name;
+    TARE_TRY(tare__call_text(call, 1, "", &name));
+    if (strcmp(name, "mT") != 0) return plan_reversed(call, g);
+    TARE_TRY(tare__gather_begin(call, g));
+    const gather dense = *g;
+    const int last = g->ndim - 1;
+    if (last < 1) return tare__call_fail(call, "mT needs at least two dimensions");
+    for (int d = last - 1; d <= last; d++) {
+        g->size[d] = g->out_shape[d] = dense.size[2 * last - 1 - d];
+        g->stride[d] = dense.stride[2 * last - 1 - d];
+    }
+    return TARE_OK;
+}
+
 static tare_status getattr_shape(op_call *call) {
     const tare_tensor *x;
     const char *name;
@@ -377,7 +393,8 @@ static tare_status getattr_shape(op_call *call) {
     TARE_TRY(tare__call_text(call, 1, "", &name));
     if (strcmp(name, "shape") == 0) return shape_tuple(call, x);
     if (strcmp(name, "ndim") == 0) return dim_shape(call);
-    if (strcmp(name, "T") == 0) return tare__gather_shape(call, plan_reversed);
+    if (strcmp(name, "T") == 0 || strcmp(name, "mT") == 0)
+        return tare__gather_shape(call, plan_attribute);
     if (strcmp(name, "data") == 0) return tare__shape_identity(call);
     if (strcmp(name, "dtype") == 0)
         call->result = tare__dtype_value(x->dtype);
@@ -391,7 +408,7 @@ static tare_status getattr_shape(op_call *call) {
 }
 
 static tare_status getattr_reference(op_call *call) {
-    return tare__gather_reference(call, plan_reversed);
+    return tare__gather_reference(call, plan_attribute);
 }
 
 static tare_status assert_shape(op_call *call) {

@@ -46,7 +46,7 @@ typedef struct prepare_node {
     target_info info;
     bool has_info;           // the info came from a match (first come, first served)
     bool is_observed;        // inside a supported match: convert quantizes it
-    bool is_integer;         // its tensor holds integers or bools, for all that is known
+    bool is_integer;         // a number, or a tensor of integers or bools, for all that is known
     bool has_no_tensor_args; // see tare__has_no_tensor_args
     const dtypes_try *tries; // of the match's dtype configs, in order; NULL: it was not asked
     size_t try_count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepare: which values are integers or bools, and so nothing to quantize. torch does not ask: it
-// watches a mask that is reshaped and raises when it shall be quantized.
+// Prepare: which values are integers, bools or numbers, and so nothing to quantize. torch does not
+// ask: it watches a mask that is reshaped and raises when it shall be quantized.
 #include "ops/interpret.h"
 #include "ops/op.h"
 #include "quant/prepare.h"
@@ -9,8 +9,12 @@ static tare_status note_integers(void *user, const node *n, const value *result,
     (void)err;
     prepare_pass *p = user;
     prepare_node *entry = tare__prepare_node(p, n);
-    if (entry != NULL && result->kind == VALUE_TENSOR)
+    double number;
+    if (entry == NULL) return TARE_OK;
+    if (result->kind == VALUE_TENSOR)
         entry->is_integer = !tare__dtype(result->as.tensor->dtype)->is_float;
+    else
+        entry->is_integer = tare__value_number(result, &number); // x.dim(), x.numel()
     return TARE_OK;
 }
 

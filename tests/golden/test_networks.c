@@ -25,7 +25,7 @@ static const network networks[] = {
     {"mnasnet1_0", 16}, {"regnet_y_400mf", 23}, {"convnext_tiny", 20}, {"vit_b_16", 24},
     {"swin_t", 13}, {"deeplabv3_resnet50", 19}, {"fcn_resnet50", 20},
     {"lraspp_mobilenet_v3_large", 24}, {"lstm_tagger", 57}, {"gru_classifier", 36}, {"bert", 17},
-    {"minilm", 19}, {"gpt", 23}, {"llama", 21}, {"seq2seq", 24},
+    {"minilm", 19}, {"gpt", 23}, {"llama", 21}, {"seq2seq", 24}, {"layers", 28}, {"spellings", 40},
 };
 // clang-format on
 
