@@ -166,10 +166,8 @@ static const char *as_path(lift *l, const char *name) {
     return failed ? NULL : copy;
 }
 
-// Modules that compute have no children: does something of that kind stand above or at the path, or
-// a container with children at it?
-static bool is_free(const lift *l, const char *path) {
-    if (tare__module_find(l->root, path) != NULL) return false;
+// Modules that compute have no children: does nothing of that kind stand above the path?
+static bool has_room_above(const lift *l, const char *path) {
     for (size_t i = 0; path[i] != '\0'; i++) {
         if (path[i] != '.') continue;
         const module *m = l->root;
@@ -183,13 +181,21 @@ static bool is_free(const lift *l, const char *path) {
     return true;
 }
 
+// "a.b" as "a_b".
+static const char *at_top(lift *l, const char *path) {
+    char *copy = tare__arena_strdup(&l->scratch, path);
+    for (char *c = copy; c != NULL && *c != '\0'; c++)
+        if (*c == '.') *c = '_';
+    return copy;
+}
+
 static tare_status place(lift *l, module *made, const char *wanted, const char *raw,
                          const char **out) {
     const char *candidate = wanted;
     for (size_t i = 0;; i++) {
         const module *there = tare__module_find(l->root, candidate);
         if (there != NULL && same_module(there, made)) break;
-        if (there == NULL && is_free(l, candidate)) {
+        if (there == NULL && has_room_above(l, candidate)) {
             TARE_TRY(
                 tare__module_set_path(l->root, candidate, made, &tare__class_container, l->err));
             break;
@@ -198,8 +204,7 @@ static tare_status place(lift *l, module *made, const char *wanted, const char *
             candidate = raw;
         else
             candidate = tare__arena_printf(&l->scratch, "%s_%zu", wanted, i + 1);
-        // Where something that computes stands above, no longer name helps.
-        if (i == 64) candidate = tare__arena_printf(&l->scratch, "module_%zu", l->g->next_id);
+        if (i == 0 && !has_room_above(l, wanted)) wanted = candidate = at_top(l, wanted);
         if (candidate == NULL) return tare__out_of_memory(l->err);
         if (i > 100000) return tare__fail(l->err, TARE_INTERNAL, "no place for '%s'", wanted);
     }

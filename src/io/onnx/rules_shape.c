@@ -20,7 +20,7 @@ static tare_status give(onnx_call *c, const value *v) {
 static tare_status reshape(onnx_call *c) {
     value x, y;
     const tare_tensor *t = NULL;
-    int64_t dims[TARE_MAX_DIMS], count = 1;
+    int64_t dims[TARE_MAX_DIMS];
     size_t ndim;
     bool allow_zero;
     TARE_TRY(need(c, "data", &x, &t));
@@ -33,7 +33,6 @@ static tare_status reshape(onnx_call *c) {
                                             i);
             dims[i] = t->shape[i];
         }
-        if (i > 0) count *= dims[i];
     }
     // What follows the batch in one piece: torch.flatten(x, 1).
     const bool is_flat = ndim == 2 && t->ndim > 2 && t->shape[0] > 0 && t->count > 0 &&
