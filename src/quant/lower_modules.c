@@ -9,6 +9,7 @@
 #include "ops/op.h"
 #include "ops/quantized_layer.h"
 #include "ops/reference.h"
+#include "quant/coverage.h"
 #include "quant/lower.h"
 
 // The reference module inside a called one; NULL if there is none.
@@ -156,6 +157,20 @@ static tare_status copy_tensors(const convert_pass *c, module *to, const module 
     return TARE_OK;
 }
 
+// torch's qnnpack packs a bias of zeros where a convolution has none, and prints it.
+static tare_status add_missing_bias(const convert_pass *c, module *m) {
+    if (c->base->model->engine != TARE_ENGINE_QNNPACK || m->class->role != ROLE_QUANTIZED ||
+        strncmp(m->class->op, "conv", 4) != 0 || tare__module_tensor(m, "bias") != NULL)
+        return TARE_OK;
+    const int64_t count = tare__module_int(m, "out_channels", 0);
+    tare_tensor *zeros = NULL;
+    TARE_TRY(tare_tensor_create(TARE_FLOAT32, 1, &count, &zeros, c->base->err));
+    for (int64_t i = 0; i < count; i++) tare__f32(zeros)[i] = 0.0f;
+    const tare_status status = tare__module_set_tensor(m, "bias", zeros, true, c->base->err);
+    tare_tensor_release(zeros);
+    return status;
+}
+
 // A module of `class` with what the arithmetic needs of `from`.
 static tare_status make_module(convert_pass *c, const module_class *class, const module *from,
                                module **out) {
@@ -164,6 +179,7 @@ static tare_status make_module(convert_pass *c, const module_class *class, const
     made->training = from->training;
     tare_status status = copy_config(made, from, c->base->err);
     if (status == TARE_OK) status = copy_tensors(c, made, from);
+    if (status == TARE_OK) status = add_missing_bias(c, made);
     if (status == TARE_OK)
         *out = made;
     else
@@ -238,11 +254,23 @@ static tare_status lower_module(convert_pass *c, const static_match *m) {
     TARE_TRY(tare__node_replace_uses(m->quantize, m->reference, NULL, err));
     TARE_TRY(tare__graph_erase(g, m->quantize, err));
     if (m->relu != NULL) {
+        TARE_TRY(TARE_DECIDE(c->base, m->relu, "lowered", made->class->name,
+                             "its codes begin at zero: computed by '%s'", m->reference->name));
+        TARE_TRY(tare__coverage_fused(c->base->model, m->relu->origin, m->reference->origin, err));
         TARE_TRY(tare__node_replace_uses(m->relu, m->reference, NULL, err));
         TARE_TRY(tare__graph_erase(g, m->relu, err));
     }
     TARE_TRY(tare__graph_erase(g, m->scale, err));
     return tare__graph_erase(g, m->zero_point, err);
+}
+
+// Codes begin at zero: a ReLU in front of them changes nothing. One stands there behind a linear
+// layer with a batch norm, which has no fused class of its own.
+static bool clamps_at_zero(const convert_pass *c, const static_match *m) {
+    const tare_tensor *zero_point = tare__attribute(c, m->zero_point);
+    const value *dtype = &m->quantize->args[m->quantize->arg_count - 1];
+    return zero_point != NULL && zero_point->count == 1 && dtype->kind == VALUE_DTYPE &&
+           tare__tensor_get_int(zero_point, 0) == tare__dtype(dtype->as.dtype)->min;
 }
 
 static tare_status lower_by(convert_pass *c,
@@ -252,7 +280,7 @@ static tare_status lower_by(convert_pass *c,
         next = n->next;
         static_match m;
         if (!tare__match_static(c, n, accepts, argument_count, &m)) continue;
-        if (m.relu != NULL) continue; // its output would have been observed: it stands for itself
+        if (m.relu != NULL && !clamps_at_zero(c, &m)) continue; // it would be lost
         TARE_TRY(lower_module(c, &m));
     }
     return TARE_OK;
