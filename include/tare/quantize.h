@@ -54,6 +54,12 @@ typedef struct tare_convert_options {
 /// Fuses what the backend fuses (NULL: native). The float model is not changed.
 TARE_API tare_status tare_fuse_fx(const tare_model *model, const tare_backend_config *backend,
                                   tare_model **out, tare_error *err);
+/// The same with a custom config (NULL: none). TARE_NOT_FOUND for an attribute to preserve that the
+/// model does not have.
+TARE_API tare_status tare_fuse_fx_custom(const tare_model *model,
+                                         const tare_backend_config *backend,
+                                         const tare_fuse_custom_config *custom, tare_model **out,
+                                         tare_error *err);
 /// Fuses, matches patterns and inserts observers. TARE_NOT_FOUND for a selector that matches
 /// nothing.
 TARE_API tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,

@@ -29,8 +29,9 @@ static tare_status read_names(const json_at *at, const char ***out, size_t *coun
 
 // What the setter kept becomes an error at this place.
 static tare_status check_setter(const json_at *at, const setter_failure *failure, tare_error *err) {
-    const tare_status status = tare__setter_status(failure, err);
-    return status == TARE_OK ? status : tare__json_place(at, status, err);
+    if (failure->status == TARE_OUT_OF_MEMORY || failure->error == NULL)
+        return tare__setter_status(failure, err);
+    return tare__json_fail(at, err, "%s", tare_error_message(failure->error));
 }
 
 #define READ_NAMES(root, key, config, setter)                                                      \
@@ -54,11 +55,11 @@ tare_status tare__index_list_from_json(const json_at *at, index_list *out, tare_
     for (size_t i = 0; i < count && status == TARE_OK; i++) {
         const json_at item = tare__json_item(at, i);
         status = tare__json_int(&item, &items[i], err);
+        if (status == TARE_OK && items[i] < 0)
+            status = tare__json_fail(&item, err, "expected an index >= 0, found %lld",
+                                     (long long)items[i]);
     }
-    if (status == TARE_OK) {
-        status = tare__index_list_set(out, items, count, err);
-        if (status != TARE_OK) (void)tare__json_place(at, status, err);
-    }
+    if (status == TARE_OK) status = tare__index_list_set(out, items, count, err);
     tare__free(items);
     return status;
 }

@@ -295,14 +295,23 @@ tare_status tare__fuse_steps(pass *p, bool is_qat) {
     return status;
 }
 
-tare_status tare_fuse_fx(const tare_model *model, const tare_backend_config *backend,
-                         tare_model **out, tare_error *err) {
+tare_status tare_fuse_fx_custom(const tare_model *model, const tare_backend_config *backend,
+                                const tare_fuse_custom_config *custom, tare_model **out,
+                                tare_error *err) {
     if (model != NULL && model->stage > TARE_STAGE_FUSED)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "fuse: expected a float model, found one that was prepared already");
+    if (custom != NULL) TARE_TRY(tare__setter_status(&custom->failure, err));
     pass p;
     tare_status status = tare__pass_begin(&p, "fuse", model, backend, err);
     if (status == TARE_OK) status = tare__fuse_steps(&p, false);
     if (status == TARE_OK) p.model->stage = TARE_STAGE_FUSED;
+    if (status == TARE_OK && custom != NULL)
+        status = tare__pass_preserve(&p, &custom->preserved_attributes, model->root, false);
     return tare__pass_end(&p, status, out);
+}
+
+tare_status tare_fuse_fx(const tare_model *model, const tare_backend_config *backend,
+                         tare_model **out, tare_error *err) {
+    return tare_fuse_fx_custom(model, backend, NULL, out, err);
 }

@@ -5,9 +5,38 @@
 #include "quant/coverage.h"
 #include "quant/lower.h"
 
+// The two operands, also by keyword; false where another argument has an effect (alpha).
+static bool bind_operands(const node *n, value out[2]) {
+    static const char *const names[] = {"input", "other"};
+    bool is_set[2] = {n->arg_count > 0, n->arg_count > 1};
+    if (n->arg_count > 2) return false;
+    for (size_t i = 0; i < n->arg_count; i++) out[i] = n->args[i];
+    for (size_t k = 0; k < n->kwarg_count; k++) {
+        const value *v = &n->kwargs[k].value;
+        double number = 0;
+        const bool is_alpha = strcmp(n->kwargs[k].name, "alpha") == 0;
+        if (is_alpha && tare__value_number(v, &number) && number == 1) continue;
+        const size_t i = strcmp(n->kwargs[k].name, names[0]) == 0 ? 0 : 1;
+        if (strcmp(n->kwargs[k].name, names[i]) != 0 || is_set[i]) return false;
+        out[i] = *v;
+        is_set[i] = true;
+    }
+    return is_set[0] && is_set[1];
+}
+
 static bool accepts_binary(const convert_pass *c, const node *n) {
     (void)c;
-    return n->op == NODE_CALL_FUNCTION && tare__quantized_binary(n->target, false) != NULL;
+    value operands[2];
+    if (n->op != NODE_CALL_FUNCTION || tare__quantized_binary(n->target, false) == NULL ||
+        !bind_operands(n, operands))
+        return false;
+    size_t tensor_count = 0;
+    for (size_t i = 0; i < 2; i++) {
+        if (operands[i].kind != VALUE_NODE) continue;
+        if (!tare__is_dequantize_node(operands[i].as.node)) return false;
+        tensor_count++;
+    }
+    return tensor_count > 0;
 }
 
 // The quantized function stands after the quantize node, by its own name, and takes the operator's
@@ -15,11 +44,16 @@ static bool accepts_binary(const convert_pass *c, const node *n) {
 static tare_status lower_binary(convert_pass *c, const static_match *m) {
     tare_error *err = c->base->err;
     graph *g = c->base->model->root->graph;
-    size_t tensor_count = 0;
-    TARE_TRY(tare__bypass_dequantize(c, m->reference, &tensor_count));
     value args[4];
-    size_t count = 0;
-    for (; count < 2; count++) args[count] = m->reference->args[count];
+    size_t count = 2, tensor_count = 0;
+    if (!bind_operands(m->reference, args)) return TARE_OK; // told when it was accepted
+    for (size_t i = 0; i < 2; i++) {
+        if (args[i].kind != VALUE_NODE) continue;
+        node *codes = tare__node_arg(args[i].as.node, 0);
+        if (codes == NULL) return TARE_OK;
+        args[i] = tare__node_value(codes);
+        tensor_count++;
+    }
     if (tensor_count == 2) { // with a constant the result's parameters follow from the input's
         args[count++] = tare__node_value(m->scale);
         args[count++] = tare__node_value(m->zero_point);
@@ -48,8 +82,7 @@ tare_status tare__lower_binary(convert_pass *c) {
     for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
         static_match m;
-        if (!tare__match_static(c, n, accepts_binary, 2, &m) || m.reference->arg_count != 2)
-            continue;
+        if (!tare__match_static(c, n, accepts_binary, 0, &m)) continue;
         // torch has no fused matmul-relu: the relu would be lost.
         if (m.relu != NULL && strcmp(m.reference->target, "torch.matmul") == 0) continue;
         TARE_TRY(lower_binary(c, &m));

@@ -198,7 +198,7 @@ int main(void) {
     case_list list = {0};
     const char *source = getenv("TARE_SOURCE_DIR");
     snprintf(path, sizeof path, "%s/tests/data/examples.zip", source ? source : ".");
-    if (case_list_add(&list, path, NULL) != TARE_OK) return 1;
+    if (case_list_add(&list, path, NULL) != TARE_OK || list.count != COUNT) return 1;
     for (size_t i = 0; i < COUNT; i++) {
         tests[i] = (struct CMUnitTest){examples[i], every_text_is_torchs, NULL, NULL,
                                        find(&list, examples[i])};
