@@ -64,6 +64,8 @@ typedef struct module_class {
     /// `state` of a module, e.g. an observer's statistics. NULL: the class has none.
     tare_status (*clone_state)(const void *state, void **out, tare_error *err);
     void (*destroy_state)(void *state);
+    /// Names of the tensors that the state holds, '|' between. NULL: none.
+    tare_status (*name_state)(const module *m, text *out, tare_error *err);
     const void *kind; // the class's own description, e.g. an observer_kind
 } module_class;
 

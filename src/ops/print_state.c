@@ -103,11 +103,15 @@ static void print_own(const module *m, const char *path, text *out) {
 }
 
 static tare_status print_module_state(void *user, const char *path, module *m, tare_error *err) {
-    (void)err;
-    const module_role role = m->class->role;
+    text names = {0};
     // Weights of functions are written by a hook of the root, after all modules.
-    if (role != ROLE_OBSERVER && role != ROLE_PACKED) print_own(m, path, user);
-    return TARE_OK;
+    if (m->class->role == ROLE_PACKED) return TARE_OK;
+    print_own(m, path, user);
+    if (m->class->name_state == NULL) return TARE_OK;
+    const tare_status status = m->class->name_state(m, &names, err);
+    if (status == TARE_OK) print_list(m, path, tare__text_chars(&names), user);
+    tare__text_release(&names);
+    return status;
 }
 
 tare_status tare__print_state(const module *root, text *out, tare_error *err) {

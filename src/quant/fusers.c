@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/print.h"
 #include "quant/builtin_names.h"
 #include "quant/fold.h"
 
@@ -14,11 +15,12 @@
 typedef struct fuser_trait {
     const char *subject; // NULL: it checks no modes
     bool refuses_qat;
+    bool asks_activation; // is its mode checked, too?
 } fuser_trait;
 static const fuser_trait traits[] = {
     [FUSER_SEQUENTIAL] = {NULL, false},
     [FUSER_CONV_BN] = {"Conv", false},
-    [FUSER_CONV_BN_RELU] = {"Conv", false},
+    [FUSER_CONV_BN_RELU] = {"Conv", false, true},
     [FUSER_LINEAR_BN] = {"Linear", false},
     [FUSER_CONVTRANSPOSE_BN] = {"ConvTranspose", true},
     [FUSER_CONV_ADD] = {"Conv", false},
@@ -66,6 +68,31 @@ static fused_with neighbours(const sorted_parts *s, bool is_qat) {
     return has_relu ? FUSED_RELU : FUSED_NONE;
 }
 
+// The parts as torch prints the tuple of them.
+static tare_status parts_text(const sorted_parts *s, text *out, tare_error *err) {
+    const module *const parts[] = {s->weighted, s->bn, s->activation};
+    for (size_t i = 0; i < 3; i++) {
+        if (parts[i] == NULL) continue;
+        if (i > 0) tare__text_append(out, ", ");
+        TARE_TRY(tare__print_module(parts[i], out, err));
+    }
+    if (s->has_add) tare__text_append(out, ", add");
+    return tare__text_status(out, err);
+}
+
+static tare_status refuse_qat(const fuser_trait *trait, const sorted_parts *s, tare_error *err) {
+    if (is_op(s->weighted, "conv_transpose"))
+        return tare__fail(err, TARE_UNSUPPORTED, "Fusing %s+BatchNorm not yet supported in QAT.",
+                          trait->subject);
+    text parts = {0};
+    tare_status status = parts_text(s, &parts, err);
+    if (status == TARE_OK)
+        status = tare__fail(err, TARE_UNSUPPORTED, "Cannot fuse train modules: (%s)",
+                            tare__text_chars(&parts));
+    tare__text_release(&parts);
+    return status;
+}
+
 static tare_status check_modes(const fuser_trait *trait, const sorted_parts *s, bool is_qat,
                                tare_error *err) {
     if (s->bn == NULL || s->weighted == NULL || trait->subject == NULL) return TARE_OK;
@@ -74,13 +101,13 @@ static tare_status check_modes(const fuser_trait *trait, const sorted_parts *s, 
     if (has_leaky && (s->bn->training != mode || s->activation->training != mode))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "Linear, BN and LeakyReLU all must be in the same mode (train or eval).");
-    if (s->bn->training != mode)
+    const bool differs =
+        trait->asks_activation && s->activation != NULL && s->activation->training != mode;
+    if (s->bn->training != mode || differs)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "%s and BN both must be in the same mode (train or eval).",
                           trait->subject);
-    if (is_qat && trait->refuses_qat)
-        return tare__fail(err, TARE_UNSUPPORTED, "Fusing %s+BatchNorm not yet supported in QAT.",
-                          trait->subject);
+    if (is_qat && trait->refuses_qat) return refuse_qat(trait, s, err);
     if (!is_qat && mode)
         return tare__hint(err, tare__fail(err, TARE_INVALID_ARGUMENT, "Fusion only for eval!"),
                           "put the model into eval mode before it is exported");
@@ -91,13 +118,17 @@ static tare_status check_qat_batch_norm(const sorted_parts *s, tare_error *err) 
     const bool is_linear = is_op(s->weighted, "linear");
     const int64_t outputs =
         tare__module_int(s->weighted, is_linear ? "out_features" : "out_channels", -1);
-    const int dims = is_linear ? 1 : s->weighted->class->dims;
+    const int dims = is_linear ? 1 : 2; // torch says so whatever they are
+    // Nor does its second fuser end the sentence.
+    const bool has_relu = s->activation != NULL;
     if (tare__module_int(s->bn, "num_features", -1) != outputs)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          is_linear
-                              ? "Output features of Linear must match num_features of BatchNorm%dd"
-                              : "Output channel of Conv must match num_features of BatchNorm%dd.",
-                          dims);
+                          is_linear  ? "Output features of Linear must match num_features of "
+                                       "BatchNorm1d"
+                          : has_relu ? "Output channel of Conv2d must match num_features of "
+                                       "BatchNorm2d"
+                                     : "Output channel of Conv2d must match num_features of "
+                                       "BatchNorm2d.");
     if (!tare__module_bool(s->bn, "affine", true))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "Only support fusing BatchNorm%dd with affine set to True", dims);

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/struct_size.h"
+#include "core/tensor_map.h"
 #include "ops/call.h"
 #include "quant/fake_quantize.h"
 #include "quant/observer_spec.h"
@@ -169,6 +170,16 @@ static tare_status describe(const module *m, text *out, tare_error *err) {
     return tare__text_status(out, err);
 }
 
+static tare_status name_state(const module *m, text *out, tare_error *err) {
+    map tensors = {0};
+    if (m->state == NULL) return TARE_OK;
+    const tare_status status = tare__observer_state_io.save(m, &tensors, err);
+    for (size_t i = 0; i < tensors.count; i++)
+        tare__text_printf(out, "%s%s", i > 0 ? "|" : "", tensors.entries[i].key);
+    tare__tensor_map_release(&tensors);
+    return status == TARE_OK ? tare__text_status(out, err) : status;
+}
+
 // An observer returns its input, so the result is the very same tensor.
 static tare_status shape(op_call *call) {
     if (call->arg_count != 1 || call->args[0].kind != VALUE_TENSOR)
@@ -197,6 +208,7 @@ static const module_class rows[] = {
      .forward = forward,                                                                           \
      .clone_state = clone_instance,                                                                \
      .destroy_state = destroy_instance,                                                            \
+     .name_state = name_state,                                                                     \
      .kind = &descriptor},
 #define FAKE_QUANTIZER(descriptor, class_name)                                                     \
     {.name = "torch.ao.quantization." class_name,                                                  \
@@ -224,6 +236,7 @@ void tare__observer_module_class(const tare_observer_class *class, module_class 
                           .forward = forward,
                           .clone_state = clone_instance,
                           .destroy_state = destroy_instance,
+                          .name_state = name_state,
                           .kind = class};
 }
 
