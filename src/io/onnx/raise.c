@@ -98,57 +98,6 @@ static tare_status raise_linear(onnx_import *in, node *n) {
     return tare__raise_replace(in, sum != NULL ? sum : n, &spec, NULL);
 }
 
-// --- moves that come to nothing ---
-
-static const tare_tensor *meta_of(onnx_import *in, const node *n, bool other) {
-    const draft_info *info = tare__onnx_info(in, n);
-    const value *v = other ? &info->other : &info->meta;
-    return v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
-}
-
-static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
-    if (a == NULL || b == NULL || a->ndim != b->ndim) return a == b;
-    for (int d = 0; d < a->ndim; d++)
-        if (a->shape[d] != b->shape[d]) return false;
-    return true;
-}
-
-// A transposition that moves a dimension of size 1 past its neighbour leaves the data as it is.
-static bool keeps_data(onnx_import *in, const node *n) {
-    static const char *const views[] = {"reshape", "view", "flatten", "squeeze", "unsqueeze"};
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++)
-        if (tare__raise_is(n, views[i])) return true;
-    const tare_tensor *x = meta_of(in, n->args[0].as.node, true);
-    if (!tare__raise_is(n, "transpose") || n->arg_count != 3 || x == NULL) return false;
-    if (n->args[1].kind != VALUE_INT || n->args[2].kind != VALUE_INT) return false;
-    int64_t a = n->args[1].as.integer, b = n->args[2].as.integer;
-    if (a < 0) a += x->ndim;
-    if (b < 0) b += x->ndim;
-    if (a < 0 || b < 0 || a >= x->ndim || b >= x->ndim || (a - b != 1 && b - a != 1)) return false;
-    return x->shape[a] == 1 || x->shape[b] == 1;
-}
-
-// Steps within one module that give back the shape they began with were an exporter's: a recurrent
-// layer's dimension of directions.
-static tare_status drop_moves(onnx_import *in, node *n) {
-    enum { LONGEST = 4 };
-    const onnx_scope *scope = tare__onnx_info(in, n)->scope;
-    node *x = n;
-    if (scope == NULL || *scope->raw == '\0') return TARE_OK;
-    for (int steps = 0; steps < LONGEST; steps++) {
-        const onnx_scope *at = tare__onnx_info(in, x)->scope;
-        if (x->arg_count == 0 || x->args[0].kind != VALUE_NODE || at == NULL ||
-            strcmp(at->raw, scope->raw) != 0 || !keeps_data(in, x))
-            return TARE_OK;
-        x = x->args[0].as.node;
-        const tare_tensor *other = meta_of(in, x, true);
-        if (other != NULL && same_shape(meta_of(in, x, false), meta_of(in, n, false)) &&
-            same_shape(other, meta_of(in, n, true)))
-            return tare__node_replace_uses(n, x, NULL, in->err);
-    }
-    return TARE_OK;
-}
-
 // --- the whole ---
 
 tare_status tare__onnx_raise(onnx_import *in) {
@@ -157,12 +106,7 @@ tare_status tare__onnx_raise(onnx_import *in) {
         if (n->user_count > 0) TARE_TRY(raise_linear(in, n));
     }
     TARE_TRY(tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err));
-    // From the end, so that a spelling that holds another is seen first; what it replaced is dead.
-    for (node *n = in->draft->last, *previous; n != NULL; n = previous) {
-        previous = n->prev;
-        if (n->user_count > 0) TARE_TRY(tare__raise_patterns(in, n));
-        if (n->user_count > 0) TARE_TRY(tare__raise_group_norm(in, n));
-        if (n->user_count > 0) TARE_TRY(drop_moves(in, n));
-    }
+    TARE_TRY(tare__raise_views(in));
+    TARE_TRY(tare__raise_idioms(in));
     return tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err);
 }

@@ -11,12 +11,9 @@ tare_status tare__raise_replace(onnx_import *in, node *last, const node_spec *sp
 tare_tensor *tare__raise_constant(onnx_import *in, const value *v);
 /// Does n call the operator of this id (ops/)?
 bool tare__raise_is(const node *n, const char *id);
-
-/// The function whose last step n is, if it is spelled out in a way that is known
-/// (raise_patterns.c).
-tare_status tare__raise_patterns(onnx_import *in, node *n);
-
-/// The group norm whose last step n is, if it is one (raise_group_norm.c).
-tare_status tare__raise_group_norm(onnx_import *in, node *n);
+/// Takes out changes of shape and order that cancel each other.
+tare_status tare__raise_views(onnx_import *in);
+/// Puts one operator in place of every idiom of raise_idioms.c.
+tare_status tare__raise_idioms(onnx_import *in);
 
 #endif

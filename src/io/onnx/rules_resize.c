@@ -252,8 +252,9 @@ static tare_status select_nearest(onnx_call *c, const resize *r, int d, value *x
     return ONNX_CALL(c, x, "torch.index_select", *x, tare__int(d), at);
 }
 
+// The matrix stands on the left: on the right it would look like a linear layer.
 static tare_status multiply(onnx_call *c, const resize *r, int d, value *x) {
-    const int64_t in = r->in[d], out = r->out[d], shape[] = {in, out};
+    const int64_t in = r->in[d], out = r->out[d], shape[] = {out, in};
     tare_tensor *t = NULL;
     value matrix;
     float *row = tare__arena_array(tare__onnx_arena(c), (size_t)in, sizeof *row);
@@ -263,13 +264,13 @@ static tare_status multiply(onnx_call *c, const resize *r, int d, value *x) {
         const double at = original(r, d, i);
         memset(row, 0, (size_t)in * sizeof *row);
         if (!is_outside(r, d, at)) fill_row(r, d, at, row);
-        for (int64_t k = 0; k < in; k++) tare__f32(t)[k * out + i] = row[k];
+        for (int64_t k = 0; k < in; k++) tare__f32(t)[i * in + k] = row[k];
     }
     TARE_TRY(tare__onnx_take_tensor(c, t, &matrix));
-    const bool is_last = d == r->ndim - 1;
-    if (!is_last) TARE_TRY(ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-1)));
-    TARE_TRY(ONNX_CALL(c, x, "torch.matmul", *x, matrix));
-    return is_last ? TARE_OK : ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-1));
+    const bool turns = d != r->ndim - 2;
+    if (turns) TARE_TRY(ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-2)));
+    TARE_TRY(ONNX_CALL(c, x, "torch.matmul", matrix, *x));
+    return turns ? ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-2)) : TARE_OK;
 }
 
 // What lies outside of the cropped region has one value.
