@@ -85,6 +85,13 @@ TARE_API tare_status tare_model_print(const tare_model *model, tare_print_form f
 TARE_API size_t tare_model_input_count(const tare_model *model);
 TARE_API const char *tare_model_input_name(const tare_model *model, size_t index);
 
+/// Of a model lowered with keeps_original_weights: the tensors that the packed weights of a
+/// function (packed: the attribute that its node reads, "_packed_weight_0") were made of, weight,
+/// bias, scales and zero points, the greatest first. Lent; NULL past the end, and where nothing was
+/// kept.
+TARE_API const tare_tensor *tare_model_original_weight(const tare_model *model, const char *packed,
+                                                       size_t index);
+
 /// Sizes, for reports.
 typedef struct tare_model_facts {
     uint32_t struct_size;

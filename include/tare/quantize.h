@@ -49,6 +49,7 @@ typedef struct tare_convert_options {
     /// NULL: prepare's. Else it must have prepare's selectors, each with the same qconfig or none:
     /// convert can only switch quantization off.
     const tare_qconfig_mapping *qconfig_mapping;
+    bool keeps_original_weights; // see tare_model_original_weight
 } tare_convert_options;
 
 /// Fuses what the backend fuses (NULL: native). The float model is not changed.

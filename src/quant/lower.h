@@ -45,6 +45,10 @@ node *tare__dynamic_quantize(const node *dequantize);
 /// Each dequantized argument of n is replaced by what it dequantizes. Returns how many.
 tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *count);
 
+/// Puts what the packed weights of a call were made of into their module: the tensors that `wanted`
+/// depends on, the greatest first.
+tare_status tare__keep_original_weights(convert_pass *c, module *packed, const value *wanted,
+                                        size_t count, const node *before);
 /// The value of a get_attr node's tensor.
 tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr);
 /// Freezes how an integer layer made of `from` with this weight rounds, in config `rule`.

@@ -234,6 +234,11 @@ static tare_status pack(convert_pass *c, const weighted_call *w, module **out) {
     if (found.kind == VALUE_TUPLE && found.count == 2)
         status = pack_values(c, w, &found.as.items[0], &found.as.items[1], out);
     tare__value_release_tensors(&found);
+    if (status == TARE_OK && *out != NULL && c->options->keeps_original_weights)
+        status = tare__keep_original_weights(c, *out, wanted, 2, w->function);
+    if (status == TARE_OK) return status;
+    tare__module_release(*out);
+    *out = NULL;
     return status;
 }
 

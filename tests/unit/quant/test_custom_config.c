@@ -399,6 +399,39 @@ static void operands_by_keyword_are_lowered_and_alpha_is_not_lost(void **state) 
     tare_model_destroy(model);
 }
 
+static void original_weights_are_kept_when_asked_for(void **state) {
+    (void)state;
+    module *root = new_tree();
+    tare_tensor *w = NEW_INPUT(2, 3), *b = NEW_INPUT(2);
+    CHECK_DONE(tare__module_set_tensor(root, "w", w, true, job_error()));
+    CHECK_DONE(tare__module_set_tensor(root, "b", b, true, job_error()));
+    tare_model *p = NULL, *l = NULL,
+               *model = new_model(NULL, root,
+                                  "def forward(self, x):\n    w = self.w\n    b = self.b\n"
+                                  "    linear = torch._C._nn.linear(x, w, b)\n"
+                                  "    return linear\n");
+    CHECK_DONE(prepare_with(model, "{}", &p));
+    CALIBRATED(p, 2, 3);
+    const tare_convert_options options = {
+        .struct_size = sizeof options, .backend = backend, .keeps_original_weights = true};
+    CHECK_DONE(tare_convert_fx(p, &options, &l, job_error()));
+    l = through_file(l);
+    check_same_tensor(tare_model_original_weight(l, "_packed_weight_0", 0), w);
+    check_same_tensor(tare_model_original_weight(l, "_packed_weight_0", 1), b);
+    assert_int_equal(
+        tare_tensor_element_count(tare_model_original_weight(l, "_packed_weight_0", 2)), 2);
+    assert_null(tare_model_original_weight(l, "_packed_weight_0", 4));
+    assert_null(tare_model_original_weight(l, "_packed_weight_1", 0));
+    tare_model_destroy(l);
+    l = lowered(p, backend);
+    assert_null(tare_model_original_weight(l, "_packed_weight_0", 0));
+    tare_tensor_release(w);
+    tare_tensor_release(b);
+    tare_model_destroy(l);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+}
+
 static tare_status whole_job(const tare_model *model) {
     static const char json[] =
         "{\"standalone_module_name\": [[\"sub\", null, null, {\"input_quantized_idxs\": [0], "
@@ -446,6 +479,7 @@ int main(void) {
                                         end),
         cmocka_unit_test_setup_teardown(operands_by_keyword_are_lowered_and_alpha_is_not_lost,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(original_weights_are_kept_when_asked_for, begin, end),
         cmocka_unit_test_setup_teardown(every_allocation_may_fail, begin, end),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);
