@@ -14,14 +14,16 @@ typedef struct tare_session tare_session;
 
 typedef struct tare_session_options {
     uint32_t struct_size;
-    /// Threads that share the work of an integer convolution or linear layer, the caller among
-    /// them; 0: 1. They sleep between runs. Results are the same for every number. Short layers,
-    /// other operators and float layers (oneDNN) run on the caller alone.
+    /// Threads that share the work of convolutions, linear layers and other long steps, the caller
+    /// among them; 0: 1. They sleep between runs. Integer results are the same for every number;
+    /// those of float convolutions and linear layers (oneDNN) may differ by rounding. Short layers
+    /// and other operators run on the caller alone.
     int thread_count;
     bool reference; // run by the operators' references only, for comparison
 } tare_session_options;
 
-/// Packs weights and chooses kernels. The model must outlive the session. options may be NULL.
+/// Chooses kernels. The model must outlive the session and stay as it is: the first run on inputs
+/// of some shapes makes a plan for them, with packed weights. options may be NULL.
 TARE_API tare_status tare_session_create(const tare_model *model,
                                          const tare_session_options *options, tare_session **out,
                                          tare_error *err);

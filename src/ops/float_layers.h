@@ -4,6 +4,7 @@
 #ifndef OPS_FLOAT_LAYERS_H
 #define OPS_FLOAT_LAYERS_H
 
+#include "core/threads.h"
 #include "ops/float_kernels.h"
 
 /// Functions that a layer may apply to its result before it writes it.
@@ -32,9 +33,9 @@ typedef struct float_epilogue {
 typedef struct float_layers float_layers; // what layers share; one per session
 typedef struct float_layer float_layer;
 
-/// *out is NULL where this build has no such library. thread_count: how many threads its kernels
-/// may use. The caller destroys *out, after its layers.
-tare_status tare__float_layers_create(int thread_count, float_layers **out, tare_error *err);
+/// *out is NULL where this build has no such library. pool (lent; NULL: the caller alone): who
+/// shares the work of a layer. The caller destroys *out, after its layers.
+tare_status tare__float_layers_create(thread_pool *pool, float_layers **out, tare_error *err);
 void tare__float_layers_destroy(float_layers *l); // NULL is fine
 
 /// y [batch][out..][out_channels] of x [batch][in..][in_channels], with w and bias (may be NULL) as
@@ -51,7 +52,8 @@ tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, 
 void tare__float_layer_destroy(float_layer *layer); // NULL is fine
 
 /// y [rows][columns] = scale * x [rows][inner] * w, all with the given steps between rows; w is
-/// [inner][columns], or [columns][inner] if transposed. On the calling thread alone.
+/// [inner][columns], or [columns][inner] if transposed. On the calling thread alone; other threads
+/// may do so at the same time.
 typedef struct float_block {
     int64_t rows, inner, columns;
     int64_t x_step, w_step, y_step;

@@ -2,6 +2,10 @@
 // Float layers by oneDNN 2.x, through its C API. Everything is compiled for channels last: on the
 // processors measured its kernels for that order are as fast as those for its own blocks of
 // channels, and elementwise neighbours, pooling and views need no special form of it.
+//
+// Threads are ours: a layer is cut into parts (bands of rows of the output), each a primitive of
+// its own for one thread. Debian's oneDNN would take libgomp's threads, which spin while they wait
+// and ruin every other thread on a machine that has no core to spare for them.
 #include "ops/float_layers.h"
 
 #include "core/alloc.h"
@@ -9,23 +13,42 @@
 #ifdef TARE_HAVE_DNNL
 #include <oneapi/dnnl/dnnl.h>
 
-// oneDNN runs on OpenMP's threads. The header is not at hand for every compiler.
+// oneDNN runs on OpenMP's threads, of which each of ours gets one. The header is not at hand for
+// every compiler.
 int omp_get_max_threads(void);
 void omp_set_num_threads(int count);
+
+// Cutting a layer of fewer multiply-accumulates costs more than it saves.
+enum { LEAST_SHARED_MACS = 1 << 20, MOST_PARTS = 64 };
+
+// What a primitive works in. One per part: parts of different layers never run at once.
+typedef struct work_memory {
+    void *data;
+    size_t size;
+} work_memory;
 
 struct float_layers {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    int thread_count;
+    thread_pool *pool; // lent
+    size_t thread_count;
+    work_memory *work; // [thread_count]
 };
 
-enum { SRC, WEIGHTS, BIAS, DST, MEMORIES };
+enum { SRC, WEIGHTS, BIAS, DST, WORK, MEMORIES };
+
+typedef struct float_part {
+    dnnl_primitive_t primitive;
+    dnnl_memory_t memory[MEMORIES]; // SRC, DST and WORK point to others' data
+    void *weights, *bias;           // packed; NULL: another part's
+    bool lends_weights;             // memory[WEIGHTS] is the first part's
+    int64_t x_first, y_first;       // elements
+} float_part;
 
 struct float_layer {
     float_layers *shared;
-    dnnl_primitive_t primitive;
-    dnnl_memory_t memory[MEMORIES]; // SRC and DST point to the caller's data
-    void *weights, *bias;           // packed
+    size_t part_count;
+    float_part parts[];
 };
 
 static tare_status status_of(dnnl_status_t status, tare_error *err) {
@@ -36,11 +59,14 @@ static tare_status status_of(dnnl_status_t status, tare_error *err) {
 }
 #define DNNL_TRY(call) TARE_TRY(status_of((call), err))
 
-tare_status tare__float_layers_create(int thread_count, float_layers **out, tare_error *err) {
+tare_status tare__float_layers_create(thread_pool *pool, float_layers **out, tare_error *err) {
     float_layers *l = tare__alloc_zeroed(1, sizeof *l);
     if (l == NULL) return tare__out_of_memory(err);
-    l->thread_count = thread_count;
-    dnnl_status_t status = dnnl_engine_create(&l->engine, dnnl_cpu, 0);
+    l->pool = pool;
+    l->thread_count = tare__thread_count(pool);
+    l->work = tare__alloc_zeroed(l->thread_count, sizeof *l->work);
+    dnnl_status_t status = l->work != NULL ? dnnl_success : dnnl_out_of_memory;
+    if (status == dnnl_success) status = dnnl_engine_create(&l->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&l->stream, l->engine, dnnl_stream_default_flags);
     if (status != dnnl_success) {
@@ -55,12 +81,15 @@ void tare__float_layers_destroy(float_layers *l) {
     if (l == NULL) return;
     if (l->stream != NULL) dnnl_stream_destroy(l->stream);
     if (l->engine != NULL) dnnl_engine_destroy(l->engine);
+    for (size_t i = 0; l->work != NULL && i < l->thread_count; i++)
+        tare__free_aligned(l->work[i].data);
+    tare__free(l->work);
     tare__free(l);
 }
 
-// Kernels are compiled for the number of threads that runs them.
-static void use_threads(const float_layers *l) {
-    if (omp_get_max_threads() != l->thread_count) omp_set_num_threads(l->thread_count);
+// The number belongs to the calling thread.
+static void use_one_thread(void) {
+    if (omp_get_max_threads() != 1) omp_set_num_threads(1);
 }
 
 // --- what follows a layer ---
@@ -89,6 +118,8 @@ static tare_status create_attributes(const float_epilogue *e, dnnl_primitive_att
                                      tare_error *err) {
     dnnl_post_ops_t ops = NULL;
     DNNL_TRY(dnnl_primitive_attr_create(out));
+    // The library's own work memory belongs to the thread that made a primitive.
+    DNNL_TRY(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user));
     tare_status status = status_of(dnnl_post_ops_create(&ops), err);
     if (status != TARE_OK) return status;
     status = append_epilogue(ops, e, err);
@@ -103,17 +134,16 @@ static tare_status create_attributes(const float_epilogue *e, dnnl_primitive_att
 typedef struct form {
     dnnl_memory_desc_t given[MEMORIES]; // of the weights: as they come
     dnnl_memory_desc_t wanted_weights;  // in any order
-    bool has_bias;
+    bool has_bias, is_band;             // is_band: its weights are those of the other parts
 } form;
 
-static tare_status create_memory(float_layer *layer, int which, const dnnl_memory_desc_t *desc,
-                                 void **data, tare_error *err) {
+static tare_status create_memory(const float_layers *l, dnnl_memory_t *memory,
+                                 const dnnl_memory_desc_t *desc, void **data, tare_error *err) {
     if (data != NULL) {
         *data = tare__alloc_aligned(dnnl_memory_desc_get_size(desc), 64);
         if (*data == NULL) return tare__out_of_memory(err);
     }
-    DNNL_TRY(dnnl_memory_create(&layer->memory[which], desc, layer->shared->engine,
-                                data != NULL ? *data : DNNL_MEMORY_NONE));
+    DNNL_TRY(dnnl_memory_create(memory, desc, l->engine, data != NULL ? *data : DNNL_MEMORY_NONE));
     return TARE_OK;
 }
 
@@ -137,25 +167,61 @@ static tare_status reorder(const float_layers *l, dnnl_memory_t from, dnnl_memor
 }
 
 // oneDNN takes what it only reads without const.
-static tare_status pack(float_layer *layer, int which, const dnnl_memory_desc_t *given,
-                        const float *data, tare_error *err) {
+static tare_status pack(const float_layers *l, const dnnl_memory_desc_t *given, const float *data,
+                        dnnl_memory_t to, tare_error *err) {
     dnnl_memory_t from = NULL;
-    DNNL_TRY(dnnl_memory_create(&from, given, layer->shared->engine, (void *)data));
-    const tare_status status = reorder(layer->shared, from, layer->memory[which], err);
+    DNNL_TRY(dnnl_memory_create(&from, given, l->engine, (void *)data));
+    const tare_status status = reorder(l, from, to, err);
     dnnl_memory_destroy(from);
     return status;
 }
 
-static tare_status fill(float_layer *layer, const form *f, const_dnnl_primitive_desc_t pd,
-                        const float *w, const float *bias, tare_error *err) {
-    const dnnl_memory_desc_t *weights = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    TARE_TRY(create_memory(layer, SRC, &f->given[SRC], NULL, err));
-    TARE_TRY(create_memory(layer, DST, &f->given[DST], NULL, err));
-    TARE_TRY(create_memory(layer, WEIGHTS, weights, &layer->weights, err));
-    TARE_TRY(pack(layer, WEIGHTS, &f->given[WEIGHTS], w, err));
+// Bands of one image have the same weights, mostly in the same order.
+static tare_status fill_weights(float_layer *layer, float_part *part, const form *f,
+                                const dnnl_memory_desc_t *wanted, const float *w, tare_error *err) {
+    const dnnl_memory_desc_t *first = NULL;
+    const dnnl_memory_t lent = layer->parts[0].memory[WEIGHTS];
+    if (f->is_band && lent != NULL) {
+        DNNL_TRY(dnnl_memory_get_memory_desc(lent, &first));
+        if (dnnl_memory_desc_equal(first, wanted)) {
+            part->memory[WEIGHTS] = lent;
+            part->lends_weights = true;
+            return TARE_OK;
+        }
+    }
+    TARE_TRY(create_memory(layer->shared, &part->memory[WEIGHTS], wanted, &part->weights, err));
+    return pack(layer->shared, &f->given[WEIGHTS], w, part->memory[WEIGHTS], err);
+}
+
+static tare_status reserve_work(float_layers *l, size_t part, const dnnl_memory_desc_t *desc,
+                                tare_error *err) {
+    work_memory *work = &l->work[part];
+    const size_t size = dnnl_memory_desc_get_size(desc);
+    if (size <= work->size) return TARE_OK;
+    void *data = tare__alloc_aligned(size, 64);
+    if (data == NULL) return tare__out_of_memory(err);
+    tare__free_aligned(work->data);
+    *work = (work_memory){data, size};
+    return TARE_OK;
+}
+
+static tare_status fill(float_layer *layer, size_t index, const form *f,
+                        const_dnnl_primitive_desc_t pd, const float *w, const float *bias,
+                        tare_error *err) {
+    float_layers *l = layer->shared;
+    float_part *part = &layer->parts[index];
+    const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    TARE_TRY(create_memory(l, &part->memory[SRC], &f->given[SRC], NULL, err));
+    TARE_TRY(create_memory(l, &part->memory[DST], &f->given[DST], NULL, err));
+    TARE_TRY(fill_weights(layer, part, f,
+                          dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), w, err));
+    if (work != NULL && dnnl_memory_desc_get_size(work) > 0) {
+        TARE_TRY(reserve_work(l, index, work, err));
+        TARE_TRY(create_memory(l, &part->memory[WORK], work, NULL, err));
+    }
     if (!f->has_bias) return TARE_OK;
-    TARE_TRY(create_memory(layer, BIAS, &f->given[BIAS], &layer->bias, err));
-    return pack(layer, BIAS, &f->given[BIAS], bias, err);
+    TARE_TRY(create_memory(l, &part->memory[BIAS], &f->given[BIAS], &part->bias, err));
+    return pack(l, &f->given[BIAS], bias, part->memory[BIAS], err);
 }
 
 // The reference implementations of oneDNN are slower than ours.
@@ -166,35 +232,52 @@ static bool is_fast(const_dnnl_primitive_desc_t pd) {
     return name[0] != 'r' || name[1] != 'e' || name[2] != 'f';
 }
 
-static tare_status finish(float_layers *l, const form *f, const_dnnl_primitive_desc_t pd,
-                          const float *w, const float *bias, float_layer **out, tare_error *err) {
-    float_layer *layer = tare__alloc_zeroed(1, sizeof *layer);
-    if (layer == NULL) return tare__out_of_memory(err);
-    layer->shared = l;
-    tare_status status = status_of(dnnl_primitive_create(&layer->primitive, pd), err);
-    if (status == TARE_OK) status = fill(layer, f, pd, w, bias, err);
+// desc: of a convolution or a product. *fits false: there is no fast form of it.
+static tare_status compile(float_layer *layer, size_t index, const form *f, const void *desc,
+                           const float_epilogue *e, const float *w, const float *bias, bool *fits,
+                           tare_error *err) {
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    *fits = false;
+    tare_status status = create_attributes(e, &attributes, err);
     if (status == TARE_OK)
+        status = status_of(
+            dnnl_primitive_desc_create(&pd, desc, attributes, layer->shared->engine, NULL), err);
+    if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
+    if (status == TARE_OK && is_fast(pd)) {
+        status = status_of(dnnl_primitive_create(&layer->parts[index].primitive, pd), err);
+        if (status == TARE_OK) status = fill(layer, index, f, pd, w, bias, err);
+        *fits = status == TARE_OK;
+    }
+    if (pd != NULL) dnnl_primitive_desc_destroy(pd);
+    return status == TARE_UNSUPPORTED ? TARE_OK : status;
+}
+
+static tare_status create_layer(float_layers *l, size_t part_count, float_layer **out,
+                                tare_error *err) {
+    float_layer *layer = tare__alloc_zeroed(1, sizeof *layer + part_count * sizeof *layer->parts);
+    if (layer == NULL) return tare__out_of_memory(err);
+    use_one_thread();
+    layer->shared = l;
+    layer->part_count = part_count;
+    *out = layer;
+    return TARE_OK;
+}
+
+// A layer that failed, or has a part without a fast form, is none.
+static tare_status finish(float_layer *layer, tare_status status, bool fits, float_layer **out) {
+    if (status == TARE_OK && fits) {
         *out = layer;
-    else
-        tare__float_layer_destroy(layer);
+        return TARE_OK;
+    }
+    tare__float_layer_destroy(layer);
     return status;
 }
 
-// desc: of a convolution or a product.
-static tare_status compile(float_layers *l, const form *f, const void *desc,
-                           const float_epilogue *e, const float *w, const float *bias,
-                           float_layer **out, tare_error *err) {
-    dnnl_primitive_attr_t attributes = NULL;
-    dnnl_primitive_desc_t pd = NULL;
-    *out = NULL;
-    use_threads(l);
-    tare_status status = create_attributes(e, &attributes, err);
-    if (status == TARE_OK)
-        status = status_of(dnnl_primitive_desc_create(&pd, desc, attributes, l->engine, NULL), err);
-    if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
-    if (status == TARE_OK && is_fast(pd)) status = finish(l, f, pd, w, bias, out, err);
-    if (pd != NULL) dnnl_primitive_desc_destroy(pd);
-    return status == TARE_UNSUPPORTED ? TARE_OK : status;
+static size_t count_parts(const float_layers *l, double macs, int64_t pieces) {
+    if (macs < LEAST_SHARED_MACS || pieces < 1) return 1;
+    const size_t most = l->thread_count < MOST_PARTS ? l->thread_count : MOST_PARTS;
+    return (uint64_t)pieces < most ? (size_t)pieces : most;
 }
 
 // --- convolution ---
@@ -252,16 +335,85 @@ static tare_status describe_conv(const sizes *s, form *f, dnnl_convolution_desc_
     return TARE_OK;
 }
 
+// Images [first, last) of a batch.
+static float_conv slice_batch(const float_conv *c, int64_t first, int64_t last) {
+    float_conv part = *c;
+    part.batch = last - first;
+    return part;
+}
+
+// Rows [first, last) of the output, and the rows of the input, from *begin on, that they see.
+static float_conv slice_rows(const float_conv *c, int64_t first, int64_t last, int64_t *begin) {
+    float_conv part = *c;
+    const int64_t start = first * c->stride[1] - c->pad[1];
+    const int64_t end =
+        (last - 1) * c->stride[1] - c->pad[1] + c->dilation[1] * (c->kernel[1] - 1) + 1;
+    *begin = start < 0 ? 0 : start;
+    part.pad[1] = start < 0 ? -start : 0;
+    part.in[1] = (end < c->in[1] ? end : c->in[1]) - *begin;
+    part.out[1] = last - first;
+    return part;
+}
+
+static tare_status compile_conv(float_layer *layer, size_t index, const float_conv *c,
+                                const float_epilogue *e, const float *w, const float *bias,
+                                bool *fits, tare_error *err) {
+    const sizes s = sizes_of(c);
+    form f = {.has_bias = bias != NULL, .is_band = true};
+    dnnl_convolution_desc_t desc;
+    *fits = false;
+    const tare_status status = describe_conv(&s, &f, &desc, err);
+    if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
+    return compile(layer, index, &f, &desc, e, w, bias, fits, err);
+}
+
+// A part sees at least one row of the input: bands that lie in the padding are not worth a case.
+static bool can_slice_rows(const float_conv *c) {
+    return c->batch == 1 && c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 &&
+           c->pad[1] < c->dilation[1] * (c->kernel[1] - 1) + 1;
+}
+
+static int64_t pieces_of(const float_conv *c) {
+    if (c->batch > 1) return c->batch;
+    return can_slice_rows(c) ? c->out[1] : 1;
+}
+
+static float_conv slice(const float_conv *c, size_t index, size_t count, float_part *part) {
+    if (count == 1) return *c;
+    const int64_t pieces = pieces_of(c), n = (int64_t)count, i = (int64_t)index;
+    const int64_t first = i * pieces / n, last = (i + 1) * pieces / n;
+    int64_t begin = first;
+    if (c->batch > 1) {
+        part->x_first = first * c->in_channels * c->in[0] * c->in[1] * c->in[2];
+        part->y_first = first * c->out_channels * c->out[0] * c->out[1] * c->out[2];
+        return slice_batch(c, first, last);
+    }
+    const float_conv band = slice_rows(c, first, last, &begin);
+    part->x_first = begin * c->in[2] * c->in_channels;
+    part->y_first = first * c->out[2] * c->out_channels;
+    return band;
+}
+
+static double conv_macs(const float_conv *c) {
+    double macs = (double)c->batch * (double)c->out_channels;
+    for (int d = 0; d < 3; d++) macs *= (double)c->out[d] * (double)c->kernel[d];
+    return macs * (double)c->in_channels / (double)c->groups;
+}
+
 tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
                                    const float *w, const float *bias, float_layer **out,
                                    tare_error *err) {
-    const sizes s = sizes_of(c);
-    form f = {.has_bias = bias != NULL};
-    dnnl_convolution_desc_t desc;
+    const size_t count = count_parts(l, conv_macs(c), pieces_of(c));
+    float_layer *layer = NULL;
     *out = NULL;
-    const tare_status status = describe_conv(&s, &f, &desc, err);
-    if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
-    return compile(l, &f, &desc, e, w, bias, out, err);
+    TARE_TRY(create_layer(l, count, &layer, err));
+    tare_status status = TARE_OK;
+    bool fits = true;
+    for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
+        const float_conv part = slice(c, i, count, &layer->parts[i]);
+        status = compile_conv(layer, i, &part, e, w, bias, &fits, err);
+    }
+    return finish(layer, status, fits, out);
 }
 
 // --- product ---
@@ -282,55 +434,119 @@ static tare_status describe_product(const float_product *p, form *f, dnnl_matmul
     return TARE_OK;
 }
 
+static tare_status compile_product(float_layer *layer, size_t index, const float_product *p,
+                                   const float_epilogue *e, const float *w, const float *bias,
+                                   bool is_band, bool *fits, tare_error *err) {
+    form f = {.has_bias = bias != NULL, .is_band = is_band};
+    dnnl_matmul_desc_t desc;
+    *fits = false;
+    const tare_status status = describe_product(p, &f, &desc, err);
+    if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
+    return compile(layer, index, &f, &desc, e, w, bias, fits, err);
+}
+
+// Rows are cut; of one row alone its columns, which lie in a row as the rows of the weights do.
 tare_status tare__float_layer_product(float_layers *l, const float_product *p,
                                       const float_epilogue *e, const float *w, const float *bias,
                                       float_layer **out, tare_error *err) {
-    form f = {.has_bias = bias != NULL};
-    dnnl_matmul_desc_t desc;
+    const bool by_columns = p->rows == 1 && p->transposed;
+    const int64_t pieces = by_columns ? p->columns : p->rows;
+    const double macs = (double)p->rows * (double)p->columns * (double)p->inner;
+    const size_t count = count_parts(l, macs, pieces);
+    float_layer *layer = NULL;
     *out = NULL;
-    const tare_status status = describe_product(p, &f, &desc, err);
-    if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
-    return compile(l, &f, &desc, e, w, bias, out, err);
+    TARE_TRY(create_layer(l, count, &layer, err));
+    tare_status status = TARE_OK;
+    bool fits = true;
+    for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
+        const int64_t first = (int64_t)i * pieces / (int64_t)count;
+        const int64_t size = ((int64_t)i + 1) * pieces / (int64_t)count - first;
+        const int64_t row = by_columns ? 0 : first, column = by_columns ? first : 0;
+        float_product part = *p;
+        part.rows = by_columns ? 1 : size;
+        part.columns = by_columns ? size : p->columns;
+        layer->parts[i].x_first = row * p->inner;
+        layer->parts[i].y_first = row * p->columns + column;
+        status = compile_product(layer, i, &part, e, w + column * p->inner,
+                                 bias != NULL ? bias + column : NULL, !by_columns, &fits, err);
+    }
+    return finish(layer, status, fits, out);
 }
 
 // --- running ---
 
-tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
-    static const int names[MEMORIES] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS,
-                                        DNNL_ARG_DST};
+typedef struct layer_run {
+    float_layer *layer;
+    const float *x;
+    float *y;
+    dnnl_status_t *statuses; // by part
+} layer_run;
+
+static dnnl_status_t run_part(const float_layer *layer, size_t index, const float *x, float *y) {
+    static const int names[MEMORIES] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST,
+                                        DNNL_ARG_SCRATCHPAD};
+    const float_part *part = &layer->parts[index];
+    const float_layers *l = layer->shared;
     dnnl_exec_arg_t args[MEMORIES];
     int count = 0;
-    use_threads(layer->shared);
-    DNNL_TRY(dnnl_memory_set_data_handle(layer->memory[SRC], (void *)x));
-    DNNL_TRY(dnnl_memory_set_data_handle(layer->memory[DST], y));
+    use_one_thread();
+    dnnl_status_t status =
+        dnnl_memory_set_data_handle(part->memory[SRC], (void *)(x + part->x_first));
+    if (status == dnnl_success)
+        status = dnnl_memory_set_data_handle(part->memory[DST], y + part->y_first);
+    if (status == dnnl_success && part->memory[WORK] != NULL)
+        status = dnnl_memory_set_data_handle(part->memory[WORK], l->work[index].data);
     for (int i = 0; i < MEMORIES; i++)
-        if (layer->memory[i] != NULL) args[count++] = (dnnl_exec_arg_t){names[i], layer->memory[i]};
-    DNNL_TRY(dnnl_primitive_execute(layer->primitive, layer->shared->stream, count, args));
-    DNNL_TRY(dnnl_stream_wait(layer->shared->stream));
+        if (part->memory[i] != NULL) args[count++] = (dnnl_exec_arg_t){names[i], part->memory[i]};
+    if (status == dnnl_success)
+        status = dnnl_primitive_execute(part->primitive, l->stream, count, args);
+    return status;
+}
+
+static void run_task(void *user, size_t part, size_t worker) {
+    const layer_run *run = user;
+    (void)worker;
+    run->statuses[part] = run_part(run->layer, part, run->x, run->y);
+}
+
+tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
+    dnnl_status_t statuses[MOST_PARTS];
+    layer_run run = {layer, x, y, statuses};
+    if (layer->part_count == 1)
+        statuses[0] = run_part(layer, 0, x, y);
+    else
+        tare__thread_pool_run(layer->shared->pool, layer->part_count, run_task, &run);
+    for (size_t i = 0; i < layer->part_count; i++) DNNL_TRY(statuses[i]);
     return TARE_OK;
+}
+
+static void destroy_part(float_part *part) {
+    for (int i = 0; i < MEMORIES; i++)
+        if (part->memory[i] != NULL && !(i == WEIGHTS && part->lends_weights))
+            dnnl_memory_destroy(part->memory[i]);
+    if (part->primitive != NULL) dnnl_primitive_destroy(part->primitive);
+    tare__free_aligned(part->weights);
+    tare__free_aligned(part->bias);
 }
 
 void tare__float_layer_destroy(float_layer *layer) {
     if (layer == NULL) return;
-    for (int i = 0; i < MEMORIES; i++)
-        if (layer->memory[i] != NULL) dnnl_memory_destroy(layer->memory[i]);
-    if (layer->primitive != NULL) dnnl_primitive_destroy(layer->primitive);
-    tare__free_aligned(layer->weights);
-    tare__free_aligned(layer->bias);
+    for (size_t i = 0; i < layer->part_count; i++) destroy_part(&layer->parts[i]);
     tare__free(layer);
 }
 
 tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
                                         const float *w, float *y, tare_error *err) {
-    use_threads(l);
+    (void)l;
+    use_one_thread();
     DNNL_TRY(dnnl_sgemm('N', p->transposed ? 'T' : 'N', p->rows, p->columns, p->inner, p->scale, x,
                         p->x_step, w, p->w_step, 0.0F, y, p->y_step));
     return TARE_OK;
 }
 #else
 // Without a library no layer has a fast form.
-tare_status tare__float_layers_create(int thread_count, float_layers **out, tare_error *err) {
-    (void)thread_count;
+tare_status tare__float_layers_create(thread_pool *pool, float_layers **out, tare_error *err) {
+    (void)pool;
     (void)err;
     *out = NULL;
     return TARE_OK;

@@ -39,11 +39,17 @@ static void weigh(const plan_run_state *run, const attention_step *s, const atte
     }
 }
 
-static tare_status run_attention(const plan_run_state *run, void *state) {
-    const attention_step *s = state;
+// One of q's matrices. Each worker has its own scores.
+typedef struct attention_run {
+    const plan_run_state *run;
+    const attention_step *s;
+    _Atomic bool failed;
+} attention_run;
+
+static tare_status attend(const plan_run_state *run, const attention_step *s, int64_t i,
+                          float *scores) {
     const attention_call *a = &s->call;
     float_layers *layers = run->plan->setting.layers;
-    float *scores = tare__place_data(run, s->scores);
     const bool is_plain = a->mask == NULL && !a->is_causal; // else the mask's rule scales
     const float_block look = {.rows = a->queries,
                               .inner = a->width,
@@ -60,15 +66,28 @@ static tare_status run_attention(const plan_run_state *run, void *state) {
                              .w_step = s->v.row_step,
                              .y_step = s->y.row_step,
                              .scale = 1.0F};
-    for (int64_t i = 0; i < s->count; i++) {
-        const attention_part part = tare__attention_part(a, i);
-        TARE_TRY(tare__float_layers_multiply(layers, &look, matrix_at(run, &s->q, i),
-                                             matrix_at(run, &s->k, part.k), scores, run->err));
-        weigh(run, s, &part, scores);
-        TARE_TRY(tare__float_layers_multiply(layers, &mix, scores, matrix_at(run, &s->v, part.v),
-                                             matrix_at(run, &s->y, i), run->err));
-    }
-    return TARE_OK;
+    const attention_part part = tare__attention_part(a, i);
+    TARE_TRY(tare__float_layers_multiply(layers, &look, matrix_at(run, &s->q, i),
+                                         matrix_at(run, &s->k, part.k), scores, NULL));
+    weigh(run, s, &part, scores);
+    return tare__float_layers_multiply(layers, &mix, scores, matrix_at(run, &s->v, part.v),
+                                       matrix_at(run, &s->y, i), NULL);
+}
+
+static void attend_task(void *user, size_t part, size_t worker) {
+    attention_run *r = user;
+    const attention_call *a = &r->s->call;
+    float *scores = tare__place_data(r->run, r->s->scores);
+    scores += (int64_t)worker * a->queries * a->keys;
+    if (attend(r->run, r->s, (int64_t)part, scores) != TARE_OK) r->failed = true;
+}
+
+static tare_status run_attention(const plan_run_state *run, void *state) {
+    const attention_step *s = state;
+    attention_run r = {.run = run, .s = s};
+    const int64_t work = s->count * s->call.queries * s->call.keys;
+    tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_task, &r);
+    return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
 }
 
 static const step_class attention_class = {"attention", run_attention, NULL};
@@ -138,6 +157,8 @@ tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(read_matrices(b, a->v, &s->v));
     if (a->mask != NULL)
         TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &unused));
+    if (!tare__mul_size(bytes, tare__thread_count(b->setting->fast->space.pool), &bytes))
+        return tare__out_of_memory(b->err);
     TARE_TRY(tare__plan_new_scratch(b, bytes, &s->scores));
     TARE_TRY(tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place));
     *done = true;

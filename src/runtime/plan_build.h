@@ -79,6 +79,12 @@ struct plan {
     size_t block_bytes, least_bytes;
 };
 
+/// A step that has this many elements to look at is shared by threads.
+enum { LEAST_SHARED_ELEMENTS = 1 << 15 };
+static inline thread_pool *tare__threads_for(const plan_run_state *run, int64_t elements) {
+    return elements >= LEAST_SHARED_ELEMENTS ? run->fast->space.pool : NULL;
+}
+
 static inline void *tare__place_data(const plan_run_state *run, size_t place) {
     return run->plan->places[place].data;
 }

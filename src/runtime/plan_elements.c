@@ -57,21 +57,32 @@ static void run_two(const element_step *s, const plan_run_state *run, int64_t be
     }
 }
 
-static tare_status run_elements(const plan_run_state *run, void *state) {
-    const elements *e = state;
-    const float *x = tare__place_data(run, e->x);
-    float *y = tare__place_data(run, e->y);
-    for (int64_t at = 0; at < e->count; at += BLOCK) {
-        const int64_t count = e->count - at < BLOCK ? e->count - at : BLOCK;
-        const float *from = x + at;
-        for (size_t i = 0; i < e->step_count; i++, from = y + at) {
-            const element_step *s = &e->steps[i];
-            if (s->loop != NULL)
-                s->loop(from, y + at, count, s->p);
-            else
-                run_two(s, run, at, count, from, y + at);
-        }
+typedef struct elements_run {
+    const plan_run_state *run;
+    const elements *e;
+} elements_run;
+
+static void run_block(void *user, size_t part, size_t worker) {
+    const elements_run *r = user;
+    const elements *e = r->e;
+    const int64_t at = (int64_t)part * BLOCK;
+    const int64_t count = e->count - at < BLOCK ? e->count - at : BLOCK;
+    const float *from = (const float *)tare__place_data(r->run, e->x) + at;
+    float *y = (float *)tare__place_data(r->run, e->y) + at;
+    (void)worker;
+    for (size_t i = 0; i < e->step_count; i++, from = y) {
+        const element_step *s = &e->steps[i];
+        if (s->loop != NULL)
+            s->loop(from, y, count, s->p);
+        else
+            run_two(s, r->run, at, count, from, y);
     }
+}
+
+static tare_status run_elements(const plan_run_state *run, void *state) {
+    elements_run r = {run, state};
+    tare__thread_pool_run(tare__threads_for(run, r.e->count),
+                          tare__ceil_div((size_t)r.e->count, BLOCK), run_block, &r);
     return TARE_OK;
 }
 

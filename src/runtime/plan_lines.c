@@ -16,23 +16,55 @@ static float *data_or_null(const plan_run_state *run, size_t place) {
     return place != NOTHING ? tare__place_data(run, place) : NULL;
 }
 
-static tare_status run_layer_norm(const plan_run_state *run, void *state) {
-    const line_step *s = state;
-    const float *x = tare__place_data(run, s->x);
-    const float *weight = data_or_null(run, s->weight), *bias = data_or_null(run, s->bias);
-    float *y = tare__place_data(run, s->y);
-    for (int64_t i = 0; i < s->lines; i++, x += s->count, y += s->count)
-        run->fast->lines->normalize(x, s->count, weight, bias, s->eps, y);
+typedef struct line_run {
+    const plan_run_state *run;
+    const line_step *s;
+} line_run;
+
+enum { LINES_PER_PART = 32 };
+
+static int64_t end_of_part(const line_step *s, size_t part) {
+    const int64_t end = ((int64_t)part + 1) * LINES_PER_PART;
+    return end < s->lines ? end : s->lines;
+}
+
+static void normalize_part(void *user, size_t part, size_t worker) {
+    const line_run *r = user;
+    const line_step *s = r->s;
+    const float *weight = data_or_null(r->run, s->weight), *bias = data_or_null(r->run, s->bias);
+    const float *x = tare__place_data(r->run, s->x);
+    float *y = tare__place_data(r->run, s->y);
+    (void)worker;
+    for (int64_t i = (int64_t)part * LINES_PER_PART; i < end_of_part(s, part); i++) {
+        const int64_t at = i * (int64_t)s->count;
+        r->run->fast->lines->normalize(x + at, s->count, weight, bias, s->eps, y + at);
+    }
+}
+
+static void softmax_part(void *user, size_t part, size_t worker) {
+    const line_run *r = user;
+    const line_step *s = r->s;
+    const float *x = tare__place_data(r->run, s->x);
+    float *y = tare__place_data(r->run, s->y);
+    (void)worker;
+    for (int64_t i = (int64_t)part * LINES_PER_PART; i < end_of_part(s, part); i++)
+        r->run->fast->lines->softmax(x + i * (int64_t)s->count, s->count,
+                                     y + i * (int64_t)s->count);
+}
+
+static tare_status run_lines(const plan_run_state *run, const line_step *s, thread_task task) {
+    line_run r = {run, s};
+    thread_pool *pool = tare__threads_for(run, s->lines * (int64_t)s->count);
+    tare__thread_pool_run(pool, tare__ceil_div((size_t)s->lines, LINES_PER_PART), task, &r);
     return TARE_OK;
 }
 
+static tare_status run_layer_norm(const plan_run_state *run, void *state) {
+    return run_lines(run, state, normalize_part);
+}
+
 static tare_status run_softmax(const plan_run_state *run, void *state) {
-    const line_step *s = state;
-    const float *x = tare__place_data(run, s->x);
-    float *y = tare__place_data(run, s->y);
-    for (int64_t i = 0; i < s->lines; i++, x += s->count, y += s->count)
-        run->fast->lines->softmax(x, s->count, y);
-    return TARE_OK;
+    return run_lines(run, state, softmax_part);
 }
 
 static const step_class layer_norm_class = {"layer_norm", run_layer_norm, NULL};

@@ -141,7 +141,7 @@ static tare_status prepare_fast(tare_session *s, tare_error *err) {
     s->fast.space.least_shared_macs = LEAST_SHARED_MACS;
     TARE_TRY(tare__thread_pool_create(s->thread_count, &s->fast.space.pool, err));
     TARE_TRY(tare__float_kernels_create(NULL, &s->floats, err));
-    TARE_TRY(tare__float_layers_create(s->thread_count, &s->layers, err));
+    TARE_TRY(tare__float_layers_create(s->fast.space.pool, &s->layers, err));
     s->calls = interpreter_of(s);
     return TARE_OK;
 }

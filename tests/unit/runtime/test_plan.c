@@ -16,8 +16,8 @@
 
 static tare_session *session_of(const tare_model *model, bool reference) {
     tare_session *s = NULL;
-    CHECK_OK(tare_session_create(
-        model, &(tare_session_options){sizeof(tare_session_options), 1, reference}, &s, NULL));
+    const tare_session_options options = {.thread_count = 1, .reference = reference};
+    CHECK_OK(tare_session_create(model, &options, &s, NULL));
     return s;
 }
 
@@ -275,7 +275,7 @@ static const char *steps_of(const tare_model *model, const tare_tensor *x) {
     fast_context fast = {.lines = tare__lines_choose(ISA_SCALAR)};
     float_layers *layers = NULL;
     plan *p = NULL;
-    CHECK_DONE(tare__float_layers_create(1, &layers, job_error()));
+    CHECK_DONE(tare__float_layers_create(NULL, &layers, job_error()));
     const plan_setting setting = {.it = &it, .fast = &fast, .layers = layers};
     CHECK_DONE(tare__plan_create(&setting, &x, 1, &p, job_error()));
     names[0] = '\0';
@@ -316,7 +316,7 @@ static tare_model *residual_block(const char *end) {
 
 static bool has_layers(void) {
     float_layers *layers = NULL;
-    CHECK_OK(tare__float_layers_create(1, &layers, NULL));
+    CHECK_OK(tare__float_layers_create(NULL, &layers, NULL));
     tare__float_layers_destroy(layers);
     return layers != NULL;
 }
@@ -459,6 +459,63 @@ static void outputs_stay_when_the_session_runs_again(void **state) {
     tare_model_destroy(model);
 }
 
+// --- threads ---
+
+static tare_model *wide_model(const char *conv, int64_t out) {
+    char config[64];
+    module *root = new_tree();
+    put_module(root, NULL, "conv", NN "Conv2d", conv);
+    (void)snprintf(config, sizeof config, "in_features=%lld, out_features=100", (long long)out);
+    put_module(root, NULL, "fc", NN "Linear", config);
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    conv = self.conv(x)\n"
+                     "    relu = torch.nn.functional.relu(conv, inplace = False)\n"
+                     "    flat = torch.flatten(relu, 1)\n"
+                     "    fc = self.fc(flat)\n"
+                     "    flatter = torch.flatten(relu, 0, 2)\n"
+                     "    softmax = torch.softmax(flatter, -1)\n"
+                     "    return (fc, softmax)\n");
+}
+
+// Layers that are long enough to be cut into bands of rows, images of a batch, or columns.
+static void threads_share_layers(void **state) {
+    (void)state;
+    static const struct {
+        const char *conv;
+        int64_t channels, out; // out: elements of one image's result
+    } cases[] = {
+        {"in_channels=16, out_channels=16, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), "
+         "dilation=(1, 1), groups=1, bias=True",
+         16, 16 * 29 * 29},
+        {"in_channels=16, out_channels=32, kernel_size=(5, 3), stride=(2, 2), padding=(2, 0), "
+         "dilation=(1, 1), groups=1, bias=False",
+         16, 32 * 15 * 14},
+        {"in_channels=24, out_channels=24, kernel_size=(3, 3), stride=(3, 1), padding=(4, 4), "
+         "dilation=(4, 2), groups=2, bias=True",
+         24, 24 * 10 * 33},
+        {"in_channels=32, out_channels=64, kernel_size=(1, 1), stride=(2, 2), padding=(0, 0), "
+         "dilation=(1, 1), groups=1, bias=True",
+         32, 64 * 15 * 15},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int64_t batch = 1; batch <= 4; batch += 3) {
+            tare_model *model = wide_model(cases[i].conv, cases[i].out);
+            tare_session *reference = session_of(model, true);
+            tare_tensor *x = NEW_INPUT(batch, cases[i].channels, 29, 29);
+            for (int threads = 1; threads <= 3; threads++) {
+                tare_session *s = NULL;
+                const tare_session_options options = {.thread_count = threads};
+                CHECK_OK(tare_session_create(model, &options, &s, NULL));
+                check_equal_runs(s, reference, x, cases[i].conv);
+                tare_session_destroy(s);
+            }
+            tare_tensor_release(x);
+            tare_session_destroy(reference);
+            tare_model_destroy(model);
+        }
+}
+
 // --- refusals and failures ---
 
 static void inputs_that_do_not_fit_are_named_as_without_a_plan(void **state) {
@@ -511,6 +568,7 @@ int main(void) {
         cmocka_unit_test(a_residual_block_is_two_layers),
         cmocka_unit_test(attention_reads_projections_where_they_lie),
         cmocka_unit_test(each_shape_has_its_plan),
+        cmocka_unit_test(threads_share_layers),
         cmocka_unit_test(outputs_stay_when_the_session_runs_again),
         cmocka_unit_test(inputs_that_do_not_fit_are_named_as_without_a_plan),
         cmocka_unit_test(a_plan_survives_every_failing_allocation),
