@@ -22,8 +22,14 @@ typedef struct string_list {
     size_t count;
 } string_list;
 
+typedef struct metadata {
+    arena *memory;
+    string_list names, classes;
+    bool has_names, has_classes, failed; // failed: memory ran out
+} metadata;
+
 // "['', 'a']" into the list; false for anything else. Items are copied.
-static bool read_list(arena *memory, const char *at, size_t length, string_list *out) {
+static bool read_list(metadata *m, const char *at, size_t length, string_list *out) {
     const char *end = at + length;
     out->count = 0;
     if (at == end || *at++ != '[') return false;
@@ -33,20 +39,16 @@ static bool read_list(arena *memory, const char *at, size_t length, string_list 
         if ((quote != '\'' && quote != '"') || out->count == DEEPEST_SCOPE) return false;
         while (at < end && *at != quote && *at != '\\') at++;
         if (at == end || *at == '\\') return false;
-        out->items[out->count] = tare__arena_strndup(memory, begin, (size_t)(at - begin));
-        if (out->items[out->count++] == NULL) return false;
+        out->items[out->count] = tare__arena_strndup(m->memory, begin, (size_t)(at - begin));
+        m->failed |= out->items[out->count] == NULL;
+        if (m->failed) return false;
+        out->count++;
         for (at++; at < end && (*at == ',' || *at == ' ');) at++;
     }
     return at < end;
 }
 
 // --- dynamo ---
-
-typedef struct metadata {
-    arena *memory;
-    string_list names, classes;
-    bool has_names, has_classes;
-} metadata;
 
 static bool is_key(const onnx_property *p, const char *key) {
     return p->key_length == strlen(key) && memcmp(p->key, key, p->key_length) == 0;
@@ -59,9 +61,9 @@ static bool is_text(const onnx_property *p) {
 static void read_property(void *user, const onnx_property *p) {
     metadata *m = user;
     if (is_key(p, "pkg.torch.onnx.name_scopes") && is_text(p))
-        m->has_names = read_list(m->memory, p->value, p->value_length, &m->names);
+        m->has_names = read_list(m, p->value, p->value_length, &m->names);
     if (is_key(p, "pkg.torch.onnx.class_hierarchy") && is_text(p))
-        m->has_classes = read_list(m->memory, p->value, p->value_length, &m->classes);
+        m->has_classes = read_list(m, p->value, p->value_length, &m->classes);
 }
 
 // A path's names must be identifiers or numbers, or the tree could not hold them.
@@ -81,7 +83,7 @@ static bool is_path(const char *path) {
 
 static const char *public_name(arena *memory, const char *name) {
     char out[300];
-    if (strlen(name) >= sizeof out) return NULL;
+    if (strlen(name) >= sizeof out) return name;
     tare__class_public_name(name, out, sizeof out);
     return tare__arena_strdup(memory, out);
 }
@@ -98,10 +100,12 @@ static void use_metadata(metadata *m, onnx_scope *out) {
         return;
     const size_t innermost = m->names.count - 2;
     const char *path = without_call(m->memory, m->names.items[innermost]);
-    if (path == NULL || (*path != '\0' && !is_path(path))) return;
+    const char *type = public_name(m->memory, m->classes.items[innermost]);
+    m->failed |= path == NULL || type == NULL;
+    if (m->failed || (*path != '\0' && !is_path(path))) return;
     *out = (onnx_scope){.path = path,
                         .raw = path,
-                        .type = public_name(m->memory, m->classes.items[innermost]),
+                        .type = type,
                         .target = m->classes.items[innermost + 1],
                         .call = m->names.items[innermost + 1],
                         .is_known = true};
@@ -188,8 +192,8 @@ tare_status tare__onnx_read_scope(onnx_import *in, const Onnx__NodeProto *n,
     metadata m = {.memory = &in->memory};
     tare__onnx_each_property(n, read_property, &m);
     use_metadata(&m, scope);
-    if (!scope->is_known && name[0] == '/' && !use_name(in, name, scope))
-        return tare__out_of_memory(in->err);
+    if (!m.failed && !scope->is_known && name[0] == '/') m.failed = !use_name(in, name, scope);
+    if (m.failed) return tare__out_of_memory(in->err);
     *out = scope;
     return TARE_OK;
 }

@@ -357,6 +357,14 @@ static void lost_memory_is_an_error(void **state) {
     tare_status status = TARE_OK;
     EVERY_ALLOCATION_FAILS(status, status = tare_model_read(path, NULL, &model, NULL),
                            tare_model_destroy(model))
+    // Scopes, raised functions, computed shapes.
+    static const char *const more[] = {"calls", "gelu", "linear", "reshape", "scopes", "split"};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        char name[100];
+        (void)snprintf(name, sizeof name, "tests/fuzz/corpus/onnx/%s", more[i]);
+        EVERY_ALLOCATION_FAILS(status, status = tare_model_read(name, NULL, &model, NULL),
+                               tare_model_destroy(model))
+    }
 }
 
 static void files_of_torch_say_that_norms_are_folded(void **state) {

@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# ONNX files on the command line: read, sized, exported, quantized; and refused with one clear error.
+. tests/cli/support.sh
+
+"$tare" version | grep -q 'no ONNX' && exit 77
+files=tests/fuzz/corpus/onnx
+
+expect 0 print $files/conv
+says '  (conv): Conv2d(2, 3, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))'
+"$tare" print - <$files/conv | cmp - "$work/stdout"
+
+# The first dimension is the batch, whatever the file says; other open sizes must be given.
+expect 0 run $files/conv --input random:5 --output "$work/y.npz"
+says '5 samples'
+refuses 1 "dimension 1 is 'M'" print $files/open_size
+complains '--dim M=SIZE'
+expect 0 print $files/open_size --dim M=4
+expect 0 print $files/open_size --shape x=1x4
+expect 0 print $files/open_size --dim N=2,M=4
+refuses 1 "a dimension 'K'" print $files/open_size --dim M=4,K=4
+refuses 1 "the name 'z'" print $files/open_size --shape x=1x4,z=1
+refuses 1 'expected NAME=SIZE' print $files/open_size --dim M
+refuses 1 'expected INPUT=' print $files/open_size --shape x=1x
+refuses 1 'only ONNX files' print "$digits" --dim N=1
+
+# Written once in our own format, it is the same model.
+expect 0 export $files/open_size --to tare --dim M=4 -o "$work/own.safetensors"
+"$tare" print $files/open_size --dim M=4 >"$work/before"
+"$tare" print "$work/own.safetensors" | cmp - "$work/before"
+refuses 2 "no format 'caffe'" export $files/conv --to caffe -o "$work/out.safetensors"
+
+expect 0 quantize $files/conv --backend x86 --calibrate random:8 -o "$work/q.safetensors"
+says '3 of 3 operators in integers'
+rm "$work/q.safetensors"
+
+refuses 1 'outside of the model' print $files/external
+refuses 1 'goes in a circle' print $files/circle
+refuses 1 "the operator 'FancyOp' is not known" print $files/unknown_op
+refuses 1 'opset 99, expected 11 to 21' print $files/opset_99
+refuses 1 'nested more than 64 deep' print $files/bomb
+refuses 1 'too large' print $files/huge_dims
+refuses 1 'damaged or cut off' print $files/cut
+printf '\377\330\377\340\000\020JFIF\000\001' >"$work/photo.onnx"
+refuses 1 'found a JPEG image' print "$work/photo.onnx"
+printf 'PK\003\004\024\000\000\000\010\000' >"$work/model.pt2"
+refuses 1 'found a zip archive' print "$work/model.pt2"
+
+# Data beside the file: the same tensor with a location that is not there.
+sed 's|\.\./w\.bin|ab/w.bin|' $files/external >"$work/missing.onnx"
+refuses 1 "lies in 'ab/w.bin', which is missing" print "$work/missing.onnx"
+mkdir "$work/ab"
+head -c 16 /dev/zero >"$work/ab/w.bin"
+expect 0 print "$work/missing.onnx"
+says 'x + w'
