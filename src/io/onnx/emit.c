@@ -318,12 +318,68 @@ static tare_status insert_call(onnx_call *c, node_op op, const onnx_emit *e, val
     return TARE_OK;
 }
 
+// --- joining with the batch ---
+
+// Of a list's items the first whose dimension 0 is the batch; NULL if there is none.
+static const value *find_batched(const onnx_import *in, const value *list) {
+    for (uint32_t i = 0; i < list->count; i++) {
+        const value *v = &list->as.items[i];
+        if (v->kind != VALUE_NODE) continue;
+        const draft_info *info = &in->info[v->as.node->id];
+        if (info->meta.kind != VALUE_TENSOR || info->other.kind != VALUE_TENSOR) continue;
+        const tare_tensor *t = info->meta.as.tensor, *other = info->other.as.tensor;
+        if (t->ndim > 0 && t->shape[0] == in->batch && other->shape[0] == in->other_batch) return v;
+    }
+    return NULL;
+}
+
+// A constant as often as there are samples: constant.expand(x.size(0), -1, ..).
+static tare_status repeat_constant(onnx_call *c, const value *x, value *constant) {
+    const value size_args[] = {*x, tare__int(0)};
+    const onnx_emit size = {.target = "size", .args = size_args, .arg_count = 2};
+    const int ndim = constant->as.tensor->ndim;
+    value args[1 + TARE_MAX_DIMS] = {*constant};
+    TARE_TRY(insert_call(c, NODE_CALL_METHOD, &size, &args[1]));
+    for (int d = 1; d < ndim; d++) args[1 + d] = tare__int(-1);
+    const onnx_emit expand = {.target = "expand", .args = args, .arg_count = 1 + (size_t)ndim};
+    return insert_call(c, NODE_CALL_METHOD, &expand, constant);
+}
+
+// An export for a batch of 1 joins its samples with constants of one row (a class token): so that
+// other batches fit, each sample gets its own.
+static tare_status repeat_constants(onnx_call *c, const op_info *op, const onnx_emit *e,
+                                    value *args) {
+    if (e->arg_count > 0) memcpy(args, e->args, e->arg_count * sizeof *args);
+    if (strcmp(op->id, "cat") != 0 || e->arg_count != 2 || c->in->batch != 1 ||
+        !tare__value_has_items(&args[0]) || args[1].kind != VALUE_INT || args[1].as.integer == 0)
+        return TARE_OK;
+    const value *x = find_batched(c->in, &args[0]);
+    value list = tare__value_sequence(&c->scratch, args[0].kind, args[0].count);
+    if (x == NULL) return TARE_OK;
+    if (list.as.items == NULL) return tare__out_of_memory(c->in->err);
+    for (uint32_t i = 0; i < list.count; i++) {
+        list.as.items[i] = args[0].as.items[i];
+        value *v = &list.as.items[i];
+        if (v->kind != VALUE_TENSOR || v->as.tensor->ndim == 0 || v->as.tensor->shape[0] != 1)
+            continue;
+        if (args[1].as.integer == -v->as.tensor->ndim) continue;
+        TARE_TRY(repeat_constant(c, x, v));
+    }
+    args[0] = list;
+    return TARE_OK;
+}
+
 static tare_status emit(onnx_call *c, node_op op, const onnx_emit *e, value *out) {
     if (row_of(op, e->target) == NULL)
         return tare__onnx_fail(c, "it would become '%s', which no operator here computes",
                                e->target);
     if (is_constant_call(e)) return tare__onnx_fold(c->in, op, e, &c->scratch, out);
-    return insert_call(c, op, e, out);
+    onnx_emit fitting = *e;
+    value *args = tare__arena_array(&c->scratch, e->arg_count + 1, sizeof *args);
+    if (args == NULL) return tare__out_of_memory(c->in->err);
+    TARE_TRY(repeat_constants(c, row_of(op, e->target), e, args));
+    fitting.args = args;
+    return insert_call(c, op, &fitting, out);
 }
 
 tare_status tare__onnx_function(onnx_call *c, const onnx_emit *e, value *out) {

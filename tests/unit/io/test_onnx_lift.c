@@ -194,6 +194,21 @@ static void reshapes_follow_the_batch(void **state) {
     CHECK_HOLDS(model, "torch.flatten(reshape, 1)");
 }
 
+static void constants_join_every_sample(void **state) {
+    (void)state;
+    text g = {0}, join = onnx_node("Concat", "", "token x", "y");
+    const int64_t token[] = {1, 1, 4};
+    onnx_attr_int(&join, "axis", 1);
+    onnx_add_node(&g, join);
+    onnx_floats(&g, "token", 3, token);
+    onnx_input(&g, "x", "1,6,4");
+    onnx_output(&g, "y");
+    const char *model = lifted(g);
+    CHECK_HOLDS(model, "size = x.size(0)");
+    CHECK_HOLDS(model, "expand = token.expand(size, -1, -1)");
+    CHECK_HOLDS(model, "torch.cat([expand, x], 1)");
+}
+
 // Paths that would put a module inside of one that computes, or take a place twice.
 static void no_two_modules_share_a_place(void **state) {
     (void)state;
@@ -225,6 +240,7 @@ int main(void) {
         cmocka_unit_test(a_product_and_a_sum_are_a_linear_layer),
         cmocka_unit_test(spelled_out_functions_are_raised),
         cmocka_unit_test(reshapes_follow_the_batch),
+        cmocka_unit_test(constants_join_every_sample),
         cmocka_unit_test(no_two_modules_share_a_place),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);
