@@ -43,12 +43,10 @@ static void advance(job *j, tare_model *next) {
     j->model = next;
 }
 
-/// What the user asked for, else the default mapping of the backend's name, else x86's.
 static tare_status choose_mapping(job *j) {
-    const char *name = j->options->qconfig;
-    const char *backend_name = tare_backend_config_name(j->backend);
-    if (name == NULL) name = is_default_mapping(backend_name) ? backend_name : "x86";
-    return load_mapping(name, j->options->qat, &j->mapping, j->err);
+    if (j->options->qconfig == NULL)
+        return tare_qconfig_mapping_for_backend(j->backend, j->options->qat, &j->mapping, j->err);
+    return load_mapping(j->options->qconfig, j->options->qat, &j->mapping, j->err);
 }
 
 static tare_status choose_engine(job *j) {
@@ -301,7 +299,7 @@ static const option options[] = {
      true},
     {"backend", "NAME|FILE", "what to quantize for", FIELD(backend), OPTION_TEXT, 0, true,
      backend_choice_at},
-    {"qconfig", "NAME|FILE", "which observers where (default: the backend's, else x86)",
+    {"qconfig", "NAME|FILE", "which observers where (default: tare, or what the backend needs)",
      FIELD(qconfig), OPTION_TEXT, 0, false, mapping_choice_at},
     {"prepare-config", "FILE", "standalone and custom modules, quantized inputs and outputs",
      FIELD(prepare_config), OPTION_TEXT, 0, false},

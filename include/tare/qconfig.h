@@ -4,6 +4,7 @@
 #ifndef TARE_QCONFIG_H
 #define TARE_QCONFIG_H
 
+#include "tare/backend_config.h"
 #include "tare/observer.h"
 #include "tare/status.h"
 
@@ -61,10 +62,15 @@ TARE_API void tare_qconfig_mapping_set_module_name_object_type_order(tare_qconfi
                                                                      int64_t index,
                                                                      tare_qconfig *qconfig);
 
-/// torch's defaults. name: "x86", "fbgemm", "qnnpack", "onednn", "symmetric_qnnpack". version < 0:
-/// the default (0 for PTQ, 1 for QAT).
+/// torch's defaults, "x86", "fbgemm", "qnnpack", "onednn", "symmetric_qnnpack", and "tare": x86's
+/// with all eight bits of activations. version < 0: the default (0 for PTQ, 1 for QAT).
 TARE_API tare_status tare_qconfig_mapping_default(const char *name, bool is_qat, int version,
                                                   tare_qconfig_mapping **out, tare_error *err);
+/// The mapping to use for a backend when none is named: "tare", unless the backend's constraints
+/// refuse its activations everywhere and there is a default of the backend's own name.
+TARE_API tare_status tare_qconfig_mapping_for_backend(const tare_backend_config *backend,
+                                                      bool is_qat, tare_qconfig_mapping **out,
+                                                      tare_error *err);
 /// The name of the i-th default mapping; NULL past the end.
 TARE_API const char *tare_qconfig_mapping_default_name_at(size_t index);
 

@@ -33,6 +33,7 @@ typedef struct tare_coverage {
     uint64_t macs, quantized_macs; // 0 until a shape is known (calibration)
     uint64_t weight_bytes, quantized_weight_bytes;
     uint64_t float_island_count; // maximal connected groups of float operators
+    uint64_t conversion_count;   // tensors quantized or dequantized between islands
 } tare_coverage;
 TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage *out,
                                          tare_error *err);

@@ -2,6 +2,7 @@
 // Coverage: the operators of the float model, followed through the passes by the origin of each
 // node.
 #include "quant/coverage.h"
+#include "quant/islands.h"
 
 #include <string.h>
 
@@ -151,33 +152,16 @@ const char *tare_model_float_node(const tare_model *model, const char *node_name
     return last;
 }
 
-// A new float island starts at a float operator none of whose inputs is a float operator.
-typedef struct island_walk {
-    const tare_model *model;
-    bool *is_float_op;
-    bool joins;
-} island_walk;
-
-static void join_input(void *user, node *input) {
-    island_walk *w = user;
-    if (w->is_float_op[input->id]) w->joins = true;
-}
-
 static tare_status count_islands(tare_model *model, tare_error *err) {
-    island_walk w = {.model = model};
-    w.is_float_op = tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.is_float_op);
-    if (w.is_float_op == NULL) return tare__out_of_memory(err);
-    model->float_island_count = 0;
-    for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
-        const traced_op *op = tare__node_is_call(n) ? tare__traced_op(model, n->origin) : NULL;
-        if (op == NULL || op->is_quantized) continue;
-        w.joins = false;
-        tare__node_each_input(n, join_input, &w);
-        w.is_float_op[n->id] = true;
-        if (!w.joins) model->float_island_count++;
+    arena memory = {0};
+    islands found;
+    const tare_status status = tare__islands_find(model, &memory, &found, err);
+    if (status == TARE_OK) {
+        model->float_island_count = found.float_count;
+        model->conversion_count = found.quantize_count + found.dequantize_count;
     }
-    tare__free(w.is_float_op);
-    return TARE_OK;
+    tare__arena_release(&memory);
+    return status;
 }
 
 tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepared,
@@ -283,6 +267,7 @@ tare_status tare_model_coverage(const tare_model *model, tare_coverage *out, tar
     c.weight_bytes = facts.weight_bytes;
     c.quantized_weight_bytes = facts.quantized_weight_bytes;
     c.float_island_count = model->float_island_count;
+    c.conversion_count = model->conversion_count;
     *out = c;
     return TARE_OK;
 }

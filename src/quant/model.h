@@ -83,7 +83,7 @@ struct tare_model {
     map op_names;                 // name -> index + 1 into ops
     traced_op *ops;               // the float model's calls, in order
     size_t op_count, op_capacity;
-    uint64_t float_island_count; // of converted models
+    uint64_t float_island_count, conversion_count; // of converted models
     tare_preprocess *preprocess; // of pictures; NULL: not declared
     // The float model came from one of torch's ONNX exporters, which fold batch norms away: QAT
     // would miss them. tools/tare_export.py keeps them.

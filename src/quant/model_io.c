@@ -65,9 +65,11 @@ static void prepared_to_json(const prepared_state *s, text *out) {
 // What the file holds beyond tree and graph.
 static tare_status extra_to_json(const tare_model *model, text *out, tare_error *err) {
     tare__text_printf(out,
-                      "{\"stage\":\"%s\",\"engine\":\"%s\",\"float_islands\":%llu,\"decisions\":",
+                      "{\"stage\":\"%s\",\"engine\":\"%s\",\"float_islands\":%llu,"
+                      "\"conversions\":%llu,\"decisions\":",
                       stage_names[model->stage], tare_engine_name(model->engine),
-                      (unsigned long long)model->float_island_count);
+                      (unsigned long long)model->float_island_count,
+                      (unsigned long long)model->conversion_count);
     TARE_TRY(tare__record_to_json(&model->decisions, out, err));
     if (!tare__facts_are_empty(&model->facts)) {
         tare__text_append(out, ",\"facts\":");
@@ -214,21 +216,29 @@ static tare_status read_preprocess(tare_model *model, const json_at *root, tare_
     return tare_model_set_preprocess(model, &declared, err);
 }
 
+static tare_status read_count(const json_at *root, const char *key, uint64_t *out,
+                              tare_error *err) {
+    const json_at at = tare__json_get(root, key);
+    int64_t count = 0;
+    TARE_TRY(tare__json_int(&at, &count, err));
+    if (count < 0) return tare__json_fail(&at, err, "expected a number, found %lld", (long long)count);
+    *out = (uint64_t)count;
+    return TARE_OK;
+}
+
 static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
-    static const char *const keys[] = {"stage",     "engine",      "float_islands", "decisions",
+    static const char *const keys[] = {"stage",     "engine",      "float_islands", "conversions", "decisions",
                                        "operators", PREPARED_KEYS, "norms_folded",  "preprocess",
                                        "facts",     NULL};
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const json_at decisions = tare__json_get(root, "decisions");
     const json_at operators = tare__json_get(root, "operators");
-    const json_at islands = tare__json_get(root, "float_islands");
-    int64_t island_count = 0;
     TARE_TRY(read_stage(model, root, err));
     TARE_TRY(read_engine(model, root, err));
-    TARE_TRY(tare__json_int(&islands, &island_count, err));
-    if (island_count < 0) return tare__json_fail(&islands, err, "expected a number of islands");
-    model->float_island_count = (uint64_t)island_count;
+    TARE_TRY(read_count(root, "float_islands", &model->float_island_count, err));
+    if (tare__json_has(root, "conversions"))
+        TARE_TRY(read_count(root, "conversions", &model->conversion_count, err));
     if (tare__json_has(root, "norms_folded")) {
         const json_at folded = tare__json_get(root, "norms_folded");
         TARE_TRY(tare__json_bool(&folded, &model->norms_are_folded, err));

@@ -22,6 +22,8 @@ typedef struct default_mapping {
         }                                                                                          \
     }
 static const default_mapping defaults[] = {
+    // Ours: x86's with all eight bits of activations, because our kernels cannot saturate.
+    {"tare", MAPPING_FILE("tare_ptq"), {NULL, MAPPING_FILE("tare_qat")}},
     VERSIONED("fbgemm"),
     VERSIONED("x86"),
     VERSIONED("qnnpack"),

@@ -177,8 +177,64 @@ static void defaults_read_back_from_json(void **state) {
         const char *name = tare_qconfig_mapping_default_name_at(i);
         check_default(name, false, -1);
         check_default(name, true, -1);
-        if (strcmp(name, "symmetric_qnnpack") != 0) check_default(name, true, 0);
+        const bool has_old_qat =
+            strcmp(name, "symmetric_qnnpack") != 0 && strcmp(name, "tare") != 0;
+        if (has_old_qat) check_default(name, true, 0);
     }
+}
+
+// Everything of x86's but the bit that it gives up.
+static void ours_is_x86_with_all_bits(void **state) {
+    (void)state;
+    for (int is_qat = 0; is_qat < 2; is_qat++) {
+        tare_qconfig_mapping *x86 = NULL, *ours = NULL, *same = NULL;
+        CHECK_OK(tare_qconfig_mapping_default("x86", is_qat, -1, &x86, NULL));
+        CHECK_OK(tare_qconfig_mapping_default("tare", is_qat, -1, &ours, NULL));
+        char *json = NULL;
+        CHECK_OK(tare_qconfig_mapping_to_json(x86, &json, NULL));
+        static const char bit[] = "\"reduce_range\": true";
+        for (char *at = json; (at = strstr(at, bit)) != NULL; at += sizeof bit - 1)
+            memcpy(at, "\"reduce_range\":false", sizeof bit - 1);
+        CHECK_OK(tare_qconfig_mapping_from_json(json, strlen(json), &same, NULL));
+        assert_int_equal(same->object_type.count, ours->object_type.count);
+        tare_observer_info a, b;
+        const observer_classes none = {0};
+        for (size_t i = 0; i < ours->object_type.count; i++) {
+            assert_string_equal(same->object_type.items[i].key, ours->object_type.items[i].key);
+            const tare_qconfig *p = same->object_type.items[i].qconfig;
+            const tare_qconfig *q = ours->object_type.items[i].qconfig;
+            CHECK_OK(tare__observer_spec_info(&none, p->activation, &a, NULL));
+            CHECK_OK(tare__observer_spec_info(&none, q->activation, &b, NULL));
+            assert_true(a.dtype == b.dtype && a.qscheme == b.qscheme &&
+                        a.quant_min == b.quant_min && a.quant_max == b.quant_max &&
+                        a.has_fixed_qparams == b.has_fixed_qparams);
+            assert_true(tare__observer_spec_equal(p->weight, q->weight));
+        }
+        CHECK_OK(tare__observer_spec_info(&none, ours->global->activation, &b, NULL));
+        assert_int_equal(b.quant_max, 255);
+        tare_string_free(json);
+        tare_qconfig_mapping_destroy(x86);
+        tare_qconfig_mapping_destroy(ours);
+        tare_qconfig_mapping_destroy(same);
+    }
+}
+
+static void check_for_backend(const char *backend, const char *mapping) {
+    tare_backend_config *b = NULL;
+    tare_qconfig_mapping *m = NULL;
+    CHECK_OK(tare_backend_config_builtin(backend, &b, NULL));
+    CHECK_OK(tare_qconfig_mapping_for_backend(b, false, &m, NULL));
+    assert_string_equal(m->default_name, mapping);
+    tare_qconfig_mapping_destroy(m);
+    tare_backend_config_destroy(b);
+}
+
+static void a_backend_gets_a_mapping_that_it_takes(void **state) {
+    (void)state;
+    check_for_backend("x86", "tare");
+    check_for_backend("fbgemm", "tare");
+    check_for_backend("executorch", "tare");
+    check_for_backend("qnnpack", "tare"); // its constraints are those of symmetric qnnpack alone
 }
 
 static void the_defaults_of_x86_and_fbgemm_are_equal(void **state) {
@@ -499,6 +555,8 @@ int main(void) {
         cmocka_unit_test(nested_observers_are_compared_too),
         cmocka_unit_test(an_unknown_name_is_refused_with_the_nearest),
         cmocka_unit_test(defaults_read_back_from_json),
+        cmocka_unit_test(ours_is_x86_with_all_bits),
+        cmocka_unit_test(a_backend_gets_a_mapping_that_it_takes),
         cmocka_unit_test(the_defaults_of_x86_and_fbgemm_are_equal),
         cmocka_unit_test(sections_beside_a_default_override_it),
         cmocka_unit_test(later_sections_win),
