@@ -180,7 +180,7 @@ static tare_status pack(const float_layers *l, const dnnl_memory_desc_t *given, 
 static tare_status fill_weights(float_layer *layer, float_part *part, const form *f,
                                 const dnnl_memory_desc_t *wanted, const float *w, tare_error *err) {
     const dnnl_memory_desc_t *first = NULL;
-    const dnnl_memory_t lent = layer->parts[0].memory[WEIGHTS];
+    dnnl_memory_t lent = layer->parts[0].memory[WEIGHTS];
     if (f->is_band && lent != NULL) {
         DNNL_TRY(dnnl_memory_get_memory_desc(lent, &first));
         if (dnnl_memory_desc_equal(first, wanted)) {

@@ -101,7 +101,7 @@ static void order_dims(const tare_tensor *t, plan_layout layout, int order[TARE_
 // Strides of `t`, broadcast to the result's shape and laid out like it.
 static void order_strides(const tare_tensor *t, const tare_tensor *y, plan_layout layout,
                           int64_t *size, int64_t *stride) {
-    int order[TARE_MAX_DIMS];
+    int order[TARE_MAX_DIMS] = {0};
     int64_t step = 1;
     order_dims(y, layout, order);
     for (int i = y->ndim - 1; i >= 0; i--) {
