@@ -23,6 +23,23 @@ static int64_t code_of(const qparams *q, int64_t c, float x) {
                : tare__quantize(x, inverse, zero_point, q->quant_min, q->quant_max);
 }
 
+enum { MOST_NEAR = 1 << 20 };
+
+// As tare__quantize, for bounds near zero: clamping to whole numbers and rounding may change
+// places, and adding a number whose last bit counts as one rounds to nearest even. Compilers
+// vectorize it.
+static void quantize_near_zero(const float *x, int64_t count, float inverse, int32_t zero_point,
+                               const float bound[2], uint8_t *y) {
+    const float rounder = 0x1.8p23F, least = bound[0], most = bound[1];
+    for (int64_t i = 0; i < count; i++) {
+        const float v = x[i] * inverse;
+        const float below = v < most ? v : most; // NaN gives the most
+        const float inside = below > least ? below : least;
+        const float whole = (inside + rounder) - rounder;
+        y[i] = (uint8_t)((int32_t)whole + zero_point);
+    }
+}
+
 // The usual cases: bytes, of which int8 codes keep the low one, with whole zero points.
 static void quantize_bytes(const float *x, int64_t count, const qparams *q, int64_t c, uint8_t *y) {
     const float inverse = tare__inverse_scale(q->scale[c]);
@@ -30,6 +47,11 @@ static void quantize_bytes(const float *x, int64_t count, const qparams *q, int6
     if (tare__qscheme_is_per_channel(q->scheme))
         for (int64_t i = 0; i < count; i++)
             y[i] = (uint8_t)tare__quantize_channel(x[i], inverse, zero_point, min, max);
+    else if (zero_point > -MOST_NEAR && zero_point < MOST_NEAR && min > -MOST_NEAR &&
+             max < MOST_NEAR)
+        quantize_near_zero(x, count, inverse, (int32_t)zero_point,
+                           (const float[]){(float)(min - zero_point), (float)(max - zero_point)},
+                           y);
     else
         for (int64_t i = 0; i < count; i++)
             y[i] = (uint8_t)tare__quantize(x[i], inverse, zero_point, min, max);

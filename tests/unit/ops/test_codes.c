@@ -3,6 +3,13 @@
 #include "support/run.h"
 #include "support/test.h"
 
+#include <math.h>
+#include <string.h>
+
+#include "core/requant.h"
+#include "ops/quantize.h"
+#include "ops/quantized_layer.h"
+
 enum { MANY = 2000, FEW = 500 };
 
 static tare_tensor *first(tare_tensor *t, int64_t count) {
@@ -81,10 +88,48 @@ static void sums_and_products_broadcast_in_lines(void **state) {
     }
 }
 
+// Every float of interest under a scale: ties, ends of the range, what is no number.
+static void check_quantize(tare_dtype dtype, double scale, int64_t zero_point) {
+    enum { COUNT = 4000 };
+    static const float special[] = {NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 0.0F, -0.0F, 1e-45F};
+    tare_tensor *x = COUNTING(0, 0, COUNT), *y = NULL, *back = NULL;
+    for (int i = 0; i < COUNT; i++) tare__f32(x)[i] = (float)((i - COUNT / 2) * 0.25 * scale);
+    memcpy(tare__f32(x), special, sizeof special);
+    const qparams *q = tare__qparams_per_tensor(dtype, scale, zero_point);
+    CHECK_OK(tare__quantize_tensor(x, q, &y, NULL));
+    CHECK_OK(tare_tensor_to_float(y, &back, NULL));
+    for (int i = 0; i < COUNT; i++) {
+        const int64_t code = tare__quantize(tare__f32(x)[i], tare__inverse_scale(scale), zero_point,
+                                            q->quant_min, q->quant_max);
+        const float real = (float)(code - zero_point) * (float)scale;
+        if (tare__load_code(y, i) != code)
+            fail_msg("%g: expected %lld, found %d", (double)tare__f32(x)[i], (long long)code,
+                     tare__load_code(y, i));
+        assert_memory_equal(&tare__f32(back)[i], &real, sizeof real);
+    }
+    tare__qparams_release(q);
+    tare_tensor_release(x);
+    tare_tensor_release(y);
+    tare_tensor_release(back);
+}
+
+static void bytes_are_quantized_as_one_number_is(void **state) {
+    (void)state;
+    static const double scales[] = {1, 0.1, 0.0078125, 3e-6, 1e6};
+    for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
+        const int64_t zero_points[] = {0, 1, 100, 127, 128, 255};
+        for (size_t z = 0; z < sizeof zero_points / sizeof *zero_points; z++) {
+            check_quantize(TARE_QUINT8, scales[s], zero_points[z]);
+            check_quantize(TARE_QINT8, scales[s], zero_points[z] - 128);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_hold_what_each_element_gives),
         cmocka_unit_test(sums_and_products_broadcast_in_lines),
+        cmocka_unit_test(bytes_are_quantized_as_one_number_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
