@@ -145,67 +145,67 @@ static tare_status is_attention(idiom_match *m, bool *holds) {
 // clang-format off
 static const idiom rows[] = {
     // Activations.
-    {"x", "a = x / 1.4142135623730951; b = torch.erf(a); s = b + 1; y = x * s; y * 0.5", GELU, false, keeps_shape},
-    {"x", "a = x / 1.4142135623730951; b = torch.erf(a); s = b + 1; h = x * 0.5; h * s", GELU, false, keeps_shape},
-    {"x", "a = x / 1.4142135623730951; b = torch.erf(a); s = b + 1; h = s * 0.5; x * h", GELU, false, keeps_shape},
-    {"x", "a = torch.pow(x, 3); b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
+    {"erf", "x", "a = x / 1.4142135623730951; b = torch.erf(a); s = b + 1; y = x * s; y * 0.5", GELU, false, keeps_shape},
+    {"erf", "x", "a = x / 1.4142135623730951; b = torch.erf(a); s = b + 1; h = x * 0.5; h * s", GELU, false, keeps_shape},
+    {"erf", "x", "a = x / 1.4142135623730951; b = torch.erf(a); s = b + 1; h = s * 0.5; x * h", GELU, false, keeps_shape},
+    {"tanh", "x", "a = torch.pow(x, 3); b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
           "o = u + 1; h = x * 0.5; h * o", GELU_TANH, false, keeps_shape},
-    {"x", "a = torch.pow(x, 3); b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
+    {"tanh", "x", "a = torch.pow(x, 3); b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
           "o = u + 1; y = x * o; y * 0.5", GELU_TANH, false, keeps_shape},
-    {"x", "a = torch.pow(x, 3); b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
+    {"tanh", "x", "a = torch.pow(x, 3); b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
           "o = u + 1; h = o * 0.5; x * h", GELU_TANH, false, keeps_shape},
-    {"x", "q = x * x; a = q * x; b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
+    {"tanh", "x", "q = x * x; a = q * x; b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
           "o = u + 1; h = x * 0.5; h * o", GELU_TANH, false, keeps_shape},
-    {"x", "q = x * x; a = q * x; b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
+    {"tanh", "x", "q = x * x; a = q * x; b = a * 0.044715; s = x + b; t = s * 0.7978845608028654; u = torch.tanh(t); "
           "o = u + 1; y = x * o; y * 0.5", GELU_TANH, false, keeps_shape},
-    {"x", "s = torch.sigmoid(x); x * s", "torch.nn.functional.silu(x)", true, keeps_shape},
-    {"x", "s = torch.nn.functional.softplus(x); t = torch.tanh(s); x * t", "torch.nn.functional.mish(x)", true, keeps_shape},
-    {"x", "e = torch.exp(x); s = e + 1; torch.log(s)", "torch.nn.functional.softplus(x)", true, keeps_shape},
-    {"x", "g = x > 20; s = torch.nn.functional.softplus(x); torch.where(g, x, s)", "torch.nn.functional.softplus(x)", true, keeps_shape},
-    {"x", "h = torch.nn.functional.hardsigmoid(x); x * h", "torch.nn.functional.hardswish(x)", true, keeps_shape},
-    {"x", "a = x + 3; r = torch.nn.functional.relu6(a); y = x * r; y / 6", "torch.nn.functional.hardswish(x)", true, keeps_shape},
-    {"x", "a = x + 3; r = torch.nn.functional.relu6(a); h = r / 6; x * h", "torch.nn.functional.hardswish(x)", true, keeps_shape},
-    {"x", "a = x + 3; r = torch.nn.functional.relu6(a); r / 6", "torch.nn.functional.hardsigmoid(x)", true, keeps_shape},
+    {"sigmoid", "x", "s = torch.sigmoid(x); x * s", "torch.nn.functional.silu(x)", true, keeps_shape},
+    {"tanh", "x", "s = torch.nn.functional.softplus(x); t = torch.tanh(s); x * t", "torch.nn.functional.mish(x)", true, keeps_shape},
+    {"exp", "x", "e = torch.exp(x); s = e + 1; torch.log(s)", "torch.nn.functional.softplus(x)", true, keeps_shape},
+    {"where", "x", "g = x > 20; s = torch.nn.functional.softplus(x); torch.where(g, x, s)", "torch.nn.functional.softplus(x)", true, keeps_shape},
+    {"hardsigmoid", "x", "h = torch.nn.functional.hardsigmoid(x); x * h", "torch.nn.functional.hardswish(x)", true, keeps_shape},
+    {"relu6", "x", "a = x + 3; r = torch.nn.functional.relu6(a); y = x * r; y / 6", "torch.nn.functional.hardswish(x)", true, keeps_shape},
+    {"relu6", "x", "a = x + 3; r = torch.nn.functional.relu6(a); h = r / 6; x * h", "torch.nn.functional.hardswish(x)", true, keeps_shape},
+    {"relu6", "x", "a = x + 3; r = torch.nn.functional.relu6(a); r / 6", "torch.nn.functional.hardsigmoid(x)", true, keeps_shape},
 
     // Layer norm, then its scale and its shift.
-    {"x, c, d", CENTERED "s = torch.pow(y, 2); " SPREAD "r = torch.sqrt(e); y / r", LAYER_NORM, false, bind_last_dims},
-    {"x, c, d", CENTERED "s = y * y; " SPREAD "r = torch.sqrt(e); y / r", LAYER_NORM, false, bind_last_dims},
-    {"x, c, d", CENTERED "s = torch.pow(y, 2); " SPREAD "q = torch.sqrt(e); r = torch.reciprocal(q); y * r", LAYER_NORM, false, bind_last_dims},
-    {"x, c, d", CENTERED "s = y * y; " SPREAD "q = torch.sqrt(e); r = torch.reciprocal(q); y * r", LAYER_NORM, false, bind_last_dims},
-    {"x, w, c, d", "n = torch.nn.functional.layer_norm(x, d, None, None, c); n * w",
+    {"sqrt", "x, c, d", CENTERED "s = torch.pow(y, 2); " SPREAD "r = torch.sqrt(e); y / r", LAYER_NORM, false, bind_last_dims},
+    {"sqrt", "x, c, d", CENTERED "s = y * y; " SPREAD "r = torch.sqrt(e); y / r", LAYER_NORM, false, bind_last_dims},
+    {"sqrt", "x, c, d", CENTERED "s = torch.pow(y, 2); " SPREAD "q = torch.sqrt(e); r = torch.reciprocal(q); y * r", LAYER_NORM, false, bind_last_dims},
+    {"sqrt", "x, c, d", CENTERED "s = y * y; " SPREAD "q = torch.sqrt(e); r = torch.reciprocal(q); y * r", LAYER_NORM, false, bind_last_dims},
+    {"sqrt", "x, w, c, d", "n = torch.nn.functional.layer_norm(x, d, None, None, c); n * w",
      "torch.nn.functional.layer_norm(x, d, w, None, c)", true, fits_normalized},
-    {"x, wa, w, c, d", "n = torch.nn.functional.layer_norm(x, d, wa, None, c); n + w",
+    {"sqrt", "x, wa, w, c, d", "n = torch.nn.functional.layer_norm(x, d, wa, None, c); n + w",
      "torch.nn.functional.layer_norm(x, d, wa, w, c)", true, fits_normalized},
 
     // RMS norm.
-    {"x, c, d", "s = torch.pow(x, 2); " SPREAD "q = torch.sqrt(e); r = torch.reciprocal(q); x * r", RMS_NORM, false, bind_last_dims},
-    {"x, c, d", "s = x * x; " SPREAD "q = torch.sqrt(e); r = torch.reciprocal(q); x * r", RMS_NORM, false, bind_last_dims},
-    {"x, c, d", "s = torch.pow(x, 2); " SPREAD "q = torch.sqrt(e); x / q", RMS_NORM, false, bind_last_dims},
-    {"x, c, d", "s = x * x; " SPREAD "q = torch.sqrt(e); x / q", RMS_NORM, false, bind_last_dims},
-    {"x, w, c, d", "n = torch.nn.functional.rms_norm(x, d, None, c); n * w",
+    {"sqrt", "x, c, d", "s = torch.pow(x, 2); " SPREAD "q = torch.sqrt(e); r = torch.reciprocal(q); x * r", RMS_NORM, false, bind_last_dims},
+    {"sqrt", "x, c, d", "s = x * x; " SPREAD "q = torch.sqrt(e); r = torch.reciprocal(q); x * r", RMS_NORM, false, bind_last_dims},
+    {"sqrt", "x, c, d", "s = torch.pow(x, 2); " SPREAD "q = torch.sqrt(e); x / q", RMS_NORM, false, bind_last_dims},
+    {"sqrt", "x, c, d", "s = x * x; " SPREAD "q = torch.sqrt(e); x / q", RMS_NORM, false, bind_last_dims},
+    {"sqrt", "x, w, c, d", "n = torch.nn.functional.rms_norm(x, d, None, c); n * w",
      "torch.nn.functional.rms_norm(x, d, w, c)", false, fits_normalized},
 
     // Group norm, as an instance norm of groups.
-    {"x, wones, wzeros, c, cm, d, dd", "g = x.reshape(d); n = torch.nn.functional.instance_norm(g, None, None, wones, wzeros, True, cm, c); n.reshape(dd)",
+    {"instance_norm", "x, wones, wzeros, c, cm, d, dd", "g = x.reshape(d); n = torch.nn.functional.instance_norm(g, None, None, wones, wzeros, True, cm, c); n.reshape(dd)",
      "torch.nn.functional.group_norm(x, groups, None, None, c)", false, is_group_norm},
-    {"x, w, d, c", "n = torch.nn.functional.group_norm(x, d, None, None, c); n * w",
+    {"instance_norm", "x, w, d, c", "n = torch.nn.functional.group_norm(x, d, None, None, c); n * w",
      "torch.nn.functional.group_norm(x, d, weight, None, c)", true, has_channel_weight},
-    {"x, w, wb, d, c", "n = torch.nn.functional.group_norm(x, d, w, None, c); n + wb",
+    {"instance_norm", "x, w, wb, d, c", "n = torch.nn.functional.group_norm(x, d, w, None, c); n + wb",
      "torch.nn.functional.group_norm(x, d, w, bias, c)", true, has_channel_bias},
 
     // Attention, without and with a mask.
-    {"q, kt, v, ca, cb", SCALED "s = torch.nn.functional.softmax(p, dim = -1); torch.matmul(s, v)",
+    {"softmax", "q, kt, v, ca, cb", SCALED "s = torch.nn.functional.softmax(p, dim = -1); torch.matmul(s, v)",
      ATTENTION "None, 0.0, False, scale = scale)", false, is_attention},
-    {"q, kt, v, mask, ca, cb", SCALED "o = p + mask; s = torch.nn.functional.softmax(o, dim = -1); torch.matmul(s, v)",
+    {"softmax", "q, kt, v, mask, ca, cb", SCALED "o = p + mask; s = torch.nn.functional.softmax(o, dim = -1); torch.matmul(s, v)",
      ATTENTION "mask, 0.0, False, scale = scale)", false, is_attention},
-    {"q, kt, v, wm, ca, cb", SCALED "o = p + wm; s = torch.nn.functional.softmax(o, dim = -1); torch.matmul(s, v)",
+    {"softmax", "q, kt, v, wm, ca, cb", SCALED "o = p + wm; s = torch.nn.functional.softmax(o, dim = -1); torch.matmul(s, v)",
      ATTENTION "wm, 0.0, False, scale = scale)", false, is_attention},
 };
 // clang-format on
 
 tare_status tare__raise_idioms(onnx_import *in) {
     idiom_set set;
-    tare_status status = tare__idioms_open(rows, sizeof rows / sizeof *rows, &set, in->err);
+    tare_status status = tare__idioms_open(rows, sizeof rows / sizeof *rows, in, &set);
     for (node *n = in->draft->first, *next; n != NULL && status == TARE_OK; n = next) {
         bool applied = false;
         if (n->user_count > 0) status = tare__idioms_apply(&set, in, n, &applied);

@@ -40,15 +40,31 @@ static tare_status parse_result(const idiom *row, graph **out, tare_error *err) 
     return status;
 }
 
-tare_status tare__idioms_open(const idiom *rows, size_t count, idiom_set *out, tare_error *err) {
+static const op_info *row_of(const node *n) {
+    return n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target)
+           : n->op == NODE_CALL_METHOD ? tare__op_method(n->target)
+                                       : NULL;
+}
+
+static tare_status open_row(idiom_set *s, size_t i, tare_error *err) {
+    TARE_TRY(parse(s->rows[i].parameters, s->rows[i].pattern, &s->patterns[i], err));
+    s->lasts[i] = row_of(tare__node_arg(tare__graph_output(s->patterns[i]), 0));
+    return parse_result(&s->rows[i], &s->results[i], err);
+}
+
+tare_status tare__idioms_open(const idiom *rows, size_t count, onnx_import *in, idiom_set *out) {
     *out = (idiom_set){.rows = rows,
                        .patterns = tare__alloc_zeroed(count, sizeof(graph *)),
                        .results = tare__alloc_zeroed(count, sizeof(graph *)),
+                       .lasts = tare__alloc_zeroed(count, sizeof(op_info *)),
                        .count = count};
-    if (out->patterns == NULL || out->results == NULL) return tare__out_of_memory(err);
-    for (size_t i = 0; i < count; i++) {
-        TARE_TRY(parse(rows[i].parameters, rows[i].pattern, &out->patterns[i], err));
-        TARE_TRY(parse_result(&rows[i], &out->results[i], err));
+    if (out->patterns == NULL || out->results == NULL || out->lasts == NULL)
+        return tare__out_of_memory(in->err);
+    for (const node *n = in->draft->first; n != NULL; n = n->next) {
+        const op_info *op = row_of(n);
+        for (size_t i = 0; op != NULL && i < count; i++)
+            if (out->patterns[i] == NULL && strcmp(rows[i].needs, op->id) == 0)
+                TARE_TRY(open_row(out, i, in->err));
     }
     return TARE_OK;
 }
@@ -60,6 +76,7 @@ void tare__idioms_release(idiom_set *s) {
     }
     tare__free(s->patterns);
     tare__free(s->results);
+    tare__free(s->lasts);
     *s = (idiom_set){0};
 }
 
@@ -115,12 +132,6 @@ static bool match_parameter(trial *t, const node *p, const value *found) {
     }
     if (fits) *bound = *found;
     return fits;
-}
-
-static const op_info *row_of(const node *n) {
-    return n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target)
-           : n->op == NODE_CALL_METHOD ? tare__op_method(n->target)
-                                       : NULL;
 }
 
 // Parameter i of a call, by position or by its name; None where it is not given.
@@ -330,7 +341,11 @@ tare_status tare__idioms_apply(const idiom_set *s, onnx_import *in, node *n, boo
     arena memory = {0};
     tare_status status = TARE_OK;
     *applied = false;
-    for (size_t i = 0; i < s->count && status == TARE_OK && !*applied; i++) {
+    const op_info *op = row_of(n);
+    for (size_t i = 0; i < s->count && op != NULL && status == TARE_OK && !*applied; i++) {
+        const op_info *last = s->lasts[i];
+        // A product may stand for a division by a number.
+        if (last == NULL || (last != op && strcmp(last->id, "div") != 0)) continue;
         idiom_match m = {.in = in, .memory = &memory, .root = n};
         status = try_idiom(s, i, &m, applied);
     }

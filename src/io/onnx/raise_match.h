@@ -15,6 +15,7 @@ typedef struct idiom_match idiom_match;
 /// themselves, add and mul in either order, a division by a number also as a product with its
 /// reciprocal; constant tensors of one element are numbers.
 typedef struct idiom {
+    const char *needs;                // the id of an operator without which a file does not hold it
     const char *parameters, *pattern; // "x", "a = torch.sigmoid(x); x * a"
     const char *result;               // the same of what takes their place, on the same names
     /// Only where the file says that it was one call, if it says so: people write it too, and what
@@ -44,10 +45,12 @@ const tare_tensor *tare__match_constant(const idiom_match *m, const char *name);
 /// Idioms ready to be looked for. The caller releases them, after a failure too.
 typedef struct idiom_set {
     const idiom *rows;
-    graph **patterns, **results;
+    graph **patterns, **results; // NULL: not needed
+    const op_info **lasts;       // the operators that patterns end in
     size_t count;
 } idiom_set;
-tare_status tare__idioms_open(const idiom *rows, size_t count, idiom_set *out, tare_error *err);
+/// Those that the draft may hold.
+tare_status tare__idioms_open(const idiom *rows, size_t count, onnx_import *in, idiom_set *out);
 void tare__idioms_release(idiom_set *s);
 /// Puts the first idiom that ends at n in place of its calls. Results that something else uses too
 /// keep them.
