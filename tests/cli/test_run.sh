@@ -12,6 +12,11 @@ expect 0 run "$digits" --input "$test_data" --limit 50 --batch 7 --json
 says '"samples": 50'
 says '"accuracy": 1'
 
+# One run of the arrays as they stand, whatever their shapes.
+expect 0 run "$digits" --input "$test_data" --as-is
+says '1 sample'
+refuses 1 'only arrays can be taken as they are' run "$digits" --input random:1:0:3x8x8 --as-is
+
 # Batches, threads and instruction sets change nothing in integers.
 "$tare" run "$int8" --input "$test_data" --limit 50 -o "$work/base.npz" >/dev/null
 "$tare" run "$int8" --input "$test_data" --limit 50 --batch 7 --threads 2 -o "$work/batches.npz" >/dev/null
