@@ -35,48 +35,80 @@ static void compare(attention_case *a, const tare_model *model, const char *key)
     if (findings_any(&a->found)) fail_msg("%s", tare__text_chars(&a->found.detail));
 }
 
-static tare_model *quantize(attention_case *a, const tare_model *model) {
-    tare_prepare_custom_config *observe = NULL;
-    tare_convert_custom_config *swap = NULL;
-    tare_qconfig_mapping *mapping = NULL;
-    tare_model *prepared = NULL, *converted = NULL;
-    static const char mapping_json[] = "{\"global\": \"default_qconfig\"}";
+typedef struct configs {
+    tare_prepare_custom_config *observe;
+    tare_convert_custom_config *swap;
+    tare_qconfig_mapping *mapping;
+} configs;
+
+static void read_configs(attention_case *a, configs *c) {
+    static const char mapping[] = "{\"global\": \"default_qconfig\"}";
+    CHECK_OK(tare_prepare_custom_config_from_json(prepare_json, strlen(prepare_json), &c->observe,
+                                                  a->err));
     CHECK_OK(
-        tare_prepare_custom_config_from_json(prepare_json, strlen(prepare_json), &observe, a->err));
-    CHECK_OK(
-        tare_convert_custom_config_from_json(convert_json, strlen(convert_json), &swap, a->err));
-    CHECK_OK(tare_qconfig_mapping_from_json(mapping_json, strlen(mapping_json), &mapping, a->err));
+        tare_convert_custom_config_from_json(convert_json, strlen(convert_json), &c->swap, a->err));
+    CHECK_OK(tare_qconfig_mapping_from_json(mapping, strlen(mapping), &c->mapping, a->err));
+}
+
+static void release_configs(configs *c) {
+    tare_qconfig_mapping_destroy(c->mapping);
+    tare_convert_custom_config_destroy(c->swap);
+    tare_prepare_custom_config_destroy(c->observe);
+}
+
+static tare_status quantize(attention_case *a, const configs *c, const tare_model *model,
+                            tare_model **out) {
     const tare_prepare_options how = {
-        .struct_size = sizeof how, .qconfig_mapping = mapping, .custom_config = observe};
+        .struct_size = sizeof how, .qconfig_mapping = c->mapping, .custom_config = c->observe};
     const tare_convert_options options = {
-        .struct_size = sizeof options, .engine = TARE_ENGINE_FBGEMM, .custom_config = swap};
-    CHECK_OK(tare_prepare_fx(model, &how, &prepared, a->err));
-    CHECK_OK(tare_calibrate(prepared, a->tensors, a->input_count, a->err));
-    CHECK_OK(tare_convert_fx(prepared, &options, &converted, a->err));
+        .struct_size = sizeof options, .engine = TARE_ENGINE_FBGEMM, .custom_config = c->swap};
+    tare_model *prepared = NULL;
+    tare_status status = tare_prepare_fx(model, &how, &prepared, a->err);
+    if (status == TARE_OK) status = tare_calibrate(prepared, a->tensors, a->input_count, a->err);
+    if (status == TARE_OK) status = tare_convert_fx(prepared, &options, out, a->err);
     tare_model_destroy(prepared);
-    tare_qconfig_mapping_destroy(mapping);
-    tare_convert_custom_config_destroy(swap);
-    tare_prepare_custom_config_destroy(observe);
-    return converted;
+    return status;
+}
+
+static void begin(attention_case *a, const case_place *place, tare_model **model, configs *c) {
+    a->err = tare_error_create();
+    CHECK_OK(case_read(place, &a->recorded, a->err));
+    CHECK_OK(replay_inputs(&a->recorded, &a->memory, &a->inputs, &a->input_count, a->err));
+    CHECK_OK(replay_tensors(a->inputs, a->input_count, &a->memory, &a->tensors, a->err));
+    CHECK_OK(case_model(&a->recorded, model, a->err));
+    read_configs(a, c);
+}
+
+static void end(attention_case *a, tare_model *model, configs *c) {
+    release_configs(c);
+    tare_model_destroy(model);
+    case_release(&a->recorded);
+    findings_release(&a->found);
+    tare__arena_release(&a->memory);
+    tare_error_destroy(a->err);
 }
 
 static void attention_computes_as_torch_does(void **state) {
-    const case_place *place = *state;
-    attention_case a = {.err = tare_error_create()};
-    tare_model *model = NULL;
-    CHECK_OK(case_read(place, &a.recorded, a.err));
-    CHECK_OK(replay_inputs(&a.recorded, &a.memory, &a.inputs, &a.input_count, a.err));
-    CHECK_OK(replay_tensors(a.inputs, a.input_count, &a.memory, &a.tensors, a.err));
-    CHECK_OK(case_model(&a.recorded, &model, a.err));
+    attention_case a = {0};
+    configs c = {0};
+    tare_model *model = NULL, *converted = NULL;
+    begin(&a, *state, &model, &c);
     compare(&a, model, "float");
-    tare_model *converted = quantize(&a, model);
+    CHECK_OK(quantize(&a, &c, model, &converted));
     compare(&a, converted, "converted");
     tare_model_destroy(converted);
-    tare_model_destroy(model);
-    case_release(&a.recorded);
-    findings_release(&a.found);
-    tare__arena_release(&a.memory);
-    tare_error_destroy(a.err);
+    end(&a, model, &c);
+}
+
+static void every_allocation_may_fail(void **state) {
+    attention_case a = {0};
+    configs c = {0};
+    tare_model *model = NULL, *converted = NULL;
+    tare_status status;
+    begin(&a, *state, &model, &c);
+    EVERY_ALLOCATION_FAILS(status, status = quantize(&a, &c, model, &converted),
+                           tare_model_destroy(converted));
+    end(&a, model, &c);
 }
 
 static case_place *find(const case_list *list, const char *name) {
@@ -87,7 +119,7 @@ static case_place *find(const case_list *list, const char *name) {
 
 int main(void) {
     enum { COUNT = sizeof cases / sizeof *cases };
-    struct CMUnitTest tests[COUNT];
+    struct CMUnitTest tests[COUNT + 1];
     char path[1024];
     case_list list = {0};
     const char *source = getenv("TARE_SOURCE_DIR");
@@ -98,6 +130,8 @@ int main(void) {
                                        find(&list, cases[i])};
         if (tests[i].initial_state == NULL) return 1;
     }
+    tests[COUNT] = (struct CMUnitTest){"every_allocation_may_fail", every_allocation_may_fail, NULL,
+                                       NULL, find(&list, cases[0])};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     case_list_release(&list);
     return failed;
