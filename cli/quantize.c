@@ -20,7 +20,7 @@ typedef struct quantize_options {
         *output;
     const char *prepare_config, *convert_config, *equalize;
     int64_t batch, limit;
-    bool qat, print, lenient, quiet, as_json;
+    bool qat, print, lenient, strict, dry_run, quiet, as_json;
     size_options sizes;
 } quantize_options;
 
@@ -170,6 +170,14 @@ static tare_status quantize(job *j) {
     return j->stop == STOP_PREPARE ? TARE_OK : convert(j);
 }
 
+// A default mapping asks for types that most networks have none of, by torch's list, not the
+// user's.
+static tare_status check_requests(const job *j) {
+    const char *asked = j->options->qconfig;
+    const bool is_own = j->was_prepared || (asked != NULL && !is_default_mapping(asked));
+    return is_own ? tare_model_check_requests(j->model, j->err) : TARE_OK;
+}
+
 /// The report comes first, so that the model, once it is there, means that all went well.
 static tare_status deliver(job *j) {
     const quantize_options *o = j->options;
@@ -207,13 +215,16 @@ static tare_status declare_preprocess(job *j) {
 }
 
 static tare_status run_job(job *j) {
-    TRY(output_check(j->options->output));
+    if (j->options->output != NULL) TRY(output_check(j->options->output));
     if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
     TRY(load_backend(j->options->backend, &j->backend, j->err));
     TRY(choose_engine(j));
     TRY(read_model(j->input, &j->options->sizes, &j->model, j->err));
     TRY(declare_preprocess(j));
     TRY(quantize(j));
+    if (j->options->strict) TRY(check_requests(j));
+    if (j->options->dry_run)
+        return tare_model_preview(j->model, j->options->as_json, write_to_stream, stdout, j->err);
     return deliver(j);
 }
 
@@ -245,6 +256,19 @@ static int check_options(const command *self, const quantize_options *o, job *j)
     if (o->engine != NULL && !find_name(o->engine, engine_name_at, &index))
         return wrong_usage(self->name, suggest(o->engine, engine_name_at, NULL),
                            "--engine: no engine '%s'", o->engine);
+    if (o->output == NULL && !o->dry_run)
+        return wrong_usage(self->name, NULL, "-o OUT is missing, or --dry-run");
+    if (o->dry_run && j->stop != STOP_PREPARE)
+        return wrong_usage(self->name, NULL, "--dry-run goes with --stop prepare");
+    if (o->dry_run && (o->output != NULL || o->report != NULL || o->print || o->calibrate != NULL ||
+                       o->state != NULL))
+        return wrong_usage(self->name, NULL,
+                           "--dry-run writes no model and watches no data: -o, --report, --print, "
+                           "--calibrate and --state have no effect");
+    if (o->strict && o->lenient)
+        return wrong_usage(self->name, NULL, "--strict and --lenient exclude each other");
+    if (j->stop == STOP_FUSE && o->strict)
+        return wrong_usage(self->name, NULL, "--strict has no effect with --stop fuse");
     if (o->print && o->as_json)
         return wrong_usage(self->name, NULL, "--print and --json exclude each other");
     if (o->calibrate != NULL && o->state != NULL)
@@ -296,7 +320,7 @@ static int run(const command *self, int argc, char **argv) {
 #define FIELD(name) offsetof(quantize_options, name)
 static const option options[] = {
     {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
-     true},
+     false},
     {"backend", "NAME|FILE", "what to quantize for", FIELD(backend), OPTION_TEXT, 0, true,
      backend_choice_at},
     {"qconfig", "NAME|FILE", "which observers where (default: tare, or what the backend needs)",
@@ -322,6 +346,10 @@ static const option options[] = {
      0, false, engine_name_at},
     {"lenient", NULL, "warn in the record where it would be an error", FIELD(lenient), OPTION_FLAG,
      0, false},
+    {"strict", NULL, "fail where a selector asks for what stays float", FIELD(strict), OPTION_FLAG,
+     0, false},
+    {"dry-run", NULL, "with --stop prepare: say what would become of it", FIELD(dry_run),
+     OPTION_FLAG, 0, false},
     {"print", NULL, "print the model that was made", FIELD(print), OPTION_FLAG, 0, false},
     {"report", "DIR", "write explain.json, coverage.json, model.txt", FIELD(report), OPTION_TEXT, 0,
      false},
@@ -334,13 +362,13 @@ static const option options[] = {
 const command quantize_command = {
     .name = "quantize",
     .summary = "quantize a float model for a backend",
-    .usage =
-        "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--qat] [--calibrate DATA | --state "
-        "STATE]\n"
-        "       [--batch N] [--limit N] [--prepare-config FILE] [--convert-config FILE]\n"
-        "       [--equalize FILE] [--preprocess STEPS] [--stop STAGE] [--engine NAME] [--lenient]\n"
-        "       [--print] [--report DIR] [--dim NAME=N,..] [--shape INPUT=NxN..,..] [--json]\n"
-        "       [--quiet] -o OUT",
+    .usage = "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--qat] [--calibrate DATA | --state "
+             "STATE]\n"
+             "       [--batch N] [--limit N] [--prepare-config FILE] [--convert-config FILE]\n"
+             "       [--equalize FILE] [--preprocess STEPS] [--stop STAGE] [--engine NAME]\n"
+             "       [--lenient | --strict] [--dry-run] [--print] [--report DIR] [--dim NAME=N,..] "
+             "[--shape INPUT=NxN..,..] [--json]\n"
+             "       [--quiet] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -22,9 +22,11 @@ tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_f
     if (c.macs > 0)
         (void)fprintf(stream, ", %.1f %% of multiply-accumulates",
                       percent(c.quantized_macs, c.macs));
-    (void)fprintf(stream, ", %.1f %% of weight bytes; %" PRIu64 " float island%s\n",
-                  percent(c.quantized_weight_bytes, c.weight_bytes), c.float_island_count,
-                  c.float_island_count == 1 ? "" : "s");
+    (void)fprintf(
+        stream, ", %.1f %% of weight bytes; %" PRIu64 " float island%s, %" PRIu64 " conversion%s\n",
+        percent(c.quantized_weight_bytes, c.weight_bytes), c.float_island_count,
+        c.float_island_count == 1 ? "" : "s", c.conversion_count,
+        c.conversion_count == 1 ? "" : "s");
     *is_all_float = c.quantized_op_count == 0;
     return TARE_OK;
 }
@@ -66,6 +68,7 @@ static tare_status write_coverage_to(const tare_model *model, json_out *json, ta
     json_out_integer(json, "weight_bytes", c.weight_bytes);
     json_out_integer(json, "quantized_weight_bytes", c.quantized_weight_bytes);
     json_out_integer(json, "float_islands", c.float_island_count);
+    json_out_integer(json, "conversions", c.conversion_count);
     return TARE_OK;
 }
 

@@ -3,6 +3,8 @@
 #ifndef TARE_RECORD_H
 #define TARE_RECORD_H
 
+#include <stdbool.h>
+
 #include "tare/model.h"
 
 #ifdef __cplusplus
@@ -37,6 +39,16 @@ typedef struct tare_coverage {
 } tare_coverage;
 TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage *out,
                                          tare_error *err);
+
+/// What a prepared model is going to be, before any data: its islands, the tensors converted
+/// between them, and what stays float and why; of a converted model, what it is. As text or as JSON
+/// (docs/schemas/preview.json).
+TARE_API tare_status tare_model_preview(const tare_model *model, bool as_json, tare_writer write,
+                                        void *user, tare_error *err);
+/// TARE_UNSUPPORTED when a node stays float that a selector of the qconfig mapping asked to
+/// quantize by name, type or order (the global qconfig asks for nothing in particular); it names
+/// the first.
+TARE_API tare_status tare_model_check_requests(const tare_model *model, tare_error *err);
 
 /// The operator of the float model whose value a node of this model computes: the last of those
 /// that were fused into it, "relu1" for a quantized conv1. NULL if it computes none (observers,

@@ -145,3 +145,24 @@ printf '{"global": "default_qconfig"}' >"$work/global.json"
 expect 0 quantize "$digits" --backend x86 --qconfig "$work/global.json" --calibrate "$train" --limit 8 \
     --equalize "$work/equalize.json" -o "$out" --print
 says '_equalization_scale0 = self.x_equalization_scale0'
+
+# Before any data: what would become of it.
+rm -f "$work/out.safetensors"
+expect 0 quantize "$digits" --backend examples/toy_accelerator.json --qconfig fbgemm --stop prepare --dry-run
+says 'island 2, float: avgpool'
+says 'conversions: 1 tensors quantized, 1 dequantized'
+says "float: fc (torch.nn.Linear): the backend 'toy_accelerator' has no pattern for it"
+refuses 2 '--dry-run goes with --stop prepare' quantize "$digits" --backend x86 --dry-run
+refuses 2 'have no effect' quantize "$digits" --backend x86 --stop prepare --dry-run -o "$work/dry"
+refuses 2 '-o OUT is missing' quantize "$digits" --backend x86
+
+# What a selector asks for and does not get is a failure where the user says so.
+tutorial=examples/data/tutorial_conv_bn_relu.safetensors
+set -- --backend examples/my_backend.json --qconfig examples/my_mapping.json \
+    --calibrate examples/data/tutorial_input.npy
+expect 0 quantize $tutorial "$@" -o "$work/tutorial"
+refuses 1 "the object_type selector 'torch.nn.Conv2d' asks to quantize it, but it stays float" \
+    quantize $tutorial "$@" --strict -o "$work/strict"
+[ ! -e "$work/strict" ] || fail 'a model is left behind'
+expect 0 quantize examples/data/tutorial_conv_relu.safetensors "$@" --strict -o "$work/strict"
+refuses 2 'exclude each other' quantize $tutorial "$@" --strict --lenient -o "$work/strict"
