@@ -206,6 +206,20 @@ static tare_status lower_special(convert_pass *c, node *quantize, node *referenc
     return erase_buffers(c, buffers, 2);
 }
 
+// Transposed convolutions have their output channels on axis 1; with a scale per input channel no
+// sum of integers has one scale.
+static bool scales_inputs(const convert_pass *c, const node *n) {
+    const module *m = tare__called_module(c->base->model, n);
+    if (m == NULL || m->class->role != ROLE_REFERENCE || m->class->op == NULL ||
+        strcmp(m->class->op, "conv_transpose") != 0)
+        return false;
+    const value *scheme = tare__module_config(m, "weight_qscheme");
+    const tare_tensor *axis = tare__module_tensor(m, "weight_axis");
+    return scheme != NULL && scheme->kind == VALUE_QSCHEME &&
+           tare__qscheme_is_per_channel(scheme->as.qscheme) && axis != NULL &&
+           tare__tensor_get(axis, 0) != 1;
+}
+
 tare_status tare__lower_special(convert_pass *c) {
     for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
@@ -215,6 +229,12 @@ tare_status tare__lower_special(convert_pass *c) {
         if (reference == NULL) continue;
         const special_group group = group_of(c, reference);
         if (group == SPECIAL_NONE || !reads_dequantized(reference)) continue;
+        if (scales_inputs(c, reference)) {
+            TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "weight scales",
+                                 "its weight has a scale per input channel, integers need one per "
+                                 "output channel or a single one"));
+            continue;
+        }
         if (half && (group == SPECIAL_FIXED || group == SPECIAL_DEFAULT)) continue;
         // A module's scale and zero point live in buffers; literals have no such nodes.
         if (!half && (tare__attribute(c, tare__node_arg(n, 1)) == NULL ||

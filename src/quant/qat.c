@@ -152,10 +152,19 @@ static tare_status visit_child(prepare_pass *p, module *parent, size_t index, co
     return status == TARE_OK ? status : tare__at(p->base->err, status, "module '%s'", full);
 }
 
+// Torch asks at the root only, for the child's name.
+static bool is_passed_over(const prepare_pass *p, const char *path, const named_module *child) {
+    const tare_prepare_custom_config *c = p->custom;
+    if (*path != '\0') return false;
+    return tare__name_list_has(&c->non_traceable_names, child->name) ||
+           tare__name_list_has(&c->non_traceable_classes, child->module->class->name);
+}
+
 static tare_status visit_children(prepare_pass *p, module *parent, const char *path,
                                   qconfig_choice inherited) {
     for (size_t i = 0; i < parent->child_count; i++)
-        TARE_TRY(visit_child(p, parent, i, path, inherited));
+        if (!is_passed_over(p, path, &parent->children[i]))
+            TARE_TRY(visit_child(p, parent, i, path, inherited));
     return TARE_OK;
 }
 

@@ -284,6 +284,23 @@ static void regexes_do_not_keep_a_module_from_its_swap(void **state) {
     tare_model_destroy(model);
 }
 
+static void scales_per_input_channel_stay_in_reference_form(void **state) {
+    (void)state;
+    const char *const classes[3] = {NN "ConvTranspose2d"};
+    const char *const configs[3] = {CONV(TWO, ", output_padding=(0, 0)")};
+    tare_model *model = chain(classes, configs), *m = NULL, *out = NULL;
+    tare_qconfig_mapping *mapping = qat_mapping("onednn");
+    CHECK_DONE(prepare(model, mapping, "onednn", &m));
+    CALIBRATED(m, 1, 2, 3, 3);
+    CHECK_DONE(tare_convert_fx(m, NULL, &out, job_error()));
+    CHECK_HOLDS(printed(out), "(a): QuantizedConvTranspose2d(Reference)(2, 3");
+    CHECK_HOLDS(decided(out, "a"), "a scale per input channel");
+    tare_model_destroy(out);
+    tare_model_destroy(m);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_model_destroy(model);
+}
+
 static void dynamic_layers_need_no_memory(void **state) {
     (void)state;
     const char *const classes[3] = {NN "Linear"}, *const configs[3] = {
@@ -427,12 +444,12 @@ static void convert_s_mapping_can_only_switch_off(void **state) {
 
 // --- memory ---
 
-static tare_status whole_job(const tare_model *model, const tare_qconfig_mapping *mapping,
-                             const tare_tensor *x) {
-    const tare_prepare_options options = {.struct_size = sizeof options,
-                                          .qconfig_mapping = mapping};
-    const tare_convert_options convert = {.struct_size = sizeof convert,
-                                          .qconfig_mapping = mapping};
+static tare_status whole_job(const tare_model *model, const tare_backend_config *backend,
+                             const tare_qconfig_mapping *mapping, const tare_tensor *x) {
+    const tare_prepare_options options = {
+        .struct_size = sizeof options, .backend = backend, .qconfig_mapping = mapping};
+    const tare_convert_options convert = {
+        .struct_size = sizeof convert, .backend = backend, .qconfig_mapping = mapping};
     tare_model *m = NULL, *out = NULL;
     TARE_TRY(tare_prepare_qat_fx(model, &options, &m, NULL));
     tare_status status = tare_calibrate(m, &x, 1, NULL);
@@ -447,16 +464,18 @@ static tare_status whole_job(const tare_model *model, const tare_qconfig_mapping
 static void a_failed_allocation_is_an_error_and_no_leak(void **state) {
     (void)state;
     tare_model *model = small_model(false);
+    tare_backend_config *backend = builtin_backend("native");
     tare_qconfig *q = NULL;
     tare_qconfig_mapping *mapping = tare_qconfig_mapping_create();
     CHECK_DONE(tare_qconfig_named("default_qat_qconfig_v2", &q, job_error()));
     tare_qconfig_mapping_set_global(mapping, q);
     tare_tensor *x = NEW_INPUT(2, 1, 1, 2);
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(status, status = whole_job(model, mapping, x), (void)0);
+    EVERY_ALLOCATION_FAILS(status, status = whole_job(model, backend, mapping, x), (void)0);
     tare_tensor_release(x);
     tare_qconfig_release(q);
     tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
     tare_model_destroy(model);
 }
 
@@ -469,6 +488,7 @@ int main(void) {
         cmocka_unit_test(convert_folds_with_the_running_statistics),
         cmocka_unit_test(switches_reach_every_fake_quantizer),
         cmocka_unit_test(regexes_do_not_keep_a_module_from_its_swap),
+        cmocka_unit_test(scales_per_input_channel_stay_in_reference_form),
         cmocka_unit_test(dynamic_layers_need_no_memory),
         cmocka_unit_test(torch_s_refusals_have_torch_s_words),
         cmocka_unit_test(sums_are_not_fused_with_batch_norms_in_training),
