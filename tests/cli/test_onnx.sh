@@ -31,6 +31,10 @@ expect 0 export $files/open_size --to tare --dim M=4 -o "$work/own.safetensors"
 refuses 2 "no format 'caffe'" export $files/conv --to caffe -o "$work/out.safetensors"
 
 expect 0 quantize $files/conv --backend x86 --calibrate random:8 -o "$work/q.safetensors"
+[ ! -s "$work/stderr" ] || fail 'a note without need'
+# Training is what batch norms are kept for, and torch's ONNX exporters fold them away.
+expect 0 quantize $files/conv --backend x86 --qat --calibrate random:8 -o "$work/trained.safetensors"
+complains 'was exported with its batch norms folded into its convolutions'
 says '3 of 3 operators in integers'
 rm "$work/q.safetensors"
 
