@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rule sees of its node: inputs, attributes, outputs; and constants that it makes.
+#define IO_ONNX_CALL_DEFINITIONS
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

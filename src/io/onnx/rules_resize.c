@@ -227,17 +227,19 @@ static double kernel_at(const resize *r, double distance) {
 static void fill_row(const resize *r, int d, double x, float *row) {
     const double narrow = r->antialias && r->scale[d] < 1 ? r->scale[d] : 1;
     const double reach = (r->mode == LINEAR ? 1 : 2) / narrow;
-    const double first = floor(x - reach), last = ceil(x + reach);
+    const double first = floor(x - reach);
+    const int64_t count = (int64_t)(ceil(x + reach) - first) + 1;
     double sum = 0;
-    for (double at = first; at <= last; at++) {
-        const bool inside = at >= 0 && at < (double)r->in[d];
-        if (inside || !r->exclude_outside) sum += kernel_at(r, (at - x) * narrow);
-    }
-    for (double at = first; at <= last && sum != 0; at++) {
-        const bool inside = at >= 0 && at < (double)r->in[d];
-        if (inside || !r->exclude_outside)
-            row[clamped(at, r->in[d])] += (float)(kernel_at(r, (at - x) * narrow) / sum);
-    }
+    for (int pass = 0; pass < 2; pass++) // the sum first: the weights are shares of it
+        for (int64_t k = 0; k < count; k++) {
+            const double at = first + (double)k, weight = kernel_at(r, (at - x) * narrow);
+            const bool inside = at >= 0 && at < (double)r->in[d];
+            if (!inside && r->exclude_outside) continue;
+            if (pass == 0)
+                sum += weight;
+            else if (sum != 0)
+                row[clamped(at, r->in[d])] += (float)(weight / sum);
+        }
 }
 
 // --- one dimension as a call ---

@@ -353,19 +353,21 @@ static tare_status tile(onnx_call *c) {
 
 // --- Pad ---
 
+enum { MOST_AMOUNTS = 2 * TARE_MAX_DIMS };
+
 // [begin of each axis.., end of each axis..] becomes torch's pairs, the last dimension first;
 // dimensions in front that are not padded are left out.
 static tare_status read_pads(onnx_call *c, const tare_tensor *t, int64_t *amounts, size_t *count) {
-    int64_t pads[2 * TARE_MAX_DIMS], axes[TARE_MAX_DIMS];
+    int64_t pads[MOST_AMOUNTS], axes[TARE_MAX_DIMS];
     size_t pad_count, axis_count = 0;
     bool has_axes = false;
-    TARE_TRY(tare__onnx_input_ints(c, 1, "pads", 2 * TARE_MAX_DIMS, pads, &pad_count, NULL));
+    TARE_TRY(tare__onnx_input_ints(c, 1, "pads", MOST_AMOUNTS, pads, &pad_count, NULL));
     if (tare__onnx_opset(c) >= 18)
         TARE_TRY(tare__onnx_input_ints(c, 3, "axes", TARE_MAX_DIMS, axes, &axis_count, &has_axes));
     for (int d = 0; !has_axes && d < t->ndim; d++) axes[axis_count++] = d;
     if (pad_count != 2 * axis_count)
         return tare__onnx_malformed(c, "%zu pads for %zu axes", pad_count, axis_count);
-    memset(amounts, 0, 2 * TARE_MAX_DIMS * sizeof *amounts);
+    memset(amounts, 0, MOST_AMOUNTS * sizeof *amounts);
     *count = 0;
     for (size_t i = 0; i < axis_count; i++) {
         int64_t axis;
@@ -383,7 +385,7 @@ static tare_status pad(onnx_call *c) {
     static const char *const modes[] = {"constant", "reflect", "replicate", "circular"};
     value args[4];
     const tare_tensor *t = NULL;
-    int64_t amounts[2 * TARE_MAX_DIMS];
+    int64_t amounts[MOST_AMOUNTS];
     size_t count = 0, mode = 0;
     double fill;
     TARE_TRY(need(c, "data", &args[0], &t));
@@ -456,7 +458,7 @@ static tare_status crop_or_pad(onnx_call *c, value *x, int64_t axis, int64_t wan
         return size == wanted ? TARE_OK
                               : ONNX_CALL(c, x, "torch.narrow", *x, tare__int(axis),
                                           tare__int((size - wanted) / 2), tare__int(wanted));
-    int64_t amounts[2 * TARE_MAX_DIMS] = {0};
+    int64_t amounts[MOST_AMOUNTS] = {0};
     value list;
     const size_t pair = (size_t)(ndim - 1 - axis);
     amounts[2 * pair] = (wanted - size) / 2;

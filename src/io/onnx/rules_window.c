@@ -172,7 +172,7 @@ static tare_status cut_ends(onnx_call *c, const window *w, const int64_t *cut, v
 static tare_status conv_transpose(onnx_call *c) {
     static const char *const targets[] = {"torch.conv_transpose1d", "torch.conv_transpose2d",
                                           "torch.conv_transpose3d"};
-    int64_t groups, more[3], cut[3];
+    int64_t groups, more[3] = {0}, cut[3] = {0};
     size_t mode = 0;
     window w;
     value y;
@@ -244,7 +244,7 @@ static tare_status max_pool(onnx_call *c) {
                                           "torch.nn.functional.max_pool2d",
                                           "torch.nn.functional.max_pool3d"};
     window w;
-    value args[6];
+    value args[6] = {tare__none()};
     const tare_tensor *t = NULL;
     TARE_TRY(read_pool(c, &w, &args[0], &t));
     tare__onnx_ignore_attr(c, "storage_order"); // of the indices
@@ -282,7 +282,7 @@ static tare_status shares_of(onnx_call *c, const window *w, bool counts_padding,
     TARE_TRY(tare__onnx_new_floats(c, (int)w->dims + 2, shape, &t));
     for (int64_t i = 0; i < t->count; i++) {
         int64_t rest = i, elements = 1;
-        for (size_t d = w->dims; d-- > 0; rest /= shape[2 + d])
+        for (size_t d = w->dims; d-- > 0 && shape[2 + d] > 0; rest /= shape[2 + d])
             elements *= covered(w, d, rest % shape[2 + d], counts_padding);
         tare__f32(t)[i] = elements > 0 ? 1.0f / (float)elements : 0;
     }
@@ -328,7 +328,7 @@ static tare_status average_pool(onnx_call *c) {
                                           "torch.nn.functional.avg_pool2d",
                                           "torch.nn.functional.avg_pool3d"};
     window w;
-    value args[6];
+    value args[6] = {tare__none()};
     const tare_tensor *t = NULL;
     bool counts_padding;
     TARE_TRY(read_pool(c, &w, &args[0], &t));
