@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX operators whose windows slide over images: convolutions and pools.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -92,6 +93,12 @@ static tare_status pad_apart(onnx_call *c, window *w, double fill, value *x) {
                      tare__float(fill));
 }
 
+// A function of one, two or three dimensions.
+static const char *of_dims(const window *w, const char *const targets[3]) {
+    assert(w->dims >= 1 && w->dims <= 3);
+    return targets[w->dims - 1];
+}
+
 // One number where all are equal, as people write it.
 static tare_status sizes_value(onnx_call *c, const window *w, const int64_t *sizes, value *out) {
     bool equal = true;
@@ -131,7 +138,7 @@ static tare_status conv(onnx_call *c) {
     TARE_TRY(tare__onnx_int_tuple(c, w.begin, w.dims, &args[4]));
     TARE_TRY(tare__onnx_int_tuple(c, w.dilation, w.dims, &args[5]));
     args[6] = tare__int(groups);
-    return tare__onnx_one(c, targets[w.dims - 1], 7, args);
+    return tare__onnx_one(c, of_dims(&w, targets), 7, args);
 }
 
 // `output_shape`, or in * stride with an automatic padding, says what the padding must be; a
@@ -188,7 +195,7 @@ static tare_status conv_transpose(onnx_call *c) {
     TARE_TRY(tare__onnx_int_tuple(c, more, w.dims, &args[5]));
     args[6] = tare__int(groups);
     TARE_TRY(tare__onnx_int_tuple(c, w.dilation, w.dims, &args[7]));
-    TARE_TRY(tare__onnx_call(c, false, targets[w.dims - 1], args, 8, &y));
+    TARE_TRY(tare__onnx_call(c, false, of_dims(&w, targets), args, 8, &y));
     TARE_TRY(cut_ends(c, &w, cut, &y));
     tare__onnx_set_output(c, 0, &y);
     return TARE_OK;
@@ -258,7 +265,7 @@ static tare_status max_pool(onnx_call *c) {
     TARE_TRY(sizes_value(c, &w, w.begin, &args[3]));
     TARE_TRY(sizes_value(c, &w, w.dilation, &args[4]));
     args[5] = tare__bool(w.ceil_mode);
-    return tare__onnx_one(c, targets[w.dims - 1], 6, args);
+    return tare__onnx_one(c, of_dims(&w, targets), 6, args);
 }
 
 // How many elements window i averages: those inside of the image, or of the padded one.
@@ -312,7 +319,7 @@ static tare_status average_by_conv(onnx_call *c, window *w, value x, int64_t cha
     args[4] = tare__int(0);
     TARE_TRY(tare__onnx_int_tuple(c, w->dilation, w->dims, &args[5]));
     args[6] = tare__int(channels);
-    TARE_TRY(tare__onnx_call(c, false, targets[w->dims - 1], args, 7, &sum));
+    TARE_TRY(tare__onnx_call(c, false, of_dims(w, targets), args, 7, &sum));
     const value product[] = {sum, shares};
     return tare__onnx_one(c, "operator.mul", 2, product);
 }
@@ -342,7 +349,7 @@ static tare_status average_pool(onnx_call *c) {
     TARE_TRY(sizes_value(c, &w, w.begin, &args[3]));
     args[4] = tare__bool(w.ceil_mode);
     args[5] = tare__bool(counts_padding);
-    return tare__onnx_one(c, targets[w.dims - 1], 6, args);
+    return tare__onnx_one(c, of_dims(&w, targets), 6, args);
 }
 
 static tare_status global_pool(onnx_call *c, const char *const *targets) {
