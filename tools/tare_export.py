@@ -693,10 +693,19 @@ def _example(v):
     return [_example(x) for x in v]
 
 
+def _annotation(kind):
+    """A type as torch prints it behind a parameter."""
+    graph = fx.Graph()
+    graph.output(graph.placeholder("x", kind))
+    return re.search(r"\(self, x : (.*)\):", graph.python_code("self").src)[1]
+
+
 def _node(node, examples):
     record = {"name": node.name, "op": node.op, "target": _target(node.target),
               "args": [_value(a) for a in node.args],
               "kwargs": {name: _value(v) for name, v in node.kwargs.items()}}
+    if node.type is not None:
+        record["type"] = _annotation(node.type)
     meta = {}
     if node.op == "placeholder" and node.target in examples:
         meta["example"] = _example(examples[node.target])

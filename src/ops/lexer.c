@@ -76,11 +76,11 @@ static tare_status take_string(lexer *l, token *t, tare_error *err) {
 }
 
 static tare_status take_symbol(lexer *l, token *t, tare_error *err) {
-    static const char *const symbols[] = {"...", "**=", "//=", "<<=", ">>=", "**", "//", "<<", ">>",
-                                          "==",  "!=",  "<=",  ">=",  "+=",  "-=", "*=", "/=", "%=",
-                                          "@=",  "&=",  "|=",  "^=",  "+",   "-",  "*",  "/",  "%",
-                                          "@",   "&",   "|",   "^",   "~",   "<",  ">",  "(",  ")",
-                                          "[",   "]",   "{",   "}",   ",",   ":",  ";",  "=",  "."};
+    static const char *const symbols[] = {
+        "...", "**=", "//=", "<<=", ">>=", "**", "//", "<<", ">>", "->", "==", "!=",
+        "<=",  ">=",  "+=",  "-=",  "*=",  "/=", "%=", "@=", "&=", "|=", "^=", "+",
+        "-",   "*",   "/",   "%",   "@",   "&",  "|",  "^",  "~",  "<",  ">",  "(",
+        ")",   "[",   "]",   "{",   "}",   ",",  ":",  ";",  "=",  "."};
     t->kind = TOKEN_SYMBOL;
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         const size_t length = strlen(symbols[i]);

@@ -61,13 +61,13 @@ static tare_status make_parameters(parser *p, parameters *all) {
     return TARE_OK;
 }
 
-// A type as it stands there, up to a ',', '=' or ')' outside of brackets.
+// A type as it stands there, up to a ',', '=', ':' or ')' outside of brackets.
 static tare_status parse_annotation(parser *p, const char **out) {
     const char *start = p->now.start, *end = start;
     int depth = 0;
     while (p->now.kind != TOKEN_NEWLINE && p->now.kind != TOKEN_END) {
         if (depth == 0 && (tare__token_is(&p->now, ",") || tare__token_is(&p->now, "=") ||
-                           tare__token_is(&p->now, ")")))
+                           tare__token_is(&p->now, ":") || tare__token_is(&p->now, ")")))
             break;
         depth += tare__token_is(&p->now, "[") || tare__token_is(&p->now, "(");
         depth -= tare__token_is(&p->now, "]") || tare__token_is(&p->now, ")");
@@ -103,7 +103,7 @@ static tare_status parse_parameter(parser *p, parameters *all) {
     return add_parameter(p, all, &param);
 }
 
-// def forward(self, a, b : type = default):
+// def forward(self, a, b : type = default) -> type:
 static tare_status parse_signature(parser *p, parameters *all) {
     const char *name = NULL;
     bool more = false;
@@ -117,6 +117,8 @@ static tare_status parse_signature(parser *p, parameters *all) {
         TARE_TRY(tare__parse_accept(p, ",", &more));
     }
     TARE_TRY(tare__parse_expect(p, ")"));
+    TARE_TRY(tare__parse_accept(p, "->", &more));
+    if (more) TARE_TRY(parse_annotation(p, &p->returned));
     return tare__parse_expect(p, ":");
 }
 
@@ -245,7 +247,9 @@ static tare_status parse_return(parser *p) {
                             .arg_count = 1};
     // Not add_node: where a value is called output, this node has a number, and its name is not
     // printed.
-    return tare__graph_insert(p->g, &spec, NULL, NULL, p->err);
+    node *n = NULL;
+    TARE_TRY(tare__graph_insert(p->g, &spec, NULL, &n, p->err));
+    return annotate(p, n, p->returned);
 }
 
 static tare_status parse_line(parser *p, parameters *all) {

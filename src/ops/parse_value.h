@@ -20,7 +20,8 @@ typedef struct parser {
     size_t stack_count, stack_capacity;
     int depth; // of containers
     node *first_parameter;
-    bool has_calls; // something other than parameters and tensors was read
+    const char *returned; // the type behind "->"; may be NULL
+    bool has_calls;       // something other than parameters and tensors was read
     tare_error *err;
 } parser;
 

@@ -277,7 +277,7 @@ static void print_cleaning(const node *n, const node *const *last_users, text *o
     if (c.any) tare__text_append(out, "None");
 }
 
-static void print_placeholder_list(const graph *g, text *out) {
+static void print_signature(const graph *g, text *out) {
     tare__text_append(out, "def forward(self");
     for (const node *n = g->first; n; n = n->next) {
         if (n->op != NODE_PLACEHOLDER) continue;
@@ -287,7 +287,11 @@ static void print_placeholder_list(const graph *g, text *out) {
         tare__text_append(out, " = ");
         tare__print_value(&n->args[0], out);
     }
-    tare__text_append(out, "):");
+    // What the function returns is the type of the output.
+    if (g->last && g->last->op == NODE_OUTPUT && g->last->annotation)
+        tare__text_printf(out, ") -> %s:", g->last->annotation);
+    else
+        tare__text_append(out, "):");
 }
 
 static bool is_silent(const node *n) {
@@ -312,7 +316,7 @@ tare_status tare__print_code(const graph *g, text *out, tare_error *err) {
     if (g->pytree_signature)
         tare__text_append(out, g->pytree_signature);
     else
-        print_placeholder_list(g, out);
+        print_signature(g, out);
     tare__text_char(out, '\n');
     if (g->pytree_signature && g->pytree_flatten && *g->pytree_flatten)
         tare__text_printf(out, "    %s\n", g->pytree_flatten);

@@ -32,6 +32,8 @@ static void every_form_reads_back(void **state) {
     check_round_trip(BODY("    add = x + 1;  add = None\n"));
     check_round_trip(BODY("    add = -1 + x;  add = None\n"));
     check_round_trip(BODY("    neg = -x;  neg = None\n"));
+    check_round_trip("def forward(self, x : torch.Tensor) -> dict[str, torch.Tensor]:\n"
+                     "    return {'out': x}\n");
     check_round_trip(BODY("    invert = ~x;  invert = None\n"));
     check_round_trip(BODY("    floordiv = x // y;  y = floordiv = None\n"));
     check_round_trip(BODY("    eq = torch.float32 == x;  eq = None\n"));
