@@ -53,7 +53,8 @@ static tare_status open_job(job *j, const char *model) {
                                     .shard_count = j->shard_count};
     TRY(output_check(o->output));
     TRY(tare_model_read(model, NULL, &j->model, j->err));
-    if (j->shard_count > 1) TRY(tare_calibration_check_mergeable(j->model, j->err));
+    TRY(j->shard_count > 1 ? tare_calibration_check_mergeable(j->model, j->err)
+                           : tare_calibration_check(j->model, j->err));
     return tare_data_open(o->data, j->model, &data, &j->data, j->err);
 }
 

@@ -39,13 +39,17 @@ typedef struct tare_calibration_info {
     int64_t done_shard_count; // of them; equal to shard_count when the data is complete
 } tare_calibration_info;
 
+/// TARE_UNSUPPORTED if the model has fake quantizers, with the path of one: in training the layers
+/// change with what they see, so that the model itself has to be kept.
+TARE_API tare_status tare_calibration_check(const tare_model *prepared, tare_error *err);
 /// Writes the statistics of a prepared model to PATH, as shard `shard_index` of `shard_count` with
-/// sample_count samples (0, 1 for undivided data). The bytes depend on the content only.
+/// sample_count samples (0, 1 for undivided data). The bytes depend on the content only. Fails as
+/// tare_calibration_check.
 TARE_API tare_status tare_calibration_write(const tare_model *prepared, int64_t shard_index,
                                             int64_t shard_count, int64_t sample_count,
                                             const char *path, tare_error *err);
 /// The statistics of a state file take the place of the model's. TARE_INVALID_ARGUMENT where the
-/// file belongs to another model. out may be NULL.
+/// file belongs to another model; fails as tare_calibration_check. out may be NULL.
 TARE_API tare_status tare_calibration_read(tare_model *prepared, const char *path,
                                            tare_calibration_info *out, tare_error *err);
 /// Joins state files of one model into one. For observers of extremes (MinMaxObserver,
@@ -58,7 +62,7 @@ TARE_API tare_status tare_calibration_merge(const tare_context *context, const c
                                             size_t count, const char *out_path,
                                             tare_calibration_info *out, tare_error *err);
 /// TARE_UNSUPPORTED, with the observer's name, if states of this model could not be merged: so that
-/// it is said before the work.
+/// it is said before the work. Fails as tare_calibration_check.
 TARE_API tare_status tare_calibration_check_mergeable(const tare_model *prepared, tare_error *err);
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@
 #include "core/struct_size.h"
 #include "ops/print.h"
 #include "quant/coverage.h"
+#include "quant/fake_quantize.h"
 
 // --- building ---
 
@@ -153,10 +154,26 @@ static tare_status check_prepared(const tare_model *model, const char *what, tar
     return tare__hint(err, TARE_INVALID_ARGUMENT, "tare quantize --stop prepare makes one");
 }
 
+static tare_status refuse_fake_quantize(void *user, const char *path, module *m, tare_error *err) {
+    (void)user;
+    if (m->class->role != ROLE_OBSERVER || tare__fake_quantize_kind_of(m) == NULL) return TARE_OK;
+    tare__fail(err, TARE_UNSUPPORTED,
+               "%s: a state holds what observers have seen; in the form of training the whole "
+               "model changes with the data",
+               tare__observer_class_of(m)->name);
+    tare__hint(err, TARE_UNSUPPORTED, "tare quantize --calibrate DATA keeps the model itself");
+    return tare__at(err, TARE_UNSUPPORTED, "%s", path);
+}
+
+tare_status tare_calibration_check(const tare_model *prepared, tare_error *err) {
+    TARE_TRY(check_prepared(prepared, "calibration", err));
+    return tare__module_walk(prepared->root, refuse_fake_quantize, NULL, err);
+}
+
 tare_status tare_calibration_write(const tare_model *prepared, int64_t shard_index,
                                    int64_t shard_count, int64_t sample_count, const char *path,
                                    tare_error *err) {
-    TARE_TRY(check_prepared(prepared, "calibration", err));
+    TARE_TRY(tare_calibration_check(prepared, err));
     if (shard_count < 1 || shard_count > MOST_SHARDS || shard_index < 0 ||
         shard_index >= shard_count || sample_count < 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
@@ -183,7 +200,7 @@ static tare_status refuse_unmergeable(void *user, const char *path, module *m, t
 }
 
 tare_status tare_calibration_check_mergeable(const tare_model *prepared, tare_error *err) {
-    TARE_TRY(check_prepared(prepared, "calibration", err));
+    TARE_TRY(tare_calibration_check(prepared, err));
     return tare__module_walk(prepared->root, refuse_unmergeable, NULL, err);
 }
 
@@ -328,7 +345,7 @@ static tare_status give_if_same(tare_model *model, calibration *read, tare_error
 tare_status tare_calibration_read(tare_model *prepared, const char *path,
                                   tare_calibration_info *out, tare_error *err) {
     calibration read = {0};
-    TARE_TRY(check_prepared(prepared, "calibration", err));
+    TARE_TRY(tare_calibration_check(prepared, err));
     TARE_TRY(tare__calibration_load(path, &prepared->context->observers, &read, err));
     const tare_status status = tare__at(err, give_if_same(prepared, &read, err), "%s", path);
     if (status == TARE_OK) tell(&read, out);

@@ -214,6 +214,29 @@ static void averages_and_histograms_are_not_merged(void **state) {
     }
 }
 
+// Their layers learn from the data as well, which no state holds.
+static void fake_quantizers_are_kept_with_their_model_only(void **state) {
+    (void)state;
+    tare_model *model = read_example("conv_relu"), *prepared_one = NULL;
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = NULL;
+    CHECK_DONE(tare_qconfig_mapping_for_backend(backend, true, &mapping, job_error()));
+    const tare_prepare_options options = {.backend = backend, .qconfig_mapping = mapping};
+    CHECK_DONE(tare_prepare_qat_fx(model, &options, &prepared_one, job_error()));
+    static const char refusal[] = "in the form of training";
+    CHECK_REFUSED(tare_calibration_check(prepared_one, job_error()), TARE_UNSUPPORTED, refusal);
+    CHECK_REFUSED(tare_calibration_check_mergeable(prepared_one, job_error()), TARE_UNSUPPORTED,
+                  refusal);
+    CHECK_REFUSED(tare_calibration_write(prepared_one, 0, 1, 1, temp_path("never"), job_error()),
+                  TARE_UNSUPPORTED, refusal);
+    CHECK_REFUSED(tare_calibration_read(prepared_one, temp_path("all"), NULL, job_error()),
+                  TARE_UNSUPPORTED, refusal);
+    tare_model_destroy(prepared_one);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
 static tare_status stop_at_second(void *user, int64_t done, int64_t total, tare_error *err) {
     int *calls = user;
     assert_int_equal(total, 37);
@@ -293,6 +316,7 @@ int main(void) {
         cmocka_unit_test(merging_in_groups_is_merging_at_once),
         cmocka_unit_test(what_does_not_belong_together_is_refused),
         cmocka_unit_test(averages_and_histograms_are_not_merged),
+        cmocka_unit_test(fake_quantizers_are_kept_with_their_model_only),
         cmocka_unit_test(progress_is_told_and_may_stop),
         cmocka_unit_test(shards_are_disjoint_and_complete),
         cmocka_unit_test(every_allocation_may_fail),
