@@ -38,8 +38,10 @@ static char *next_name(char **at) {
 
 static tare_status read_dims(sizes *s, const char *given) {
     for (char *at = s->dims_text; at != NULL && *at != '\0';) {
+        if (s->options.dim_count == MOST_NAMES)
+            return fail_here("--dim", NULL, "more than %d names in '%s'", MOST_NAMES, given);
         tare_dim_size *dim = &s->dims[s->options.dim_count];
-        dim->name = s->options.dim_count < MOST_NAMES ? next_name(&at) : NULL;
+        dim->name = next_name(&at);
         if (dim->name == NULL || !read_size(&at, &dim->size) || (*at != '\0' && *at != ','))
             return fail_here("--dim", NULL, "expected NAME=SIZE,.., found '%s'", given);
         s->options.dim_count++;
@@ -51,8 +53,10 @@ static tare_status read_dims(sizes *s, const char *given) {
 static tare_status read_shapes(sizes *s, const char *given) {
     for (char *at = s->shapes_text; at != NULL && *at != '\0';) {
         const size_t index = s->options.shape_count;
+        if (index == MOST_NAMES)
+            return fail_here("--shape", NULL, "more than %d inputs in '%s'", MOST_NAMES, given);
         tare_input_shape *shape = &s->shapes[index];
-        shape->input = index < MOST_NAMES ? next_name(&at) : NULL;
+        shape->input = next_name(&at);
         bool is_shape = shape->input != NULL;
         for (bool more = is_shape; more && is_shape; at += more) {
             is_shape = shape->ndim < TARE_MAX_DIMS &&

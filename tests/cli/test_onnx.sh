@@ -21,6 +21,9 @@ expect 0 print $files/open_size --dim N=2,M=4
 refuses 1 "a dimension 'K'" print $files/open_size --dim M=4,K=4
 refuses 1 "the name 'z'" print $files/open_size --shape x=1x4,z=1
 refuses 1 'expected NAME=SIZE' print $files/open_size --dim M
+many=$(seq -s, -f 'D%g=1' 33)
+refuses 1 'more than 32 names' print $files/open_size --dim "$many"
+refuses 1 'more than 32 inputs' print $files/open_size --shape "$many"
 refuses 1 'expected INPUT=' print $files/open_size --shape x=1x
 refuses 1 'only ONNX files' print "$digits" --dim N=1
 
