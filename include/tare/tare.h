@@ -13,6 +13,7 @@
 #include "tare/module.h"
 #include "tare/observer.h"
 #include "tare/preprocess.h"
+#include "tare/pt2e.h"
 #include "tare/qconfig.h"
 #include "tare/quantize.h"
 #include "tare/record.h"

@@ -100,6 +100,8 @@ tare_status tare__model_create(const tare_context *context, module *root, tare_m
         status = tare__record_copy(&made->decisions, &from->decisions, err);
         if (status == TARE_OK) status = tare__facts_copy(&made->facts, &from->facts, err);
         if (status == TARE_OK) status = tare__coverage_copy(made, from, err);
+        if (status == TARE_OK)
+            status = tare__annotations_copy(&made->annotations, &from->annotations, err);
         if (status == TARE_OK) status = tare_model_set_preprocess(made, from->preprocess, err);
     }
     if (status != TARE_OK) {
@@ -118,6 +120,7 @@ void tare_model_destroy(tare_model *model) {
     tare__facts_release(&model->facts);
     tare__prepared_state_destroy(model->prepared);
     tare__coverage_release(model);
+    tare__annotations_release(&model->annotations);
     tare__float_kernels_destroy(model->floats);
     tare_preprocess_destroy(model->preprocess);
     tare__free(model);

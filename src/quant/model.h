@@ -8,6 +8,7 @@
 #include "io/preprocess.h"
 #include "ir/module.h"
 #include "ops/classes.h"
+#include "quant/annotation.h"
 #include "quant/custom_config.h"
 #include "quant/facts.h"
 #include "quant/observer.h"
@@ -84,7 +85,8 @@ struct tare_model {
     traced_op *ops;               // the float model's calls, in order
     size_t op_count, op_capacity;
     uint64_t float_island_count, conversion_count; // of converted models
-    tare_preprocess *preprocess; // of pictures; NULL: not declared
+    annotation_book annotations;                   // of pt2e's quantizers
+    tare_preprocess *preprocess;                   // of pictures; NULL: not declared
     // The float model came from one of torch's ONNX exporters, which fold batch norms away: QAT
     // would miss them. tools/tare_export.py keeps them.
     bool norms_are_folded;

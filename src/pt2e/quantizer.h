@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantizers: a class and what it works on.
+#ifndef PT2E_QUANTIZER_H
+#define PT2E_QUANTIZER_H
+
+#include "tare/pt2e.h"
+
+struct tare_quantizer {
+    tare_quantizer_class class; // name owned
+    void *self;
+};
+
+#endif

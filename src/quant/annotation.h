@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Annotations of a model's nodes, by name: names are never given twice in a graph, so what a pass
+// erases leaves nothing that could be mistaken.
+#ifndef QUANT_ANNOTATION_H
+#define QUANT_ANNOTATION_H
+
+#include "core/map.h"
+#include "quant/qspec.h"
+
+typedef struct input_qspec {
+    char *input;
+    tare_qspec *spec; // NULL: None
+} input_qspec;
+
+struct tare_annotation {
+    input_qspec *inputs; // in order of setting
+    size_t input_count, input_capacity;
+    tare_qspec *output;
+    bool allows_sharing, is_marked;
+};
+
+typedef struct annotation_book { // zero-initialized is empty
+    map by_node;                 // name -> tare_annotation
+} annotation_book;
+
+void tare__annotations_release(annotation_book *book);
+tare_status tare__annotations_copy(annotation_book *to, const annotation_book *from,
+                                   tare_error *err);
+tare_annotation *tare__annotation_find(const annotation_book *book, const char *name);
+/// The annotation of a node, made if there is none.
+tare_status tare__annotation_get(annotation_book *book, const char *name, tare_annotation **out,
+                                 tare_error *err);
+void tare__annotation_remove(annotation_book *book, const char *name);
+/// The spec is retained.
+tare_status tare__annotation_set_input(tare_annotation *a, const char *input, tare_qspec *spec,
+                                       tare_error *err);
+void tare__annotation_set_output(tare_annotation *a, tare_qspec *spec);
+/// The index of an input's entry; input_count if there is none.
+size_t tare__annotation_index(const tare_annotation *a, const char *input);
+/// The annotation of `from` (none: nothing happens) also becomes that of `to`.
+tare_status tare__annotation_clone(annotation_book *book, const char *from, const char *to,
+                                   tare_error *err);
+
+#endif

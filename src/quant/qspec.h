@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Specs inside the library.
+#ifndef QUANT_QSPEC_H
+#define QUANT_QSPEC_H
+
+#include <stdatomic.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "tare/pt2e.h"
+
+struct tare_qspec {
+    atomic_size_t refcount;
+    tare_qspec_kind kind;
+    tare_qspec_fields fields;
+    tare_edge_name *targets; // names owned
+    size_t target_count;
+    tare_derive_rule rule; // name owned; of derived specs
+};
+
+/// A spec whose targets are given by name (copied). targets, rule: as the kind needs them.
+tare_status tare__qspec_make(tare_qspec_kind kind, const tare_qspec_fields *fields,
+                             const tare_edge_name *targets, size_t target_count,
+                             const tare_derive_rule *rule, tare_qspec **out, tare_error *err);
+/// The same spec with every target t replaced by replace(user, t), which lends its names for the call.
+tare_status tare__qspec_map_targets(const tare_qspec *spec,
+                                    tare_edge_name (*replace)(void *user, tare_edge_name target),
+                                    void *user, tare_qspec **out, tare_error *err);
+bool tare__edge_name_equal(const tare_edge_name *a, const tare_edge_name *b);
+/// "'a'" or "('a', 'b')", for messages.
+void tare__edge_name_text(const tare_edge_name *edge, text *out);
+
+void tare__qspec_to_json(const tare_qspec *spec, text *out); // NULL: null
+/// null gives NULL. Errors name the JSON path.
+tare_status tare__qspec_from_json(const json_at *at, const tare_derive_rule *rules,
+                                  size_t rule_count, tare_qspec **out, tare_error *err);
+
+#endif
