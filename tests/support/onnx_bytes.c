@@ -140,6 +140,15 @@ void onnx_floats(text *graph, const char *name, int ndim, const int64_t *dims) {
     pb_message(graph, 5, tensor);
 }
 
+void onnx_number(text *graph, const char *name, float value) {
+    text tensor = {0}, raw = {0};
+    tare__text_append_n(&raw, (const char *)&value, sizeof value);
+    pb_int(&tensor, 2, 1);
+    pb_text(&tensor, 8, name);
+    pb_message(&tensor, 9, raw);
+    pb_message(graph, 5, tensor);
+}
+
 void onnx_int64s(text *graph, const char *name, const int64_t *values, size_t count) {
     text tensor = {0};
     pb_int(&tensor, 1, (int64_t)count);

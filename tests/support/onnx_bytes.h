@@ -28,6 +28,8 @@ void onnx_input(text *graph, const char *name, const char *shape);
 void onnx_output(text *graph, const char *name);
 /// A float initializer with small numbers that depend on the place only, as raw bytes.
 void onnx_floats(text *graph, const char *name, int ndim, const int64_t *dims);
+/// A float initializer without dimensions.
+void onnx_number(text *graph, const char *name, float value);
 void onnx_int64s(text *graph, const char *name, const int64_t *values, size_t count);
 /// A float initializer of `count` elements whose data lies elsewhere. offset and length: NULL for
 /// none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the draft to the model: which calls were modules (lift_choose.c), what such a module holds
-// (lift_module.c), and the graph with torch's names (lift.c).
+// From the draft to the model: which function a call was by its scope (lift_spelling.c), which calls
+// were modules (lift_choose.c), what such a module holds (lift_module.c), and the graph with torch's
+// names (lift.c).
 #ifndef IO_ONNX_LIFT_H
 #define IO_ONNX_LIFT_H
 
@@ -31,6 +32,10 @@ const value *tare__lift_param(const node *n, const op_info *op, size_t i);
 tare_tensor *tare__lift_constant(const lift *l, const value *v);
 
 tare_status tare__lift_count_calls(lift *l);
+/// Does nothing else stand in the scope, nor below it? After tare__lift_count_calls.
+bool tare__lift_is_alone(const lift *l, const onnx_scope *scope);
+/// Gives calls that ONNX has one operator for the function that torch called.
+tare_status tare__lift_respell(lift *l);
 tare_status tare__lift_choose(lift *l, const node *n, lift_choice *out);
 /// Finds or makes the module, and binds it: *path becomes where it stands. A module with the same
 /// content that stands there already is the same one, called again.

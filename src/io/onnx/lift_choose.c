@@ -46,7 +46,7 @@ tare_status tare__lift_count_calls(lift *l) {
     return TARE_OK;
 }
 
-static bool is_alone(const lift *l, const onnx_scope *scope) {
+bool tare__lift_is_alone(const lift *l, const onnx_scope *scope) {
     return (size_t)tare__map_get(&l->calls, scope->raw) == 1;
 }
 
@@ -168,7 +168,7 @@ static bool is_a_module(lift *l, const onnx_scope *scope, const op_info *op,
     const bool is_own =
         owner != NULL && (strcmp(owner, scope->path) == 0 || strcmp(owner, scope->raw) == 0);
     if (is_own && tare__starts_with(op->id, "conv")) return true;
-    if (!is_alone(l, scope)) return false;
+    if (!tare__lift_is_alone(l, scope)) return false;
     if (is_own || !form->has_weight) return true;
     if (owner != NULL) return !stands_under(owner, scope->raw);
     return is_made_name(form->weight_name);

@@ -33,9 +33,22 @@ ACTIVATION(softsign, "torch.nn.functional.softsign")
 ACTIVATION(softplus, "torch.nn.functional.softplus")
 ACTIVATION(hard_swish, "torch.nn.functional.hardswish")
 ACTIVATION(mish, "torch.nn.functional.mish")
-ACTIVATION_WITH(elu, "torch.nn.functional.elu", "alpha", 1.0)
 ACTIVATION_WITH(celu, "torch.nn.functional.celu", "alpha", 1.0)
 ACTIVATION_WITH(leaky_relu, "torch.nn.functional.leaky_relu", "alpha", 0.01)
+
+// By keyword: lowering puts scale and zero point in front of what is by position.
+static tare_status elu(onnx_call *c) {
+    double alpha;
+    value x;
+    TARE_TRY(tare__onnx_need_input(c, 0, "X", &x));
+    TARE_TRY(tare__onnx_attr_float(c, "alpha", 1.0, &alpha));
+    const keyword kwarg = {"alpha", tare__float(alpha)};
+    return tare__onnx_one_with(c, &(onnx_emit){.target = "torch.nn.functional.elu",
+                                               .args = &x,
+                                               .arg_count = 1,
+                                               .kwargs = &kwarg,
+                                               .kwarg_count = 1});
+}
 
 // gamma * alpha * (e^x - 1), gamma * x: torch's elu has both factors; its selu fixes them.
 static tare_status selu(onnx_call *c) {

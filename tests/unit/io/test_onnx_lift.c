@@ -179,6 +179,47 @@ static void spelled_out_functions_are_raised(void **state) {
     CHECK_HOLDS(lifted(own), "mul = x * sigmoid");
 }
 
+static void add_bounds(text *g) {
+    onnx_input(g, "x", "1,2,4,4");
+    onnx_output(g, "y");
+    onnx_floats(g, "low", 0, NULL);
+    onnx_floats(g, "high", 0, NULL);
+}
+
+static void a_clip_is_what_the_scope_says(void **state) {
+    (void)state;
+    const char *model = NULL;
+    text names = {0}, classes = {0};
+    onnx_call(&names, "Clip", "/act/Clip", "x low high", "a");
+    onnx_call(&names, "Relu", "/block/Relu", "a", "b");
+    onnx_call(&names, "Clip", "/block/Clip", "b low high", "c"); // beside another call
+    onnx_call(&names, "Clip", "/one/Clip", "c low", "y");        // no Hardtanh has one bound
+    add_bounds(&names);
+    model = lifted(names);
+    CHECK_HOLDS(model, "(act): Hardtanh(");
+    CHECK_HOLDS(model, "clamp = torch.clamp(relu, min = ");
+    CHECK_HOLDS(model, "clamp_1 = torch.clamp(clamp, min = ");
+    add_scoped(&classes, "Clip", "x low high", "a", "['', 'act', 'hardtanh']",
+               "['__main__.M', 'torch.nn.modules.activation.Hardtanh', 'aten.hardtanh.default']");
+    add_scoped(&classes, "Clip", "a zero six", "b", "['', 'other', 'hardtanh_1']",
+               "['__main__.M', 'torch.nn.modules.activation.Hardtanh', 'aten.hardtanh.default']");
+    add_scoped(&classes, "Clip", "b zero six", "c", "['', 'six', 'hardtanh_2']",
+               "['__main__.M', 'torch.nn.modules.activation.ReLU6', 'aten.hardtanh.default']");
+    add_scoped(&classes, "Clip", "c low high", "d", "['', 'hardtanh_3']",
+               "['__main__.M', 'aten.hardtanh.default']");
+    add_scoped(&classes, "Clip", "d low high", "y", "['', 'clamp']",
+               "['__main__.M', 'aten.clamp.default']");
+    onnx_number(&classes, "zero", 0);
+    onnx_number(&classes, "six", 6);
+    add_bounds(&classes);
+    model = lifted(classes);
+    CHECK_HOLDS(model, "(act): Hardtanh(");
+    CHECK_HOLDS(model, "(other): Hardtanh(min_val=0.0, max_val=6.0)");
+    CHECK_HOLDS(model, "(six): ReLU6()");
+    CHECK_HOLDS(model, "hardtanh = torch.nn.functional.hardtanh(six");
+    CHECK_HOLDS(model, "clamp = torch.clamp(hardtanh");
+}
+
 static void reshapes_follow_the_batch(void **state) {
     (void)state;
     text g = {0};
@@ -239,6 +280,7 @@ int main(void) {
         cmocka_unit_test(files_without_scopes_name_modules_by_parameters_or_nodes),
         cmocka_unit_test(a_product_and_a_sum_are_a_linear_layer),
         cmocka_unit_test(spelled_out_functions_are_raised),
+        cmocka_unit_test(a_clip_is_what_the_scope_says),
         cmocka_unit_test(reshapes_follow_the_batch),
         cmocka_unit_test(constants_join_every_sample),
         cmocka_unit_test(no_two_modules_share_a_place),
