@@ -2,8 +2,10 @@
 """Makes everything in data/digits but the README: splits the handwritten digits, trains the demo's
 network on four fifths of them and writes it as a model file.
 
-    pip install torch scikit-learn numpy
+    pip install torch onnx scikit-learn numpy
     python tools/train_digits.py
+
+With --onnx it only writes digits.onnx again, from the weights in digits.safetensors.
 
 Needs about half a minute on two cores. The split depends on nothing but the seed; the weights also depend on the
 torch version and the processor, so a new run gives a network of the same kind, not the same bytes.
@@ -11,13 +13,14 @@ The held-out images are looked at once, after the last epoch: nothing is chosen 
 """
 import argparse
 import gzip
+import json
+import math
 import os
 import shutil
+import struct
 
 import numpy as np
-import sklearn.datasets
 import torch
-from sklearn.model_selection import train_test_split
 from torch import nn
 from torch.nn import functional
 
@@ -63,6 +66,8 @@ class DigitsNet(nn.Module):
 
 def copy_digits(folder):
     """Puts scikit-learn's own file into `folder` and returns images and labels."""
+    import sklearn.datasets
+
     path = os.path.join(folder, "digits.csv.gz")
     shipped = os.path.join(os.path.dirname(sklearn.datasets.__file__), "data", "digits.csv.gz")
     shutil.copyfile(shipped, path)
@@ -74,6 +79,8 @@ def copy_digits(folder):
 
 def split(images, labels, folder):
     """Splits by label share with a fixed seed and writes both parts."""
+    from sklearn.model_selection import train_test_split
+
     train_x, test_x, train_y, test_y = train_test_split(
         images, labels, test_size=HELD_OUT, stratify=labels, random_state=SEED)
     np.savez_compressed(os.path.join(folder, "train.npz"), x=train_x, labels=train_y)
@@ -117,11 +124,38 @@ def correct(network, x, y):
         return int((network(x).argmax(1) == y).sum())
 
 
+def stored_weights(path):
+    """name -> tensor of a model file."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        data = bytearray(file.read())
+    kinds = {"F32": torch.float32, "I64": torch.int64}
+    return {name: torch.frombuffer(data, dtype=kinds[t["dtype"]], offset=t["data_offsets"][0],
+                                   count=math.prod(t["shape"])).reshape(t["shape"])
+            for name, t in header.items() if name != "__metadata__"}
+
+
+def write_onnx(network, path):
+    """The network as ONNX, batch norms apart: PRESERVE keeps the exporter from folding them, which fusion does later."""
+    torch.onnx.export(network, (torch.zeros(1, 1, 8, 8),), path, dynamo=False, opset_version=17, input_names=["x"],
+                      dynamic_axes={"x": {0: "batch"}}, training=torch.onnx.TrainingMode.PRESERVE,
+                      do_constant_folding=False)
+    print(f"{path}: {os.path.getsize(path)} bytes")
+
+
 def main():
     parser = argparse.ArgumentParser(description="Train the demo's digit network and write data/digits.")
     parser.add_argument("--out", default=os.path.join(HERE, "..", "data", "digits"), help="folder to write to")
-    folder = parser.parse_args().out
+    parser.add_argument("--onnx", action="store_true", help="only write digits.onnx, from digits.safetensors")
+    options = parser.parse_args()
+    folder = options.out
     os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "digits.safetensors")
+    if options.onnx:
+        network = DigitsNet()
+        network.load_state_dict(stored_weights(path))
+        return write_onnx(network.eval(), os.path.join(folder, "digits.onnx"))
     torch.manual_seed(SEED)
     torch.set_num_threads(2)
     torch.use_deterministic_algorithms(True)
@@ -131,8 +165,8 @@ def main():
     for name, x, y in (("training", train_x, train_y), ("held out", test_x, test_y)):
         right = correct(network, x, y)
         print(f"{name}: {right} of {len(y)} right, {100 * right / len(y):.2f} %")
-    path = os.path.join(folder, "digits.safetensors")
     export(network.eval(), test_x[:1], path)
+    write_onnx(network, os.path.join(folder, "digits.onnx"))
     print(f"{sum(p.numel() for p in network.parameters())} parameters, {os.path.getsize(path)} bytes")
 
 
