@@ -277,6 +277,26 @@ static void print_cleaning(const node *n, const node *const *last_users, text *o
     if (c.any) tare__text_append(out, "None");
 }
 
+// Functions of Python's math module do not see traced values by themselves: torch's tracer wraps
+// them, and the code says so, each once.
+static tare_status print_wraps(const graph *g, text *out, tare_error *err) {
+    map seen = {0};
+    for (node *n = g->first; n; n = n->next) {
+        if (n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, "math.")) continue;
+        if (tare__map_has(&seen, n->target)) continue;
+        if (!tare__map_set(&seen, n->target, n)) {
+            tare__map_release(&seen);
+            return tare__out_of_memory(err);
+        }
+        tare__text_append(out, "torch.fx._symbolic_trace.wrap(\"");
+        print_function_name(n->target, out);
+        tare__text_append(out, "\")\n");
+    }
+    if (seen.count > 0) tare__text_char(out, '\n');
+    tare__map_release(&seen);
+    return TARE_OK;
+}
+
 static void print_signature(const graph *g, text *out) {
     tare__text_append(out, "def forward(self");
     for (const node *n = g->first; n; n = n->next) {
@@ -309,6 +329,7 @@ static void note_user(void *user, node *input) {
 }
 
 tare_status tare__print_code(const graph *g, text *out, tare_error *err) {
+    if (!g->pytree_signature) TARE_TRY(print_wraps(g, out, err));
     last_users last = {.of = tare__alloc_zeroed(g->next_id, sizeof(node *))};
     if (!last.of) return tare__out_of_memory(err);
     for (last.user = g->first; last.user; last.user = last.user->next)

@@ -42,7 +42,11 @@ static void every_form_reads_back(void **state) {
     check_round_trip(BODY("    x += y;  iadd = x;  y = iadd = None\n"));
     check_round_trip(BODY("    x[[0, 1]] = y;  setitem = x;  y = setitem = None\n"));
     check_round_trip(BODY("    abs_1 = _operator_abs(x);  abs_1 = None\n"));
-    check_round_trip(BODY("    floor = math_floor(x);  floor = None\n"));
+    check_round_trip("torch.fx._symbolic_trace.wrap(\"math_floor\")\n"
+                     "torch.fx._symbolic_trace.wrap(\"math_sqrt\")\n"
+                     "\n" BODY("    floor = math_floor(x);  floor = None\n"
+                               "    sqrt = math_sqrt(x);  sqrt = None\n"
+                               "    floor_1 = math_floor(x);  floor_1 = None\n"));
     check_round_trip(BODY("    len_1 = len(x);  len_1 = None\n"));
     check_round_trip(BODY("    getattr_1 = x.shape;  getattr_1 = None\n"));
     check_round_trip(BODY("    getattr_1 = getattr(x, 'a b');  getattr_1 = None\n"));
