@@ -224,6 +224,76 @@ static tare_status compute(onnx_import *in, op_call *call) {
     return status;
 }
 
+// Shape arithmetic works on a few numbers; what is larger says nothing about sizes.
+enum { MOST_OTHER_ELEMENTS = 64 };
+
+static bool depends_on_batch(const onnx_import *in, const value *v) {
+    if (v->kind == VALUE_TENSOR) return tare__onnx_constant_of(in, v->as.tensor)->other != NULL;
+    if (tare__value_has_items(v))
+        for (uint32_t k = 0; k < v->count; k++)
+            if (depends_on_batch(in, &v->as.items[k])) return true;
+    return false;
+}
+
+// A copy of v in which constants are what they would be for the other batch.
+static tare_status swap_others(const onnx_import *in, arena *scratch, const value *v, value *out) {
+    *out = *v;
+    if (v->kind == VALUE_TENSOR) {
+        tare_tensor *other = tare__onnx_constant_of(in, v->as.tensor)->other;
+        if (other != NULL) out->as.tensor = other;
+        return TARE_OK;
+    }
+    if (!tare__value_has_items(v)) return TARE_OK;
+    *out = tare__value_sequence(scratch, v->kind, v->count);
+    if (out->as.items == NULL && v->count > 0) return TARE_OUT_OF_MEMORY;
+    for (uint32_t k = 0; k < v->count; k++)
+        TARE_TRY(swap_others(in, scratch, &v->as.items[k], &out->as.items[k]));
+    return TARE_OK;
+}
+
+static bool is_small(const value *v) {
+    return v->kind == VALUE_TENSOR && v->as.tensor->count <= MOST_OTHER_ELEMENTS;
+}
+
+static tare_status compute_other(op_call *call) {
+    TARE_TRY(tare__op_shape(call));
+    tare_status status = is_small(&call->result) ? TARE_OK : TARE_UNSUPPORTED;
+    if (status == TARE_OK && !tare__value_has_data(&call->result)) {
+        status = tare__call_allocate(call);
+        if (status == TARE_OK) status = tare__op_compute(call);
+    }
+    if (status != TARE_OK) tare__value_release_tensors(&call->result);
+    return status;
+}
+
+// The same call on what its constants would be for the other batch. Where that does not work, the
+// result counts as one that does not follow the batch.
+static tare_status fold_other(onnx_import *in, const op_info *op, const onnx_emit *e,
+                              arena *scratch, const value *result) {
+    value *args = tare__arena_array(scratch, e->arg_count + 1, sizeof *args);
+    op_call call = {.node_name = e->target,
+                    .memory = scratch,
+                    .thread_count = 1,
+                    .args = args,
+                    .arg_count = e->arg_count,
+                    .kwargs = e->kwargs,
+                    .kwarg_count = e->kwarg_count};
+    bool depends = false;
+    for (size_t i = 0; i < e->arg_count; i++) depends |= depends_on_batch(in, &e->args[i]);
+    if (!depends || !is_small(result)) return TARE_OK;
+    tare_status status = args != NULL ? TARE_OK : TARE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < e->arg_count && status == TARE_OK; i++)
+        status = swap_others(in, scratch, &e->args[i], &args[i]);
+    if (status == TARE_OK) status = tare__call_bind(&call, op);
+    if (status == TARE_OK) status = compute_other(&call);
+    if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(in->err);
+    if (status != TARE_OK) return TARE_OK;
+    tare_tensor *other = call.result.as.tensor;
+    TARE_TRY(tare__onnx_add_constant(in, other, NULL));
+    tare__onnx_constant_of(in, result->as.tensor)->other = other;
+    return TARE_OK;
+}
+
 tare_status tare__onnx_fold(onnx_import *in, node_op op, const onnx_emit *e, arena *scratch,
                             value *out) {
     op_call call = {.node_name = e->target,
@@ -242,7 +312,7 @@ tare_status tare__onnx_fold(onnx_import *in, node_op op, const onnx_emit *e, are
     TARE_TRY(status);
     TARE_TRY(keep_result(in, &kept));
     *out = kept;
-    return TARE_OK;
+    return fold_other(in, row_of(op, e->target), e, scratch, &kept);
 }
 
 // --- calls ---
@@ -432,75 +502,4 @@ tare_status tare__onnx_module(onnx_call *c, const onnx_module *m, value *out) {
     TARE_TRY(bind_module(c, m, path));
     const onnx_emit e = {.target = path, .args = m->args, .arg_count = m->arg_count};
     return insert_call(c, NODE_CALL_MODULE, &e, out);
-}
-
-// --- shapes that follow the batch ---
-
-// The sizes that torch's reshape makes of `dims`: one of them may be -1.
-static bool complete(const int64_t *dims, size_t count, int64_t elements, int64_t *out) {
-    int64_t known = 1;
-    size_t open = count;
-    for (size_t d = 0; d < count; d++) {
-        out[d] = dims[d];
-        if (dims[d] == -1 && open == count)
-            open = d;
-        else if (dims[d] < 0 || (dims[d] > 0 && known > INT64_MAX / dims[d]))
-            return false;
-        else
-            known *= dims[d];
-    }
-    if (open == count) return known == elements;
-    if (known == 0 || elements % known != 0) return false;
-    out[open] = elements / known;
-    return true;
-}
-
-// Which of `out` carries the batch: x's own dimension 0 is it, so nothing may stand before it but
-// ones, and its size is a multiple.
-static size_t batch_dim(const onnx_import *in, const tare_tensor *x, const tare_tensor *other,
-                        const int64_t *out, size_t count) {
-    if (x->ndim == 0 || other->ndim != x->ndim || other->shape[0] == x->shape[0]) return count;
-    for (int d = 1; d < x->ndim; d++)
-        if (other->shape[d] != x->shape[d]) return count;
-    if (x->shape[0] % in->batch != 0 ||
-        other->shape[0] / in->other_batch != x->shape[0] / in->batch)
-        return count;
-    for (size_t d = 0; d < count; d++) {
-        if (out[d] % in->batch == 0 && out[d] > 0) return d;
-        if (out[d] != 1) return count;
-    }
-    return count;
-}
-
-tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims, size_t count,
-                               value *out) {
-    int64_t sizes[TARE_MAX_DIMS];
-    const tare_tensor *meta = tare__onnx_meta(c, x);
-    if (count > TARE_MAX_DIMS)
-        return tare__onnx_fail(c, "%zu dimensions are too many, at most %d fit", count,
-                               TARE_MAX_DIMS);
-    if (meta == NULL || !complete(dims, count, meta->count, sizes)) {
-        char from[200] = "";
-        char to[200];
-        if (meta != NULL) tare__shape_text(meta->ndim, meta->shape, from, sizeof from);
-        tare__shape_text((int)count, dims, to, sizeof to);
-        return tare__onnx_malformed(c, "shape %s cannot become %s", from, to);
-    }
-    if (x->kind == VALUE_NODE) {
-        const value *other = &tare__onnx_info(c->in, x->as.node)->other;
-        const size_t d = other->kind == VALUE_TENSOR
-                             ? batch_dim(c->in, meta, other->as.tensor, sizes, count)
-                             : count;
-        if (d < count) sizes[d] = -1;
-        if (d == 0 && count == 2 && meta->ndim > 2 && sizes[1] == meta->count / meta->shape[0]) {
-            const value flat[] = {*x, tare__int(1)};
-            const onnx_emit e = {.target = "torch.flatten", .args = flat, .arg_count = 2};
-            return tare__onnx_function(c, &e, out);
-        }
-    }
-    value args[1 + TARE_MAX_DIMS] = {*x};
-    for (size_t d = 0; d < count; d++) args[1 + d] = tare__int(sizes[d]);
-    if (count == 0) TARE_TRY(tare__onnx_int_tuple(c, sizes, 0, &args[1])); // a scalar
-    const onnx_emit e = {.target = "reshape", .args = args, .arg_count = count > 0 ? 1 + count : 2};
-    return tare__onnx_method(c, &e, out);
 }

@@ -166,6 +166,14 @@ tare_status tare__onnx_module(onnx_call *c, const onnx_module *m, value *out);
 /// is the batch, as far as the import can prove it, the call is written so that it fits any batch.
 tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims, size_t count,
                                value *out);
+/// The same with the sizes that constant input i says, as in ONNX's Reshape (a 0 keeps x's own size
+/// unless allows_zeros). Where the file computes them from shapes, the batch stays open wherever it
+/// stands.
+tare_status tare__onnx_reshape_by(onnx_call *c, const value *x, size_t i, bool allows_zeros,
+                                  value *out);
+/// Sizes `from` to `from + count` of x, a tensor, as a constant that knows how it follows the
+/// batch.
+tare_status tare__onnx_sizes(onnx_call *c, const value *x, size_t from, size_t count, value *out);
 
 // --- outputs ---
 

@@ -152,14 +152,15 @@ static int64_t bound(int64_t i, int64_t ndim) {
 static tare_status shape(onnx_call *c) {
     const tare_tensor *t = NULL;
     int64_t start, end;
-    value v;
+    value x, v;
     TARE_TRY(tare__onnx_need_meta(c, 0, "data", &t));
+    TARE_TRY(tare__onnx_need_input(c, 0, "data", &x));
     TARE_TRY(tare__onnx_attr_int(c, "start", 0, &start));
     TARE_TRY(tare__onnx_attr_int(c, "end", t->ndim, &end));
     start = bound(start, t->ndim);
     end = bound(end, t->ndim);
     const size_t count = end > start ? (size_t)(end - start) : 0;
-    TARE_TRY(tare__onnx_int_tensor(c, t->shape + start, count, &v));
+    TARE_TRY(tare__onnx_sizes(c, &x, (size_t)start, count, &v));
     tare__onnx_set_output(c, 0, &v);
     return TARE_OK;
 }

@@ -20,29 +20,10 @@ static tare_status give(onnx_call *c, const value *v) {
 static tare_status reshape(onnx_call *c) {
     value x, y;
     const tare_tensor *t = NULL;
-    int64_t dims[TARE_MAX_DIMS];
-    size_t ndim;
     bool allow_zero;
     TARE_TRY(need(c, "data", &x, &t));
-    TARE_TRY(tare__onnx_input_ints(c, 1, "shape", TARE_MAX_DIMS, dims, &ndim, NULL));
     TARE_TRY(tare__onnx_attr_bool(c, "allowzero", false, &allow_zero));
-    for (size_t i = 0; i < ndim; i++) {
-        if (dims[i] == 0 && !allow_zero) {
-            if ((int)i >= t->ndim)
-                return tare__onnx_malformed(c, "shape keeps dimension %zu, which does not exist",
-                                            i);
-            dims[i] = t->shape[i];
-        }
-    }
-    // What follows the batch in one piece: torch.flatten(x, 1).
-    const bool is_flat = ndim == 2 && t->ndim > 2 && t->shape[0] > 0 && t->count > 0 &&
-                         (dims[0] == t->shape[0] || dims[0] == -1) &&
-                         (dims[1] == -1 || dims[1] == t->count / t->shape[0]);
-    if (is_flat) {
-        const value args[] = {x, tare__int(1)};
-        return tare__onnx_one(c, "torch.flatten", 2, args);
-    }
-    TARE_TRY(tare__onnx_reshape(c, &x, dims, ndim, &y));
+    TARE_TRY(tare__onnx_reshape_by(c, &x, 1, allow_zero, &y));
     return give(c, &y);
 }
 

@@ -31,8 +31,9 @@ typedef struct draft_info {
 
 /// A constant: who it is.
 typedef struct onnx_constant {
-    const char *name; // of the initializer; NULL: computed
-    node *attr;       // the get_attr that reads it; NULL: none yet
+    const char *name;   // of the initializer; NULL: computed
+    node *attr;         // the get_attr that reads it; NULL: none yet
+    tare_tensor *other; // what it would be if the batch had another size, lent; NULL: the same
 } onnx_constant;
 
 /// What a name of the file stands for.

@@ -235,6 +235,42 @@ static void reshapes_follow_the_batch(void **state) {
     CHECK_HOLDS(model, "torch.flatten(reshape, 1)");
 }
 
+// Exporters of dynamic axes compute sizes from shapes: the batch need not come first then.
+static void sizes_that_follow_from_shapes_follow_the_batch(void **state) {
+    (void)state;
+    text g = {0}, turn = onnx_node("Transpose", "", "x", "t");
+    text join = onnx_node("Concat", "", "length batch heads", "split"),
+         merge = onnx_node("Concat", "", "both minus", "flat");
+    const int64_t order[] = {1, 0, 2}, heads[] = {2, 2}, zero[] = {0}, one[] = {1}, minus[] = {4},
+                  kept[] = {0, 0, -1};
+    onnx_attr_ints(&turn, "perm", order, 3);
+    onnx_attr_int(&join, "axis", 0);
+    onnx_attr_int(&merge, "axis", 0);
+    onnx_add_node(&g, turn); // [6][N][4]
+    onnx_call(&g, "Shape", "", "t", "shape");
+    onnx_call(&g, "Gather", "", "shape zero", "length");
+    onnx_call(&g, "Gather", "", "shape one", "batch");
+    onnx_add_node(&g, join);
+    onnx_call(&g, "Reshape", "", "t split", "s");
+    onnx_call(&g, "Relu", "", "s", "a"); // [6][N][2][2]
+    onnx_call(&g, "Reshape", "", "a kept", "k");
+    onnx_call(&g, "Relu", "", "k", "b"); // [6][N][4]
+    onnx_call(&g, "Mul", "", "length batch", "both");
+    onnx_add_node(&g, merge);
+    onnx_call(&g, "Reshape", "", "b flat", "y"); // [6 N][4]
+    onnx_int64s(&g, "zero", zero, 1);
+    onnx_int64s(&g, "one", one, 1);
+    onnx_int64s(&g, "heads", heads, 2);
+    onnx_int64s(&g, "minus", minus, 1);
+    onnx_int64s(&g, "kept", kept, 3);
+    onnx_input(&g, "x", "N,6,4");
+    onnx_output(&g, "y");
+    const char *model = lifted(g);
+    CHECK_HOLDS(model, "transpose.reshape(6, -1, 2, 2)");
+    CHECK_HOLDS(model, "relu.reshape(6, -1, 4)");
+    CHECK_HOLDS(model, "relu_1.reshape(-1, 4)");
+}
+
 static void constants_join_every_sample(void **state) {
     (void)state;
     text g = {0}, join = onnx_node("Concat", "", "token x", "y");
@@ -282,6 +318,7 @@ int main(void) {
         cmocka_unit_test(spelled_out_functions_are_raised),
         cmocka_unit_test(a_clip_is_what_the_scope_says),
         cmocka_unit_test(reshapes_follow_the_batch),
+        cmocka_unit_test(sizes_that_follow_from_shapes_follow_the_batch),
         cmocka_unit_test(constants_join_every_sample),
         cmocka_unit_test(no_two_modules_share_a_place),
     };
