@@ -349,25 +349,27 @@ static tare_status any_mul_shape(op_call *call) {
     BINARY_BY(name, name##_shape, names, method_names, parameters)
 #define COMPARE(name, shape_rule)                                                                  \
     {                                                                                              \
-        .id = #name, .functions = "operator." #name "|torch." #name, .methods = #name,             \
-        .params = "input/self|other", .traits = OP_ELEMENTWISE, .shape = shape_rule,               \
-        .reference = name##_reference                                                              \
+        .id = #name,                                                                               \
+        .functions =                                                                               \
+            "operator." #name "|torch." #name ATEN(#name ".Scalar") ATEN(#name ".Tensor"),         \
+        .methods = #name, .params = "input/self|other", .traits = OP_ELEMENTWISE,                  \
+        .shape = shape_rule, .reference = name##_reference                                         \
     }
 #define OTHER "input/self|other"
 
 // clang-format off
 static const op_info rows[] = {
     BINARY_BY(add, any_add_shape, "torch.add|operator.add|operator.iadd" ATEN("add.Tensor") ATEN("add_.Tensor") ATEN("add.Scalar"), "add|add_", "input/self|other|alpha"),
-    BINARY(sub, "torch.sub|operator.sub|operator.isub|torch.subtract" ATEN("sub.Tensor") ATEN("sub.Scalar"), "sub|sub_", "input/self|other|alpha"),
-    BINARY(rsub, "torch.rsub" ATEN("rsub.Scalar"), NULL, OTHER),
+    BINARY(sub, "torch.sub|operator.sub|operator.isub|torch.subtract" ATEN("sub.Tensor") ATEN("sub_.Tensor") ATEN("sub.Scalar"), "sub|sub_", "input/self|other|alpha"),
+    BINARY(rsub, "torch.rsub" ATEN("rsub.Scalar") ATEN("rsub.Tensor"), NULL, OTHER),
     BINARY_BY(mul, any_mul_shape, "torch.mul|operator.mul|operator.imul|torch.multiply" ATEN("mul.Tensor") ATEN("mul_.Tensor") ATEN("mul.Scalar"), "mul|mul_", OTHER),
-    {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div.Scalar"),
+    {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div_.Tensor") ATEN("div.Scalar") ATEN("div.Tensor_mode"),
      .methods = "div|div_", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference, .binary = &div_op},
     BINARY(floor_divide, "torch.floor_divide|operator.floordiv" ATEN("floor_divide.default"), "floor_divide", OTHER),
-    BINARY(remainder, "torch.remainder|operator.mod|operator.imod", "remainder", OTHER),
-    BINARY(fmod, "torch.fmod", "fmod", OTHER),
-    BINARY(atan2, "torch.atan2|torch.arctan2", "atan2", OTHER),
-    BINARY(pow, "torch.pow|operator.pow" ATEN("pow.Tensor_Scalar"), "pow", "input/self|exponent/other"),
+    BINARY(remainder, "torch.remainder|operator.mod|operator.imod" ATEN("remainder.Scalar") ATEN("remainder.Tensor"), "remainder", OTHER),
+    BINARY(fmod, "torch.fmod" ATEN("fmod.Scalar") ATEN("fmod.Tensor"), "fmod", OTHER),
+    BINARY(atan2, "torch.atan2|torch.arctan2" ATEN("atan2.default"), "atan2", OTHER),
+    BINARY(pow, "torch.pow|operator.pow" ATEN("pow.Tensor_Scalar") ATEN("pow.Tensor_Tensor") ATEN("pow.Scalar"), "pow", "input/self|exponent/other"),
     BINARY(maximum, "torch.maximum" ATEN("maximum.default"), "maximum", OTHER),
     BINARY(minimum, "torch.minimum" ATEN("minimum.default"), "minimum", OTHER),
     COMPARE(eq, any_eq_shape),
@@ -376,9 +378,9 @@ static const op_info rows[] = {
     COMPARE(le, le_shape),
     COMPARE(gt, gt_shape),
     COMPARE(ge, ge_shape),
-    BINARY(logical_and, "torch.logical_and", "logical_and", OTHER),
-    BINARY(logical_or, "torch.logical_or", "logical_or", OTHER),
-    BINARY(logical_xor, "torch.logical_xor", "logical_xor", OTHER),
+    BINARY(logical_and, "torch.logical_and" ATEN("logical_and.default"), "logical_and", OTHER),
+    BINARY(logical_or, "torch.logical_or" ATEN("logical_or.default"), "logical_or", OTHER),
+    BINARY(logical_xor, "torch.logical_xor" ATEN("logical_xor.default"), "logical_xor", OTHER),
 };
 // clang-format on
 

@@ -131,9 +131,9 @@ static tare_status bitwise_not_reference(op_call *call) {
 
 #define ROW(name, names)                                                                           \
     {                                                                                              \
-        .id = #name, .functions = "torch." #name "|" names, .methods = #name,                      \
-        .params = "input/self|other", .traits = OP_ELEMENTWISE, .shape = name##_shape,             \
-        .reference = name##_reference                                                              \
+        .id = #name, .functions = "torch." #name "|torch.ops.aten." #name ".Tensor|" names,        \
+        .methods = #name, .params = "input/self|other", .traits = OP_ELEMENTWISE,                  \
+        .shape = name##_shape, .reference = name##_reference                                       \
     }
 
 static const op_info rows[] = {
@@ -143,7 +143,7 @@ static const op_info rows[] = {
     ROW(bitwise_left_shift, "operator.lshift|operator.ilshift"),
     ROW(bitwise_right_shift, "operator.rshift|operator.irshift"),
     {.id = "bitwise_not",
-     .functions = "torch.bitwise_not|operator.invert",
+     .functions = "torch.bitwise_not|torch.ops.aten.bitwise_not.default|operator.invert",
      .methods = "bitwise_not",
      .params = "input/self",
      .traits = OP_ELEMENTWISE,

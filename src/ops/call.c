@@ -3,6 +3,7 @@
 #define OPS_CALL_DEFINITIONS
 #include "ops/call.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -147,10 +148,73 @@ static tare_status bind_keyword(op_call *call, const op_info *op, const keyword 
     return tare__call_fail(call, "unknown argument '%s'", k->name);
 }
 
+// --- overloads: the same parameters in another order ---
+
+// A string that an overload stands for: the part behind '=' of "mode=linear".
+static tare_status bind_constant(op_call *call, size_t i, const char *chars, size_t length) {
+    value *v = tare__arena_alloc(call->memory, sizeof *v);
+    char *copy = tare__arena_alloc(call->memory, length + 1);
+    if (v == NULL || copy == NULL) return tare__out_of_memory(call->err);
+    memcpy(copy, chars, length);
+    copy[length] = '\0';
+    *v = tare__string(copy);
+    call->param[i] = v;
+    return TARE_OK;
+}
+
+// One parameter of an overload takes the next positional argument.
+static tare_status bind_next(op_call *call, const char *chars, size_t length, size_t *taken) {
+    char name[64];
+    const char *equals = memchr(chars, '=', length);
+    const size_t part = equals != NULL ? (size_t)(equals - chars) : length;
+    if (*chars == '-') {
+        (*taken)++;
+        return TARE_OK;
+    }
+    assert(part < sizeof name);
+    memcpy(name, chars, part);
+    name[part] = '\0';
+    const size_t i = tare__op_param_index(call->op, name);
+    assert(i < call->param_count);
+    if (equals != NULL) return bind_constant(call, i, equals + 1, length - part - 1);
+    if (*taken < call->arg_count) call->param[i] = &call->args[*taken];
+    (*taken)++;
+    return TARE_OK;
+}
+
+// Is `name` one of "-x|-y"?
+static bool is_ignored(const char *overload, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = overload; *at != ')';) {
+        const size_t part = strcspn(at, "|)");
+        if (*at == '-' && part == length + 1 && memcmp(at + 1, name, length) == 0) return true;
+        at += part + (at[part] == '|' ? 1 : 0);
+    }
+    return false;
+}
+
+static tare_status bind_overload(op_call *call, const char *overload) {
+    size_t taken = 0;
+    for (const char *at = overload; *at != ')';) {
+        const size_t length = strcspn(at, "|)");
+        TARE_TRY(bind_next(call, at, length, &taken));
+        at += length + (at[length] == '|' ? 1 : 0);
+    }
+    if (call->arg_count > taken)
+        return tare__call_fail(call, "takes at most %zu arguments, found %zu", taken,
+                               call->arg_count);
+    for (size_t k = 0; k < call->kwarg_count; k++)
+        if (!is_ignored(overload, call->kwargs[k].name))
+            TARE_TRY(bind_keyword(call, call->op, &call->kwargs[k]));
+    return TARE_OK;
+}
+
 tare_status tare__call_bind(op_call *call, const op_info *op) {
     call->op = op;
     memset(call->param, 0, sizeof call->param);
     call->param_count = tare__op_param_count(op);
+    const char *overload = call->function != NULL ? tare__op_overload(op, call->function) : NULL;
+    if (overload != NULL) return bind_overload(call, overload);
     param_name p = {0};
     size_t taken = 0;
     bool variadic = false;
@@ -328,6 +392,15 @@ tare_status tare__call_result_tuple(op_call *call, uint32_t count) {
     if (tuple.as.items == NULL) return tare__out_of_memory(call->err);
     call->result = tuple;
     return TARE_OK;
+}
+
+tare_status tare__call_overwrite(op_call *call, size_t i, int64_t count, const float *data) {
+    tare_tensor *now = NULL;
+    if (call->write == NULL) return TARE_OK;
+    TARE_TRY(tare_tensor_from_data(TARE_FLOAT32, 1, &count, data, &now, call->err));
+    const tare_status status = call->write(call->writer, call->param[i], now);
+    tare_tensor_release(now);
+    return status;
 }
 
 tare_tensor *tare__call_out(op_call *call) {

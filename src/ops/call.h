@@ -16,9 +16,10 @@ struct op_info;
 struct float_kernels;
 
 typedef struct op_call {
-    const struct op_info *op;          // NULL for modules without an operator row
-    module *module;                    // the called module; NULL for functions and methods
-    const char *node_name;             // for messages
+    const struct op_info *op; // NULL for modules without an operator row
+    module *module;           // the called module; NULL for functions and methods
+    const char *function;     // the called function's name, if it is one: chooses an overload
+    const char *node_name;    // for messages
     const value *param[OP_MAX_PARAMS]; // bound by position or keyword; NULL: not given
     size_t param_count;                // of the row
     bool is_bound;     // the shape rule of a module has bound its parameters already
@@ -33,6 +34,9 @@ typedef struct op_call {
     int thread_count;
     struct float_kernels
         *kernels; // float convolution and matrix products (float_kernels.h); NULL: portable
+    /// Writes a tensor over an argument, as torch does in place; NULL: nothing is kept.
+    tare_status (*write)(void *writer, const value *argument, tare_tensor *now);
+    void *writer;
     tare_error *err;
 } op_call;
 
@@ -78,6 +82,9 @@ tare_status tare__call_result_tuple(op_call *call, uint32_t count);
 /// observer's result is its input too, but it wants to look at it.
 bool tare__call_is_done(const op_call *call);
 tare_tensor *tare__call_out(op_call *call); // the one result tensor, inside a reference
+/// Parameter i, a tensor that the model owns, is `count` such floats from now on. Inside a
+/// reference.
+tare_status tare__call_overwrite(op_call *call, size_t i, int64_t count, const float *data);
 /// Its status; a failure's place becomes node and operator.
 tare_status tare__call_at(op_call *call, tare_status status);
 /// TARE_INVALID_ARGUMENT naming node and operator.

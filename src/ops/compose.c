@@ -33,6 +33,7 @@ value tare__compose_op(composer *c, const char *id, const value *args, size_t co
     if (c->status != TARE_OK) return tare__none();
     op_call call = *c->call;
     call.module = NULL;
+    call.function = NULL;
     call.is_bound = false;
     call.args = args;
     call.arg_count = count;

@@ -67,7 +67,9 @@ static tare_status new_shape(op_call *call) {
     size_t ndim = 0;
     TARE_TRY(tare__call_need_tensor(call, 0, &x));
     if (call->param[1] != NULL) TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, shape, &ndim));
-    return tare__call_result(call, x->dtype, (int)ndim, shape, NULL);
+    tare_dtype dtype;
+    TARE_TRY(tare__call_dtype(call, tare__op_param_index(call->op, "dtype"), x->dtype, &dtype));
+    return tare__call_result(call, dtype, (int)ndim, shape, NULL);
 }
 
 // --- arange ---
@@ -133,25 +135,35 @@ static tare_status eye_reference(op_call *call) {
 
 // --- rows ---
 
-#define REST "dtype|layout|device|requires_grad|pin_memory"
+#define ATEN(text) "torch.ops.aten." text " "
+#define REST       "dtype|layout|device|requires_grad|pin_memory"
 #define ROW(name, method_names, parameters, rule, function)                                        \
+    ROW_WITH(name, NULL, method_names, parameters, rule, function)
+#define ROW_WITH(name, more, method_names, parameters, rule, function)                             \
     {                                                                                              \
-        .id = #name, .functions = "torch." #name, .methods = method_names, .params = parameters,   \
-        .shape = rule, .reference = function                                                       \
+        .id = #name, .functions = "torch." #name "|torch.ops.aten." #name ".default",              \
+        .overloads = more, .methods = method_names, .params = parameters, .shape = rule,           \
+        .reference = function                                                                      \
     }
 
 // clang-format off
 static const op_info rows[] = {
-    ROW(zeros, NULL, "*size|" REST, filled_shape, zeros_reference),
+    ROW_WITH(zeros, "torch.ops.aten.empty.memory_format(size)", NULL, "*size|" REST "|memory_format", filled_shape, zeros_reference),
     ROW(ones, NULL, "*size|" REST, filled_shape, ones_reference),
-    ROW(full, NULL, "size|fill_value|" REST, filled_shape, full_reference),
+    ROW_WITH(full, "torch.ops.aten.scalar_tensor.default(fill_value)", NULL, "size|fill_value|" REST, filled_shape, full_reference),
     ROW(zeros_like, NULL, "input|" REST "|memory_format", like_shape, zeros_reference),
     ROW(ones_like, NULL, "input|" REST "|memory_format", like_shape, ones_reference),
-    ROW(full_like, NULL, "input|fill_value|" REST "|memory_format", like_shape, full_reference),
-    ROW(arange, NULL, "start|end|step|" REST, arange_shape, arange_reference),
+    // Without randomness a draw is its expectation, as dropout is.
+    ROW_WITH(full_like, ATEN("fill.Scalar(input|fill_value)") ATEN("fill_.Scalar(input|fill_value)") ATEN("fill.Tensor(input|fill_value)")
+             ATEN("fill_.Tensor(input|fill_value)") ATEN("bernoulli.p(input|fill_value)") "torch.ops.aten.bernoulli_.float(input|fill_value)", NULL, "input|fill_value|" REST "|memory_format", like_shape, full_reference),
+    ROW_WITH(arange, ATEN("arange.start(start|end)") "torch.ops.aten.arange.start_step(start|end|step)", NULL, "start|end|step|" REST, arange_shape, arange_reference),
     ROW(eye, NULL, "n|m|" REST, eye_shape, eye_reference),
-    {.id = "new_zeros", .methods = "new_zeros", .params = "input/self|*size", .shape = new_shape, .reference = zeros_reference},
-    {.id = "new_ones", .methods = "new_ones", .params = "input/self|*size", .shape = new_shape, .reference = ones_reference},
+    {.id = "new_zeros", .functions = "torch.ops.aten.new_zeros.default|torch.ops.aten.new_empty.default", .methods = "new_zeros",
+     .params = "input/self|*size|" REST, .shape = new_shape, .reference = zeros_reference},
+    {.id = "new_ones", .functions = "torch.ops.aten.new_ones.default", .methods = "new_ones",
+     .params = "input/self|*size|" REST, .shape = new_shape, .reference = ones_reference},
+    {.id = "new_full", .functions = "torch.ops.aten.new_full.default", .methods = "new_full",
+     .params = "input/self|size|fill_value|" REST, .shape = new_shape, .reference = full_reference},
 };
 // clang-format on
 

@@ -25,6 +25,9 @@
     X(create)                                                                                      \
     X(shape)                                                                                       \
     X(select)                                                                                      \
+    X(slice)                                                                                       \
+    X(exported)                                                                                    \
+    X(core_aten)                                                                                   \
     X(index)                                                                                       \
     X(join)                                                                                        \
     X(pad)                                                                                         \

@@ -420,6 +420,21 @@ tare_status tare__index_reference(op_call *call) {
     return TARE_OK;
 }
 
+// Where getitem's None makes a new dimension, that of aten's lists of indices takes a whole one.
+static tare_status spell_out_indices(op_call *call) {
+    const value *given = call->param[1];
+    if (given == NULL || (given->kind != VALUE_LIST && given->kind != VALUE_TUPLE)) return TARE_OK;
+    value *list = tare__arena_alloc(call->memory, sizeof *list);
+    const value whole = tare__value_sequence(call->memory, VALUE_SLICE, 3);
+    if (list == NULL || whole.as.items == NULL) return tare__out_of_memory(call->err);
+    *list = tare__value_sequence(call->memory, VALUE_TUPLE, given->count);
+    if (list->as.items == NULL) return tare__out_of_memory(call->err);
+    for (uint32_t i = 0; i < given->count; i++)
+        list->as.items[i] = given->as.items[i].kind == VALUE_NONE ? whole : given->as.items[i];
+    call->param[1] = list;
+    return TARE_OK;
+}
+
 // --- index_put: the same places, written ---
 
 static tare_status index_put_shape(op_call *call) {
@@ -428,6 +443,7 @@ static tare_status index_put_shape(op_call *call) {
     int ndim;
     int64_t shape[TARE_MAX_DIMS];
     if (call->param[1] == NULL) return tare__call_fail(call, "the indices are missing");
+    TARE_TRY(spell_out_indices(call));
     TARE_TRY(plan_index(call, call->param[1], &p));
     TARE_TRY(tare__call_need_tensor(call, 2, &values));
     const tare_tensor places = {.ndim = p.ndim};
@@ -465,6 +481,15 @@ static tare_status index_put_reference(op_call *call) {
             copy_elements(values, from, y, to, 1);
     }
     return TARE_OK;
+}
+
+// --- aten's index: a list of tensors, None for a whole dimension ---
+
+static tare_status index_list_shape(op_call *call) {
+    TARE_TRY(spell_out_indices(call));
+    return tare__index_has_tensor(call->param[1])
+               ? tare__index_shape(call)
+               : tare__call_fail(call, "the indices must be a list with at least one tensor");
 }
 
 // --- nonzero: as many rows as there are; the data must be known ---
@@ -512,6 +537,8 @@ static const op_info rows[] = {
      .params = "input/self|dim|index|src", .shape = scatter_shape, .reference = scatter_add_reference},
     {.id = "scatter_reduce", .functions = "torch.scatter_reduce" ATEN("scatter_reduce.two"), .methods = "scatter_reduce|scatter_reduce_",
      .params = "input/self|dim|index|src|reduce|include_self", .shape = scatter_shape, .reference = scatter_reference},
+    {.id = "index", .functions = "torch.ops.aten.index.Tensor", .params = "input/self|indices", .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
+     .shape = index_list_shape, .reference = tare__index_reference},
     {.id = "index_put", .functions = "torch.index_put" ATEN("index_put.default") ATEN("index_put_.default"), .methods = "index_put|index_put_",
      .params = "input/self|indices|values|accumulate", .shape = index_put_shape, .reference = index_put_reference},
     {.id = "nonzero", .functions = "torch.nonzero", .methods = "nonzero", .params = "input/self", .shape = nonzero_shape, .reference = nonzero_reference},

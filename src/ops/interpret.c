@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "ops/module_call.h"
 #include "ops/op.h"
 
@@ -145,21 +146,65 @@ static tare_status compute(run *r, const node *n, op_call *call, const step *s) 
     return handled ? TARE_OK : s->compute(call);
 }
 
-static tare_status run_step(run *r, const node *n, op_call *call) {
-    step s = {0};
-    TARE_TRY(choose_step(r, n, call, &s));
-    tare_status status = s.shape(call);
+static tare_status finish_step(run *r, const node *n, op_call *call, const step *s) {
+    tare_status status = s->shape(call);
     if (status == TARE_OK && n->op == NODE_CALL_MODULE) keep_row(r, n, call);
     if (status == TARE_OK && r->it->shaped != NULL)
-        status = r->it->shaped(r->it->user, n, call, s.compute);
+        status = r->it->shaped(r->it->user, n, call, s->compute);
     if (status == TARE_OK && !r->it->shapes_only && !tare__call_is_done(call))
-        status = compute(r, n, call, &s);
+        status = compute(r, n, call, s);
     if (status != TARE_OK) tare__value_release_tensors(&call->result);
     return status;
 }
 
+static tare_status run_step(run *r, const node *n, op_call *call) {
+    step s = {0};
+    TARE_TRY(choose_step(r, n, call, &s));
+    return finish_step(r, n, call, &s);
+}
+
+// --- writing over tensors of the model ---
+
+// What a node of the graph gives, by the value that stood for it among a call's arguments.
+static node *argument_node(const node *n, const op_call *call, const value *argument) {
+    for (size_t i = 0; i < n->arg_count; i++)
+        if (&call->args[i] == argument && n->args[i].kind == VALUE_NODE) return n->args[i].as.node;
+    return NULL;
+}
+
+// A buffer is replaced, not written: other models may share it.
+static tare_status overwrite(run *r, const node *n, tare_tensor *now) {
+    const char *dot = strrchr(n->target, '.');
+    module *owner = r->it->root;
+    if (r->it->shapes_only) return TARE_OK;
+    if (dot != NULL) {
+        char *path = tare__arena_alloc(r->memory, (size_t)(dot - n->target) + 1);
+        if (path == NULL) return tare__out_of_memory(r->err);
+        memcpy(path, n->target, (size_t)(dot - n->target));
+        path[dot - n->target] = '\0';
+        owner = tare__module_find(owner, path);
+    }
+    const char *name = dot != NULL ? dot + 1 : n->target;
+    const named_tensor *old = owner != NULL ? tare__module_named_tensor(owner, name) : NULL;
+    if (old == NULL || old->tensor == NULL) return TARE_OK;
+    return tare__module_set_tensor(owner, name, now, old->is_parameter, r->err);
+}
+
+typedef struct write_request {
+    run *r;
+    const node *n;
+    const op_call *call;
+} write_request;
+
+static tare_status write_argument(void *writer, const value *argument, tare_tensor *now) {
+    const write_request *w = writer;
+    const node *from = argument_node(w->n, w->call, argument);
+    return from != NULL && from->op == NODE_GET_ATTR ? overwrite(w->r, from, now) : TARE_OK;
+}
+
 static tare_status run_call(run *r, const node *n, value *out) {
     op_call call = {.node_name = n->name,
+                    .function = n->op == NODE_CALL_FUNCTION ? n->target : NULL,
                     .memory = r->memory,
                     .linear_rule = r->it->linear_rule,
                     .conv_rule = r->it->conv_rule,
@@ -175,6 +220,11 @@ static tare_status run_call(run *r, const node *n, value *out) {
     TARE_TRY(resolve_arguments(r, n, &call));
     if (call.module != NULL && call.module->graph != NULL)
         return tare__at(r->err, run_submodel(r, &call, out), "node '%s'", n->name);
+    write_request writer = {r, n, &call};
+    if (!r->it->shapes_only) {
+        call.write = write_argument;
+        call.writer = &writer;
+    }
     TARE_TRY(run_step(r, n, &call));
     *out = call.result;
     return TARE_OK;
@@ -186,16 +236,21 @@ static bool is_true(const value *v) {
     return v != NULL && v->kind == VALUE_BOOL && v->as.boolean;
 }
 
-// relu_, sigmoid_, .. (but no dunder name), inplace=True, a module made with it.
-static bool writes_in_place(const run *r, const node *n) {
+// relu_, torch.ops.aten.relu_.default, .. but no dunder name.
+static bool has_mark(const char *name) {
+    const char *end = name + strlen(name);
+    if (tare__starts_with(name, "torch.ops.")) end = strrchr(name, '.'); // before the overload
+    return end - name > 1 && end[-1] == '_' && end[-2] != '_';
+}
+
+bool tare__node_writes_in_place(const module *root, const node *n) {
     if (n->op == NODE_CALL_MODULE) {
-        const module *m = tare__module_find(r->it->root, n->target);
-        return m->class->role == ROLE_FLOAT && is_true(tare__module_config(m, "inplace"));
+        const module *m = tare__module_find(root, n->target);
+        return m != NULL && m->class->role == ROLE_FLOAT &&
+               is_true(tare__module_config(m, "inplace"));
     }
-    const size_t length = strlen(n->target);
-    const bool has_mark =
-        length > 1 && n->target[length - 1] == '_' && n->target[length - 2] != '_';
-    return has_mark || is_true(tare__node_kwarg(n, "inplace"));
+    const bool is_call = n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
+    return is_call && (has_mark(n->target) || is_true(tare__node_kwarg(n, "inplace")));
 }
 
 static const tare_tensor *tensor_of(const run *r, const node *n) {
@@ -205,19 +260,83 @@ static const tare_tensor *tensor_of(const run *r, const node *n) {
 
 // Where torch writes over the first input, its later uses see the result. Our tensors stay as they
 // are: the result takes the input's place, and that of what the input is another name for, as an
-// observer's result is.
-static tare_status replace_input(run *r, const node *n, const value *result) {
-    const node *input = tare__node_arg(n, 0);
+// observer's result is. *last: the first of those names, which made the tensor.
+static tare_status replace_names(run *r, const node *input, const value *result,
+                                 const node **last) {
     const tare_tensor *written = tensor_of(r, input);
-    const bool is_call =
-        n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
-    if (!is_call || written == NULL || result->kind != VALUE_TENSOR || !writes_in_place(r, n))
-        return TARE_OK;
-    for (; tensor_of(r, input) == written; input = tare__node_arg(input, 0)) {
+    for (; written != NULL && tensor_of(r, input) == written; input = tare__node_arg(input, 0)) {
+        if (input->op == NODE_GET_ATTR) TARE_TRY(overwrite(r, input, result->as.tensor));
         tare__value_release_tensors(&r->results[input->id]);
         TARE_TRY(tare__value_share(r->memory, result, &r->results[input->id], r->err));
+        *last = input;
     }
     return TARE_OK;
+}
+
+static const op_info *put_back_of(run *r, const node *view) {
+    const bool is_call = view->op == NODE_CALL_FUNCTION || view->op == NODE_CALL_METHOD;
+    const op_info *op = is_call ? row_of(r, view) : NULL;
+    return op != NULL && op->put_back != NULL ? tare__op_by_id(op->put_back, 0) : NULL;
+}
+
+// A view's value after its last use, made again.
+static tare_status revive(run *r, const node *view) {
+    const node *base = tare__node_arg(view, 0);
+    if (tensor_of(r, view) != NULL || base == NULL || put_back_of(r, view) == NULL) return TARE_OK;
+    TARE_TRY(revive(r, base));
+    return tensor_of(r, base) != NULL ? run_call(r, view, &r->results[view->id]) : TARE_OK;
+}
+
+// put_back(base, part, the view's other arguments)
+static tare_status put_back(run *r, const op_info *op, const node *view, const value *part,
+                            value *out) {
+    op_call given = {0}, call = {.node_name = view->name,
+                                 .memory = r->memory,
+                                 .thread_count = r->it->thread_count,
+                                 .kernels = r->it->kernels,
+                                 .err = r->err};
+    TARE_TRY(resolve_arguments(r, view, &given));
+    value *args = tare__arena_array(r->memory, given.arg_count + 1, sizeof *args);
+    if (args == NULL) return tare__out_of_memory(r->err);
+    args[0] = given.args[0];
+    args[1] = *part;
+    for (size_t i = 1; i < given.arg_count; i++) args[i + 1] = given.args[i];
+    call.args = args;
+    call.arg_count = given.arg_count + 1;
+    call.kwargs = given.kwargs;
+    call.kwarg_count = given.kwarg_count;
+    TARE_TRY(tare__call_bind(&call, op));
+    const step s = {tare__op_shape, tare__op_compute};
+    TARE_TRY(finish_step(r, view, &call, &s));
+    *out = call.result;
+    return TARE_OK;
+}
+
+static tare_status replace_input(run *r, const node *n, const value *result) {
+    const node *last = NULL, *base;
+    const op_info *op;
+    value now;
+    if (result->kind != VALUE_TENSOR || !tare__node_writes_in_place(r->it->root, n) ||
+        tare__node_arg(n, 0) == NULL)
+        return TARE_OK;
+    TARE_TRY(replace_names(r, tare__node_arg(n, 0), result, &last));
+    TARE_TRY(tare__value_share(r->memory, result, &now, r->err));
+    tare_status status = TARE_OK;
+    // What was written may be a part of another tensor, and that of a third.
+    while (status == TARE_OK && last != NULL && (op = put_back_of(r, last)) != NULL &&
+           (base = tare__node_arg(last, 0)) != NULL) {
+        value whole = tare__none();
+        status = revive(r, base);
+        if (status != TARE_OK || tensor_of(r, base) == NULL) break;
+        status = put_back(r, op, last, &now, &whole);
+        if (status != TARE_OK) break;
+        tare__value_release_tensors(&now);
+        now = whole;
+        last = NULL;
+        status = replace_names(r, base, &now, &last);
+    }
+    tare__value_release_tensors(&now);
+    return status;
 }
 
 static tare_status run_node(run *r, const node *n, value *out) {

@@ -29,6 +29,8 @@ typedef struct interpreter {
     void *user;
 } interpreter;
 
+/// Does torch write over the node's first argument (relu_, add_, inplace=True)?
+bool tare__node_writes_in_place(const module *root, const node *n);
 /// inputs: one value per placeholder in order (missing ones take their default). *out: the graph's
 /// result, whose tensors the caller gives back with tare__value_release_tensors and whose items
 /// live in `memory`. Intermediate results are released after their last use.

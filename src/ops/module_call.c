@@ -38,6 +38,7 @@ static bool name_at(const char *names, size_t i, char *out, size_t size) {
 static tare_status bind_inputs(op_call *call) {
     char name[64];
     size_t param = 0;
+    if (call->op->module_inputs != NULL && *call->op->module_inputs == '*') return TARE_OK;
     for (size_t i = 0; i < call->arg_count; i++) {
         const bool known = call->op->module_inputs != NULL
                                ? name_at(call->op->module_inputs, i, name, sizeof name) &&

@@ -121,7 +121,11 @@ static tare_status batch_norm_training(op_call *call, const tare_tensor *x, cons
             update_running(&old_mean[c], &old_var[c], &m, (double)(x->shape[0] * inner), momentum,
                            &mean[c], &var[c]);
     }
-    if (call->module == NULL || old_mean == NULL || old_var == NULL) return TARE_OK;
+    if (old_mean == NULL || old_var == NULL) return TARE_OK;
+    if (call->module == NULL) {
+        TARE_TRY(tare__call_overwrite(call, BN_MEAN, channels, mean));
+        return tare__call_overwrite(call, BN_VAR, channels, var);
+    }
     TARE_TRY(replace_buffer(call, "running_mean", mean, channels));
     TARE_TRY(replace_buffer(call, "running_var", var, channels));
     return count_batch(call);
@@ -349,6 +353,7 @@ static tare_status response_norm_reference(op_call *call) {
 // clang-format off
 static const op_info rows[] = {
     {.id = "batch_norm", .functions = "torch.nn.functional.batch_norm",
+     .overloads = "torch.ops.aten.batch_norm.default(input|weight|bias|running_mean|running_var|training|momentum|eps|-cudnn_enabled)",
      .params = "input|running_mean|running_var|weight|bias|training|momentum|eps",
      .shape = batch_norm_shape, .reference = batch_norm_reference},
     {.id = "layer_norm", .functions = "torch.nn.functional.layer_norm|torch.layer_norm|torch.ops.aten.layer_norm.default",
@@ -362,6 +367,7 @@ static const op_info rows[] = {
     {.id = "local_response_norm", .functions = "torch.nn.functional.local_response_norm", .params = "input|size|alpha|beta|k",
      .shape = tare__shape_same, .reference = response_norm_reference},
     {.id = "instance_norm", .functions = "torch.nn.functional.instance_norm",
+     .overloads = "torch.ops.aten.instance_norm.default(input|weight|bias|running_mean|running_var|use_input_stats|momentum|eps|-cudnn_enabled)",
      .params = "input|running_mean|running_var|weight|bias|use_input_stats/training|momentum|eps",
      .shape = batch_norm_shape, .reference = instance_norm_reference},
 };

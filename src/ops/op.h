@@ -30,15 +30,22 @@ typedef struct op_info {
     // Other names of the same objects stand in op_names.c. NULL: no function.
     const char *functions;
     const char *methods; // "relu|relu_"; NULL: no method
+    // Functions whose parameters stand in another order than the row's: "name(a|b) name(c)", of
+    // the row's parameters by any of their names. "-x" is taken and has no meaning here;
+    // "mode=linear" takes no argument and gives that string. NULL: none.
+    const char *overloads;
     // Parameter names in order: "input|inplace". A last one that begins with '*' takes the
     // remaining positional arguments as a tuple, or the one list that stands there: "input|*shape".
     // A '/' gives a parameter a second name: "min/min_val". From a '!' on, parameters are bound by
     // module configs only.
     const char *params;
     // Of these, what a call of a module passes, in order; the module's own tensors and configs fill
-    // the others by name. NULL: the first one.
+    // the others by name. NULL: the first one. "*": whatever it passes is not looked at.
     const char *module_inputs;
     unsigned traits;
+    // The operator that writes what became of this one's result into its first input, as torch does
+    // when a view is written in place: put_back(input, result, the other arguments). NULL: none.
+    const char *put_back;
     /// Output qparams that do not depend on the input (sigmoid: 1/256, 0); scale 0: none.
     float fixed_scale;
     int fixed_zero_point; // of quint8; that of qint8 is 128 less
@@ -66,6 +73,8 @@ typedef struct op_table {
 size_t tare__op_param_count(const op_info *op);
 /// The i-th parameter's (first) name into out[size]; its length, 0 past the end.
 size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size);
+/// The parameters of an overload, up to a ')'; NULL if the row has none of this name.
+const char *tare__op_overload(const op_info *op, const char *name);
 /// The index of the parameter of this name; tare__op_param_count if there is none.
 size_t tare__op_param_index(const op_info *op, const char *name);
 bool tare__op_param_is(const op_info *op, size_t i, const char *name);

@@ -47,12 +47,29 @@ static const op_info *find(const char *(*names)(const op_info *op), const char *
     return NULL;
 }
 
-const op_info *tare__op_function(const char *name) {
-    return find(functions_of, tare__function_canonical(name));
-}
-
 const op_info *tare__op_method(const char *name) {
     return find(methods_of, name);
+}
+
+const char *tare__op_overload(const op_info *op, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = op->overloads; at != NULL; at = strchr(at, ' ')) {
+        at += *at == ' ' ? 1 : 0;
+        if (strncmp(at, name, length) == 0 && at[length] == '(') return at + length + 1;
+    }
+    return NULL;
+}
+
+static const op_info *find_overload(const char *name) {
+    const op_info *op;
+    for (size_t i = 0; (op = tare__op_at(i)) != NULL; i++)
+        if (tare__op_overload(op, name) != NULL) return op;
+    return NULL;
+}
+
+const op_info *tare__op_function(const char *name) {
+    const op_info *op = find(functions_of, tare__function_canonical(name));
+    return op != NULL ? op : find_overload(name);
 }
 
 static const op_info *find_id(const char *id) {

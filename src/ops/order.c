@@ -265,20 +265,24 @@ static tare_status argsort_reference(op_call *call) {
 
 // --- rows ---
 
-#define ROW(name, parameters, rule)                                                                \
+#define ROW(name, names, parameters, rule)                                                         \
     {                                                                                              \
-        .id = #name, .functions = "torch." #name, .methods = #name, .params = parameters,          \
+        .id = #name, .functions = "torch." #name names, .methods = #name, .params = parameters,    \
         .shape = rule, .reference = name##_reference                                               \
     }
 
 static const op_info rows[] = {
-    ROW(argmax, "input/self|dim/axis|keepdim", arg_shape),
-    ROW(argmin, "input/self|dim/axis|keepdim", arg_shape),
-    ROW(max, "input/self|dim/other|keepdim", max_shape),
-    ROW(min, "input/self|dim/other|keepdim", min_shape),
-    ROW(topk, "input/self|k|dim|largest|sorted", topk_shape),
-    ROW(sort, "input/self|dim|descending|stable", sort_shape),
-    ROW(argsort, "input/self|dim|descending|stable", argsort_shape),
+    ROW(argmax, "|torch.ops.aten.argmax.default", "input/self|dim/axis|keepdim", arg_shape),
+    ROW(argmin, "|torch.ops.aten.argmin.default", "input/self|dim/axis|keepdim", arg_shape),
+    ROW(max, "|torch.ops.aten.max.default|torch.ops.aten.max.dim|torch.ops.aten.max.other",
+        "input/self|dim/other|keepdim", max_shape),
+    ROW(min, "|torch.ops.aten.min.default|torch.ops.aten.min.dim|torch.ops.aten.min.other",
+        "input/self|dim/other|keepdim", min_shape),
+    ROW(topk, "|torch.ops.aten.topk.default", "input/self|k|dim|largest|sorted", topk_shape),
+    ROW(sort, "|torch.ops.aten.sort.default|torch.ops.aten.sort.stable",
+        "input/self|dim|descending|stable", sort_shape),
+    ROW(argsort, "|torch.ops.aten.argsort.default", "input/self|dim|descending|stable",
+        argsort_shape),
 };
 
 const op_table tare__order_ops = OP_TABLE(rows);

@@ -122,16 +122,17 @@ static tare_status pad_reference(op_call *call) {
     return TARE_OK;
 }
 
-#define PAD(name, names, parameters)                                                               \
+#define PAD(name, names, more, parameters)                                                         \
     {                                                                                              \
-        .id = name, .functions = names, .params = parameters, .traits = OP_KEEPS_QPARAMS,          \
-        .shape = pad_shape, .reference = pad_reference                                             \
+        .id = name, .functions = names, .overloads = more, .params = parameters,                   \
+        .traits = OP_KEEPS_QPARAMS, .shape = pad_shape, .reference = pad_reference                 \
     }
 
 static const op_info rows[] = {
     PAD("pad", "torch.nn.functional.pad|torch.ops.aten.pad.default",
+        "torch.ops.aten.constant_pad_nd.default(input|pad|value|mode=constant)",
         "input/self|pad/padding|mode|value"),
-    PAD("zero_pad", NULL, "input|padding"), // of modules
+    PAD("zero_pad", NULL, NULL, "input|padding"), // of modules
 };
 
 const op_table tare__pad_ops = OP_TABLE(rows);

@@ -284,7 +284,12 @@ static const op_info rows[] = {
     QUANTIZE("quantize_per_channel", 0, "input|scales|zero_points|axis|dtype", per_channel_shape),
     QUANTIZE("quantize_per_tensor_dynamic", OP_SHAPED_BY_DATA, "input|dtype|reduce_range", dynamic_shape),
     CONVERSION("dequantize", "torch.dequantize", "dequantize", "input/self", float_shape),
-    CONVERSION("to", NULL, "to|type|type_as", "input/self|dtype/device/other|non_blocking|copy|memory_format", to_shape),
+    {.id = "to", .functions = "torch.ops.aten.to.dtype|torch.ops.aten.to.other|torch.ops.aten.type_as.default",
+     .overloads = "torch.ops.aten._to_copy.default(input|dtype|-layout|-device|-pin_memory|-non_blocking|-memory_format) "
+                  "torch.ops.aten.to.dtype_layout(input|dtype|-layout|-device|-pin_memory|-non_blocking|-copy|-memory_format) "
+                  "torch.ops.aten.to.device(input|-device|dtype|-non_blocking|-copy|-memory_format)",
+     .methods = "to|type|type_as", .params = "input/self|dtype/device/other|non_blocking|copy|memory_format",
+     .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = to_shape, .reference = convert_reference},
     CONVERSION("decomposed.convert_element_type",
                "torch.ops.quantized_decomposed.convert_element_type.no_fuse", NULL, "input|dtype", to_shape),
     CONVERSION("float", NULL, "float", "input/self", float_shape),

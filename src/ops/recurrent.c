@@ -19,8 +19,15 @@ typedef struct recurrent_plan {
     const tare_tensor *x, *h, *c; // the state may be absent
     cell_kind kind;
     bool is_cell, batch_first;
-    int64_t steps, batch, hidden, layers, directions;
+    int64_t steps, batch, inner, hidden, layers, directions;
+    // Of a function, which has no module: its weights, `weights_each` per layer and direction. The
+    // result is flat then: output, h, c.
+    const tare_tensor **weights;
+    size_t weights_each;
 } recurrent_plan;
+
+// Parameters of functions.
+enum { HX = 1, WEIGHTS, HAS_BIASES, NUM_LAYERS, DROPOUT, TRAIN, BIDIRECTIONAL, BATCH_FIRST };
 
 static int64_t gate_count(cell_kind kind) {
     return kind == CELL_LSTM ? 4 : kind == CELL_GRU ? 3 : 1;
@@ -30,15 +37,16 @@ static int64_t gate_count(cell_kind kind) {
 
 static tare_status read_kind(op_call *call, recurrent_plan *p) {
     const module *m = call->module;
-    const char *op = m != NULL && m->class->op != NULL ? m->class->op : "";
+    const char *op = m == NULL ? call->op->id : m->class->op != NULL ? m->class->op : "";
     p->is_cell = strstr(op, "_cell") != NULL;
     if (strncmp(op, "lstm", 4) == 0)
         p->kind = CELL_LSTM;
     else if (strncmp(op, "gru", 3) == 0)
         p->kind = CELL_GRU;
     else if (strncmp(op, "rnn", 3) == 0) {
-        const value *v = tare__module_config(m, "nonlinearity");
-        const bool relu = v != NULL && v->kind == VALUE_STRING && strcmp(v->as.text, "relu") == 0;
+        const value *v = m != NULL ? tare__module_config(m, "nonlinearity") : NULL;
+        const bool relu = strcmp(op, "rnn_relu_function") == 0 ||
+                          (v != NULL && v->kind == VALUE_STRING && strcmp(v->as.text, "relu") == 0);
         p->kind = relu ? CELL_RELU : CELL_TANH;
     } else
         return tare__call_fail(call, "needs a recurrent module");
@@ -63,22 +71,51 @@ static tare_status read_state(op_call *call, recurrent_plan *p) {
     return TARE_OK;
 }
 
-static tare_status read_recurrent(op_call *call, recurrent_plan *p) {
+static tare_status read_module(op_call *call, recurrent_plan *p) {
     const module *m = call->module;
+    p->hidden = tare__module_int(m, "hidden_size", 0);
+    p->inner = tare__module_int(m, "input_size", 0);
+    if (p->is_cell) return TARE_OK;
+    p->layers = tare__module_int(m, "num_layers", 1);
+    p->directions = tare__module_bool(m, "bidirectional", false) ? 2 : 1;
+    p->batch_first = tare__module_bool(m, "batch_first", false);
+    if (tare__module_int(m, "proj_size", 0) != 0)
+        return tare__call_fail(call, "proj_size is not supported");
+    return TARE_OK;
+}
+
+// The sizes follow from the first layer's weights.
+static tare_status read_function(op_call *call, recurrent_plan *p) {
+    bool has_biases, bidirectional;
+    size_t count;
+    TARE_TRY(tare__call_bool(call, HAS_BIASES, true, &has_biases));
+    TARE_TRY(tare__call_int(call, NUM_LAYERS, 1, &p->layers));
+    TARE_TRY(tare__call_bool(call, BIDIRECTIONAL, false, &bidirectional));
+    TARE_TRY(tare__call_bool(call, BATCH_FIRST, false, &p->batch_first));
+    TARE_TRY(tare__call_tensor_list(call, WEIGHTS, &p->weights, &count));
+    p->directions = bidirectional ? 2 : 1;
+    p->weights_each = has_biases ? 4 : 2;
+    if (p->layers < 1 || p->layers > INT16_MAX ||
+        count != (size_t)(p->layers * p->directions) * p->weights_each)
+        return tare__call_fail(call,
+                               "%zu weights do not fit %lld layers (proj_size is not supported)",
+                               count, (long long)p->layers);
+    if (p->weights[0]->ndim != 2 || p->weights[1]->ndim != 2)
+        return tare__call_fail(call, "the weights must have 2 dimensions");
+    p->inner = p->weights[0]->shape[1];
+    p->hidden = p->weights[1]->shape[1];
+    return TARE_OK;
+}
+
+static tare_status read_recurrent(op_call *call, recurrent_plan *p) {
     *p = (recurrent_plan){.steps = 1, .layers = 1, .directions = 1};
     TARE_TRY(read_kind(call, p));
     TARE_TRY(tare__need_float(call, 0, &p->x));
     if (p->x->ndim != (p->is_cell ? 2 : 3))
         return tare__call_fail(call, "input must have %d dimensions, found shape %s",
                                p->is_cell ? 2 : 3, tare__call_shape_text(call, p->x));
-    p->hidden = tare__module_int(m, "hidden_size", 0);
-    const int64_t inner = tare__module_int(m, "input_size", 0);
-    if (!p->is_cell) {
-        p->layers = tare__module_int(m, "num_layers", 1);
-        p->directions = tare__module_bool(m, "bidirectional", false) ? 2 : 1;
-        p->batch_first = tare__module_bool(m, "batch_first", false);
-        p->steps = p->x->shape[p->batch_first ? 1 : 0];
-    }
+    TARE_TRY(call->module != NULL ? read_module(call, p) : read_function(call, p));
+    if (!p->is_cell) p->steps = p->x->shape[p->batch_first ? 1 : 0];
     p->batch = p->x->shape[p->is_cell || p->batch_first ? 0 : 1];
     if (p->hidden < 1 || p->hidden > INT32_MAX || p->layers < 1 || p->layers > INT16_MAX)
         return tare__call_fail(call, "hidden_size or num_layers is out of range");
@@ -88,11 +125,9 @@ static tare_status read_recurrent(op_call *call, recurrent_plan *p) {
     if (tare__size_product(rows, width) > INT64_MAX / 64)
         return tare__call_fail(call, "input of shape %s is too large for hidden_size=%lld",
                                tare__call_shape_text(call, p->x), (long long)p->hidden);
-    if (p->x->shape[p->x->ndim - 1] != inner)
+    if (p->x->shape[p->x->ndim - 1] != p->inner)
         return tare__call_fail(call, "input of shape %s does not fit input_size=%lld",
-                               tare__call_shape_text(call, p->x), (long long)inner);
-    if (tare__module_int(m, "proj_size", 0) != 0)
-        return tare__call_fail(call, "proj_size is not supported");
+                               tare__call_shape_text(call, p->x), (long long)p->inner);
     return read_state(call, p);
 }
 
@@ -125,9 +160,14 @@ tare_status tare__recurrent_shape(op_call *call) {
     const int64_t width = p.directions * p.hidden;
     const int64_t shape[] = {p.batch_first ? p.batch : p.steps, p.batch_first ? p.steps : p.batch,
                              width};
-    TARE_TRY(tare__call_result_tuple(call, 2));
-    TARE_TRY(meta(call, 3, shape, &call->result.as.items[0]));
-    return state_result(call, &p, &call->result.as.items[1]);
+    const bool is_flat = p.weights != NULL && p.kind == CELL_LSTM;
+    TARE_TRY(tare__call_result_tuple(call, is_flat ? 3 : 2));
+    value *items = call->result.as.items;
+    TARE_TRY(meta(call, 3, shape, &items[0]));
+    if (!is_flat) return state_result(call, &p, &items[1]);
+    const int64_t state[] = {p.layers * p.directions, p.batch, p.hidden};
+    TARE_TRY(meta(call, 3, state, &items[1]));
+    return meta(call, 3, state, &items[2]);
 }
 
 // --- one step ---
@@ -217,8 +257,9 @@ typedef struct state {
 static state begin_state(op_call *call, const recurrent_plan *p) {
     const value *v = p->is_cell ? &call->result : &call->result.as.items[1];
     const bool is_pair = p->kind == CELL_LSTM;
-    state s = {tare__f32(is_pair ? v->as.items[0].as.tensor : v->as.tensor),
-               is_pair ? tare__f32(v->as.items[1].as.tensor) : NULL};
+    const value *pair = p->weights != NULL ? v : v->as.items; // flat: h and c follow each other
+    state s = {tare__f32(is_pair ? pair[0].as.tensor : v->as.tensor),
+               is_pair ? tare__f32(pair[1].as.tensor) : NULL};
     if (p->h != NULL) memcpy(s.h, p->h->data, tare__tensor_bytes(p->h));
     if (p->c != NULL && s.c != NULL) memcpy(s.c, p->c->data, tare__tensor_bytes(p->c));
     return s;
@@ -320,10 +361,31 @@ static void drop_weights(float_gates *g) {
     }
 }
 
+// The weights of a function are a list: of the input, of the hidden state, their biases, for every
+// layer and direction.
+static tare_status load_listed(float_gates *g, const char *suffix) {
+    recurrent_plan p;
+    TARE_TRY(read_recurrent(g->call, &p));
+    for (int64_t layer = 0; layer < p.layers; layer++)
+        for (int64_t d = 0; d < p.directions; d++) {
+            char name[SUFFIX_SIZE];
+            suffix_of(layer, d > 0, name);
+            if (strcmp(name, suffix) != 0) continue;
+            const tare_tensor **w = p.weights + (size_t)(layer * p.directions + d) * p.weights_each;
+            for (size_t i = 0; i < 2; i++) {
+                g->weight[i] = tare_tensor_retain((tare_tensor *)w[i]); // NOLINT: only read
+                g->bias[i] =
+                    p.weights_each == 4 ? tare_tensor_retain((tare_tensor *)w[2 + i]) : NULL;
+            }
+        }
+    return TARE_OK;
+}
+
 static tare_status load_weights(float_gates *g, const char *suffix) {
     const module *m = g->call->module;
     drop_weights(g);
     snprintf(g->suffix, sizeof g->suffix, "%s", suffix);
+    if (m == NULL) return load_listed(g, suffix);
     for (int i = 0; i < 2; i++) {
         char name[SUFFIX_SIZE + 16];
         snprintf(name, sizeof name, "weight_%s%s", i == 0 ? "ih" : "hh", suffix);
@@ -377,9 +439,25 @@ static int64_t recurrent_macs(const op_call *call) {
         .shape = tare__recurrent_shape, .reference = recurrent_reference, .macs = recurrent_macs   \
     }
 
+#define FUNCTION(name, aten)                                                                       \
+    {                                                                                              \
+        .id = name "_function", .functions = "torch.ops.aten." aten ".input|torch." aten,          \
+        .params = "input|hx|params|has_biases|num_layers|dropout|train|bidirectional|batch_first", \
+        .traits = OP_WEIGHTED, .shape = tare__recurrent_shape, .reference = recurrent_reference,   \
+        .macs = recurrent_macs                                                                     \
+    }
+
 static const op_info rows[] = {
-    RECURRENT("lstm"),     RECURRENT("gru"),      RECURRENT("lstm_cell"),
-    RECURRENT("gru_cell"), RECURRENT("rnn_cell"), RECURRENT("rnn"),
+    FUNCTION("lstm", "lstm"),
+    FUNCTION("gru", "gru"),
+    FUNCTION("rnn_tanh", "rnn_tanh"),
+    FUNCTION("rnn_relu", "rnn_relu"),
+    RECURRENT("lstm"),
+    RECURRENT("gru"),
+    RECURRENT("lstm_cell"),
+    RECURRENT("gru_cell"),
+    RECURRENT("rnn_cell"),
+    RECURRENT("rnn"),
 };
 
 const op_table tare__recurrent_ops = OP_TABLE(rows);

@@ -164,10 +164,28 @@ static tare_status interpolate_reference(op_call *call) {
     return TARE_OK;
 }
 
+// output_size is None where the factors say it; the overload without ".vec" takes a factor for each
+// dimension.
+#define NEAREST(name, mode) "torch.ops.aten." name ".vec(input|size|scale_factor|mode=" mode ") "
+#define LINEAR(name, mode)                                                                         \
+    "torch.ops.aten." name ".vec(input|size|align_corners|scale_factor|mode=" mode ") "
+#define RESIZE_OVERLOADS                                                                           \
+    NEAREST("upsample_nearest1d", "nearest")                                                       \
+    NEAREST("upsample_nearest2d", "nearest")                                                       \
+    NEAREST("upsample_nearest3d", "nearest")                                                       \
+    NEAREST("_upsample_nearest_exact1d", "nearest-exact")                                          \
+    NEAREST("_upsample_nearest_exact2d", "nearest-exact")                                          \
+    NEAREST("_upsample_nearest_exact3d", "nearest-exact")                                          \
+    LINEAR("upsample_linear1d", "linear")                                                          \
+    LINEAR("upsample_bilinear2d", "bilinear")                                                      \
+    LINEAR("upsample_trilinear3d", "trilinear")
+
 static const op_info rows[] = {
     {.id = "interpolate",
      .functions = "torch.nn.functional.interpolate|torch.nn.functional.upsample",
-     .params = "input|size|scale_factor|mode|align_corners|recompute_scale_factor|antialias",
+     .overloads = RESIZE_OVERLOADS,
+     .params = "input/self|size/output_size|scale_factor/"
+               "scale_factors|mode|align_corners|recompute_scale_factor|antialias",
      .traits = OP_KEEPS_QPARAMS | OP_ON_CODES,
      .shape = interpolate_shape,
      .reference = interpolate_reference},

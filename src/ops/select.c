@@ -439,16 +439,17 @@ static const op_info rows[] = {
     {.id = "tuple", .functions = "tuple", .params = "iterable", .traits = OP_MOVES_DATA, .shape = tuple_shape},
     PART(getitem, "operator.getitem", NULL, "input|index"),
     PART(narrow, "torch.narrow|" ATEN("narrow.default"), "narrow", "input/self|dim|start|length"),
-    PART(select, "torch.select|" ATEN("select.int"), "select", "input/self|dim|index"),
+    {.id = "select", .functions = "torch.select|" ATEN("select.int"), .methods = "select", .params = "input/self|dim|index",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "select_scatter", .shape = select_shape, .reference = select_reference},
     PART(chunk, "torch.chunk|" ATEN("chunk.default"), "chunk", "input/self|chunks|dim"),
-    PART(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("split_with_sizes.default"), "split", "input/self/tensor|split_size_or_sections/split_size|dim"),
+    PART(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("split_with_sizes.default") "|" ATEN("split.sizes"), "split", "input/self/tensor|split_size_or_sections/split_size/split_sizes|dim"),
     PART(unbind, "torch.unbind|" ATEN("unbind.int"), "unbind", "input/self|dim"),
     {.id = "getattr", .functions = "getattr", .params = "input|name", .traits = OP_MOVES_DATA | OP_NOT_ON_TENSORS,
      .shape = getattr_shape, .reference = getattr_reference},
     QUESTION("size", ATEN("sym_size.int"), "size", "input/self|dim", size_shape),
     QUESTION("dim", NULL, "dim|ndimension", "input", dim_shape),
     QUESTION("numel", "torch.numel", "numel|nelement", "input", numel_shape),
-    {.id = "assert", .functions = "torch._assert", .params = "condition|message", .traits = OP_IMPURE | OP_NOT_ON_TENSORS, .shape = assert_shape},
+    {.id = "assert", .functions = "torch._assert|torch.ops.aten._assert_scalar.default|torch.ops.aten._assert_async.msg", .params = "condition|message/assert_msg", .traits = OP_IMPURE | OP_NOT_ON_TENSORS, .shape = assert_shape},
 };
 // clang-format on
 

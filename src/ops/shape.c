@@ -415,10 +415,15 @@ GATHER_OPERATOR(channel_shuffle, plan_channel_shuffle)
 // --- rows ---
 
 #define ATEN(name) "torch.ops.aten." name
-#define VIEW(name, names, method_names, parameters, rule)                                          \
+#define SAME(name, names, method_names, parameters, rule)                                          \
     {                                                                                              \
         .id = name, .functions = names, .methods = method_names, .params = parameters,             \
         .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = rule                                  \
+    }
+#define VIEW(name, names, method_names, parameters, rule)                                          \
+    {                                                                                              \
+        .id = name, .functions = names, .methods = method_names, .params = parameters,             \
+        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "view_back", .shape = rule         \
     }
 #define MOVE(name, names, method_names, parameters)                                                \
     {                                                                                              \
@@ -433,29 +438,29 @@ static const op_info rows[] = {
     VIEW("reshape", "torch.reshape|" ATEN("reshape.default"), "reshape", "input/self|*shape", view_shape),
     VIEW("view_as", NULL, "view_as|reshape_as", "input/self|other", view_as_shape),
     VIEW("flatten", "torch.flatten|" ATEN("flatten.using_ints"), "flatten", "input/self|start_dim|end_dim", flatten_shape),
-    VIEW("unflatten", "torch.unflatten", "unflatten", "input/self|dim|sizes/unflattened_size", unflatten_shape),
-    VIEW("squeeze", "torch.squeeze|" ATEN("squeeze.default") "|" ATEN("squeeze.dim"), "squeeze|squeeze_", "input/self|dim", squeeze_shape),
+    VIEW("unflatten", "torch.unflatten|" ATEN("unflatten.int"), "unflatten", "input/self|dim|sizes/unflattened_size", unflatten_shape),
+    VIEW("squeeze", "torch.squeeze|" ATEN("squeeze.default") "|" ATEN("squeeze.dim") "|" ATEN("squeeze.dims"), "squeeze|squeeze_", "input/self|dim", squeeze_shape),
     VIEW("unsqueeze", "torch.unsqueeze|" ATEN("unsqueeze.default"), "unsqueeze|unsqueeze_", "input/self|dim", unsqueeze_shape),
-    VIEW("contiguous", ATEN("contiguous.default"), "contiguous", "input/self|memory_format", tare__shape_identity),
-    VIEW("detach", "torch.detach|" ATEN("detach.default"), "detach|detach_", "input/self", tare__shape_identity),
-    VIEW("clone", "torch.clone|" ATEN("clone.default"), "clone", "input/self|memory_format", tare__shape_identity),
-    VIEW("identity", NULL, "cpu", "input/self", tare__shape_identity),
-    VIEW("quant_stub", NULL, NULL, "input", tare__shape_identity),
-    VIEW("dequant_stub", NULL, NULL, "input", tare__shape_identity),
+    SAME("contiguous", ATEN("contiguous.default"), "contiguous", "input/self|memory_format", tare__shape_identity),
+    SAME("detach", "torch.detach|" ATEN("detach.default"), "detach|detach_", "input/self", tare__shape_identity),
+    SAME("clone", "torch.clone|" ATEN("clone.default"), "clone", "input/self|memory_format", tare__shape_identity),
+    SAME("identity", ATEN("alias.default") "|" ATEN("lift_fresh_copy.default") "|" ATEN("lift_fresh.default") "|" ATEN("detach_.default"), "cpu", "input/self", tare__shape_identity),
+    SAME("quant_stub", NULL, NULL, "input", tare__shape_identity),
+    SAME("dequant_stub", NULL, NULL, "input", tare__shape_identity),
     // Without randomness the reference of dropout is its expectation, in training too.
-    VIEW("dropout", "torch.nn.functional.dropout|torch.dropout|torch.nn.functional.dropout1d|torch.nn.functional.dropout2d|torch.nn.functional.dropout3d|" ATEN("dropout.default") "|" ATEN("dropout_.default"),
-         NULL, "input|p|training|inplace", tare__shape_identity),
+    SAME("dropout", "torch.nn.functional.dropout|torch.dropout|torch.nn.functional.dropout1d|torch.nn.functional.dropout2d|torch.nn.functional.dropout3d|" ATEN("dropout.default") "|" ATEN("dropout_.default"),
+         NULL, "input/self|p|training/train|inplace", tare__shape_identity),
     MOVE(transpose, "torch.transpose|torch.swapaxes|" ATEN("transpose.int"), "transpose|swapaxes|transpose_", "input/self|dim0|dim1"),
     MOVE(t, "torch.t|" ATEN("t.default"), "t|t_", "input/self"),
     MOVE(permute, "torch.permute|torch.permute_copy|" ATEN("permute.default"), "permute", "input/self|*dims"),
-    MOVE(expand, ATEN("expand.default"), "expand", "input/self|*size"),
+    MOVE(expand, ATEN("expand.default"), "expand", "input/self|*size|implicit"),
     MOVE(repeat, ATEN("repeat.default"), "repeat", "input/self|*repeats"),
     MOVE(repeat_interleave, "torch.repeat_interleave", "repeat_interleave", "input/self|repeats|dim|output_size"),
     MOVE(flip, "torch.flip|" ATEN("flip.default"), "flip", "input/self|*dims"),
     MOVE(roll, "torch.roll|" ATEN("roll.default"), "roll", "input/self|shifts|dims"),
     MOVE(pixel_shuffle, "torch.pixel_shuffle|" ATEN("pixel_shuffle.default"), "pixel_shuffle", "input/self|upscale_factor"),
-    MOVE(pixel_unshuffle, "torch.pixel_unshuffle", "pixel_unshuffle", "input/self|downscale_factor"),
-    MOVE(channel_shuffle, "torch.channel_shuffle", NULL, "input/self|groups"),
+    MOVE(pixel_unshuffle, "torch.pixel_unshuffle|" ATEN("pixel_unshuffle.default"), "pixel_unshuffle", "input/self|downscale_factor"),
+    MOVE(channel_shuffle, "torch.channel_shuffle|" ATEN("channel_shuffle.default"), NULL, "input/self|groups"),
 };
 // clang-format on
 

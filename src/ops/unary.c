@@ -192,7 +192,7 @@ static const op_info rows[] = {
     ASKED(isposinf, "torch.isposinf", NULL),
     ASKED(isneginf, "torch.isneginf", NULL),
     ASKED(logical_not, "torch.logical_not", "logical_not"),
-    {.id = "masked_fill", .functions = "torch.masked_fill|torch.ops.aten.masked_fill.Scalar", .methods = "masked_fill|masked_fill_",
+    {.id = "masked_fill", .functions = "torch.masked_fill|torch.ops.aten.masked_fill.Scalar|torch.ops.aten.masked_fill_.Scalar|torch.ops.aten.masked_fill.Tensor", .methods = "masked_fill|masked_fill_",
      .params = "input/self|mask|value", .traits = OP_ELEMENTWISE, .shape = masked_fill_shape, .reference = masked_fill_reference},
 };
 // clang-format on

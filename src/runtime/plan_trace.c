@@ -125,12 +125,24 @@ static bool can_fold(const op_call *call) {
     return call->module == NULL && !is_impure && call->result.kind == VALUE_TENSOR;
 }
 
-static tare_status check_plannable(const plan_builder *b, const op_call *call) {
+// Batch norms in training, and what torch does in place to a tensor of the model.
+static bool writes_model(const plan_builder *b, const node *n, const op_call *call) {
+    const node *first = tare__node_arg(n, 0);
+    if (call->op == NULL || (call->op->traits & OP_MOVES_DATA)) return false;
+    const size_t i = tare__op_param_index(call->op, "training");
+    const value *training = i < call->param_count ? call->param[i] : NULL;
+    const bool trains = call->module == NULL && training != NULL && training->kind == VALUE_BOOL &&
+                        training->as.boolean;
+    return trains || (first != NULL && first->op == NODE_GET_ATTR &&
+                      tare__node_writes_in_place(b->setting->it->root, n));
+}
+
+static tare_status check_plannable(const plan_builder *b, const node *n, const op_call *call) {
     const module *m = call->module;
     const bool is_observer = m != NULL && m->class->role == ROLE_OBSERVER;
     const bool trains = m != NULL && m->training && !is_observer;
     const bool depends = call->op != NULL && (call->op->traits & OP_SHAPED_BY_DATA) != 0;
-    if (!trains && !depends) return TARE_OK;
+    if (!trains && !depends && !writes_model(b, n, call)) return TARE_OK;
     return tare__fail(b->err, TARE_UNSUPPORTED, "node '%s': cannot be planned", call->node_name);
 }
 
@@ -221,7 +233,7 @@ static tare_status note_sequence(plan_builder *b, const node *n, const op_call *
 static tare_status note_call(void *user, const node *n, const op_call *call, op_compute compute) {
     plan_builder *b = user;
     reading r = {.b = b};
-    TARE_TRY(check_plannable(b, call));
+    TARE_TRY(check_plannable(b, n, call));
     const bool is_observer = call->module != NULL && call->module->class->role == ROLE_OBSERVER;
     // Numbers, and arguments given back (dropout, an item of a tuple): nothing is left to do.
     if (!is_observer && is_known(b, &call->result)) return TARE_OK;

@@ -47,16 +47,25 @@ static tare_status nested_input(const recorded_case *c, const char *prefix, aren
     return TARE_OK;
 }
 
+/// Exported programs take tensors only, which are numbered.
+static size_t tensor_count(const recorded_case *c) {
+    char name[32] = "input.0";
+    size_t count = 0;
+    while (tare__safetensors_get(&c->data, name) != NULL)
+        (void)snprintf(name, sizeof name, "input.%zu", ++count);
+    return count;
+}
+
 tare_status replay_inputs(const recorded_case *c, arena *memory, value **out, size_t *count,
                           tare_error *err) {
     const json_t *list = json_object_get(c->json, "inputs");
-    *count = json_array_size(list);
+    *count = list != NULL ? json_array_size(list) : tensor_count(c);
     value *values = tare__arena_array(memory, *count + 1, sizeof *values);
     if (values == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < *count; i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "input.%zu", i);
-        if (!json_is_null(json_array_get(list, i)))
+        if (list != NULL && !json_is_null(json_array_get(list, i)))
             return tare__fail(err, TARE_UNSUPPORTED, "not supported: input %zu is no tensor", i);
         tare_tensor *t = tare__safetensors_get(&c->data, name);
         if (t != NULL)
