@@ -20,7 +20,8 @@ typedef struct tare_data tare_data;
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_data_options {
     uint32_t struct_size;
-    int64_t batch_size; // samples of a batch; the last of a file may have fewer. 0: as many as the
+    int64_t batch_size; // samples of a batch; the last of a file may have fewer, and no batch has
+                        // more than a model takes that was exported for one size. 0: as many as the
                         // file has
     int64_t sample_limit; // stop after so many samples. 0: no limit
     /// What is done to pictures. NULL: what the model declares.

@@ -2,6 +2,7 @@
 // Data for a model: io's batches, with what the model says about its inputs; and arrays into files.
 #include "tare/data.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -20,6 +21,7 @@ struct tare_data {
     int64_t passed;   // samples so far, those of other shards too
     int64_t shard_index, shard_count, batch_size;
     int64_t batch_index; // of the next batch, counted over all shards
+    int64_t fixed_batch; // the only one that the model takes; 0: any
 };
 
 // Exported graphs say shape and dtype of their inputs: {"val": {"shape": [1, null], "dtype":
@@ -59,9 +61,16 @@ tare_status tare__describe_input(const node *placeholder, data_input *out, tare_
     return status == TARE_OK ? status : tare__at(err, status, "input '%s'", placeholder->name);
 }
 
-static tare_status open_source(const tare_model *model, const char *spec,
-                               const tare_data_options *options, data_source **out,
-                               tare_error *err) {
+// A graph that was exported for one batch size says so in its inputs' shapes.
+static int64_t fixed_batch(const data_input *inputs, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!inputs[i].is_example && inputs[i].ndim > 0 && inputs[i].shape[0] > 0)
+            return inputs[i].shape[0];
+    return 0;
+}
+
+static tare_status open_source(tare_data *data, const tare_model *model, const char *spec,
+                               const tare_data_options *options, tare_error *err) {
     const tare_preprocess *declared =
         options->preprocess != NULL ? options->preprocess : model->preprocess;
     const size_t count = tare_model_input_count(model);
@@ -71,13 +80,16 @@ static tare_status open_source(const tare_model *model, const char *spec,
     size_t i = 0;
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
         if (n->op == NODE_PLACEHOLDER) status = tare__describe_input(n, &inputs[i++], err);
+    if (status == TARE_OK && !options->as_is) data->fixed_batch = fixed_batch(inputs, count);
+    if (data->fixed_batch > 0 && (data->batch_size == 0 || data->batch_size > data->fixed_batch))
+        data->batch_size = data->fixed_batch;
     if (status == TARE_OK)
-        status = tare__data_open(spec, inputs, count, options->batch_size,
-                                 declared != NULL ? &declared->steps : NULL, out, err);
+        status = tare__data_open(spec, inputs, count, data->batch_size,
+                                 declared != NULL ? &declared->steps : NULL, &data->source, err);
     tare__free(inputs);
     if (status != TARE_OK || !options->as_is) return status;
-    status = tare__data_take_as_is(*out, err);
-    if (status != TARE_OK) tare__data_close(*out);
+    status = tare__data_take_as_is(data->source, err);
+    if (status != TARE_OK) tare__data_close(data->source);
     return status;
 }
 
@@ -98,7 +110,7 @@ tare_status tare_data_open(const char *spec, const tare_model *model,
     data->batch_size = known.batch_size;
     data->shard_index = known.shard_index;
     data->shard_count = known.shard_count > 0 ? known.shard_count : 1;
-    const tare_status status = open_source(model, spec, &known, &data->source, err);
+    const tare_status status = open_source(data, model, spec, &known, err);
     if (status == TARE_OK)
         *out = data;
     else
@@ -155,6 +167,15 @@ static tare_status skip_others(tare_data *data, bool *done, tare_error *err) {
     return TARE_OK;
 }
 
+static tare_status check_fixed_batch(const tare_data *data, tare_error *err) {
+    if (data->fixed_batch == 0 || data->batch.size == data->fixed_batch) return TARE_OK;
+    tare__fail(err, TARE_INVALID_ARGUMENT,
+               "the model takes %" PRId64 " samples at a time, found a batch of %" PRId64,
+               data->fixed_batch, data->batch.size);
+    return tare__hint(err, TARE_INVALID_ARGUMENT,
+                      "give whole batches, or export the model with an open batch (dynamic_axes)");
+}
+
 tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err) {
     tare__data_batch_release(&data->batch);
     data->batch = (data_batch){0};
@@ -163,6 +184,7 @@ tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_er
     if (*done) return TARE_OK;
     if (data->batch.size > samples_left(data))
         TARE_TRY(cut_batch(&data->batch, samples_left(data), err));
+    TARE_TRY(check_fixed_batch(data, err));
     data->passed += data->batch.size;
     data->batch_index++;
     *out = (tare_batch){.struct_size = sizeof *out,

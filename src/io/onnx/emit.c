@@ -157,7 +157,6 @@ tare_status tare__onnx_infer(onnx_import *in, node *n) {
     if (status == TARE_OK) {
         const tare_status works = run_shapes(&otherwise, n, &other);
         if (works == TARE_OUT_OF_MEMORY) status = tare__out_of_memory(in->err);
-        if (works != TARE_OK && in->fixed_by == NULL) in->fixed_by = n->name;
     }
     tare__arena_release(&scratch);
     if (status != TARE_OK) {

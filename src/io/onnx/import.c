@@ -139,26 +139,6 @@ static tare_status meta_tensor(tare_dtype dtype, const input_shape *s, int64_t b
     return TARE_OK;
 }
 
-// What data must look like: any batch, the other sizes as they are.
-static tare_status describe(onnx_import *in, node *n, tare_dtype dtype, const input_shape *s) {
-    text meta = {0};
-    tare__text_append(&meta, "{\"val\": {\"shape\": [");
-    for (int d = 0; d < s->ndim; d++) {
-        if (d > 0) tare__text_append(&meta, ", ");
-        if (d == 0)
-            tare__text_append(&meta, "null");
-        else
-            tare__text_printf(&meta, "%" PRId64, s->size[d]);
-    }
-    tare__text_printf(&meta, "], \"dtype\": \"%s\"}}", tare_dtype_name(dtype));
-    tare_status status = tare__text_status(&meta, in->err);
-    if (status == TARE_OK &&
-        !tare__arena_copy_text(&in->draft->memory, tare__text_chars(&meta), &n->meta_json))
-        status = tare__out_of_memory(in->err);
-    tare__text_release(&meta);
-    return status;
-}
-
 static tare_status add_input(onnx_import *in, const Onnx__ValueInfoProto *info,
                              const tare_model_read_options *options) {
     const Onnx__TypeProto__Tensor *type = tensor_type(info);
@@ -188,7 +168,6 @@ static tare_status add_input(onnx_import *in, const Onnx__ValueInfoProto *info,
     draft_info *known = tare__onnx_info(in, n);
     TARE_TRY(meta_tensor(dtype, &shape, 0, &known->meta, in->err));
     TARE_TRY(meta_tensor(dtype, &shape, has_batch ? in->other_batch : 0, &known->other, in->err));
-    TARE_TRY(describe(in, n, dtype, &shape));
     const value v = tare__node_value(n);
     return tare__onnx_bind(in, info->name, &v);
 }
@@ -318,6 +297,47 @@ static tare_status add_outputs(onnx_import *in, const Onnx__GraphProto *g) {
     return tare__onnx_add_info(in, n, NULL, "");
 }
 
+// --- what data must look like ---
+
+// Does the graph compute nothing but batches of its own size? Only what is left of it counts.
+static bool is_batch_fixed(onnx_import *in) {
+    for (const node *n = in->draft->first; n != NULL; n = n->next) {
+        const draft_info *known = tare__onnx_info(in, n);
+        if (known->meta.kind != VALUE_NONE && known->other.kind == VALUE_NONE) return true;
+    }
+    return false;
+}
+
+static tare_status describe(onnx_import *in, node *n, const tare_tensor *t, bool is_open) {
+    text meta = {0};
+    tare__text_append(&meta, "{\"val\": {\"shape\": [");
+    for (int d = 0; d < t->ndim; d++) {
+        if (d > 0) tare__text_append(&meta, ", ");
+        if (d == 0 && is_open)
+            tare__text_append(&meta, "null");
+        else
+            tare__text_printf(&meta, "%" PRId64, t->shape[d]);
+    }
+    tare__text_printf(&meta, "], \"dtype\": \"%s\"}}", tare_dtype_name(t->dtype));
+    tare_status status = tare__text_status(&meta, in->err);
+    if (status == TARE_OK &&
+        !tare__arena_copy_text(&in->draft->memory, tare__text_chars(&meta), &n->meta_json))
+        status = tare__out_of_memory(in->err);
+    tare__text_release(&meta);
+    return status;
+}
+
+static tare_status describe_inputs(onnx_import *in) {
+    const bool is_fixed = is_batch_fixed(in);
+    for (node *n = in->draft->first; n != NULL; n = n->next) {
+        if (n->op != NODE_PLACEHOLDER) continue;
+        const tare_tensor *t = tare__onnx_info(in, n)->meta.as.tensor;
+        const bool has_batch = t->ndim > 0 && t->shape[0] == in->batch;
+        TARE_TRY(describe(in, n, t, !is_fixed || !has_batch));
+    }
+    return TARE_OK;
+}
+
 // --- the whole ---
 
 static tare_status refuse_functions(const onnx_import *in) {
@@ -349,6 +369,7 @@ static tare_status import_graph(onnx_import *in, const tare_model_read_options *
     TARE_TRY(add_outputs(in, g));
     TARE_TRY(tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err));
     TARE_TRY(tare__onnx_raise(in));
+    TARE_TRY(describe_inputs(in));
     return tare__onnx_lift(in, out);
 }
 

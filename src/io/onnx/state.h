@@ -57,7 +57,6 @@ typedef struct onnx_import {
     draft_info *info; // by node id of the draft
     size_t info_capacity;
     int64_t batch, other_batch; // sizes of dimension 0 of the inputs
-    const char *fixed_by;       // the first node that works for `batch` only; NULL: none
     size_t module_count;
     map scopes; // paths that were seen, for renamed second calls
     arena memory;

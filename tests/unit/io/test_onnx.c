@@ -347,6 +347,46 @@ static void damaged_files_do_no_harm(void **state) {
     tare__text_release(&file);
 }
 
+// x [2][6][4] with the length first, and both sizes in one dimension: for a batch of 2 only.
+static text fixed_graph(void) {
+    text g = {0}, turn = onnx_node("Transpose", "", "x", "t");
+    const int64_t order[] = {1, 0, 2}, shape[] = {12, 4}, weight[] = {12, 4};
+    onnx_attr_ints(&turn, "perm", order, 3);
+    onnx_add_node(&g, turn);
+    onnx_call(&g, "Reshape", "", "t shape", "m");
+    onnx_call(&g, "Add", "", "m w", "y");
+    onnx_int64s(&g, "shape", shape, 2);
+    onnx_floats(&g, "w", 2, weight);
+    onnx_input(&g, "x", "2,6,4");
+    onnx_output(&g, "y");
+    return g;
+}
+
+static void a_batch_that_the_file_fixes_is_the_one_that_data_has(void **state) {
+    (void)state;
+    const tare_data_options options = {.struct_size = sizeof options, .batch_size = 32};
+    tare_model *model = NULL;
+    tare_data *data = NULL;
+    tare_batch batch;
+    bool done = false;
+    CHECK_DONE(read_graph(fixed_graph(), &model));
+    CHECK_DONE(tare_data_open("random:5", model, &options, &data, job_error()));
+    for (int i = 0; i < 2; i++) {
+        CHECK_DONE(tare_data_next(data, &batch, &done, job_error()));
+        assert_int_equal(batch.size, 2);
+    }
+    CHECK_REFUSED(tare_data_next(data, &batch, &done, job_error()), TARE_INVALID_ARGUMENT,
+                  "the model takes 2 samples at a time, found a batch of 1");
+    tare_data_close(data);
+    tare_model_destroy(model);
+    CHECK_DONE(read_graph(small_graph(), &model));
+    CHECK_DONE(tare_data_open("random:5", model, &options, &data, job_error()));
+    CHECK_DONE(tare_data_next(data, &batch, &done, job_error()));
+    assert_int_equal(batch.size, 5);
+    tare_data_close(data);
+    tare_model_destroy(model);
+}
+
 static void lost_memory_is_an_error(void **state) {
     (void)state;
     text file = onnx_model(small_graph(), 17);
@@ -398,6 +438,7 @@ int main(void) {
         cmocka_unit_test(other_files_are_told_apart),
         cmocka_unit_test(nested_bombs_are_refused),
         cmocka_unit_test(damaged_files_do_no_harm),
+        cmocka_unit_test(a_batch_that_the_file_fixes_is_the_one_that_data_has),
         cmocka_unit_test(lost_memory_is_an_error),
         cmocka_unit_test(files_of_torch_say_that_norms_are_folded),
     };
