@@ -200,6 +200,7 @@ def tares_mapping(tare, backend, form, floats, folder):
 
 
 def tares_texts(tare, model, data, count, backend, form, floats, folder):
+    """Like torchs_texts. data: None where none runs through."""
     found = {}
     prepared, calibrated, out = (folder / f"{name}.safetensors" for name in ("prepared", "calibrated", "out"))
     stage = "prepare"
@@ -209,11 +210,14 @@ def tares_texts(tare, model, data, count, backend, form, floats, folder):
             "--lenient", *(["--qat"] if form == "qat" else []), "--stop", stage, "-o", prepared)
         found[stage] = text_of(run(tare, "print", prepared))
         stage = "calibrate"
-        run(tare, "quantize", prepared, "--backend", backend, "--calibrate", data, "--batch", count, "--stop", "prepare",
-            "-o", calibrated)
+        if data:
+            run(tare, "quantize", prepared, "--backend", backend, "--calibrate", data, "--batch", count,
+                "--stop", "prepare", "-o", calibrated)
         for stage in ("reference", "lower"):
-            run(tare, "quantize", calibrated, "--backend", backend, "--stop", stage, "-o", out)
+            run(tare, "quantize", calibrated if data else prepared, "--backend", backend, "--lenient", "--stop", stage,
+                "-o", out, *(["--report", folder] if stage == "lower" else []))
             found[stage] = text_of(run(tare, "print", out))
+        found["coverage"] = json.loads((folder / "coverage.json").read_text())
     except TareError as e:
         found[stage] = e
     return found
@@ -254,9 +258,11 @@ def compare_network(options, name, scratch):
     np.savez(data, **{n: t.numpy() for n, t in zip(tare_export.input_names(module, inputs), inputs)})
     for backend, form in itertools.product(options.backend, options.form):
         floats = left_float(name, form)
-        theirs = torchs_texts(copy.deepcopy(given), inputs, backend, form, floats)
-        ours = tares_texts(options.tare, model, data, len(inputs[0]), backend, form, floats, scratch)
+        theirs = torchs_texts(copy.deepcopy(given), inputs, backend, form, floats, not options.graphs_only)
+        ours = tares_texts(options.tare, model, None if options.graphs_only else data, len(inputs[0]), backend, form,
+                           floats, scratch)
         found = {"given": note} if note else {}
+        found["coverage"] = ours.get("coverage")
         for stage in ("prepare", "calibrate", "reference", "lower"):
             verdict = verdict_of(theirs.get(stage), ours.get(stage), form)
             if verdict is None:
@@ -270,7 +276,7 @@ def compare_network(options, name, scratch):
 def show(name, backend, form, found, seconds):
     parts = []
     for stage, v in found.items():
-        if stage == "given":
+        if stage in ("given", "coverage"):
             continue
         detail = v.get("why") or (f"line {v['line']}: torch '{v['torch'][:110]}', tare '{v['tare'][:110]}'" if "line" in v
                                   else f"{v['floats']:.0e}, {v['zero_points']}" if v["floats"] or v["zero_points"] else "")
@@ -278,15 +284,53 @@ def show(name, backend, form, found, seconds):
     print(f"{name} {backend} {form} [{seconds:.0f} s] " + "; ".join(parts), flush=True)
 
 
+# --- docs/models.md ---
+
+BEGIN, END = "<!-- torch: begin, written by tools/compare_torch.py -->", "<!-- torch: end -->"
+
+
+def is_equal(found):
+    return all(found.get(stage, {}).get("verdict") == "equal" for stage in STAGES)
+
+
+def row(name, results):
+    cells = [name]
+    for backend in BACKENDS:
+        c = results[f"{name} {backend} ptq"]["coverage"]
+        cells.append(f"{c['quantized_operators']} of {c['operators']}")
+        cells.append(f"{100 * c['quantized_weight_bytes'] / c['weight_bytes']:.1f} %")
+        cells += ["yes" if is_equal(results[f"{name} {backend} {form}"]) else "no" for form in FORMS]
+    floats = ", ".join(f"`{kind}`" for kind in LEFT_FLOAT.get(name, ()))
+    notes = [results[f"{name} x86 ptq"].get("given", ""), floats and f"{floats} left float"]
+    return f"| {' | '.join([*cells, '; '.join(note for note in notes if note)])} |"
+
+
+def write_table(path, results):
+    columns = [f"{backend}: {what}" for backend in BACKENDS
+               for what in ("operators in integers", "weight bytes", "equal", "equal, QAT")]
+    head = ["| " + " | ".join(["network", *columns, "torch"]) + " |", "|" + " --- |" * (len(columns) + 2)]
+    rows = [row(name, results) for name in sorted({key.split()[0] for key in results})]
+    text = path.read_text()
+    before, rest = text.split(BEGIN)
+    path.write_text("\n".join([before + BEGIN, *head, *rows, END + rest.split(END)[1]]))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Quantize networks with torch and with tare, and compare the printed models.")
     parser.add_argument("folder", type=pathlib.Path, help="where differences and results.json go")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these networks")
     parser.add_argument("--small", action="store_true", help="narrow, shallow relatives of the same topology")
+    parser.add_argument("--graphs-only", action="store_true",
+                        help="no data: scales are 1, and torch's search for the best histogram takes no time")
     parser.add_argument("--tare", default="build/bin/tare", help="the program")
     parser.add_argument("--backend", nargs="+", choices=list(BACKENDS), default=list(BACKENDS))
     parser.add_argument("--form", nargs="+", choices=FORMS, default=list(FORMS))
+    parser.add_argument("--docs", type=pathlib.Path, metavar="FILE",
+                        help="write the table of results.json between the marks of this file; compares nothing")
     options = parser.parse_intermixed_args()
+    if options.docs:
+        write_table(options.docs, json.loads((options.folder / "results.json").read_text()))
+        return
     options.folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
