@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "json.h"
+#include "models.h"
 #include "report.h"
 #include "tare/tare.h"
 
@@ -23,6 +24,7 @@ typedef struct bench_options {
     const char *input, *against;
     int64_t batch, threads, seconds;
     bool memory, as_json, quiet;
+    size_options sizes;
 } bench_options;
 
 /// One model that is timed.
@@ -50,9 +52,22 @@ static double now_ms(void) {
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+static bool is_onnx(const char *path) {
+    const char *ending = strrchr(path, '.');
+    return ending != NULL && strcmp(ending, ".onnx") == 0;
+}
+
+// Sizes are for the ONNX files; without one they are refused where they are read.
+static const size_options *sizes_of(const job *j, const subject *s) {
+    static const size_options none;
+    bool is_mixed = false;
+    for (size_t i = 0; i < j->subject_count; i++) is_mixed |= is_onnx(j->subjects[i].path);
+    return is_mixed && !is_onnx(s->path) ? &none : &j->options->sizes;
+}
+
 static tare_status load(job *j, subject *s) {
     const double begin = now_ms();
-    TRY(tare_model_read(s->path, NULL, &s->model, j->err));
+    TRY(read_model(s->path, sizes_of(j, s), &s->model, j->err));
     s->load_ms = now_ms() - begin;
     s->run_ms = malloc(MOST_RUNS * sizeof *s->run_ms);
     return s->run_ms != NULL ? TARE_OK : TARE_OUT_OF_MEMORY;
@@ -239,6 +254,7 @@ static const option options[] = {
     {"memory", NULL, "print the peak memory too", FIELD(memory), OPTION_FLAG, 0, false},
     {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
+    SIZE_OPTIONS(bench_options, sizes),
     {.name = NULL},
 };
 
@@ -246,7 +262,7 @@ const command bench_command = {
     .name = "bench",
     .summary = "time a model, alone or against another",
     .usage = "MODEL [--against FLOAT] [--input DATA] [--batch N] [--threads N] [--seconds N]\n"
-             "       [--memory] [--json] [--quiet]",
+             "       [--memory] [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

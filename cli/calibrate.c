@@ -98,6 +98,9 @@ static int check_options(const command *self, const calibrate_options *o,
     if (o->merge && (o->data != NULL || o->shard != NULL || o->batch != 0 || o->limit != 0))
         return wrong_usage(self->name, NULL,
                            "--data, --shard, --batch and --limit have no effect with --merge");
+    if (operands[0] == NULL)
+        return wrong_usage(self->name, "see 'tare help calibrate'", "%s is missing",
+                           o->merge ? "STATE" : "PREPARED");
     if (!o->merge && o->data == NULL)
         return wrong_usage(self->name, "see 'tare help calibrate'", "--data DATA is missing");
     if (!o->merge && operands[1] != NULL)
@@ -151,14 +154,14 @@ const command calibrate_command = {
     .usage = "PREPARED --data DATA [--shard I/N] [--batch N] [--limit N] -o STATE [--json]\n"
              "       tare calibrate --merge STATE.. -o STATE [--json] [--quiet]",
     .operands = {"PREPARED"},
-    .least_operands = 1,
     .takes_more_operands = true,
     .options = options,
     .notes =
         "STATE holds what the observers saw: tare quantize --state takes it. Shards of\n"
         "the same data, --batch and --limit merge to the very statistics of one pass,\n"
         "for observers of extremes (MinMaxObserver, PerChannelMinMaxObserver).\n\n"
-        "tare quantize net.safetensors --backend x86 --qconfig minmax.json --stop prepare \\\n"
+        "tare quantize net.safetensors --backend x86 --qconfig examples/minmax.json --stop prepare "
+        "\\\n"
         "    -o prepared.safetensors\n"
         "tare calibrate prepared.safetensors --data photos/ --shard 0/2 -o 0.state\n"
         "tare calibrate prepared.safetensors --data photos/ --shard 1/2 -o 1.state\n"

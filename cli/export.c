@@ -23,7 +23,7 @@ static void print_json(const export_options *o) {
 
 static tare_status run_job(const char *path, const export_options *o, tare_error *err) {
     tare_model *model = NULL;
-    TRY(output_check(o->output));
+    TRY(output_check_model(o->output));
     TRY(read_model(path, &o->sizes, &model, err));
     const tare_status status = tare_model_write(model, o->output, err);
     tare_model_destroy(model);

@@ -55,6 +55,13 @@ tare_status output_check(const char *path) {
     return check_parent(path);
 }
 
+tare_status output_check_model(const char *path) {
+    const char *ending = strrchr(path, '.');
+    if (ending != NULL && strcmp(ending, ".onnx") == 0)
+        return fail_here(path, "end it in .safetensors", "models are not written as ONNX");
+    return output_check(path);
+}
+
 tare_status output_check_folder(const char *folder) {
     if (access(folder, F_OK) != 0) return check_parent(folder);
     if (is_writable_folder(folder)) return TARE_OK;

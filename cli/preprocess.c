@@ -53,7 +53,7 @@ static tare_status write_changed(tare_model *model, const preprocess_options *o,
 
 static tare_status run_job(const char *path, const preprocess_options *o, tare_error *err) {
     tare_model *model = NULL;
-    if (o->output != NULL) TRY(output_check(o->output));
+    if (o->output != NULL) TRY(output_check_model(o->output));
     TRY(read_model(path, &o->sizes, &model, err));
     const tare_status status =
         o->output != NULL ? write_changed(model, o, err) : show(model, path, o, err);

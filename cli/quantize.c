@@ -215,7 +215,7 @@ static tare_status declare_preprocess(job *j) {
 }
 
 static tare_status run_job(job *j) {
-    if (j->options->output != NULL) TRY(output_check(j->options->output));
+    if (j->options->output != NULL) TRY(output_check_model(j->options->output));
     if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
     TRY(load_backend(j->options->backend, &j->backend, j->err));
     TRY(choose_engine(j));

@@ -143,9 +143,18 @@ static tare_status check_shape(const data_input *input, const tare_tensor *t, co
                       array, found, input->name, expected);
 }
 
+static tare_status check_dtype(const data_input *input, const tare_tensor *t, const char *array,
+                               tare_error *err) {
+    if (input->is_example || input->dtype == TARE_DTYPE_UNSET || t->dtype == input->dtype)
+        return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "array '%s' holds %s, input '%s' wants %s", array,
+                      tare_dtype_name(t->dtype), input->name, tare_dtype_name(input->dtype));
+}
+
 tare_status tare__data_check(const data_source *s, size_t i, const tare_tensor *t, const char *file,
                              const char *array, tare_error *err) {
-    tare_status status = check_shape(&s->inputs[i], t, array, err);
+    tare_status status = check_dtype(&s->inputs[i], t, array, err);
+    if (status == TARE_OK) status = check_shape(&s->inputs[i], t, array, err);
     if (status == TARE_OK) status = tare__tensor_refuse_nan(t, "array", array, err);
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", file);
 }

@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "core/alloc.h"
+#include "core/text.h"
 #include "io/data_source.h"
 
 enum { DEFAULT_BATCH = 256, LONGEST_LINE = 1 << 24, FIRST_LINE = 1 << 12 };
@@ -66,11 +67,15 @@ static tare_status read_line(data_source *s, csv *c, bool *end, tare_error *err)
     return TARE_OK;
 }
 
-// A number that ends at ',' or the line's end.
+// A number that ends at ',' or the line's end; it may stand in quotes.
 static bool read_number(const char **at, double *out) {
     char *end = NULL;
+    *at += strspn(*at, " ");
+    const bool is_quoted = **at == '"';
+    if (is_quoted) ++*at;
     if (**at == ',' || **at == '\0') return false;
     *out = strtod(*at, &end);
+    if (is_quoted && (end == *at || *end++ != '"')) return false;
     while (*end == ' ') end++;
     if (end == *at || (*end != ',' && *end != '\0')) return false;
     *at = end + (*end == ',');
@@ -154,8 +159,13 @@ static tare_status read_first(data_source *s, csv *c, bool *end, tare_error *err
     TARE_TRY(read_line(s, c, end, err));
     const char *at = c->line;
     double number = 0;
+    if (!*end && tare__starts_with(at, "\xef\xbb\xbf")) // what some editors put before UTF-8
+        memmove(c->line, at + 3, strlen(at + 3) + 1);
     if (!*end && !read_number(&at, &number)) TARE_TRY(read_line(s, c, end, err));
-    if (*end) return fail_line(s, "there are no rows", err);
+    if (*end)
+        return tare__hint(err, fail_line(s, "there are no rows", err),
+                          "rows are numbers with ',' between, the last one a whole number: the "
+                          "label; a heading may stand before");
     c->columns = count_columns(c->line);
     const tare_status status = begin_rows(s, c, err);
     if (status != TARE_OK) c->columns = 0;

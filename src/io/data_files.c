@@ -59,6 +59,34 @@ static tare_status add_folder(data_source *s, files *f, DIR *folder, tare_error 
     return TARE_OK;
 }
 
+static tare_status refuse_name(const data_source *s, const char *what, size_t length,
+                               const char *name, tare_error *err) {
+    text names = {0};
+    for (size_t i = 0; i < s->input_count; i++)
+        tare__text_printf(&names, "%s'%s'", i > 0 ? ", " : "", s->inputs[i].name);
+    tare__fail(err, TARE_INVALID_ARGUMENT, "%s '%.*s' is no input of the model, which has %s", what,
+               (int)length, name, s->input_count > 0 ? tare__text_chars(&names) : "none");
+    tare__text_release(&names);
+    return TARE_INVALID_ARGUMENT;
+}
+
+static tare_status unknown_kind(const data_source *s, tare_error *err) {
+    struct stat info;
+    const size_t length = strcspn(s->spec, "=/");
+    if (stat(s->spec, &info) != 0) {
+        const int reason = errno;
+        if (length > 0 && s->spec[length] == '=')
+            return refuse_name(s, "the name", length, s->spec, err);
+        tare__fail(err, TARE_IO, "cannot open: %s", strerror(reason));
+    } else {
+        tare__fail(err, TARE_INVALID_ARGUMENT, "the kind of data cannot be told from its name");
+    }
+    return tare__hint(
+        err, TARE_INVALID_ARGUMENT,
+        "DATA is a folder, random:N, or a file .npz, .npy, .safetensors, .csv, .csv.gz, "
+        ".png, .jpg or .txt");
+}
+
 static tare_status find_files(data_source *s, files *f, tare_error *err) {
     struct stat info;
     if (stat(s->spec, &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -69,11 +97,7 @@ static tare_status find_files(data_source *s, files *f, tare_error *err) {
         return status;
     }
     if (is_readable_name(s->spec) || strcmp(s->spec, "-") == 0) return add_path(f, s->spec, err);
-    tare__fail(err, TARE_INVALID_ARGUMENT, "the kind of data cannot be told from its name");
-    return tare__hint(
-        err, TARE_INVALID_ARGUMENT,
-        "a folder, random:N, or a file .npz, .npy, .safetensors, .csv, .csv.gz, .png, "
-        ".jpg or .txt");
+    return unknown_kind(s, err);
 }
 
 // --- which array is which input ---
@@ -129,16 +153,6 @@ static bool is_recorded_result(const map *arrays, const char *name) {
     return false;
 }
 
-static tare_status unknown_array(const data_source *s, const char *array, tare_error *err) {
-    text names = {0};
-    for (size_t i = 0; i < s->input_count; i++)
-        tare__text_printf(&names, "%s'%s'", i > 0 ? ", " : "", s->inputs[i].name);
-    tare__fail(err, TARE_INVALID_ARGUMENT, "array '%s' is no input of the model, which has %s",
-               array, s->input_count > 0 ? tare__text_chars(&names) : "none");
-    tare__text_release(&names);
-    return TARE_INVALID_ARGUMENT;
-}
-
 static bool is_narrowed(const data_input *input, const tare_tensor *t) {
     return (t->dtype == TARE_FLOAT64 || t->dtype == TARE_FLOAT16) && input->dtype != t->dtype;
 }
@@ -164,7 +178,7 @@ static tare_status place_arrays(const data_source *s, const map *arrays, data_ba
         } else if (tare__data_is_label_name(name, strlen(name)) && out->labels == NULL) {
             out->labels = tare_tensor_retain(t);
         } else if (!is_recorded_result(arrays, name)) {
-            return unknown_array(s, name, err);
+            return refuse_name(s, "array", strlen(name), name, err);
         }
     }
     return TARE_OK;

@@ -5,6 +5,7 @@
 #include "io/data_picture_list.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -144,11 +145,17 @@ static line split_list(const char *chars, size_t length) {
 
 static line split_table(const char *chars, size_t length) {
     line l = {.path = chars, .path_length = length};
-    const char *comma = memchr(chars, ',', length);
+    const char *mark = length > 1 && chars[0] == '"' ? memchr(chars + 1, '"', length - 1) : NULL;
+    const char *from = mark != NULL ? mark + 1 : chars;
+    const char *comma = memchr(from, ',', length - (size_t)(from - chars));
+    if (mark != NULL) {
+        l.path = chars + 1;
+        l.path_length = (size_t)(mark - l.path);
+    }
     if (comma == NULL) return l;
-    l.path_length = (size_t)(comma - chars);
+    if (mark == NULL) l.path_length = (size_t)(comma - chars);
     l.label = comma + 1;
-    l.label_length = length - l.path_length - 1;
+    l.label_length = length - (size_t)(l.label - chars);
     return l;
 }
 
@@ -161,6 +168,14 @@ static tare_status parse_label(const line *l, int64_t *out, tare_error *err) {
                           (int)(l->label_length < 40 ? l->label_length : 40), l->label);
     *out = (int64_t)number;
     return TARE_OK;
+}
+
+// Said now, not when hours of calibration have come to it.
+static tare_status check_there(const char *path, tare_error *err) {
+    struct stat info;
+    if (stat(path, &info) == 0) return TARE_OK;
+    const tare_status status = tare__fail(err, TARE_IO, "cannot open: %s", strerror(errno));
+    return tare__at(err, status, "%s", path);
 }
 
 static tare_status add_line(list_reader *r, const char *chars, size_t length, tare_error *err) {
@@ -178,11 +193,15 @@ static tare_status add_line(list_reader *r, const char *chars, size_t length, ta
     const size_t prefix = l.path[0] == '/' ? 0 : r->folder_length;
     const char *path = tare__arena_printf(&r->source->memory, "%.*s%.*s", (int)prefix,
                                           r->source->spec, (int)l.path_length, l.path);
-    return path != NULL ? add(r->list, path, label, err) : tare__out_of_memory(err);
+    if (path == NULL) return tare__out_of_memory(err);
+    TARE_TRY(check_there(path, err));
+    return add(r->list, path, label, err);
 }
 
 // The next line, without what ends it.
 static bool next_line(list_reader *r, const char **chars, size_t *length) {
+    static const char mark[] = "\xef\xbb\xbf"; // what some editors put before UTF-8
+    if (r->number == 0 && r->end - r->at >= 3 && memcmp(r->at, mark, 3) == 0) r->at += 3;
     if (r->at == r->end) return false;
     const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
     if (stop == NULL) stop = r->end;

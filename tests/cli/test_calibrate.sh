@@ -4,13 +4,9 @@
 . tests/cli/support.sh
 train=data/digits/train.npz
 
-cat >"$work/minmax.json" <<'END'
-{"global": {"activation": {"class": "MinMaxObserver", "kwargs": {"reduce_range": true}},
-            "weight": {"class": "PerChannelMinMaxObserver",
-                       "kwargs": {"dtype": "torch.qint8", "qscheme": "torch.per_channel_symmetric"}}}}
-END
+minmax=examples/minmax.json
 prepared=$work/prepared
-expect 0 quantize "$digits" --backend x86 --qconfig "$work/minmax.json" --stop prepare -o "$prepared"
+expect 0 quantize "$digits" --backend x86 --qconfig "$minmax" --stop prepare -o "$prepared"
 expect 0 quantize "$prepared" --backend x86 --calibrate "$train" --limit 500 -o "$work/direct"
 
 for i in 0 1 2; do
@@ -24,7 +20,7 @@ says '500 samples, 3 of 3 shards'
 expect 0 quantize "$prepared" --backend x86 --state "$work/all.state" -o "$work/merged"
 cmp "$work/direct" "$work/merged" || fail "three shards give another model than one pass"
 # From the float model too: preparing it gives the same model.
-expect 0 quantize "$digits" --backend x86 --qconfig "$work/minmax.json" --state "$work/all.state" \
+expect 0 quantize "$digits" --backend x86 --qconfig "$minmax" --state "$work/all.state" \
     -o "$work/merged"
 expect 0 calibrate "$prepared" --data "$train" --limit 500 -o "$work/whole.state"
 says '500 samples'
@@ -57,3 +53,5 @@ if command -v script >/dev/null 2>&1; then
     script -qec "$tare calibrate $prepared --data $train -q -o $work/x.state" "$work/typescript" >/dev/null </dev/null
     ! grep -q 'calibrating' "$work/typescript" || fail "progress in spite of --quiet"
 fi
+refuses 2 'STATE is missing' calibrate --merge -o "$work/out"
+refuses 2 'PREPARED is missing' calibrate -o "$work/out"

@@ -27,10 +27,19 @@ refuses 1 'more than 32 inputs' print $files/open_size --shape "$many"
 refuses 1 'expected INPUT=' print $files/open_size --shape x=1x
 refuses 1 'only ONNX files' print "$digits" --dim N=1
 
+expect 0 bench $files/open_size --dim M=4 --seconds 1
+cp $files/open_size "$work/open.onnx"
+expect 0 bench "$work/open.onnx" --against "$work/open.onnx" --dim M=4 --seconds 1
+refuses 1 'only ONNX files' bench "$digits" --dim M=4
+
 # Written once in our own format, it is the same model.
 expect 0 export $files/open_size --to tare --dim M=4 -o "$work/own.safetensors"
 "$tare" print $files/open_size --dim M=4 >"$work/before"
 "$tare" print "$work/own.safetensors" | cmp - "$work/before"
+expect 0 bench "$work/own.safetensors" --against "$work/open.onnx" --dim M=4 --seconds 1
+refuses 1 'models are not written as ONNX' export $files/conv --to tare -o "$work/out.onnx"
+refuses 1 'models are not written as ONNX' quantize $files/conv --backend x86 \
+    --calibrate random:8 -o "$work/out.onnx"
 refuses 2 "no format 'caffe'" export $files/conv --to caffe -o "$work/out.safetensors"
 
 expect 0 quantize $files/conv --backend x86 --calibrate random:8 -o "$work/q.safetensors"

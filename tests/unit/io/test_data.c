@@ -99,7 +99,8 @@ static void names_lead_arrays_to_inputs(void **state) {
     tare__data_close(s);
     add(&arrays, "arr_1", ramp(3, 1, 10));
     add(&arrays, "arr_0", ramp(3, 2, 20));
-    CHECK_OK(tare__data_open(write_npz("positions.npz", &arrays), two_inputs, 2, 0, NULL, &s, NULL));
+    CHECK_OK(
+        tare__data_open(write_npz("positions.npz", &arrays), two_inputs, 2, 0, NULL, &s, NULL));
     CHECK_OK(tare__data_next(s, &batch, &done, NULL));
     assert_float_equal(tare__f32(batch.inputs[0])[0], 20, 0);
     tare__data_batch_release(&batch);
@@ -312,6 +313,22 @@ static void rows_are_features_and_a_label(void **state) {
     tare__data_close(s);
 }
 
+static void rows_may_begin_with_a_mark_and_stand_in_quotes(void **state) {
+    (void)state;
+    const char *path = temp_path("marked.csv"),
+               *rows = "\xef\xbb\xbf\"1\",\"-2.5\",\"3\"\n4, \"5\",6\n";
+    data_source *s = NULL;
+    data_batch batch = {0};
+    bool done = false;
+    temp_write(path, rows, strlen(rows));
+    CHECK_OK(tare__data_open(path, one_input, 1, 0, NULL, &s, NULL));
+    CHECK_OK(tare__data_next(s, &batch, &done, NULL));
+    assert_memory_equal(batch.inputs[0]->data, ((const float[]){1, -2.5f, 4, 5}), 16);
+    assert_int_equal(tare__tensor_get(batch.labels, 1), 6);
+    tare__data_batch_release(&batch);
+    tare__data_close(s);
+}
+
 static void expect_rows_refused(const char *rows, const char *where, const char *words) {
     const char *path = temp_path("bad.csv");
     temp_write(path, rows, strlen(rows));
@@ -323,6 +340,8 @@ static void broken_rows_are_refused_by_line(void **state) {
     const data_input one_image = {.name = "x", .ndim = 3, .shape = {-1, 2, 2}};
     expect_rows_refused("", "line 1", "no rows");
     expect_rows_refused("a,b\n", "line 2", "no rows");
+    expect_rows_refused("1;2\n", "line 2", "no rows");
+    expect_rows_refused("\"1,2\n", "line 2", "no rows");
     expect_rows_refused("1\n", "line 1", "one column");
     expect_rows_refused("1,2\n1,2,3\n", "line 2", "another number of columns");
     expect_rows_refused("1,2,3\n1,,3\n", "line 2", "expected numbers");
@@ -348,7 +367,17 @@ static void broken_rows_are_refused_by_line(void **state) {
 static void unknown_kinds_are_refused(void **state) {
     (void)state;
     data_source *s = NULL;
-    expect_refused("data.bin", one_input, 1, "data.bin", "cannot be told");
+    temp_write(temp_path("photo.webp"), "RIFF", 4);
+    expect_refused(temp_path("photo.webp"), one_input, 1, "photo.webp", "cannot be told");
+    expect_refused("data.bin", one_input, 1, "data.bin", "cannot open");
+    const data_input tokens = {.name = "x", .ndim = 2, .shape = {-1, 2}, .dtype = TARE_INT64};
+    tare_tensor *floats = ramp(1, 2, 0);
+    CHECK_OK(tare__npy_write(temp_path("floats.npy"), floats, NULL));
+    tare_tensor_release(floats);
+    expect_refused(temp_path("floats.npy"), &tokens, 1, "floats.npy",
+                   "array 'x' holds torch.float32, input 'x' wants torch.int64");
+    expect_refused("imag=photos/", one_input, 1, "imag=photos/",
+                   "the name 'imag' is no input of the model, which has 'features'");
     expect_refused(temp_path("no.npz"), one_input, 1, "no.npz", "open");
     assert_int_equal(tare__data_open("random:1", one_input, 1, -1, NULL, &s, NULL),
                      TARE_INVALID_ARGUMENT);
@@ -393,6 +422,7 @@ int main(void) {
         cmocka_unit_test(random_samples_are_standard_normal),
         cmocka_unit_test(random_specs_are_checked),
         cmocka_unit_test(rows_are_features_and_a_label),
+        cmocka_unit_test(rows_may_begin_with_a_mark_and_stand_in_quotes),
         cmocka_unit_test(broken_rows_are_refused_by_line),
         cmocka_unit_test(unknown_kinds_are_refused),
         cmocka_unit_test(lost_memory_is_an_error),

@@ -120,6 +120,8 @@ static void lists_name_pictures_beside_them(void **state) {
     assert_string_equal(labels_of(temp_path("listed/numbered.txt"), 1), "7 12");
     put_text("listed/table.csv", "path,label\na b.png,3\na b.png,4\n");
     assert_string_equal(labels_of(temp_path("listed/table.csv"), 8), "3 4");
+    put_text("listed/quoted.csv", "\xef\xbb\xbf\"a b.png\",3\n\"c,d.jpg\",4\n");
+    assert_string_equal(labels_of(temp_path("listed/quoted.csv"), 8), "3 4");
     put_text("listed/bare.csv", "a b.png\n");
     assert_string_equal(labels_of(temp_path("listed/bare.csv"), 8), "-");
 }
@@ -186,6 +188,7 @@ static void bad_lists_are_refused_with_their_line(void **state) {
         {"lists/label.txt", "a.png x\n", "line 1: expected a whole number"},
         {"lists/half.txt", "a.png 1.5\n", "whole number"},
         {"lists/some.txt", "a.png 1\na.png\n", "line 2: either all"},
+        {"lists/gone.txt", "a.png\nb.png\n", "line 2: "},
         {"lists/gone.txt", "a.png\nb.png\n", "lists/b.png: cannot open"},
         {"lists/columns.csv", "a.png,1,2\n", "line 1: expected a whole number"},
         {"lists/late.csv", "path,label\na.png,1\nnumber,2\n", "line 3: expected the path"},
