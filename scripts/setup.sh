@@ -65,7 +65,7 @@ lacks() {
     ! is_answered "$1"
 }
 
-missing= wished=
+missing='' wished=''
 for package in $needed; do
     ! lacks "$package" || missing="$missing $package"
 done

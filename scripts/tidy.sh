@@ -4,6 +4,7 @@
 # usage: tidy.sh [FILE..]    Needs the compile commands of the dev build (make test leaves them).
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck disable=SC2046 # No name of ours has a space.
 [ $# -gt 0 ] || set -- $(git ls-files -co --exclude-standard 'src/*.c' 'cli/*.c')
 
 # Kernels of another machine are not compiled here. One file a process: clang-tidy 14 mixes up the

@@ -23,8 +23,8 @@ typedef struct gate_source {
 } gate_source;
 
 /// Shape rule of every recurrent module: call->module is one of class op "lstm", "gru",
-/// "rnn", "lstm_cell", "gru_cell", "rnn_cell", call->param[0] the input, call->param[1] the state (may be
-/// absent).
+/// "rnn", "lstm_cell", "gru_cell", "rnn_cell", call->param[0] the input, call->param[1] the state
+/// (may be absent).
 tare_status tare__recurrent_shape(op_call *call);
 /// Fills the result. Sequences: (output, state); LSTM states are pairs (h, c).
 tare_status tare__recurrent_run(op_call *call, const gate_source *gates);

@@ -61,7 +61,9 @@ static void write_island(const drawing *d, size_t first) {
                       "color=gray50; fontcolor=gray40;\n",
                       d->islands.nodes[first]->id, kinds[d->islands.kinds[first]].island);
     for (size_t i = first; i < d->islands.count; i++)
-        if (d->islands.kinds[i] == d->islands.kinds[first] && tare__island_of(&d->islands, i) == first) write_node(d, i, "    ");
+        if (d->islands.kinds[i] == d->islands.kinds[first] &&
+            tare__island_of(&d->islands, i) == first)
+            write_node(d, i, "    ");
     tare__text_append(d->out, "  }\n");
 }
 

@@ -5,8 +5,8 @@
 
 #include "quant/model.h"
 
-/// Integers green, floats red, conversions yellow, observers blue; white where nothing is decided. In
-/// converted models each island, a connected group of integers or of floats, is a cluster. Equal
+/// Integers green, floats red, conversions yellow, observers blue; white where nothing is decided.
+/// In converted models each island, a connected group of integers or of floats, is a cluster. Equal
 /// models give equal text.
 tare_status tare__print_dot(const tare_model *model, text *out, tare_error *err);
 

@@ -79,8 +79,7 @@ static void read_input(void *user, node *input) {
     const bool is_weight = from->op == NODE_GET_ATTR;
     if (source == ISLAND_INTEGER && (reader == ISLAND_FLOAT || reader == ISLAND_DATA))
         count_once(r->is_dequantized, place, &x->dequantize_count);
-    if (reader == ISLAND_INTEGER && !is_weight &&
-        (source == ISLAND_FLOAT || source == ISLAND_DATA))
+    if (reader == ISLAND_INTEGER && !is_weight && (source == ISLAND_FLOAT || source == ISLAND_DATA))
         count_once(r->is_quantized, place, &x->quantize_count);
 }
 

@@ -221,15 +221,16 @@ static tare_status read_count(const json_at *root, const char *key, uint64_t *ou
     const json_at at = tare__json_get(root, key);
     int64_t count = 0;
     TARE_TRY(tare__json_int(&at, &count, err));
-    if (count < 0) return tare__json_fail(&at, err, "expected a number, found %lld", (long long)count);
+    if (count < 0)
+        return tare__json_fail(&at, err, "expected a number, found %lld", (long long)count);
     *out = (uint64_t)count;
     return TARE_OK;
 }
 
 static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
-    static const char *const keys[] = {"stage",     "engine",      "float_islands", "conversions", "decisions",
-                                       "operators", PREPARED_KEYS, "norms_folded",  "preprocess",
-                                       "facts",     NULL};
+    static const char *const keys[] = {
+        "stage",       "engine",       "float_islands", "conversions", "decisions", "operators",
+        PREPARED_KEYS, "norms_folded", "preprocess",    "facts",       NULL};
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const json_at decisions = tare__json_get(root, "decisions");

@@ -22,7 +22,8 @@ struct tare_qspec {
 tare_status tare__qspec_make(tare_qspec_kind kind, const tare_qspec_fields *fields,
                              const tare_edge_name *targets, size_t target_count,
                              const tare_derive_rule *rule, tare_qspec **out, tare_error *err);
-/// The same spec with every target t replaced by replace(user, t), which lends its names for the call.
+/// The same spec with every target t replaced by replace(user, t), which lends its names for the
+/// call.
 tare_status tare__qspec_map_targets(const tare_qspec *spec,
                                     tare_edge_name (*replace)(void *user, tare_edge_name target),
                                     void *user, tare_qspec **out, tare_error *err);

@@ -100,14 +100,15 @@ static void attention_computes_as_torch_does(void **state) {
     end(&a, model, &c);
 }
 
-static void every_allocation_may_fail(void **state) {
+// Three projections and their observers take the same steps.
+static void any_allocation_may_fail(void **state) {
     attention_case a = {0};
     configs c = {0};
     tare_model *model = NULL, *converted = NULL;
     tare_status status;
     begin(&a, *state, &model, &c);
-    EVERY_ALLOCATION_FAILS(status, status = quantize(&a, &c, model, &converted),
-                           tare_model_destroy(converted));
+    SOME_ALLOCATIONS_FAIL(3, status, status = quantize(&a, &c, model, &converted),
+                          tare_model_destroy(converted));
     end(&a, model, &c);
 }
 
@@ -130,7 +131,7 @@ int main(void) {
                                        find(&list, cases[i])};
         if (tests[i].initial_state == NULL) return 1;
     }
-    tests[COUNT] = (struct CMUnitTest){"every_allocation_may_fail", every_allocation_may_fail, NULL,
+    tests[COUNT] = (struct CMUnitTest){"any_allocation_may_fail", any_allocation_may_fail, NULL,
                                        NULL, find(&list, cases[0])};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     case_list_release(&list);

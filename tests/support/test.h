@@ -23,7 +23,11 @@
 /// `status` is what the statement assigns: OUT_OF_MEMORY whenever an allocation failed; at last OK.
 /// `undo` runs after each success.
 #define EVERY_ALLOCATION_FAILS(status, statement, undo)                                            \
-    for (long request = 1;; request++) {                                                           \
+    SOME_ALLOCATIONS_FAIL(1, status, statement, undo)
+
+/// The same with every `step`-th allocation only, for long jobs whose parts repeat.
+#define SOME_ALLOCATIONS_FAIL(step, status, statement, undo)                                       \
+    for (long request = 1;; request += (step)) {                                                   \
         tare__alloc_fail_at(request);                                                              \
         statement;                                                                                 \
         const bool was_denied = tare__alloc_failed();                                              \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the draft to the model: which function a call was by its scope (lift_spelling.c), which calls
-// were modules (lift_choose.c), what such a module holds (lift_module.c), and the graph with torch's
-// names (lift.c).
+// From the draft to the model: which function a call was by its scope (lift_spelling.c), which
+// calls were modules (lift_choose.c), what such a module holds (lift_module.c), and the graph with
+// torch's names (lift.c).
 #ifndef IO_ONNX_LIFT_H
 #define IO_ONNX_LIFT_H
 

@@ -606,7 +606,7 @@ static tare_status refuse_finding(void *user, const tare_backend_finding *f, tar
 // torch's own configs name methods that no tensor has (hardsigmoid, hardsigmoid_, shape), and
 // exported programs have operators of which not all have a row.
 static tare_status count_all_but_names(void *user, const tare_backend_finding *f,
-                                         tare_error *unused) {
+                                       tare_error *unused) {
     (void)unused;
     if (strstr(f->problem, "is no known ") == NULL) ++*(size_t *)user;
     return TARE_OK;
