@@ -50,22 +50,33 @@ complains 'was exported with its batch norms folded into its convolutions'
 says '3 of 3 operators in integers'
 rm "$work/q.safetensors"
 
-refuses 1 'outside of the model' print $files/external
-refuses 1 'goes in a circle' print $files/circle
-refuses 1 "the operator 'FancyOp' is not known" print $files/unknown_op
-refuses 1 'opset 99, expected 11 to 21' print $files/opset_99
-refuses 1 'nested more than 64 deep' print $files/bomb
+# One line: the file, the place in it, what is wrong, what helps; and nothing is written.
+wrong() {
+    refuses 1 "$3" quantize "$1" --backend x86 --calibrate random:8 -o "$work/none.safetensors"
+    complains "tare: $1: $2"
+    complains "($4"
+    [ ! -e "$work/none.safetensors" ] || fail "a model of $1"
+}
+wrong $files/external "tensor 'w': " "in '../w.bin', outside of the model's folder" 'data files must lie'
+wrong $files/circle "" "goes in a circle: node 'a' (Relu) needs node 'b' (Relu)" 'no exporter writes'
+wrong $files/unknown_op "node 'a' (FancyOp): " "the operator 'FancyOp' is not known" 'export the part without it'
+wrong $files/opset_99 "" 'is of opset 99, expected 11 to 21' 'export it with opset_version=17'
+wrong $files/bomb "byte " 'nested more than 64 deep' 'no exporter writes'
+wrong $files/function_circle "node 'y' (F): " "the function 'F' calls itself" 'no exporter writes'
+wrong $files/function_bomb "node 'y' (F0): " 'come to more than 64 MiB' 'no exporter writes'
 refuses 1 'too large' print $files/huge_dims
 refuses 1 'damaged or cut off' print $files/cut
 printf '\377\330\377\340\000\020JFIF\000\001' >"$work/photo.onnx"
-refuses 1 'found a JPEG image' print "$work/photo.onnx"
+wrong "$work/photo.onnx" "expected a model (tare's own .safetensors, or ONNX), " 'found a JPEG image' 'data is given with'
 printf 'PK\003\004\024\000\000\000\010\000' >"$work/model.pt2"
 refuses 1 'found a zip archive' print "$work/model.pt2"
 
 # Data beside the file: the same tensor with a location that is not there.
 sed 's|\.\./w\.bin|ab/w.bin|' $files/external >"$work/missing.onnx"
-refuses 1 "lies in 'ab/w.bin', which is missing" print "$work/missing.onnx"
+wrong "$work/missing.onnx" "tensor 'w': " "lies in 'ab/w.bin', which is missing" 'copy it beside the model'
 mkdir "$work/ab"
+printf 123 >"$work/ab/w.bin"
+wrong "$work/missing.onnx" "tensor 'w': " "16 bytes from 0 in 'ab/w.bin', which has 3" 'the data file is cut off'
 head -c 16 /dev/zero >"$work/ab/w.bin"
 expect 0 print "$work/missing.onnx"
 says 'x + w'

@@ -533,8 +533,9 @@ def onnx_attr(name, value):
     return pb(1, name) + pbs(8, value) + pb(20, 7)
 
 
-def onnx_node(op, name, inputs, outputs, scope=None, **attributes):
+def onnx_node(op, name, inputs, outputs, scope=None, domain=None, refers=(), **attributes):
     data = pbs(1, inputs.split()) + pbs(2, outputs.split()) + pb(3, name) + pb(4, op)
+    data += (pb(7, domain) if domain else b"") + pbs(5, [pb(1, r) + pb(20, 1) + pb(21, r) for r in refers])
     data += pbs(5, [onnx_attr(k, v) for k, v in attributes.items()])
     for key, value in (scope or {}).items():
         data += pb(9, pb(1, "pkg.torch.onnx." + key) + pb(2, value))
@@ -564,6 +565,12 @@ def onnx_input(name, *dims, field=11):
 
 def onnx_model(*graph, opset=17, ir=8, more=b""):
     return pb(1, ir) + pb(2, "pytorch") + pb(7, b"".join(graph)) + pb(8, pb(2, opset)) + more
+
+
+def onnx_function(name, inputs, outputs, *nodes, attributes=(), defaults=(), opset=17):
+    """nodes: as onnx_node gives them, which write the field of a graph; a function's is another."""
+    return pb(25, pb(1, name) + pbs(4, inputs.split()) + pbs(5, outputs.split()) + pbs(6, attributes) +
+              b"".join(b"\x3a" + n[1:] for n in nodes) + pb(9, pb(2, opset)) + pb(10, "own") + pbs(11, defaults))
 
 
 def write_onnx():
@@ -611,6 +618,18 @@ def write_onnx():
         "opset_99": onnx_model(onnx_node("Relu", "a", "x", "y"), x, y, opset=99),
         "ir_99": onnx_model(onnx_node("Relu", "a", "x", "y"), x, y, ir=99),
         "function": onnx_model(onnx_node("F", "a", "x", "y"), x, y, more=pb(25, pb(1, "F") + pb(10, "local"))),
+        "functions": onnx_model(
+            onnx_node("Outer", "/act/Outer", "x", "a b", domain="own", alpha=0.5), onnx_node("Inner", "", "a", "c", domain="own"),
+            onnx_node("Add", "", "b c", "y"), x, y,
+            more=onnx_function("Inner", "a", "b", onnx_node("LeakyRelu", "", "a", "b", refers=["alpha"]), attributes=["alpha"],
+                               defaults=[onnx_attr("alpha", 0.25)]) +
+            onnx_function("Outer", "a", "b a", onnx_node("Inner", "", "a", "s", domain="own", refers=["alpha"]),
+                          onnx_node("Mul", "", "a s", "b"), attributes=["alpha"])),
+        "function_circle": onnx_model(onnx_node("F", "", "x", "y", domain="own"), x, y,
+                                      more=onnx_function("F", "a", "b", onnx_node("F", "", "a", "b", domain="own"))),
+        "function_bomb": onnx_model(onnx_node("F0", "", "x", "y", domain="own"), x, y, more=b"".join(
+            onnx_function("F%d" % i, "a", "b", *[onnx_node("F%d" % (i + 1), "", "a", "b", domain="own")] * 9)
+            for i in range(9))),
         "external": onnx_model(onnx_node("Add", "a", "x w", "y"), x, y, external),
         "bomb": onnx_model(bomb),
         "open_size": onnx_model(onnx_node("Relu", "a", "x", "y"), onnx_input("x", "N", "M"), y),

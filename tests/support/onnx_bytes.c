@@ -65,6 +65,27 @@ void onnx_attr_ints(text *node, const char *name, const int64_t *values, size_t 
     pb_message(node, 5, attribute);
 }
 
+static text float_attribute(const char *name, float value) {
+    text attribute = {0};
+    pb_text(&attribute, 1, name);
+    varint(&attribute, 2 << 3 | 5);
+    tare__text_append_n(&attribute, (const char *)&value, sizeof value);
+    pb_int(&attribute, 20, 1);
+    return attribute;
+}
+
+void onnx_attr_float(text *node, const char *name, float value) {
+    pb_message(node, 5, float_attribute(name, value));
+}
+
+void onnx_attr_ref(text *node, const char *name, const char *of_function) {
+    text attribute = {0};
+    pb_text(&attribute, 1, name);
+    pb_int(&attribute, 20, 1);
+    pb_text(&attribute, 21, of_function);
+    pb_message(node, 5, attribute);
+}
+
 static void add_property(text *to, unsigned field, const char *key, const char *value) {
     text entry = {0};
     pb_text(&entry, 1, key);
@@ -179,4 +200,40 @@ text onnx_model(text graph, int64_t opset) {
     pb_int(&set, 2, opset);
     pb_message(&model, 8, set);
     return model;
+}
+
+// --- functions ---
+
+text onnx_function(const char *name, const char *inputs, const char *outputs,
+                   const char *attributes, int64_t opset) {
+    text function = {0}, set = {0};
+    pb_text(&function, 1, name);
+    add_names(&function, 4, inputs);
+    add_names(&function, 5, outputs);
+    add_names(&function, 6, attributes);
+    pb_text(&set, 1, "");
+    pb_int(&set, 2, opset);
+    if (opset != 0) pb_message(&function, 9, set);
+    if (opset == 0) tare__text_release(&set);
+    pb_text(&function, 10, "own");
+    return function;
+}
+
+void onnx_function_node(text *function, text node) {
+    pb_message(function, 7, node);
+}
+
+void onnx_function_default(text *function, const char *name, float value) {
+    pb_message(function, 11, float_attribute(name, value));
+}
+
+void onnx_add_function(text *file, text function) {
+    pb_message(file, 25, function);
+}
+
+text onnx_function_call(const char *function, const char *name, const char *inputs,
+                        const char *outputs) {
+    text node = onnx_node(function, name, inputs, outputs);
+    pb_text(&node, 7, "own");
+    return node;
 }

@@ -17,6 +17,9 @@ void pb_message(text *t, unsigned field, text message);
 text onnx_node(const char *op_type, const char *name, const char *inputs, const char *outputs);
 void onnx_attr_int(text *node, const char *name, int64_t value);
 void onnx_attr_ints(text *node, const char *name, const int64_t *values, size_t count);
+void onnx_attr_float(text *node, const char *name, float value);
+/// An attribute with the value of an attribute of the function around the node.
+void onnx_attr_ref(text *node, const char *name, const char *of_function);
 /// dynamo's metadata: "['', 'fc', 'linear']" and the classes of the same.
 void onnx_scope_of(text *node, const char *names, const char *classes);
 void onnx_add_node(text *graph, text node);
@@ -37,5 +40,18 @@ void onnx_external(text *graph, const char *name, int64_t count, const char *loc
                    const char *offset, const char *length);
 /// The whole file. Takes the graph.
 text onnx_model(text graph, int64_t opset);
+
+/// A function of the domain "own", whose opset is 0: not said. attributes: names with spaces
+/// between. Its nodes are added with onnx_function_node.
+text onnx_function(const char *name, const char *inputs, const char *outputs,
+                   const char *attributes, int64_t opset);
+void onnx_function_node(text *function, text node);
+/// Its default for a float attribute.
+void onnx_function_default(text *function, const char *name, float value);
+/// Adds the function to the file. Takes it.
+void onnx_add_function(text *file, text function);
+/// A node that calls a function.
+text onnx_function_call(const char *function, const char *name, const char *inputs,
+                        const char *outputs);
 
 #endif

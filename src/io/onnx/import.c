@@ -241,7 +241,7 @@ static tare_status translate(onnx_call *c) {
             return tare__fail(c->in->err, TARE_UNSUPPORTED,
                               "its input '%s' is an optional output that is not computed here",
                               c->node->input[i]);
-    TARE_TRY(tare__onnx_read_scope(c->in, c->node, &c->scope));
+    TARE_TRY(tare__onnx_read_scope(c->in, tare__onnx_step(c->node), &c->scope));
     TARE_TRY(rule->translate(c));
     TARE_TRY(check_attributes(c));
     return bind_outputs(c);
@@ -249,14 +249,17 @@ static tare_status translate(onnx_call *c) {
 
 static tare_status add_node(onnx_import *in, const Onnx__NodeProto *n) {
     const char *domain = n->domain != NULL ? n->domain : "";
-    onnx_call c = {.in = in, .node = n, .opset = in->file->opset};
+    onnx_call c = {.in = in, .node = n, .opset = tare__onnx_step(n)->opset};
     char where[300];
     tare_status status = TARE_OK;
     if (*domain != '\0' && strcmp(domain, "ai.onnx") != 0) {
         status = tare__fail(in->err, TARE_UNSUPPORTED,
                             "the operator '%s' is of the domain '%s', which is not known here",
                             n->op_type != NULL ? n->op_type : "", domain);
-        tare__hint(in->err, status, "export with standard operators only");
+        tare__hint(in->err, status,
+                   strcmp(domain, "com.microsoft") == 0
+                       ? "ONNX Runtime's optimizer writes it: give the model as it was before"
+                       : "export with standard operators only");
     } else {
         status = translate(&c);
     }
@@ -340,26 +343,24 @@ static tare_status describe_inputs(onnx_import *in) {
 
 // --- the whole ---
 
-static tare_status refuse_functions(const onnx_import *in) {
-    const Onnx__ModelProto *m = in->file->model;
-    if (m->n_functions > 0) {
-        const char *name = m->functions[0]->name;
-        tare__fail(in->err, TARE_UNSUPPORTED,
-                   "the model has functions of its own ('%s'), which are not taken apart here",
-                   name != NULL ? name : "");
-        return tare__hint(in->err, TARE_UNSUPPORTED,
-                          "inline them: onnx.inliner.inline_local_functions");
+static void note_origin(const onnx_file *f, const Onnx__GraphProto *g, onnx_origin *out) {
+    *out = (onnx_origin){.is_torch = f->model->producer_name != NULL &&
+                                     strcmp(f->model->producer_name, "pytorch") == 0};
+    for (size_t i = 0; i < g->n_node; i++) {
+        const char *op = g->node[i]->op_type != NULL ? g->node[i]->op_type : "";
+        out->has_batch_norm |= strcmp(op, "BatchNormalization") == 0;
+        out->has_conv |= strcmp(op, "Conv") == 0;
     }
-    return m->n_training_info == 0
-               ? TARE_OK
-               : tare__fail(in->err, TARE_UNSUPPORTED, "the model holds training steps");
 }
 
 static tare_status import_graph(onnx_import *in, const tare_model_read_options *options,
-                                module **out) {
-    const Onnx__GraphProto *g = in->file->model->graph;
+                                module **out, onnx_origin *origin) {
+    Onnx__GraphProto flat;
+    const Onnx__GraphProto *g = &flat;
     const Onnx__NodeProto **sorted = NULL;
-    TARE_TRY(refuse_functions(in));
+    if (in->file->model->n_training_info > 0)
+        return tare__fail(in->err, TARE_UNSUPPORTED, "the model holds training steps");
+    TARE_TRY(tare__onnx_inline(in->file, &in->memory, &flat, in->err));
     TARE_TRY(tare__onnx_order(g, NULL, &in->memory, &sorted, in->err)); // checks all names too
     TARE_TRY(tare__graph_create(&in->draft, in->err));
     TARE_TRY(tare__module_create(&tare__class_graph_module, &in->root, in->err));
@@ -370,6 +371,7 @@ static tare_status import_graph(onnx_import *in, const tare_model_read_options *
     TARE_TRY(tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err));
     TARE_TRY(tare__onnx_raise(in));
     TARE_TRY(describe_inputs(in));
+    note_origin(in->file, g, origin);
     return tare__onnx_lift(in, out);
 }
 
@@ -391,17 +393,6 @@ static void release(onnx_import *in) {
     tare__arena_release(&in->memory);
 }
 
-static void note_origin(const onnx_file *f, onnx_origin *out) {
-    const Onnx__GraphProto *g = f->model->graph;
-    *out = (onnx_origin){.is_torch = f->model->producer_name != NULL &&
-                                     strcmp(f->model->producer_name, "pytorch") == 0};
-    for (size_t i = 0; i < g->n_node; i++) {
-        const char *op = g->node[i]->op_type != NULL ? g->node[i]->op_type : "";
-        out->has_batch_norm |= strcmp(op, "BatchNormalization") == 0;
-        out->has_conv |= strcmp(op, "Conv") == 0;
-    }
-}
-
 tare_status tare__onnx_read(const unsigned char *bytes, size_t size, const char *path,
                             const registry *classes, const tare_model_read_options *options,
                             module **root, onnx_origin *origin, tare_error *err) {
@@ -409,8 +400,7 @@ tare_status tare__onnx_read(const unsigned char *bytes, size_t size, const char 
     TARE_TRY(tare__onnx_file_open(bytes, size, path, &file, err));
     onnx_import in = {
         .file = &file, .classes = classes, .folded_limit = FOLDED_BYTES + 4 * size, .err = err};
-    const tare_status status = import_graph(&in, options, root);
-    if (status == TARE_OK) note_origin(&file, origin);
+    const tare_status status = import_graph(&in, options, root, origin);
     release(&in);
     tare__onnx_file_release(&file);
     return status;

@@ -149,7 +149,7 @@ static tare_status report_circle(const sorter *s, size_t index) {
                                   "the graph goes in a circle: %s needs the first again",
                                   tare__text_chars(&names));
     tare__text_release(&names);
-    return status;
+    return tare__hint(s->err, status, "no exporter writes such a file: export the model again");
 }
 
 static tare_status visit(sorter *s, size_t index) {

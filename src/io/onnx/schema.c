@@ -128,19 +128,22 @@ static tare_status unpack(const unsigned char *bytes, size_t size, onnx_file *ou
 
 // --- versions ---
 
+tare_status tare__onnx_check_opset(const char *what, int64_t version, tare_error *err) {
+    if (version >= OLDEST_OPSET && version <= NEWEST_OPSET) return TARE_OK;
+    tare__fail(err, TARE_UNSUPPORTED, "%s is of opset %lld, expected %d to %d", what,
+               (long long)version, OLDEST_OPSET, NEWEST_OPSET);
+    return tare__hint(err, TARE_UNSUPPORTED,
+                      "export it with opset_version=17 or 18, or convert it with "
+                      "onnx.version_converter");
+}
+
 static tare_status check_opset(onnx_file *f, const Onnx__OperatorSetIdProto *set, tare_error *err) {
     const char *domain = set->domain != NULL ? set->domain : "";
     if (*domain != '\0' && strcmp(domain, "ai.onnx") != 0)
         return TARE_OK; // refused where it is used
     if (f->opset != 0)
         return tare__fail(err, TARE_MALFORMED_FILE, "the model says its opset twice");
-    if (set->version < OLDEST_OPSET || set->version > NEWEST_OPSET) {
-        tare__fail(err, TARE_UNSUPPORTED, "the model is of opset %lld, expected %d to %d",
-                   (long long)set->version, OLDEST_OPSET, NEWEST_OPSET);
-        return tare__hint(err, TARE_UNSUPPORTED,
-                          "export it with opset_version=17 or 18, or convert it with "
-                          "onnx.version_converter");
-    }
+    TARE_TRY(tare__onnx_check_opset("the model", set->version, err));
     f->opset = (int)set->version;
     return TARE_OK;
 }

@@ -24,6 +24,9 @@ tare_status tare__onnx_file_open(const unsigned char *bytes, size_t size, const 
                                  onnx_file *out, tare_error *err);
 void tare__onnx_file_release(onnx_file *f);
 
+/// Is this opset of the default domain one that can be read? what: "the model".
+tare_status tare__onnx_check_opset(const char *what, int64_t version, tare_error *err);
+
 /// Do these bytes look like an ONNX model (or a cut-off one) rather than like anything else?
 bool tare__onnx_is_model(const unsigned char *bytes, size_t size);
 

@@ -183,17 +183,30 @@ static bool use_name(onnx_import *in, const char *name, onnx_scope *out) {
 
 // --- entry point ---
 
-tare_status tare__onnx_read_scope(onnx_import *in, const Onnx__NodeProto *n,
-                                  const onnx_scope **out) {
-    const char *name = n->name != NULL ? n->name : "";
+static tare_status read_own(onnx_import *in, const onnx_step *step, onnx_scope **out) {
+    const char *name = step->node.name != NULL ? step->node.name : "";
     onnx_scope *scope = tare__arena_alloc(&in->memory, sizeof *scope);
     if (scope == NULL) return tare__out_of_memory(in->err);
     *scope = (onnx_scope){.path = "", .raw = ""};
     metadata m = {.memory = &in->memory};
-    tare__onnx_each_property(n, read_property, &m);
+    tare__onnx_each_property(&step->node, read_property, &m);
     use_metadata(&m, scope);
-    if (!m.failed && !scope->is_known && name[0] == '/') m.failed = !use_name(in, name, scope);
+    // The name of a node of a function begins with its caller's.
+    if (!m.failed && !scope->is_known && name[0] == '/' && step->caller == NULL)
+        m.failed = !use_name(in, name, scope);
     if (m.failed) return tare__out_of_memory(in->err);
     *out = scope;
     return TARE_OK;
+}
+
+tare_status tare__onnx_read_scope(onnx_import *in, onnx_step *step, const onnx_scope **out) {
+    for (onnx_step *s = step;; s = s->caller) {
+        onnx_scope *own = NULL;
+        if (s->scope == NULL) {
+            TARE_TRY(read_own(in, s, &own));
+            s->scope = own;
+        }
+        *out = s->scope;
+        if (s->scope->is_known || s->caller == NULL) return TARE_OK;
+    }
 }

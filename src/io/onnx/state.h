@@ -4,6 +4,7 @@
 #define IO_ONNX_STATE_H
 
 #include "io/onnx/import.h"
+#include "io/onnx/inline.h"
 #include "io/onnx/schema.h"
 #include "io/onnx/tensors.h"
 #include "ir/module.h"
@@ -90,9 +91,9 @@ tare_status tare__onnx_bind(onnx_import *in, const char *name, const value *v);
 tare_status tare__onnx_fold(onnx_import *in, node_op op, const onnx_emit *e, arena *scratch,
                             value *out);
 
-/// Reads node's scope from its metadata or its name (scope.c).
-tare_status tare__onnx_read_scope(onnx_import *in, const Onnx__NodeProto *node,
-                                  const onnx_scope **out);
+/// Reads a node's scope from its metadata or its name (scope.c). Nodes of functions that say none
+/// have their caller's.
+tare_status tare__onnx_read_scope(onnx_import *in, onnx_step *step, const onnx_scope **out);
 /// Recognizes what exporters take apart (raise.c).
 tare_status tare__onnx_raise(onnx_import *in);
 /// The model: modules and names as the user knows them (lift.c). The caller releases *out.

@@ -287,11 +287,13 @@ static tare_status read_external(const onnx_file *f, onnx_data_files *d, const O
     TARE_TRY(map_location(f, d, e.location, &store, err));
     const size_t needed = (size_t)h->count * tare_dtype_size(h->dtype);
     const size_t size = tare__storage_size(store);
-    if (e.offset > size || needed > size - (size_t)e.offset)
-        return tare__fail(err, TARE_MALFORMED_FILE,
-                          "its data is said to be %zu bytes from %" PRIu64
-                          " in '%s', which has %zu",
-                          needed, e.offset, e.location, size);
+    if (e.offset > size || needed > size - (size_t)e.offset) {
+        tare__fail(err, TARE_MALFORMED_FILE,
+                   "its data is said to be %zu bytes from %" PRIu64 " in '%s', which has %zu",
+                   needed, e.offset, e.location, size);
+        return tare__hint(err, TARE_MALFORMED_FILE,
+                          "the data file is cut off or another model's: copy both files again");
+    }
     return view(h, store, (size_t)e.offset, out, err);
 }
 
