@@ -34,6 +34,14 @@ static void write_header(const calibration *c, text *out) {
     tare__text_append(out, "],\"observers\":[");
 }
 
+static tare_status add_tensor(map *tensors, const char *key, tare_tensor *t, tare_error *err) {
+    if (tare__map_has(tensors, key))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "two observers save a tensor '%s'", key);
+    if (!tare__map_set(tensors, key, t)) return tare__out_of_memory(err);
+    (void)tare_tensor_retain(t);
+    return TARE_OK;
+}
+
 // "PATH.NAME" of every piece of one observer's state.
 static tare_status write_observer(const watched *w, bool is_first, map *tensors, text *out,
                                   tare_error *err) {
@@ -50,10 +58,10 @@ static tare_status write_observer(const watched *w, bool is_first, map *tensors,
         if (i > 0) tare__text_char(out, ',');
         tare__text_json_string(out, state.entries[i].key);
         tare__text_printf(&key, "%s.%s", w->path, state.entries[i].key);
-        if (key.failed || !tare__map_set(tensors, tare__text_chars(&key), t))
+        if (key.failed)
             status = tare__out_of_memory(err);
         else
-            (void)tare_tensor_retain(t);
+            status = add_tensor(tensors, tare__text_chars(&key), t, err);
         tare__text_release(&key);
     }
     tare__text_append(out, "]}");
@@ -91,7 +99,8 @@ typedef struct reader {
     const safetensors *file;
     const observer_classes *classes;
     calibration *c;
-    size_t used; // tensors
+    map paths; // of the observers so far
+    map used;  // tensors that one of them has
     tare_error *err;
 } reader;
 
@@ -203,6 +212,15 @@ static tare_status read_macs(reader *r, const json_at *root) {
     return TARE_OK;
 }
 
+static tare_status take_tensor(reader *r, const json_at *at, const char *key, const char *name,
+                               map *out) {
+    tare_tensor *t = tare__safetensors_get(r->file, key);
+    if (t == NULL || tare__map_has(&r->used, key))
+        return tare__json_fail(at, r->err, "there is no tensor of its own for '%s'", name);
+    if (tare__map_set(&r->used, key, t) && tare__map_set(out, name, t)) return TARE_OK;
+    return tare__out_of_memory(r->err);
+}
+
 static tare_status collect_state(reader *r, const json_at *at, const char *path, map *out) {
     const json_at names = tare__json_get(at, "state");
     TARE_TRY(tare__json_expect(&names, JSON_ARRAY, r->err));
@@ -212,14 +230,10 @@ static tare_status collect_state(reader *r, const json_at *at, const char *path,
         text key = {0};
         TARE_TRY(tare__json_string(&item, &name, r->err));
         tare__text_printf(&key, "%s.%s", path, name);
-        const tare_status status = tare__text_status(&key, r->err);
-        tare_tensor *t = tare__safetensors_get(r->file, tare__text_chars(&key));
+        tare_status status = tare__text_status(&key, r->err);
+        if (status == TARE_OK) status = take_tensor(r, &item, tare__text_chars(&key), name, out);
         tare__text_release(&key);
-        if (status != TARE_OK) return status;
-        if (t == NULL || tare__map_has(out, name))
-            return tare__json_fail(&item, r->err, "there is no tensor of its own for '%s'", name);
-        if (!tare__map_set(out, name, t)) return tare__out_of_memory(r->err);
-        r->used++;
+        TARE_TRY(status);
     }
     return TARE_OK;
 }
@@ -245,6 +259,9 @@ static tare_status read_observer(reader *r, const json_at *at) {
     const char *chars = NULL;
     tare_observer_spec *spec = NULL;
     TARE_TRY(tare__json_string(&path, &chars, r->err));
+    if (tare__map_has(&r->paths, chars))
+        return tare__json_fail(&path, r->err, "there are two observers '%s'", chars);
+    if (!tare__map_set(&r->paths, chars, NULL)) return tare__out_of_memory(r->err);
     TARE_TRY(tare__observer_spec_from_json(&observer, &spec, r->err));
     const tare_status status = tare__json_place(at, add_observer(r, at, chars, spec), r->err);
     tare_observer_spec_release(spec);
@@ -270,9 +287,9 @@ static tare_status read_root(reader *r, const json_at *root) {
         const json_at item = tare__json_item(&observers, i);
         TARE_TRY(read_observer(r, &item));
     }
-    if (r->used == r->file->tensors.count) return TARE_OK;
+    if (r->used.count == r->file->tensors.count) return TARE_OK;
     return tare__fail(r->err, TARE_MALFORMED_FILE, "%zu tensors belong to no observer",
-                      r->file->tensors.count - r->used);
+                      r->file->tensors.count - r->used.count);
 }
 
 tare_status tare__calibration_from_file(const safetensors *file, const observer_classes *classes,
@@ -289,6 +306,8 @@ tare_status tare__calibration_from_file(const safetensors *file, const observer_
     const json_at root = tare__json_root(json);
     const tare_status status = read_root(&r, &root);
     json_decref(json);
+    tare__map_release(&r.paths);
+    tare__map_release(&r.used);
     if (status == TARE_OK)
         *out = read;
     else

@@ -7,7 +7,7 @@
 #include "ops/classes.h"
 #include "tare/model.h"
 
-/// Do these bytes look like an ONNX model rather than like anything else?
+/// Do these bytes look like an ONNX model (or a cut-off one) rather than like anything else?
 bool tare__onnx_is_model(const unsigned char *bytes, size_t size);
 
 /// What a file says about where it comes from.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "io/onnx/onnx.h"
 #include "io/onnx/wire.h"
 
 enum {
@@ -63,10 +64,10 @@ static bool read_entry(const unsigned char *bytes, size_t size, onnx_property *o
 }
 
 // protobuf-c keeps an unknown field as it was, its length in front.
-void tare__onnx_each_property(const Onnx__NodeProto *node,
+void tare__onnx_each_property(const Onnx__NodeProto *proto,
                               void (*visit)(void *user, const onnx_property *p), void *user) {
-    for (unsigned i = 0; i < node->base.n_unknown_fields; i++) {
-        const ProtobufCMessageUnknownField *field = &node->base.unknown_fields[i];
+    for (unsigned i = 0; i < proto->base.n_unknown_fields; i++) {
+        const ProtobufCMessageUnknownField *field = &proto->base.unknown_fields[i];
         size_t at = 0;
         uint64_t length = 0;
         onnx_property p;

@@ -27,16 +27,13 @@ void tare__onnx_file_release(onnx_file *f);
 /// Is this opset of the default domain one that can be read? what: "the model".
 tare_status tare__onnx_check_opset(const char *what, int64_t version, tare_error *err);
 
-/// Do these bytes look like an ONNX model (or a cut-off one) rather than like anything else?
-bool tare__onnx_is_model(const unsigned char *bytes, size_t size);
-
 /// A node's metadata, which the schema lacks (field 9): calls visit for every entry, whose texts
 /// last only for the call and may hold any bytes.
 typedef struct onnx_property {
     const char *key, *value; // not terminated
     size_t key_length, value_length;
 } onnx_property;
-void tare__onnx_each_property(const Onnx__NodeProto *node,
+void tare__onnx_each_property(const Onnx__NodeProto *proto,
                               void (*visit)(void *user, const onnx_property *p), void *user);
 
 /// ONNX's name of an element type ("FLOAT8E4M3FN"); "unknown" for numbers that it has not.

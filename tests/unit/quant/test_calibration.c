@@ -190,6 +190,27 @@ static void what_does_not_belong_together_is_refused(void **state) {
     tare_model_destroy(model);
 }
 
+static void an_observer_stands_once_in_a_state(void **state) {
+    (void)state;
+    write_shard(0, 1, 0, "twice.state");
+    const char *path = temp_path("twice.state");
+    static const char old[] = "activation_post_process_1\\\",";
+    size_t size = 0, count = 0;
+    unsigned char *bytes = temp_read(path, &size);
+    for (size_t i = 0; i + sizeof old < size; i++) {
+        if (memcmp(bytes + i, old, sizeof old - 1) != 0) continue;
+        bytes[i + strlen("activation_post_process_")] = '0';
+        count++;
+    }
+    assert_int_equal(count, 1);
+    temp_write(path, bytes, size);
+    free(bytes);
+    tare_model *model = prepare_example(NULL);
+    CHECK_REFUSED(tare_calibration_read(model, path, NULL, job_error()), TARE_MALFORMED_FILE,
+                  "two observers 'activation_post_process_0'");
+    tare_model_destroy(model);
+}
+
 static void averages_and_histograms_are_not_merged(void **state) {
     (void)state;
     static const char *const observers[] = {"MovingAverageMinMaxObserver", "HistogramObserver"};
@@ -315,6 +336,7 @@ int main(void) {
         cmocka_unit_test(any_split_gives_the_model_of_one_pass),
         cmocka_unit_test(merging_in_groups_is_merging_at_once),
         cmocka_unit_test(what_does_not_belong_together_is_refused),
+        cmocka_unit_test(an_observer_stands_once_in_a_state),
         cmocka_unit_test(averages_and_histograms_are_not_merged),
         cmocka_unit_test(fake_quantizers_are_kept_with_their_model_only),
         cmocka_unit_test(progress_is_told_and_may_stop),
