@@ -21,6 +21,7 @@
     } while (0)
 
 static const char float_path[] = "data/digits/digits.safetensors";
+static const char onnx_path[] = "data/digits/digits.onnx"; // the same network
 static const char training_data[] = "data/digits/train.npz";
 static const char test_data[] = "data/digits/test.npz";
 
@@ -48,6 +49,7 @@ typedef struct figures {
     double float_ms, int8_ms;
     long float_bytes, int8_bytes;
     tare_coverage coverage;
+    bool onnx_differs;           // its ONNX file gives another model
     char explanation[TEXT_SIZE]; // a line per operator
 } figures;
 
@@ -259,6 +261,63 @@ static tare_status run_target(const tare_model *model, const target *t, const ch
     return status;
 }
 
+// --- the same network from an ONNX file ---
+
+static tare_status run_all(const tare_model *model, tare_tensor **out, tare_error *err) {
+    tare_data *data = NULL;
+    tare_session *session = NULL;
+    tare_batch images = {0};
+    size_t count = 0;
+    bool done = false;
+    TRY(tare_data_open(test_data, model, NULL, &data, err));
+    tare_status status = tare_data_next(data, &images, &done, err);
+    if (status == TARE_OK) status = tare_session_create(model, NULL, &session, err);
+    if (status == TARE_OK)
+        status = tare_session_run(session, images.inputs, images.input_count, out, 1, &count, err);
+    tare_session_destroy(session);
+    tare_data_close(data);
+    return status;
+}
+
+static bool are_equal(const tare_tensor *a, const tare_tensor *b) {
+    const size_t bytes = (size_t)tare_tensor_element_count(a) * sizeof(float);
+    return tare_tensor_element_count(a) == tare_tensor_element_count(b) &&
+           memcmp(tare_tensor_data(a), tare_tensor_data(b), bytes) == 0;
+}
+
+/// Quantizes it for the first target and compares with what `path` computes, to the bit.
+static tare_status compare_onnx(const tare_model *onnx, const char *path, const effort *e,
+                                bool *is_same, tare_error *err) {
+    tare_model *models[2] = {NULL, NULL};
+    tare_tensor *scores[2] = {NULL, NULL};
+    tare_status status = tare_model_read(path, NULL, &models[0], err);
+    if (status == TARE_OK) status = quantize(onnx, &targets[0], e, &models[1], err);
+    for (int i = 0; i < 2 && status == TARE_OK; i++) status = run_all(models[i], &scores[i], err);
+    if (status == TARE_OK) *is_same = are_equal(scores[0], scores[1]);
+    for (int i = 0; i < 2; i++) {
+        tare_tensor_release(scores[i]);
+        tare_model_destroy(models[i]);
+    }
+    return status;
+}
+
+static tare_status run_onnx(const char *folder, const effort *e, figures *f, tare_error *err) {
+    char path[1024];
+    bool is_same = false;
+    tare_model *onnx = NULL;
+    const tare_status status = tare_model_read(onnx_path, NULL, &onnx, err);
+    if (status == TARE_UNSUPPORTED) return TARE_OK; // this build reads no ONNX
+    if (status != TARE_OK) return status;
+    (void)snprintf(path, sizeof path, "%s/digits_%s.safetensors", folder, targets[0].name);
+    printf("quantizing %s for %s: ", onnx_path, targets[0].name);
+    const tare_status compared = compare_onnx(onnx, path, e, &is_same, err);
+    if (compared == TARE_OK)
+        printf("%s\n", is_same ? "the same outputs, to the bit" : "other outputs");
+    f->onnx_differs = !is_same;
+    tare_model_destroy(onnx);
+    return compared;
+}
+
 // --- the table ---
 
 static void print_header(void) {
@@ -380,7 +439,7 @@ static tare_status run_demo(const char *folder, const effort *e, figures *all, t
         status = run_target(model, &targets[i], folder, e, &all[i], err);
     }
     tare_model_destroy(model);
-    return status;
+    return status == TARE_OK ? run_onnx(folder, e, &all[0], err) : status;
 }
 
 /// Like mkdir -p. Where a folder cannot be made, writing the model says so.
@@ -393,8 +452,12 @@ static void make_folders(const char *path) {
     }
 }
 
-/// Half a point is what quantizing for x86 may cost.
-static bool is_accurate(const figures *f) {
+/// Both files give one model, and half a point is what quantizing for x86 may cost.
+static bool is_right(const figures *f) {
+    if (f->onnx_differs) {
+        (void)fprintf(stderr, "demo: %s gives another model than %s\n", onnx_path, float_path);
+        return false;
+    }
     if (f->int8_accuracy >= f->float_accuracy - 0.005) return true;
     (void)fprintf(stderr, "demo: int8 is more than 0.5 points less accurate than float\n");
     return false;
@@ -410,7 +473,7 @@ static bool report(const char *folder, figures *all) {
         return false;
     }
     printf("\nModels: %s/, figures: %s\n", folder, path);
-    return is_accurate(&all[0]);
+    return is_right(&all[0]);
 }
 
 int main(int argc, char **argv) {
