@@ -70,11 +70,18 @@ def write_tensors(path, tensors, metadata=None):
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as out:
-        out.write(struct.pack("<Q", len(text)))
-        out.write(text)
-        for name in names:
-            out.write(tensors[name].data)
+    partial = f"{path}.tmp"  # renamed when all is written: nothing half-written is left
+    try:
+        with open(partial, "wb") as out:
+            out.write(struct.pack("<Q", len(text)))
+            out.write(text)
+            for name in names:
+                out.write(tensors[name].data)
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(partial)
+        raise
 
 
 def graph_header(modules, nodes, parameters, buffers, training=False):
@@ -837,8 +844,13 @@ def export(module, inputs, path, kwargs=None, leaves=(), by_example=False, keep_
     """
     inputs = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
     kwargs = dict(kwargs or {})
-    with torch.no_grad(), _without_shortcuts():
-        expected = flatten(_run(module, inputs, kwargs))
+    try:
+        with torch.no_grad(), _without_shortcuts():
+            expected = flatten(_run(module, inputs, kwargs))
+    except ExportError:
+        raise
+    except Exception as e:
+        raise ExportError(f"the module does not run on the example inputs: {type(e).__name__}: {e}") from e
     if not expected:
         raise ExportError("the module returns no tensor, nor a tuple, list or dict of them")
     traced, examples = trace(module, inputs, kwargs, leaves, by_example, keep_defaults)
@@ -889,7 +901,16 @@ def load(spec):
     made = getattr(package, name, None)
     if made is None:
         raise ExportError(f"{source} has no '{name}'")
-    made = made if isinstance(made, nn.Module) else made()
+    if not isinstance(made, nn.Module):
+        if not callable(made):
+            raise ExportError(f"{spec} is a {type(made).__name__}, not a torch.nn.Module or a function that makes one")
+        try:
+            inspect.signature(made).bind()
+        except TypeError as e:
+            raise ExportError(f"{spec} cannot be called without arguments: {e}") from e
+        except ValueError:
+            pass  # a callable that does not tell its parameters
+        made = made()
     if not isinstance(made, nn.Module):
         raise ExportError(f"{spec} gives a {type(made).__name__}, not a torch.nn.Module")
     return made
@@ -941,7 +962,12 @@ def _run_command(options):
     made = [make_input(spec, generator) for spec in options.input]
     module = load(options.module).train(options.train)
     if options.weights:
-        module.load_state_dict(torch.load(options.weights, map_location="cpu", weights_only=True))
+        try:
+            module.load_state_dict(torch.load(options.weights, map_location="cpu", weights_only=True))
+        except OSError:
+            raise
+        except Exception as e:  # torch has many kinds for a broken file
+            raise ExportError(f"{options.weights} is no state dict of this module: {e}") from e
     inputs, kwargs = tuple(t for name, t in made if name is None), {name: t for name, t in made if name}
     outputs = export(module, inputs, options.output, kwargs, options.leaf, options.by_example)
     if options.save_inputs:
@@ -956,6 +982,8 @@ def main():
         _run_command(_parser().parse_args())
     except ExportError as e:
         sys.exit(f"tare_export: {e}")
+    except OSError as e:
+        sys.exit(f"tare_export: {e.filename}: {e.strerror}" if e.filename else f"tare_export: {e}")
 
 
 if __name__ == "__main__":
