@@ -10,6 +10,11 @@ expect 0 print $files/conv
 says '  (conv): Conv2d(2, 3, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))'
 "$tare" print - <$files/conv | cmp - "$work/stdout"
 
+# Whatever is left of training was decided at export, for modules that only hold others too.
+expect 0 print $files/scopes --json
+says '"training": false'
+! grep -q '"training": true' "$work/stdout" || fail 'a module is left in training'
+
 # The first dimension is the batch, whatever the file says; other open sizes must be given.
 expect 0 run $files/conv --input random:5 --output "$work/y.npz"
 says '5 samples'

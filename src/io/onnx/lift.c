@@ -143,6 +143,12 @@ static tare_status add_node(lift *l, const node *n) {
 
 // --- the whole ---
 
+// Files are of evaluation; modules that only hold others are made on the way.
+static void leave_training(module *m) {
+    m->training = false;
+    for (size_t i = 0; i < m->child_count; i++) leave_training(m->children[i].module);
+}
+
 static tare_status build(lift *l) {
     const value class_name = tare__string("GraphModule");
     TARE_TRY(tare__lift_count_calls(l));
@@ -150,10 +156,10 @@ static tare_status build(lift *l) {
     l->mapped = tare__arena_array(&l->scratch, l->in->draft->next_id + 1, sizeof *l->mapped);
     if (l->mapped == NULL) return tare__out_of_memory(l->err);
     TARE_TRY(tare__module_create(&tare__class_graph_module, &l->root, l->err));
-    l->root->training = false;
     TARE_TRY(tare__module_set_config(l->root, "class_name", &class_name, l->err));
     TARE_TRY(tare__graph_create(&l->g, l->err));
     for (const node *n = l->in->draft->first; n != NULL; n = n->next) TARE_TRY(add_node(l, n));
+    leave_training(l->root);
     return tare__graph_verify(l->g, l->err);
 }
 

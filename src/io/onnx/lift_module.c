@@ -222,7 +222,6 @@ tare_status tare__lift_bind(lift *l, const node *n, const lift_choice *choice, c
         made = tare__module_retain(tare__module_find(l->in->root, n->target));
     else
         TARE_TRY(tare__module_create(choice->class, &made, l->err));
-    made->training = false;
     tare_status status = is_module ? TARE_OK : fill(l, made, n);
     if (status == TARE_OK)
         status = place(l, made, wanted, scope != NULL && scope->is_known ? scope->raw : NULL, path);
