@@ -36,6 +36,7 @@ tare_status tare__annotation_get(annotation_book *book, const char *name, tare_a
     tare_annotation *made = tare__alloc_zeroed(1, sizeof *made);
     if (made == NULL) return tare__out_of_memory(err);
     made->allows_sharing = true;
+    made->serial = ++book->made_count;
     if (!tare__map_set(&book->by_node, name, made)) {
         tare__free(made);
         return tare__out_of_memory(err);

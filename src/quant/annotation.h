@@ -17,10 +17,12 @@ struct tare_annotation {
     size_t input_count, input_capacity;
     tare_qspec *output;
     bool allows_sharing, is_marked;
+    size_t serial; // tells an annotation from one that replaces it
 };
 
 typedef struct annotation_book { // zero-initialized is empty
     map by_node;                 // name -> tare_annotation
+    size_t made_count;
 } annotation_book;
 
 void tare__annotations_release(annotation_book *book);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The quantizers that ship, torchao's, and what a user may ask of one: a config for the whole
+/// model, for module names, module types and operators.
+#ifndef TARE_QUANTIZER_H
+#define TARE_QUANTIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tare/pt2e.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// --- configs ---
+
+/// What a quantizer's default config may vary in; zero is the default. An option that the quantizer
+/// does not know is refused.
+typedef struct tare_quantization_options {
+    uint32_t struct_size;
+    bool is_per_channel; // XNNPACKQuantizer: weights with a scale per output channel
+    bool is_qat, is_dynamic;
+    bool reduce_range;                    // X86InductorQuantizer: activations of seven bits
+    bool has_act_range, has_weight_range; // XNNPACKQuantizer
+    int64_t act_min, act_max, weight_min, weight_max;
+} tare_quantization_options;
+
+/// The default config of a built-in quantizer ("XNNPACKQuantizer": torchao's
+/// get_symmetric_quantization_config; "X86InductorQuantizer", "ArmInductorQuantizer",
+/// "XPUInductorQuantizer", "EmbeddingQuantizer" theirs). options may be NULL. The caller releases
+/// *out with tare_quantization_config_release.
+TARE_API tare_status tare_quantization_config_default(const char *quantizer,
+                                                      const tare_quantization_options *options,
+                                                      tare_quantization_config *out,
+                                                      tare_error *err);
+/// Gives back the specs of a config that the library filled.
+TARE_API void tare_quantization_config_release(tare_quantization_config *config);
+
+// --- settings ---
+
+/// Which part of the model gets which config, for any quantizer. Setters keep the first error and
+/// report it where the settings are used; setting a key again replaces its config and keeps its
+/// place. Specs are retained. A NULL config means «do not quantize».
+typedef struct tare_quantizer_settings tare_quantizer_settings;
+/// Nothing is quantized. NULL when memory is gone, which setters take.
+TARE_API tare_quantizer_settings *tare_quantizer_settings_create(void);
+TARE_API void tare_quantizer_settings_destroy(tare_quantizer_settings *settings); // NULL is fine
+TARE_API void tare_quantizer_settings_set_global(tare_quantizer_settings *settings,
+                                                 const tare_quantization_config *config);
+/// name: a module's path ("layer1.0"); what stands below it is meant, too.
+TARE_API void tare_quantizer_settings_set_module_name(tare_quantizer_settings *settings,
+                                                      const char *name,
+                                                      const tare_quantization_config *config);
+/// type: a module class ("torch.nn.Linear").
+TARE_API void tare_quantizer_settings_set_module_type(tare_quantizer_settings *settings,
+                                                      const char *type,
+                                                      const tare_quantization_config *config);
+/// operator_name: an aten operator ("torch.ops.aten.linear.default").
+TARE_API void tare_quantizer_settings_set_operator(tare_quantizer_settings *settings,
+                                                   const char *operator_name,
+                                                   const tare_quantization_config *config);
+/// A key that nothing in the model has is an error; not so when lenient.
+TARE_API void tare_quantizer_settings_set_lenient(tare_quantizer_settings *settings,
+                                                  bool is_lenient);
+/// {"global": CONFIG, "module_name": [[NAME, CONFIG], ..], "module_type": .., "operator": ..}. A
+/// CONFIG is null, {"default": {"is_per_channel": true, ..}} (of the quantizer of that name), or
+/// {"input_activation": SPEC, "output_activation": .., "weight": .., "bias": .., "is_qat": ..} with
+/// specs as annotations have them. Errors name the JSON path.
+TARE_API tare_status tare_quantizer_settings_from_json(const char *json, size_t size,
+                                                       const char *quantizer,
+                                                       tare_quantizer_settings **out,
+                                                       tare_error *err);
+TARE_API tare_status tare_quantizer_settings_read(const char *path, const char *quantizer,
+                                                  tare_quantizer_settings **out, tare_error *err);
+
+// --- quantizers ---
+
+/// "XNNPACKQuantizer", "X86InductorQuantizer", "ArmInductorQuantizer", "XPUInductorQuantizer" or
+/// "EmbeddingQuantizer". settings: copied; NULL: the default config for the whole model.
+/// TARE_INVALID_ARGUMENT for settings that the quantizer would not honour: torchao warns and drops
+/// them.
+TARE_API tare_status tare_quantizer_builtin(const char *name,
+                                            const tare_quantizer_settings *settings,
+                                            tare_quantizer **out, tare_error *err);
+/// The name of the i-th; NULL past the end.
+TARE_API const char *tare_quantizer_builtin_name_at(size_t index);
+
+/// Several quantizers, one after the other (torchao's ComposableQuantizer). Takes the quantizers
+/// over on success. Annotating fails where a later one replaces or removes what an earlier one
+/// said.
+TARE_API tare_status tare_quantizer_compose(tare_quantizer *const *quantizers, size_t count,
+                                            tare_quantizer **out, tare_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

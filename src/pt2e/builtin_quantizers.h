@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built-in quantizers: what each needs to be made.
+#ifndef PT2E_BUILTIN_QUANTIZERS_H
+#define PT2E_BUILTIN_QUANTIZERS_H
+
+#include "pt2e/settings.h"
+
+/// Self of a built-in quantizer: its settings, and a recipe of its own kind.
+typedef struct builtin_quantizer {
+    tare_quantizer_settings *settings;
+    const struct builtin_row *row;
+} builtin_quantizer;
+
+typedef struct builtin_row {
+    const char *name;
+    tare_status (*transform)(void *self, tare_model *model, tare_error *err); // NULL: nothing
+    tare_status (*annotate)(void *self, tare_model *model, tare_error *err);
+    /// Refuses settings that it would not honour.
+    tare_status (*check)(const struct builtin_row *row, const tare_quantizer_settings *settings,
+                         tare_error *err);
+    const void *recipe;
+} builtin_row;
+
+tare_status tare__xnnpack_transform(void *self, tare_model *model, tare_error *err);
+tare_status tare__xnnpack_annotate(void *self, tare_model *model, tare_error *err);
+tare_status tare__xnnpack_check(const struct builtin_row *row,
+                                const tare_quantizer_settings *settings, tare_error *err);
+
+tare_status tare__inductor_annotate(void *self, tare_model *model, tare_error *err);
+tare_status tare__inductor_check(const struct builtin_row *row,
+                                 const tare_quantizer_settings *settings, tare_error *err);
+extern const struct inductor_recipe tare__x86_recipe, tare__arm_recipe, tare__xpu_recipe;
+
+tare_status tare__embedding_annotate(void *self, tare_model *model, tare_error *err);
+tare_status tare__embedding_check(const struct builtin_row *row,
+                                  const tare_quantizer_settings *settings, tare_error *err);
+
+#endif

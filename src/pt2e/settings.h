@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user asks of a quantizer.
+#ifndef PT2E_SETTINGS_H
+#define PT2E_SETTINGS_H
+
+#include "core/json.h"
+#include "tare/quantizer.h"
+
+typedef struct setting {
+    char *key;
+    bool is_none; // the config is None: not to be quantized
+    tare_quantization_config config;
+} setting;
+
+typedef struct setting_list {
+    setting *items; // in order of setting
+    size_t count, capacity;
+} setting_list;
+
+struct tare_quantizer_settings {
+    bool has_global;
+    setting global;
+    setting_list module_names, module_types, operators;
+    bool is_lenient;
+    tare_status status; // of the first setter that failed
+};
+
+/// Retains the specs of the known part of `from`.
+tare_quantization_config tare__config_copy(const tare_quantization_config *from);
+tare_status tare__settings_clone(const tare_quantizer_settings *from, tare_quantizer_settings **out,
+                                 tare_error *err);
+/// A CONFIG of a settings file; *is_none for null.
+tare_status tare__config_from_json(const json_at *at, const char *quantizer, bool *is_none,
+                                   tare_quantization_config *out, tare_error *err);
+
+#endif

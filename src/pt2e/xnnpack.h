@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// XNNPACKQuantizer's annotators: each looks for one pattern in the whole graph.
+#ifndef PT2E_XNNPACK_H
+#define PT2E_XNNPACK_H
+
+#include "pt2e/annotate.h"
+
+/// What an annotator is given: a config, and which nodes it may take.
+typedef struct xnnpack_level {
+    annotating *a;
+    config_specs specs;
+    node_filter filter;
+} xnnpack_level;
+
+typedef struct xnnpack_annotator {
+    const char *name;
+    const char *const *operators; // one of which the pattern holds; for settings by operator
+    tare_status (*annotate)(const xnnpack_level *l);
+} xnnpack_annotator;
+
+tare_status tare__xnnpack_linear_relu(const xnnpack_level *l);
+tare_status tare__xnnpack_linear(const xnnpack_level *l);
+tare_status tare__xnnpack_conv_relu(const xnnpack_level *l);
+tare_status tare__xnnpack_conv(const xnnpack_level *l);
+tare_status tare__xnnpack_conv_transpose_relu(const xnnpack_level *l);
+tare_status tare__xnnpack_conv_bn_relu(const xnnpack_level *l);
+tare_status tare__xnnpack_conv_bn(const xnnpack_level *l);
+tare_status tare__xnnpack_conv_transpose_bn_relu(const xnnpack_level *l);
+tare_status tare__xnnpack_conv_transpose_bn(const xnnpack_level *l);
+tare_status tare__xnnpack_adaptive_avg_pool2d(const xnnpack_level *l);
+tare_status tare__xnnpack_gru_io_only(const xnnpack_level *l);
+tare_status tare__xnnpack_add_relu(const xnnpack_level *l);
+tare_status tare__xnnpack_add(const xnnpack_level *l);
+tare_status tare__xnnpack_mul_relu(const xnnpack_level *l);
+tare_status tare__xnnpack_mul(const xnnpack_level *l);
+tare_status tare__xnnpack_cat(const xnnpack_level *l);
+
+/// Operators whose output keeps its input's observer.
+tare_status tare__xnnpack_propagate(annotating *a);
+
+extern const char *const tare__relu_targets[],
+    *const tare__linear_targets[], *const tare__conv_targets[],
+                                       *const tare__conv_transpose_targets[],
+                                           *const tare__add_targets[], *const tare__mul_targets[];
+
+/// None of these nodes is marked, and the filter accepts all. NULLs are passed over.
+bool tare__xnnpack_is_free(const xnnpack_level *l, node *const *nodes, size_t count);
+
+#endif

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// XNNPACKQuantizer: which annotators run in which order, for which part of the model. Source:
+// torchao 0.18; settings by operator as in ExecuTorch's version of it.
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "pt2e/builtin_quantizers.h"
+#include "pt2e/xnnpack.h"
+
+tare_status tare__xnnpack_check(const struct builtin_row *row, const tare_quantizer_settings *s,
+                                tare_error *err) {
+    (void)row;
+    for (size_t i = 0; i < s->module_names.count; i++)
+        if (s->module_names.items[i].is_none)
+            return tare__fail(err, TARE_INVALID_ARGUMENT,
+                              "module '%s':  quantization_config == None is not supported yet",
+                              s->module_names.items[i].key);
+    return TARE_OK;
+}
+
+// --- scalars ---
+
+static void new_constant_name(const module *root, char out[48]) {
+    for (size_t i = 0;; i++) {
+        (void)snprintf(out, 48, "_tensor_constant_%zu", i);
+        if (!tare__module_has_tensor(root, out) && tare__module_child(root, out) == NULL) return;
+    }
+}
+
+static tare_status insert_constant(tare_model *model, node *before, double number, node **out,
+                                   tare_error *err) {
+    module *root = model->root;
+    graph *g = root->graph;
+    char name[48];
+    new_constant_name(root, name);
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_scalar_float((float)number, &t, err));
+    const tare_status status = tare__module_set_tensor(root, name, t, false, err);
+    tare_tensor_release(t);
+    TARE_TRY(status);
+    const node_spec spec = {.op = NODE_GET_ATTR, .target = name};
+    TARE_TRY(tare__graph_insert(g, &spec, before, out, err));
+    (*out)->meta_json =
+        tare__arena_strdup(&g->memory, "{\"val\": {\"shape\": [], \"dtype\": \"torch.float32\"}}");
+    return (*out)->meta_json != NULL ? TARE_OK : tare__out_of_memory(err);
+}
+
+static tare_status lift_scalars(tare_model *model, node *n, arena *scratch, tare_error *err) {
+    value *args = tare__arena_array(scratch, n->arg_count + 1, sizeof *args);
+    bool has_scalar = false;
+    if (args == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < n->arg_count; i++) {
+        double number = 0;
+        node *constant = NULL;
+        args[i] = n->args[i];
+        if (!tare__value_number(&n->args[i], &number)) continue;
+        TARE_TRY(insert_constant(model, n, number, &constant, err));
+        args[i] = tare__node_value(constant);
+        has_scalar = true;
+    }
+    if (!has_scalar) return TARE_OK;
+    return tare__node_set_args(n, args, n->arg_count, n->kwargs, n->kwarg_count, err);
+}
+
+tare_status tare__xnnpack_transform(void *self, tare_model *model, tare_error *err) {
+    static const char *const targets[] = {"torch.ops.aten.add.Tensor", "torch.ops.aten.mul.Tensor",
+                                          NULL};
+    (void)self;
+    arena scratch = {0};
+    tare_status status = TARE_OK;
+    for (node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
+        if (tare__calls(n, targets)) status = lift_scalars(model, n, &scratch, err);
+    tare__arena_release(&scratch);
+    return status;
+}
+
+// --- which annotators ---
+
+enum { QAT_ONLY = 4 };
+
+static const xnnpack_annotator static_annotators[] = {
+    {"conv_bn_relu", tare__conv_targets, tare__xnnpack_conv_bn_relu},
+    {"conv_bn", tare__conv_targets, tare__xnnpack_conv_bn},
+    {"conv_transpose_bn_relu", tare__conv_transpose_targets, tare__xnnpack_conv_transpose_bn_relu},
+    {"conv_transpose_bn", tare__conv_transpose_targets, tare__xnnpack_conv_transpose_bn},
+    {"linear_relu", tare__linear_targets, tare__xnnpack_linear_relu},
+    {"linear", tare__linear_targets, tare__xnnpack_linear},
+    {"conv_relu", tare__conv_targets, tare__xnnpack_conv_relu},
+    {"conv", tare__conv_targets, tare__xnnpack_conv},
+    {"conv_transpose_relu", tare__conv_transpose_targets, tare__xnnpack_conv_transpose_relu},
+    {"adaptive_avg_pool2d",
+     (const char *const[]){"torch.ops.aten.adaptive_avg_pool2d.default", NULL},
+     tare__xnnpack_adaptive_avg_pool2d},
+    {"gru_io_only", (const char *const[]){"torch.ops.aten.gru.input", NULL},
+     tare__xnnpack_gru_io_only},
+    {"add_relu", tare__add_targets, tare__xnnpack_add_relu},
+    {"add", tare__add_targets, tare__xnnpack_add},
+    {"mul_relu", tare__mul_targets, tare__xnnpack_mul_relu},
+    {"mul", tare__mul_targets, tare__xnnpack_mul},
+    {"cat", (const char *const[]){"torch.ops.aten.cat.default", NULL}, tare__xnnpack_cat},
+};
+static const xnnpack_annotator dynamic_annotators[] = {
+    {"linear", tare__linear_targets, tare__xnnpack_linear},
+};
+
+static bool has_operator(const xnnpack_annotator *x, const char *name) {
+    for (const char *const *o = x->operators; *o != NULL; o++)
+        if (strcmp(*o, name) == 0) return true;
+    return false;
+}
+
+// target: settings by operator run the annotators of that operator only; NULL: all.
+static tare_status run_level(const xnnpack_level *l, bool is_dynamic, const char *target) {
+    const xnnpack_annotator *list = is_dynamic ? dynamic_annotators : static_annotators;
+    const size_t count = is_dynamic ? sizeof dynamic_annotators / sizeof *list
+                                    : sizeof static_annotators / sizeof *list;
+    for (size_t i = !is_dynamic && !l->specs.is_qat ? QAT_ONLY : 0; i < count; i++)
+        if (target == NULL || has_operator(&list[i], target)) TARE_TRY(list[i].annotate(l));
+    return TARE_OK;
+}
+
+// --- for which nodes ---
+
+typedef struct key_filter {
+    const annotating *a;
+    const tare_quantizer_settings *settings;
+    const char *key;
+} key_filter;
+
+static bool is_in_name(void *user, const node *n) {
+    const key_filter *f = user;
+    return tare__node_is_in_module(&f->a->sources, n, f->key);
+}
+
+static bool is_in_type(void *user, const node *n) {
+    const key_filter *f = user;
+    return tare__node_is_in_class(&f->a->sources, n, f->key);
+}
+
+static bool is_in_no_list(void *user, const node *n) {
+    const key_filter *f = user;
+    const setting_list *names = &f->settings->module_names, *types = &f->settings->module_types;
+    for (size_t i = 0; i < names->count; i++)
+        if (tare__node_is_in_module(&f->a->sources, n, names->items[i].key)) return false;
+    for (size_t i = 0; i < types->count; i++)
+        if (tare__node_is_in_class(&f->a->sources, n, types->items[i].key)) return false;
+    return true;
+}
+
+typedef struct xnnpack_run {
+    annotating *a;
+    const tare_quantizer_settings *settings;
+    bool is_dynamic; // by the global config, for all levels
+} xnnpack_run;
+
+static tare_status run_setting(const xnnpack_run *r, const setting *s, const char *target,
+                               bool (*accepts)(void *user, const node *n)) {
+    key_filter filter = {.a = r->a, .settings = r->settings, .key = s->key};
+    xnnpack_level l = {.a = r->a, .filter = {.accepts = accepts, .user = &filter}};
+    if (s->is_none) return TARE_OK;
+    TARE_TRY(tare__config_specs(s, &l.specs, r->a->err));
+    return run_level(&l, r->is_dynamic, target);
+}
+
+static tare_status run_list(const xnnpack_run *r, const setting_list *list,
+                            bool (*accepts)(void *user, const node *n), bool is_by_operator) {
+    for (size_t i = 0; i < list->count; i++) {
+        const setting *s = &list->items[i];
+        TARE_TRY(run_setting(r, s, is_by_operator ? s->key : NULL, accepts));
+    }
+    return TARE_OK;
+}
+
+static tare_status run(annotating *a, const tare_quantizer_settings *s) {
+    const tare_qspec *input = s->has_global ? s->global.config.input_activation : NULL;
+    tare_qspec_fields fields = {0};
+    if (input != NULL) tare_qspec_get_fields(input, &fields);
+    const xnnpack_run r = {.a = a, .settings = s, .is_dynamic = fields.is_dynamic};
+    TARE_TRY(tare__check_modules(a, s));
+    for (size_t i = 0; i < s->operators.count; i++)
+        TARE_TRY(tare__check_operator(a, s, s->operators.items[i].key));
+    TARE_TRY(run_list(&r, &s->module_names, is_in_name, false));
+    TARE_TRY(run_list(&r, &s->module_types, is_in_type, false));
+    TARE_TRY(run_list(&r, &s->operators, is_in_no_list, true));
+    if (s->has_global) TARE_TRY(run_setting(&r, &s->global, NULL, is_in_no_list));
+    return tare__xnnpack_propagate(a);
+}
+
+tare_status tare__xnnpack_annotate(void *self, tare_model *model, tare_error *err) {
+    const builtin_quantizer *q = self;
+    annotating a;
+    tare_status status = tare__annotating_begin(&a, model, err);
+    if (status == TARE_OK) status = run(&a, q->settings);
+    tare__annotating_end(&a);
+    return status;
+}
