@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "io/pt2/pt2.h"
 #ifdef TARE_HAVE_ONNX
 #include "io/onnx/onnx.h"
 #endif
@@ -31,7 +32,7 @@ static const signature signatures[] = {
     SIGNATURE("BM", 0, "a BMP image", DATA_HINT),
     SIGNATURE("WEBP", 8, "a WebP image", DATA_HINT),
     SIGNATURE("\x93NUMPY", 0, "a NumPy array (.npy)", DATA_HINT),
-    SIGNATURE("PK\3\4", 0, "a zip archive (.npz, .pt or .pt2)", EXPORT_HINT),
+    SIGNATURE("PK\3\4", 0, "a zip archive (.npz or .pt)", EXPORT_HINT),
     SIGNATURE("\x1f\x8b", 0, "gzip-compressed data", "unpack it first"),
     SIGNATURE("\x89HDF\r\n\x1a\n", 0, "an HDF5 file (Keras?)", "convert the model to ONNX (tf2onnx)"),
     SIGNATURE("TFL3", 4, "a TensorFlow Lite model", "convert the model to ONNX (tf2onnx)"),
@@ -70,7 +71,7 @@ const char *tare__describe_bytes(const unsigned char *bytes, size_t size) {
 static tare_status refuse(const unsigned char *bytes, size_t size, tare_error *err) {
     const signature *s = size > 0 ? find_signature(bytes, size) : NULL;
     tare__fail(err, TARE_MALFORMED_FILE,
-               "expected a model (tare's own .safetensors, or ONNX), found %s",
+               "expected a model (tare's own .safetensors, .pt2, or ONNX), found %s",
                tare__describe_bytes(bytes, size));
     if (s != NULL && s->hint != NULL) tare__hint(err, TARE_MALFORMED_FILE, "%s", s->hint);
     return TARE_MALFORMED_FILE;
@@ -94,13 +95,17 @@ typedef struct reading {
     tare_error *err;
 } reading;
 
+static tare_status refuse_sizes(const reading *r) {
+    if (r->options == NULL || r->options->dim_count + r->options->shape_count == 0) return TARE_OK;
+    return tare__fail(r->err, TARE_INVALID_ARGUMENT,
+                      "the model leaves no size of its inputs open: only ONNX files take sizes "
+                      "and shapes");
+}
+
 static tare_status read_own(const reading *r, storage *store, const unsigned char *bytes,
                             size_t size) {
     safetensors file = {0};
-    if (r->options != NULL && r->options->dim_count + r->options->shape_count > 0)
-        return tare__fail(r->err, TARE_INVALID_ARGUMENT,
-                          "the model leaves no size of its inputs open: only ONNX files take sizes "
-                          "and shapes");
+    TARE_TRY(refuse_sizes(r));
     TARE_TRY(tare__safetensors_parse(store, bytes, size, &file, r->err));
     const tare_status status =
         tare__model_from_file(&file, r->classes, r->state, &r->out->root, &r->out->extra, r->err);
@@ -138,9 +143,16 @@ static tare_status read_onnx(const reading *r, const char *path, const unsigned 
 
 #endif
 
+static tare_status read_pt2(const reading *r, storage *store, const unsigned char *bytes,
+                            size_t size) {
+    TARE_TRY(refuse_sizes(r));
+    return tare__pt2_read(store, bytes, size, r->classes, &r->out->root, r->err);
+}
+
 static tare_status read_bytes(const reading *r, const char *path, storage *store,
                               const unsigned char *bytes, size_t size) {
     if (is_safetensors(bytes, size)) return read_own(r, store, bytes, size);
+    if (tare__pt2_is_archive(bytes, size)) return read_pt2(r, store, bytes, size);
     if (size == 0 || find_signature(bytes, size) != NULL) return refuse(bytes, size, r->err);
     if (tare__onnx_is_model(bytes, size)) return read_onnx(r, path, bytes, size);
     if (is_text(bytes, size)) return refuse(bytes, size, r->err);

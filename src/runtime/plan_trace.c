@@ -140,7 +140,9 @@ static bool writes_model(const plan_builder *b, const node *n, const op_call *ca
 static tare_status check_plannable(const plan_builder *b, const node *n, const op_call *call) {
     const module *m = call->module;
     const bool is_observer = m != NULL && m->class->role == ROLE_OBSERVER;
-    const bool trains = m != NULL && m->training && !is_observer;
+    // A check of inputs computes nothing, whatever its mode.
+    const bool computes = call->op == NULL || !(call->op->traits & OP_NOT_ON_TENSORS);
+    const bool trains = m != NULL && m->training && !is_observer && computes;
     const bool depends = call->op != NULL && (call->op->traits & OP_SHAPED_BY_DATA) != 0;
     if (!trains && !depends && !writes_model(b, n, call)) return TARE_OK;
     return tare__fail(b->err, TARE_UNSUPPORTED, "node '%s': cannot be planned", call->node_name);

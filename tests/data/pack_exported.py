@@ -6,7 +6,7 @@ usage: pack_exported.py CORPUS_PT2E PT2E
 
 Takes of every network the case with parameters per tensor and one in training, and of the other cases
 the first that has an operator which none before it has. Of each: the float model, inputs and float
-outputs, the float text. Equal cases give equal bytes.
+outputs, the float text; of some the archive that torch.export.save wrote. Equal cases give equal bytes.
 """
 import json
 import pathlib
@@ -18,6 +18,8 @@ TRAINING = ["conv1d_xnnpack_qat_0", "tutorial_bn_xnnpack_qat_0"]
 # A file written after a run that moved its buffer; large ones.
 LEFT_OUT = ["test_quantize_in_place_ops_0", "tiny_resnet_xnnpack_tensor_0"]
 LARGEST = 60000
+ARCHIVES = ["conv1d_xnnpack_qat_0", "functional_xnnpack_tensor_0", "lstm_xnnpack_tensor_0",
+            "text_tagger_xnnpack_tensor_0", "tutorial_bn_xnnpack_tensor_0"]
 
 
 def read(path):
@@ -79,6 +81,8 @@ def main():
             add(f"{folder.name}/case.json", json.dumps(kept, indent=1))
             add(f"{folder.name}/data.safetensors",
                 only(folder / "data.safetensors", lambda n: n.split(".")[0] in ("input", "float")))
+            if folder.name in ARCHIVES:
+                add(f"{folder.name}/model.pt2", (folder / "model.pt2").read_bytes())
             add(f"{folder.name}/model.safetensors", (folder / "model.safetensors").read_bytes())
     print(f"{target.name}: {target.stat().st_size} bytes")
 

@@ -8,15 +8,11 @@
 #include "core/file.h"
 #include "core/json.h"
 #include "io/model_file.h"
+#include "io/pt2/pt2.h"
 #include "io/zip_memory.h"
 #include "quant/model.h"
 
-/// A file in memory; `store` keeps it.
-typedef struct blob {
-    storage *store;
-    const unsigned char *data;
-    size_t size;
-} blob;
+typedef case_bytes blob;
 
 static const size_t most_bytes = (size_t)1 << 31;
 
@@ -92,6 +88,8 @@ tare_status case_read(const case_place *place, recorded_case *out, tare_error *e
     tare_status status = read_json(place, &out->json, err);
     if (status == TARE_OK) status = read_tensors(place, "data.safetensors", &out->data, err);
     if (status == TARE_OK) status = read_tensors(place, "model.safetensors", &out->model, err);
+    if (status == TARE_OK && read_file(place, "model.pt2", &out->exported, NULL) != TARE_OK)
+        out->exported = (blob){0};
     if (status != TARE_OK) case_release(out);
     return status;
 }
@@ -100,11 +98,18 @@ void case_release(recorded_case *c) {
     json_decref(c->json);
     tare__safetensors_release(&c->data);
     tare__safetensors_release(&c->model);
+    tare__storage_release(c->exported.store);
     *c = (recorded_case){0};
 }
 
 const char *case_text(const recorded_case *c, const char *key) {
     return json_string_value(json_object_get(c->json, key));
+}
+
+static tare_status float_model(module *root, tare_model **out, tare_error *err) {
+    const tare_status status = tare__model_create(NULL, root, TARE_STAGE_FLOAT, NULL, out, err);
+    if (status != TARE_OK) tare__module_release(root);
+    return status;
 }
 
 tare_status case_model(const recorded_case *c, tare_model **out, tare_error *err) {
@@ -113,7 +118,12 @@ tare_status case_model(const recorded_case *c, tare_model **out, tare_error *err
     TARE_TRY(tare__model_from_file(&c->model, &tare__context_or_builtin(NULL)->classes,
                                    &tare__observer_state_io, &root, &extra, err));
     json_decref(extra);
-    const tare_status status = tare__model_create(NULL, root, TARE_STAGE_FLOAT, NULL, out, err);
-    if (status != TARE_OK) tare__module_release(root);
-    return status;
+    return float_model(root, out, err);
+}
+
+tare_status case_exported_model(const recorded_case *c, tare_model **out, tare_error *err) {
+    module *root = NULL;
+    TARE_TRY(tare__pt2_read(c->exported.store, c->exported.data, c->exported.size,
+                            &tare__context_or_builtin(NULL)->classes, &root, err));
+    return float_model(root, out, err);
 }

@@ -27,11 +27,19 @@ typedef struct case_list { // zero-initialized is empty
 tare_status case_list_add(case_list *list, const char *path, tare_error *err);
 void case_list_release(case_list *list);
 
+/// A file in memory, kept by `store`.
+typedef struct case_bytes {
+    storage *store;
+    const unsigned char *data;
+    size_t size;
+} case_bytes;
+
 typedef struct recorded_case {
     const char *name;
     json_t *json;     // case.json
     safetensors data; // data.safetensors
     safetensors model;
+    case_bytes exported; // model.pt2; empty where the case has none
 } recorded_case;
 
 tare_status case_read(const case_place *place, recorded_case *out, tare_error *err);
@@ -40,5 +48,7 @@ void case_release(recorded_case *c);
 const char *case_text(const recorded_case *c, const char *key); // NULL if absent
 /// The float model, anew at each call. The caller destroys it.
 tare_status case_model(const recorded_case *c, tare_model **out, tare_error *err);
+/// The same from the exported program beside it.
+tare_status case_exported_model(const recorded_case *c, tare_model **out, tare_error *err);
 
 #endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The zip archive around an exported program. Every name in it is checked once: it stands under the
+// archive's root folder, and nothing in it leads out of that.
+#ifndef IO_PT2_ARCHIVE_H
+#define IO_PT2_ARCHIVE_H
+
+#include "core/arena.h"
+#include "core/map.h"
+#include "core/tensor.h"
+#include "io/zip_memory.h"
+
+typedef struct pt2_member {
+    const char *name; // without the root folder
+    unz64_file_pos place;
+    uint64_t packed_size, size;
+    unsigned long method, checksum;
+} pt2_member;
+
+typedef struct pt2_archive {
+    storage *store; // lent: the bytes behind
+    const unsigned char *data;
+    size_t size;
+    zip_memory memory;
+    unzFile zip;
+    map members; // name -> pt2_member *, in the archive's order
+    arena names;
+    tare_error *err;
+} pt2_archive;
+
+/// `size` bytes at `data`, which belong to `store` and outlive the archive. On failure nothing is
+/// left to close.
+tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t size, tare_error *err,
+                           pt2_archive *out);
+void tare__pt2_close(pt2_archive *a);
+
+/// A member's bytes. store (a reference that the caller releases) is the archive's own for members
+/// that are stored, whose bytes are then a part of the mapped file; others are inflated.
+typedef struct pt2_bytes {
+    storage *store;
+    const unsigned char *data;
+    size_t size;
+} pt2_bytes;
+tare_status tare__pt2_read_member(pt2_archive *a, const char *name, pt2_bytes *out);
+bool tare__pt2_has(const pt2_archive *a, const char *name);
+
+#endif

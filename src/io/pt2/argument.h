@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of a program's nodes as values.
+#ifndef IO_PT2_ARGUMENT_H
+#define IO_PT2_ARGUMENT_H
+
+#include "core/json.h"
+#include "core/map.h"
+#include "ir/value.h"
+
+typedef struct pt2_names {
+    const map *values; // name -> node * that gives it
+    arena *memory;     // of lists
+    tare_error *err;
+} pt2_names;
+
+/// The one key of a union and what it holds. Fails unless there is exactly one.
+tare_status tare__pt2_union(const json_at *at, const char **key, json_at *body, tare_error *err);
+/// {"as_ints": [1, 2]} and its like. Texts are lent by the JSON.
+tare_status tare__pt2_argument(const pt2_names *names, const json_at *at, value *out);
+/// {"name": ..} of a value that was given before.
+tare_status tare__pt2_value_named(const pt2_names *names, const json_at *at, value *out);
+
+#endif

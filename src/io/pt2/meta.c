@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of a node's metadata are strings: entries joined by ';', fields by ','.
+#include "io/pt2/meta.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "io/pt2/payload.h"
+#include "ops/classes.h"
+
+// --- values ---
+
+static tare_status write_sizes(const json_at *sizes, text *out, tare_error *err) {
+    TARE_TRY(tare__json_expect(sizes, JSON_ARRAY, err));
+    for (size_t i = 0; i < json_array_size(sizes->value); i++) {
+        const json_at size = tare__json_item(sizes, i), number = tare__json_get(&size, "as_int");
+        int64_t n;
+        if (i > 0) tare__text_append(out, ", ");
+        TARE_TRY(tare__json_expect(&size, JSON_OBJECT, err));
+        if (!tare__json_has(&size, "as_int")) {
+            tare__text_append(out, "null");
+            continue;
+        }
+        TARE_TRY(tare__json_int(&number, &n, err));
+        tare__text_printf(out, "%" PRId64, n);
+    }
+    return TARE_OK;
+}
+
+static tare_status write_value(const json_at *tensors, const char *name, text *out,
+                               tare_error *err) {
+    const json_at meta = tare__json_get(tensors, name), sizes = tare__json_get(&meta, "sizes");
+    const json_at dtype = tare__json_get(&meta, "dtype");
+    int64_t code;
+    TARE_TRY(tare__json_int(&dtype, &code, err));
+    tare__text_append(out, "{\"shape\": [");
+    TARE_TRY(write_sizes(&sizes, out, err));
+    const tare_dtype known = tare__pt2_dtype(code);
+    tare__text_printf(out, "], \"dtype\": \"%s\"}",
+                      known != TARE_DTYPE_UNSET ? tare_dtype_name(known) : "");
+    return TARE_OK;
+}
+
+// Numbers and unused results have no entry.
+static tare_status write_values(const json_at *tensors, const char *const *names, size_t count,
+                                text *out, tare_error *err) {
+    bool all = count > 0 && json_is_object(tensors->value);
+    for (size_t i = 0; i < count; i++) all = all && tare__json_has(tensors, names[i]);
+    if (!all) return TARE_OK;
+    tare__text_append(out, count > 1 ? "\"val\": [" : "\"val\": ");
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) tare__text_append(out, ", ");
+        TARE_TRY(write_value(tensors, names[i], out, err));
+    }
+    if (count > 1) tare__text_char(out, ']');
+    return TARE_OK;
+}
+
+// --- strings of entries ---
+
+// Where the character stands outside of brackets, or the end.
+static const char *find_outside(const char *at, const char *end, char wanted) {
+    int depth = 0;
+    for (; at < end; at++) {
+        if (*at == '[' || *at == '(') depth++;
+        if ((*at == ']' || *at == ')') && depth > 0) depth--;
+        if (*at == wanted && depth == 0) break;
+    }
+    return at;
+}
+
+static void write_field(const char *at, const char *end, text *out) {
+    text field = {0};
+    tare__text_append_n(&field, at, (size_t)(end - at));
+    tare__text_json_string(out, tare__text_chars(&field));
+    out->failed = out->failed || field.failed;
+    tare__text_release(&field);
+}
+
+typedef struct entry {
+    const char *field[3], *end[3];
+} entry;
+
+// "a,b,c" into `count` fields; the last one takes the rest.
+static bool split_entry(const char *at, const char *end, char separator, size_t count, entry *out) {
+    for (size_t i = 0; i < count; i++) {
+        out->field[i] = at;
+        out->end[i] = i + 1 < count ? find_outside(at, end, separator) : end;
+        if (i + 1 < count && out->end[i] == end) return false;
+        at = out->end[i] + 1;
+    }
+    return true;
+}
+
+// "a,b;c,d" -> [["a", "b"], ["c", "d"]]; *last: the last entry.
+static bool write_stack(const char *chars, size_t fields, text *out, entry *last) {
+    const char *end = chars + strlen(chars);
+    tare__text_char(out, '[');
+    for (const char *at = chars; at < end;) {
+        const char *stop = find_outside(at, end, ';');
+        if (!split_entry(at, stop, ',', fields, last)) return false;
+        tare__text_append(out, at == chars ? "[" : ", [");
+        for (size_t i = 0; i < fields; i++) {
+            if (i > 0) tare__text_append(out, ", ");
+            write_field(last->field[i], last->end[i], out);
+        }
+        tare__text_char(out, ']');
+        at = stop + (stop < end ? 1 : 0);
+    }
+    tare__text_char(out, ']');
+    return true;
+}
+
+static tare_status keep(graph *g, const char *chars, size_t length, const char **out,
+                        tare_error *err) {
+    *out = tare__arena_strndup(&g->memory, chars, length);
+    return *out != NULL ? TARE_OK : tare__out_of_memory(err);
+}
+
+// The innermost module gives the scope.
+static tare_status set_scope(node *n, const json_at *at, const entry *last, tare_error *err) {
+    char class[512], public_name[512];
+    const size_t length = (size_t)(last->end[2] - last->field[2]);
+    if (length >= sizeof class)
+        return tare__json_fail(at, err, "a class name of more than %zu bytes", sizeof class - 1);
+    memcpy(class, last->field[2], length);
+    class[length] = '\0';
+    tare__class_public_name(class, public_name, sizeof public_name);
+    TARE_TRY(keep(n->owner, last->field[1], (size_t)(last->end[1] - last->field[1]), &n->scope_path,
+                  err));
+    return keep(n->owner, public_name, strlen(public_name), &n->scope_type, err);
+}
+
+static tare_status write_entry(node *n, const json_at *at, const char *key, const char *chars,
+                               text *out, tare_error *err) {
+    entry last = {0};
+    const bool is_modules = strcmp(key, "nn_module_stack") == 0;
+    if (out->length > 1) tare__text_append(out, ", ");
+    tare__text_json_string(out, key);
+    tare__text_append(out, ": ");
+    if (is_modules || strcmp(key, "source_fn_stack") == 0) {
+        if (!write_stack(chars, is_modules ? 3 : 2, out, &last))
+            return tare__json_fail(at, err, "'%s' has entries with too few fields", chars);
+        return is_modules && last.field[0] != NULL ? set_scope(n, at, &last, err) : TARE_OK;
+    }
+    if (strcmp(key, "torch_fn") == 0 && split_entry(chars, chars + strlen(chars), ';', 2, &last)) {
+        tare__text_char(out, '[');
+        write_field(last.field[0], last.end[0], out);
+        tare__text_append(out, ", ");
+        write_field(last.field[1], last.end[1], out);
+        tare__text_char(out, ']');
+        return TARE_OK;
+    }
+    tare__text_json_string(out, chars);
+    return TARE_OK;
+}
+
+static tare_status write_metadata(node *n, const json_at *metadata, text *out, tare_error *err) {
+    const char *key = NULL;
+    json_t *item = NULL;
+    if (metadata->value == NULL || json_is_null(metadata->value)) return TARE_OK;
+    TARE_TRY(tare__json_expect(metadata, JSON_OBJECT, err));
+    json_object_foreach((json_t *)metadata->value, key, item) {
+        const json_at at = tare__json_get(metadata, key);
+        const char *chars = NULL;
+        TARE_TRY(tare__json_string(&at, &chars, err));
+        TARE_TRY(write_entry(n, &at, key, chars, out, err));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__pt2_set_meta(node *n, const json_at *tensors, const char *const *names,
+                               size_t count, const json_at *metadata, tare_error *err) {
+    text meta = {0};
+    tare__text_char(&meta, '{');
+    tare_status status = write_values(tensors, names, count, &meta, err);
+    if (status == TARE_OK) status = write_metadata(n, metadata, &meta, err);
+    tare__text_char(&meta, '}');
+    if (status == TARE_OK) status = tare__text_status(&meta, err);
+    if (status == TARE_OK && meta.length > 2)
+        status = keep(n->owner, tare__text_chars(&meta), meta.length, &n->meta_json, err);
+    tare__text_release(&meta);
+    return status;
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program says beside its computation: shapes, the modules that were running, sources.
+#ifndef IO_PT2_META_H
+#define IO_PT2_META_H
+
+#include "core/json.h"
+#include "ir/graph.h"
+
+/// Sets n's meta, as graph_json.h has it, and scope. tensors: the graph's `tensor_values`; names:
+/// those of n's results, `count` of them; several: a list. metadata: the node's (value NULL: none).
+/// A size that is an expression is null.
+tare_status tare__pt2_set_meta(node *n, const json_at *tensors, const char *const *names,
+                               size_t count, const json_at *metadata, tare_error *err);
+
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of weights and constants, and what codes of dtypes and the like stand for.
+#ifndef IO_PT2_PAYLOAD_H
+#define IO_PT2_PAYLOAD_H
+
+#include "core/json.h"
+#include "core/map.h"
+#include "io/pt2/archive.h"
+
+/// The tensors of FOLDER ("data/weights/") of a model, by name; references owned by the map
+/// (tare__tensor_map_release). Names that share a record and a shape share the tensor. An absent
+/// table is an empty one.
+tare_status tare__pt2_read_payloads(pt2_archive *a, const char *folder, const char *model,
+                                    map *tensors);
+
+/// The archive's own codes. Unset, or NULL: unknown, or of a dtype that tensors cannot have here.
+tare_dtype tare__pt2_dtype(int64_t code);
+const char *tare__pt2_layout(int64_t code);        // "torch.strided"
+const char *tare__pt2_memory_format(int64_t code); // "torch.channels_last"
+
+/// A member as JSON; the caller json_decref's *out.
+tare_status tare__pt2_read_json(pt2_archive *a, const char *name, json_t **out);
+
+#endif

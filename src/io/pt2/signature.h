@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an exported program is called: its `def` line, and the line that flattens what came in.
+#ifndef IO_PT2_SIGNATURE_H
+#define IO_PT2_SIGNATURE_H
+
+#include "core/json.h"
+#include "ir/graph.h"
+
+/// Sets g's two lines, as torch prints them. calls: `module_call_graph`, whose first entry holds
+/// the names of forward's arguments and their tree.
+tare_status tare__pt2_set_signature(graph *g, const json_at *calls, tare_error *err);
+
+#endif
