@@ -2,6 +2,7 @@
 // Recurrent modules: LSTM and GRU over sequences, and single cells.
 #include "ops/recurrent.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -307,6 +308,7 @@ static tare_status run_layers(op_call *call, const recurrent_plan *p, const gate
         r.x = first;
     }
     const state s = begin_state(call, p);
+    assert(p->layers >= 1); // as read_recurrent left it
     for (int64_t layer = 0; layer < p->layers; layer++) {
         r.y = tare__arena_array(call->memory, (size_t)(rows * width) + 1, sizeof *r.y);
         if (r.y == NULL) return tare__out_of_memory(call->err);
