@@ -297,7 +297,7 @@ int main(void) {
 #else
 
 int main(void) {
-    return 77; // built without ONNX
+    return skip_tests("this build reads no ONNX");
 }
 
 #endif

@@ -19,6 +19,12 @@
 
 #define CHECK_OK(call) assert_int_equal((call), TARE_OK)
 
+/// For a main that cannot test anything in this build: says why; the exit status of a skip.
+static inline int skip_tests(const char *why) {
+    printf("skipped: %s\n", why);
+    return 77;
+}
+
 /// Runs `statement` with the 1st, 2nd, 3rd .. allocation failing until none fails any more.
 /// `status` is what the statement assigns: OUT_OF_MEMORY whenever an allocation failed; at last OK.
 /// `undo` runs after each success.

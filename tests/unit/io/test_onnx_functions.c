@@ -328,7 +328,7 @@ int main(void) {
 #else
 
 int main(void) {
-    return 77; // this build reads no ONNX
+    return skip_tests("this build reads no ONNX");
 }
 
 #endif
