@@ -55,7 +55,7 @@ void tare__name_index_refill(name_index *x, const named_items *in) {
 bool tare__name_index_reserve(name_index *x, const named_items *in) {
     if (in->count < FEW || (in->count + 1) * 2 <= x->slot_count) return true;
     if (in->count >= UINT32_MAX / 4) return false;
-    const size_t wanted = x->slot_count ? x->slot_count * 2 : 4 * FEW;
+    const size_t wanted = x->slot_count ? x->slot_count * 2 : (size_t)4 * FEW;
     uint32_t *slots = tare__alloc_zeroed(wanted, sizeof *slots);
     if (!slots) return false;
     tare__free(x->slots);

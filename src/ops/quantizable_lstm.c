@@ -89,7 +89,7 @@ static lstm_plan read_plan(composer *c, value x) {
         (void)tare__compose_fail(c, "expected an input of 3 dimensions, none of them empty");
     if (p.layers == NULL || p.layers->child_count == 0 || p.hidden < 1)
         (void)tare__compose_fail(c, "the module has no layers");
-    if (c->status == TARE_OK) p.batch = t->shape[p.batch_first ? 0 : 1];
+    if (t != NULL && c->status == TARE_OK) p.batch = t->shape[p.batch_first ? 0 : 1];
     return p;
 }
 
