@@ -7,12 +7,14 @@
 
 Each network of export_models.py goes through prepare and convert of torch.ao.quantization and through `tare quantize`,
 with the default qconfig mapping of each backend and one batch of data. The form of training is prepared in training
-mode and sees the data in evaluation, where no number is random and none depends on the batch. Printed models are compared at three stages:
-prepared (before data), reference and lowered. Text must be equal; floats and zero points may be a little apart, since
-no two float convolutions sum in the same order. FOLDER keeps the texts that differ, and results.json.
+mode and sees the data in evaluation, where no number is random and none depends on the batch. Printed models are
+compared at three stages: prepared (before data), reference and lowered. Text must be equal; floats and zero points may
+be a little apart, since no two float convolutions sum in the same order. FOLDER keeps the texts that differ, and
+results.json.
 """
 import argparse
 import copy
+import gc
 import itertools
 import json
 import operator
@@ -183,7 +185,8 @@ class TareError(Exception):
 
 
 def run(tare, *arguments):
-    done = subprocess.run([tare, *map(str, arguments)], capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"))
+    done = subprocess.run([tare, *map(str, arguments)], capture_output=True, text=True,
+                          env=dict(os.environ, LC_ALL="C"))
     if done.returncode != 0:
         raise TareError(done.stderr.strip())
     return done.stdout
@@ -271,6 +274,7 @@ def compare_network(options, name, scratch):
             if verdict["verdict"] in ("differs", "numbers"):
                 keep_difference(options.folder, f"{name}.{backend}.{form}", stage, theirs[stage], ours[stage])
         yield backend, form, found
+        gc.collect()  # graphs and their modules hold each other
 
 
 def show(name, backend, form, found, seconds):
@@ -278,8 +282,11 @@ def show(name, backend, form, found, seconds):
     for stage, v in found.items():
         if stage in ("given", "coverage"):
             continue
-        detail = v.get("why") or (f"line {v['line']}: torch '{v['torch'][:110]}', tare '{v['tare'][:110]}'" if "line" in v
-                                  else f"{v['floats']:.0e}, {v['zero_points']}" if v["floats"] or v["zero_points"] else "")
+        detail = v.get("why", "")
+        if "line" in v:
+            detail = f"line {v['line']}: torch '{v['torch'][:110]}', tare '{v['tare'][:110]}'"
+        elif v.get("floats") or v.get("zero_points"):
+            detail = f"{v['floats']:.0e}, {v['zero_points']}"
         parts.append(f"{stage}: {v['verdict']}" + (f" ({detail})" if detail else ""))
     print(f"{name} {backend} {form} [{seconds:.0f} s] " + "; ".join(parts), flush=True)
 
@@ -309,14 +316,16 @@ def write_table(path, results):
     columns = [f"{backend}: {what}" for backend in BACKENDS
                for what in ("operators in integers", "weight bytes", "equal", "equal, QAT")]
     head = ["| " + " | ".join(["network", *columns, "torch"]) + " |", "|" + " --- |" * (len(columns) + 2)]
-    rows = [row(name, results) for name in sorted({key.split()[0] for key in results})]
+    names = sorted({key.split()[0] for key in results})
+    rows = [row(name, results) for name in names  # those that have been through everything
+            if all(f"{name} {backend} {form}" in results for backend in BACKENDS for form in FORMS)]
     text = path.read_text()
     before, rest = text.split(BEGIN)
     path.write_text("\n".join([before + BEGIN, *head, *rows, END + rest.split(END)[1]]))
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Quantize networks with torch and with tare, and compare the printed models.")
+    parser = argparse.ArgumentParser(description="Quantize networks with torch and with tare, compare what they print.")
     parser.add_argument("folder", type=pathlib.Path, help="where differences and results.json go")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these networks")
     parser.add_argument("--small", action="store_true", help="narrow, shallow relatives of the same topology")
