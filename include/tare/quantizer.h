@@ -86,6 +86,32 @@ TARE_API tare_status tare_quantizer_builtin(const char *name,
 /// The name of the i-th; NULL past the end.
 TARE_API const char *tare_quantizer_builtin_name_at(size_t index);
 
+/// A quantizer that is data: a JSON file of rules, so that most backends need no code.
+///
+///   {"format": "tare-quantizer", "version": 1, "name": "my_backend",
+///    "specs": {"int8": SPEC, "int8_weight": SPEC},
+///    "config": {"input_activation": "int8", "output_activation": "int8", "weight": "int8_weight"},
+///    "rules": [{"name": "conv_relu", "pattern": [CODE, ..], "match_literals": false,
+///      "annotations": {
+///        "conv": {"input_qspec_map": [["input", "input_activation"], ["weight", "weight"]]},
+///        "relu": {"output_qspec": "output_activation"}}}, ..],
+///    "keeps_observer": ["torch.ops.aten.max_pool2d.default", ..],
+///    "joins_inputs": ["torch.ops.aten.cat.default"]}
+///
+/// CODE is a pattern as in tare/subgraph.h; its dictionary has the names that `annotations` speaks
+/// of. A SPEC there is a name of `specs` or of a part of the config, a spec as annotations have
+/// them whose edges and nodes are names of the pattern, or null. Rules are tried in order; a node
+/// that has been matched is not matched again. keeps_observer: operators that go on with their
+/// first input's observer, where it has one. joins_inputs: operators whose inputs and output share
+/// one. settings: as for built-in quantizers, in place of `config`; NULL: that config for the whole
+/// model; a setting by module or operator holds for all calls of a match. Reading is strict: errors
+/// name the JSON path, the rule and the form.
+TARE_API tare_status tare_quantizer_from_json(const char *json, size_t size,
+                                              const tare_quantizer_settings *settings,
+                                              tare_quantizer **out, tare_error *err);
+TARE_API tare_status tare_quantizer_read(const char *path, const tare_quantizer_settings *settings,
+                                         tare_quantizer **out, tare_error *err);
+
 /// Several quantizers, one after the other (torchao's ComposableQuantizer). Takes the quantizers
 /// over on success. Annotating fails where a later one replaces or removes what an earlier one
 /// said.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A quantizer as data: rules of patterns and specs, read from JSON.
+#ifndef PT2E_DATA_QUANTIZER_H
+#define PT2E_DATA_QUANTIZER_H
+
+#include "core/map.h"
+#include "pt2e/settings.h"
+#include "pt2e/subgraph.h"
+
+/// Where a spec comes from.
+typedef enum spec_origin {
+    SPEC_NONE,
+    SPEC_INPUT, // of the config that is at work
+    SPEC_OUTPUT,
+    SPEC_WEIGHT,
+    SPEC_BIAS,
+    SPEC_OWN, // the file's; its targets are names of the pattern
+} spec_origin;
+
+typedef struct spec_source {
+    spec_origin origin;
+    tare_qspec *spec; // SPEC_OWN
+} spec_source;
+
+typedef struct rule_input {
+    char *input; // a name of the pattern
+    spec_source source;
+} rule_input;
+
+/// What a rule says of one node of its pattern.
+typedef struct rule_node {
+    char *name;
+    rule_input *inputs;
+    size_t input_count, input_capacity;
+    bool has_output;
+    spec_source output;
+    bool refuses_sharing; // allow_implicit_sharing: false
+} rule_node;
+
+typedef struct data_rule {
+    char *name;
+    subgraph_pattern **forms;
+    size_t form_count, form_capacity;
+    rule_node *nodes;
+    size_t node_count, node_capacity;
+} data_rule;
+
+typedef struct data_quantizer {
+    char *name;
+    map specs; // name -> tare_qspec
+    tare_quantizer_settings *settings;
+    data_rule *rules;
+    size_t rule_count, rule_capacity;
+    // Operators whose output keeps their input's observer, and those whose inputs share one.
+    const char **keeps_observer, **joins_inputs; // NULL-terminated
+    arena memory;                                // of these names
+} data_quantizer;
+
+void tare__data_quantizer_destroy(void *self);
+tare_status tare__data_annotate(void *self, tare_model *model, tare_error *err);
+/// Refuses rules that can never apply as they are meant: names that a pattern has not, edges that
+/// are none, specs that refer to what the rule does not annotate before.
+tare_status tare__data_rule_check(const data_rule *rule, tare_error *err);
+tare_status tare__data_quantizer_parse(const json_t *json, data_quantizer *out, tare_error *err);
+
+#endif
