@@ -201,6 +201,9 @@ typedef struct tare_node_meta {
     size_t value_count; // val: 1, or the tensors of a tuple
     const tare_value_info *values;
     bool has_value, value_is_tuple;
+    // torch_fn of exports that do not trace Python: the call's name ("add_1") and its function
+    // ("method_descriptor.add"); NULL: not said.
+    const char *torch_call, *torch_function;
 } tare_node_meta;
 TARE_API tare_status tare_node_meta_read(const tare_node *node, tare_node_meta **out,
                                          tare_error *err);

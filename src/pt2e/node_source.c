@@ -11,7 +11,9 @@
 #include "ops/op.h"
 
 const char *tare__source_name(arena *memory, const char *name) {
+    static const char in_c[] = "_operator."; // the module that Python's operator is made of
     char public_name[512];
+    if (tare__starts_with(name, in_c)) name++;
     const char *canonical = tare__function_canonical(name);
     if (canonical != name && strcmp(canonical, name) != 0)
         return tare__arena_strdup(memory, canonical);
@@ -25,16 +27,22 @@ static tare_status keep_name(arena *memory, const char *name, const char **out, 
     return *out != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-// "torch.ops.aten.add_.Tensor" was made by a call of "add_": what torch writes down as torch_fn,
-// and files without it leave to be told from the operator.
-static tare_status read_torch_function(arena *memory, const node *n, node_source *s,
-                                       tare_error *err) {
-    static const char prefix[] = "torch.ops.aten.";
-    if (n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, prefix)) return TARE_OK;
-    const char *name = n->target + strlen(prefix);
+static tare_status keep_torch_function(arena *memory, const char *name, const char *call,
+                                       node_source *s, tare_error *err) {
     s->torch_function = tare__arena_strndup(memory, name, strcspn(name, "."));
-    s->torch_call = n->name;
+    s->torch_call = call;
     return s->torch_function != NULL ? TARE_OK : tare__out_of_memory(err);
+}
+
+// torch_fn's "method_descriptor.add_" is a call of "add_". Files without it leave that to be told
+// from the operator: "torch.ops.aten.add_.Tensor".
+static tare_status read_torch_function(arena *memory, const node *n, const tare_node_meta *meta,
+                                       node_source *s, tare_error *err) {
+    static const char prefix[] = "torch.ops.aten.";
+    const char *dot = meta->torch_function != NULL ? strchr(meta->torch_function, '.') : NULL;
+    if (dot != NULL) return keep_torch_function(memory, dot + 1, meta->torch_call, s, err);
+    if (n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, prefix)) return TARE_OK;
+    return keep_torch_function(memory, n->target + strlen(prefix), n->name, s, err);
 }
 
 static tare_status read_source(arena *memory, const node *n, const tare_node_meta *meta,
@@ -45,7 +53,7 @@ static tare_status read_source(arena *memory, const node *n, const tare_node_met
         s->call = last->name;
         TARE_TRY(keep_name(memory, last->function, &s->function, err));
     } else {
-        TARE_TRY(read_torch_function(memory, n, s, err));
+        TARE_TRY(read_torch_function(memory, n, meta, s, err));
     }
     if (meta->module_count == 0) return TARE_OK;
     const tare_source_info *inner = &meta->modules[meta->module_count - 1];

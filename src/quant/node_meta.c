@@ -77,6 +77,15 @@ static tare_status read_values(node_meta *m, const json_at *val, tare_error *err
     return TARE_OK;
 }
 
+static tare_status read_torch_function(node_meta *m, const json_at *root, tare_error *err) {
+    const json_at pair = tare__json_get(root, "torch_fn");
+    if (!tare__json_has(root, "torch_fn")) return TARE_OK;
+    TARE_TRY(tare__json_expect(&pair, JSON_ARRAY, err));
+    const json_at call = tare__json_item(&pair, 0), function = tare__json_item(&pair, 1);
+    TARE_TRY(keep_text(m, &call, &m->view.torch_call, err));
+    return keep_text(m, &function, &m->view.torch_function, err);
+}
+
 static tare_status read_meta(node_meta *m, const json_t *json, tare_error *err) {
     const json_at root = tare__json_root(json);
     const json_at modules = tare__json_get(&root, "nn_module_stack");
@@ -86,7 +95,8 @@ static tare_status read_meta(node_meta *m, const json_t *json, tare_error *err) 
         TARE_TRY(read_stack(m, &modules, 3, &m->view.modules, &m->view.module_count, err));
     if (tare__json_has(&root, "source_fn_stack"))
         TARE_TRY(read_stack(m, &sources, 2, &m->view.sources, &m->view.source_count, err));
-    return tare__json_has(&root, "val") ? read_values(m, &val, err) : TARE_OK;
+    if (tare__json_has(&root, "val")) TARE_TRY(read_values(m, &val, err));
+    return read_torch_function(m, &root, err);
 }
 
 tare_status tare_node_meta_read(const tare_node *view, tare_node_meta **out, tare_error *err) {

@@ -98,6 +98,25 @@ static bool is_no_weight(void *user, const tare_node *n) {
     return tare_node_get_kind(n) != TARE_NODE_GET_ATTR;
 }
 
+static void torchs_note_of_a_call_wins_over_the_operators_name(void **state) {
+    (void)state;
+    tare_model *model = new_default();
+    const char *const wanted[] = {"add", "add_"};
+    tare_partitions *found = NULL;
+    tare_partition p;
+    tare__graph_find(model->root->graph, "relu")->meta_json =
+        "{\"torch_fn\": [\"add__1\", \"method_descriptor.add_\"]}";
+    tare__graph_find(model->root->graph, "add")->meta_json =
+        "{\"torch_fn\": [\"add__1\", \"method_descriptor.add_\"]}";
+    CHECK_OK(tare_source_partitions(model, wanted, 2, NULL, NULL, &found, NULL));
+    assert_int_equal(tare_partitions_count(found), 1);
+    assert_true(tare_partitions_at(found, 0, 0, &p));
+    assert_string_equal(p.source, "add_");
+    assert_string_equal(names(p.nodes, p.node_count), "relu add");
+    tare_partitions_destroy(found);
+    tare_model_destroy(model);
+}
+
 static void a_filter_drops_whole_partitions(void **state) {
     (void)state;
     tare_model *model = new_strict();
@@ -160,6 +179,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_strict_export_gives_weights_to_their_call),
         cmocka_unit_test(a_default_export_knows_modules_and_bare_names),
+        cmocka_unit_test(torchs_note_of_a_call_wins_over_the_operators_name),
         cmocka_unit_test(a_filter_drops_whole_partitions),
         cmocka_unit_test(chains_connect_types_and_their_equivalents),
         cmocka_unit_test(types_of_a_chain_must_differ),
