@@ -648,9 +648,120 @@ def write_onnx():
         put("onnx", name, data)
 
 
+# --- programs of torch.export ---
+def pt2_archive(members, root="m", method=zipfile.ZIP_STORED):
+    """Without checksums, as torch may write it: what a fuzzer changes in a member is read."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as z:
+        for name, content in members:
+            text = content if isinstance(content, bytes) else json.dumps(content).encode()
+            z.writestr(zipfile.ZipInfo(root + "/" + name, (1980, 1, 1, 0, 0, 0)), text, method)
+    data = out.getvalue()
+    if method == zipfile.ZIP_STORED:
+        for mark in (b"PK\x03\x04.{10}", b"PK\x01\x02.{12}"):
+            data = re.sub(b"(" + mark + b").{4}", lambda m: m.group(1) + bytes(4), data, flags=re.S)
+    return data
+
+
+def pt2_meta(sizes, strides=None, dtype=7, offset=0):
+    def number(n):
+        return {"as_int": n} if isinstance(n, int) else {"as_expr": {"expr_str": n, "hint": None}}
+    if strides is None:
+        strides = [1] * len(sizes)
+        for i in reversed(range(len(sizes) - 1)):
+            strides[i] = strides[i + 1] * sizes[i + 1]
+    return {"dtype": dtype, "sizes": [number(n) for n in sizes], "strides": [number(n) for n in strides],
+            "storage_offset": number(offset), "layout": 7, "requires_grad": False,
+            "device": {"type": "cpu", "index": None}}
+
+
+def pt2_payload(record, meta, pickle=False):
+    return {"path_name": record, "is_param": True, "use_pickle": pickle, "tensor_meta": meta}
+
+
+def pt2_tensor(name):
+    return {"as_tensor": {"name": name}}
+
+
+def pt2_node(target, name, arguments, outputs=None, **keywords):
+    inputs = [{"name": "", "arg": a, "kind": 1} for a in arguments]
+    inputs += [{"name": k, "arg": a, "kind": 2} for k, a in keywords.items()]
+    return {"target": "torch.ops.aten." + target, "name": name, "inputs": inputs,
+            "outputs": outputs or [pt2_tensor(name)],
+            "metadata": {"nn_module_stack": "L__self__,,N;L__self__a,a,torch.nn.modules.linear.Linear",
+                         "torch_fn": "f_1;function.f", "source_fn_stack": "f,torch.f"}}
+
+
+def pt2_program(nodes, specs=(), outputs=("y",), tensors=None, major=8, names=("x",)):
+    leaf = {"type": None, "context": None, "children_spec": []}
+    tree = {"type": "builtins.tuple", "context": "null", "children_spec": [
+        {"type": "builtins.tuple", "context": "null", "children_spec": [leaf] * len(names)},
+        {"type": "builtins.dict", "context": "[]", "children_spec": []}]}
+    specs = list(specs) + [{"user_input": {"arg": pt2_tensor(n)}} for n in names]
+    return {"schema_version": {"major": major, "minor": 20}, "graph_module": {
+        "graph": {"nodes": nodes, "tensor_values": tensors or {}},
+        "signature": {"input_specs": specs,
+                      "output_specs": [o if isinstance(o, dict) else {"user_output": {"arg": pt2_tensor(o)}}
+                                       for o in outputs]},
+        "module_call_graph": [{"fqn": "", "signature": {"in_spec": json.dumps([1, tree]),
+                                                        "forward_arg_names": list(names)}}]}}
+
+
+def write_pt2():
+    weight = {"parameter": {"arg": {"name": "p_w"}, "parameter_name": "a.w"}}
+    buffer = {"buffer": {"arg": {"name": "b_n"}, "buffer_name": "a.n", "persistent": False}}
+    constant = {"tensor_constant": {"arg": {"name": "c_k"}, "tensor_constant_name": "k"}}
+    flag = {"constant_input": {"name": "flag", "value": {"as_bool": True}}}
+    add = pt2_node("add.Tensor", "y", [pt2_tensor("x"), pt2_tensor("p_w")], alpha={"as_float": "Infinity"})
+    several = pt2_node("topk.default", "topk", [pt2_tensor("x"), {"as_int": 1}], [pt2_tensor("y"), pt2_tensor("z")])
+    parts = pt2_node("split.Tensor", "split", [pt2_tensor("x"), {"as_sym_int": {"as_name": "n"}}],
+                     [{"as_tensors": [{"name": "y"}, {"name": "split_unused_1"}]}])
+    size = pt2_node("sym_size.int", "n", [pt2_tensor("x"), {"as_int": 0}], [{"as_sym_int": {"as_name": "n"}}])
+    kinds = pt2_node("zeros.default", "y", [{"as_ints": [1, 2]}], dtype={"as_scalar_type": 7}, pin_memory={"as_bool": False},
+                     device={"as_device": {"type": "cpu", "index": None}}, layout={"as_layout": 7},
+                     memory_format={"as_memory_format": 1}, a={"as_string": "s"}, b={"as_floats": [0.5]},
+                     c={"as_optional_tensors": [{"as_none": True}, pt2_tensor("x")]}, d={"as_int_lists": [[1], []]})
+    into = {"buffer_mutation": {"arg": {"name": "y"}, "buffer_name": "a.n"}}
+    config = {"config": {"a.w": pt2_payload("weight_0", pt2_meta([2, 2]))}}
+    constants = {"config": {"a.n": pt2_payload("tensor_0", pt2_meta([], dtype=5)),
+                            "k": pt2_payload("tensor_1", pt2_meta([2, 2], [1, 2]))}}
+    weights = [("data/weights/model_weights_config.json", config), ("data/weights/weight_0", bytes(16))]
+    rest = [("data/constants/model_constants_config.json", constants), ("data/constants/tensor_0", bytes(8)),
+            ("data/constants/tensor_1", bytes(16))]
+
+    def archive(nodes, *more, specs=(weight,), table=None, **options):
+        table = weights if table is None else table
+        return pt2_archive([("archive_format", b"pt2"), ("models/model.json", pt2_program(nodes, specs, **options))]
+                           + list(table) + list(more))
+
+    shapes = {"x": pt2_meta(["s0", 2], [2, 1]), "y": pt2_meta([2, 2])}
+    wrong = [("data/weights/weight_0", bytes(16))]
+    cases = {
+        "plain": archive([add], tensors=shapes),
+        "everything": archive([size, add], *rest, specs=[weight, buffer, constant, flag], outputs=[into, "y"], tensors=shapes),
+        "tuple": archive([several], outputs=["y", "z"]),
+        "list": archive([size, parts]),
+        "kinds": archive([kinds]),
+        "deflated": pt2_archive([("models/model.json", pt2_program([add], [weight]))] + weights, method=zipfile.ZIP_DEFLATED),
+        "schema": archive([add], major=7),
+        "version": archive([add], ("archive_version", b"1")),
+        "pickle": archive([add], table=[("data/weights/model.pt", b"")]),
+        "escape": archive([add], ("../x", b"")),
+        "huge": archive([add], *wrong, table=[("data/weights/model_weights_config.json", {"config": {
+            "a.w": pt2_payload("weight_0", pt2_meta([1 << 40, 1 << 40], [0, 0]))}})]),
+        "outside": archive([add], *wrong, table=[("data/weights/model_weights_config.json", {"config": {
+            "a.w": pt2_payload("weight_0", pt2_meta([2, 2], [2, 1], offset=1))}})]),
+        "missing": archive([add], table=[]),
+        "cut": archive([add])[:-30],
+    }
+    for name, data in cases.items():
+        put("pt2", name, data)
+
+
 write_onnx()
 write_safetensors()
 write_npz()
 write_models()
 write_operators()
 write_runs()
+write_pt2()

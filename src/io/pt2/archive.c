@@ -86,6 +86,15 @@ static tare_status read_directory(pt2_archive *a) {
     return tare__fail(a->err, TARE_MALFORMED_FILE, "the archive's directory is broken");
 }
 
+// minizip takes a record that ends the directory though its last bytes are missing.
+static bool ends_completely(const pt2_archive *a) {
+    enum { END_SIZE = 22 };
+    unz_global_info64 info;
+    if (unzGetGlobalInfo64(a->zip, &info) != UNZ_OK) return false;
+    const size_t tail = END_SIZE + info.size_comment;
+    return tail <= a->size && memcmp(a->data + a->size - tail, "PK\5\6", 4) == 0;
+}
+
 tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t size, tare_error *err,
                            pt2_archive *out) {
     *out = (pt2_archive){.store = store,
@@ -94,10 +103,11 @@ tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t siz
                          .memory = {.data = (unsigned char *)data, .size = size}, // only ever read
                          .err = err};
     out->zip = tare__unzip_open(&out->memory);
-    if (out->zip == NULL)
-        return tare__fail(err, TARE_MALFORMED_FILE,
-                          "the zip archive has no directory at its end: the file is cut");
-    const tare_status status = read_directory(out);
+    const tare_status status =
+        out->zip != NULL && ends_completely(out)
+            ? read_directory(out)
+            : tare__fail(err, TARE_MALFORMED_FILE,
+                         "the zip archive has no directory at its end: the file is cut");
     if (status != TARE_OK) tare__pt2_close(out);
     return status;
 }

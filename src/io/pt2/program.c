@@ -108,7 +108,8 @@ static tare_status add_placeholder(reader *r, const json_at *at, const char *nam
                             .candidate = name,
                             .args = otherwise,
                             .arg_count = otherwise != NULL ? 1 : 0};
-    TARE_TRY(insert(r, at, &spec, &n));
+    // A name that Python reserves, as `input`, becomes another: input_1.
+    TARE_TRY(tare__graph_insert(r->g, &spec, NULL, &n, r->err));
     TARE_TRY(tare__pt2_set_meta(n, &r->tensors, &name, 1, &none, r->err));
     return keep_value(r, at, name, n);
 }
@@ -547,10 +548,27 @@ tare_status tare__pt2_read(storage *store, const unsigned char *data, size_t siz
     return status;
 }
 
+static bool is_of_program(const char *name) {
+    return strstr(name, "/models/") != NULL || strstr(name, "/data/weights/") != NULL ||
+           tare__ends_with(name, "/archive_format");
+}
+
+// The first member mostly tells, also of a file whose end, with the directory, is missing.
+static bool begins_like_program(const unsigned char *data, size_t size) {
+    enum { HEADER_SIZE = 30, LENGTH_AT = 26 };
+    char name[256] = "";
+    if (size < HEADER_SIZE) return false;
+    const size_t length = data[LENGTH_AT] | (size_t)data[LENGTH_AT + 1] << 8;
+    if (length > size - HEADER_SIZE || length >= sizeof name) return false;
+    memcpy(name, data + HEADER_SIZE, length);
+    return is_of_program(name);
+}
+
 bool tare__pt2_is_archive(const unsigned char *data, size_t size) {
     if (size < 4 || memcmp(data, "PK\3\4", 4) != 0) return false;
+    if (begins_like_program(data, size)) return true;
     // Names are enough; what is wrong with such a file is told when it is read.
-    zip_memory memory = {.data = (unsigned char *)data, .size = size};
+    zip_memory memory = {.data = (unsigned char *)data, .size = size}; // only ever read
     unzFile zip = tare__unzip_open(&memory);
     bool found = false;
     for (int at = zip != NULL ? unzGoToFirstFile(zip) : UNZ_END_OF_LIST_OF_FILE;
@@ -558,7 +576,7 @@ bool tare__pt2_is_archive(const unsigned char *data, size_t size) {
         char name[1024] = "";
         if (unzGetCurrentFileInfo64(zip, NULL, name, sizeof name - 1, NULL, 0, NULL, 0) != UNZ_OK)
             break;
-        found = strstr(name, "/models/") != NULL || tare__ends_with(name, "/archive_format");
+        found = is_of_program(name);
     }
     if (zip != NULL) unzClose(zip);
     return found;

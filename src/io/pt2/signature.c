@@ -64,7 +64,7 @@ static tare_status append_keywords(const call_tree *c, text *out) {
 // x, y, = fx_pytree.tree_flatten_spec(([x], {'k':y}), self._in_spec)
 static tare_status write_flatten(const graph *g, const call_tree *c, text *out) {
     for (const node *n = g->first; n != NULL; n = n->next)
-        if (n->op == NODE_PLACEHOLDER) tare__text_printf(out, "%s, ", n->name);
+        if (n->op == NODE_PLACEHOLDER) tare__text_printf(out, "%s, ", n->target);
     if (out->length == 0) return TARE_OK;
     out->chars[--out->length] = '\0'; // "x, y,"
     tare__text_append(out, " = fx_pytree.tree_flatten_spec(([");
