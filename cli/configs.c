@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "report.h"
+
 bool names_a_file(const char *name) {
     struct stat info;
     return strcmp(name, "-") == 0 || strpbrk(name, "/.") != NULL || stat(name, &info) == 0;
@@ -30,6 +32,11 @@ tare_status load_mapping(const char *name, bool is_qat, tare_qconfig_mapping **o
                          tare_error *err) {
     if (!is_default_mapping(name) && names_a_file(name))
         return tare_qconfig_mapping_read(name, out, err);
+    if (!is_default_mapping(name)) {
+        const char *nearest = suggest(name, mapping_choice_at, NULL);
+        return fail_here("qconfig", nearest != NULL ? nearest : "see 'tare qconfig list'",
+                         "no default mapping is called '%s'", name);
+    }
     return tare_qconfig_mapping_default(name, is_qat, -1, out, err);
 }
 

@@ -57,3 +57,5 @@ expect 0 qconfig show default_qconfig
 says '"activation"'
 refuses 1 "(did you mean 'fbgemm'?)" qconfig show fbgem
 refuses 1 "(did you mean 'default_qconfig'?)" qconfig show default_qconfg
+refuses 1 "no default mapping is called 'x87' (did you mean 'x86'?)" \
+    quantize "$digits" --backend x86 --qconfig x87 --dry-run --stop prepare
