@@ -51,6 +51,26 @@ static bool arguments_match(const node *reference, size_t argument_count) {
     return found;
 }
 
+// Between a dequantize and a quantize, a relu looked through?
+static bool is_enclosed(const convert_pass *c, const node *call) {
+    const node *input = tare__node_arg(call, 0);
+    if (input == NULL || !tare__is_dequantize_node(input) || call->user_count != 1) return false;
+    const node *user = call->users[0];
+    if (tare__is_relu_node(c, user) && user->user_count == 1) user = user->users[0];
+    return tare__is_quantize_node(user);
+}
+
+bool tare__calls_agree(const convert_pass *c, const node *call) {
+    const module *called = tare__called_module(c->base->model, call);
+    if (called == NULL || called->class->role == ROLE_QUANTIZED ||
+        tare__map_get(&c->call_counts, call->target) == tare__map_int(1))
+        return true;
+    for (const node *n = c->base->model->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_CALL_MODULE && strcmp(n->target, call->target) == 0 && !is_enclosed(c, n))
+            return false;
+    return true;
+}
+
 bool tare__match_static(const convert_pass *c, node *n,
                         bool (*accepts)(const convert_pass *c, const node *reference),
                         size_t argument_count, static_match *out) {
@@ -71,6 +91,7 @@ bool tare__match_static(const convert_pass *c, node *n,
     if (m.reference->user_count != 1 || (m.relu != NULL && m.relu->user_count != 1)) return false;
     if (tare__convert_has_no_qconfig(c, m.reference) || !accepts(c, m.reference)) return false;
     if (argument_count > 0 && !arguments_match(m.reference, argument_count)) return false;
+    if (!tare__calls_agree(c, m.reference)) return false;
     *out = m;
     return true;
 }

@@ -42,6 +42,10 @@ bool tare__is_half_node(const node *n); // x.to(torch.float16)
 bool tare__is_relu_node(const convert_pass *c, const node *n);
 /// The quantize_per_tensor_dynamic node whose codes `dequantize` reads; NULL if it is none such.
 node *tare__dynamic_quantize(const node *dequantize);
+/// A module that several nodes call becomes an integer one only where every call stands between
+/// dequantize and quantize: a call that reads floats could not run it. True for a module that an
+/// earlier call swapped, and for one that is called once.
+bool tare__calls_agree(const convert_pass *c, const node *call);
 /// Each dequantized argument of n is replaced by what it dequantizes. Returns how many.
 tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *count);
 

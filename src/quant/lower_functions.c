@@ -236,6 +236,12 @@ tare_status tare__lower_special(convert_pass *c) {
             continue;
         }
         if (half && (group == SPECIAL_FIXED || group == SPECIAL_DEFAULT)) continue;
+        if (!half && group == SPECIAL_DEFAULT && !tare__calls_agree(c, reference)) {
+            TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "calls of one module",
+                                 "another call of the module '%s' reads or gives floats",
+                                 reference->target));
+            continue;
+        }
         // A module's scale and zero point live in buffers; literals have no such nodes.
         if (!half && (tare__attribute(c, tare__node_arg(n, 1)) == NULL ||
                       tare__attribute(c, tare__node_arg(n, 2)) == NULL))
