@@ -75,7 +75,7 @@ wrong $files/function_bomb "node 'y' (F0): " 'come to more than 64 MiB' 'no expo
 refuses 1 'too large' print $files/huge_dims
 refuses 1 'damaged or cut off' print $files/cut
 printf '\377\330\377\340\000\020JFIF\000\001' >"$work/photo.onnx"
-wrong "$work/photo.onnx" "expected a model (tare's own .safetensors, or ONNX), " 'found a JPEG image' 'data is given with'
+wrong "$work/photo.onnx" "expected a model (tare's own .safetensors, .pt2, or ONNX), " 'found a JPEG image' 'data is given with'
 printf 'PK\003\004\024\000\000\000\010\000' >"$work/model.pt2"
 refuses 1 'found a zip archive' print "$work/model.pt2"
 
