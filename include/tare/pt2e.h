@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "tare/graph.h"
+#include "tare/module.h"
 #include "tare/observer.h"
 
 #ifdef __cplusplus
@@ -70,6 +71,7 @@ typedef struct tare_derive_rule {
     tare_status (*derive)(void *user, const tare_qparams_view *sources, size_t count,
                           tare_qparams_sink sink, void *sink_user, tare_error *err);
     void *user; // lent; lives as long as specs with this rule and models prepared by them
+    tare_dtype zero_point_dtype; // of buffers of zero points, per channel; UNSET: int32
 } tare_derive_rule;
 
 /// scale[c] = scale of source 0 x scale[c] of source 1, zero point 0: a bias of an activation and
@@ -211,8 +213,16 @@ TARE_API void tare_node_meta_destroy(tare_node_meta *meta); // NULL is fine
 
 // --- quantizers ---
 
-/// Every edge and node that is to be observed and its observer, before they are inserted.
+/// Every annotated edge and node and its observer, before they are inserted.
 typedef struct tare_observer_map tare_observer_map;
+/// The number of edges and nodes; the index-th: its names, lent, and its observer (NULL: none).
+/// Those that share have the same observer. False past the end.
+TARE_API size_t tare_observer_map_count(const tare_observer_map *map);
+TARE_API bool tare_observer_map_at(const tare_observer_map *map, size_t index, tare_edge_name *edge,
+                                   const tare_module **observer);
+/// A new observer of this spec for it and all that it shares with.
+TARE_API tare_status tare_observer_map_replace(tare_observer_map *map, size_t index,
+                                               const tare_observer_spec *spec, tare_error *err);
 
 /// What a quantizer does. Functions but annotate may be NULL.
 typedef struct tare_quantizer_class {
@@ -240,6 +250,31 @@ TARE_API tare_status tare_quantizer_transform(const tare_quantizer *quantizer, t
                                               tare_error *err);
 TARE_API tare_status tare_quantizer_annotate(const tare_quantizer *quantizer, tare_model *model,
                                              tare_error *err);
+
+// --- the flow ---
+
+/// Folds batch norms, lets the quantizer transform and annotate, and inserts observers. Calibrate
+/// with tare_calibrate. TARE_NOT_FOUND and TARE_INVALID_ARGUMENT for specs on edges that do not
+/// exist, for specs that share with what is not annotated or only with each other, and for derived
+/// specs of what is not observed: each names the edges.
+TARE_API tare_status tare_prepare_pt2e(const tare_model *model, const tare_quantizer *quantizer,
+                                       tare_model **out, tare_error *err);
+/// The same for quantization-aware training: a convolution and its batch norm become torch's
+/// training pattern, whose weight is scaled before it is fake quantized.
+TARE_API tare_status tare_prepare_qat_pt2e(const tare_model *model, const tare_quantizer *quantizer,
+                                           tare_model **out, tare_error *err);
+
+/// Zero means the default everywhere; struct_size as in tare/status.h.
+typedef struct tare_convert_pt2e_options {
+    uint32_t struct_size;
+    bool keeps_quantize; // weights stay float, with their quantize operators (fold_quantize=False)
+    bool is_lenient;     // an observer that saw nothing gives scale 1 and a warning, not an error
+} tare_convert_pt2e_options;
+/// Observers become quantize and dequantize operators with literal parameters, quantized weights
+/// constants. options may be NULL. TARE_INVALID_ARGUMENT for observers that have seen no data.
+TARE_API tare_status tare_convert_pt2e(const tare_model *prepared,
+                                       const tare_convert_pt2e_options *options, tare_model **out,
+                                       tare_error *err);
 
 #ifdef __cplusplus
 }

@@ -68,6 +68,8 @@ tare_status tare__graph_clone(const graph *g, graph **out, tare_error *err);
 
 /// A name for a new node, by torch.fx's rules (spec: «create_name»). In the graph's arena.
 tare_status tare__graph_name(graph *g, const char *candidate, const char **out, tare_error *err);
+/// Forgets the names of nodes that are gone, as torch's copy of a graph does.
+tare_status tare__graph_refresh_names(graph *g, tare_error *err);
 /// The candidate that torch derives from a target: a function's __name__ or the target, snake case.
 tare_status tare__graph_candidate(graph *g, node_op op, const char *target, const char **out,
                                   tare_error *err);

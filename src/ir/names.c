@@ -126,6 +126,18 @@ tare_status tare__graph_name(graph *g, const char *candidate, const char **out, 
     return status;
 }
 
+tare_status tare__graph_refresh_names(graph *g, tare_error *err) {
+    tare__map_release(&g->used_names);
+    tare__map_release(&g->base_counts);
+    g->used_names = g->base_counts = (map){0};
+    for (node *n = g->first; n != NULL; n = n->next) {
+        const char *same = NULL;
+        TARE_TRY(tare__graph_name(g, n->name, &same, err));
+        n->name = same;
+    }
+    return TARE_OK;
+}
+
 // A function's __name__: what follows the last dot. An operator overload carries two names:
 // torch.ops.NAMESPACE.NAME.OVERLOAD is "NAME.OVERLOAD".
 static const char *function_name(const char *target) {

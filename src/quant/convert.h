@@ -67,11 +67,6 @@ bool tare__convert_has_no_qconfig(const convert_pass *c, const node *n);
 
 /// Step: the observers of functions' weights look at them once more.
 tare_status tare__convert_observe_weights(convert_pass *c);
-/// The values (nodes that stand before `before`, or constants) as a tuple, computed once, if no
-/// input of the model takes part; None if one does. The caller releases its tensors.
-tare_status tare__convert_fold(convert_pass *c, const value *wanted, uint32_t count,
-                               const node *before, value *out);
-
 /// Do the dtype configs of this class accept the qconfig (torch's
 /// _is_qconfig_supported_by_dtype_configs)?
 tare_status tare__convert_supports(convert_pass *c, const char *class_name, const tare_qconfig *q,

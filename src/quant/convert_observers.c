@@ -298,7 +298,7 @@ tare_status tare__convert_observe_weights(convert_pass *c) {
         if (weight == NULL || !tare__is_observer_node(c->base->model, weight)) continue;
         const value wanted = tare__node_value(weight);
         value found = tare__none();
-        TARE_TRY(tare__convert_fold(c, &wanted, 1, n, &found));
+        TARE_TRY(tare__pass_fold(c->base, &wanted, 1, n, &found));
         tare__value_release_tensors(&found);
     }
     return TARE_OK;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ops/engine_rules.h"
-#include "ops/interpret.h"
 #include "ops/op.h"
 #include "ops/quantized_layer.h"
 #include "quant/coverage.h"
@@ -91,84 +90,6 @@ static node *half_weight(const weighted_call *w) {
     return source != NULL && tare__is_half_node(source) ? source : NULL;
 }
 
-// --- constants: what no placeholder reaches is computed here, once ---
-
-typedef struct folding {
-    convert_pass *pass;
-    bool *is_wanted; // by node id
-    node **copies;   // by node id, in `graph`
-    graph *graph;
-    bool is_constant;
-} folding;
-
-static void want(void *user, node *input) {
-    folding *f = user;
-    f->is_wanted[input->id] = true;
-}
-
-static node *copy_of(void *user, node *n) {
-    const folding *f = user;
-    return f->copies[n->id];
-}
-
-// Marks what `wanted` needs. Inputs stand before their users, so one walk backwards does.
-static void mark(folding *f, const value *wanted, size_t count, const node *before) {
-    f->is_constant = true;
-    for (size_t i = 0; i < count; i++) tare__value_each_node(&wanted[i], want, f);
-    for (const node *n = before->prev; n != NULL; n = n->prev) {
-        if (!f->is_wanted[n->id]) continue;
-        if (n->op == NODE_PLACEHOLDER) f->is_constant = false;
-        tare__node_each_input(n, want, f);
-    }
-}
-
-static tare_status copy_nodes(folding *f, const value *wanted, uint32_t count, const node *before) {
-    tare_error *err = f->pass->base->err;
-    for (const node *n = f->pass->base->model->root->graph->first; n != before; n = n->next)
-        if (f->is_wanted[n->id])
-            TARE_TRY(tare__graph_copy_node(f->graph, n, copy_of, f, &f->copies[n->id], err));
-    value tuple = tare__value_sequence(&f->graph->memory, VALUE_TUPLE, count);
-    if (tuple.as.items == NULL) return tare__out_of_memory(err);
-    for (uint32_t i = 0; i < count; i++)
-        TARE_TRY(
-            tare__value_copy(&f->graph->memory, &wanted[i], copy_of, f, &tuple.as.items[i], err));
-    const node_spec spec = {.op = NODE_OUTPUT, .target = "output", .args = &tuple, .arg_count = 1};
-    node *output = NULL;
-    return tare__graph_insert(f->graph, &spec, NULL, &output, err);
-}
-
-static tare_status run_copy(folding *f, value *out) {
-    pass *base = f->pass->base;
-    module *m = NULL;
-    TARE_TRY(tare__module_from_graph(base->model->root, f->graph, &tare__class_container,
-                                     &tare__class_graph_module, &m, base->err));
-    f->graph = NULL; // m's now
-    const interpreter it = {.root = m, .thread_count = 1};
-    const tare_status status = tare__interpret(&it, NULL, 0, &base->scratch, out, base->err);
-    tare__module_release(m);
-    return status;
-}
-
-// *out: a tuple of the values that stand for `wanted` in front of node `before`, with references of
-// its own; None if they depend on the model's input.
-tare_status tare__convert_fold(convert_pass *c, const value *wanted, uint32_t count,
-                               const node *before, value *out) {
-    arena *memory = &c->base->scratch;
-    const size_t id_count = c->base->model->root->graph->next_id + 1;
-    folding f = {.pass = c,
-                 .is_wanted = tare__arena_array(memory, id_count, sizeof(bool)),
-                 .copies = tare__arena_array(memory, id_count, sizeof(node *))};
-    *out = tare__none();
-    if (f.is_wanted == NULL || f.copies == NULL) return tare__out_of_memory(c->base->err);
-    mark(&f, wanted, count, before);
-    if (!f.is_constant) return TARE_OK;
-    TARE_TRY(tare__graph_create(&f.graph, c->base->err));
-    tare_status status = copy_nodes(&f, wanted, count, before);
-    if (status == TARE_OK) status = run_copy(&f, out);
-    tare__graph_destroy(f.graph);
-    return status;
-}
-
 // --- packing ---
 
 static void find_node(void *user, node *n) {
@@ -229,7 +150,7 @@ static tare_status pack(convert_pass *c, const weighted_call *w, module **out) {
                             bias != NULL ? *bias : tare__none()};
     value found = tare__none();
     *out = NULL;
-    TARE_TRY(tare__convert_fold(c, wanted, 2, w->function, &found));
+    TARE_TRY(tare__pass_fold(c->base, wanted, 2, w->function, &found));
     tare_status status = TARE_OK;
     if (found.kind == VALUE_TUPLE && found.count == 2)
         status = pack_values(c, w, &found.as.items[0], &found.as.items[1], out);

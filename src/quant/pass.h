@@ -43,6 +43,10 @@ bool tare__is_equalizer_node(const tare_model *model, const node *n, bool *is_in
 /// What a spec's observer would be; all zero for NULL, torch's None.
 tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
                                  tare_observer_info *out);
+/// The values (nodes that stand before `before`, or constants) as a tuple, computed once, if no
+/// input of the model takes part; None if one does. The caller releases its tensors.
+tare_status tare__pass_fold(pass *p, const value *wanted, uint32_t count, const node *before,
+                            value *out);
 /// Adds one decision about `n`.
 #define TARE_DECIDE(p, n, what, by, ...)                                                           \
     tare__record_add(&(p)->model->decisions,                                                       \

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/print.h"
+#include "pt2e/observers.h"
 #include "quant/fake_quantize.h"
 #include "replay/statistics.h"
 #include "replay/text_compare.h"
@@ -11,7 +12,7 @@
 /// One observer under comparison.
 typedef struct watched {
     const char *path;
-    const module *module;
+    const module *root, *module;
     const json_t *recorded;
     agreement *numbers;
     findings *out;
@@ -126,7 +127,7 @@ static tare_status compare_qparams(const watched *w, tare_error *err) {
     if (count == 0) return TARE_OK;
     const qparams *q = NULL;
     bool is_calibrated = false;
-    TARE_TRY(tare__observer_qparams(w->module, &q, &is_calibrated, err));
+    TARE_TRY(tare__pt2e_qparams(w->root, w->module, &q, &is_calibrated, err));
     if ((size_t)q->count != count)
         findings_add(w->out, FINDING_STRUCTURE, "observer %s: expected %zu scales, found %lld",
                      w->path, count, (long long)q->count);
@@ -167,14 +168,19 @@ static tare_status compare_one(watched *w, tare_error *err) {
     return compare_repr(w, err);
 }
 
-static void compare_path(const char *path, const module *m, const json_t *recorded,
-                         agreement *numbers, findings *out) {
+static void compare_path(const module *root, const char *path, const module *m,
+                         const json_t *recorded, agreement *numbers, findings *out) {
     if (m == NULL || m->class->role != ROLE_OBSERVER) {
         findings_add(out, FINDING_STRUCTURE, "observer %s: the prepared model has none there",
                      path);
         return;
     }
-    watched w = {.path = path, .module = m, .recorded = recorded, .numbers = numbers, .out = out};
+    watched w = {.root = root,
+                 .path = path,
+                 .module = m,
+                 .recorded = recorded,
+                 .numbers = numbers,
+                 .out = out};
     tare_error *err = tare_error_create();
     if (compare_one(&w, err) != TARE_OK) findings_add_error(out, FINDING_STRUCTURE, path, err);
     tare_error_destroy(err);
@@ -187,6 +193,6 @@ void compare_observers(const recorded_case *c, const tare_model *prepared, agree
                        findings *out) {
     const char *path = NULL;
     json_t *recorded = NULL;
-    json_object_foreach(json_object_get(c->json, "observers"), path, recorded)
-        compare_path(path, tare__module_find(prepared->root, path), recorded, numbers, out);
+    json_object_foreach(json_object_get(c->json, "observers"), path, recorded) compare_path(
+        prepared->root, path, tare__module_find(prepared->root, path), recorded, numbers, out);
 }

@@ -8,6 +8,7 @@
 #include "ops/print.h"
 #include "quant/model.h"
 #include "replay/left_out.h"
+#include "replay/pt2e.h"
 #include "replay/run.h"
 #include "replay/statistics.h"
 #include "replay/text_compare.h"
@@ -44,6 +45,7 @@ static bool torch_failed(const flow *f, const char *run) {
 
 static tare_status check_supported(flow *f) {
     const char *kind = json_string_value(get(f, "kind"));
+    if (pt2e_is_case(f->c)) return TARE_OK;
     if (kind == NULL || (strcmp(kind, "lowered") != 0 && strcmp(kind, "reference") != 0 &&
                          strcmp(kind, "decomposed") != 0))
         return tare__fail(f->err, TARE_UNSUPPORTED, "cases of kind '%s'",
@@ -124,6 +126,11 @@ static tare_status check_run(flow *f, const char *run, const tare_model *model, 
     if (f->numbers.is_random) return TARE_OK; // torch's random numbers cannot be had
     run_result result;
     const tare_status status = replay_run(model, f->inputs, f->input_count, &result, f->err);
+    // What cannot run yet is one finding, structure is compared all the same.
+    if (status != TARE_OK && pt2e_is_case(f->c)) {
+        findings_add_error(f->out, kind, run, f->err);
+        return TARE_OK;
+    }
     // Where torch failed, we may run to the end; observers have seen what came before in any case.
     if (torch_failed(f, run)) {
         if (status == TARE_OK) replay_run_release(&result);
@@ -163,6 +170,7 @@ static tare_status convert(flow *f) {
                                           .is_lenient = true};
     tare_model_destroy(f->converted);
     f->converted = NULL;
+    if (pt2e_is_case(f->c)) return pt2e_convert(f->c, f->prepared, &f->converted, f->err);
     if (strcmp(kind, "lowered") == 0)
         return tare_convert_fx(f->prepared, &options, &f->converted, f->err);
     if (strcmp(kind, "reference") == 0)
@@ -196,6 +204,9 @@ static tare_status find_dropout(void *user, const char *path, module *m, tare_er
 }
 
 static bool calls_dropout(const node *n) {
+    if (n->op == NODE_CALL_FUNCTION && strcmp(n->target, "torch.ops.aten.dropout.default") == 0)
+        return n->arg_count == 3 && is_positive(&n->args[1]) && n->args[2].kind == VALUE_BOOL &&
+               n->args[2].as.boolean;
     const value *training = tare__node_kwarg(n, "training");
     return n->op == NODE_CALL_FUNCTION && training != NULL && training->kind == VALUE_BOOL &&
            training->as.boolean && strstr(n->target, "dropout") != NULL &&
@@ -219,8 +230,10 @@ static tare_status read_model(flow *f) {
     f->step = "not supported";
     TARE_TRY(check_supported(f));
     f->step = "read";
-    TARE_TRY(read_configs(f));
-    TARE_TRY(read_custom_configs(f));
+    if (!pt2e_is_case(f->c)) {
+        TARE_TRY(read_configs(f));
+        TARE_TRY(read_custom_configs(f));
+    }
     TARE_TRY(replay_inputs(f->c, &f->memory, &f->inputs, &f->input_count, f->err));
     TARE_TRY(replay_tensors(f->inputs, f->input_count, &f->memory, &f->tensors, f->err));
     TARE_TRY(case_model(f->c, &f->model, f->err));
@@ -258,12 +271,15 @@ static tare_status move_repeats_last(flow *f, module *root) {
 }
 
 static tare_status prepare(flow *f, tare_model **out) {
+    f->step = "prepare";
+    if (pt2e_is_case(f->c))
+        return pt2e_prepare(f->c, f->model, f->prepared == NULL ? &f->numbers : NULL, f->out, out,
+                            f->err);
     const tare_prepare_options options = {.struct_size = sizeof options,
                                           .backend = f->backend,
                                           .qconfig_mapping = f->mapping,
                                           .custom_config = f->custom,
                                           .is_lenient = true};
-    f->step = "prepare";
     return (json_is_true(get(f, "is_qat")) ? tare_prepare_qat_fx
                                            : tare_prepare_fx)(f->model, &options, out, f->err);
 }
@@ -281,6 +297,10 @@ static tare_status calibrate(flow *f) {
     f->step = "calibrate";
     if (f->tensors == NULL) return check_run(f, "prepared", f->prepared, FINDING_STRUCTURE);
     const tare_status status = tare_calibrate(f->prepared, f->tensors, f->input_count, f->err);
+    if (status != TARE_OK && pt2e_is_case(f->c)) {
+        findings_add_error(f->out, FINDING_STRUCTURE, f->step, f->err);
+        return use_recorded_parameters(f->c, f->prepared, f->err);
+    }
     // Where torch stopped, observers have seen what came before.
     return torch_failed(f, "prepared") ? TARE_OK : status;
 }

@@ -13,7 +13,15 @@ static int64_t batches(const module *bn) {
     return t != NULL && t->count == 1 ? (int64_t)tare__tensor_get(t, 0) : 0;
 }
 
+/// In exported programs the statistics stand in a plain container, and a function follows them.
+static bool is_exported(const module *m) {
+    return m->class->role == ROLE_CONTAINER &&
+           tare__module_tensor(m, "num_batches_tracked") != NULL &&
+           tare__module_tensor(m, "running_mean") != NULL;
+}
+
 static bool learns(const module *m) {
+    if (is_exported(m)) return true;
     return m->training && m->class->op != NULL && strcmp(m->class->op, "batch_norm") == 0 &&
            tare__module_tensor(m, "running_mean") != NULL;
 }
@@ -56,12 +64,25 @@ static tare_status undo_one(module *bn, const module *after, const char *name, i
     return status;
 }
 
+/// The graph shows the count of batches, too. torch's folding of constants runs the counter once
+/// more (docs/differences.md), so that one run is left.
+static tare_status undo_count(module *bn, const module *after, int64_t runs, tare_error *err) {
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_copy(tare__module_tensor(bn, "num_batches_tracked"), &t, err));
+    const int64_t calls = batches(after) - batches(bn);
+    tare__tensor_set(t, 0, (double)(batches(bn) - runs * calls + calls));
+    const tare_status status = tare__module_set_tensor(bn, "num_batches_tracked", t, false, err);
+    tare_tensor_release(t);
+    return status;
+}
+
 static tare_status undo(void *user, const char *path, module *m, tare_error *err) {
     const undoing *u = user;
     const module *after = tare__module_find(u->after, path);
     if (!learns(m) || batches(after) == batches(m)) return TARE_OK;
     TARE_TRY(undo_one(m, after, "running_mean", u->runs, err));
-    return undo_one(m, after, "running_var", u->runs, err);
+    TARE_TRY(undo_one(m, after, "running_var", u->runs, err));
+    return is_exported(m) ? undo_count(m, after, u->runs, err) : TARE_OK;
 }
 
 tare_status unlearn(const recorded_case *c, tare_model *model, const value *inputs, size_t count,

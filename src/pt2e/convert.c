@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convert: from a calibrated program to one of quantize and dequantize operators.
+#include "pt2e/convert.h"
+
+#include "core/struct_size.h"
+#include "quant/coverage.h"
+
+static tare_status run(pass *p, const tare_convert_pt2e_options *options) {
+    // torch copies the prepared program first, and a copy knows the names in use only.
+    TARE_TRY(tare__graph_refresh_names(p->model->root->graph, p->err));
+    TARE_TRY(tare__pt2e_replace_observers(p, options->is_lenient));
+    tare__remove_unused_modules(p);
+    TARE_TRY(tare__pt2e_fold_training(p));
+    TARE_TRY(tare__pt2e_duplicate_dequantize(p));
+    if (!options->keeps_quantize) TARE_TRY(tare__pt2e_fold_quantize(p));
+    p->model->stage = TARE_STAGE_REFERENCE;
+    return tare__coverage_finish(p->model, NULL, p->err);
+}
+
+tare_status tare_convert_pt2e(const tare_model *prepared, const tare_convert_pt2e_options *options,
+                              tare_model **out, tare_error *err) {
+    tare_convert_pt2e_options known = {0};
+    if (options != NULL) tare__struct_copy(&known, sizeof known, options);
+    if (prepared == NULL || prepared->stage != TARE_STAGE_PREPARED || prepared->prepared != NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "convert: expected a model that tare_prepare_pt2e made");
+    pass p;
+    tare_status status = tare__pass_begin(&p, "convert", prepared, NULL, err);
+    if (status == TARE_OK) status = run(&p, &known);
+    return tare__pass_end(&p, status, out);
+}

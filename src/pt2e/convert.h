@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convert, step by step.
+#ifndef PT2E_CONVERT_H
+#define PT2E_CONVERT_H
+
+#include "pt2e/steps.h"
+
+#define DECOMPOSED "torch.ops.quantized_decomposed."
+
+/// Step: observers become quantize and dequantize operators.
+tare_status tare__pt2e_replace_observers(pass *p, bool is_lenient);
+/// Step: torch's training pattern of a convolution and its batch norm becomes a convolution.
+tare_status tare__pt2e_fold_training(pass *p);
+/// Step: every annotated reader gets a dequantize of its own.
+tare_status tare__pt2e_duplicate_dequantize(pass *p);
+/// Step: quantize operators of constants become constants.
+tare_status tare__pt2e_fold_quantize(pass *p);
+
+/// quantize_per_tensor.default and .tensor, quantize_per_channel; dequantize likewise.
+bool tare__is_quantize_call(const node *n);
+bool tare__is_dequantize_call(const node *n);
+/// Modules that no node calls or reads tensors of.
+void tare__remove_unused_modules(pass *p);
+
+#endif

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which edges and nodes are watched by one observer: torch's rules for explicit and implicit
+// sharing, but independent of the order of the graph where torch is not.
+#ifndef PT2E_SHARING_H
+#define PT2E_SHARING_H
+
+#include "core/arena.h"
+#include "core/map.h"
+#include "quant/model.h"
+
+/// An annotated edge (from, node), or with from NULL the output of `node`.
+typedef struct qspec_key {
+    node *from, *node;
+    tare_qspec *spec;            // lent by the annotation; NULL: None
+    size_t target;               // of a shared spec: the index of the key that it points at
+    size_t parent;               // union-find
+    size_t group;                // numbered by first appearance
+    const tare_qspec *root_spec; // where following shared specs ends; NULL: None
+} qspec_key;
+
+/// In torch's order: per node its inputs in the order of its annotation, then its output.
+typedef struct qspec_keys { // zero-initialized is empty
+    qspec_key *items;       // in the arena that collect was given
+    size_t count, group_count;
+    map by_name; // tare__qspec_keys_release frees it
+} qspec_keys;
+
+/// Every key of the model's annotations. TARE_NOT_FOUND for a spec on an edge that does not exist.
+tare_status tare__qspec_keys_collect(const tare_model *model, arena *memory, qspec_keys *out,
+                                     tare_error *err);
+void tare__qspec_keys_release(qspec_keys *keys);
+/// The index of a key; keys->count if there is none. from: NULL for a node's output.
+size_t tare__qspec_keys_find(const qspec_keys *keys, const char *from, const char *node_name);
+
+/// Fills root_spec and group. TARE_NOT_FOUND for a shared spec that points at what is not
+/// annotated; TARE_INVALID_ARGUMENT for keys that share only with each other, the fewest that do.
+tare_status tare__qspec_keys_share(qspec_keys *keys, const tare_model *model, tare_error *err);
+
+/// "('x', 'conv')" or "'conv'".
+void tare__qspec_key_text(const qspec_key *key, text *out);
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of exported programs: prepare by recorded annotations.
+#ifndef REPLAY_PT2E_H
+#define REPLAY_PT2E_H
+
+#include "replay/agreement.h"
+#include "replay/case.h"
+#include "replay/findings.h"
+
+bool pt2e_is_case(const recorded_case *c);
+/// Prepares by the annotations that were recorded. `numbers` (may be NULL): compares what the graph
+/// looked like when it was annotated, too.
+tare_status pt2e_prepare(const recorded_case *c, const tare_model *model, const agreement *numbers,
+                         findings *out, tare_model **prepared, tare_error *err);
+tare_status pt2e_convert(const recorded_case *c, const tare_model *prepared, tare_model **out,
+                         tare_error *err);
+
+#endif
