@@ -76,6 +76,9 @@ struct tare_tensor {
     void *data;    // NULL: a meta tensor, shape and dtype only
     storage *store;
     const qparams *q; // quantized dtypes only
+    // torch would keep the channels innermost (ops/memory_order.h); our data is in order all the
+    // same.
+    bool is_channels_last;
     _Atomic int refcount;
 };
 

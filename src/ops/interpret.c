@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
+#include "ops/memory_order.h"
 #include "ops/module_call.h"
 #include "ops/op.h"
 
@@ -148,6 +149,7 @@ static tare_status compute(run *r, const node *n, op_call *call, const step *s) 
 
 static tare_status finish_step(run *r, const node *n, op_call *call, const step *s) {
     tare_status status = s->shape(call);
+    if (status == TARE_OK) tare__note_memory_order(call);
     if (status == TARE_OK && n->op == NODE_CALL_MODULE) keep_row(r, n, call);
     if (status == TARE_OK && r->it->shaped != NULL)
         status = r->it->shaped(r->it->user, n, call, s->compute);

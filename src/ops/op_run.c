@@ -4,9 +4,12 @@
 // so does the rule for half-precision tensors, which are computed in float32 and rounded.
 #include <string.h>
 
+#include "core/requant.h"
 #include "ops/code_table.h"
+#include "ops/memory_order.h"
 #include "ops/op.h"
 #include "ops/quantize.h"
+#include "ops/quantized_layer.h"
 
 typedef enum way {
     AS_IT_IS,      // the row's reference, or its own quantized form
@@ -201,6 +204,28 @@ static tare_status compute_through_float(op_call *call) {
                                 call, call->err);
 }
 
+// As torch rounds an average whose sum has the zero point in it already.
+static void store_with_zero_point(const tare_tensor *x, tare_tensor *y) {
+    const float zero_point = (float)y->q->zero_point[0];
+    for (int64_t i = 0; i < x->count; i++) {
+        const int64_t code =
+            tare__quantize(tare__f32(x)[i] + zero_point, 1.0F, 0, y->q->quant_min, y->q->quant_max);
+        tare__store_code(y, i, (int32_t)code);
+    }
+}
+
+// Results of a call through float become those of the call itself.
+static tare_status compute_averages(op_call *call) {
+    float_call f;
+    tare_status status = tare__float_call_begin(call, false, &f);
+    if (status == TARE_OK) status = call->op->shape(&f.call);
+    if (status == TARE_OK) status = tare__call_allocate(&f.call);
+    if (status == TARE_OK) status = call->op->reference(&f.call);
+    if (status == TARE_OK) store_with_zero_point(f.call.result.as.tensor, call->result.as.tensor);
+    tare__float_call_end(&f);
+    return status;
+}
+
 // Averages of codes, which are whole numbers, have ties; averages of dequantized ones miss them by
 // a rounding. So the first input and the result count as tensors of scale 1 here.
 static tare_status compute_on_codes(op_call *call, const tare_tensor *x) {
@@ -214,7 +239,9 @@ static tare_status compute_on_codes(op_call *call, const tare_tensor *x) {
         op_call inner = *call;
         inner.param[0] = &in;
         inner.result = out;
-        status = compute_through_float(&inner);
+        const bool with_zero_point =
+            tare__is_byte_quantized(x) && tare__rounds_with_zero_point(call, x);
+        status = with_zero_point ? compute_averages(&inner) : compute_through_float(&inner);
     }
     tare_tensor_release(in.as.tensor);
     tare_tensor_release(out.as.tensor);

@@ -2,6 +2,7 @@
 // Fast ways of pooling on codes, which are ordered as the values that they stand for.
 #include <string.h>
 
+#include "ops/memory_order.h"
 #include "ops/op.h"
 #include "ops/quantized_layer.h"
 #include "runtime/fast.h"
@@ -122,6 +123,7 @@ typedef struct average_pool {
     const tare_tensor *x;
     int64_t in[2], out[2];
     int64_t zero_point;
+    bool rounds_with_zero_point;
 } average_pool;
 
 // The code of one output element of a plane that begins at element `first`.
@@ -135,8 +137,10 @@ static uint8_t average_code(const average_pool *p, int64_t first, int64_t row, i
         for (int64_t w = left; w < right; w++)
             sum += tare__load_code(p->x, first + h * p->in[1] + w);
     const float mean = (float)(sum - count * p->zero_point) / (float)count;
-    return (uint8_t)tare__quantize(mean, 1.0F, p->zero_point, p->x->q->quant_min,
-                                   p->x->q->quant_max);
+    const int64_t low = p->x->q->quant_min, high = p->x->q->quant_max;
+    if (p->rounds_with_zero_point)
+        return (uint8_t)tare__quantize(mean + (float)p->zero_point, 1.0F, 0, low, high);
+    return (uint8_t)tare__quantize(mean, 1.0F, p->zero_point, low, high);
 }
 
 static tare_status pool_average(fast_context *context, void **state, op_call *call, bool *handled) {
@@ -150,7 +154,8 @@ static tare_status pool_average(fast_context *context, void **state, op_call *ca
     const average_pool p = {.x = x,
                             .in = {in[0], in[1]},
                             .out = {out[0], out[1]},
-                            .zero_point = (int64_t)x->q->zero_point[0]};
+                            .zero_point = (int64_t)x->q->zero_point[0],
+                            .rounds_with_zero_point = tare__rounds_with_zero_point(call, x)};
     const int64_t plane = out[0] * out[1];
     for (int64_t i = 0; i < y->count; i++)
         ((uint8_t *)y->data)[i] =

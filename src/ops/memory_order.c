@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/memory_order.h"
+
+#include <string.h>
+
+#include "ops/engine_rules.h"
+#include "ops/op.h"
+
+enum { PER_PLANE = 2 }; // dimensions before those of a plane: batch and channels
+
+// What torch's kernels leave, where it is not the order of what they read. On codes only:
+// convolutions and batch norms put channels innermost, others put them where they belong.
+static const struct {
+    const char *prefix; // of the operator's name
+    bool is_channels_last;
+} makers[] = {
+    {"conv", true},        {"batch_norm", true},     {"linear", false}, {"layer_norm", false},
+    {"group_norm", false}, {"instance_norm", false}, {"matmul", false},
+};
+
+// "conv2d" of a function, "conv" of a module; "" where nothing is known.
+static const char *name_of(const op_call *call) {
+    static const char quantized[] = "quantized.";
+    if (call->module != NULL) return call->module->class->op != NULL ? call->module->class->op : "";
+    if (call->op == NULL) return "";
+    const bool has_prefix = strncmp(call->op->id, quantized, strlen(quantized)) == 0;
+    return call->op->id + (has_prefix ? strlen(quantized) : 0);
+}
+
+// Several tensors in a list, as cat takes them, agree or count as plain.
+static bool is_channels_last(const value *v, int ndim, bool *found) {
+    if (v->kind == VALUE_TENSOR) {
+        *found = true;
+        return v->as.tensor->is_channels_last && v->as.tensor->ndim == ndim;
+    }
+    bool all = true;
+    if (tare__value_has_items(v))
+        for (uint32_t i = 0; i < v->count; i++)
+            all = is_channels_last(&v->as.items[i], ndim, found) && all;
+    return all;
+}
+
+static bool inherits(const op_call *call, int ndim) {
+    bool found = false;
+    for (size_t i = 0; i < call->arg_count; i++) {
+        const bool is_last = is_channels_last(&call->args[i], ndim, &found);
+        if (found) return is_last;
+    }
+    return false;
+}
+
+static bool lies_channels_last(const op_call *call, const tare_tensor *made) {
+    const char *name = name_of(call);
+    for (size_t i = 0; made->q != NULL && i < sizeof makers / sizeof *makers; i++)
+        if (strncmp(name, makers[i].prefix, strlen(makers[i].prefix)) == 0)
+            return makers[i].is_channels_last;
+    const bool moves = call->op != NULL && (call->op->traits & OP_MOVES_DATA);
+    if (moves && strcmp(name, "cat") != 0) return false;
+    return inherits(call, made->ndim);
+}
+
+void tare__note_memory_order(op_call *call) {
+    if (call->result.kind != VALUE_TENSOR || tare__call_is_done(call)) return;
+    tare_tensor *made = call->result.as.tensor;
+    const bool is_last = made->ndim > PER_PLANE && lies_channels_last(call, made);
+    // An observer hands on its input, which others may read at the same time.
+    if (made->is_channels_last != is_last) made->is_channels_last = is_last;
+}
+
+// Pooling takes a tensor as channels last wherever that is the same order, a mean as plain.
+static bool is_plain_order(const tare_tensor *x, bool is_pool) {
+    int64_t plane = 1;
+    for (int d = PER_PLANE; d < x->ndim; d++) plane *= x->shape[d];
+    const bool is_either = x->ndim > PER_PLANE && (x->shape[1] == 1 || plane == 1);
+    return is_either ? !is_pool : !x->is_channels_last;
+}
+
+bool tare__rounds_with_zero_point(const op_call *call, const tare_tensor *x) {
+    const bool is_mean = strcmp(call->op->id, "mean") == 0;
+    const bool is_pool = strstr(call->op->id, "avg_pool") != NULL;
+    const bool is_planar = x->ndim == PER_PLANE + 2 || (is_pool && x->ndim < PER_PLANE + 2);
+    // QNNPACK averages planes itself, with a rule of its own.
+    if (is_planar && tare__rule_adds_in_fixed_point(call->linear_rule)) return false;
+    return (is_mean || is_pool) && is_plain_order(x, is_pool);
+}
