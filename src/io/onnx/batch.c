@@ -105,7 +105,7 @@ static tare_status check_sizes(onnx_call *c, const tare_tensor *meta, const int6
 // One dimension stays, for any batch.
 static bool is_flattening(const tare_tensor *meta, const tare_tensor *other, const int64_t *sizes,
                           size_t count) {
-    if (count != 2 || meta->ndim < 3 || meta->count == 0) return false;
+    if (count != 2 || meta->ndim < 3 || meta->shape[0] <= 0) return false;
     if (sizes[0] != -1 && sizes[0] != meta->shape[0]) return false;
     if (sizes[1] != meta->count / meta->shape[0]) return false;
     return other == NULL || (other->shape[0] > 0 && sizes[1] == other->count / other->shape[0]);

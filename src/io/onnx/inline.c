@@ -349,7 +349,7 @@ static tare_status add_identity(inliner *l, const frame *at, char *from, char *t
     n.op_type = op_type;
     n.name = at->caller->node.name;
     *step = (onnx_step){.node = n, .opset = l->file->opset, .caller = at->caller};
-    TARE_TRY(spend(l, sizeof *step + 2 * PIECE_BYTES));
+    TARE_TRY(spend(l, sizeof *step + (size_t)2 * PIECE_BYTES));
     return push(l, step);
 }
 
@@ -437,7 +437,7 @@ static tare_status add_node(inliner *l, const node_proto *n, const frame *at) {
     tare_status status = TARE_OK;
     if (f != NULL)
         status = add_call(l, step, f, at);
-    else if (step->opset == 0 && is_default_domain(n->domain))
+    else if (at != NULL && step->opset == 0 && is_default_domain(n->domain))
         status =
             tare__fail(l->err, TARE_MALFORMED_FILE,
                        "the function '%s' that it is of does not say its opset", name_of(at->f));

@@ -160,7 +160,7 @@ static void make_trial(trial *t, unsigned *seed) {
     const int nodes = 1 + (int)(next_random(seed) % MOST);
     *t = (trial){.model = chain_model(nodes)};
     for (int i = 0; i < nodes; i++) {
-        char name[8], previous[8];
+        char name[16], previous[16];
         (void)snprintf(name, sizeof name, "n%d", i);
         (void)snprintf(previous, sizeof previous, i == 0 ? "x" : "n%d", i - 1);
         const char *const froms[] = {previous, "y"};
