@@ -85,7 +85,7 @@ static tare_status read_string(const pt2_names *names, const json_at *at, value 
 
 // {"as_name": "sym_size"}: a node; {"as_int": 3}: a number.
 static tare_status read_symbolic(const pt2_names *names, const json_at *at, value *out) {
-    const char *key = NULL;
+    const char *key = "";
     json_at body;
     TARE_TRY(tare__pt2_union(at, &key, &body, names->err));
     if (strcmp(key, "as_name") == 0) return named(names, &body, out);
@@ -189,7 +189,7 @@ static tare_status read_lists(const pt2_names *names, const json_at *at, element
 }
 
 tare_status tare__pt2_argument(const pt2_names *names, const json_at *at, value *out) {
-    const char *key = NULL;
+    const char *key = "";
     json_at body;
     TARE_TRY(tare__pt2_union(at, &key, &body, names->err));
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

@@ -87,8 +87,8 @@ static tare_status read_placement(const json_at *meta, placement *p, tare_error 
     const json_at dtype = tare__json_get(meta, "dtype"), sizes = tare__json_get(meta, "sizes");
     const json_at strides = tare__json_get(meta, "strides");
     const json_at offset = tare__json_get(meta, "storage_offset");
-    int64_t code;
-    int stride_count;
+    int64_t code = 0;
+    int stride_count = 0;
     TARE_TRY(tare__json_expect(meta, JSON_OBJECT, err));
     TARE_TRY(tare__json_int(&dtype, &code, err));
     p->dtype = tare__pt2_dtype(code);

@@ -61,7 +61,6 @@ static void check_average(const char *average, tare_tensor *x, double first, dou
     assert_float_equal(tare__f32(y)[0], first, 0);
     assert_float_equal(tare__f32(y)[1], second, 0);
     tare_tensor_release(y);
-    tare_tensor_release(x);
 }
 
 // torch rounds the averages -0.5 and 1.5 to even codes where the zero point is in the sum, 76.5 and

@@ -10,13 +10,13 @@ typedef struct settings {
 
 static tare_status annotate_add(const settings *s, tare_model *model, const tare_node *n,
                                 tare_error *err) {
-    tare_qspec *sum = tare_qspec_retain(s->spec);
+    tare_qspec *sum = NULL;
     for (size_t i = 0; i < tare_node_input_count(n); i++)
         TARE_TRY(tare_model_annotate_input(model, n, tare_node_input(n, i), s->spec, err));
-    if (s->shares_with_itself) {
-        tare_qspec_release(sum);
+    if (s->shares_with_itself)
         TARE_TRY(tare_qspec_create_shared((tare_edge){NULL, n}, &sum, err));
-    }
+    else
+        sum = tare_qspec_retain(s->spec);
     const tare_status status = tare_model_annotate_output(model, n, sum, err);
     tare_qspec_release(sum);
     return status == TARE_OK ? tare_model_mark_annotated(model, n, true, err) : status;
