@@ -65,11 +65,12 @@ tare_status tare__node_sources_read(const graph *g, node_sources *out, tare_erro
     *out = (node_sources){0};
     out->by_id = tare__arena_array(&out->memory, g->next_id + 1, sizeof *out->by_id);
     out->metas = tare__arena_array(&out->memory, g->next_id + 1, sizeof *out->metas);
+    if (out->by_id == NULL || out->metas == NULL) {
+        tare__node_sources_release(out);
+        return tare__out_of_memory(err);
+    }
+    out->count = g->next_id;
     tare_status status = TARE_OK;
-    if (out->by_id == NULL || out->metas == NULL)
-        status = tare__out_of_memory(err);
-    else
-        out->count = g->next_id;
     for (const node *n = g->first; n != NULL && status == TARE_OK; n = n->next) {
         status = tare_node_meta_read((const tare_node *)n, &out->metas[n->id], err);
         if (status == TARE_OK)

@@ -57,7 +57,8 @@ static bool find(node *norm, trained *out) {
     const node *div = arg_of(sum != NULL ? sum : norm, 0, ATEN "div.Tensor");
     out->conv = div != NULL ? tare__node_arg(div, 0) : NULL;
     out->row = tare__layer_call(out->conv);
-    if (out->row == NULL || out->row->dims == 0 || out->conv->user_count != 1) return false;
+    if (out->conv == NULL || out->row == NULL || out->row->dims == 0 || out->conv->user_count != 1)
+        return false;
     const value *training = norm->arg_count > 5 ? &norm->args[5] : NULL;
     out->is_training = training != NULL && training->kind == VALUE_BOOL && training->as.boolean;
     return find_weight(out) && (sum == NULL || find_bias(out, sum)) &&

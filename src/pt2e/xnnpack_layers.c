@@ -53,7 +53,7 @@ static tare_status annotate_layer(const xnnpack_level *l, node *layer, node *las
 static tare_status layer_relu(const xnnpack_level *l, const char *const *layers) {
     for (node *n = l->a->g->first; n != NULL; n = n->next) {
         node *layer = tare__calls(n, tare__relu_targets) ? tare__node_arg(n, 0) : NULL;
-        if (tare__calls(layer, layers) && layer->user_count == 1)
+        if (layer != NULL && tare__calls(layer, layers) && layer->user_count == 1)
             TARE_TRY(annotate_layer(l, layer, n));
     }
     return TARE_OK;

@@ -49,7 +49,7 @@ static tare_status annotate_binary(const xnnpack_level *l, node *binary, node *l
 static tare_status binary_relu(const xnnpack_level *l, const char *const *targets) {
     for (node *n = l->a->g->first; n != NULL; n = n->next) {
         node *binary = tare__calls(n, tare__relu_targets) ? tare__node_arg(n, 0) : NULL;
-        if (tare__calls(binary, targets) && binary->user_count == 1)
+        if (binary != NULL && tare__calls(binary, targets) && binary->user_count == 1)
             TARE_TRY(annotate_binary(l, binary, n));
     }
     return TARE_OK;
