@@ -81,7 +81,7 @@ tare_status tare__node_sources_read(const graph *g, node_sources *out, tare_erro
 }
 
 void tare__node_sources_release(node_sources *s) {
-    for (size_t i = 0; i < s->count; i++) tare_node_meta_destroy(s->metas[i]);
+    for (size_t i = 0; s->metas != NULL && i < s->count; i++) tare_node_meta_destroy(s->metas[i]);
     tare__arena_release(&s->memory);
     *s = (node_sources){0};
 }
