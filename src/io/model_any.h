@@ -15,8 +15,8 @@ typedef struct model_found {
                            // behind a convolution
 } model_found;
 
-/// Reads PATH: our own format, a program of torch.export (.pt2), or ONNX. Anything else is refused by what it is. options may be
-/// NULL.
+/// Reads PATH: our own format, a program of torch.export (.pt2), or ONNX. Anything else is refused
+/// by what it is. options may be NULL.
 tare_status tare__model_any_read(const char *path, const registry *classes,
                                  const model_state_io *state,
                                  const tare_model_read_options *options, model_found *out,

@@ -14,7 +14,7 @@
 enum {
     DEEPEST = 16,
     MOST_BYTES = 64 << 20, // of inlined nodes
-    PIECE_BYTES = 48,       // what a name or an attribute takes beside its text
+    PIECE_BYTES = 48,      // what a name or an attribute takes beside its text
     MOST_KEY = 512,
     // What the schema lacks.
     NODE_OVERLOAD = 8,
