@@ -220,6 +220,15 @@ static bool scales_inputs(const convert_pass *c, const node *n) {
            tare__tensor_get(axis, 0) != 1;
 }
 
+// Does anything read the operator's value in floats? Its shape is the same in integers.
+static const node *float_reader(const node *reference, const node *quantize) {
+    for (size_t i = 0; i < reference->user_count; i++) {
+        const node *user = reference->users[i];
+        if (user != quantize && !tare__is_quantize_node(user) && !is_shape_query(user)) return user;
+    }
+    return NULL;
+}
+
 tare_status tare__lower_special(convert_pass *c) {
     for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
@@ -233,6 +242,12 @@ tare_status tare__lower_special(convert_pass *c) {
             TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "weight scales",
                                  "its weight has a scale per input channel, integers need one per "
                                  "output channel or a single one"));
+            continue;
+        }
+        const node *reader = half ? NULL : float_reader(reference, n);
+        if (reader != NULL) {
+            TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "readers",
+                                 "'%s' reads its value in floats", reader->name));
             continue;
         }
         if (half && (group == SPECIAL_FIXED || group == SPECIAL_DEFAULT)) continue;

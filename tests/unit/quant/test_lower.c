@@ -295,6 +295,23 @@ static void a_module_that_one_call_feeds_floats_stays_float(void **state) {
     tare_model_destroy(q);
 }
 
+static void an_operator_without_a_weight_keeps_its_float_readers(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "fc", NN "Linear", "in_features=3, out_features=3");
+    put_module(root, NULL, "norm", NN "LayerNorm",
+               "normalized_shape=(3,), eps=1e-05, elementwise_affine=True");
+    put_module(root, NULL, "fc2", NN "Linear", "in_features=3, out_features=3");
+    tare_model *q = LOWERED(new_model(NULL, root,
+                                      "def forward(self, x):\n    fc = self.fc(x)\n"
+                                      "    norm = self.norm(fc)\n    fc2 = self.fc2(norm)\n"
+                                      "    erf = torch.erf(norm)\n    return (fc2, erf)\n"),
+                            4, 3);
+    CHECK_HOLDS(printed(q), "(norm): LayerNorm(");
+    CHECK_HOLDS(explained(q, "norm"), "'erf' reads its value in floats");
+    tare_model_destroy(q);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modules_become_quantized_ones),
@@ -305,6 +322,7 @@ int main(void) {
         cmocka_unit_test(operators_without_a_weight_go_the_special_way),
         cmocka_unit_test(each_call_of_a_module_keeps_its_output_s_parameters),
         cmocka_unit_test(a_module_that_one_call_feeds_floats_stays_float),
+        cmocka_unit_test(an_operator_without_a_weight_keeps_its_float_readers),
         cmocka_unit_test(the_engine_s_rule_is_frozen_in_the_model),
         cmocka_unit_test(onednn_s_sums_inside_a_convolution_are_lowered),
     };
