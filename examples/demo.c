@@ -120,13 +120,7 @@ static tare_status calibrate(tare_model *prepared, const effort *e, tare_error *
                                        .sample_limit = e->calibration_limit};
     tare_data *data = NULL;
     TRY(tare_data_open(training_data, prepared, &options, &data, err));
-    tare_status status = TARE_OK;
-    for (bool done = false; status == TARE_OK && !done;) {
-        tare_batch batch = {0};
-        status = tare_data_next(data, &batch, &done, err);
-        if (status == TARE_OK && !done)
-            status = tare_calibrate(prepared, batch.inputs, batch.input_count, err);
-    }
+    const tare_status status = tare_calibrate_data(prepared, data, NULL, NULL, err);
     tare_data_close(data);
     return status;
 }

@@ -110,13 +110,7 @@ static tare_qconfig_mapping *my_mapping(void) {
 static tare_status calibrate(tare_model *prepared, const char *samples, tare_error *err) {
     tare_data *data = NULL;
     TRY(tare_data_open(samples, prepared, NULL, &data, err));
-    tare_batch batch = {0};
-    bool done = false;
-    tare_status status = tare_data_next(data, &batch, &done, err);
-    while (status == TARE_OK && !done) {
-        status = tare_calibrate(prepared, batch.inputs, batch.input_count, err);
-        if (status == TARE_OK) status = tare_data_next(data, &batch, &done, err);
-    }
+    const tare_status status = tare_calibrate_data(prepared, data, NULL, NULL, err);
     tare_data_close(data);
     return status;
 }

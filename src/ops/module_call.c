@@ -164,8 +164,7 @@ tare_status tare__operator_module_forward(op_call *call) {
 
 // --- sequences ---
 
-tare_status tare__module_run_on(const op_call *like, module *m, const value *input,
-                                bool shapes_only, value *out) {
+op_call tare__module_call_of(const op_call *like, module *m, const value *input) {
     op_call call = *like;
     call.op = NULL;
     call.is_bound = false;
@@ -175,6 +174,12 @@ tare_status tare__module_run_on(const op_call *like, module *m, const value *inp
     call.arg_count = 1;
     call.kwarg_count = 0;
     call.result = tare__none();
+    return call;
+}
+
+tare_status tare__module_run_on(const op_call *like, module *m, const value *input,
+                                bool shapes_only, value *out) {
+    op_call call = tare__module_call_of(like, m, input);
     TARE_TRY(tare__module_run(&call, shapes_only));
     *out = call.result;
     return TARE_OK;

@@ -171,8 +171,8 @@ tare_status tare__fake_quantize_info(const observer_classes *classes,
     return status;
 }
 
-static tare_status set_buffer(module *m, const char *name, tare_dtype dtype, double v,
-                              tare_error *err) {
+tare_status tare__fake_quantize_set_buffer(module *m, const char *name, tare_dtype dtype, double v,
+                                           tare_error *err) {
     const int64_t one = 1;
     tare_tensor *t = NULL;
     TARE_TRY(tare_tensor_create(dtype, 1, &one, &t, err));
@@ -186,10 +186,11 @@ static tare_status fill(module *m, const fake_quantize_kind *kind, module *obser
                         const tare_observer_spec *spec, tare_error *err) {
     const bool has_float_zero =
         tare__observer_info(observer)->qscheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
-    TARE_TRY(set_buffer(m, "fake_quant_enabled", kind->switch_dtype, 1, err));
-    TARE_TRY(set_buffer(m, "observer_enabled", kind->switch_dtype, 1, err));
-    TARE_TRY(set_buffer(m, "scale", TARE_FLOAT32, 1, err));
-    TARE_TRY(set_buffer(m, "zero_point", has_float_zero ? TARE_FLOAT32 : TARE_INT32, 0, err));
+    TARE_TRY(tare__fake_quantize_set_buffer(m, "fake_quant_enabled", kind->switch_dtype, 1, err));
+    TARE_TRY(tare__fake_quantize_set_buffer(m, "observer_enabled", kind->switch_dtype, 1, err));
+    TARE_TRY(tare__fake_quantize_set_buffer(m, "scale", TARE_FLOAT32, 1, err));
+    TARE_TRY(tare__fake_quantize_set_buffer(m, "zero_point",
+                                            has_float_zero ? TARE_FLOAT32 : TARE_INT32, 0, err));
     TARE_TRY(tare__module_set_child(m, OBSERVER, observer, err));
     return kind->fill != NULL ? kind->fill(m, spec, err) : TARE_OK;
 }
@@ -227,7 +228,8 @@ bool tare__fake_quantize_is_on(const module *m, const char *switch_name) {
 tare_status tare__fake_quantize_switch(module *m, const char *switch_name, bool on,
                                        tare_error *err) {
     const tare_tensor *was = tare__module_tensor(m, switch_name);
-    return was != NULL ? set_buffer(m, switch_name, was->dtype, on ? 1 : 0, err) : TARE_OK;
+    return was != NULL ? tare__fake_quantize_set_buffer(m, switch_name, was->dtype, on ? 1 : 0, err)
+                       : TARE_OK;
 }
 
 static tare_status replace(module *m, const char *name, int64_t count, const double *values,

@@ -61,6 +61,9 @@ tare_status tare__spec_int(const tare_observer_spec *spec, const char *name, boo
 /// A number; nothing happens when it was not given.
 tare_status tare__spec_double(const tare_observer_spec *spec, const char *name, double *out,
                               tare_error *err);
+/// A buffer of one element.
+tare_status tare__fake_quantize_set_buffer(module *m, const char *name, tare_dtype dtype, double v,
+                                           tare_error *err);
 /// Replaces scale and zero point (of the dtype that they have) by `count` values.
 tare_status tare__fake_quantize_set(module *m, int64_t count, const double *scale,
                                     const double *zero_point, tare_error *err);

@@ -4,6 +4,7 @@
 // which a view of it is known.
 #include <string.h>
 
+#include "ops/module_call.h"
 #include "runtime/plan_build.h"
 
 // --- values ---
@@ -185,14 +186,7 @@ static tare_status note_call(void *user, const node *n, const op_call *call, op_
 // like outside of modules are. `last` is the result that the whole has already.
 static tare_status note_child(plan_builder *b, const node *n, const op_call *like, module *child,
                               const value *input, const value *last, value *out) {
-    op_call call = *like;
-    call.op = NULL;
-    call.is_bound = false;
-    call.module = child;
-    memset(call.param, 0, sizeof call.param);
-    call.args = input;
-    call.arg_count = 1;
-    call.result = tare__none();
+    op_call call = tare__module_call_of(like, child, input);
     TARE_TRY(child->class->shape(&call));
     if (last != NULL) {
         tare__value_release_tensors(&call.result);

@@ -41,6 +41,16 @@ static void append_scheme(const tare_observer_info *info, text *out) {
     tare__text_printf(out, ", qscheme=%s", tare_qscheme_name(info->qscheme));
 }
 
+// All that a fixed one shows, and what the fused one begins with.
+static void describe_fixed(const module *m, text *out) {
+    const tare_observer_info *info = tare__observer_info(m);
+    append_switches(m, out);
+    append_parameters(m, out);
+    append_dtype(info, out);
+    append_limits(info, out);
+    append_scheme(info, out);
+}
+
 // --- FakeQuantize: any observer, its proposal after every batch ---
 
 static tare_status take_proposal(module *m, const module *observer, tare_error *err) {
@@ -113,12 +123,7 @@ static tare_status fused_step(module *m, const tare_tensor *x, tare_error *err) 
 }
 
 static void describe_fused(const module *m, text *out) {
-    const tare_observer_info *info = tare__observer_info(m);
-    append_switches(m, out);
-    append_parameters(m, out);
-    append_dtype(info, out);
-    append_limits(info, out);
-    append_scheme(info, out);
+    describe_fixed(m, out);
     const range_state *range = tare__observer_state(tare__fake_quantize_observer(m));
     tare__text_printf(out, ", reduce_range=%s", range->base.reduce_range ? "True" : "False");
 }
@@ -156,15 +161,6 @@ static tare_status fixed_step(module *m, const tare_tensor *x, tare_error *err) 
     return TARE_OK;
 }
 
-static void describe_fixed(const module *m, text *out) {
-    const tare_observer_info *info = tare__observer_info(m);
-    append_switches(m, out);
-    append_parameters(m, out);
-    append_dtype(info, out);
-    append_limits(info, out);
-    append_scheme(info, out);
-}
-
 static const char *const fixed_own[] = {"observer", NULL};
 static const fake_quantize_kind fixed_kind = {
     .switch_dtype = TARE_UINT8,
@@ -178,17 +174,6 @@ static const fake_quantize_kind fixed_kind = {
     .describe = describe_fixed};
 
 // --- _LearnableFakeQuantize: scale and zero point are parameters ---
-
-static tare_status add_switch(module *m, const char *name, tare_dtype dtype, double v,
-                              tare_error *err) {
-    const int64_t one = 1;
-    tare_tensor *t = NULL;
-    TARE_TRY(tare_tensor_create(dtype, 1, &one, &t, err));
-    tare__tensor_set(t, 0, v);
-    const tare_status status = tare__module_set_tensor(m, name, t, false, err);
-    tare_tensor_release(t);
-    return status;
-}
 
 static tare_status add_parameter(module *m, const char *name, int64_t count, double v,
                                  tare_error *err) {
@@ -228,9 +213,9 @@ static tare_status set_limits(module *m, const tare_observer_spec *spec, tare_er
 static tare_status fill_learnable(module *m, const tare_observer_spec *spec, tare_error *err) {
     TARE_TRY(set_limits(m, spec, err));
     TARE_TRY(add_parameters(m, spec, err));
-    TARE_TRY(add_switch(m, "static_enabled", TARE_UINT8, 1, err));
-    TARE_TRY(add_switch(m, "learning_enabled", TARE_UINT8, 0, err));
-    return add_switch(m, "eps", TARE_FLOAT32, 0x1p-23, err);
+    TARE_TRY(tare__fake_quantize_set_buffer(m, "static_enabled", TARE_UINT8, 1, err));
+    TARE_TRY(tare__fake_quantize_set_buffer(m, "learning_enabled", TARE_UINT8, 0, err));
+    return tare__fake_quantize_set_buffer(m, "eps", TARE_FLOAT32, 0x1p-23, err);
 }
 
 // One proposal serves all channels, as torch's copy broadcasts.
