@@ -24,5 +24,12 @@ tare_tensor *run_expression(const char *parameters, const char *expression,
                             tare_tensor *const *inputs, size_t count);
 /// Compares with float values to a relative 1e-6 (and the same absolute), and releases t.
 void check_floats(tare_tensor *t, const double *expected, size_t count);
+/// Tensors as an array and its length, for run_expression; expected values for check_floats.
+#define INPUTS(...)                                                                                \
+    (tare_tensor *const[]){__VA_ARGS__},                                                           \
+        sizeof((tare_tensor *const[]){__VA_ARGS__}) / sizeof(void *)
+#define CHECK(t, ...)                                                                              \
+    check_floats(t, (const double[]){__VA_ARGS__},                                                 \
+                 sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 
 #endif

@@ -7,12 +7,6 @@
 
 #include <math.h>
 
-#define INPUTS(...)                                                                                \
-    (tare_tensor *const[]){__VA_ARGS__},                                                           \
-        sizeof((tare_tensor *const[]){__VA_ARGS__}) / sizeof(void *)
-#define CHECK(t, ...)                                                                              \
-    check_floats(t, (const double[]){__VA_ARGS__},                                                 \
-                 sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 #define ATTEND "torch.nn.functional.scaled_dot_product_attention"
 
 static tare_tensor *query(void) {

@@ -5,12 +5,6 @@
 
 #include "ops/op.h"
 
-#define INPUTS(...)                                                                                \
-    (tare_tensor *const[]){__VA_ARGS__},                                                           \
-        sizeof((tare_tensor *const[]){__VA_ARGS__}) / sizeof(void *)
-#define CHECK(t, ...)                                                                              \
-    check_floats(t, (const double[]){__VA_ARGS__},                                                 \
-                 sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 #define COUNT_OF(...) (sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 #define INTS(...)     ints(TARE_INT64, COUNT_OF(__VA_ARGS__), (const int64_t[]){__VA_ARGS__})
 #define BYTES(...)    ints(TARE_UINT8, COUNT_OF(__VA_ARGS__), (const int64_t[]){__VA_ARGS__})

@@ -7,13 +7,6 @@
 
 #include "ops/op.h"
 
-#define INPUTS(...)                                                                                \
-    (tare_tensor *const[]){__VA_ARGS__},                                                           \
-        sizeof((tare_tensor *const[]){__VA_ARGS__}) / sizeof(void *)
-#define CHECK(t, ...)                                                                              \
-    check_floats(t, (const double[]){__VA_ARGS__},                                                 \
-                 sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
-
 static tare_tensor *floats(size_t count, const float *data) {
     tare_tensor *t = NULL;
     const int64_t shape[] = {(int64_t)count};

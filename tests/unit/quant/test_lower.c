@@ -276,19 +276,26 @@ static void onednn_s_sums_inside_a_convolution_are_lowered(void **state) {
     tare_model_destroy(q);
 }
 
-// x86's config has no layer norm: the first call is enclosed by its neighbours, the second is not.
-static void a_module_that_one_call_feeds_floats_stays_float(void **state) {
-    (void)state;
+// A linear layer, a layer norm that x86's config lacks, and a second linear layer: what `rest` does
+// with them after `norm = norm(fc)`.
+static tare_model *lowered_around_a_norm(const char *rest) {
     module *root = new_tree();
     put_module(root, NULL, "fc", NN "Linear", "in_features=3, out_features=3");
     put_module(root, NULL, "norm", NN "LayerNorm",
                "normalized_shape=(3,), eps=1e-05, elementwise_affine=True");
     put_module(root, NULL, "fc2", NN "Linear", "in_features=3, out_features=3");
-    tare_model *q = LOWERED(new_model(NULL, root,
-                                      "def forward(self, x):\n    fc = self.fc(x)\n"
-                                      "    norm = self.norm(fc)\n    fc2 = self.fc2(norm)\n"
-                                      "    norm_1 = self.norm(fc2)\n    return norm_1\n"),
-                            4, 3);
+    char code[256];
+    snprintf(code, sizeof(code),
+             "def forward(self, x):\n    fc = self.fc(x)\n    norm = self.norm(fc)\n"
+             "    fc2 = self.fc2(norm)\n%s",
+             rest);
+    return LOWERED(new_model(NULL, root, code), 4, 3);
+}
+
+// The first call is enclosed by its neighbours, the second is not.
+static void a_module_that_one_call_feeds_floats_stays_float(void **state) {
+    (void)state;
+    tare_model *q = lowered_around_a_norm("    norm_1 = self.norm(fc2)\n    return norm_1\n");
     CHECK_HOLDS(printed(q), "(norm): LayerNorm(");
     CHECK_HOLDS(printed(q), "(fc2): QuantizedLinear(");
     CHECK_HOLDS(explained(q, "norm"), "another call of the module 'norm' reads or gives floats");
@@ -297,16 +304,7 @@ static void a_module_that_one_call_feeds_floats_stays_float(void **state) {
 
 static void an_operator_without_a_weight_keeps_its_float_readers(void **state) {
     (void)state;
-    module *root = new_tree();
-    put_module(root, NULL, "fc", NN "Linear", "in_features=3, out_features=3");
-    put_module(root, NULL, "norm", NN "LayerNorm",
-               "normalized_shape=(3,), eps=1e-05, elementwise_affine=True");
-    put_module(root, NULL, "fc2", NN "Linear", "in_features=3, out_features=3");
-    tare_model *q = LOWERED(new_model(NULL, root,
-                                      "def forward(self, x):\n    fc = self.fc(x)\n"
-                                      "    norm = self.norm(fc)\n    fc2 = self.fc2(norm)\n"
-                                      "    erf = torch.erf(norm)\n    return (fc2, erf)\n"),
-                            4, 3);
+    tare_model *q = lowered_around_a_norm("    erf = torch.erf(norm)\n    return (fc2, erf)\n");
     CHECK_HOLDS(printed(q), "(norm): LayerNorm(");
     CHECK_HOLDS(explained(q, "norm"), "'erf' reads its value in floats");
     tare_model_destroy(q);
