@@ -13,6 +13,23 @@ typedef struct export_options {
     size_options sizes;
 } export_options;
 
+typedef struct model_format {
+    const char *name;
+    tare_status (*check_output)(const char *path);
+    tare_status (*write)(const tare_model *model, const char *path, tare_error *err);
+} model_format;
+
+// The option's help and the notes below say what each one is.
+static const model_format formats[] = {
+    {"tare", output_check_model, tare_model_write},
+};
+
+static const model_format *find_format(const char *name) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(formats[i].name, name) == 0) return &formats[i];
+    return NULL;
+}
+
 static void print_json(const export_options *o) {
     // With the model on standard output, what is said goes to standard error.
     json_out json = json_out_begin(strcmp(o->output, "-") == 0 ? stderr : stdout);
@@ -21,11 +38,12 @@ static void print_json(const export_options *o) {
     json_out_end(&json);
 }
 
-static tare_status run_job(const char *path, const export_options *o, tare_error *err) {
+static tare_status run_job(const char *path, const export_options *o, const model_format *format,
+                           tare_error *err) {
     tare_model *model = NULL;
-    TRY(output_check_model(o->output));
+    TRY(format->check_output(o->output));
     TRY(read_model(path, &o->sizes, &model, err));
-    const tare_status status = tare_model_write(model, o->output, err);
+    const tare_status status = format->write(model, o->output, err);
     tare_model_destroy(model);
     if (status == TARE_OK && o->as_json) print_json(o);
     return status;
@@ -35,10 +53,11 @@ static int run(const command *self, int argc, char **argv) {
     export_options o = {0};
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (strcmp(o.format, "tare") != 0)
+    const model_format *format = find_format(o.format);
+    if (format == NULL)
         return wrong_usage(self->name, "tare is the one there is", "no format '%s'", o.format);
     tare_error *err = tare_error_create();
-    const int exit_status = finish_job(self->name, run_job(operands[0], &o, err), err);
+    const int exit_status = finish_job(self->name, run_job(operands[0], &o, format, err), err);
     tare_error_destroy(err);
     return exit_status;
 }
