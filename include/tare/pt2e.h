@@ -77,6 +77,10 @@ typedef struct tare_derive_rule {
 /// scale[c] = scale of source 0 x scale[c] of source 1, zero point 0: a bias of an activation and
 /// a weight. Named "_derive_bias_qparams_from_act_and_weight_qparams" in files, as in torchao.
 TARE_API const tare_derive_rule *tare_derive_bias_rule(void);
+/// Makes a rule known to files that name it: models read with this context may have specs derived
+/// by it. TARE_INVALID_ARGUMENT if the name is taken.
+TARE_API tare_status tare_context_add_derive_rule(tare_context *context,
+                                                  const tare_derive_rule *rule, tare_error *err);
 
 /// Checks as torch does: TARE_INVALID_ARGUMENT with its sentence for quant_min > quant_max
 /// ("quant_min 3 must be <= quant_max 1.") and a negative axis ("Ch_axis is < 0."); for fields that

@@ -205,7 +205,7 @@ bool tare_annotation_is_valid(const tare_annotation *a) {
 
 // --- JSON ---
 
-static void annotation_to_json(const tare_annotation *a, text *out) {
+void tare__annotation_to_json(const tare_annotation *a, text *out) {
     tare__text_append(out, "{\"input_qspec_map\": [");
     for (size_t i = 0; i < a->input_count; i++) {
         tare__text_append(out, i > 0 ? ", [" : "[");
@@ -228,7 +228,7 @@ tare_status tare_model_annotations_to_json(const tare_model *model, char **out, 
         tare__text_append(&json, i > 0 ? ",\n " : "\n ");
         tare__text_json_string(&json, book->entries[i].key);
         tare__text_append(&json, ": ");
-        annotation_to_json(book->entries[i].value, &json);
+        tare__annotation_to_json(book->entries[i].value, &json);
     }
     tare__text_append(&json, "\n}\n");
     const tare_status status = tare__text_status(&json, err);
@@ -317,26 +317,22 @@ static tare_status read_annotation(reading *r, const json_at *at) {
     return TARE_OK;
 }
 
-static tare_status read_all(reading *r, const json_t *json) {
-    const json_at root = tare__json_root(json);
+static tare_status read_all(reading *r, const json_at *root) {
     const char *key = NULL;
     json_t *ignored = NULL;
-    TARE_TRY(tare__json_expect(&root, JSON_OBJECT, r->err));
-    json_object_foreach((json_t *)json, key, ignored) {
-        const json_at at = tare__json_get(&root, key);
+    TARE_TRY(tare__json_expect(root, JSON_OBJECT, r->err));
+    json_object_foreach((json_t *)root->value, key, ignored) {
+        const json_at at = tare__json_get(root, key);
         TARE_TRY(read_annotation(r, &at));
     }
     return TARE_OK;
 }
 
-tare_status tare_model_annotations_from_json(tare_model *model, const char *json, size_t size,
-                                             const tare_derive_rule *rules, size_t rule_count,
-                                             tare_error *err) {
+tare_status tare__annotations_from_json(tare_model *model, const json_at *at,
+                                        const tare_derive_rule *rules, size_t rule_count,
+                                        tare_error *err) {
     reading r = {.model = model, .rules = rules, .rule_count = rule_count, .err = err};
-    json_t *parsed = NULL;
-    TARE_TRY(tare__json_parse(json, size, &parsed, err));
-    const tare_status status = read_all(&r, parsed);
-    json_decref(parsed);
+    const tare_status status = read_all(&r, at);
     if (status != TARE_OK) {
         tare__annotations_release(&r.book);
         return status;
@@ -344,4 +340,15 @@ tare_status tare_model_annotations_from_json(tare_model *model, const char *json
     tare__annotations_release(&model->annotations);
     model->annotations = r.book;
     return TARE_OK;
+}
+
+tare_status tare_model_annotations_from_json(tare_model *model, const char *json, size_t size,
+                                             const tare_derive_rule *rules, size_t rule_count,
+                                             tare_error *err) {
+    json_t *parsed = NULL;
+    TARE_TRY(tare__json_parse(json, size, &parsed, err));
+    const json_at root = tare__json_root(parsed);
+    const tare_status status = tare__annotations_from_json(model, &root, rules, rule_count, err);
+    json_decref(parsed);
+    return status;
 }

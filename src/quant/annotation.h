@@ -42,5 +42,18 @@ size_t tare__annotation_index(const tare_annotation *a, const char *input);
 /// The annotation of `from` (none: nothing happens) also becomes that of `to`.
 tare_status tare__annotation_clone(annotation_book *book, const char *from, const char *to,
                                    tare_error *err);
+void tare__annotation_to_json(const tare_annotation *a, text *out);
+/// Replaces the model's annotations; see tare_model_annotations_from_json.
+tare_status tare__annotations_from_json(tare_model *model, const json_at *at,
+                                        const tare_derive_rule *rules, size_t rule_count,
+                                        tare_error *err);
+
+/// Members of a model file's record: `annotations`, and `derived` for observers that compute their
+/// parameters from others', each with a comma before it. Nothing for models without annotations
+/// that were not prepared by any.
+tare_status tare__annotations_to_record(const tare_model *model, text *out, tare_error *err);
+/// Reads those members where there are any. Rules come from the model's context.
+tare_status tare__annotations_from_record(tare_model *model, const json_at *object,
+                                          tare_error *err);
 
 #endif

@@ -2,7 +2,10 @@
 // Contexts: the built-in classes plus a user's own. The module functions of the public API are here
 // too.
 
+#include <string.h>
+
 #include "core/alloc.h"
+#include "core/struct_size.h"
 #include "quant/model.h"
 #include "quant/user_class.h"
 
@@ -29,6 +32,8 @@ void tare_context_destroy(tare_context *context) {
     if (context == NULL) return;
     for (size_t i = 0; i < context->classes.user_count; i++)
         tare__user_class_destroy(context->classes.user[i]);
+    for (size_t i = 0; i < context->rule_count; i++) tare__free((char *)context->rules[i].name);
+    tare__free(context->rules);
     tare__free(context->classes.user);
     tare__free(context->observers.user);
     tare__free(context);
@@ -73,6 +78,28 @@ tare_status tare_context_add_observer_class(tare_context *context,
     else
         tare__free(row);
     return status;
+}
+
+tare_status tare_context_add_derive_rule(tare_context *context, const tare_derive_rule *rule,
+                                         tare_error *err) {
+    tare_derive_rule made = {0};
+    tare__struct_copy(&made, sizeof made, rule);
+    if (made.name == NULL || made.derive == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a derive rule needs a name and derive");
+    bool is_taken = strcmp(made.name, tare_derive_bias_rule()->name) == 0;
+    for (size_t i = 0; i < context->rule_count; i++)
+        is_taken = is_taken || strcmp(made.name, context->rules[i].name) == 0;
+    if (is_taken)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a derive rule '%s' exists already",
+                          made.name);
+    made.name = tare__strdup(made.name);
+    if (made.name == NULL || !tare__grow((void **)&context->rules, &context->rule_capacity,
+                                         context->rule_count, sizeof *context->rules)) {
+        tare__free((char *)made.name);
+        return tare__out_of_memory(err);
+    }
+    context->rules[context->rule_count++] = made;
+    return TARE_OK;
 }
 
 // A tare_module is a module under another name, so that the public header needs no tree.

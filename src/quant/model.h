@@ -22,6 +22,8 @@
 struct tare_context {
     registry classes;
     observer_classes observers;
+    tare_derive_rule *rules; // names owned
+    size_t rule_count, rule_capacity;
 };
 /// The context itself, or the built-in one for NULL.
 const tare_context *tare__context_or_builtin(const tare_context *context);

@@ -83,6 +83,7 @@ static tare_status extra_to_json(const tare_model *model, text *out, tare_error 
     }
     if (model->norms_are_folded) tare__text_append(out, ",\"norms_folded\":true");
     if (model->prepared != NULL) prepared_to_json(model->prepared, out);
+    TARE_TRY(tare__annotations_to_record(model, out, err));
     tare__text_char(out, '}');
     return tare__text_status(out, err);
 }
@@ -228,9 +229,10 @@ static tare_status read_count(const json_at *root, const char *key, uint64_t *ou
 }
 
 static tare_status read_extra(tare_model *model, const json_at *root, tare_error *err) {
-    static const char *const keys[] = {
-        "stage",       "engine",       "float_islands", "conversions", "decisions", "operators",
-        PREPARED_KEYS, "norms_folded", "preprocess",    "facts",       NULL};
+    static const char *const keys[] = {"stage",      "engine",    "float_islands", "conversions",
+                                       "decisions",  "operators", PREPARED_KEYS,   "norms_folded",
+                                       "preprocess", "facts",     "annotations",   "derived",
+                                       NULL};
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(root, keys, err));
     const json_at decisions = tare__json_get(root, "decisions");
@@ -252,9 +254,10 @@ static tare_status read_extra(tare_model *model, const json_at *root, tare_error
     TARE_TRY(tare__coverage_from_json(model, &operators, err));
     TARE_TRY(read_preprocess(model, root, err));
     if (tare__json_has(root, "prepared")) return read_prepared(root, &model->prepared, err);
-    if (model->stage == TARE_STAGE_PREPARED)
-        return tare__json_fail(root, err, "a prepared model needs the key 'prepared'");
-    return TARE_OK;
+    if (model->stage == TARE_STAGE_PREPARED && !tare__json_has(root, "annotations"))
+        return tare__json_fail(root, err,
+                               "a prepared model needs the key 'prepared' or 'annotations'");
+    return tare__annotations_from_record(model, root, err);
 }
 
 tare_status tare_model_read_with(const char *path, const tare_context *context,

@@ -35,5 +35,9 @@ void tare__qspec_to_json(const tare_qspec *spec, text *out); // NULL: null
 /// null gives NULL. Errors name the JSON path.
 tare_status tare__qspec_from_json(const json_at *at, const tare_derive_rule *rules,
                                   size_t rule_count, tare_qspec **out, tare_error *err);
+/// The rule of a name: the bias rule, or one of `rules`.
+tare_status tare__derive_rule_from_json(const json_at *at, const tare_derive_rule *rules,
+                                        size_t rule_count, const tare_derive_rule **out,
+                                        tare_error *err);
 
 #endif

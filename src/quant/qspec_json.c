@@ -179,14 +179,17 @@ static tare_status read_fixed(const json_at *at, tare_qspec **out, tare_error *e
     return tare_qspec_create_fixed(&f, out, err);
 }
 
-static tare_status find_rule(const json_at *at, const tare_derive_rule *rules, size_t rule_count,
-                             const tare_derive_rule **out, tare_error *err) {
+tare_status tare__derive_rule_from_json(const json_at *at, const tare_derive_rule *rules,
+                                        size_t rule_count, const tare_derive_rule **out,
+                                        tare_error *err) {
     const char *name = NULL;
     TARE_TRY(tare__json_string(at, &name, err));
     *out = strcmp(name, tare_derive_bias_rule()->name) == 0 ? tare_derive_bias_rule() : NULL;
     for (size_t i = 0; i < rule_count && *out == NULL; i++)
         if (strcmp(name, rules[i].name) == 0) *out = &rules[i];
-    return *out != NULL ? TARE_OK : tare__json_fail(at, err, "no rule '%s' to derive by", name);
+    if (*out != NULL) return TARE_OK;
+    return tare__hint(err, tare__json_fail(at, err, "no rule '%s' to derive by", name),
+                      "tare_context_add_derive_rule makes one known");
 }
 
 static tare_status read_targets(const json_at *list, tare_edge_name **out, size_t *count,
@@ -213,7 +216,7 @@ static tare_status read_derived(const json_at *at, const tare_derive_rule *rules
     TARE_TRY(read_fields(at, &f, err));
     const json_at rule_at = tare__json_get(at, "derive_qparams_fn");
     const json_at list = tare__json_get(at, "derived_from");
-    TARE_TRY(find_rule(&rule_at, rules, rule_count, &rule, err));
+    TARE_TRY(tare__derive_rule_from_json(&rule_at, rules, rule_count, &rule, err));
     tare_edge_name *targets = NULL;
     size_t count = 0;
     tare_status status = read_targets(&list, &targets, &count, err);

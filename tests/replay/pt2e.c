@@ -27,10 +27,10 @@ static tare_status derive(void *user, const tare_qparams_view *sources, size_t c
     return status;
 }
 
-static const tare_derive_rule test_rule = {.struct_size = sizeof test_rule,
-                                           .name = "derive_qparams_fn",
-                                           .derive = derive,
-                                           .zero_point_dtype = TARE_FLOAT32};
+const tare_derive_rule pt2e_test_rule = {.struct_size = sizeof pt2e_test_rule,
+                                         .name = "derive_qparams_fn",
+                                         .derive = derive,
+                                         .zero_point_dtype = TARE_FLOAT32};
 
 /// The recorded annotations come last, so that this one has nothing to say.
 static tare_status annotate_nothing(void *self, tare_model *model, tare_error *err) {
@@ -59,7 +59,7 @@ tare_status pt2e_prepare(const recorded_case *c, const tare_model *model, const 
     char *annotated = NULL;
     const pt2e_given given = {.json = json,
                               .size = strlen(json),
-                              .rules = &test_rule,
+                              .rules = &pt2e_test_rule,
                               .rule_count = 1,
                               .annotated_text = numbers != NULL ? &annotated : NULL};
     const tare_status status = prepare_given(c, model, &given, prepared, err);

@@ -6,6 +6,10 @@
 #include "replay/agreement.h"
 #include "replay/case.h"
 #include "replay/findings.h"
+#include "tare/pt2e.h"
+
+/// What specs of torchao's own tests derive by.
+extern const tare_derive_rule pt2e_test_rule;
 
 bool pt2e_is_case(const recorded_case *c);
 /// Prepares by the annotations that were recorded. `numbers` (may be NULL): compares what the graph
