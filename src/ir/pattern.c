@@ -78,10 +78,10 @@ static bool matches_constant(const pattern *p, const value *v) {
     return p->kind == PATTERN_METHOD && v->kind == VALUE_STRING && strcmp(p->name, v->as.text) == 0;
 }
 
-static bool matches_operator(const pattern *p, const node *n, const module *root) {
+bool tare__pattern_names_operator(const pattern *p, const node *n, const module *root) {
     pattern_kind kind = PATTERN_ANY;
     const char *name = tare__node_operator(n, root, &kind);
-    return name && kind == p->kind && strcmp(name, p->name) == 0;
+    return name != NULL && kind == p->kind && strcmp(name, p->name) == 0;
 }
 
 static bool is_getattr(const pattern *head) {
@@ -91,8 +91,8 @@ static bool is_getattr(const pattern *head) {
 // (getattr, "shape"): the second element is the attribute's name, not a pattern of the first
 // argument.
 static bool matches_attribute(const pattern *p, const node *n, const module *root) {
-    return p->item_count == 2 && matches_operator(&p->items[0], n, root) && n->arg_count > 1 &&
-           matches_constant(&p->items[1], &n->args[1]);
+    return p->item_count == 2 && tare__pattern_names_operator(&p->items[0], n, root) &&
+           n->arg_count > 1 && matches_constant(&p->items[1], &n->args[1]);
 }
 
 static bool matches(const pattern *p, const value *v, const module *root, size_t most_users);
@@ -100,7 +100,7 @@ static bool matches(const pattern *p, const value *v, const module *root, size_t
 static bool matches_tuple(const pattern *p, const node *n, const module *root) {
     if (is_getattr(&p->items[0])) return matches_attribute(p, n, root);
     if (p->items[0].kind == PATTERN_ANY) return true;
-    if (!matches_operator(&p->items[0], n, root)) return false;
+    if (!tare__pattern_names_operator(&p->items[0], n, root)) return false;
     if (p->item_count == 1) return true;
     // Keyword arguments do not count, as in torch.
     if (p->item_count - 1 != n->arg_count) return false;
@@ -114,7 +114,8 @@ static bool matches(const pattern *p, const value *v, const module *root, size_t
     if (v->kind != VALUE_NODE) return matches_constant(p, v);
     const node *n = v->as.node;
     if (n->user_count > most_users) return false;
-    return p->kind == PATTERN_TUPLE ? matches_tuple(p, n, root) : matches_operator(p, n, root);
+    return p->kind == PATTERN_TUPLE ? matches_tuple(p, n, root)
+                                    : tare__pattern_names_operator(p, n, root);
 }
 
 bool tare__pattern_matches_at(const pattern *p, const value *v, const module *root,

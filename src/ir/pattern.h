@@ -40,5 +40,7 @@ size_t tare__pattern_leaf_count(const pattern *p);
 /// The head operator of a node as a pattern name would spell it: class name, function or method;
 /// NULL for others.
 const char *tare__node_operator(const node *n, const module *root, pattern_kind *kind);
+/// Is that the operator that the pattern, which is no tuple, names?
+bool tare__pattern_names_operator(const pattern *p, const node *n, const module *root);
 
 #endif

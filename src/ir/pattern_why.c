@@ -14,12 +14,6 @@ static const char *wanted(const pattern *p) {
     return head->name != NULL ? head->name : "a constant";
 }
 
-static bool is_operator(const pattern *p, const node *n, const module *root) {
-    pattern_kind kind = PATTERN_ANY;
-    const char *name = tare__node_operator(n, root, &kind);
-    return name != NULL && kind == p->kind && strcmp(name, p->name) == 0;
-}
-
 static const char *operator_of(const node *n, const module *root) {
     pattern_kind kind = PATTERN_ANY;
     const char *name = tare__node_operator(n, root, &kind);
@@ -42,7 +36,8 @@ static bool parts(const pattern *p, const value *v, const module *root, const no
     *out = (parting){p, v, parent, argument};
     if (v->kind != VALUE_NODE || p->kind != PATTERN_TUPLE) return true;
     const node *n = v->as.node;
-    if (!is_operator(&p->items[0], n, root) || p->item_count - 1 != n->arg_count) return true;
+    if (!tare__pattern_names_operator(&p->items[0], n, root) || p->item_count - 1 != n->arg_count)
+        return true;
     if (parent != NULL && n->user_count > 1) return true;
     for (size_t i = 0; i < n->arg_count; i++)
         if (parts(&p->items[i + 1], &n->args[i], root, n, i, out)) return true;
@@ -57,7 +52,7 @@ static void say(const parting *at, const module *root, text *why) {
         return;
     }
     const node *n = at->value->as.node;
-    if (!is_operator(head_of(at->pattern), n, root))
+    if (!tare__pattern_names_operator(head_of(at->pattern), n, root))
         tare__text_printf(why, "'%s' is %s, the pattern wants %s there", n->name,
                           operator_of(n, root), wanted(at->pattern));
     else if (at->parent != NULL && n->user_count > 1)
@@ -90,7 +85,8 @@ static const node *climb(const pattern *p, const pattern *part, const node *n, c
         return NULL;
     }
     const node *user = below->users[0];
-    if (p->items[0].kind != PATTERN_ANY && !is_operator(&p->items[0], user, root)) {
+    if (p->items[0].kind != PATTERN_ANY &&
+        !tare__pattern_names_operator(&p->items[0], user, root)) {
         tare__text_printf(why, "it feeds '%s', which is %s, and the pattern wants %s there",
                           user->name, operator_of(user, root), wanted(p));
         return NULL;
@@ -104,7 +100,7 @@ static const node *climb(const pattern *p, const pattern *part, const node *n, c
 // Tries the parts of `top` below p that are n's operator; true when one of them said why.
 static bool why_from(const pattern *top, const pattern *p, const node *n, const module *root,
                      text *why) {
-    if (is_operator(head_of(p), n, root)) {
+    if (tare__pattern_names_operator(head_of(p), n, root)) {
         const node *anchor = climb(top, p, n, root, why);
         if (anchor == NULL) return true;
         const value v = {.kind = VALUE_NODE, .as.node = (node *)anchor}; // NOLINT: only read

@@ -43,6 +43,14 @@ extern const char *const tare__relu_targets[],
                                        *const tare__conv_transpose_targets[],
                                            *const tare__add_targets[], *const tare__mul_targets[];
 
+/// Visits every call of one of these operators that only a ReLU reads, and that ReLU; every call,
+/// as both the first and the last node.
+typedef tare_status (*pair_visitor)(const xnnpack_level *l, node *first, node *last);
+tare_status tare__xnnpack_each_with_relu(const xnnpack_level *l, const char *const *targets,
+                                         pair_visitor visit);
+tare_status tare__xnnpack_each_alone(const xnnpack_level *l, const char *const *targets,
+                                     pair_visitor visit);
+
 /// None of these nodes is marked, and the filter accepts all. NULLs are passed over.
 bool tare__xnnpack_is_free(const xnnpack_level *l, node *const *nodes, size_t count);
 

@@ -50,29 +50,34 @@ static tare_status annotate_layer(const xnnpack_level *l, node *layer, node *las
     return mark_all(l->a, parts, 4);
 }
 
-static tare_status layer_relu(const xnnpack_level *l, const char *const *layers) {
+tare_status tare__xnnpack_each_with_relu(const xnnpack_level *l, const char *const *targets,
+                                         pair_visitor visit) {
     for (node *n = l->a->g->first; n != NULL; n = n->next) {
-        node *layer = tare__calls(n, tare__relu_targets) ? tare__node_arg(n, 0) : NULL;
-        if (layer != NULL && tare__calls(layer, layers) && layer->user_count == 1)
-            TARE_TRY(annotate_layer(l, layer, n));
+        node *before = tare__calls(n, tare__relu_targets) ? tare__node_arg(n, 0) : NULL;
+        if (tare__calls(before, targets) && before->user_count == 1) TARE_TRY(visit(l, before, n));
     }
     return TARE_OK;
 }
 
+tare_status tare__xnnpack_each_alone(const xnnpack_level *l, const char *const *targets,
+                                     pair_visitor visit) {
+    for (node *n = l->a->g->first; n != NULL; n = n->next)
+        if (tare__calls(n, targets)) TARE_TRY(visit(l, n, n));
+    return TARE_OK;
+}
+
 tare_status tare__xnnpack_linear_relu(const xnnpack_level *l) {
-    return layer_relu(l, tare__linear_targets);
+    return tare__xnnpack_each_with_relu(l, tare__linear_targets, annotate_layer);
 }
 tare_status tare__xnnpack_conv_relu(const xnnpack_level *l) {
-    return layer_relu(l, tare__conv_targets);
+    return tare__xnnpack_each_with_relu(l, tare__conv_targets, annotate_layer);
 }
 tare_status tare__xnnpack_conv_transpose_relu(const xnnpack_level *l) {
-    return layer_relu(l, tare__conv_transpose_targets);
+    return tare__xnnpack_each_with_relu(l, tare__conv_transpose_targets, annotate_layer);
 }
 
 tare_status tare__xnnpack_conv(const xnnpack_level *l) {
-    for (node *n = l->a->g->first; n != NULL; n = n->next)
-        if (tare__calls(n, lone_conv_targets)) TARE_TRY(annotate_layer(l, n, n));
-    return TARE_OK;
+    return tare__xnnpack_each_alone(l, lone_conv_targets, annotate_layer);
 }
 
 // Only the node itself must be free and accepted, and what it is annotated with already stays.

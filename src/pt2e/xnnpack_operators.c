@@ -46,32 +46,17 @@ static tare_status annotate_binary(const xnnpack_level *l, node *binary, node *l
     return TARE_OK;
 }
 
-static tare_status binary_relu(const xnnpack_level *l, const char *const *targets) {
-    for (node *n = l->a->g->first; n != NULL; n = n->next) {
-        node *binary = tare__calls(n, tare__relu_targets) ? tare__node_arg(n, 0) : NULL;
-        if (binary != NULL && tare__calls(binary, targets) && binary->user_count == 1)
-            TARE_TRY(annotate_binary(l, binary, n));
-    }
-    return TARE_OK;
-}
-
-static tare_status lone_binary(const xnnpack_level *l, const char *const *targets) {
-    for (node *n = l->a->g->first; n != NULL; n = n->next)
-        if (tare__calls(n, targets)) TARE_TRY(annotate_binary(l, n, n));
-    return TARE_OK;
-}
-
 tare_status tare__xnnpack_add_relu(const xnnpack_level *l) {
-    return binary_relu(l, tare__add_targets);
+    return tare__xnnpack_each_with_relu(l, tare__add_targets, annotate_binary);
 }
 tare_status tare__xnnpack_add(const xnnpack_level *l) {
-    return lone_binary(l, tare__add_targets);
+    return tare__xnnpack_each_alone(l, tare__add_targets, annotate_binary);
 }
 tare_status tare__xnnpack_mul_relu(const xnnpack_level *l) {
-    return binary_relu(l, tare__mul_targets);
+    return tare__xnnpack_each_with_relu(l, tare__mul_targets, annotate_binary);
 }
 tare_status tare__xnnpack_mul(const xnnpack_level *l) {
-    return lone_binary(l, tare__mul_targets);
+    return tare__xnnpack_each_alone(l, tare__mul_targets, annotate_binary);
 }
 
 // --- operators found by their source ---
