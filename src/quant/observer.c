@@ -198,8 +198,8 @@ static tare_status forward(op_call *call) {
 }
 
 static const module_class rows[] = {
-#define ROW(descriptor, class_name, are_items)                                                     \
-    {.name = "torch.ao.quantization." class_name,                                                  \
+#define ROW(descriptor, package, class_name, are_items)                                            \
+    {.name = package class_name,                                                                   \
      .print_name = class_name,                                                                     \
      .role = ROLE_OBSERVER,                                                                        \
      .describes_items = are_items,                                                                 \
@@ -219,8 +219,11 @@ static const module_class rows[] = {
      .forward = tare__fake_quantize_forward,                                                       \
      .check = tare__fake_quantize_module_check,                                                    \
      .kind = &descriptor},
-#define OBSERVER(descriptor, class_name)  ROW(descriptor, class_name, false)
-#define EQUALIZER(descriptor, class_name) ROW(descriptor, class_name, true)
+#define OBSERVER(descriptor, class_name)                                                           \
+    ROW(descriptor, "torch.ao.quantization.", class_name, false)
+#define EQUALIZER(descriptor, class_name)                                                          \
+    ROW(descriptor, "torch.ao.quantization.", class_name, true)
+#define OWN_OBSERVER(descriptor, class_name) ROW(descriptor, "", class_name, false)
 #include "quant/observers/builtin.def"
 #undef FAKE_QUANTIZER
 #undef OBSERVER

@@ -29,8 +29,8 @@ static double affine_zero_point(const uniform *u, float lo, float scale) {
     return (double)wrapped;
 }
 
-static void one_range(const uniform *u, float min, float max, double *out_scale,
-                      double *out_zero_point) {
+void tare__uniform_range(const uniform *u, float min, float max, double *out_scale,
+                         double *out_zero_point) {
     const float lo = tare__least(min, 0.0F), hi = tare__most(max, 0.0F);
     const double steps = (double)u->quant_max - (double)u->quant_min;
     float scale = 1.0F;
@@ -82,7 +82,8 @@ tare_status tare__uniform_qparams(const uniform *u, int64_t count, const float *
     double *values = tare__alloc_zeroed((size_t)count, 2 * sizeof *values);
     if (values == NULL) return tare__out_of_memory(err);
     double *scale = values, *zero_point = values + count;
-    for (int64_t c = 0; c < count; c++) one_range(u, min[c], max[c], &scale[c], &zero_point[c]);
+    for (int64_t c = 0; c < count; c++)
+        tare__uniform_range(u, min[c], max[c], &scale[c], &zero_point[c]);
     const tare_status status = sink(sink_user, count, scale, zero_point, err);
     tare__free(values);
     return status;

@@ -176,8 +176,14 @@ static tare_status find_extremes(const range_state *s, const tare_tensor *x, ran
     return TARE_OK;
 }
 
+// Which of two zeros stands first in the data must not show.
+static void drop_signs_of_zeros(range_state *s) {
+    for (int64_t i = 0; i < 2 * s->count; i++) s->min[i] += 0.0F;
+}
+
 // Takes over the values of `found` when nothing was seen before.
 static void join_ranges(range_state *s, range_state *found, const range_join *join) {
+    drop_signs_of_zeros(found);
     if (is_uninitialized(s)) {
         tare__free(s->min);
         s->min = found->min;

@@ -43,6 +43,9 @@ void tare__uniform_info(const uniform *u, tare_observer_info *info);
 tare_status tare__uniform_qparams(const uniform *u, int64_t count, const float *min,
                                   const float *max, tare_qparams_sink sink, void *sink_user,
                                   tare_error *err);
+/// The same of one range, min <= max.
+void tare__uniform_range(const uniform *u, float min, float max, double *out_scale,
+                         double *out_zero_point);
 /// What torch returns before anything was seen: scale 1, zero point 0.
 tare_status tare__default_qparams(tare_qparams_sink sink, void *sink_user, tare_error *err);
 

@@ -540,6 +540,7 @@ static const char *const with_state[] = {
     PER_CHANNEL,
     "{\"class\": \"MovingAveragePerChannelMinMaxObserver\", \"kwargs\": {\"ch_axis\": 0}}",
     "{\"class\": \"HistogramObserver\", \"kwargs\": {\"bins\": 64, \"eps\": 0.000244140625}}",
+    "{\"class\": \"tare.MergeableHistogramObserver\", \"kwargs\": {\"bins\": 64}}",
 };
 enum { WITH_STATE_COUNT = sizeof with_state / sizeof *with_state };
 
@@ -638,8 +639,9 @@ static void broken_states_are_refused(void **state) {
 
 static void ranges_merge_to_the_same_bits_for_any_split(void **state) {
     (void)state;
-    static const char *const mergeable[] = {CLASS("MinMaxObserver"), PER_CHANNEL};
-    for (size_t i = 0; i < 2; i++)
+    static const char *const mergeable[] = {CLASS("MinMaxObserver"), PER_CHANNEL,
+                                            CLASS("tare.MergeableHistogramObserver")};
+    for (size_t i = 0; i < sizeof mergeable / sizeof *mergeable; i++)
         for (uint32_t split = 0; split <= 6; split++) {
             module *all = made(mergeable[i]), *left = made(mergeable[i]),
                    *right = made(mergeable[i]);
@@ -825,8 +827,9 @@ static void a_failed_allocation_is_an_error_and_no_leak(void **state) {
     static const char *const cases[] = {
         "{\"class\": \"HistogramObserver\", \"kwargs\": {\"bins\": 16}}",
         "{\"class\": \"PerChannelMinMaxObserver\", \"kwargs\": {\"ch_axis\": 1}}",
+        "{\"class\": \"tare.MergeableHistogramObserver\", \"kwargs\": {\"bins\": 16}}",
     };
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tare_status status = TARE_OK;
         EVERY_ALLOCATION_FAILS(status, status = whole_life(cases[i]), (void)0);
     }
