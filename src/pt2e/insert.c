@@ -84,11 +84,25 @@ static tare_status writes_buffer(insertion *in, const node *n, node *arg, bool *
     return TARE_OK;
 }
 
+// torch inserts the observer, which fails when it first sees a tuple.
+static tare_status check_single(const insertion *in, const node *input, const node *n) {
+    bool has_many = false;
+    TARE_TRY(tare__has_many_values(input, &has_many, in->p->err));
+    if (!has_many) return TARE_OK;
+    return tare__hint(in->p->err,
+                      tare__fail(in->p->err, TARE_INVALID_ARGUMENT,
+                                 "node '%s' is annotated with a spec for its input '%s', which "
+                                 "gives several tensors",
+                                 n->name, input->name),
+                      "annotate what reads one of them");
+}
+
 static tare_status observe_node(insertion *in, const node *n, value *v, node *first) {
     node *arg = v->as.node, *original = without_observers(in->p, arg);
     if (original == NULL) return TARE_OK;
     module *observer = tare__observer_map_get(in->set, original, n);
     if (observer == NULL) return TARE_OK;
+    TARE_TRY(check_single(in, original, n));
     bool is_state = false;
     // The chain starts at what the call was given, before its own observers came.
     TARE_TRY(writes_buffer(in, n, first != NULL ? arg : NULL, &is_state));
@@ -117,8 +131,8 @@ static tare_status check_keywords(const insertion *in, const node *n) {
         tare__value_each_node(&n->kwargs[i].value, note_node, &has_node);
         if (has_node)
             return tare__fail(in->p->err, TARE_INVALID_ARGUMENT,
-                              "node '%s': Kwarg '%s' contained type Node which is not supported "
-                              "for annotation.",
+                              "node '%s': Kwarg '%s' contained type <class "
+                              "'torch.fx.node.Node'> which is not supported for annotation.",
                               n->name, n->kwargs[i].name);
     }
     return TARE_OK;

@@ -118,48 +118,6 @@ static tare_status find_targets(qspec_keys *keys, tare_error *err) {
     return TARE_OK;
 }
 
-// The number of keys in the ring that starts at `start`; 0 if following it does not come back.
-static size_t ring_size(const qspec_keys *keys, size_t start) {
-    size_t at = start;
-    for (size_t steps = 1; steps <= keys->count; steps++) {
-        if (!is_shared(&keys->items[at])) return 0;
-        at = keys->items[at].target;
-        if (at == start) return steps;
-    }
-    return 0;
-}
-
-static tare_status refuse_ring(const qspec_keys *keys, size_t start, tare_error *err) {
-    text names = {0};
-    size_t at = start;
-    do {
-        tare__qspec_key_text(&keys->items[at], &names);
-        tare__text_append(&names, " -> ");
-        at = keys->items[at].target;
-    } while (at != start);
-    tare__qspec_key_text(&keys->items[start], &names);
-    tare_status status = tare__text_status(&names, err);
-    if (status == TARE_OK)
-        status = tare__fail(err, TARE_INVALID_ARGUMENT,
-                            "these share with each other only, so that none says how: %s",
-                            tare__text_chars(&names));
-    tare__text_release(&names);
-    return tare__hint(err, status, "give one of them a spec of its own");
-}
-
-// Keys in a ring contradict each other, and none outside it takes part: the smallest ring is the
-// smallest conflict.
-static tare_status check_rings(const qspec_keys *keys, tare_error *err) {
-    size_t least = 0, found = 0;
-    for (size_t i = 0; i < keys->count; i++) {
-        const size_t size = ring_size(keys, i);
-        if (size == 0 || (least != 0 && size >= least)) continue;
-        least = size;
-        found = i;
-    }
-    return least == 0 ? TARE_OK : refuse_ring(keys, found, err);
-}
-
 static void find_roots(qspec_keys *keys) {
     for (size_t i = 0; i < keys->count; i++) {
         size_t at = i;
@@ -233,11 +191,12 @@ static tare_status number_groups(qspec_keys *keys, tare_error *err) {
 
 tare_status tare__qspec_keys_share(qspec_keys *keys, const tare_model *model, tare_error *err) {
     TARE_TRY(find_targets(keys, err));
-    TARE_TRY(check_rings(keys, err));
+    TARE_TRY(tare__qspec_keys_check_rings(keys, false, err));
     find_roots(keys);
     for (size_t i = 0; i < keys->count; i++) {
         if (keys->items[i].from != NULL) share_implicitly(keys, i, model);
         if (is_shared(&keys->items[i])) join(keys, keys->items[i].target, i);
     }
-    return number_groups(keys, err);
+    TARE_TRY(number_groups(keys, err));
+    return tare__qspec_keys_check_rings(keys, true, err);
 }

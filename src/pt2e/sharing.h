@@ -33,8 +33,13 @@ void tare__qspec_keys_release(qspec_keys *keys);
 size_t tare__qspec_keys_find(const qspec_keys *keys, const char *from, const char *node_name);
 
 /// Fills root_spec and group. TARE_NOT_FOUND for a shared spec that points at what is not
-/// annotated; TARE_INVALID_ARGUMENT for keys that share only with each other, the fewest that do.
+/// annotated; TARE_INVALID_ARGUMENT for keys that wait for each other.
 tare_status tare__qspec_keys_share(qspec_keys *keys, const tare_model *model, tare_error *err);
+
+/// TARE_INVALID_ARGUMENT for keys that share with or derive from each other, so that none says how:
+/// names the fewest that do. has_groups: keys that joined a group wait for the spec that it goes
+/// by.
+tare_status tare__qspec_keys_check_rings(const qspec_keys *keys, bool has_groups, tare_error *err);
 
 /// "('x', 'conv')" or "'conv'".
 void tare__qspec_key_text(const qspec_key *key, text *out);
