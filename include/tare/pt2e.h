@@ -12,6 +12,7 @@
 #include "tare/graph.h"
 #include "tare/module.h"
 #include "tare/observer.h"
+#include "tare/quantize.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -279,6 +280,24 @@ typedef struct tare_convert_pt2e_options {
 TARE_API tare_status tare_convert_pt2e(const tare_model *prepared,
                                        const tare_convert_pt2e_options *options, tare_model **out,
                                        tare_error *err);
+
+/// Zero means the default everywhere; struct_size as in tare/status.h.
+typedef struct tare_lower_pt2e_options {
+    uint32_t struct_size;
+    /// Whose rounding the integer layers take. The default rounds as the quantize operators do:
+    /// products first, then the zero point is added (rule F; with an int32 bias of the scale
+    /// activation x weight rule Q, which adds it to the exact sum).
+    tare_engine engine;
+} tare_lower_pt2e_options;
+/// Lowers a converted program to integers, as tare_convert_fx does: quantize and dequantize of
+/// bytes become those of quantized tensors, and what stands between them becomes integer functions
+/// (torch.ops.quantized.*) on codes and packed weights. The codes are those of the converted
+/// program; they may differ by one step where a real result lies at the middle between two codes,
+/// as far as float32 can tell. What stays float is said in the record, with the reason. options
+/// may be NULL. TARE_INVALID_ARGUMENT for models that are not converted.
+TARE_API tare_status tare_lower_pt2e(const tare_model *converted,
+                                     const tare_lower_pt2e_options *options, tare_model **out,
+                                     tare_error *err);
 
 #ifdef __cplusplus
 }

@@ -55,9 +55,6 @@ tare_status tare__keep_original_weights(convert_pass *c, module *packed, const v
                                         size_t count, const node *before);
 /// The value of a get_attr node's tensor.
 tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr);
-/// Freezes how an integer layer made of `from` with this weight rounds, in config `rule`.
-tare_status tare__set_rule(const convert_pass *c, module *m, const module *from,
-                           const tare_tensor *weight);
 /// A quantized module made from a float or reference module and its output's parameters; NULL
 /// class: `*out` is NULL.
 tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with fused,

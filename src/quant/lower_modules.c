@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "ops/engine_rules.h"
 #include "ops/op.h"
 #include "ops/quantized_layer.h"
 #include "ops/reference.h"
 #include "quant/coverage.h"
 #include "quant/lower.h"
+#include "quant/pack.h"
 
 // The reference module inside a called one; NULL if there is none.
 static const module *reference_of(const module *called) {
@@ -106,24 +106,6 @@ static tare_status copy_activation(module *to, const module *called, tare_error 
     return slope != NULL ? tare__module_set_config(to, "negative_slope", slope, err) : TARE_OK;
 }
 
-// The rounding rule is frozen here: what a model computes never depends on the machine that runs
-// it.
-tare_status tare__set_rule(const convert_pass *c, module *m, const module *from,
-                           const tare_tensor *weight) {
-    int64_t output_padding[3] = {0};
-    (void)tare__module_ints(from, "output_padding", (size_t)from->class->dims, output_padding);
-    const engine_query query = {
-        .is_conv = strncmp(from->class->op, "conv", 4) == 0,
-        .groups = tare__module_int(from, "groups", 1),
-        .has_weight_zero_points = tare__has_zero_points(weight),
-        .has_output_padding = (output_padding[0] | output_padding[1] | output_padding[2]) != 0,
-        .is_onednn_only = m->class->fused != FUSED_NONE && m->class->fused != FUSED_RELU,
-    };
-    const value rule =
-        tare__string(tare__requant_rule_name(tare__engine_rule(c->base->model->engine, &query)));
-    return tare__module_set_config(m, "rule", &rule, c->base->err);
-}
-
 static tare_status set_output(module *m, tare_tensor *scale, tare_tensor *zero_point,
                               tare_error *err) {
     TARE_TRY(tare__module_set_tensor(m, "scale", scale, false, err));
@@ -139,7 +121,7 @@ static tare_status copy_weight(const convert_pass *c, module *to, const module *
     tare_status status = tare__module_set_tensor(to, name, weight, true, c->base->err);
     const op_info *op = tare__op_by_id(to->class->op, to->class->dims);
     if (status == TARE_OK && weight->q != NULL && op != NULL && (op->traits & OP_WEIGHTED) != 0)
-        status = tare__set_rule(c, to, from, weight);
+        status = tare__set_rule(c->base->model, to, from, weight, c->base->err);
     tare_tensor_release(weight);
     return status;
 }

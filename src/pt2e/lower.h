@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of converted programs, step by step. First every pair of quantize and dequantize that
+// holds bytes becomes one of quantized tensors (torch.quantize_per_tensor, dequantize); then the
+// operators between them take the codes themselves.
+#ifndef PT2E_LOWER_H
+#define PT2E_LOWER_H
+
+#include "pt2e/steps.h"
+
+/// What the codes that a node gives stand for.
+typedef struct code_params {
+    tare_dtype dtype; // qint8 or quint8; unset: the node gives no codes
+    double scale;
+    int64_t zero_point;
+} code_params;
+
+typedef struct lowering {
+    pass *p;
+    tare_engine engine;
+    code_params *params; // by node id
+    size_t capacity;
+} lowering;
+
+/// What a node's codes stand for; NULL: it gives none.
+const code_params *tare__codes_given(const lowering *l, const node *n);
+/// What a node reads as floats that were codes: the parameters of what it dequantizes; NULL: it is
+/// no dequantize of codes.
+const code_params *tare__codes_behind(const lowering *l, const node *dequantize);
+tare_status tare__note_codes(lowering *l, const node *n, const code_params *params);
+bool tare__code_params_equal(const code_params *a, const code_params *b);
+/// torch.quantize_per_tensor and dequantize of such a tensor.
+bool tare__is_code_quantize(const node *n);
+bool tare__is_code_dequantize(const node *n);
+
+/// What becomes of a float value that one operator gives.
+typedef struct ending {
+    node *relu;     // the only reader, a ReLU; NULL: there is none
+    node *clamp;    // likewise an operator that only bounds values (relu6, hardtanh, clamp)
+    node *quantize; // what reads it, or the relu or clamp after it, and nothing else does; NULL: it
+                    // is read as floats
+} ending;
+ending tare__ending_of(const lowering *l, const node *n);
+/// The operator n, whose target is an integer function now, gives the codes of e->quantize, which
+/// goes. The relu goes too if `has_relu`; else it, or the clamp, works on the codes.
+tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu);
+/// Gives n another function and arguments; its name stays.
+tare_status tare__retarget(lowering *l, node *n, const char *target, const value *args,
+                           size_t count);
+/// Every dequantize of codes that n reads gives way to the codes.
+tare_status tare__read_codes(lowering *l, node *n);
+
+/// Step: pairs of quantized_decomposed operators on bytes become those of quantized tensors.
+tare_status tare__pt2e_lower_borders(lowering *l);
+/// Step: convolutions and linear functions with a constant weight.
+tare_status tare__pt2e_lower_layers(lowering *l);
+
+#endif
