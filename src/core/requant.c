@@ -74,8 +74,7 @@ dynamic_qparams tare__choose_dynamic_qparams(const dynamic_range *range) {
     if ((float)scale == 0.0F || isinf(1.0F / (float)scale)) scale = 0.1;
     if (scale < 6.1e-5F) scale = raise_scale(scale, &min, &max, span);
     double zero = zero_point_estimate(scale, min, max, quant_min, quant_max);
-    const int32_t middle = (quant_min + quant_max) / 2; // towards zero, as torch does
-    if (balanced) zero = middle;
+    if (balanced) zero = ((double)quant_min + (double)quant_max) / 2; // 127.5 becomes 128
     if (zero < quant_min) zero = quant_min;
     if (zero > quant_max) zero = quant_max;
     return (dynamic_qparams){scale, tare__saturate_int32(zero)};

@@ -104,11 +104,11 @@ typedef struct fake_quantized {
     bool inside; // the gradient passes: the unclamped code lies between quant_min and quant_max
 } fake_quantized;
 
-/// qi = rint(x * inverse) + zero_point; value = f32(clamp(qi) - zero_point) * scale. NaN becomes
-/// quant_min and passes no gradient.
+/// qi = f32(rint(x * inverse) + zero_point), where a large zero point costs bits; value =
+/// f32(clamp(qi) - zero_point) * scale. NaN becomes quant_min and passes no gradient.
 static inline fake_quantized tare__fake_quantize(float x, float scale, int64_t zero_point,
                                                  int64_t quant_min, int64_t quant_max) {
-    const double qi = (double)nearbyintf(x * (1.0F / scale)) + (double)zero_point;
+    const double qi = (double)(nearbyintf(x * (1.0F / scale)) + (float)zero_point);
     const bool inside = qi >= (double)quant_min && qi <= (double)quant_max;
     const int64_t outside = qi > (double)quant_max ? quant_max : quant_min;
     const int64_t code = inside ? (int64_t)qi : outside;

@@ -281,6 +281,17 @@ static void dynamic_parameters_match_the_recorded_ones(void **state) {
     const dynamic_qparams q = tare__choose_dynamic_qparams(&weight);
     assert_true((float)q.scale == 0.016771022230386734F);
     assert_int_equal(q.zero_point, 0);
+    // Codes without an integer in the middle: torch rounds 127.5 to the even neighbour.
+    const dynamic_range unsigned_weight = {-0.25F, 0.125F, 0, 255, false, true};
+    assert_int_equal(tare__choose_dynamic_qparams(&unsigned_weight).zero_point, 128);
+}
+
+// torch adds the zero point in float32, whose steps are 64 there.
+static void large_zero_points_cost_bits(void **state) {
+    (void)state;
+    const fake_quantized f = tare__fake_quantize(6.1e-4F, 6.1e-5F, 798796506, 0, INT32_MAX);
+    assert_true(f.inside);
+    assert_true(f.value == (float)(798796480 - 798796506) * 6.1e-5F);
 }
 
 static void sums_of_codes_match_the_recorded_ties(void **state) {
@@ -383,6 +394,7 @@ int main(void) {
         cmocka_unit_test(values_without_a_code_are_clamped),
         cmocka_unit_test(fake_quantizing_masks_what_it_clamps),
         cmocka_unit_test(dynamic_parameters_match_the_recorded_ones),
+        cmocka_unit_test(large_zero_points_cost_bits),
         cmocka_unit_test(sums_of_codes_match_the_recorded_ties),
         cmocka_unit_test(qnnpack_adds_in_fixed_point),
         cmocka_unit_test(products_of_codes),
