@@ -15,6 +15,9 @@ static tare_status print_annotated(pass *p, char **out) {
 static tare_status use_given(pass *p, const pt2e_given *given) {
     if (given == NULL) return TARE_OK;
     if (given->annotated_text != NULL) TARE_TRY(print_annotated(p, given->annotated_text));
+    if (given->annotations != NULL)
+        TARE_TRY(tare_model_annotations_to_json(p->model, given->annotations, p->err));
+    if (given->json == NULL) return TARE_OK;
     return tare_model_annotations_from_json(p->model, given->json, given->size, given->rules,
                                             given->rule_count, p->err);
 }

@@ -136,6 +136,10 @@ static tare_status fold_one(pass *p, const trained *t) {
                               .eps = 1e-5,
                               .fold_weights = true};
     TARE_TRY(tare__pt2e_fold_norm(p, &wanted));
+    // torch sets the convolution's literal arguments at last, which makes it the last reader of its
+    // input: names of duplicates follow the order of readers.
+    TARE_TRY(tare__node_set_args(conv, conv->args, conv->arg_count, conv->kwargs, conv->kwarg_count,
+                                 p->err));
     return TARE_DECIDE(p, conv, "folded", "conv-bn training pattern",
                        "'%s' is folded into its weight", t->norm->name);
 }

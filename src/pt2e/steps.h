@@ -40,13 +40,14 @@ tare_status tare__pt2e_rewrite_for_training(pass *p);
 /// Step: observers into the graph by the annotations.
 tare_status tare__pt2e_insert_observers(pass *p, const tare_quantizer *quantizer, bool is_qat);
 
-/// prepare with a last word on the annotations: replaced by `given` (JSON, with these rules) just
-/// before observers are inserted, when it is not NULL. For replays of recorded cases.
+/// prepare with a look at the annotations just before observers are inserted, and with a last word
+/// on them. For replays of recorded cases.
 typedef struct pt2e_given {
-    const char *json;
+    const char *json; // replaces all annotations (with these rules); NULL: the quantizer's stay
     size_t size;
     const tare_derive_rule *rules;
     size_t rule_count;
+    char **annotations;    // the quantizer's as JSON; NULL: not wanted
     char **annotated_text; // what the model looked like then; NULL: not wanted
 } pt2e_given;
 tare_status tare__pt2e_prepare(const tare_model *model, const tare_quantizer *quantizer,

@@ -29,6 +29,12 @@ bool integers_agree(const agreement *a, double ours, double recorded) {
     return ours == recorded || is_pair(a, ours, recorded);
 }
 
+bool wide_integers_agree(const agreement *a, double ours, double recorded) {
+    static const double relative = 0x1p-19; // a few of float32's last digits
+    return fabs(ours - recorded) <= relative * fmax(fabs(ours), fabs(recorded)) ||
+           integers_agree(a, ours, recorded);
+}
+
 bool agreement_accept(agreement *a, double ours, double recorded) {
     if (!tare__grow((void **)&a->pairs, &a->capacity, a->count, sizeof *a->pairs)) return false;
     a->pairs[a->count++] = (number_pair){ours, recorded};

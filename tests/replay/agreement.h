@@ -27,6 +27,8 @@ double agreement_relative(const agreement *a);
 bool floats_agree(const agreement *a, double ours, double recorded);
 /// Integers: equal, or an accepted pair.
 bool integers_agree(const agreement *a, double ours, double recorded);
+/// Codes and zero points of 32 bits: what float32 arithmetic made is known to its digits only.
+bool wide_integers_agree(const agreement *a, double ours, double recorded);
 bool agreement_accept(agreement *a, double ours, double recorded); // false when memory is gone
 void agreement_release(agreement *a);
 

@@ -112,7 +112,7 @@ static tare_status float_model(module *root, tare_model **out, tare_error *err) 
     return status;
 }
 
-tare_status case_model(const recorded_case *c, tare_model **out, tare_error *err) {
+static tare_status recorded_model(const recorded_case *c, tare_model **out, tare_error *err) {
     module *root = NULL;
     json_t *extra = NULL;
     TARE_TRY(tare__model_from_file(&c->model, &tare__context_or_builtin(NULL)->classes,
@@ -123,7 +123,44 @@ tare_status case_model(const recorded_case *c, tare_model **out, tare_error *err
 
 tare_status case_exported_model(const recorded_case *c, tare_model **out, tare_error *err) {
     module *root = NULL;
+    if (c->exported.data == NULL)
+        return tare__fail(err, TARE_NOT_FOUND, "the case has no model.pt2 to start from");
     TARE_TRY(tare__pt2_read(c->exported.store, c->exported.data, c->exported.size,
                             &tare__context_or_builtin(NULL)->classes, &root, err));
     return float_model(root, out, err);
+}
+
+/// The statistics that batch norms track as they train.
+static tare_status take_statistics(void *user, const char *path, module *m, tare_error *err) {
+    static const char *const names[] = {"running_mean", "running_var", "num_batches_tracked"};
+    const module *from = tare__module_find(user, path);
+    for (size_t i = 0; from != NULL && i < sizeof names / sizeof *names; i++) {
+        tare_tensor *t = tare__module_tensor(from, names[i]);
+        if (t != NULL && tare__module_tensor(m, names[i]) != NULL)
+            TARE_TRY(tare__module_set_tensor(m, names[i], t, false, err));
+    }
+    return TARE_OK;
+}
+
+/// The archive was written after the prepared model, which shares its tensors, had run: what batch
+/// norms learned from fake quantized values cannot be taken out again.
+static tare_status exported_model(const recorded_case *c, tare_model **out, tare_error *err) {
+    tare_model *recorded = NULL, *made = NULL;
+    TARE_TRY(case_exported_model(c, &made, err));
+    tare_status status = TARE_OK;
+    if (json_is_true(json_object_get(c->json, "is_qat"))) {
+        status = recorded_model(c, &recorded, err);
+        if (status == TARE_OK)
+            status = tare__module_walk(made->root, take_statistics, recorded->root, err);
+        tare_model_destroy(recorded);
+    }
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare_model_destroy(made);
+    return status;
+}
+
+tare_status case_model(const recorded_case *c, tare_model **out, tare_error *err) {
+    return c->starts_exported ? exported_model(c, out, err) : recorded_model(c, out, err);
 }

@@ -39,16 +39,18 @@ typedef struct recorded_case {
     json_t *json;     // case.json
     safetensors data; // data.safetensors
     safetensors model;
-    case_bytes exported; // model.pt2; empty where the case has none
+    case_bytes exported;  // model.pt2; empty where the case has none
+    bool starts_exported; // case_model reads that
 } recorded_case;
 
 tare_status case_read(const case_place *place, recorded_case *out, tare_error *err);
 void case_release(recorded_case *c);
 
 const char *case_text(const recorded_case *c, const char *key); // NULL if absent
-/// The float model, anew at each call. The caller destroys it.
+/// The float model, anew at each call, from the recorded graph or (starts_exported) from the
+/// exported program beside it. The caller destroys it.
 tare_status case_model(const recorded_case *c, tare_model **out, tare_error *err);
-/// The same from the exported program beside it.
+/// The exported program as its archive has it. TARE_NOT_FOUND where the case has none.
 tare_status case_exported_model(const recorded_case *c, tare_model **out, tare_error *err);
 
 #endif

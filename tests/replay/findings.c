@@ -36,6 +36,18 @@ void findings_add_error(findings *f, finding_kind kind, const char *step, const 
                  tare_error_message(err));
 }
 
+void findings_join(findings *f, const findings *more) {
+    if (!findings_any(more)) return;
+    const bool leads = more->structure_count > 0 ? f->structure_count == 0 : !findings_any(f);
+    if (leads) {
+        tare__text_clear(&f->first);
+        tare__text_append(&f->first, tare__text_chars(&more->first));
+    }
+    tare__text_append(&f->detail, tare__text_chars(&more->detail));
+    f->structure_count += more->structure_count;
+    f->value_count += more->value_count;
+}
+
 void findings_release(findings *f) {
     tare__text_release(&f->first);
     tare__text_release(&f->detail);

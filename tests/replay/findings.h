@@ -20,6 +20,8 @@ typedef struct findings { // zero-initialized is «nothing differs»
 void findings_add(findings *f, finding_kind kind, const char *format, ...) TARE_PRINTF(3, 4);
 /// A step that failed: "prepare: node 'x': ..".
 void findings_add_error(findings *f, finding_kind kind, const char *step, const tare_error *err);
+/// Adds all of `more`, which comes after what was found already.
+void findings_join(findings *f, const findings *more);
 bool findings_any(const findings *f);
 void findings_release(findings *f);
 

@@ -15,7 +15,7 @@
 enum { USAGE_ERROR = 2 };
 
 static const char usage[] =
-    "usage: tare-replay [--verbose] [--jobs N] [--known FILE] [--self-test] CASE..\n"
+    "usage: tare-replay [--verbose] [--jobs N] [--known FILE] [--self-test] [--from-pt2] CASE..\n"
     "       tare-replay [--verbose] --numerics DIR [CASE..]\n"
     "\n"
     "CASE is a folder with case.json, model.safetensors and data.safetensors, a folder of such\n"
@@ -27,12 +27,13 @@ static const char usage[] =
     "  --jobs N        cases at a time (default: the number of CPUs)\n"
     "  --known FILE    cases whose recorded values are wrong, lines `NAME: reason`\n"
     "                  (default: tests/known_differences.txt of the source tree)\n"
+    "  --from-pt2      start from the case's model.pt2 instead of its model.safetensors\n"
     "  --self-test     change each case in one place at a time; every change must be noticed\n"
     "  --numerics DIR  replay the numeric vectors of DIR: observers, fake\n"
     "                  quantizers, operators\n";
 
 typedef struct options {
-    bool is_verbose, is_self_test;
+    bool is_verbose, is_self_test, is_from_pt2;
     size_t job_count;
     const char *known_path, *numerics_path;
     char **cases;
@@ -85,8 +86,8 @@ static bool read_job_count(const char *chars, size_t *out) {
 }
 
 static const char *option_name_at(const void *user, size_t index) {
-    static const char *const names[] = {"--verbose",  "--jobs", "--known", "--self-test",
-                                        "--numerics", "--help", NULL};
+    static const char *const names[] = {"--verbose",  "--jobs",     "--known", "--self-test",
+                                        "--from-pt2", "--numerics", "--help",  NULL};
     (void)user;
     return names[index];
 }
@@ -103,6 +104,7 @@ static bool read_option(options *o, int argc, char **argv, int *at) {
     const char *argument = argv[*at];
     if (strcmp(argument, "--verbose") == 0) return o->is_verbose = true;
     if (strcmp(argument, "--self-test") == 0) return o->is_self_test = true;
+    if (strcmp(argument, "--from-pt2") == 0) return o->is_from_pt2 = true;
     if (is_option(argument, "--known"))
         return (o->known_path = option_value("--known", argc, argv, at)) != NULL;
     if (is_option(argument, "--numerics"))
@@ -176,6 +178,7 @@ static int work(void *user, size_t job, FILE *answer) {
     if (case_read(place, &c, err) != TARE_OK) {
         findings_add_error(&found, FINDING_STRUCTURE, "cannot be read", err);
     } else {
+        c.starts_exported = p->options.is_from_pt2;
         if (p->options.is_self_test)
             self_test(&c, reason != NULL, &found);
         else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of exported programs: prepare by recorded annotations.
+// Cases of exported programs: prepared by our quantizer, or by the recorded annotations.
 #include "replay/pt2e.h"
 
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "pt2e/steps.h"
+#include "replay/recorded_quantizer.h"
 #include "replay/text_compare.h"
 
 bool pt2e_is_case(const recorded_case *c) {
@@ -32,44 +33,73 @@ const tare_derive_rule pt2e_test_rule = {.struct_size = sizeof pt2e_test_rule,
                                          .derive = derive,
                                          .zero_point_dtype = TARE_FLOAT32};
 
-/// The recorded annotations come last, so that this one has nothing to say.
-static tare_status annotate_nothing(void *self, tare_model *model, tare_error *err) {
-    (void)self;
-    (void)model;
-    (void)err;
-    return TARE_OK;
+static tare_status prepare_by(const recorded_case *c, const tare_model *model,
+                              const tare_quantizer *quantizer, const pt2e_given *given,
+                              tare_model **out, tare_error *err) {
+    const bool is_qat = json_is_true(json_object_get(c->json, "is_qat"));
+    return tare__pt2e_prepare(model, quantizer, is_qat, given, out, err);
 }
 
-static tare_status prepare_given(const recorded_case *c, const tare_model *model,
-                                 const pt2e_given *given, tare_model **out, tare_error *err) {
-    const tare_quantizer_class class = {
-        .struct_size = sizeof class, .name = "recorded", .annotate = annotate_nothing};
-    tare_quantizer *quantizer = NULL;
-    TARE_TRY(tare_quantizer_create(&class, NULL, &quantizer, err));
-    const tare_status status = tare__pt2e_prepare(
-        model, quantizer, json_is_true(json_object_get(c->json, "is_qat")), given, out, err);
-    tare_quantizer_destroy(quantizer);
-    return status;
-}
-
-tare_status pt2e_prepare(const recorded_case *c, const tare_model *model, const agreement *numbers,
-                         findings *out, tare_model **prepared, tare_error *err) {
+/// By what was recorded, whatever the quantizer said.
+static tare_status prepare_recorded(const recorded_case *c, const tare_model *model,
+                                    const tare_quantizer *quantizer, char **annotated_text,
+                                    tare_model **out, tare_error *err) {
     char *json = json_dumps(json_object_get(c->json, "annotations"), JSON_ENCODE_ANY);
     if (json == NULL) return tare__fail(err, TARE_MALFORMED_FILE, "case.json has no annotations");
-    char *annotated = NULL;
     const pt2e_given given = {.json = json,
                               .size = strlen(json),
                               .rules = &pt2e_test_rule,
                               .rule_count = 1,
-                              .annotated_text = numbers != NULL ? &annotated : NULL};
-    const tare_status status = prepare_given(c, model, &given, prepared, err);
+                              .annotated_text = annotated_text};
+    const tare_status status = prepare_by(c, model, quantizer, &given, out, err);
     free(json);
+    return status;
+}
+
+/// By what our quantizer says. Its annotations are compared; where they differ, the recorded ones
+/// are taken, so that whatever else differs shows.
+static tare_status prepare_ours(const recorded_case *c, const tare_model *model,
+                                const tare_quantizer *quantizer, char **annotated_text,
+                                findings *differ, tare_model **out, tare_error *err) {
+    char *annotations = NULL;
+    const pt2e_given given = {.annotations = &annotations, .annotated_text = annotated_text};
+    const tare_status status = prepare_by(c, model, quantizer, &given, out, err);
+    if (annotations != NULL) compare_annotations(annotations, c, differ);
+    tare_string_free(annotations);
+    if (status != TARE_OK) findings_add_error(differ, FINDING_STRUCTURE, "quantizer", err);
+    if (!findings_any(differ)) return TARE_OK;
+    if (status == TARE_OK) tare_model_destroy(*out);
+    *out = NULL;
+    tare_string_free(*annotated_text);
+    *annotated_text = NULL;
+    return prepare_recorded(c, model, quantizer, annotated_text, out, err);
+}
+
+static void compare_annotated(const recorded_case *c, const char *annotated,
+                              const agreement *numbers, findings *out) {
     const char *recorded = case_text(c, "annotated_text");
     // The class of a graph inside another one was recorded as Python saw it just then.
-    if (recorded != NULL && tare__starts_with(recorded, "<lambda>")) recorded = NULL;
-    if (annotated != NULL && recorded != NULL)
-        compare_texts("annotated_text", annotated, recorded, numbers, out);
+    if (recorded == NULL || annotated == NULL || tare__starts_with(recorded, "<lambda>")) return;
+    compare_texts("annotated_text", annotated, recorded, numbers, out);
+}
+
+tare_status pt2e_prepare(const recorded_case *c, const tare_model *model, const agreement *numbers,
+                         findings *out, tare_model **prepared, tare_error *err) {
+    tare_quantizer *quantizer = NULL;
+    bool is_ours = false;
+    char *annotated = NULL;
+    findings differ = {0};
+    TARE_TRY(recorded_quantizer(c, &quantizer, &is_ours, err));
+    const tare_status status =
+        is_ours ? prepare_ours(c, model, quantizer, &annotated, &differ, prepared, err)
+                : prepare_recorded(c, model, quantizer, &annotated, prepared, err);
+    if (numbers != NULL) {
+        findings_join(out, &differ);
+        compare_annotated(c, annotated, numbers, out);
+    }
+    findings_release(&differ);
     tare_string_free(annotated);
+    tare_quantizer_destroy(quantizer);
     return status;
 }
 

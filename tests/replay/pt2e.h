@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of exported programs: prepare by recorded annotations.
+// Cases of exported programs: prepared by our quantizer, or by the recorded annotations.
 #ifndef REPLAY_PT2E_H
 #define REPLAY_PT2E_H
 
@@ -12,7 +12,8 @@
 extern const tare_derive_rule pt2e_test_rule;
 
 bool pt2e_is_case(const recorded_case *c);
-/// Prepares by the annotations that were recorded. `numbers` (may be NULL): compares what the graph
+/// Prepares with our quantizer where the recorded one is built in, by the recorded annotations
+/// where it is a test's own. `numbers` (may be NULL): compares the annotations and what the graph
 /// looked like when it was annotated, too.
 tare_status pt2e_prepare(const recorded_case *c, const tare_model *model, const agreement *numbers,
                          findings *out, tare_model **prepared, tare_error *err);

@@ -143,21 +143,6 @@ static tare_status check_run(flow *f, const char *run, const tare_model *model, 
     return TARE_OK;
 }
 
-/// The fast kernels must agree with what was recorded as the references do.
-static tare_status check_session(flow *f) {
-    f->step = "session";
-    if (torch_failed(f, "converted") || findings_any(f->out) || f->numbers.is_random)
-        return TARE_OK;
-    if (f->tensors == NULL) return TARE_OK;
-    run_result result;
-    TARE_TRY(replay_run(f->converted, f->inputs, f->input_count, &result, f->err));
-    const tare_status status =
-        replay_in_session(f->converted, f->tensors, f->input_count, &result, f->err);
-    if (status == TARE_OK) replay_compare(f->c, "converted", &result, FINDING_VALUE, f->out);
-    replay_run_release(&result);
-    return status;
-}
-
 static tare_status convert(flow *f) {
     const char *kind = json_string_value(get(f, "kind"));
     const char *engine = json_string_value(get(f, "engine"));
@@ -178,11 +163,36 @@ static tare_status convert(flow *f) {
     return tare_convert_to_reference_decomposed_fx(f->prepared, &options, &f->converted, f->err);
 }
 
+/// A program that writes its buffers is converted anew, as a run has moved them.
+static tare_status restore_state(flow *f) {
+    return writes_buffers(f->converted) ? convert(f) : TARE_OK;
+}
+
+/// The fast kernels must agree with what was recorded as the references do.
+static tare_status check_session(flow *f) {
+    f->step = "session";
+    if (torch_failed(f, "converted") || findings_any(f->out) || f->numbers.is_random)
+        return TARE_OK;
+    if (f->tensors == NULL) return TARE_OK;
+    run_result result;
+    TARE_TRY(restore_state(f));
+    TARE_TRY(replay_run(f->converted, f->inputs, f->input_count, &result, f->err));
+    tare_status status = restore_state(f);
+    if (status == TARE_OK)
+        status = replay_in_session(f->converted, f->tensors, f->input_count, &result, f->err);
+    if (status == TARE_OK) replay_compare(f->c, "converted", &result, FINDING_VALUE, f->out);
+    replay_run_release(&result);
+    return status;
+}
+
 /// On a model of its own: in training, batch norms learn from the inputs.
 static tare_status check_float_run(flow *f) {
     tare_model *model = NULL;
     TARE_TRY(case_model(f->c, &model, f->err));
-    const tare_status status = check_run(f, "float", model, FINDING_STRUCTURE);
+    tare_status status = TARE_OK;
+    if (!json_is_true(get(f, "is_qat")))
+        status = unlearn_writes(f->c, model, f->inputs, f->input_count, f->err);
+    if (status == TARE_OK) status = check_run(f, "float", model, FINDING_STRUCTURE);
     tare_model_destroy(model);
     return status;
 }
@@ -214,8 +224,9 @@ static bool calls_dropout(const node *n) {
 }
 
 static tare_status check_training(flow *f) {
-    if (!json_is_true(get(f, "is_qat"))) return TARE_OK;
     f->step = "unlearn";
+    if (!json_is_true(get(f, "is_qat")))
+        return unlearn_writes(f->c, f->model, f->inputs, f->input_count, f->err);
     const int64_t limit = unlearn_limit(f->model);
     f->has_learned = limit > f->runs_to_unlearn;
     if (f->runs_to_unlearn > limit) f->runs_to_unlearn = limit;

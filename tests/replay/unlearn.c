@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "pt2e/steps.h"
 #include "replay/run.h"
 
 static int64_t batches(const module *bn) {
@@ -98,5 +99,77 @@ tare_status unlearn(const recorded_case *c, tare_model *model, const value *inpu
         status = tare__module_walk(model->root, undo, &u, err);
     }
     tare_model_destroy(once_more);
+    return status;
+}
+
+// --- buffers that the program writes ---
+
+/// What a buffer was before a run took it to a * s + c, told from two runs more; elements that no
+/// run moves are left.
+static tare_status undo_write(module *m, const char *name, const tare_tensor *next,
+                              const tare_tensor *last, tare_error *err) {
+    const tare_tensor *now = tare__module_tensor(m, name);
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_copy(now, &t, err));
+    for (int64_t i = 0; i < now->count; i++) {
+        const double first = tare__tensor_get(next, i) - tare__tensor_get(now, i);
+        const double second = tare__tensor_get(last, i) - tare__tensor_get(next, i);
+        if (first != 0 && second != 0)
+            tare__tensor_set(t, i, tare__tensor_get(now, i) - first * (first / second));
+    }
+    const tare_status status = tare__module_set_tensor(m, name, t, false, err);
+    tare_tensor_release(t);
+    return status;
+}
+
+typedef struct two_runs {
+    const module *next, *last; // the same tree after one and after two more runs
+} two_runs;
+
+static tare_status undo_writes(void *user, const char *path, module *m, tare_error *err) {
+    const two_runs *r = user;
+    const module *next = tare__module_find(r->next, path), *last = tare__module_find(r->last, path);
+    for (size_t i = 0; i < m->tensor_count; i++) {
+        const named_tensor *t = &m->tensors[i];
+        if (t->is_parameter || t->tensor == NULL || !tare__dtype(t->tensor->dtype)->is_float)
+            continue;
+        TARE_TRY(undo_write(m, t->name, tare__module_tensor(next, t->name),
+                            tare__module_tensor(last, t->name), err));
+    }
+    return TARE_OK;
+}
+
+static tare_status run_times(const recorded_case *c, const value *inputs, size_t count, int times,
+                             tare_model **out, tare_error *err) {
+    TARE_TRY(case_model(c, out, err));
+    tare_status status = TARE_OK;
+    for (int i = 0; i < times && status == TARE_OK; i++) {
+        run_result result;
+        status = replay_run(*out, inputs, count, &result, err);
+        if (status == TARE_OK) replay_run_release(&result);
+    }
+    return status;
+}
+
+bool writes_buffers(const tare_model *model) {
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
+        const node *written = tare__writes_first_argument(n) ? tare__node_arg(n, 0) : NULL;
+        if (written != NULL && written->op == NODE_GET_ATTR) return true;
+    }
+    return false;
+}
+
+tare_status unlearn_writes(const recorded_case *c, tare_model *model, const value *inputs,
+                           size_t count, tare_error *err) {
+    tare_model *next = NULL, *last = NULL;
+    if (!writes_buffers(model)) return TARE_OK;
+    tare_status status = run_times(c, inputs, count, 1, &next, err);
+    if (status == TARE_OK) status = run_times(c, inputs, count, 2, &last, err);
+    if (status == TARE_OK) {
+        two_runs r = {next->root, last->root};
+        status = tare__module_walk(model->root, undo_writes, &r, err);
+    }
+    tare_model_destroy(next);
+    tare_model_destroy(last);
     return status;
 }
