@@ -239,7 +239,7 @@ class Seq2Seq(nn.Module):
     def forward(self, source, target):
         length = target.size(1)
         future = torch.triu(torch.ones(length, length), diagonal=1).bool()
-        y = self.transformer(self.embedding(source), self.embedding(target), tgt_mask=future,
+        y = self.transformer(self.embedding(source), self.embedding(target), tgt_mask=future, tgt_is_causal=True,
                              src_key_padding_mask=source == 0)
         return self.head(y)
 

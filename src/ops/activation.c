@@ -139,6 +139,8 @@ static const op_info rows[] = {
     ACTIVATION(hardtanh, "torch.nn.functional.hardtanh|torch._C._nn.hardtanh_|torch.ops.aten.hardtanh.default|torch.ops.aten.hardtanh_.default",
                NULL, "input/self|min_val|max_val|inplace", SAME_QPARAMS),
     {.id = "clamp", .functions = "torch.clamp|torch.clip|torch.clamp_|torch.ops.aten.clamp.default|torch.ops.aten.clamp_.default", .methods = "clamp|clamp_|clip",
+     .overloads = "torch.ops.aten.clamp_min.default(input|min) torch.ops.aten.clamp_min_.default(input|min) "
+                  "torch.ops.aten.clamp_max.default(input|max) torch.ops.aten.clamp_max_.default(input|max)",
      .params = "input/self|min|max", .traits = OP_ELEMENTWISE | SAME_QPARAMS, .shape = tare__shape_same, .reference = clamp_reference,
      .element = &clamp_float_element},
     FIXED(sigmoid, "torch.sigmoid|torch.nn.functional.sigmoid|torch.sigmoid_|torch.ops.aten.sigmoid.default|torch.ops.aten.sigmoid_.default", "sigmoid|sigmoid_",

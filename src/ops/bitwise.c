@@ -129,19 +129,23 @@ static tare_status bitwise_not_reference(op_call *call) {
 
 // --- rows ---
 
-#define ROW(name, names)                                                                           \
+#define ATEN(name) "torch.ops.aten." name
+// dunder: what aten calls the Python operator, for tensors and for a number.
+#define ROW(name, names, dunder, scalar)                                                           \
     {                                                                                              \
-        .id = #name, .functions = "torch." #name "|torch.ops.aten." #name ".Tensor|" names,        \
+        .id = #name,                                                                               \
+        .functions = "torch." #name "|" names "|" ATEN(#name ".Tensor") "|" ATEN(#name scalar) "|" \
+                     ATEN(dunder ".Tensor") "|" ATEN(dunder ".Scalar"),                            \
         .methods = #name, .params = "input/self|other", .traits = OP_ELEMENTWISE,                  \
         .shape = name##_shape, .reference = name##_reference                                       \
     }
 
 static const op_info rows[] = {
-    ROW(bitwise_and, "operator.and_|operator.iand"),
-    ROW(bitwise_or, "operator.or_|operator.ior"),
-    ROW(bitwise_xor, "operator.xor|operator.ixor"),
-    ROW(bitwise_left_shift, "operator.lshift|operator.ilshift"),
-    ROW(bitwise_right_shift, "operator.rshift|operator.irshift"),
+    ROW(bitwise_and, "operator.and_|operator.iand", "__and__", ".Scalar"),
+    ROW(bitwise_or, "operator.or_|operator.ior", "__or__", ".Scalar"),
+    ROW(bitwise_xor, "operator.xor|operator.ixor", "__xor__", ".Scalar"),
+    ROW(bitwise_left_shift, "operator.lshift|operator.ilshift", "__lshift__", ".Tensor_Scalar"),
+    ROW(bitwise_right_shift, "operator.rshift|operator.irshift", "__rshift__", ".Tensor_Scalar"),
     {.id = "bitwise_not",
      .functions = "torch.bitwise_not|torch.ops.aten.bitwise_not.default|operator.invert",
      .methods = "bitwise_not",

@@ -102,9 +102,27 @@ static value max_pool2d_with_indices(composer *c) {
 }
 COMPOSED(max_pool2d_with_indices)
 
+// --- adaptive_max_pool ---
+
+#define ADAPTIVE_MAX_POOL(n)                                                                       \
+    static value adaptive_max_pool##n##d_with_indices(composer *c) {                               \
+        return with_nones(                                                                         \
+            c, COMPOSE(c, "adaptive_max_pool" #n "d", param(c->call, 0), param(c->call, 1)), 2);   \
+    }                                                                                              \
+    COMPOSED(adaptive_max_pool##n##d_with_indices)
+ADAPTIVE_MAX_POOL(1)
+ADAPTIVE_MAX_POOL(2)
+ADAPTIVE_MAX_POOL(3)
+
 // --- rows ---
 
 #define ATEN "torch.ops.aten."
+#define ADAPTIVE_ROW(name)                                                                         \
+    {                                                                                              \
+        .id = #name "_with_indices", .functions = ATEN #name ".default",                           \
+        .params = "input/self|output_size", .shape = name##_with_indices_shape,                    \
+        .reference = name##_with_indices_reference                                                 \
+    }
 
 // clang-format off
 static const op_info rows[] = {
@@ -122,6 +140,9 @@ static const op_info rows[] = {
     {.id = "max_pool2d_with_indices", .functions = ATEN "max_pool2d_with_indices.default",
      .params = "input/self|kernel_size|stride|padding|dilation|ceil_mode",
      .shape = max_pool2d_with_indices_shape, .reference = max_pool2d_with_indices_reference},
+    ADAPTIVE_ROW(adaptive_max_pool1d),
+    ADAPTIVE_ROW(adaptive_max_pool2d),
+    ADAPTIVE_ROW(adaptive_max_pool3d),
 };
 // clang-format on
 

@@ -193,7 +193,7 @@ static tare_status einsum_reference(op_call *call) {
 
 static const op_info rows[] = {
     {.id = "einsum",
-     .functions = "torch.functional.einsum",
+     .functions = "torch.functional.einsum|torch.ops.aten.einsum.default",
      .params = "equation|*operands",
      .shape = einsum_shape,
      .reference = einsum_reference},

@@ -279,6 +279,9 @@ static tare_status norm_reference(op_call *call) {
     }
 
 #define SPREAD "input/self|dim/axis|keepdim|unbiased|correction"
+#define SPREAD_OVERLOADS(name)                                                                     \
+    "torch.ops.aten." name ".default(input|unbiased) "                                             \
+    "torch.ops.aten." name ".dim(input|dim|unbiased|keepdim)"
 
 // clang-format off
 static const op_info rows[] = {
@@ -290,9 +293,9 @@ static const op_info rows[] = {
     REDUCE(any, "torch.any|torch.ops.aten.any.default|torch.ops.aten.any.dim", "any", 0, any_shape),
     REDUCE(all, "torch.all|torch.ops.aten.all.default|torch.ops.aten.all.dim", "all", 0, any_shape),
     REDUCE(logsumexp, "torch.logsumexp|torch.ops.aten.logsumexp.default", "logsumexp", 0, spread_shape),
-    {.id = "var", .functions = "torch.var|torch.ops.aten.var.correction", .methods = "var", .params = SPREAD, .shape = spread_shape, .reference = var_reference},
-    {.id = "std", .functions = "torch.std|torch.ops.aten.std.correction", .methods = "std", .params = SPREAD, .shape = spread_shape, .reference = std_reference},
-    {.id = "vector_norm", .functions = "torch.linalg.vector_norm|torch.linalg.norm|torch._C._linalg.linalg_vector_norm|torch.norm|torch.functional.norm",
+    {.id = "var", .functions = "torch.var|torch.ops.aten.var.correction", .overloads = SPREAD_OVERLOADS("var"), .methods = "var", .params = SPREAD, .shape = spread_shape, .reference = var_reference},
+    {.id = "std", .functions = "torch.std|torch.ops.aten.std.correction", .overloads = SPREAD_OVERLOADS("std"), .methods = "std", .params = SPREAD, .shape = spread_shape, .reference = std_reference},
+    {.id = "vector_norm", .functions = "torch.linalg.vector_norm|torch.linalg.norm|torch._C._linalg.linalg_vector_norm|torch.norm|torch.functional.norm|torch.ops.aten.linalg_vector_norm.default",
      .methods = "norm", .params = "input/x/self/A|ord/p|dim/axis|keepdim", .shape = norm_shape, .reference = norm_reference},
 };
 // clang-format on

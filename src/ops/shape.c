@@ -186,10 +186,8 @@ static tare_status read_per_dim(op_call *call, gather *g, int64_t *numbers, int 
 }
 
 // A new size of -1 keeps the old one; new dimensions come in front.
-static tare_status plan_expand(op_call *call, gather *g) {
-    int64_t wanted[TARE_MAX_DIMS];
-    int more;
-    TARE_TRY(read_per_dim(call, g, wanted, &more));
+// `more` dimensions before those of the input; -1 keeps a size.
+static tare_status expand_to(op_call *call, gather *g, const int64_t *wanted, int more) {
     const gather dense = *g;
     g->ndim = g->out_ndim = dense.ndim + more;
     for (int d = 0; d < g->ndim; d++) {
@@ -202,6 +200,23 @@ static tare_status plan_expand(op_call *call, gather *g) {
         g->stride[d] = old == size && d >= more ? dense.stride[d - more] : 0;
     }
     return TARE_OK;
+}
+
+static tare_status plan_expand(op_call *call, gather *g) {
+    int64_t wanted[TARE_MAX_DIMS];
+    int more;
+    TARE_TRY(read_per_dim(call, g, wanted, &more));
+    return expand_to(call, g, wanted, more);
+}
+
+static tare_status plan_expand_as(op_call *call, gather *g) {
+    const tare_tensor *other;
+    TARE_TRY(tare__gather_begin(call, g));
+    TARE_TRY(tare__call_need_tensor(call, 1, &other));
+    if (other->ndim < g->ndim)
+        return tare__call_fail(call, "%d dimensions cannot be expanded to %d", g->ndim,
+                               other->ndim);
+    return expand_to(call, g, other->shape, other->ndim - g->ndim);
 }
 
 // The box has two dimensions for each of the output's: which copy, and where in it.
@@ -406,6 +421,7 @@ GATHER_OPERATOR(transpose, plan_transpose)
 GATHER_OPERATOR(t, plan_t)
 GATHER_OPERATOR(permute, plan_permute)
 GATHER_OPERATOR(expand, plan_expand)
+GATHER_OPERATOR(expand_as, plan_expand_as)
 GATHER_OPERATOR(repeat, plan_repeat)
 GATHER_OPERATOR(repeat_interleave, plan_repeat_interleave)
 GATHER_OPERATOR(pixel_shuffle, plan_pixel_shuffle)
@@ -448,14 +464,15 @@ static const op_info rows[] = {
     SAME("quant_stub", NULL, NULL, "input", tare__shape_identity),
     SAME("dequant_stub", NULL, NULL, "input", tare__shape_identity),
     // Without randomness the reference of dropout is its expectation, in training too.
-    SAME("dropout", "torch.nn.functional.dropout|torch.dropout|torch.nn.functional.dropout1d|torch.nn.functional.dropout2d|torch.nn.functional.dropout3d|" ATEN("dropout.default") "|" ATEN("dropout_.default"),
+    SAME("dropout", "torch.nn.functional.dropout|torch.dropout|torch.nn.functional.dropout1d|torch.nn.functional.dropout2d|torch.nn.functional.dropout3d|" ATEN("dropout.default") "|" ATEN("dropout_.default") "|" ATEN("feature_dropout.default") "|" ATEN("alpha_dropout.default") "|" ATEN("feature_alpha_dropout.default"),
          NULL, "input/self|p|training/train|inplace", tare__shape_identity),
     MOVE(transpose, "torch.transpose|torch.swapaxes|" ATEN("transpose.int"), "transpose|swapaxes|transpose_", "input/self|dim0|dim1"),
     MOVE(t, "torch.t|" ATEN("t.default"), "t|t_", "input/self"),
     MOVE(permute, "torch.permute|torch.permute_copy|" ATEN("permute.default"), "permute", "input/self|*dims"),
     MOVE(expand, ATEN("expand.default"), "expand", "input/self|*size|implicit"),
+    MOVE(expand_as, ATEN("expand_as.default"), "expand_as", "input/self|other"),
     MOVE(repeat, ATEN("repeat.default"), "repeat", "input/self|*repeats"),
-    MOVE(repeat_interleave, "torch.repeat_interleave", "repeat_interleave", "input/self|repeats|dim|output_size"),
+    MOVE(repeat_interleave, "torch.repeat_interleave|" ATEN("repeat_interleave.self_int"), "repeat_interleave", "input/self|repeats|dim|output_size"),
     MOVE(flip, "torch.flip|" ATEN("flip.default"), "flip", "input/self|*dims"),
     MOVE(roll, "torch.roll|" ATEN("roll.default"), "roll", "input/self|shifts|dims"),
     MOVE(pixel_shuffle, "torch.pixel_shuffle|" ATEN("pixel_shuffle.default"), "pixel_shuffle", "input/self|upscale_factor"),

@@ -2,6 +2,7 @@
 // What the passes know of functions: which are layers, which normalize, which write.
 #include <string.h>
 
+#include "ops/op.h"
 #include "pt2e/steps.h"
 
 #define ATEN "torch.ops.aten."
@@ -57,12 +58,17 @@ bool tare__writes_first_argument(const node *n) {
            overload[-2] != '_';
 }
 
+bool tare__has_effect(const node *n) {
+    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
+    return (op != NULL && (op->traits & OP_IMPURE) != 0) || tare__writes_first_argument(n);
+}
+
 static bool keeps_node(const void *user, const node *n) {
     const module *called = tare__called_module(user, n);
     // Guards look at the inputs and return nothing.
     if (called != NULL && called->class->op != NULL && strcmp(called->class->op, "guards") == 0)
         return true;
-    return tare__writes_first_argument(n);
+    return tare__has_effect(n);
 }
 
 tare_status tare__pt2e_eliminate_dead(pass *p) {

@@ -58,6 +58,8 @@ tare_status tare__pt2e_prepare(const tare_model *model, const tare_quantizer *qu
 tare_status tare__pt2e_eliminate_dead(pass *p);
 /// "torch.ops.aten.add_.Tensor": an operator that writes its first argument.
 bool tare__writes_first_argument(const node *n);
+/// Does it write, or check something? Such a call stays though nobody reads its result.
+bool tare__has_effect(const node *n);
 /// The node's value is several tensors.
 tare_status tare__has_many_values(const node *n, bool *out, tare_error *err);
 

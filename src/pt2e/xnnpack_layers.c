@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "ops/op.h"
+#include "pt2e/steps.h"
 #include "pt2e/subgraph.h"
 #include "pt2e/xnnpack.h"
 
@@ -105,12 +105,7 @@ tare_status tare__xnnpack_linear(const xnnpack_level *l) {
 // Nodes that nothing reads would count as readers of what they read.
 static bool stays(const void *unused, const node *n) {
     (void)unused;
-    if (n->op == NODE_CALL_MODULE) return true;
-    if (n->op != NODE_CALL_FUNCTION) return false;
-    const op_info *op = tare__op_function(n->target);
-    const char *dot = strrchr(n->target, '.');
-    const bool is_in_place = tare__starts_with(n->target, "torch.ops.") && dot[-1] == '_';
-    return is_in_place || (op != NULL && (op->traits & OP_IMPURE) != 0);
+    return n->op == NODE_CALL_MODULE || tare__has_effect(n);
 }
 
 static tare_status annotate_norm_match(const xnnpack_level *l, const subgraph_match *m) {

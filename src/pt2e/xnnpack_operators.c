@@ -141,15 +141,16 @@ static tare_status annotate_first_reader(const xnnpack_level *l, const node *inp
 }
 
 // Only what goes in and out of a GRU. Where it is one node, both inputs have the same first reader
-// and the second annotation replaces the first, as in torchao.
+// and the second annotation replaces the first, as in torchao. A state that begins with zeros is no
+// input, and one that nobody reads no output.
 static tare_status annotate_gru(const xnnpack_level *l, const partition *p) {
+    enum { MOST = 2 }; // what goes through, and the state
     if (tare__is_any_marked(l->a, p->inputs.items, p->inputs.count) ||
         tare__is_any_marked(l->a, p->outputs.items, p->outputs.count))
         return TARE_OK;
-    if (p->inputs.count < 2 || p->outputs.count != 2)
-        return tare__fail(l->a->err, TARE_INVALID_ARGUMENT, "expecting GRU to have two outputs");
-    for (size_t i = 0; i < 2; i++) TARE_TRY(annotate_first_reader(l, p->inputs.items[i]));
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < p->inputs.count && i < MOST; i++)
+        TARE_TRY(annotate_first_reader(l, p->inputs.items[i]));
+    for (size_t i = 0; i < p->outputs.count && i < MOST; i++) {
         tare_annotation *annotation = NULL;
         TARE_TRY(tare__annotate_anew(l->a, p->outputs.items[i], &annotation));
         tare__annotation_set_output(annotation, l->specs.output);

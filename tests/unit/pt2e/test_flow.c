@@ -134,6 +134,30 @@ static void models_of_another_flow_are_refused(void **state) {
     tare_model_destroy(m);
 }
 
+static void convert_keeps_checks_that_give_nothing(void **state) {
+    (void)state;
+    settings s = {0};
+    tare_quantizer *q = new_quantizer(&s);
+    tare_model *m = new_model(NULL, new_tree(),
+                              "def forward(self, x, y):\n"
+                              "    check = torch.ops.aten._assert_tensor_metadata.default(x, "
+                              "dtype = torch.float32)\n"
+                              "    unread = x * y\n"
+                              "    add = x + y\n"
+                              "    return add\n"),
+               *p = NULL, *c = NULL;
+    const tare_convert_pt2e_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
+    CHECK_DONE(tare_prepare_pt2e(m, q, &p, job_error()));
+    CHECK_DONE(tare_convert_pt2e(p, &lenient, &c, job_error()));
+    CHECK_HOLDS(printed(c), "_assert_tensor_metadata.default(x, dtype = torch.float32)");
+    assert_null(strstr(printed(c), " * "));
+    tare_model_destroy(c);
+    tare_model_destroy(p);
+    tare_model_destroy(m);
+    tare_quantizer_destroy(q);
+    tare_qspec_release(s.spec);
+}
+
 static void memory_may_end_at_any_place(void **state) {
     (void)state;
     settings s = {0};
@@ -158,6 +182,7 @@ int main(void) {
         cmocka_unit_test(the_callback_may_replace_observers),
         cmocka_unit_test(conflicts_fail_prepare_and_name_the_edges),
         cmocka_unit_test(models_of_another_flow_are_refused),
+        cmocka_unit_test(convert_keeps_checks_that_give_nothing),
         cmocka_unit_test(memory_may_end_at_any_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

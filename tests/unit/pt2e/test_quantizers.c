@@ -74,6 +74,25 @@ static void dynamic_xnnpack_quantizes_linear_layers_inputs(void **state) {
         "linear[max_pool2d: int8, w3: int8]");
 }
 
+static void a_gru_needs_neither_a_first_nor_a_last_state(void **state) {
+    (void)state;
+    static const char *const inside[] = {"zeros", "gru", "getitem"};
+    tare_model *model =
+        new_exported(NULL, "def forward(self, x, w1, w2):\n"
+                           "    zeros = torch.ops.aten.zeros.default([1, 4, 4])\n"
+                           "    gru = torch.ops.aten.gru.input(x, zeros, [w1, w2], False, 1, 0.0, "
+                           "False, False, True)\n"
+                           "    getitem = gru[0]\n"
+                           "    return getitem\n");
+    for (size_t i = 0; i < 3; i++) set_module(model, inside[i], "gru", "torch.nn.modules.rnn.GRU");
+    tare_quantizer *q = NULL;
+    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
+    apply(q, model);
+    assert_string_equal(annotated(model), "gru[x: int8]; getitem -> int8");
+    tare_quantizer_destroy(q);
+    tare_model_destroy(model);
+}
+
 static void x86_lets_the_next_reader_quantize(void **state) {
     (void)state;
     assert_string_equal(annotated_by("X86InductorQuantizer", NULL),
@@ -320,6 +339,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(xnnpack_observes_operands_and_shares_pools),
         cmocka_unit_test(dynamic_xnnpack_quantizes_linear_layers_inputs),
+        cmocka_unit_test(a_gru_needs_neither_a_first_nor_a_last_state),
         cmocka_unit_test(x86_lets_the_next_reader_quantize),
         cmocka_unit_test(arm_knows_layers_only),
         cmocka_unit_test(xpu_leaves_pools_alone),
