@@ -80,6 +80,21 @@ dynamic_qparams tare__choose_dynamic_qparams(const dynamic_range *range) {
     return (dynamic_qparams){scale, tare__saturate_int32(zero)};
 }
 
+dynamic_qparams tare__choose_decomposed_qparams(const dynamic_range *range, float eps,
+                                                int32_t symmetric_zero_point) {
+    const float low = range->min < 0 ? range->min : 0, high = range->max > 0 ? range->max : 0;
+    const int64_t least = range->quant_min, most = range->quant_max;
+    const float steps = (float)(most - least), magnitude = -low > high ? -low : high;
+    float scale = range->symmetric ? magnitude / (steps / 2) : (high - low) / steps;
+    if (scale < eps) scale = eps;
+    const int64_t shifted = least - tare__saturate_int32((double)(low / scale));
+    return (dynamic_qparams){
+        .scale = (double)scale,
+        .zero_point = range->symmetric ? symmetric_zero_point
+                                       : (int32_t)tare__clamp_int(shifted, least, most),
+    };
+}
+
 // --- requantization parameters ---
 
 static bool is_scale(double scale) {

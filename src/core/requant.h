@@ -145,6 +145,14 @@ typedef struct dynamic_range {
 
 dynamic_qparams tare__choose_dynamic_qparams(const dynamic_range *range);
 
+/// choose_qparams of quantized_decomposed, in float32; min and max are widened to hold 0:
+///   scale = max((max - min) / (quant_max - quant_min), eps)
+///   zero_point = clamp(quant_min - rint(min / scale), quant_min, quant_max)
+/// or, if symmetric, scale = max(max(-min, max) / ((quant_max - quant_min) / 2), eps) and the
+/// given zero point. reduce_range has no meaning here.
+dynamic_qparams tare__choose_decomposed_qparams(const dynamic_range *range, float eps,
+                                                int32_t symmetric_zero_point);
+
 // --- requantization: int32 accumulator of linear and convolution -> output code ---
 
 /// acc = sum of (x - x zero point) * (w - w zero point), exact. aw = f32(f32(x scale) * f32(w

@@ -154,7 +154,7 @@ static tare_status choose(op_call *call, bool symmetric) {
     int64_t quant_min, quant_max;
     double eps;
     tare_dtype dtype;
-    float low, high;
+    dynamic_range range = {.symmetric = symmetric};
     TARE_TRY(tare__need_float(call, 0, &x));
     TARE_TRY(tare__call_int(call, 1, 0, &quant_min));
     TARE_TRY(tare__call_int(call, 2, 0, &quant_max));
@@ -165,17 +165,13 @@ static tare_status choose(op_call *call, bool symmetric) {
         return tare__call_fail(call,
                                "quantization range [%lld, %lld] must include 0 and be of int32",
                                (long long)quant_min, (long long)quant_max);
-    tare__find_range(x, &low, &high);
-    low = low < 0 ? low : 0;
-    high = high > 0 ? high : 0;
-    const float steps = (float)(quant_max - quant_min), magnitude = -low > high ? -low : high;
-    float scale = symmetric ? magnitude / (steps / 2) : (high - low) / steps;
-    if (scale < (float)eps) scale = (float)eps;
-    const int64_t middle = tare__dtype(dtype)->storage == TARE_UINT8 ? 128 : 0;
-    const int64_t shifted = quant_min - tare__saturate_int32((double)(low / scale));
-    const int64_t zero_point = symmetric ? middle : tare__clamp_int(shifted, quant_min, quant_max);
-    tare__tensor_set(call->result.as.items[0].as.tensor, 0, (double)scale);
-    tare__tensor_set(call->result.as.items[1].as.tensor, 0, (double)zero_point);
+    tare__find_range(x, &range.min, &range.max);
+    range.quant_min = (int32_t)quant_min;
+    range.quant_max = (int32_t)quant_max;
+    const int32_t middle = tare__dtype(dtype)->storage == TARE_UINT8 ? 128 : 0;
+    const dynamic_qparams q = tare__choose_decomposed_qparams(&range, (float)eps, middle);
+    tare__tensor_set(call->result.as.items[0].as.tensor, 0, q.scale);
+    tare__tensor_set(call->result.as.items[1].as.tensor, 0, (double)q.zero_point);
     return TARE_OK;
 }
 

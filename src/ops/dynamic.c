@@ -65,13 +65,17 @@ void tare__dynamic_operand_release(dynamic_operand *o) {
 
 // QNNPACK does not hear a wish for 7 bits.
 static dynamic_qparams choose_qparams(const dynamic_weights *w, const float *x, int64_t count) {
-    dynamic_range range = {
-        .quant_min = 0, .quant_max = 255, .reduce_range = w->reduce_range && w->rule != REQUANT_Q};
+    dynamic_range range = {.quant_min = w->is_decomposed ? w->quant_min : 0,
+                           .quant_max = w->is_decomposed ? w->quant_max : 255,
+                           .reduce_range = w->reduce_range && w->rule != REQUANT_Q,
+                           .symmetric = w->is_symmetric};
     for (int64_t i = 0; i < count; i++) {
         range.min = i == 0 || x[i] < range.min ? x[i] : range.min;
         range.max = i == 0 || x[i] > range.max ? x[i] : range.max;
     }
-    return tare__choose_dynamic_qparams(&range);
+    return w->is_decomposed
+               ? tare__choose_decomposed_qparams(&range, w->eps, w->symmetric_zero_point)
+               : tare__choose_dynamic_qparams(&range);
 }
 
 static void multiply_codes(const dynamic_operand *o, dynamic_qparams q, const int16_t *x,
@@ -93,10 +97,13 @@ static tare_status multiply_quantized(const op_call *call, const dynamic_operand
     const int64_t count = rows * o->w.weight->shape[1];
     const dynamic_qparams q = choose_qparams(&o->w, x, count);
     const float inverse = tare__inverse_scale(q.scale);
+    const int64_t least = o->w.is_decomposed ? o->w.quant_min : 0;
+    const int64_t most = o->w.is_decomposed ? o->w.quant_max : 255;
     int16_t *codes = tare__realloc_array(NULL, (size_t)count + 1, sizeof *codes);
     if (codes == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < count; i++)
-        codes[i] = (int16_t)(tare__quantize(x[i], inverse, q.zero_point, 0, 255) - q.zero_point);
+        codes[i] =
+            (int16_t)(tare__quantize(x[i], inverse, q.zero_point, least, most) - q.zero_point);
     multiply_codes(o, q, codes, rows, y);
     tare__free(codes);
     return TARE_OK;
@@ -113,6 +120,27 @@ tare_status tare__dynamic_multiply(const op_call *call, const dynamic_operand *o
 
 // --- linear ---
 
+static tare_status read_decomposed(op_call *call, dynamic_weights *out) {
+    int64_t least, most;
+    double eps;
+    tare_dtype dtype;
+    TARE_TRY(tare__call_int(call, PACKED_QUANT_MIN, 0, &least));
+    TARE_TRY(tare__call_int(call, PACKED_QUANT_MAX, 0, &most));
+    TARE_TRY(tare__call_double(call, PACKED_EPS, 0, &eps));
+    TARE_TRY(tare__call_dtype(call, PACKED_DTYPE, TARE_DTYPE_UNSET, &dtype));
+    TARE_TRY(tare__call_bool(call, PACKED_SYMMETRIC, false, &out->is_symmetric));
+    const dtype_info *info = tare__dtype(dtype);
+    if ((dtype != TARE_INT8 && dtype != TARE_UINT8) || least < info->min || most > info->max ||
+        least > 0 || most < 0 || least >= most || !((float)eps > 0))
+        return tare__call_fail(call, "expected a range of int8 or uint8 that holds 0, and eps > 0");
+    out->is_decomposed = true;
+    out->quant_min = (int32_t)least;
+    out->quant_max = (int32_t)most;
+    out->symmetric_zero_point = dtype == TARE_UINT8 ? 128 : 0;
+    out->eps = (float)eps;
+    return TARE_OK;
+}
+
 static tare_status read_linear(op_call *call, dynamic_weights *out, bool *relu) {
     const module *m = call->module;
     if (m != NULL) {
@@ -122,12 +150,14 @@ static tare_status read_linear(op_call *call, dynamic_weights *out, bool *relu) 
     TARE_TRY(tare__packed_weights(call, &m));
     TARE_TRY(tare__dynamic_weights_read(m, "weight", "bias", out, call->err));
     *relu = tare__packed_has_relu(call);
+    if (tare__packed_is_decomposed(call)) TARE_TRY(read_decomposed(call, out));
     const bool wants_half = tare__packed_is_half(call);
     if (wants_half != (out->weight->dtype == TARE_FLOAT16))
         return tare__call_fail(call, "cannot use weights of %s",
                                tare_dtype_name(out->weight->dtype));
-    return wants_half ? TARE_OK
-                      : tare__call_bool(call, PACKED_REDUCE_RANGE, false, &out->reduce_range);
+    return wants_half || out->is_decomposed
+               ? TARE_OK
+               : tare__call_bool(call, PACKED_REDUCE_RANGE, false, &out->reduce_range);
 }
 
 tare_status tare__dynamic_linear_check(const module *m, tare_error *err) {

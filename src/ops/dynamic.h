@@ -12,6 +12,10 @@ typedef struct dynamic_weights {
     const tare_tensor *bias;   // float32 [O]; NULL: none
     requant_rule rule;         // of the config value `rule`; unset for float16
     bool reduce_range;         // the input gets 7 bits; torch's modules always ask for it
+    bool is_decomposed;        // the input's parameters are those of choose_qparams; then:
+    int32_t quant_min, quant_max, symmetric_zero_point;
+    float eps;
+    bool is_symmetric;
 } dynamic_weights;
 
 /// Reads and checks the tensors of these names; everything in the module may come from a file.

@@ -33,6 +33,14 @@ bool tare__packed_has_relu(const op_call *call) {
     return strstr(call->op->id, "_relu") != NULL;
 }
 
+bool tare__packed_gives_floats(const op_call *call) {
+    return tare__ends_with(call->op->id, "_float");
+}
+
+bool tare__packed_is_decomposed(const op_call *call) {
+    return strstr(call->op->id, "_decomposed_") != NULL;
+}
+
 bool tare__packed_is_half(const op_call *call) {
     return tare__ends_with(call->op->id, "_fp16");
 }
@@ -47,9 +55,16 @@ bool tare__packed_is_half(const op_call *call) {
         .traits = OP_WEIGHTED | OP_ANY_DTYPE, .shape = tare__quantized_##family##_shape,           \
         .reference = tare__quantized_##family##_forward                                            \
     }
-#define DYNAMIC(name, parameters)                                                                  \
+// Ours: what a float operator reads next, so that codes are not needed.
+#define FLOATS(name, family)                                                                       \
     {                                                                                              \
-        .id = "quantized." #name, .functions = "torch.ops.quantized." #name, .params = parameters, \
+        .id = "quantized." #name "_float", .functions = "torch.ops.tare." #name "_float",          \
+        .params = "qx/X|packed_weight/W_prepack", .traits = OP_WEIGHTED | OP_ANY_DTYPE,            \
+        .shape = tare__quantized_##family##_shape, .reference = tare__quantized_##family##_forward \
+    }
+#define DYNAMIC(name, function, parameters)                                                        \
+    {                                                                                              \
+        .id = "quantized." #name, .functions = "torch.ops." function, .params = parameters,        \
         .traits = OP_WEIGHTED | OP_ANY_DTYPE, .shape = tare__dynamic_linear_shape,                 \
         .reference = tare__dynamic_linear_forward                                                  \
     }
@@ -61,10 +76,15 @@ static const op_info rows[] = {
     STATIC(conv2d, conv),           STATIC(conv2d_relu, conv),
     STATIC(conv3d, conv),           STATIC(conv3d_relu, conv),
     STATIC(conv_transpose1d, conv), STATIC(conv_transpose2d, conv), STATIC(conv_transpose3d, conv),
-    DYNAMIC(linear_dynamic, "X|W_prepack|reduce_range"),
-    DYNAMIC(linear_relu_dynamic, "X|W_prepack|reduce_range"),
-    DYNAMIC(linear_dynamic_fp16, "X|W_prepack"),
-    DYNAMIC(linear_relu_dynamic_fp16, "X|W_prepack"),
+    FLOATS(linear, linear),         FLOATS(conv1d, conv),
+    FLOATS(conv2d, conv),           FLOATS(conv3d, conv),
+    FLOATS(conv_transpose1d, conv), FLOATS(conv_transpose2d, conv), FLOATS(conv_transpose3d, conv),
+    DYNAMIC(linear_dynamic, "quantized.linear_dynamic", "X|W_prepack|reduce_range"),
+    DYNAMIC(linear_relu_dynamic, "quantized.linear_relu_dynamic", "X|W_prepack|reduce_range"),
+    DYNAMIC(linear_dynamic_fp16, "quantized.linear_dynamic_fp16", "X|W_prepack"),
+    DYNAMIC(linear_relu_dynamic_fp16, "quantized.linear_relu_dynamic_fp16", "X|W_prepack"),
+    DYNAMIC(linear_decomposed_dynamic, "tare.linear_dynamic", "X|W_prepack|quant_min|quant_max|eps|dtype|symmetric"),
+    DYNAMIC(linear_relu_decomposed_dynamic, "tare.linear_relu_dynamic", "X|W_prepack|quant_min|quant_max|eps|dtype|symmetric"),
 };
 // clang-format on
 

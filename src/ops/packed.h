@@ -12,6 +12,14 @@
 /// use 7 bits only.
 enum { PACKED_INPUT, PACKED_WEIGHTS, PACKED_SCALE, PACKED_ZERO_POINT };
 enum { PACKED_REDUCE_RANGE = PACKED_SCALE };
+/// Ours choose parameters as exported programs do.
+enum {
+    PACKED_QUANT_MIN = PACKED_SCALE,
+    PACKED_QUANT_MAX,
+    PACKED_EPS,
+    PACKED_DTYPE,
+    PACKED_SYMMETRIC
+};
 
 /// The packed weights among a function's arguments; NULL: it has none.
 const module *tare__packed_argument(const op_call *call);
@@ -19,6 +27,10 @@ const module *tare__packed_argument(const op_call *call);
 tare_status tare__packed_weights(op_call *call, const module **out);
 /// Does the row end with a ReLU?
 bool tare__packed_has_relu(const op_call *call);
+/// Does the row give its sums as floats?
+bool tare__packed_gives_floats(const op_call *call);
+/// Does the row choose its input's parameters as quantized_decomposed does?
+bool tare__packed_is_decomposed(const op_call *call);
 /// Does the row take float16 weights?
 bool tare__packed_is_half(const op_call *call);
 /// The check of the classes of role PACKED.

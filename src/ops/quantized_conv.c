@@ -66,6 +66,7 @@ tare_status tare__quantized_conv_shape(op_call *call) {
         return tare__call_fail(call, "expected a quint8 or qint8 tensor as its input");
     TARE_TRY(output_shape(call, &layer, x, shape));
     if (adds(&layer)) TARE_TRY(check_addend(call, x->ndim, shape));
+    if (layer.gives_floats) return tare__call_result(call, TARE_FLOAT32, x->ndim, shape, NULL);
     const qparams *q = tare__qparams_per_tensor(x->dtype, layer.scale, layer.zero_point);
     if (q == NULL) return tare__out_of_memory(call->err);
     const tare_status status = tare__call_result(call, x->dtype, x->ndim, shape, q);
@@ -155,7 +156,10 @@ static void convolve(const conv_run *run, int64_t batch, tare_tensor *y, taps *t
             for (int64_t o = 0; o < g->out_channels; o++) {
                 const int64_t at = (n * g->out_channels + o) * plane + p;
                 const int32_t acc = accumulate(run, run->x + n * g->in_channels * in_plane, o, t);
-                tare__store_code(y, at, conv_code(run, o, acc, at));
+                if (run->layer->gives_floats)
+                    tare__f32(y)[at] = tare__requant_o_value(run->r, o, acc);
+                else
+                    tare__store_code(y, at, conv_code(run, o, acc, at));
             }
     }
 }

@@ -281,6 +281,8 @@ tare_status tare__call_layer_read(op_call *call, quantized_layer *out) {
     TARE_TRY(tare__packed_weights(call, &m));
     TARE_TRY(read_weights(m, out, call->err));
     out->relu = tare__packed_has_relu(call);
+    out->gives_floats = tare__packed_gives_floats(call);
+    if (out->gives_floats) return TARE_OK;
     TARE_TRY(tare__call_double(call, PACKED_SCALE, 0, &scale));
     TARE_TRY(tare__call_double(call, PACKED_ZERO_POINT, 0, &zero_point));
     return tare__call_at(call, set_output(m, scale, zero_point, out, call->err));
@@ -294,6 +296,17 @@ tare_status tare__quantized_layer_check(const module *m, tare_error *err) {
 tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qparams *input,
                                           const qparams *output, requant **out, tare_error *err) {
     const qparams *w = layer->weight->q;
+    const requant_spec floats = {
+        .rule = REQUANT_O,
+        .channel_count = layer->out_channels,
+        .input_scale = input->scale[0],
+        .weight_scale = w->scale,
+        .weight_scale_count = w->count,
+        .bias = layer->bias != NULL ? tare__f32(layer->bias) : NULL,
+        .output_scale = 1,
+        .quant_max = UINT8_MAX,
+    };
+    if (layer->gives_floats) return tare__requant_create(&floats, out, err);
     const requant_spec spec = {
         .rule = layer->rule,
         .channel_count = layer->out_channels,

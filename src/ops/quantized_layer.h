@@ -31,6 +31,7 @@ typedef struct quantized_layer {
     requant_rule rule;
     bool relu;
     bool is_plain;      // nothing but ReLU is fused
+    bool gives_floats;  // f32(acc) * aw + bias, not codes; then scale and zero point mean nothing
     conv_geometry conv; // convolutions only
 } quantized_layer;
 
@@ -59,7 +60,8 @@ bool tare__conv_output_size(const conv_geometry *g, const int64_t *in, int64_t *
 /// wrong.
 bool tare__conv_sizes(const conv_geometry *g, const tare_tensor *x, int64_t sizes[5]);
 
-/// The constants of this layer for such an input and output. The caller destroys *out.
+/// The constants of this layer for such an input and output (NULL where it gives floats, which are
+/// the value of rule O). The caller destroys *out.
 tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qparams *input,
                                           const qparams *output, requant **out, tare_error *err);
 /// Codes of a quint8 or qint8 tensor minus their zero point (per channel along the first axis

@@ -42,6 +42,7 @@ tare_status tare__quantized_linear_shape(op_call *call) {
     TARE_TRY(tare__call_layer_read(call, &layer));
     TARE_TRY(need_input(call, tare__is_byte_quantized, "a quint8 or qint8 tensor", &x));
     TARE_TRY(check_features(call, x, layer.weight));
+    if (layer.gives_floats) return linear_result(call, x, layer.out_channels, NULL);
     const qparams *q = tare__qparams_per_tensor(x->dtype, layer.scale, layer.zero_point);
     if (q == NULL) return tare__out_of_memory(call->err);
     const tare_status status = linear_result(call, x, layer.out_channels, q);
@@ -66,7 +67,10 @@ static void linear_rows(const quantized_layer *layer, const requant *r, const in
     for (int64_t i = 0; i < y->count; i++) {
         const int64_t row = i / features, o = i % features;
         const int32_t acc = tare__dot_codes(x + row * depth, w + o * depth, depth);
-        tare__store_code(y, i, linear_code(layer, r, o, acc));
+        if (layer->gives_floats)
+            tare__f32(y)[i] = tare__requant_o_value(r, o, acc);
+        else
+            tare__store_code(y, i, linear_code(layer, r, o, acc));
     }
 }
 

@@ -134,13 +134,24 @@ static const rule_row rule_rows[] = {
 // False is what `training` means for every quantized operator.
 static const value not_training = {.kind = VALUE_BOOL};
 
+// Functions of ours are named after their float operator.
+#define OURS "codes."
+
+static rule_row row_of(const op_call *call) {
+    const size_t prefix = sizeof OURS - 1;
+    const rule_row *row = rule_rows;
+    if (strncmp(call->op->id, OURS, prefix) == 0)
+        return (rule_row){call->op->id, call->op->id + prefix, false};
+    while (strcmp(row->id, call->op->id) != 0) row++; // every other id of the table below has a row
+    return *row;
+}
+
 // The float operator's parameters out of this call's, by name.
 static tare_status bind_function(op_call *call, rule_call *rule) {
-    const rule_row *row = rule_rows;
-    while (strcmp(row->id, call->op->id) != 0) row++; // every id of the table below has a row
-    *rule = (rule_call){.op = tare__op_by_id(row->float_id, 0), .relu = row->relu};
+    const rule_row row = row_of(call);
+    *rule = (rule_call){.op = tare__op_by_id(row.float_id, 0), .relu = row.relu};
     if (rule->op == NULL)
-        return tare__fail(call->err, TARE_INTERNAL, "no operator %s", row->float_id);
+        return tare__fail(call->err, TARE_INTERNAL, "no operator %s", row.float_id);
     char name[64];
     for (size_t i = 0; tare__op_param_name(rule->op, i, name, sizeof name) > 0; i++) {
         const size_t from = tare__op_param_index(call->op, name);
@@ -245,6 +256,15 @@ tare_status tare__quantized_rule_forward(op_call *call) {
         .id = "quantized." name, .functions = "torch.ops.quantized." name, .params = parameters,   \
         .traits = OP_ANY_DTYPE, .shape = function_shape, .reference = function_reference           \
     }
+// Operators that torch has no quantized function for: the parameters are the float operator's.
+#define OWN(name, parameters)                                                                      \
+    {                                                                                              \
+        .id = OURS name, .functions = "torch.ops.tare." name, .params = parameters OUTPUT,         \
+        .traits = OP_ANY_DTYPE, .shape = function_shape, .reference = function_reference           \
+    }
+#define WINDOW     "input|kernel_size|stride|padding|"
+#define MAX_POOL   WINDOW "dilation|ceil_mode|return_indices"
+#define AVG_POOL   WINDOW "ceil_mode|count_include_pad|divisor_override"
 #define BATCH_NORM "qx/input|weight|bias|mean/running_mean|var/running_var|eps" OUTPUT
 
 // clang-format off
@@ -265,6 +285,20 @@ static const op_info rows[] = {
     RULE("matmul", "qa/input|qb/other" "|scale/output_scale|zero_point/output_zero_point"),
     RULE("cat", "qx/tensors|dim|scale/output_scale|zero_point/output_zero_point"),
     RULE("cat_relu", "qx/tensors|dim|scale/output_scale|zero_point/output_zero_point"),
+    OWN("identity", "input"), // other parameters for the same values
+    OWN("sigmoid", "input"), OWN("tanh", "input"), OWN("hardsigmoid", "input"), OWN("gelu", "input|approximate"),
+    OWN("silu", "input"), OWN("mish", "input"), OWN("selu", "input"), OWN("softplus", "input|beta|threshold"),
+    OWN("log_sigmoid", "input"), OWN("relu", "input"), OWN("relu6", "input"), OWN("prelu", "input|weight"),
+    OWN("hardtanh", "input|min_val|max_val"), OWN("clamp", "input|min|max"), OWN("log_softmax", "input|dim|dtype"),
+    OWN("add", "input|other|alpha"), OWN("sub", "input|other|alpha"), OWN("rsub", "input|other"), OWN("mul", "input|other"),
+    OWN("div", "input|other|rounding_mode"), OWN("neg", "input"), OWN("abs", "input"), OWN("exp", "input"),
+    OWN("sqrt", "input"), OWN("rsqrt", "input"), OWN("pow", "input|exponent"), OWN("mean", "input|dim|keepdim|dtype"),
+    OWN("sum", "input|dim|keepdim|dtype"), OWN("amax", "input|dim|keepdim"), OWN("amin", "input|dim|keepdim"),
+    OWN("max_pool1d", MAX_POOL), OWN("max_pool2d", MAX_POOL), OWN("max_pool3d", MAX_POOL),
+    OWN("avg_pool1d", AVG_POOL), OWN("avg_pool2d", AVG_POOL), OWN("avg_pool3d", AVG_POOL),
+    OWN("adaptive_avg_pool1d", "input|output_size"), OWN("adaptive_avg_pool2d", "input|output_size"),
+    OWN("adaptive_avg_pool3d", "input|output_size"), OWN("rms_norm", "input|normalized_shape|weight|eps"),
+    OWN("interpolate", "input|size|scale_factor|mode|align_corners|recompute_scale_factor|antialias"),
 };
 // clang-format on
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pt2e/steps.h"
+#include "quant/coverage.h"
 #include "quant/fold.h"
 
 // One layer and the batch norm that reads it.
@@ -129,6 +130,7 @@ tare_status tare__pt2e_fold_norm(pass *p, const norm_fold *wanted) {
         tare__module_release(folded);
         TARE_TRY(status);
     }
+    TARE_TRY(tare__coverage_fused(p->model, f.norm->origin, f.layer->origin, p->err));
     return redirect(&f);
 }
 

@@ -60,10 +60,9 @@ static node *only_reader(const node *n) {
     return n->user_count == 1 ? n->users[0] : NULL;
 }
 
-ending tare__ending_of(const lowering *l, const node *n) {
+ending tare__ending_of(const node *n) {
     static const char *const clamps[] = {"relu6", "hardtanh", "clamp"};
     ending e = {0};
-    (void)l;
     node *reader = only_reader(n);
     if (reader == NULL) return e;
     const char *id = operator_of(reader);
@@ -89,7 +88,7 @@ tare_status tare__retarget(lowering *l, node *n, const char *target, const value
     return tare__node_set_args(n, args, count, NULL, 0, l->p->err);
 }
 
-static tare_status absorb(lowering *l, node *relu, node *into) {
+tare_status tare__absorb_relu(lowering *l, node *relu, node *into) {
     tare_error *err = l->p->err;
     TARE_TRY(TARE_DECIDE(l->p, relu, "lowered", into->target, "computed in integers by %s",
                          into->target));
@@ -98,9 +97,20 @@ static tare_status absorb(lowering *l, node *relu, node *into) {
     return tare__graph_erase(relu->owner, relu, err);
 }
 
+tare_status tare__write_nothing(lowering *l, node *n) {
+    const char *overload = strrchr(n->target, '.');
+    if (!tare__writes_first_argument(n)) return TARE_OK;
+    const char *target = tare__arena_printf(&n->owner->memory, "%.*s%s",
+                                            (int)(overload - n->target - 1), n->target, overload);
+    if (target == NULL) return tare__out_of_memory(l->p->err);
+    if (tare__op_function(target) == tare__op_function(n->target)) n->target = target;
+    return TARE_OK;
+}
+
 // Rounding is monotone, so that bounding the codes is bounding the values.
 static tare_status bound_codes(lowering *l, node *bound, const code_params *params) {
     TARE_TRY(TARE_DECIDE(l->p, bound, "lowered", bound->target, "bounds codes instead of values"));
+    TARE_TRY(tare__write_nothing(l, bound));
     return tare__note_codes(l, bound, params);
 }
 
@@ -110,7 +120,7 @@ tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_r
     TARE_TRY(tare__note_codes(l, n, &params));
     node *bound = e->relu != NULL ? e->relu : e->clamp, *last = n;
     if (e->relu != NULL && has_relu)
-        TARE_TRY(absorb(l, e->relu, n));
+        TARE_TRY(tare__absorb_relu(l, e->relu, n));
     else if (bound != NULL) {
         TARE_TRY(bound_codes(l, bound, &params));
         last = bound;
@@ -147,7 +157,10 @@ static tare_status run(lowering *l) {
     p->model->engine = l->engine;
     TARE_TRY(tare__pt2e_lower_borders(l));
     TARE_TRY(tare__pt2e_lower_layers(l));
+    TARE_TRY(tare__pt2e_lower_dynamic(l));
+    TARE_TRY(tare__pt2e_lower_operators(l));
     TARE_TRY(tare__pt2e_eliminate_dead(p));
+    TARE_TRY(tare__pt2e_explain_floats(l));
     tare__remove_unused_modules(p);
     p->model->stage = TARE_STAGE_LOWERED;
     return tare__coverage_finish(p->model, NULL, p->err);

@@ -6,6 +6,7 @@
 #define PT2E_LOWER_H
 
 #include "pt2e/steps.h"
+#include "quant/pack.h"
 
 /// What the codes that a node gives stand for.
 typedef struct code_params {
@@ -39,13 +40,22 @@ typedef struct ending {
     node *quantize; // what reads it, or the relu or clamp after it, and nothing else does; NULL: it
                     // is read as floats
 } ending;
-ending tare__ending_of(const lowering *l, const node *n);
+ending tare__ending_of(const node *n);
 /// The operator n, whose target is an integer function now, gives the codes of e->quantize, which
 /// goes. The relu goes too if `has_relu`; else it, or the clamp, works on the codes.
 tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu);
 /// Gives n another function and arguments; its name stays.
 tare_status tare__retarget(lowering *l, node *n, const char *target, const value *args,
                            size_t count);
+/// An operator that writes its first input in place is called by the name that does not.
+tare_status tare__write_nothing(lowering *l, node *n);
+/// A relu, the only reader of n, which computes it now.
+tare_status tare__absorb_relu(lowering *l, node *relu, node *n);
+/// The packed weights of a call: *out stays NULL unless its weight is a constant of 8 bits that an
+/// integer layer can have, and its bias a constant. x: what the input's codes stand for; NULL: it
+/// is quantized on the fly.
+tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
+                             module **out);
 /// Every dequantize of codes that n reads gives way to the codes.
 tare_status tare__read_codes(lowering *l, node *n);
 
@@ -53,5 +63,11 @@ tare_status tare__read_codes(lowering *l, node *n);
 tare_status tare__pt2e_lower_borders(lowering *l);
 /// Step: convolutions and linear functions with a constant weight.
 tare_status tare__pt2e_lower_layers(lowering *l);
+/// Step: linear functions whose input is quantized on the fly, and quantized tables.
+tare_status tare__pt2e_lower_dynamic(lowering *l);
+/// Step: all other operators between dequantize and quantize.
+tare_status tare__pt2e_lower_operators(lowering *l);
+/// Step: a decision with the reason for every operator that stays float.
+tare_status tare__pt2e_explain_floats(lowering *l);
 
 #endif

@@ -140,7 +140,7 @@ static tare_status read_bias(lowering *l, const weighted_call *w, layer_bias *ou
 // Is the bias a whole number of steps of activation scale x weight scale, as the derived spec makes
 // it? Then it joins the sum as an integer.
 static bool counts_steps(const layer_bias *b, const code_params *x, const tare_tensor *weight) {
-    if (!b->is_integer) return false;
+    if (!b->is_integer || x == NULL) return false;
     for (int64_t i = 0; i < b->tensor->count; i++) {
         const double scale = weight->q->scale[weight->q->count == 1 ? 0 : i];
         const double steps = (double)tare__f32(b->tensor)[i] / (x->scale * scale);
@@ -163,7 +163,8 @@ static bool bias_fits(const layer_bias *b, const tare_tensor *weight) {
     return b->tensor == NULL || weight->q->count == 1 || b->tensor->count == weight->q->count;
 }
 
-static tare_status pack(lowering *l, const weighted_call *w, const code_params *x, module **out) {
+tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
+                             module **out) {
     layer_bias bias = {0};
     tare_tensor *weight = NULL;
     TARE_TRY(constant_behind(l, tare__weighted_node(w, "weight"), &weight));
@@ -182,6 +183,13 @@ static tare_status lower_layer(lowering *l, const weighted_call *w, module *pack
     node *n = w->function, *weights = NULL;
     const node *x = tare__weighted_node(w, "input");
     TARE_TRY(tare__insert_packed(l->p, packed, n, n, &weights));
+    if (e->quantize == NULL) {
+        const value floats[] = {tare__node_value(tare__node_arg(x, 0)), tare__node_value(weights)};
+        const char *function =
+            tare__arena_printf(&l->p->scratch, "torch.ops.tare.%s_float", w->row->id);
+        if (function == NULL) return tare__out_of_memory(l->p->err);
+        return tare__retarget(l, n, function, floats, 2);
+    }
     const code_params *codes = tare__codes_given(l, e->quantize);
     const bool fuses = e->relu != NULL && w->row->has_relu;
     const char *target =
@@ -197,11 +205,12 @@ static tare_status visit(lowering *l, node *n) {
     weighted_call w;
     if (!tare__weighted_bind(&l->p->scratch, n, &w)) return TARE_OK;
     const code_params *x = tare__codes_behind(l, tare__weighted_node(&w, "input"));
-    const ending e = tare__ending_of(l, n);
-    if (x == NULL || e.quantize == NULL) return TARE_OK;
-    if (tare__codes_given(l, e.quantize)->dtype != x->dtype) return TARE_OK;
+    ending e = tare__ending_of(n);
+    if (x == NULL) return TARE_OK;
+    const code_params *codes = tare__codes_given(l, e.quantize);
+    if (codes == NULL || codes->dtype != x->dtype) e = (ending){0};
     module *packed = NULL;
-    TARE_TRY(tare__at(l->p->err, pack(l, &w, x, &packed), "node '%s'", n->name));
+    TARE_TRY(tare__at(l->p->err, tare__lower_pack(l, &w, x, &packed), "node '%s'", n->name));
     return packed != NULL ? lower_layer(l, &w, packed, &e) : TARE_OK;
 }
 

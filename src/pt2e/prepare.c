@@ -2,6 +2,7 @@
 // Prepare: a quantizer annotates, observers follow.
 #include "ops/print.h"
 #include "pt2e/steps.h"
+#include "quant/coverage.h"
 
 static tare_status print_annotated(pass *p, char **out) {
     text printed = {0};
@@ -30,6 +31,7 @@ static tare_status rebuild(pass *p) {
 
 static tare_status run(pass *p, const tare_quantizer *quantizer, bool is_qat,
                        const pt2e_given *given) {
+    TARE_TRY(tare__coverage_begin(p->model, p->err));
     if (!is_qat) TARE_TRY(tare__pt2e_fuse(p));
     TARE_TRY(tare_quantizer_transform(quantizer, p->model, p->err));
     TARE_TRY(tare_quantizer_annotate(quantizer, p->model, p->err));

@@ -162,8 +162,7 @@ static tare_status move_annotations(const rewrite *r) {
     annotation_book *book = &r->p->model->annotations;
     tare_error *err = r->p->err;
     TARE_TRY(tare__annotation_clone(book, r->weight->name, r->scaled->name, err));
-    if (r->bias != NULL)
-        TARE_TRY(tare__annotation_clone(book, r->bias->name, r->zeros->name, err));
+    if (r->bias != NULL) TARE_TRY(tare__annotation_clone(book, r->bias->name, r->zeros->name, err));
     TARE_TRY(tare__annotation_clone(book, r->conv->name, r->new_conv->name, err));
     TARE_TRY(tare__annotation_clone(book, r->norm->name, r->new_norm->name, err));
     tare__annotation_remove(book, r->conv->name);

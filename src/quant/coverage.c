@@ -32,10 +32,16 @@ static tare_status add(tare_model *model, const char *name, const char *subject,
     return TARE_OK;
 }
 
+// A check of a program's inputs computes nothing.
+static bool is_guard(const tare_model *model, const node *n) {
+    const module *m = tare__called_module(model, n);
+    return m != NULL && m->class->op != NULL && strcmp(m->class->op, "guards") == 0;
+}
+
 tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
     if (model->op_count > 0) return TARE_OK;
     for (node *n = model->root->graph->first; n != NULL; n = n->next) {
-        if (!tare__node_is_call(n)) continue;
+        if (!tare__node_is_call(n) || is_guard(model, n)) continue;
         n->origin = n->name;
         traced_op *op = NULL;
         TARE_TRY(add(model, n->name, tare__node_subject(model, n), &op, err));
@@ -81,7 +87,8 @@ static bool is_packed(const tare_model *model, const node *n) {
 // Dynamic layers compute in integers, but their results are floats.
 static bool gives_floats(const node *n, const module *called) {
     const bool is_dynamic_function =
-        n->op == NODE_CALL_FUNCTION && tare__ends_with(n->target, "_dynamic");
+        n->op == NODE_CALL_FUNCTION &&
+        (tare__ends_with(n->target, "_dynamic") || tare__ends_with(n->target, "_float"));
     const bool is_dynamic = called != NULL && called->class->role == ROLE_DYNAMIC;
     return is_dequantize(n) || is_dynamic || is_dynamic_function;
 }

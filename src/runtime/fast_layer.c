@@ -50,8 +50,8 @@ static bool is_layer(const op_call *call) {
     if (m == NULL || m->class->op == NULL ||
         (m->class->role != ROLE_QUANTIZED && m->class->role != ROLE_PACKED))
         return false;
-    if (call->result.kind != VALUE_TENSOR || call->result.as.tensor->q == NULL)
-        return false; // dynamic: gives floats
+    const tare_tensor *x = tare__call_layer_input(call);
+    if (call->result.kind != VALUE_TENSOR || x == NULL || x->q == NULL) return false; // dynamic
     return strcmp(m->class->op, "linear") == 0 || strcmp(m->class->op, "conv") == 0;
 }
 

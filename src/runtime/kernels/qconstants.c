@@ -19,7 +19,7 @@ static void fill(const quantized_layer *layer, qconstants *q) {
         int64_t sum = 0;
         for (int64_t i = 0; i < count; i++) sum += w[i];
         q->offset[c] = tare__wrap_int32(-sum * q->zero_code);
-        const bool in_sum = layer->rule == REQUANT_Q;
+        const bool in_sum = q->requant->rule == REQUANT_Q;
         q->start[c] = tare__add_wrapping(q->offset[c], in_sum ? q->requant->bias_int[c] : 0);
     }
 }

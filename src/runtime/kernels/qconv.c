@@ -259,7 +259,8 @@ static void gather_block(const qconv_plan *p, const unsigned char *stage, size_t
 typedef struct conv_job {
     const qconv_plan *plan;
     const uint8_t *x;
-    uint8_t *y;
+    uint8_t *y; // codes, or
+    float *real;
     unsigned char *memory; // a slice for each thread: a stage, and a matrix behind it
     size_t slice_bytes;
     // of shared images
@@ -288,6 +289,7 @@ static void multiply_block(const conv_job *job, size_t image, size_t block, size
     const qconv_plan *p = job->plan;
     const size_t pixels = pixel_count(p), first = block * CONV_PIXELS;
     const size_t group = image % (size_t)p->g.groups, left = p->outs - channel;
+    const size_t at = (image * p->outs + channel) * pixels + first;
     uint32_t *matrix = (uint32_t *)(void *)(slice_of(job, worker) + p->stage_bytes);
     const conv_tile tile = {
         .x = p->is_direct ? (const uint32_t *)(const void *)stage + first : matrix,
@@ -297,7 +299,8 @@ static void multiply_block(const conv_job *job, size_t image, size_t block, size
         .pixels = pixels - first < CONV_PIXELS ? pixels - first : CONV_PIXELS,
         .channels = left < channels ? left : channels,
         .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)(group * p->outs + channel)),
-        .y = job->y + (image * p->outs + channel) * pixels + first,
+        .y = job->y != NULL ? job->y + at : NULL,
+        .real = job->real != NULL ? job->real + at : NULL,
         .y_stride = pixels,
     };
     if (!p->is_direct) gather_block(p, stage, first, tile.pixels, matrix);
@@ -353,7 +356,11 @@ tare_status tare__qconv_run(const qconv_plan *p, const tare_tensor *x, tare_tens
     const size_t macs = (size_t)y->count * p->depth * 4;
     thread_pool *pool = tare__workspace_pool(space, macs);
     const size_t threads = tare__thread_count(pool);
-    conv_job job = {.plan = p, .x = x->data, .y = y->data};
+    const bool gives_floats = y->dtype == TARE_FLOAT32;
+    conv_job job = {.plan = p,
+                    .x = x->data,
+                    .y = gives_floats ? NULL : y->data,
+                    .real = gives_floats ? tare__f32(y) : NULL};
     if (y->count == 0) return TARE_OK;
     TARE_TRY(reserve(&job, threads, &space->memory, err));
     if (images >= threads) {

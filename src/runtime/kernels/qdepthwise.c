@@ -123,7 +123,8 @@ const char *tare__qdepthwise_kernel_name(const qdepthwise_plan *plan) {
 typedef struct depthwise_job {
     const qdepthwise_plan *plan;
     const uint8_t *x;
-    uint8_t *y;
+    uint8_t *y; // codes, or
+    float *real;
     unsigned char *memory;     // a padded plane for each thread
     size_t planes, plane_step; // of all samples; those of a part
 } depthwise_job;
@@ -135,6 +136,7 @@ static void run_plane(const depthwise_job *job, size_t plane, uint8_t *stage) {
     tare__stage_plane(s, job->x + plane * s->height * s->width, p->constants.flip,
                       p->constants.zero_code, stage);
     for (size_t o = 0; o < p->outs; o++) {
+        const size_t at = (plane * p->outs + o) * size;
         const depthwise_tile tile = {
             .x = stage,
             .x_stride = (size_t)p->g.stride[H] * s->staged_width,
@@ -146,7 +148,8 @@ static void run_plane(const depthwise_job *job, size_t plane, uint8_t *stage) {
             .height = s->out_height,
             .width = s->out_width,
             .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)(first + o)),
-            .y = job->y + (plane * p->outs + o) * size,
+            .y = job->y != NULL ? job->y + at : NULL,
+            .real = job->real != NULL ? job->real + at : NULL,
         };
         p->kernel->run(&tile);
     }
@@ -164,7 +167,11 @@ tare_status tare__qdepthwise_run(const qdepthwise_plan *p, const tare_tensor *x,
     // A word counts as much as its 16 lanes would in a matrix product.
     thread_pool *pool = tare__workspace_pool(space, (size_t)y->count * p->depth * 16);
     const size_t threads = tare__thread_count(pool);
-    depthwise_job job = {.plan = p, .x = x->data, .y = y->data};
+    const bool gives_floats = y->dtype == TARE_FLOAT32;
+    depthwise_job job = {.plan = p,
+                         .x = x->data,
+                         .y = gives_floats ? NULL : y->data,
+                         .real = gives_floats ? tare__f32(y) : NULL};
     size_t bytes;
     if (y->count == 0) return TARE_OK;
     if (!tare__mul_size(p->stage_bytes, threads, &bytes)) return tare__out_of_memory(err);

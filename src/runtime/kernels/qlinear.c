@@ -96,7 +96,8 @@ static void pack_row(const qlinear_plan *plan, const uint8_t *x, uint32_t *out) 
 typedef struct linear_job {
     const qlinear_plan *plan;
     const uint32_t *packed;
-    uint8_t *y;
+    uint8_t *y; // codes, or
+    float *real;
     size_t rows, row_step, channel_step, channel_parts;
 } linear_job;
 
@@ -106,6 +107,7 @@ static void run_part(void *user, size_t part, size_t worker) {
     const size_t row = part / job->channel_parts * job->row_step;
     const size_t channel = part % job->channel_parts * job->channel_step;
     const size_t rows = job->rows - row, channels = plan->channels - channel;
+    const size_t at = row * plan->channels + channel;
     (void)worker;
     const linear_tile tile = {
         .x = job->packed + row * plan->depth * plan->kernel->words,
@@ -114,7 +116,8 @@ static void run_part(void *user, size_t part, size_t worker) {
         .rows = rows < job->row_step ? rows : job->row_step,
         .channels = channels < job->channel_step ? channels : job->channel_step,
         .epilogue = tare__qconstants_epilogue(&plan->constants, (int64_t)channel),
-        .y = job->y + row * plan->channels + channel,
+        .y = job->y != NULL ? job->y + at : NULL,
+        .real = job->real != NULL ? job->real + at : NULL,
         .y_stride = plan->channels,
     };
     plan->kernel->run(&tile);
@@ -142,7 +145,12 @@ tare_status tare__qlinear_run(const qlinear_plan *plan, const tare_tensor *x, ta
     if (packed == NULL) return tare__out_of_memory(err);
     for (size_t n = 0; n < rows; n++)
         pack_row(plan, (const uint8_t *)x->data + n * plan->features, packed + n * row);
-    linear_job job = {.plan = plan, .packed = packed, .y = y->data, .rows = rows};
+    const bool gives_floats = y->dtype == TARE_FLOAT32;
+    linear_job job = {.plan = plan,
+                      .packed = packed,
+                      .y = gives_floats ? NULL : y->data,
+                      .real = gives_floats ? tare__f32(y) : NULL,
+                      .rows = rows};
     run_parts(&job, tare__workspace_pool(space, rows * plan->channels * plan->features));
     return TARE_OK;
 }

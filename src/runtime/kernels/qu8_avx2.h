@@ -56,6 +56,22 @@ static inline __m128i requantize_lanes(const epilogue_constants *k, __m256i acc,
     return round_to_codes(bounded, k->zero_point);
 }
 
+// The value of rule O, as a float.
+static inline __m256 real_lanes(__m256i acc, __m256 multiplier, __m256 bias) {
+    return _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(acc), multiplier), bias);
+}
+
+// The first `count` of eight floats.
+static inline void store_floats(float *y, size_t count, __m256 real) {
+    if (count >= 8) {
+        _mm256_storeu_ps(y, real);
+        return;
+    }
+    float floats[8];
+    _mm256_storeu_ps(floats, real);
+    memcpy(y, floats, count * sizeof *y);
+}
+
 // The first `count` of eight codes.
 static inline void store_codes(uint8_t *y, size_t count, __m128i codes) {
     if (count >= 8) {

@@ -44,6 +44,11 @@ static inline __m128i requantize_lanes(const epilogue_constants *k, __m512i acc,
     return _mm512_cvtepi32_epi8(_mm512_add_epi32(rounded, k->zero_point));
 }
 
+// The value of rule O, as a float.
+static inline __m512 real_lanes(__m512i acc, __m512 multiplier, __m512 bias) {
+    return _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc), multiplier), bias);
+}
+
 // Words of four bytes that lie `dilation` apart, for 16 pixels `stride` apart. Each quarter of the
 // register holds the 16 bytes of four pixels; stride + dilation may be 5 at most.
 enum { MOST_SLIDE = 4 };

@@ -53,6 +53,16 @@ static inline void requantize_sums(const tile_epilogue *e, size_t c, const int32
     memcpy(y, codes, count);
 }
 
+/// The value of rule O of such sums, as floats.
+static inline void real_sums(const tile_epilogue *e, size_t c, const int32_t acc[SUMS],
+                             size_t count, float *y) {
+    const float multiplier = e->multiplier[c], bias = e->bias[c];
+    for (size_t i = 0; i < count; i++) {
+        const float product = (float)acc[i] * multiplier;
+        y[i] = product + bias;
+    }
+}
+
 /// Words of depth that are widened at a time, and what they become.
 enum { CHUNK_WORDS = 64, CHUNK_CODES = 4 * CHUNK_WORDS };
 

@@ -33,7 +33,8 @@ typedef struct conv_tile {
     size_t depth;            // words
     size_t pixels, channels; // pixels: at most CONV_PIXELS
     tile_epilogue epilogue;
-    uint8_t *y; // [channels][y_stride]
+    uint8_t *y;  // [channels][y_stride]
+    float *real; // in place of y, the value of rule O; NULL: codes are wanted
     size_t y_stride;
 } conv_tile;
 
@@ -44,7 +45,8 @@ typedef struct linear_tile {
     const uint32_t *w; // [channels / lanes][depth][lanes]
     size_t depth, rows, channels;
     tile_epilogue epilogue;
-    uint8_t *y; // [rows][y_stride]
+    uint8_t *y;  // [rows][y_stride]
+    float *real; // in place of y, the value of rule O; NULL: codes are wanted
     size_t y_stride;
 } linear_tile;
 
@@ -82,7 +84,8 @@ typedef struct depthwise_tile {
     size_t depth;
     size_t height, width; // of the output
     tile_epilogue epilogue;
-    uint8_t *y; // [height][width]
+    uint8_t *y;  // [height][width]
+    float *real; // in place of y, the value of rule O; NULL: codes are wanted
 } depthwise_tile;
 enum { DEPTHWISE_SLACK = 128 };
 

@@ -95,6 +95,7 @@ static void begin_case(layer_case *c, uint64_t seed, requant_rule rule, int64_t 
     c->random.state = seed * 977 + 13;
     c->layer = (quantized_layer){
         .out_channels = channels, .rule = rule, .relu = seed % 3 == 0, .is_plain = true};
+    c->layer.gives_floats = seed % 5 == 0;
 }
 
 static void finish_case(layer_case *c, int ndim, const int64_t *in, const int64_t *w,
@@ -106,7 +107,12 @@ static void finish_case(layer_case *c, int ndim, const int64_t *in, const int64_
     c->bias = next(r) % 4 == 0 ? NULL : make_bias(r, c->layer.out_channels);
     c->x = make(dtype, ndim, in, 0.02, low + between(r, 0, 255));
     // Odd and even zero points matter to rule O; a coarse scale keeps codes from saturating.
-    c->y = make(dtype, ndim, out, (double)between(r, 1, 400) * 1e-2, low + between(r, 0, 255));
+    const double scale = (double)between(r, 1, 400) * 1e-2;
+    const int64_t zero_point = low + between(r, 0, 255);
+    if (c->layer.gives_floats)
+        CHECK_OK(tare_tensor_create(TARE_FLOAT32, ndim, out, &c->y, NULL));
+    else
+        c->y = make(dtype, ndim, out, scale, zero_point);
     fill_codes(r, c->x);
     c->layer.weight = c->weight;
     c->layer.bias = c->bias;
@@ -129,6 +135,13 @@ static int64_t product(const layer_case *c, int64_t x, int64_t w) {
 
 static void check_code(const layer_case *c, int64_t channel, int64_t sum, int64_t at,
                        const char *kernel) {
+    if (c->layer.gives_floats) {
+        const float wanted = tare__requant_o_value(c->r, channel, tare__wrap_int32(sum));
+        if (wanted != tare__f32(c->y)[at])
+            fail_msg("%s: expected %g, found %g at %lld", kernel, (double)wanted,
+                     (double)tare__f32(c->y)[at], (long long)at);
+        return;
+    }
     const int32_t expected = tare__requantize(c->r, channel, tare__wrap_int32(sum));
     const int32_t found = tare__load_code(c->y, at);
     if (expected != found)
@@ -161,7 +174,7 @@ static void check_linear(uint64_t seed, requant_rule rule, int64_t rows, int64_t
         assert_non_null(plan);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
             space.pool = pools[threads];
-            memset(c.y->data, 0, (size_t)c.y->count);
+            memset(c.y->data, 0, tare__tensor_bytes(c.y));
             CHECK_OK(tare__qlinear_run(plan, c.x, c.y, &space, NULL));
             check_linear_sums(&c, tare__qlinear_kernel_name(plan));
         }
@@ -248,7 +261,7 @@ static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
         assert_non_null(plan);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
             space.pool = pools[threads];
-            memset(c.y->data, 0, (size_t)c.y->count);
+            memset(c.y->data, 0, tare__tensor_bytes(c.y));
             CHECK_OK(tare__qconv_run(plan, c.x, c.y, &space, NULL));
             check_conv_sums(&c, &k, tare__qconv_kernel_name(plan));
         }
@@ -305,7 +318,7 @@ static void check_depthwise(uint64_t seed, requant_rule rule, conv_case k) {
         assert_non_null(plan);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
             space.pool = pools[threads];
-            memset(c.y->data, 0, (size_t)c.y->count);
+            memset(c.y->data, 0, tare__tensor_bytes(c.y));
             CHECK_OK(tare__qdepthwise_run(plan, c.x, c.y, &space, NULL));
             check_conv_sums(&c, &k, tare__qdepthwise_kernel_name(plan));
         }

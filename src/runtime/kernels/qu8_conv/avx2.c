@@ -12,6 +12,11 @@ static inline void finish(const conv_tile *t, const epilogue_constants *k, size_
     if (p >= t->pixels) return;
     const tile_epilogue *e = &t->epilogue;
     const __m256 multiplier = _mm256_set1_ps(e->multiplier[c]), bias = _mm256_set1_ps(e->bias[c]);
+    if (t->real != NULL) {
+        store_floats(t->real + c * t->y_stride + p, t->pixels - p,
+                     real_lanes(acc, multiplier, bias));
+        return;
+    }
     store_codes(t->y + c * t->y_stride + p, t->pixels - p,
                 requantize_lanes(k, acc, multiplier, bias));
 }

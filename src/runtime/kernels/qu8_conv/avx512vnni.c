@@ -17,6 +17,11 @@ static inline void finish(const conv_tile *t, const epilogue_constants *k, size_
     const size_t left = t->pixels - p;
     const unsigned lanes = left < LANES ? (1U << left) - 1 : 0xFFFFU;
     const __mmask16 mask = (__mmask16)lanes;
+    if (t->real != NULL) {
+        _mm512_mask_storeu_ps(t->real + c * t->y_stride + p, mask,
+                              real_lanes(acc, multiplier, bias));
+        return;
+    }
     _mm_mask_storeu_epi8(t->y + c * t->y_stride + p, mask,
                          requantize_lanes(k, acc, multiplier, bias));
 }

@@ -24,8 +24,13 @@ static void run_channels(const conv_tile *t, size_t c, size_t channels) {
         for (size_t p = 0; p < CONV_PIXELS; p++) acc[i][p] = t->epilogue.start[c + i];
     for (size_t d = 0; d < t->depth; d += CHUNK_WORDS)
         add_chunk(t, c, channels, d, t->depth - d < CHUNK_WORDS ? t->depth - d : CHUNK_WORDS, acc);
-    for (size_t i = 0; i < channels; i++)
-        requantize_sums(&t->epilogue, c + i, acc[i], t->pixels, t->y + (c + i) * t->y_stride);
+    for (size_t i = 0; i < channels; i++) {
+        const size_t at = (c + i) * t->y_stride;
+        if (t->real != NULL)
+            real_sums(&t->epilogue, c + i, acc[i], t->pixels, t->real + at);
+        else
+            requantize_sums(&t->epilogue, c + i, acc[i], t->pixels, t->y + at);
+    }
 }
 
 void qu8_conv_4x32__scalar(const conv_tile *t) {

@@ -15,7 +15,7 @@ static inline __m256i add_products(__m256i acc, __m256i codes, const uint32_t *w
 }
 
 static void run_row(const depthwise_tile *t, const epilogue_constants *k,
-                    const slide_constants *slide, const uint8_t *x, uint8_t *y) {
+                    const slide_constants *slide, const uint8_t *x, size_t at) {
     const tile_epilogue *e = &t->epilogue;
     const __m256 multiplier = _mm256_set1_ps(e->multiplier[0]), bias = _mm256_set1_ps(e->bias[0]);
     for (size_t p = 0; p < t->width; p += LANES) {
@@ -24,7 +24,10 @@ static void run_row(const depthwise_tile *t, const epilogue_constants *k,
             const __m256i codes = slide_lanes(slide, x + p * t->stride + t->offset[d]);
             acc = add_products(acc, codes, t->w + d * WORDS);
         }
-        store_codes(y + p, t->width - p, requantize_lanes(k, acc, multiplier, bias));
+        if (t->real != NULL)
+            store_floats(t->real + at + p, t->width - p, real_lanes(acc, multiplier, bias));
+        else
+            store_codes(t->y + at + p, t->width - p, requantize_lanes(k, acc, multiplier, bias));
     }
 }
 
@@ -32,5 +35,5 @@ void qu8_depthwise_8__avx2(const depthwise_tile *t) {
     const epilogue_constants k = epilogue_constants_of(t->epilogue.requant);
     const slide_constants slide = slide_constants_of(t->stride, t->dilation);
     for (size_t h = 0; h < t->height; h++)
-        run_row(t, &k, &slide, t->x + h * t->x_stride, t->y + h * t->width);
+        run_row(t, &k, &slide, t->x + h * t->x_stride, h * t->width);
 }

@@ -9,7 +9,7 @@
 enum { LANES = 16 };
 
 static void run_row(const depthwise_tile *t, const epilogue_constants *k,
-                    const slide_constants *slide, const uint8_t *x, uint8_t *y) {
+                    const slide_constants *slide, const uint8_t *x, size_t at) {
     const tile_epilogue *e = &t->epilogue;
     const __m512 multiplier = _mm512_set1_ps(e->multiplier[0]), bias = _mm512_set1_ps(e->bias[0]);
     for (size_t p = 0; p < t->width; p += LANES) {
@@ -20,7 +20,11 @@ static void run_row(const depthwise_tile *t, const epilogue_constants *k,
         }
         const size_t left = t->width - p;
         const unsigned lanes = left < LANES ? (1U << left) - 1 : 0xFFFFU;
-        _mm_mask_storeu_epi8(y + p, (__mmask16)lanes, requantize_lanes(k, acc, multiplier, bias));
+        const __mmask16 mask = (__mmask16)lanes;
+        if (t->real != NULL)
+            _mm512_mask_storeu_ps(t->real + at + p, mask, real_lanes(acc, multiplier, bias));
+        else
+            _mm_mask_storeu_epi8(t->y + at + p, mask, requantize_lanes(k, acc, multiplier, bias));
     }
 }
 
@@ -28,5 +32,5 @@ void qu8_depthwise_16__avx512vnni(const depthwise_tile *t) {
     const epilogue_constants k = epilogue_constants_of(t->epilogue.requant);
     const slide_constants slide = slide_constants_of(t->stride, t->dilation);
     for (size_t h = 0; h < t->height; h++)
-        run_row(t, &k, &slide, t->x + h * t->x_stride, t->y + h * t->width);
+        run_row(t, &k, &slide, t->x + h * t->x_stride, h * t->width);
 }

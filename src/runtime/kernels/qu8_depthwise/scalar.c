@@ -9,7 +9,7 @@ static void add_tap(const uint8_t *x, size_t stride, int weight, size_t count, i
         for (size_t p = 0; p < count; p++) acc[p] += x[p * stride] * weight;
 }
 
-static void run_block(const depthwise_tile *t, const uint8_t *x, size_t count, uint8_t *y) {
+static void run_block(const depthwise_tile *t, const uint8_t *x, size_t count, size_t at) {
     const tile_epilogue *e = &t->epilogue;
     int32_t acc[SUMS] = {0};
     for (size_t d = 0; d < t->depth; d++)
@@ -20,12 +20,15 @@ static void run_block(const depthwise_tile *t, const uint8_t *x, size_t count, u
                     count, acc);
         }
     for (size_t p = 0; p < SUMS; p++) acc[p] = tare__add_wrapping(acc[p], e->start[0]);
-    requantize_sums(e, 0, acc, count, y);
+    if (t->real != NULL)
+        real_sums(e, 0, acc, count, t->real + at);
+    else
+        requantize_sums(e, 0, acc, count, t->y + at);
 }
 
 void qu8_depthwise_1__scalar(const depthwise_tile *t) {
     for (size_t h = 0; h < t->height; h++)
         for (size_t p = 0; p < t->width; p += SUMS)
             run_block(t, t->x + h * t->x_stride + p * t->stride,
-                      t->width - p < SUMS ? t->width - p : SUMS, t->y + h * t->width + p);
+                      t->width - p < SUMS ? t->width - p : SUMS, h * t->width + p);
 }

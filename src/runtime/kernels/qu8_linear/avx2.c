@@ -11,6 +11,11 @@ static inline void finish(const linear_tile *t, const epilogue_constants *k, siz
     const tile_epilogue *e = &t->epilogue;
     const __m256 multiplier = _mm256_loadu_ps(e->multiplier + c),
                  bias = _mm256_loadu_ps(e->bias + c);
+    if (t->real != NULL) {
+        store_floats(t->real + n * t->y_stride + c, t->channels - c,
+                     real_lanes(acc, multiplier, bias));
+        return;
+    }
     store_codes(t->y + n * t->y_stride + c, t->channels - c,
                 requantize_lanes(k, acc, multiplier, bias));
 }

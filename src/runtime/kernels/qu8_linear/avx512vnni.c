@@ -14,6 +14,11 @@ static inline void finish(const linear_tile *t, const epilogue_constants *k, siz
     const size_t left = t->channels - c;
     const unsigned lanes = left < LANES ? (1U << left) - 1 : 0xFFFFU;
     const __mmask16 mask = (__mmask16)lanes;
+    if (t->real != NULL) {
+        _mm512_mask_storeu_ps(t->real + n * t->y_stride + c, mask,
+                              real_lanes(acc, multiplier, bias));
+        return;
+    }
     _mm_mask_storeu_epi8(t->y + n * t->y_stride + c, mask,
                          requantize_lanes(k, acc, multiplier, bias));
 }

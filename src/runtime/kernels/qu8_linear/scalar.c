@@ -26,10 +26,16 @@ static void store(const linear_tile *t, const row_block *b) {
     for (size_t c = 0; c < b->channels; c++) {
         int32_t sums[SUMS] = {0};
         uint8_t codes[ROWS];
+        float real[ROWS];
+        const size_t at = b->first * t->y_stride + b->channel + c;
         memcpy(sums, b->acc[c], sizeof b->acc[c]);
+        if (t->real != NULL) {
+            real_sums(&t->epilogue, b->channel + c, sums, ROWS, real);
+            for (size_t i = 0; i < b->count; i++) t->real[at + i * t->y_stride] = real[i];
+            continue;
+        }
         requantize_sums(&t->epilogue, b->channel + c, sums, ROWS, codes);
-        for (size_t i = 0; i < b->count; i++)
-            t->y[(b->first + i) * t->y_stride + b->channel + c] = codes[i];
+        for (size_t i = 0; i < b->count; i++) t->y[at + i * t->y_stride] = codes[i];
     }
 }
 
