@@ -33,6 +33,10 @@ bool tare__packed_has_relu(const op_call *call) {
     return strstr(call->op->id, "_relu") != NULL;
 }
 
+bool tare__packed_adds(const op_call *call) {
+    return strstr(call->op->id, "_add") != NULL;
+}
+
 bool tare__packed_gives_floats(const op_call *call) {
     return tare__ends_with(call->op->id, "_float");
 }
@@ -55,6 +59,15 @@ bool tare__packed_is_half(const op_call *call) {
         .traits = OP_WEIGHTED | OP_ANY_DTYPE, .shape = tare__quantized_##family##_shape,           \
         .reference = tare__quantized_##family##_forward                                            \
     }
+#define RESIDUAL(name)                                                                             \
+    {                                                                                              \
+        .id = "quantized." name,                                                                   \
+        .overloads = "torch.ops.quantized." name                                                   \
+                     "(qx|qaccum|packed_weight|output_scale|output_zero_point)",                   \
+        .params = "qx|packed_weight|output_scale|output_zero_point|qaccum",                        \
+        .traits = OP_WEIGHTED | OP_ANY_DTYPE, .shape = tare__quantized_conv_shape,                 \
+        .reference = tare__quantized_conv_forward                                                  \
+    }
 // Ours: what a float operator reads next, so that codes are not needed.
 #define FLOATS(name, family)                                                                       \
     {                                                                                              \
@@ -76,6 +89,7 @@ static const op_info rows[] = {
     STATIC(conv2d, conv),           STATIC(conv2d_relu, conv),
     STATIC(conv3d, conv),           STATIC(conv3d_relu, conv),
     STATIC(conv_transpose1d, conv), STATIC(conv_transpose2d, conv), STATIC(conv_transpose3d, conv),
+    RESIDUAL("conv2d_add"),         RESIDUAL("conv2d_add_relu"),
     FLOATS(linear, linear),         FLOATS(conv1d, conv),
     FLOATS(conv2d, conv),           FLOATS(conv3d, conv),
     FLOATS(conv_transpose1d, conv), FLOATS(conv_transpose2d, conv), FLOATS(conv_transpose3d, conv),

@@ -11,6 +11,8 @@
 /// Parameters of the functions' rows. Dynamic ones have no output parameters, but say whether to
 /// use 7 bits only.
 enum { PACKED_INPUT, PACKED_WEIGHTS, PACKED_SCALE, PACKED_ZERO_POINT };
+/// What a residual function adds to its sums comes last, though torch passes it second.
+enum { PACKED_ADDEND = PACKED_ZERO_POINT + 1 };
 enum { PACKED_REDUCE_RANGE = PACKED_SCALE };
 /// Ours choose parameters as exported programs do.
 enum {
@@ -27,6 +29,8 @@ const module *tare__packed_argument(const op_call *call);
 tare_status tare__packed_weights(op_call *call, const module **out);
 /// Does the row end with a ReLU?
 bool tare__packed_has_relu(const op_call *call);
+/// Does the row add codes to its sums?
+bool tare__packed_adds(const op_call *call);
 /// Does the row give its sums as floats?
 bool tare__packed_gives_floats(const op_call *call);
 /// Does the row choose its input's parameters as quantized_decomposed does?

@@ -17,20 +17,10 @@ typedef struct conv_run {
     int64_t in[SPATIAL], out[SPATIAL];
 } conv_run;
 
-static bool is_quantized_arg(const op_call *call, size_t i) {
-    return call->arg_count > i && call->args[i].kind == VALUE_TENSOR &&
-           tare__is_byte_quantized(call->args[i].as.tensor);
-}
-
-static bool adds(const quantized_layer *layer) {
-    const fused_with fused = layer->module->class->fused;
-    return fused == FUSED_ADD || fused == FUSED_ADD_RELU;
-}
-
 static tare_status check_addend(op_call *call, int ndim, const int64_t *shape) {
-    if (!is_quantized_arg(call, 1))
+    const tare_tensor *addend = tare__call_layer_addend(call);
+    if (addend == NULL || !tare__is_byte_quantized(addend))
         return tare__call_fail(call, "expected a quantized tensor as its second input");
-    const tare_tensor *addend = call->args[1].as.tensor;
     if (addend->ndim == ndim && memcmp(addend->shape, shape, sizeof *shape * (size_t)ndim) == 0)
         return TARE_OK;
     char expected[128], found[128];
@@ -65,7 +55,7 @@ tare_status tare__quantized_conv_shape(op_call *call) {
     if (x == NULL || !tare__is_byte_quantized(x))
         return tare__call_fail(call, "expected a quint8 or qint8 tensor as its input");
     TARE_TRY(output_shape(call, &layer, x, shape));
-    if (adds(&layer)) TARE_TRY(check_addend(call, x->ndim, shape));
+    if (layer.adds) TARE_TRY(check_addend(call, x->ndim, shape));
     if (layer.gives_floats) return tare__call_result(call, TARE_FLOAT32, x->ndim, shape, NULL);
     const qparams *q = tare__qparams_per_tensor(x->dtype, layer.scale, layer.zero_point);
     if (q == NULL) return tare__out_of_memory(call->err);
@@ -183,7 +173,7 @@ tare_status tare__quantized_conv_forward(op_call *call) {
     if (!tare__conv_sizes(run.g, x, sizes) || !tare__conv_output_size(run.g, sizes + 2, run.out))
         return tare__call_fail(call, "its input does not fit"); // the shape rule has seen it
     memcpy(run.in, sizes + 2, sizeof run.in);
-    if (adds(&layer)) run.addend = call->args[1].as.tensor;
+    if (layer.adds) run.addend = tare__call_layer_addend(call);
     int16_t *xs = NULL, *ws = NULL;
     requant *r = NULL;
     tare_status status = tare__quantized_layer_requant(&layer, x->q, y->q, &r, call->err);

@@ -76,6 +76,13 @@ static tare_status read_output(const module *m, const char *call_name, quantized
     return set_output(m, scale, zero_point, out, err);
 }
 
+// Other fused operators work on oneDNN's float between accumulator and code.
+static tare_status check_rule(const module *m, const quantized_layer *layer, tare_error *err) {
+    if (layer->is_plain || layer->rule == REQUANT_O) return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected the rule O, found '%s'",
+                      m->class->name, tare__requant_rule_name(layer->rule));
+}
+
 static tare_status read_rule(const module *m, quantized_layer *out, tare_error *err) {
     const value *rule = tare__module_config(m, "rule");
     if (rule == NULL || rule->kind != VALUE_STRING)
@@ -86,11 +93,7 @@ static tare_status read_rule(const module *m, quantized_layer *out, tare_error *
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "%s: expected the rule F, O, Q or fixed_point, found '%s'",
                           m->class->name, rule->as.text);
-    // Other fused operators work on oneDNN's float between accumulator and code.
-    if (!out->is_plain && out->rule != REQUANT_O)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected the rule O, found '%s'",
-                          m->class->name, rule->as.text);
-    return TARE_OK;
+    return check_rule(m, out, err);
 }
 
 // --- weight and bias ---
@@ -234,6 +237,7 @@ static tare_status read_weights(const module *m, quantized_layer *out, tare_erro
         .bias = tare__module_tensor(m, "bias"),
         .relu = fused == FUSED_RELU || fused == FUSED_ADD_RELU,
         .is_plain = fused == FUSED_NONE || fused == FUSED_RELU,
+        .adds = fused == FUSED_ADD || fused == FUSED_ADD_RELU,
     };
     const bool is_linear = strcmp(m->class->op, "linear") == 0;
     TARE_TRY(check_weight(m, out, is_linear ? 2 : m->class->dims + 2, err));
@@ -273,6 +277,13 @@ const tare_tensor *tare__call_layer_input(const op_call *call) {
     return x != NULL && x->kind == VALUE_TENSOR ? x->as.tensor : NULL;
 }
 
+const tare_tensor *tare__call_layer_addend(const op_call *call) {
+    const value *v = call->module == NULL  ? call->param[PACKED_ADDEND]
+                     : call->arg_count > 1 ? &call->args[1]
+                                           : NULL;
+    return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
+}
+
 tare_status tare__call_layer_read(op_call *call, quantized_layer *out) {
     if (call->module != NULL)
         return tare__quantized_layer_read(call->module, call->node_name, out, call->err);
@@ -282,7 +293,12 @@ tare_status tare__call_layer_read(op_call *call, quantized_layer *out) {
     TARE_TRY(read_weights(m, out, call->err));
     out->relu = tare__packed_has_relu(call);
     out->gives_floats = tare__packed_gives_floats(call);
+    out->adds = tare__packed_adds(call);
     if (out->gives_floats) return TARE_OK;
+    if (out->adds) {
+        out->is_plain = false;
+        TARE_TRY(tare__call_at(call, check_rule(m, out, call->err)));
+    }
     TARE_TRY(tare__call_double(call, PACKED_SCALE, 0, &scale));
     TARE_TRY(tare__call_double(call, PACKED_ZERO_POINT, 0, &zero_point));
     return tare__call_at(call, set_output(m, scale, zero_point, out, call->err));

@@ -31,6 +31,7 @@ typedef struct quantized_layer {
     requant_rule rule;
     bool relu;
     bool is_plain;      // nothing but ReLU is fused
+    bool adds;          // a tensor of codes, to the value of rule O, before ReLU
     bool gives_floats;  // f32(acc) * aw + bias, not codes; then scale and zero point mean nothing
     conv_geometry conv; // convolutions only
 } quantized_layer;
@@ -47,6 +48,8 @@ tare_status tare__call_layer_read(op_call *call, quantized_layer *out);
 const module *tare__call_layer_module(const op_call *call);
 /// The tensor that the layer is applied to; NULL if it is none.
 const tare_tensor *tare__call_layer_input(const op_call *call);
+/// What a layer that adds takes as its addend: codes of the result's shape; NULL: it is no tensor.
+const tare_tensor *tare__call_layer_addend(const op_call *call);
 /// The number in a module's one-element tensor.
 tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err);
 /// Output parameters: a module that is called more than once holds `scale_of_CALL` and

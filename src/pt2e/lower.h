@@ -53,9 +53,9 @@ tare_status tare__write_nothing(lowering *l, node *n);
 tare_status tare__absorb_relu(lowering *l, node *relu, node *n);
 /// The packed weights of a call: *out stays NULL unless its weight is a constant of 8 bits that an
 /// integer layer can have, and its bias a constant. x: what the input's codes stand for; NULL: it
-/// is quantized on the fly.
+/// is quantized on the fly. rule: unset: the one that rounds as quantize does, or the engine's.
 tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
-                             module **out);
+                             requant_rule rule, module **out);
 /// Every dequantize of codes that n reads gives way to the codes.
 tare_status tare__read_codes(lowering *l, node *n);
 

@@ -7,6 +7,7 @@
 #include "ops/quantize.h"
 #include "pt2e/convert.h"
 #include "pt2e/lower.h"
+#include "quant/coverage.h"
 #include "quant/pack.h"
 
 #define Q "torch.ops.quantized."
@@ -164,7 +165,7 @@ static bool bias_fits(const layer_bias *b, const tare_tensor *weight) {
 }
 
 tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
-                             module **out) {
+                             requant_rule rule, module **out) {
     layer_bias bias = {0};
     tare_tensor *weight = NULL;
     TARE_TRY(constant_behind(l, tare__weighted_node(w, "weight"), &weight));
@@ -172,7 +173,8 @@ tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_par
     tare_status status = read_bias(l, w, &bias);
     if (status == TARE_OK && bias.is_constant && bias_fits(&bias, weight))
         status =
-            tare__pack_weights(l->p, w, weight, bias.tensor, rule_of(l, &bias, x, weight), out);
+            tare__pack_weights(l->p, w, weight, bias.tensor,
+                               rule != REQUANT_UNSET ? rule : rule_of(l, &bias, x, weight), out);
     tare_tensor_release(bias.tensor);
     tare_tensor_release(weight);
     return status;
@@ -201,6 +203,71 @@ static tare_status lower_layer(lowering *l, const weighted_call *w, module *pack
     return tare__end_in_codes(l, n, e, fuses);
 }
 
+// --- a layer and the residual that it is added to ---
+
+typedef struct residual {
+    node *add, *addend; // addend: dequantized codes
+    ending end;         // of the sum
+} residual;
+
+// The sizes that the exporter knows; false: it does not, or they are not the same.
+static tare_status has_same_sizes(lowering *l, const node *a, const node *b, bool *out) {
+    tare_node_meta *x = NULL, *y = NULL;
+    *out = false;
+    TARE_TRY(tare_node_meta_read((const tare_node *)a, &x, l->p->err));
+    const tare_status status = tare_node_meta_read((const tare_node *)b, &y, l->p->err);
+    if (status == TARE_OK && x->value_count == 1 && y->value_count == 1) {
+        const tare_value_info *u = x->values, *v = y->values;
+        *out = u->rank == v->rank && u->rank > 0 &&
+               memcmp(u->shape, v->shape, u->rank * sizeof *u->shape) == 0;
+    }
+    tare_node_meta_destroy(x);
+    tare_node_meta_destroy(y);
+    return status;
+}
+
+static bool is_plain_sum(const node *n) {
+    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
+    return op != NULL && strcmp(op->id, "add") == 0 && n->arg_count == 2 && n->kwarg_count == 0 &&
+           tare__node_arg(n, 0) != NULL && tare__node_arg(n, 1) != NULL;
+}
+
+// *found: layer - add of codes - (relu -) quantize, all of one dtype and of the same sizes.
+static tare_status find_residual(lowering *l, const weighted_call *w, tare_dtype dtype,
+                                 residual *out, bool *found) {
+    const node *n = w->function;
+    *found = false;
+    node *add = n->user_count == 1 ? n->users[0] : NULL;
+    if (strcmp(w->row->id, "conv2d") != 0 || add == NULL || !is_plain_sum(add)) return TARE_OK;
+    node *addend = tare__node_arg(add, tare__node_arg(add, 0) == n ? 1 : 0);
+    const code_params *codes = tare__codes_behind(l, addend);
+    *out = (residual){add, addend, tare__ending_of(add)};
+    const code_params *result = tare__codes_given(l, out->end.quantize);
+    if (codes == NULL || result == NULL || codes->dtype != dtype || result->dtype != dtype)
+        return TARE_OK;
+    // What convert put in has no sizes of its own.
+    const node *source = tare__node_arg(addend, 0);
+    if (tare__is_code_quantize(source)) source = tare__node_arg(source, 0);
+    return source != NULL ? has_same_sizes(l, n, source, found) : TARE_OK;
+}
+
+static tare_status lower_residual(lowering *l, const weighted_call *w, module *packed,
+                                  const residual *r) {
+    node *n = w->function, *weights = NULL;
+    const node *x = tare__weighted_node(w, "input");
+    const code_params *codes = tare__codes_given(l, r->end.quantize);
+    const char *target = r->end.relu != NULL ? Q "conv2d_add_relu" : Q "conv2d_add";
+    TARE_TRY(tare__insert_packed(l->p, packed, n, r->add, &weights));
+    const value args[] = {tare__node_value(tare__node_arg(x, 0)),
+                          tare__node_value(tare__node_arg(r->addend, 0)), tare__node_value(weights),
+                          tare__float(codes->scale), tare__int(codes->zero_point)};
+    TARE_TRY(TARE_DECIDE(l->p, n, "lowered", target, "computed in integers by '%s', with its sum",
+                         r->add->name));
+    TARE_TRY(tare__coverage_fused(l->p->model, n->origin, r->add->origin, l->p->err));
+    TARE_TRY(tare__retarget(l, r->add, target, args, 5));
+    return tare__end_in_codes(l, r->add, &r->end, true);
+}
+
 static tare_status visit(lowering *l, node *n) {
     weighted_call w;
     if (!tare__weighted_bind(&l->p->scratch, n, &w)) return TARE_OK;
@@ -209,9 +276,15 @@ static tare_status visit(lowering *l, node *n) {
     if (x == NULL) return TARE_OK;
     const code_params *codes = tare__codes_given(l, e.quantize);
     if (codes == NULL || codes->dtype != x->dtype) e = (ending){0};
+    residual r;
+    bool has_residual = false;
     module *packed = NULL;
-    TARE_TRY(tare__at(l->p->err, tare__lower_pack(l, &w, x, &packed), "node '%s'", n->name));
-    return packed != NULL ? lower_layer(l, &w, packed, &e) : TARE_OK;
+    if (e.quantize == NULL) TARE_TRY(find_residual(l, &w, x->dtype, &r, &has_residual));
+    // Sums are added to oneDNN's float between accumulator and code.
+    const requant_rule rule = has_residual ? REQUANT_O : REQUANT_UNSET;
+    TARE_TRY(tare__at(l->p->err, tare__lower_pack(l, &w, x, rule, &packed), "node '%s'", n->name));
+    if (packed == NULL) return TARE_OK;
+    return has_residual ? lower_residual(l, &w, packed, &r) : lower_layer(l, &w, packed, &e);
 }
 
 tare_status tare__pt2e_lower_layers(lowering *l) {

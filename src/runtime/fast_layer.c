@@ -17,7 +17,8 @@ typedef struct layer_plan {
     int64_t shape[TARE_MAX_DIMS]; // of the input; the first one is free
     const qparams *in, *out;
     const module *layer; // a function's packed weights may be others at its next call
-    qconv_plan *conv;    // all NULL: no kernel covers the layer
+    bool adds;
+    qconv_plan *conv; // all NULL: no kernel covers the layer
     qdepthwise_plan *depthwise;
     qlinear_plan *linear;
 } layer_plan;
@@ -78,6 +79,7 @@ static tare_status pack(layer_plan *plan, isa_level isa, op_call *call) {
         return tare__qlinear_plan_create(&layer, x, y, isa, &plan->linear, call->err);
     TARE_TRY(tare__qdepthwise_plan_create(&layer, x, y, isa, &plan->depthwise, call->err));
     if (plan->depthwise != NULL) return TARE_OK;
+    plan->adds = layer.adds;
     return tare__qconv_plan_create(&layer, x, y, isa, &plan->conv, call->err);
 }
 
@@ -121,7 +123,9 @@ static tare_status run_layer(fast_context *context, void **state, op_call *call,
         plan = list;
     }
     *handled = plan->conv != NULL || plan->depthwise != NULL || plan->linear != NULL;
-    if (plan->conv != NULL) return tare__qconv_run(plan->conv, x, y, &context->space, call->err);
+    const tare_tensor *addend = plan->adds ? tare__call_layer_addend(call) : NULL;
+    if (plan->conv != NULL)
+        return tare__qconv_run(plan->conv, x, addend, y, &context->space, call->err);
     if (plan->depthwise != NULL)
         return tare__qdepthwise_run(plan->depthwise, x, y, &context->space, call->err);
     if (plan->linear != NULL)

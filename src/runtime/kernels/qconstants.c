@@ -8,8 +8,8 @@
 #include "ops/engine_rules.h"
 
 bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x) {
-    return layer->is_plain && layer->rule != REQUANT_FIXED_POINT && tare__is_byte_quantized(x) &&
-           !tare__has_zero_points(layer->weight);
+    return (layer->is_plain || layer->adds) && layer->rule != REQUANT_FIXED_POINT &&
+           tare__is_byte_quantized(x) && !tare__has_zero_points(layer->weight);
 }
 
 static void fill(const quantized_layer *layer, qconstants *q) {

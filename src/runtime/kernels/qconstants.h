@@ -15,7 +15,7 @@ typedef struct qconstants {
 } qconstants;
 
 /// Can the kernels compute this layer on such an input? (one byte per code, no zero points of
-/// weights, nothing fused but ReLU)
+/// weights, nothing fused but ReLU and an addend)
 bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x);
 tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
                                     const qparams *output, qconstants *out, tare_error *err);

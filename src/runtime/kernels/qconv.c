@@ -261,6 +261,7 @@ typedef struct conv_job {
     const uint8_t *x;
     uint8_t *y; // codes, or
     float *real;
+    tile_addend addend;
     unsigned char *memory; // a slice for each thread: a stage, and a matrix behind it
     size_t slice_bytes;
     // of shared images
@@ -291,6 +292,8 @@ static void multiply_block(const conv_job *job, size_t image, size_t block, size
     const size_t group = image % (size_t)p->g.groups, left = p->outs - channel;
     const size_t at = (image * p->outs + channel) * pixels + first;
     uint32_t *matrix = (uint32_t *)(void *)(slice_of(job, worker) + p->stage_bytes);
+    tile_addend addend = job->addend;
+    if (addend.codes != NULL) addend.codes += at;
     const conv_tile tile = {
         .x = p->is_direct ? (const uint32_t *)(const void *)stage + first : matrix,
         .x_stride = p->is_direct ? pixels : CONV_PIXELS,
@@ -299,6 +302,7 @@ static void multiply_block(const conv_job *job, size_t image, size_t block, size
         .pixels = pixels - first < CONV_PIXELS ? pixels - first : CONV_PIXELS,
         .channels = left < channels ? left : channels,
         .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)(group * p->outs + channel)),
+        .addend = addend,
         .y = job->y != NULL ? job->y + at : NULL,
         .real = job->real != NULL ? job->real + at : NULL,
         .y_stride = pixels,
@@ -350,8 +354,16 @@ static tare_status reserve(conv_job *job, size_t threads, scratch *memory, tare_
     return job->memory != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-tare_status tare__qconv_run(const qconv_plan *p, const tare_tensor *x, tare_tensor *y,
-                            workspace *space, tare_error *err) {
+static tile_addend addend_of(const tare_tensor *t) {
+    if (t == NULL) return (tile_addend){0};
+    return (tile_addend){.codes = t->data,
+                         .scale = (float)t->q->scale[0],
+                         .zero_point = (int32_t)t->q->zero_point[0],
+                         .is_signed = t->dtype == TARE_QINT8};
+}
+
+tare_status tare__qconv_run(const qconv_plan *p, const tare_tensor *x, const tare_tensor *addend,
+                            tare_tensor *y, workspace *space, tare_error *err) {
     const size_t images = (size_t)x->count / (p->ins * p->shape.height * p->shape.width);
     const size_t macs = (size_t)y->count * p->depth * 4;
     thread_pool *pool = tare__workspace_pool(space, macs);
@@ -359,6 +371,7 @@ tare_status tare__qconv_run(const qconv_plan *p, const tare_tensor *x, tare_tens
     const bool gives_floats = y->dtype == TARE_FLOAT32;
     conv_job job = {.plan = p,
                     .x = x->data,
+                    .addend = addend_of(addend),
                     .y = gives_floats ? NULL : y->data,
                     .real = gives_floats ? tare__f32(y) : NULL};
     if (y->count == 0) return TARE_OK;

@@ -18,7 +18,8 @@ tare_status tare__qconv_plan_create(const quantized_layer *layer, const tare_ten
                                     tare_error *err);
 void tare__qconv_plan_destroy(qconv_plan *plan); // NULL is fine
 const char *tare__qconv_kernel_name(const qconv_plan *plan);
-tare_status tare__qconv_run(const qconv_plan *plan, const tare_tensor *x, tare_tensor *y,
-                            workspace *space, tare_error *err);
+/// addend: codes of y's shape, for a layer that adds; else NULL.
+tare_status tare__qconv_run(const qconv_plan *plan, const tare_tensor *x, const tare_tensor *addend,
+                            tare_tensor *y, workspace *space, tare_error *err);
 
 #endif

@@ -42,8 +42,8 @@ static const depthwise_kernel *find_kernel(const conv_geometry *g, isa_level isa
 
 static bool fits(const quantized_layer *layer, const tare_tensor *x) {
     const conv_geometry *g = &layer->conv;
-    return tare__qconstants_fit(layer, x) && !g->is_transposed && !g->reflects && g->dims <= 2 &&
-           x->count > 0 && g->groups == g->in_channels && g->groups > 1 &&
+    return tare__qconstants_fit(layer, x) && !layer->adds && !g->is_transposed && !g->reflects &&
+           g->dims <= 2 && x->count > 0 && g->groups == g->in_channels && g->groups > 1 &&
            g->out_channels <= MOST_OUTS * g->groups && g->kernel[H] <= MOST_DEPTH &&
            g->kernel[W] <= MOST_DEPTH && (size_t)g->kernel[H] * words_of_row(g) <= MOST_DEPTH;
 }

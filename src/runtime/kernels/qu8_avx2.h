@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/requant.h"
+#include "runtime/kernels/tile.h"
 
 typedef struct epilogue_constants {
     bool is_o;
@@ -59,6 +60,23 @@ static inline __m128i requantize_lanes(const epilogue_constants *k, __m256i acc,
 // The value of rule O, as a float.
 static inline __m256 real_lanes(__m256i acc, __m256 multiplier, __m256 bias) {
     return _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(acc), multiplier), bias);
+}
+
+// The floats that the first `count` of eight codes of an addend stand for.
+static inline __m256 addend_lanes(const tile_addend *a, size_t at, size_t count) {
+    uint8_t bytes[8] = {0};
+    memcpy(bytes, a->codes + at, count < 8 ? count : 8);
+    const __m128i packed = _mm_loadl_epi64((const __m128i *)bytes);
+    const __m256i codes =
+        a->is_signed ? _mm256_cvtepi8_epi32(packed) : _mm256_cvtepu8_epi32(packed);
+    const __m256i centered = _mm256_sub_epi32(codes, _mm256_set1_epi32(a->zero_point));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(centered), _mm256_set1_ps(a->scale));
+}
+
+// The end of rule O on a value.
+static inline __m128i finish_lanes(const epilogue_constants *k, __m256 real) {
+    const __m256 scaled = _mm256_add_ps(_mm256_mul_ps(real, k->inverse), k->zero_point_float);
+    return round_to_codes(_mm256_min_ps(_mm256_max_ps(scaled, k->low), k->high), k->zero_point);
 }
 
 // The first `count` of eight floats.

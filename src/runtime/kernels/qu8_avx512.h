@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include "core/requant.h"
+#include "runtime/kernels/tile.h"
 
 typedef struct epilogue_constants {
     bool is_o;
@@ -47,6 +48,22 @@ static inline __m128i requantize_lanes(const epilogue_constants *k, __m512i acc,
 // The value of rule O, as a float.
 static inline __m512 real_lanes(__m512i acc, __m512 multiplier, __m512 bias) {
     return _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc), multiplier), bias);
+}
+
+// The floats that 16 codes of an addend stand for.
+static inline __m512 addend_lanes(const tile_addend *a, size_t at, __mmask16 mask) {
+    const __m128i bytes = _mm_maskz_loadu_epi8(mask, a->codes + at);
+    const __m512i codes = a->is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
+    const __m512i centered = _mm512_sub_epi32(codes, _mm512_set1_epi32(a->zero_point));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(centered), _mm512_set1_ps(a->scale));
+}
+
+// The end of rule O on a value.
+static inline __m128i finish_lanes(const epilogue_constants *k, __m512 real) {
+    const __m512 scaled = _mm512_add_ps(_mm512_mul_ps(real, k->inverse), k->zero_point_float);
+    const __m512 bounded = _mm512_min_ps(_mm512_max_ps(scaled, k->low), k->high);
+    return _mm512_cvtepi32_epi8(
+        _mm512_cvt_roundps_epi32(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
 // Words of four bytes that lie `dilation` apart, for 16 pixels `stride` apart. Each quarter of the

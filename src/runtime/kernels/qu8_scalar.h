@@ -63,6 +63,20 @@ static inline void real_sums(const tile_epilogue *e, size_t c, const int32_t acc
     }
 }
 
+/// The codes of such sums with an addend, whose code for y[i] is codes[i].
+static inline void requantize_with(const tile_epilogue *e, const tile_addend *a, size_t c,
+                                   const int32_t acc[SUMS], const uint8_t *codes, size_t count,
+                                   uint8_t *y) {
+    const requant *r = e->requant;
+    float real[SUMS];
+    real_sums(e, c, acc, count, real);
+    for (size_t i = 0; i < count; i++) {
+        const int32_t code = a->is_signed ? (int8_t)codes[i] : codes[i];
+        const float other = tare__dequantize(code, a->zero_point, a->scale);
+        y[i] = (uint8_t)tare__requant_o_finish(r, real[i] + other);
+    }
+}
+
 /// Words of depth that are widened at a time, and what they become.
 enum { CHUNK_WORDS = 64, CHUNK_CODES = 4 * CHUNK_WORDS };
 

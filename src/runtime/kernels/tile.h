@@ -23,6 +23,14 @@ typedef struct tile_epilogue {
     const float *multiplier, *bias; // [c] as in requant; in rule Q, bias is 0 (it is in start)
 } tile_epilogue;
 
+/// Codes that are added to the value of rule O: (code - zero_point) * scale.
+typedef struct tile_addend {
+    const uint8_t *codes; // as y lies; NULL: nothing is added
+    float scale;
+    int32_t zero_point;
+    bool is_signed;
+} tile_addend;
+
 enum { CONV_PIXELS = 32 };
 /// Convolution: weights meet a block of pixels.
 ///   y[c][p] = requantize(sum over k of x[k][p] * w[c][k])
@@ -33,8 +41,9 @@ typedef struct conv_tile {
     size_t depth;            // words
     size_t pixels, channels; // pixels: at most CONV_PIXELS
     tile_epilogue epilogue;
-    uint8_t *y;  // [channels][y_stride]
-    float *real; // in place of y, the value of rule O; NULL: codes are wanted
+    tile_addend addend; // with codes only in rule O
+    uint8_t *y;         // [channels][y_stride]
+    float *real;        // in place of y, the value of rule O; NULL: codes are wanted
     size_t y_stride;
 } conv_tile;
 

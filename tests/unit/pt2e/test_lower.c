@@ -283,6 +283,34 @@ static void layers_before_floats_give_floats(void **state) {
     }
 }
 
+// new_exported gives every value four dimensions of [1, 4, 4, 4].
+static void residuals_are_added_to_the_sums(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        program p = new_program("v, u");
+        const bool is_signed = i % 2 == 0;
+        const grid x = random_grid(is_signed, 0.01), y = random_grid(is_signed, 0.05);
+        const grid other = random_grid(is_signed, 0.02);
+        const int64_t weight[] = {4, 4, 3, 3};
+        quantized(&p, "x", "v", &x);
+        quantized(&p, "r", "u", &other);
+        put_weight(&p, 4, weight, 0);
+        put_floats(&p, "b", 4, 0.5);
+        line(&p, "y = torch.ops.aten.conv2d.default(x, w, b, [1, 1], [1, 1])");
+        line(&p, i % 4 < 2 ? "z = torch.ops.aten.add.Tensor(y, r)"
+                           : "z = torch.ops.aten.add_.Tensor(r, y)");
+        if (i >= 4) line(&p, "t = torch.ops.aten.relu.default(z)");
+        quantized(&p, "result", i >= 4 ? "t" : "z", &y);
+        tare_tensor *inputs[] = {NEW_INPUT(1, 4, 4, 4), NEW_INPUT(1, 4, 4, 4)};
+        tare_model *m = checked(&p, "result", inputs, 2);
+        CHECK_HOLDS(printed(m), i >= 4 ? "z = torch.ops.quantized.conv2d_add_relu(q_x, q_r, "
+                                       : "z = torch.ops.quantized.conv2d_add(q_x, q_r, ");
+        CHECK_HOLDS(decided(m, "y"), "lower: lowered: computed in integers by 'z', with its sum");
+        tare_model_destroy(m);
+        for (size_t k = 0; k < 2; k++) tare_tensor_release(inputs[k]);
+    }
+}
+
 static void unsigned_weights_become_signed_ones(void **state) {
     (void)state;
     program p = new_program("v");
@@ -536,6 +564,7 @@ int main(void) {
         cmocka_unit_test(narrow_ranges_stay_narrow),
         cmocka_unit_test(int32_biases_join_the_sum),
         cmocka_unit_test(layers_before_floats_give_floats),
+        cmocka_unit_test(residuals_are_added_to_the_sums),
         cmocka_unit_test(unsigned_weights_become_signed_ones),
         cmocka_unit_test(operators_give_the_codes_of_the_converted_program),
         cmocka_unit_test(relus_and_bounds_are_fused_or_follow),

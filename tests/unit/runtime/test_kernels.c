@@ -52,7 +52,7 @@ static int end_pools(void **state) {
 typedef struct layer_case {
     random_state random;
     quantized_layer layer;
-    tare_tensor *weight, *bias, *x, *y;
+    tare_tensor *weight, *bias, *x, *addend, *y;
     requant *r;
 } layer_case;
 
@@ -113,6 +113,10 @@ static void finish_case(layer_case *c, int ndim, const int64_t *in, const int64_
         CHECK_OK(tare_tensor_create(TARE_FLOAT32, ndim, out, &c->y, NULL));
     else
         c->y = make(dtype, ndim, out, scale, zero_point);
+    if (c->layer.adds) {
+        c->addend = make(dtype, ndim, out, 0.3, low + between(r, 0, 255));
+        fill_codes(r, c->addend);
+    }
     fill_codes(r, c->x);
     c->layer.weight = c->weight;
     c->layer.bias = c->bias;
@@ -124,6 +128,7 @@ static void end_case(layer_case *c) {
     tare_tensor_release(c->weight);
     tare_tensor_release(c->bias);
     tare_tensor_release(c->x);
+    tare_tensor_release(c->addend);
     tare_tensor_release(c->y);
 }
 
@@ -142,7 +147,14 @@ static void check_code(const layer_case *c, int64_t channel, int64_t sum, int64_
                      (double)tare__f32(c->y)[at], (long long)at);
         return;
     }
-    const int32_t expected = tare__requantize(c->r, channel, tare__wrap_int32(sum));
+    const int32_t acc = tare__wrap_int32(sum);
+    int32_t expected = tare__requantize(c->r, channel, acc);
+    if (c->addend != NULL) {
+        const qparams *q = c->addend->q;
+        const float other = tare__dequantize(tare__load_code(c->addend, at),
+                                             (int64_t)q->zero_point[0], (float)q->scale[0]);
+        expected = tare__requant_o_finish(c->r, tare__requant_o_value(c->r, channel, acc) + other);
+    }
     const int32_t found = tare__load_code(c->y, at);
     if (expected != found)
         fail_msg("%s, rule %s: expected %d, found %d at %lld", kernel,
@@ -243,9 +255,12 @@ static conv_geometry geometry_of(const conv_case *k) {
                            .pad_after = {0, k->pad, k->pad}};
 }
 
-static void begin_conv(layer_case *c, uint64_t seed, requant_rule rule, const conv_case *k) {
+static void begin_conv(layer_case *c, uint64_t seed, requant_rule rule, const conv_case *k,
+                       bool adds) {
     begin_case(c, seed, rule, k->outs);
     c->layer.conv = geometry_of(k);
+    c->layer.adds = adds && !c->layer.gives_floats;
+    c->layer.is_plain = !c->layer.adds;
     finish_case(c, 4, (int64_t[]){k->batch, k->ins, k->height, k->width},
                 (int64_t[]){k->outs, k->ins / k->groups, k->kernel, k->kernel},
                 (int64_t[]){k->batch, k->outs, out_size(k, k->height), out_size(k, k->width)});
@@ -256,13 +271,13 @@ static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
         layer_case c;
         workspace space = {0};
         qconv_plan *plan = NULL;
-        begin_conv(&c, seed, rule, &k);
+        begin_conv(&c, seed, rule, &k, rule == REQUANT_O && seed % 2 == 0);
         CHECK_OK(tare__qconv_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
         assert_non_null(plan);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
             space.pool = pools[threads];
             memset(c.y->data, 0, tare__tensor_bytes(c.y));
-            CHECK_OK(tare__qconv_run(plan, c.x, c.y, &space, NULL));
+            CHECK_OK(tare__qconv_run(plan, c.x, c.addend, c.y, &space, NULL));
             check_conv_sums(&c, &k, tare__qconv_kernel_name(plan));
         }
         tare__qconv_plan_destroy(plan);
@@ -313,7 +328,7 @@ static void check_depthwise(uint64_t seed, requant_rule rule, conv_case k) {
         layer_case c;
         workspace space = {0};
         qdepthwise_plan *plan = NULL;
-        begin_conv(&c, seed, rule, &k);
+        begin_conv(&c, seed, rule, &k, false);
         CHECK_OK(tare__qdepthwise_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
         assert_non_null(plan);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
@@ -358,7 +373,7 @@ static void other_convolutions_are_not_depthwise(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         layer_case c;
         qdepthwise_plan *plan = NULL;
-        begin_conv(&c, 1, REQUANT_F, &cases[i]);
+        begin_conv(&c, 1, REQUANT_F, &cases[i], false);
         CHECK_OK(tare__qdepthwise_plan_create(&c.layer, c.x, c.y, ISA_SCALAR, &plan, NULL));
         assert_null(plan);
         end_case(&c);
@@ -381,7 +396,7 @@ static void depthwise_survives_every_failed_allocation(void **state) {
     layer_case c;
     tare_status status;
     const conv_case k = {1, 4, 4, 4, 4, 3, 1, 1, 1, 4};
-    begin_conv(&c, 5, REQUANT_O, &k);
+    begin_conv(&c, 5, REQUANT_O, &k, false);
     EVERY_ALLOCATION_FAILS(status, status = plan_and_run_depthwise(&c), (void)0)
     end_case(&c);
 }
@@ -400,7 +415,7 @@ static void plans_survive_every_failed_allocation(void **state) {
         status,
         {
             status = tare__qconv_plan_create(&c.layer, c.x, c.y, tare__isa_detect(), &plan, NULL);
-            if (status == TARE_OK) status = tare__qconv_run(plan, c.x, c.y, &space, NULL);
+            if (status == TARE_OK) status = tare__qconv_run(plan, c.x, NULL, c.y, &space, NULL);
             tare__qconv_plan_destroy(plan);
             plan = NULL;
             tare__scratch_release(&space.memory);

@@ -12,13 +12,19 @@ static inline void finish(const conv_tile *t, const epilogue_constants *k, size_
     if (p >= t->pixels) return;
     const tile_epilogue *e = &t->epilogue;
     const __m256 multiplier = _mm256_set1_ps(e->multiplier[c]), bias = _mm256_set1_ps(e->bias[c]);
+    const size_t at = c * t->y_stride + p, count = t->pixels - p;
+    __m128i codes;
     if (t->real != NULL) {
-        store_floats(t->real + c * t->y_stride + p, t->pixels - p,
-                     real_lanes(acc, multiplier, bias));
+        store_floats(t->real + at, count, real_lanes(acc, multiplier, bias));
         return;
     }
-    store_codes(t->y + c * t->y_stride + p, t->pixels - p,
-                requantize_lanes(k, acc, multiplier, bias));
+    if (t->addend.codes != NULL) {
+        const __m256 real = real_lanes(acc, multiplier, bias);
+        codes = finish_lanes(k, _mm256_add_ps(real, addend_lanes(&t->addend, at, count)));
+    } else {
+        codes = requantize_lanes(k, acc, multiplier, bias);
+    }
+    store_codes(t->y + at, count, codes);
 }
 
 static void tile_4x16(const conv_tile *t, const epilogue_constants *k, size_t c, size_t p) {

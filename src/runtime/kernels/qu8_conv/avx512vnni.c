@@ -17,13 +17,19 @@ static inline void finish(const conv_tile *t, const epilogue_constants *k, size_
     const size_t left = t->pixels - p;
     const unsigned lanes = left < LANES ? (1U << left) - 1 : 0xFFFFU;
     const __mmask16 mask = (__mmask16)lanes;
+    const size_t at = c * t->y_stride + p;
+    __m128i codes;
     if (t->real != NULL) {
-        _mm512_mask_storeu_ps(t->real + c * t->y_stride + p, mask,
-                              real_lanes(acc, multiplier, bias));
+        _mm512_mask_storeu_ps(t->real + at, mask, real_lanes(acc, multiplier, bias));
         return;
     }
-    _mm_mask_storeu_epi8(t->y + c * t->y_stride + p, mask,
-                         requantize_lanes(k, acc, multiplier, bias));
+    if (t->addend.codes != NULL) {
+        const __m512 real = real_lanes(acc, multiplier, bias);
+        codes = finish_lanes(k, _mm512_add_ps(real, addend_lanes(&t->addend, at, mask)));
+    } else {
+        codes = requantize_lanes(k, acc, multiplier, bias);
+    }
+    _mm_mask_storeu_epi8(t->y + at, mask, codes);
 }
 
 static void tile_8x32(const conv_tile *t, const epilogue_constants *k, size_t c) {

@@ -28,6 +28,9 @@ static void run_channels(const conv_tile *t, size_t c, size_t channels) {
         const size_t at = (c + i) * t->y_stride;
         if (t->real != NULL)
             real_sums(&t->epilogue, c + i, acc[i], t->pixels, t->real + at);
+        else if (t->addend.codes != NULL)
+            requantize_with(&t->epilogue, &t->addend, c + i, acc[i], t->addend.codes + at,
+                            t->pixels, t->y + at);
         else
             requantize_sums(&t->epilogue, c + i, acc[i], t->pixels, t->y + at);
     }
