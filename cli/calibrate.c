@@ -14,8 +14,8 @@
 
 typedef struct calibrate_options {
     const char *data, *shard, *output;
-    int64_t batch, limit;
-    bool merge, as_json, quiet;
+    int64_t batch, limit, threads, every;
+    bool merge, resume, as_json, quiet;
 } calibrate_options;
 
 typedef struct job {
@@ -59,14 +59,17 @@ static tare_status open_job(job *j, const char *model) {
 }
 
 static tare_status watch(job *j, const char *model) {
+    const calibrate_options *o = j->options;
     const tare_calibrate_options options = {.progress = progress_callback,
-                                            .progress_user = "calibrating"};
+                                            .progress_user = "calibrating",
+                                            .thread_count = (int)o->threads,
+                                            .resume_path = o->resume ? o->output : NULL,
+                                            .checkpoint_samples = o->every};
     tare_calibration_info info = {.shard_count = j->shard_count, .done_shard_count = 1};
     TRY(open_job(j, model));
     TRY(tare_calibrate_data(j->model, j->data, &options, &info.sample_count, j->err));
     end_progress();
-    TRY(tare_calibration_write(j->model, j->shard_index, j->shard_count, info.sample_count,
-                               j->options->output, j->err));
+    TRY(tare_calibration_write(j->model, j->data, info.sample_count, o->output, j->err));
     print_info(j, &info);
     return TARE_OK;
 }
@@ -95,9 +98,16 @@ static bool read_shard(const char *text, job *j) {
 static int check_options(const command *self, const calibrate_options *o,
                          const char *const *operands, job *j) {
     j->shard_count = 1;
-    if (o->merge && (o->data != NULL || o->shard != NULL || o->batch != 0 || o->limit != 0))
+    if (o->merge && (o->data != NULL || o->shard != NULL || o->batch != 0 || o->limit != 0 ||
+                     o->threads != 0 || o->resume || o->every != 0))
         return wrong_usage(self->name, NULL,
-                           "--data, --shard, --batch and --limit have no effect with --merge");
+                           "--data, --shard, --batch, --limit, --threads, --resume and --every "
+                           "have no effect with --merge");
+    if (o->threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
+    if (o->every != 0 && !o->resume)
+        return wrong_usage(self->name, NULL, "--every has no effect without --resume");
+    if (o->resume && strcmp(o->output, "-") == 0)
+        return wrong_usage(self->name, NULL, "--resume needs a STATE that is a file");
     if (operands[0] == NULL)
         return wrong_usage(self->name, "see 'tare help calibrate'", "%s is missing",
                            o->merge ? "STATE" : "PREPARED");
@@ -143,6 +153,11 @@ static const option options[] = {
     {"merge", NULL, "join the states that are named into one", FIELD(merge), OPTION_FLAG, 0, false},
     {"batch", "N", "samples of a batch (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
     {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
+    {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    {"resume", NULL, "go on where STATE ends, and keep it written", FIELD(resume), OPTION_FLAG, 0,
+     false},
+    {"every", "N", "with --resume: write STATE every N samples (default 512)", FIELD(every),
+     OPTION_NUMBER, 0, false},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
     {.name = NULL},
@@ -151,15 +166,17 @@ static const option options[] = {
 const command calibrate_command = {
     .name = "calibrate",
     .summary = "calibrate a prepared model, in shares if need be",
-    .usage = "PREPARED --data DATA [--shard I/N] [--batch N] [--limit N] -o STATE [--json]\n"
+    .usage = "PREPARED --data DATA [--shard I/N] [--batch N] [--limit N] [--threads N]\n"
+             "       [--resume [--every N]] -o STATE [--json] [--quiet]\n"
              "       tare calibrate --merge STATE.. -o STATE [--json] [--quiet]",
     .operands = {"PREPARED"},
     .takes_more_operands = true,
     .options = options,
     .notes =
         "STATE holds what the observers saw: tare quantize --state takes it. Shards of\n"
-        "the same data, --batch and --limit merge to the very statistics of one pass,\n"
-        "for observers of extremes (MinMaxObserver, PerChannelMinMaxObserver).\n\n"
+        "the same data, --batch and --limit merge to the very bytes of one pass, for\n"
+        "observers that merge: MinMaxObserver, PerChannelMinMaxObserver and\n"
+        "tare.MergeableHistogramObserver. With them --batch and --threads do not show.\n\n"
         "tare quantize net.safetensors --backend x86 --qconfig examples/minmax.json --stop prepare "
         "\\\n"
         "    -o prepared.safetensors\n"

@@ -22,10 +22,24 @@ typedef struct tare_calibrate_options {
     uint32_t struct_size;
     tare_progress progress; // NULL: nobody is told
     void *progress_user;
+    // Threads at work, the caller among them; 0: 1.
+    int thread_count; // at work, the caller among them; 0: 1
+    /// Where an unfinished state is written after every checkpoint_samples samples (0: 512), and
+    /// from where the work goes on if there is one of the same model and data; a finished one is
+    /// taken as it is. The state at the end is tare_calibration_write's. NULL: nowhere.
+    const char *resume_path;
+    int64_t checkpoint_samples;
 } tare_calibrate_options;
 
-/// Runs a prepared model over all batches of data (tare_calibrate with each). sample_count may be
-/// NULL; else *sample_count becomes how many there were. options may be NULL.
+/// Runs a prepared model over all data, its observers watch. sample_count may be NULL; else
+/// *sample_count becomes how many samples there were. options may be NULL.
+///
+/// Where all observers merge exactly (tare_calibration_check_mergeable) and samples are independent
+/// (every input and output has them as dimension 0, and nothing else follows their number), each
+/// sample runs by itself: the statistics are the same to the bit for any cut into batches and
+/// shards and any number of threads. Otherwise batches run as they are cut, as with tare_calibrate;
+/// then the number of threads, too, may show in the last bits of float layers.
+///
 /// TARE_INVALID_ARGUMENT if there were none: a shard may be empty when the data is short.
 TARE_API tare_status tare_calibrate_data(tare_model *prepared, tare_data *data,
                                          const tare_calibrate_options *options,
@@ -42,22 +56,25 @@ typedef struct tare_calibration_info {
 /// TARE_UNSUPPORTED if the model has fake quantizers, with the path of one: in training the layers
 /// change with what they see, so that the model itself has to be kept.
 TARE_API tare_status tare_calibration_check(const tare_model *prepared, tare_error *err);
-/// Writes the statistics of a prepared model to PATH, as shard `shard_index` of `shard_count` with
-/// sample_count samples (0, 1 for undivided data). The bytes depend on the content only. Fails as
-/// tare_calibration_check.
-TARE_API tare_status tare_calibration_write(const tare_model *prepared, int64_t shard_index,
-                                            int64_t shard_count, int64_t sample_count,
-                                            const char *path, tare_error *err);
+/// Writes the statistics of a prepared model to PATH: of sample_count samples, all that `data` has
+/// (or the shard that it was opened for; NULL: undivided data). The bytes depend on the content
+/// only. Fails as tare_calibration_check.
+TARE_API tare_status tare_calibration_write(const tare_model *prepared, const tare_data *data,
+                                            int64_t sample_count, const char *path,
+                                            tare_error *err);
 /// The statistics of a state file take the place of the model's. TARE_INVALID_ARGUMENT where the
-/// file belongs to another model; fails as tare_calibration_check. out may be NULL.
+/// file belongs to another model, with the first node, module, tensor or observer that differs, and
+/// for a state that is not finished; fails as tare_calibration_check. out may be NULL.
 TARE_API tare_status tare_calibration_read(tare_model *prepared, const char *path,
                                            tare_calibration_info *out, tare_error *err);
-/// Joins state files of one model into one. For observers of extremes (MinMaxObserver,
-/// PerChannelMinMaxObserver) the result is, to the bit, what one pass over all data gives, for any
-/// order and grouping; TARE_UNSUPPORTED where an observer's statistics depend on the order of the
-/// batches (moving averages, histograms). TARE_INVALID_ARGUMENT for states of different models, of
-/// data divided differently, and for a shard that is in two of them. context: as of
-/// tare_model_read. out may be NULL.
+/// Joins state files of one model into one. For observers that merge (MinMaxObserver,
+/// PerChannelMinMaxObserver, tare.MergeableHistogramObserver) the result is, to the bit, what one
+/// pass over all data gives, for any order and grouping; with all shards in it, the file has the
+/// bytes that undivided data gives. TARE_UNSUPPORTED where an observer's statistics depend on the
+/// order of the batches (moving averages, HistogramObserver). TARE_INVALID_ARGUMENT for states of
+/// different models, of data cut differently, for a shard that is in two of them, and for one that
+/// is not finished. context: as of tare_model_read. out may be NULL, else it tells of the shards
+/// that were merged.
 TARE_API tare_status tare_calibration_merge(const tare_context *context, const char *const *paths,
                                             size_t count, const char *out_path,
                                             tare_calibration_info *out, tare_error *err);

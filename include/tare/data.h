@@ -70,6 +70,10 @@ TARE_API tare_status tare_data_open(const char *spec, const tare_model *model,
 TARE_API void tare_data_close(tare_data *data); // NULL is fine
 /// The next batch, or *done (*out is then as it was).
 TARE_API tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err);
+/// Goes past so many batches of this shard, as far as there are, without reading what they hold
+/// (pictures are not decoded). *sample_count: the samples in them.
+TARE_API tare_status tare_data_skip(tare_data *data, int64_t batch_count, int64_t *sample_count,
+                                    tare_error *err);
 /// Samples there are in all, of this shard; 0 where that is not known without reading everything.
 TARE_API int64_t tare_data_sample_count(const tare_data *data);
 /// Begins again, with the same batches.

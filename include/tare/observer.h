@@ -112,6 +112,12 @@ typedef struct tare_observer_class {
     tare_status (*load)(void *state, tare_state_load load, void *io, tare_error *err);
     /// Statistics of `from` join `into`. NULL: this class cannot merge.
     tare_status (*merge)(void *into, const void *from, tare_error *err);
+    /// The order of a tensor's elements says nothing to update: x may have them in another one than
+    /// its shape says (channels last), which saves putting them in order.
+    bool ignores_order;
+    /// To see a tensor again changes nothing: of one that is the same for all data, one look is
+    /// enough.
+    bool is_idempotent;
 } tare_observer_class;
 
 #ifdef __cplusplus

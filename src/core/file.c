@@ -188,6 +188,10 @@ static tare_status begin_path(file_writer *w, const char *path, tare_error *err)
     return w->stream ? TARE_OK : fail_io(err, path, "open");
 }
 
+bool tare__file_exists(const char *path) {
+    return access(path, F_OK) == 0;
+}
+
 tare_status tare__file_begin(file_writer *w, const char *path, tare_error *err) {
     *w = (file_writer){0};
     if (strcmp(path, "-") == 0) {

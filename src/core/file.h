@@ -15,6 +15,9 @@
 tare_status tare__file_map(const char *path, storage **out, const unsigned char **data,
                            size_t *size, tare_error *err);
 
+/// Is there a file of this name?
+bool tare__file_exists(const char *path);
+
 /// A file in the making: everything goes to PATH.tmp-XXXXXX until commit renames it.
 typedef struct file_writer {
     FILE *stream;

@@ -2,6 +2,7 @@
 // Tensors, the storages they look into, and the quantization parameters they share.
 #include "core/tensor.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -310,6 +311,18 @@ tare_status tare__tensor_view(storage *store, size_t offset, tare_dtype dtype, i
     else
         *out = t;
     return status;
+}
+
+tare_status tare__tensor_rows(const tare_tensor *t, int64_t first, int64_t count, tare_tensor **out,
+                              tare_error *err) {
+    int64_t shape[TARE_MAX_DIMS];
+    assert(t->ndim > 0 && first >= 0 && count >= 0 && count <= t->shape[0] - first);
+    memcpy(shape, t->shape, sizeof shape);
+    shape[0] = count;
+    const size_t row = t->shape[0] > 0 ? tare__tensor_bytes(t) / (size_t)t->shape[0] : 0;
+    const char *start = t->data, *base = tare__storage_data(t->store);
+    return tare__tensor_view(t->store, (size_t)(start - base) + (size_t)first * row, t->dtype,
+                             t->ndim, shape, t->q, out, err);
 }
 
 // The same bytes seen through another dtype, shape or quantization parameters.

@@ -100,6 +100,9 @@ tare_status tare__tensor_quantized(int ndim, const int64_t *shape, const qparams
 tare_status tare__tensor_view(storage *store, size_t offset, tare_dtype dtype, int ndim,
                               const int64_t *shape, const qparams *q, tare_tensor **out,
                               tare_error *err);
+/// The part [first, first + count) of dimension 0, sharing the data.
+tare_status tare__tensor_rows(const tare_tensor *t, int64_t first, int64_t count, tare_tensor **out,
+                              tare_error *err);
 /// The same data under another shape of equal element count.
 tare_status tare__tensor_reshape(const tare_tensor *t, int ndim, const int64_t *shape,
                                  tare_tensor **out, tare_error *err);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration: a prepared model runs in float while its observers watch.
+#include "quant/calibrate.h"
+
 #include "ops/float_kernels.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
@@ -10,6 +12,7 @@
 typedef struct counting {
     tare_model *model;
     int64_t batch; // of the first input
+    bool is_stateful;
 } counting;
 
 static void set_macs(const counting *c, const node *n, int64_t macs) {
@@ -50,20 +53,16 @@ static size_t least_input_count(const tare_model *model) {
     return least;
 }
 
-// Everything that is wrong with the inputs is said before an observer has seen any of them.
-static tare_status collect_inputs(const tare_model *model, const tare_tensor *const *inputs,
-                                  size_t input_count, arena *memory, value **out, tare_error *err) {
+tare_status tare__calibrate_check_inputs(const tare_model *model, const tare_tensor *const *inputs,
+                                         size_t input_count, tare_error *err) {
     if (input_count > tare_model_input_count(model) || input_count < least_input_count(model))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "the model takes %zu inputs, found %zu",
                           tare_model_input_count(model), input_count);
-    *out = tare__arena_array(memory, input_count + 1, sizeof **out);
-    if (*out == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < input_count; i++) {
         const char *name = tare_model_input_name(model, i);
         if (inputs == NULL || inputs[i] == NULL)
             return tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' is NULL", name);
         TARE_TRY(tare__tensor_refuse_nan(inputs[i], "input", name, err));
-        (*out)[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)inputs[i]};
     }
     return TARE_OK;
 }
@@ -82,8 +81,8 @@ static tare_status keep_shape(graph *g, node *placeholder, const tare_tensor *t,
     return placeholder->meta_json != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
-static tare_status keep_shapes(tare_model *prepared, const tare_tensor *const *inputs,
-                               size_t input_count, tare_error *err) {
+tare_status tare__calibrate_keep_shapes(tare_model *prepared, const tare_tensor *const *inputs,
+                                        size_t input_count, tare_error *err) {
     graph *g = prepared->root->graph;
     size_t i = 0;
     for (node *n = g->first; n != NULL && i < input_count; n = n->next)
@@ -91,13 +90,64 @@ static tare_status keep_shapes(tare_model *prepared, const tare_tensor *const *i
     return TARE_OK;
 }
 
-tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
-                           size_t input_count, tare_error *err) {
-    if (prepared == NULL || prepared->stage != TARE_STAGE_PREPARED)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "calibrate: expected a prepared model (see tare_prepare_fx)");
-    if (prepared->floats == NULL)
-        TARE_TRY(tare__float_kernels_create(NULL, &prepared->floats, err));
+// --- by shapes ---
+
+// A view of one of the model's tensors, or the tensor.
+static bool is_of_model(const node *n) {
+    for (; n != NULL && n->op != NODE_GET_ATTR; n = tare__node_arg(n, 0)) {
+        const op_info *op = NULL;
+        if (n->op == NODE_CALL_FUNCTION) op = tare__op_function(n->target);
+        if (n->op == NODE_CALL_METHOD) op = tare__op_method(n->target);
+        if (op == NULL || op->put_back == NULL) return false;
+    }
+    return n != NULL;
+}
+
+static tare_status note_call(void *user, const node *n, const op_call *call, op_compute compute) {
+    counting *c = user;
+    const module *m = call->module;
+    (void)compute;
+    if (call->op != NULL && call->op->macs != NULL) set_macs(c, n, call->op->macs(call));
+    if (m != NULL && m->training && m->class->role != ROLE_OBSERVER) c->is_stateful = true;
+    if (tare__node_writes_in_place(c->model->root, n) && is_of_model(tare__node_arg(n, 0)))
+        c->is_stateful = true;
+    return TARE_OK;
+}
+
+static value *share_inputs(const tare_tensor *const *inputs, size_t count, arena *memory) {
+    value *out = tare__arena_array(memory, count + 1, sizeof *out);
+    for (size_t i = 0; out != NULL && i < count; i++)
+        out[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)inputs[i]};
+    return out;
+}
+
+tare_status tare__calibrate_shapes(tare_model *prepared, const tare_tensor *const *inputs,
+                                   size_t input_count, arena *memory, value *out, bool *is_stateful,
+                                   tare_error *err) {
+    counting count = {.model = prepared};
+    const interpreter it = {.root = prepared->root,
+                            .thread_count = 1,
+                            .shapes_only = true,
+                            .after = count_fused,
+                            .shaped = note_call,
+                            .user = &count};
+    value *values = share_inputs(inputs, input_count, memory);
+    if (values == NULL) return tare__out_of_memory(err);
+    const tare_status status = tare__interpret(&it, values, input_count, memory, out, err);
+    *is_stateful = count.is_stateful;
+    return status;
+}
+
+// --- one batch ---
+
+tare_status tare__calibrate_check_model(const tare_model *prepared, tare_error *err) {
+    if (prepared != NULL && prepared->stage == TARE_STAGE_PREPARED) return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "calibrate: expected a prepared model (see tare_prepare_fx)");
+}
+
+static tare_status watch(tare_model *prepared, const tare_tensor *const *inputs, size_t input_count,
+                         arena *memory, tare_error *err) {
     counting count = {.model = prepared};
     const interpreter it = {.root = prepared->root,
                             .thread_count = 1,
@@ -105,15 +155,21 @@ tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *input
                             .execute = count_call,
                             .kernels = prepared->floats,
                             .user = &count};
+    value *values = share_inputs(inputs, input_count, memory), result = {0};
+    if (values == NULL) return tare__out_of_memory(err);
+    TARE_TRY(tare__interpret(&it, values, input_count, memory, &result, err));
+    tare__value_release_tensors(&result);
+    return tare__calibrate_keep_shapes(prepared, inputs, input_count, err);
+}
+
+tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
+                           size_t input_count, tare_error *err) {
     arena memory = {0};
-    value *values = NULL, result = {0};
-    tare_status status = collect_inputs(prepared, inputs, input_count, &memory, &values, err);
-    if (status == TARE_OK)
-        status = tare__interpret(&it, values, input_count, &memory, &result, err);
-    if (status == TARE_OK) {
-        tare__value_release_tensors(&result);
-        status = keep_shapes(prepared, inputs, input_count, err);
-    }
+    TARE_TRY(tare__calibrate_check_model(prepared, err));
+    TARE_TRY(tare__calibrate_check_inputs(prepared, inputs, input_count, err));
+    if (prepared->floats == NULL)
+        TARE_TRY(tare__float_kernels_create(NULL, &prepared->floats, err));
+    const tare_status status = watch(prepared, inputs, input_count, &memory, err);
     tare__arena_release(&memory);
     return status;
 }

@@ -4,11 +4,9 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "core/alloc.h"
 #include "core/struct_size.h"
-#include "ops/print.h"
 #include "quant/coverage.h"
 #include "quant/fake_quantize.h"
 
@@ -26,6 +24,8 @@ void tare__calibration_release(calibration *c) {
     tare__free(c->macs);
     tare__free(c->shards);
     tare__free(c->examples);
+    tare__free(c->data);
+    tare__identity_release(&c->identity);
     *c = (calibration){0};
 }
 
@@ -68,42 +68,6 @@ static bool has_shard(const calibration *c, int64_t shard) {
     return false;
 }
 
-// --- which model ---
-
-static uint32_t checksum(uint32_t sum, const void *bytes, size_t size) {
-    for (const unsigned char *at = bytes; size > 0;) {
-        const uInt part = size < 1u << 30 ? (uInt)size : 1u << 30;
-        sum = (uint32_t)crc32(sum, at, part);
-        at += part;
-        size -= part;
-    }
-    return sum;
-}
-
-static tare_status add_weights(void *user, const char *path, module *m, tare_error *err) {
-    (void)err;
-    uint32_t *sum = user;
-    if (m->class->role == ROLE_OBSERVER) return TARE_OK;
-    *sum = checksum(*sum, path, strlen(path) + 1);
-    for (size_t i = 0; i < m->tensor_count; i++) {
-        const tare_tensor *t = m->tensors[i].tensor;
-        *sum = checksum(*sum, m->tensors[i].name, strlen(m->tensors[i].name) + 1);
-        if (t != NULL && t->data != NULL) *sum = checksum(*sum, t->data, tare__tensor_bytes(t));
-    }
-    return TARE_OK;
-}
-
-static tare_status identify(const tare_model *model, model_identity *out, tare_error *err) {
-    text printed = {0};
-    tare_status status = tare__print_graph(model->root->graph, &printed, err);
-    if (status == TARE_OK) status = tare__text_status(&printed, err);
-    out->graph = checksum(0, tare__text_chars(&printed), printed.length);
-    out->weights = 0;
-    tare__text_release(&printed);
-    if (status != TARE_OK) return status;
-    return tare__module_walk(model->root, add_weights, &out->weights, err);
-}
-
 // --- from a model ---
 
 static tare_status add_watched(void *user, const char *path, module *m, tare_error *err) {
@@ -139,7 +103,7 @@ static tare_status copy_examples(const tare_model *model, calibration *out, tare
 }
 
 static tare_status take_from(const tare_model *model, calibration *out, tare_error *err) {
-    TARE_TRY(identify(model, &out->identity, err));
+    TARE_TRY(tare__identity_of(model, &out->identity, err));
     TARE_TRY(tare__module_walk(model->root, add_watched, out, err));
     TARE_TRY(copy_examples(model, out, err));
     for (size_t i = 0; i < model->op_count; i++)
@@ -170,21 +134,42 @@ tare_status tare_calibration_check(const tare_model *prepared, tare_error *err) 
     return tare__module_walk(prepared->root, refuse_fake_quantize, NULL, err);
 }
 
-tare_status tare_calibration_write(const tare_model *prepared, int64_t shard_index,
-                                   int64_t shard_count, int64_t sample_count, const char *path,
-                                   tare_error *err) {
-    TARE_TRY(tare_calibration_check(prepared, err));
-    if (shard_count < 1 || shard_count > MOST_SHARDS || shard_index < 0 ||
-        shard_index >= shard_count || sample_count < 0)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "shard %" PRId64 " of %" PRId64 " (%d at most)", shard_index, shard_count,
-                          MOST_SHARDS);
-    calibration c = {.shard_count = shard_count, .sample_count = sample_count};
-    tare_status status = tare__calibration_add_shard(&c, shard_index, err);
+// How the data is divided, as far as that is more than what it is.
+static tare_status keep_cut(calibration *c, const tare_data *data, int64_t batch_count,
+                            tare_error *err) {
+    const data_cut cut = data != NULL ? tare__data_cut(data) : (data_cut){.shard_count = 1};
+    if (cut.shard_count > MOST_SHARDS)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%" PRId64 " shards (%d at most)",
+                          cut.shard_count, MOST_SHARDS);
+    c->shard_count = cut.shard_count;
+    TARE_TRY(tare__calibration_add_shard(c, cut.shard_index, err));
+    c->has_cut = cut.shard_count > 1 || batch_count > 0;
+    if (!c->has_cut) return TARE_OK;
+    c->batch_size = cut.batch_size;
+    c->sample_limit = cut.sample_limit;
+    c->batch_count = batch_count;
+    if (batch_count == 0) return TARE_OK;
+    c->data = tare__strdup(cut.spec);
+    return c->data != NULL ? TARE_OK : tare__out_of_memory(err);
+}
+
+tare_status tare__calibration_write(const tare_model *prepared, const tare_data *data,
+                                    int64_t batch_count, int64_t sample_count, const char *path,
+                                    tare_error *err) {
+    calibration c = {.sample_count = sample_count};
+    tare_status status = keep_cut(&c, data, batch_count, err);
     if (status == TARE_OK) status = take_from(prepared, &c, err);
     if (status == TARE_OK) status = tare__calibration_save(&c, path, err);
     tare__calibration_release(&c);
     return status;
+}
+
+tare_status tare_calibration_write(const tare_model *prepared, const tare_data *data,
+                                   int64_t sample_count, const char *path, tare_error *err) {
+    TARE_TRY(tare_calibration_check(prepared, err));
+    if (sample_count < 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%" PRId64 " samples", sample_count);
+    return tare__calibration_write(prepared, data, 0, sample_count, path, err);
 }
 
 static tare_status refuse_unmergeable(void *user, const char *path, module *m, tare_error *err) {
@@ -206,16 +191,6 @@ tare_status tare_calibration_check_mergeable(const tare_model *prepared, tare_er
 
 // --- two of them ---
 
-static tare_status check_same_model(const model_identity *a, const model_identity *b,
-                                    tare_error *err) {
-    if (a->graph != b->graph)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "the state belongs to another model");
-    if (a->weights != b->weights)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "the state belongs to a model of the same graph with other weights");
-    return TARE_OK;
-}
-
 // The names say the same as the graph, unless a file lies.
 static tare_status check_same_observers(const calibration *a, const calibration *b,
                                         tare_error *err) {
@@ -232,11 +207,25 @@ static tare_status check_same_observers(const calibration *a, const calibration 
     return TARE_OK;
 }
 
+static tare_status refuse_unfinished(const calibration *c, tare_error *err) {
+    if (c->data == NULL) return TARE_OK;
+    tare__fail(err, TARE_INVALID_ARGUMENT,
+               "the state is not finished: it has seen %" PRId64 " samples of '%s'",
+               c->sample_count, c->data);
+    return tare__hint(err, TARE_INVALID_ARGUMENT, "tare calibrate --resume goes on with it");
+}
+
 static tare_status check_shards(const calibration *a, const calibration *b, tare_error *err) {
+    TARE_TRY(refuse_unfinished(b, err));
     if (a->shard_count != b->shard_count)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "the data is in %" PRId64 " shards, in the first state in %" PRId64,
                           b->shard_count, a->shard_count);
+    if (a->batch_size != b->batch_size || a->sample_limit != b->sample_limit)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "the data was cut into batches of %" PRId64 " up to a limit of %" PRId64
+                          ", in the first state of %" PRId64 " up to %" PRId64 " (0: none)",
+                          b->batch_size, b->sample_limit, a->batch_size, a->sample_limit);
     for (size_t i = 0; a->shard_count > 1 && i < b->done_count; i++)
         if (has_shard(a, b->shards[i]))
             return tare__fail(err, TARE_INVALID_ARGUMENT, "shard %" PRId64 " is in two states",
@@ -253,7 +242,7 @@ static void keep_first(calibration *a, calibration *b) {
 }
 
 static tare_status join(calibration *a, calibration *b, tare_error *err) {
-    TARE_TRY(check_same_model(&a->identity, &b->identity, err));
+    TARE_TRY(tare__identity_check(&a->identity, &b->identity, err));
     TARE_TRY(check_same_observers(a, b, err));
     TARE_TRY(check_shards(a, b, err));
     for (size_t i = 0; i < a->count; i++)
@@ -264,6 +253,8 @@ static tare_status join(calibration *a, calibration *b, tare_error *err) {
     for (size_t i = 0; i < b->done_count; i++)
         if (!has_shard(a, b->shards[i]))
             TARE_TRY(tare__calibration_add_shard(a, b->shards[i], err));
+    if (b->sample_count > INT64_MAX / 4 - a->sample_count)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "there are too many samples to count");
     a->sample_count += b->sample_count;
     return TARE_OK;
 }
@@ -285,6 +276,16 @@ static tare_status join_file(const char *path, const observer_classes *classes, 
     return status;
 }
 
+// With all its shards a state is one of undivided data: how it was divided does not show.
+static void close_cut(calibration *c) {
+    if (c->done_count < (size_t)c->shard_count) return;
+    c->shard_count = 1;
+    c->shards[0] = 0;
+    c->done_count = 1;
+    c->has_cut = false;
+    c->batch_size = c->sample_limit = 0;
+}
+
 tare_status tare_calibration_merge(const tare_context *context, const char *const *paths,
                                    size_t count, const char *out_path, tare_calibration_info *out,
                                    tare_error *err) {
@@ -292,11 +293,14 @@ tare_status tare_calibration_merge(const tare_context *context, const char *cons
     calibration all = {0};
     if (count == 0) return tare__fail(err, TARE_INVALID_ARGUMENT, "there are no states to merge");
     TARE_TRY(tare__calibration_load(paths[0], classes, &all, err));
-    tare_status status = TARE_OK;
+    tare_status status = tare__at(err, refuse_unfinished(&all, err), "%s", paths[0]);
     for (size_t i = 1; i < count && status == TARE_OK; i++)
         status = join_file(paths[i], classes, &all, err);
+    tare_calibration_info info = {0};
+    tell(&all, &info);
+    if (status == TARE_OK) close_cut(&all);
     if (status == TARE_OK) status = tare__calibration_save(&all, out_path, err);
-    if (status == TARE_OK) tell(&all, out);
+    if (status == TARE_OK && out != NULL) *out = info;
     tare__calibration_release(&all);
     return status;
 }
@@ -335,7 +339,7 @@ static tare_status give(tare_model *model, const calibration *now, calibration *
 static tare_status give_if_same(tare_model *model, calibration *read, tare_error *err) {
     calibration now = {0};
     tare_status status = take_from(model, &now, err);
-    if (status == TARE_OK) status = check_same_model(&now.identity, &read->identity, err);
+    if (status == TARE_OK) status = tare__identity_check(&now.identity, &read->identity, err);
     if (status == TARE_OK) status = check_same_observers(&now, read, err);
     if (status == TARE_OK) status = give(model, &now, read, err);
     tare__calibration_release(&now);
@@ -347,37 +351,42 @@ tare_status tare_calibration_read(tare_model *prepared, const char *path,
     calibration read = {0};
     TARE_TRY(tare_calibration_check(prepared, err));
     TARE_TRY(tare__calibration_load(path, &prepared->context->observers, &read, err));
-    const tare_status status = tare__at(err, give_if_same(prepared, &read, err), "%s", path);
+    tare_status status = refuse_unfinished(&read, err);
+    if (status == TARE_OK) status = give_if_same(prepared, &read, err);
     if (status == TARE_OK) tell(&read, out);
     tare__calibration_release(&read);
-    return status;
+    return tare__at(err, status, "%s", path);
 }
 
-// --- over a data set ---
-
-static tare_status report(const tare_calibrate_options *options, int64_t done, int64_t total,
-                          tare_error *err) {
-    if (options->progress == NULL) return TARE_OK;
-    return options->progress(options->progress_user, done, total, err);
+// A finished state does not say how its data was cut; its samples must be as many.
+static tare_status check_same_work(const calibration *c, const tare_data *data, tare_error *err) {
+    const data_cut cut = tare__data_cut(data);
+    const int64_t all = tare_data_sample_count(data);
+    const bool is_same_shard =
+        c->done_count == 1 && c->shards[0] == cut.shard_index && c->shard_count == cut.shard_count;
+    const bool is_same_cut =
+        !c->has_cut || (c->batch_size == cut.batch_size && c->sample_limit == cut.sample_limit);
+    const bool is_same_data =
+        c->data != NULL ? strcmp(c->data, cut.spec) == 0 : all == 0 || c->sample_count == all;
+    if (is_same_shard && is_same_cut && is_same_data) return TARE_OK;
+    tare__fail(err, TARE_INVALID_ARGUMENT,
+               "the state is of other work: %" PRId64 " samples of '%s', shard %" PRId64
+               " of %" PRId64 ", batches of %" PRId64 ", limit %" PRId64,
+               c->sample_count, c->data != NULL ? c->data : "all data", c->shards[0],
+               c->shard_count, c->batch_size, c->sample_limit);
+    return tare__hint(err, TARE_INVALID_ARGUMENT,
+                      "resume with the same data, shard, batch and limit, or remove the file");
 }
 
-tare_status tare_calibrate_data(tare_model *prepared, tare_data *data,
-                                const tare_calibrate_options *options, int64_t *sample_count,
-                                tare_error *err) {
-    tare_calibrate_options known = {0};
-    int64_t count = 0;
-    if (options != NULL) tare__struct_copy(&known, sizeof known, options);
-    for (;;) {
-        tare_batch batch = {0};
-        bool done = false;
-        TARE_TRY(tare_data_next(data, &batch, &done, err));
-        if (done) break;
-        TARE_TRY(tare_calibrate(prepared, batch.inputs, batch.input_count, err));
-        count += batch.size;
-        TARE_TRY(report(&known, count, tare_data_sample_count(data), err));
-    }
-    if (count == 0)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "there are no samples to calibrate with");
-    if (sample_count != NULL) *sample_count = count;
-    return TARE_OK;
+tare_status tare__calibration_resume(tare_model *prepared, const tare_data *data, const char *path,
+                                     int64_t *batch_count, int64_t *sample_count, tare_error *err) {
+    calibration read = {0};
+    TARE_TRY(tare_calibration_check(prepared, err));
+    TARE_TRY(tare__calibration_load(path, &prepared->context->observers, &read, err));
+    tare_status status = check_same_work(&read, data, err);
+    if (status == TARE_OK) status = give_if_same(prepared, &read, err);
+    *batch_count = read.batch_count;
+    *sample_count = read.sample_count;
+    tare__calibration_release(&read);
+    return tare__at(err, status, "%s", path);
 }

@@ -4,15 +4,12 @@
 #define QUANT_CALIBRATION_H
 
 #include "io/safetensors.h"
+#include "quant/calibration_identity.h"
+#include "quant/data.h"
 #include "quant/model.h"
 #include "tare/calibration.h"
 
 enum { MOST_SHARDS = 1 << 20 };
-
-/// Which model it is: checksums of its graph's text, and of its weights.
-typedef struct model_identity {
-    uint32_t graph, weights;
-} model_identity;
 
 typedef struct watched {
     char *path;
@@ -30,6 +27,10 @@ typedef struct calibration {
     int64_t sample_count, shard_count;
     int64_t *shards; // done ones, ascending
     size_t done_count, shard_capacity;
+    bool has_cut; // of data that is not complete: how it is divided
+    int64_t batch_size, sample_limit;
+    char *data; // of an unfinished state: of which data it has seen so many batches; else NULL
+    int64_t batch_count;
     watched *items; // in the order of the module tree
     size_t count, capacity;
     counted_macs *macs;
@@ -45,6 +46,16 @@ tare_status tare__calibration_add(calibration *c, const char *path, tare_observe
 tare_status tare__calibration_add_macs(calibration *c, const char *name, int64_t macs,
                                        tare_error *err);
 tare_status tare__calibration_add_shard(calibration *c, int64_t shard, tare_error *err);
+
+/// What a prepared model has seen of data (NULL: all of some data), with batch_count batches of it
+/// if it is not all yet (0: it is).
+tare_status tare__calibration_write(const tare_model *prepared, const tare_data *data,
+                                    int64_t batch_count, int64_t sample_count, const char *path,
+                                    tare_error *err);
+/// The state at PATH becomes the model's, if it belongs to the same work. *batch_count: as written;
+/// 0: the work is done.
+tare_status tare__calibration_resume(tare_model *prepared, const tare_data *data, const char *path,
+                                     int64_t *batch_count, int64_t *sample_count, tare_error *err);
 
 /// PATH as a state; the other way about, and from an open file, which is hostile.
 tare_status tare__calibration_save(const calibration *c, const char *path, tare_error *err);

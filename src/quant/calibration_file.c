@@ -7,20 +7,54 @@
 #include "core/alloc.h"
 #include "quant/calibration.h"
 
-enum { FILE_VERSION = 1 };
+enum { FILE_VERSION = 2 };
 static const char metadata_key[] = "tare.calibration";
 
 // --- out ---
 
+static void write_lines(const char *key, const name_list *lines, text *out) {
+    tare__text_printf(out, ",\"%s\":[", key);
+    for (size_t i = 0; i < lines->count; i++) {
+        if (i > 0) tare__text_char(out, ',');
+        tare__text_json_string(out, lines->items[i]);
+    }
+    tare__text_char(out, ']');
+}
+
+static void write_identity(const model_identity *id, text *out) {
+    tare__text_printf(out, "\"graph\":{\"hash\":\"%016" PRIx64 "\"", id->graph);
+    write_lines("nodes", &id->nodes, out);
+    write_lines("modules", &id->modules, out);
+    tare__text_printf(out, "},\"weights\":{\"hash\":\"%016" PRIx64 "\"", id->weights);
+    write_lines("tensors", &id->tensors, out);
+    tare__text_char(out, '}');
+}
+
+static void write_cut(const calibration *c, text *out) {
+    if (c->has_cut)
+        tare__text_printf(out, ",\"cut\":{\"batch\":%" PRId64 ",\"limit\":%" PRId64 "}",
+                          c->batch_size, c->sample_limit);
+    else
+        tare__text_append(out, ",\"cut\":null");
+    if (c->data == NULL) {
+        tare__text_append(out, ",\"unfinished\":null");
+        return;
+    }
+    tare__text_printf(out, ",\"unfinished\":{\"batches\":%" PRId64 ",\"data\":", c->batch_count);
+    tare__text_json_string(out, c->data);
+    tare__text_char(out, '}');
+}
+
 static void write_header(const calibration *c, text *out) {
-    tare__text_printf(out,
-                      "{\"version\":%d,\"graph\":\"%08" PRIx32 "\",\"weights\":\"%08" PRIx32
-                      "\",\"samples\":%" PRId64 ",\"shard_count\":%" PRId64 ",\"shards\":[",
-                      FILE_VERSION, c->identity.graph, c->identity.weights, c->sample_count,
-                      c->shard_count);
+    tare__text_printf(out, "{\"version\":%d,", FILE_VERSION);
+    write_identity(&c->identity, out);
+    tare__text_printf(out, ",\"samples\":%" PRId64 ",\"shard_count\":%" PRId64 ",\"shards\":[",
+                      c->sample_count, c->shard_count);
     for (size_t i = 0; i < c->done_count; i++)
         tare__text_printf(out, "%s%" PRId64, i > 0 ? "," : "", c->shards[i]);
-    tare__text_append(out, "],\"inputs\":[");
+    tare__text_char(out, ']');
+    write_cut(c, out);
+    tare__text_append(out, ",\"inputs\":[");
     for (size_t i = 0; i < c->example_count; i++) {
         if (i > 0) tare__text_char(out, ',');
         tare__text_append(out, c->examples[i] != NULL ? c->examples[i] : "null");
@@ -104,16 +138,52 @@ typedef struct reader {
     tare_error *err;
 } reader;
 
-static tare_status read_checksum(const json_at *root, const char *key, uint32_t *out,
-                                 tare_error *err) {
-    const json_at at = tare__json_get(root, key);
+static tare_status read_hash(const json_at *at, uint64_t *out, tare_error *err) {
+    const json_at hash = tare__json_get(at, "hash");
     const char *digits = NULL;
-    TARE_TRY(tare__json_string(&at, &digits, err));
-    if (strlen(digits) != 8 || strspn(digits, "0123456789abcdef") != 8)
-        return tare__json_fail(&at, err, "expected 8 hexadecimal digits");
+    TARE_TRY(tare__json_string(&hash, &digits, err));
+    if (strlen(digits) != 16 || strspn(digits, "0123456789abcdef") != 16)
+        return tare__json_fail(&hash, err, "expected 16 hexadecimal digits");
     *out = 0;
-    for (int i = 0; i < 8; i++)
-        *out = *out << 4 | (uint32_t)(digits[i] <= '9' ? digits[i] - '0' : digits[i] - 'a' + 10);
+    for (int i = 0; i < 16; i++)
+        *out = *out << 4 | (uint64_t)(digits[i] <= '9' ? digits[i] - '0' : digits[i] - 'a' + 10);
+    return TARE_OK;
+}
+
+static tare_status read_lines(const json_at *at, const char *key, name_list *out, tare_error *err) {
+    const json_at lines = tare__json_get(at, key);
+    TARE_TRY(tare__json_expect(&lines, JSON_ARRAY, err));
+    for (size_t i = 0; i < json_array_size(lines.value); i++) {
+        const json_at line = tare__json_item(&lines, i);
+        const char *chars = NULL;
+        TARE_TRY(tare__json_string(&line, &chars, err));
+        TARE_TRY(tare__identity_add(out, chars, strlen(chars), err));
+    }
+    return TARE_OK;
+}
+
+// The hashes are of the lines, unless the file is damaged.
+static tare_status read_identity(reader *r, const json_at *root) {
+    static const char *const graph_keys[] = {"hash", "nodes", "modules", NULL};
+    static const char *const weight_keys[] = {"hash", "tensors", NULL};
+    const json_at structure = tare__json_get(root, "graph"),
+                  weights = tare__json_get(root, "weights");
+    model_identity *id = &r->c->identity;
+    uint64_t graph_hash = 0, weight_hash = 0;
+    TARE_TRY(tare__json_expect(&structure, JSON_OBJECT, r->err));
+    TARE_TRY(tare__json_only_keys(&structure, graph_keys, r->err));
+    TARE_TRY(tare__json_expect(&weights, JSON_OBJECT, r->err));
+    TARE_TRY(tare__json_only_keys(&weights, weight_keys, r->err));
+    TARE_TRY(read_hash(&structure, &id->graph, r->err));
+    TARE_TRY(read_hash(&weights, &id->weights, r->err));
+    TARE_TRY(read_lines(&structure, "nodes", &id->nodes, r->err));
+    TARE_TRY(read_lines(&structure, "modules", &id->modules, r->err));
+    TARE_TRY(read_lines(&weights, "tensors", &id->tensors, r->err));
+    tare__identity_hash(id, &graph_hash, &weight_hash);
+    if (graph_hash != id->graph)
+        return tare__json_fail(&structure, r->err, "the hash is not that of the nodes and modules");
+    if (weight_hash != id->weights)
+        return tare__json_fail(&weights, r->err, "the hash is not that of the tensors");
     return TARE_OK;
 }
 
@@ -141,6 +211,33 @@ static tare_status read_shards(reader *r, const json_at *root) {
         TARE_TRY(tare__calibration_add_shard(r->c, shard, r->err));
     }
     return TARE_OK;
+}
+
+static tare_status read_unfinished(reader *r, const json_at *at) {
+    static const char *const keys[] = {"batches", "data", NULL};
+    const char *spec = NULL;
+    TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
+    TARE_TRY(tare__json_only_keys(at, keys, r->err));
+    const json_at data = tare__json_get(at, "data");
+    TARE_TRY(read_count(at, "batches", 1, INT64_MAX, &r->c->batch_count, r->err));
+    TARE_TRY(tare__json_string(&data, &spec, r->err));
+    r->c->data = tare__strdup(spec);
+    return r->c->data != NULL ? TARE_OK : tare__out_of_memory(r->err);
+}
+
+static tare_status read_cut(reader *r, const json_at *root) {
+    static const char *const keys[] = {"batch", "limit", NULL};
+    const json_at cut = tare__json_get(root, "cut"), rest = tare__json_get(root, "unfinished");
+    r->c->has_cut = !json_is_null(cut.value);
+    if (r->c->has_cut != (r->c->shard_count > 1 || !json_is_null(rest.value)))
+        return tare__json_fail(&cut, r->err,
+                               "expected it where the data is divided or not finished, only there");
+    if (!r->c->has_cut) return TARE_OK;
+    TARE_TRY(tare__json_expect(&cut, JSON_OBJECT, r->err));
+    TARE_TRY(tare__json_only_keys(&cut, keys, r->err));
+    TARE_TRY(read_count(&cut, "batch", 0, INT64_MAX, &r->c->batch_size, r->err));
+    TARE_TRY(read_count(&cut, "limit", 0, INT64_MAX, &r->c->sample_limit, r->err));
+    return json_is_null(rest.value) ? TARE_OK : read_unfinished(r, &rest);
 }
 
 // {"example": {"shape": [null, 3], "dtype": "torch.float32"}}, kept as text that reads back so.
@@ -269,16 +366,17 @@ static tare_status read_observer(reader *r, const json_at *at) {
 }
 
 static tare_status read_root(reader *r, const json_at *root) {
-    static const char *const keys[] = {"version", "graph",  "weights", "samples",   "shard_count",
-                                       "shards",  "inputs", "macs",    "observers", NULL};
+    static const char *const keys[] = {"version",     "graph",  "weights",   "samples",
+                                       "shard_count", "shards", "cut",       "unfinished",
+                                       "inputs",      "macs",   "observers", NULL};
     int64_t version = 0;
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, r->err));
     TARE_TRY(tare__json_only_keys(root, keys, r->err));
     TARE_TRY(read_count(root, "version", FILE_VERSION, FILE_VERSION, &version, r->err));
-    TARE_TRY(read_checksum(root, "graph", &r->c->identity.graph, r->err));
-    TARE_TRY(read_checksum(root, "weights", &r->c->identity.weights, r->err));
+    TARE_TRY(read_identity(r, root));
     TARE_TRY(read_count(root, "samples", 0, INT64_MAX / 4, &r->c->sample_count, r->err));
     TARE_TRY(read_shards(r, root));
+    TARE_TRY(read_cut(r, root));
     TARE_TRY(read_examples(r, root));
     TARE_TRY(read_macs(r, root));
     const json_at observers = tare__json_get(root, "observers");

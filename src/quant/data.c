@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data for a model: io's batches, with what the model says about its inputs; and arrays into files.
-#include "tare/data.h"
+#include "quant/data.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -22,6 +22,8 @@ struct tare_data {
     int64_t shard_index, shard_count, batch_size;
     int64_t batch_index; // of the next batch, counted over all shards
     int64_t fixed_batch; // the only one that the model takes; 0: any
+    bool as_is;
+    char *spec;
 };
 
 // Exported graphs say shape and dtype of their inputs: {"val": {"shape": [1, null], "dtype":
@@ -110,11 +112,16 @@ tare_status tare_data_open(const char *spec, const tare_model *model,
     data->batch_size = known.batch_size;
     data->shard_index = known.shard_index;
     data->shard_count = known.shard_count > 0 ? known.shard_count : 1;
-    const tare_status status = open_source(data, model, spec, &known, err);
-    if (status == TARE_OK)
+    data->as_is = known.as_is;
+    data->spec = tare__strdup(spec);
+    const tare_status status =
+        data->spec != NULL ? open_source(data, model, spec, &known, err) : tare__out_of_memory(err);
+    if (status == TARE_OK) {
         *out = data;
-    else
-        tare__free(data);
+        return TARE_OK;
+    }
+    tare__free(data->spec);
+    tare__free(data);
     return status;
 }
 
@@ -122,20 +129,14 @@ void tare_data_close(tare_data *data) {
     if (data == NULL) return;
     tare__data_batch_release(&data->batch);
     tare__data_close(data->source);
+    tare__free(data->spec);
     tare__free(data);
 }
 
 // The first `count` of a tensor's samples, in place of it.
 static tare_status cut_tensor(tare_tensor **t, int64_t count, tare_error *err) {
-    const tare_tensor *whole = *t;
-    int64_t shape[TARE_MAX_DIMS];
-    memcpy(shape, whole->shape, sizeof shape);
-    shape[0] = count;
-    const size_t offset =
-        (size_t)((const char *)whole->data - (const char *)tare__storage_data(whole->store));
     tare_tensor *part = NULL;
-    TARE_TRY(tare__tensor_view(whole->store, offset, whole->dtype, whole->ndim, shape, whole->q,
-                               &part, err));
+    TARE_TRY(tare__tensor_rows(*t, 0, count, &part, err));
     tare_tensor_release(*t);
     *t = part;
     return TARE_OK;
@@ -153,15 +154,23 @@ static int64_t samples_left(const tare_data *data) {
     return data->limit > 0 ? data->limit - data->passed : INT64_MAX;
 }
 
+// Goes past one batch; *samples are its, 0 at the end.
+static tare_status skip_one(tare_data *data, int64_t *samples, tare_error *err) {
+    *samples = 0;
+    if (samples_left(data) > 0) TARE_TRY(tare__data_skip(data->source, samples, err));
+    if (*samples > samples_left(data)) *samples = samples_left(data);
+    data->passed += *samples;
+    data->batch_index += *samples > 0;
+    return TARE_OK;
+}
+
 // Goes past the batches of other shards.
 static tare_status skip_others(tare_data *data, bool *done, tare_error *err) {
     while (data->batch_index % data->shard_count != data->shard_index) {
         int64_t samples = 0;
-        if (samples_left(data) > 0) TARE_TRY(tare__data_skip(data->source, &samples, err));
+        TARE_TRY(skip_one(data, &samples, err));
         *done = samples == 0;
         if (*done) return TARE_OK;
-        data->passed += samples < samples_left(data) ? samples : samples_left(data);
-        data->batch_index++;
     }
     *done = samples_left(data) == 0;
     return TARE_OK;
@@ -195,6 +204,20 @@ tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_er
     return TARE_OK;
 }
 
+tare_status tare_data_skip(tare_data *data, int64_t batch_count, int64_t *sample_count,
+                           tare_error *err) {
+    *sample_count = 0;
+    for (int64_t i = 0; i < batch_count; i++) {
+        int64_t samples = 0;
+        bool done = false;
+        TARE_TRY(skip_others(data, &done, err));
+        if (!done) TARE_TRY(skip_one(data, &samples, err));
+        if (samples == 0) break;
+        *sample_count += samples;
+    }
+    return TARE_OK;
+}
+
 int64_t tare_data_sample_count(const tare_data *data) {
     int64_t all = tare__data_sample_count(data->source);
     if (data->limit > 0 && (all == 0 || all > data->limit)) all = data->limit;
@@ -205,6 +228,16 @@ int64_t tare_data_sample_count(const tare_data *data) {
     int64_t rest = all % round - data->shard_index * data->batch_size;
     if (rest < 0) rest = 0;
     return rounds * data->batch_size + (rest < data->batch_size ? rest : data->batch_size);
+}
+
+data_cut tare__data_cut(const tare_data *data) {
+    return (data_cut){.batch_size = data->batch_size,
+                      .sample_limit = data->limit,
+                      .shard_index = data->shard_index,
+                      .shard_count = data->shard_count,
+                      .fixed_batch = data->fixed_batch,
+                      .spec = data->spec,
+                      .as_is = data->as_is};
 }
 
 tare_status tare_data_rewind(tare_data *data, tare_error *err) {

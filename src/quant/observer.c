@@ -458,6 +458,25 @@ tare_status tare__observer_qparams(const module *m, const qparams **out, bool *i
     return TARE_OK;
 }
 
+static const tare_observer_class *plain_class(const module *m) {
+    return tare__fake_quantize_kind_of(m) == NULL ? instance_of(m)->class : NULL;
+}
+
+bool tare__observer_watches(const module *m) {
+    const tare_observer_class *class = plain_class(m);
+    return class == NULL || class->update != NULL;
+}
+
+bool tare__observer_ignores_order(const module *m) {
+    const tare_observer_class *class = plain_class(m);
+    return class != NULL && class->ignores_order;
+}
+
+bool tare__observer_is_idempotent(const module *m) {
+    const tare_observer_class *class = plain_class(m);
+    return class != NULL && class->is_idempotent;
+}
+
 bool tare__observer_is_mergeable(const module *m) {
     const tare_observer_class *class = instance_of(m)->class;
     return class->update == NULL || class->merge != NULL;

@@ -77,6 +77,10 @@ tare_status tare__observer_spec_of(const module *m, tare_observer_spec **out, ta
 tare_status tare__observer_load(module *m, const map *tensors, tare_error *err);
 /// Two observers of one class and its arguments exchange what they have seen.
 void tare__observer_swap(module *a, module *b);
+/// What may be spared it (see tare_observer_class); a fake quantizer is spared nothing.
+bool tare__observer_watches(const module *m); // false: its update does nothing
+bool tare__observer_ignores_order(const module *m);
+bool tare__observer_is_idempotent(const module *m);
 /// Whether tare__observer_merge can work for it.
 bool tare__observer_is_mergeable(const module *m);
 /// The statistics of `from` join those of `into`; both are of one class and its arguments. Nothing

@@ -142,6 +142,10 @@ tare_status tare__plan_run(plan *p, const tare_tensor *const *inputs, tare_tenso
     return status;
 }
 
+size_t tare__plan_output_count(const plan *p) {
+    return p->output_count;
+}
+
 // --- listings ---
 
 const char *tare__plan_step_name(const plan *p, size_t index) {

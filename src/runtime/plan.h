@@ -32,6 +32,8 @@ bool tare__plan_fits(const plan *p, const tare_tensor *const *inputs, size_t inp
 tare_status tare__plan_run(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,
                            size_t capacity, size_t *count, tare_error *err);
 
+size_t tare__plan_output_count(const plan *p);
+
 /// For tests and listings: the steps in order, by name ("conv", "call"); NULL past the end.
 const char *tare__plan_step_name(const plan *p, size_t index);
 /// Bytes of intermediate results: what the plan holds, and the greatest sum of those that live at

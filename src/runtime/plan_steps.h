@@ -26,6 +26,9 @@ extern const step_class tare__reorder_class;
 tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layout to, size_t from,
                                 size_t place, void **out);
 
+/// An observer that hands its input on (plan_observe.c).
+tare_status tare__plan_observe(plan_builder *b, size_t head, bool *done);
+
 /// Convolution or linear with what follows it, by a library's kernels (plan_layer.c).
 tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done);
 /// How layers of this operator are compiled; NULL: it is none, or its weights are not constant.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions: a plan per shape of the inputs; where there is none, the interpreter with fast ways
 // through its nodes. And what they keep between runs.
-#include "tare/session.h"
+#include "runtime/session.h"
 
 #include <string.h>
 
@@ -311,4 +311,32 @@ tare_status tare_session_run(tare_session *session, const tare_tensor *const *in
     TARE_TRY(find_plan(session, inputs, input_count, &p, err));
     if (p != NULL) return run_plan(p, inputs, outputs, output_capacity, output_count, err);
     return interpret(session, inputs, input_count, outputs, output_capacity, output_count, err);
+}
+
+static tare_status feed_interpreter(tare_session *s, const tare_tensor *const *inputs, size_t count,
+                                    tare_error *err) {
+    arena memory = {0};
+    value result = tare__none();
+    const tare_status status = run(s, &memory, inputs, count, &result, err);
+    tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+    return status;
+}
+
+static tare_status feed_plan(plan *p, const tare_tensor *const *inputs, tare_error *err) {
+    size_t count = tare__plan_output_count(p);
+    tare_tensor **outputs = tare__alloc_zeroed(count + 1, sizeof(tare_tensor *));
+    if (outputs == NULL) return tare__out_of_memory(err);
+    const tare_status status = tare__plan_run(p, inputs, outputs, count, &count, err);
+    for (size_t i = 0; i < count; i++) tare_tensor_release(outputs[i]);
+    tare__free(outputs);
+    return status;
+}
+
+tare_status tare__session_feed(tare_session *session, const tare_tensor *const *inputs,
+                               size_t input_count, tare_error *err) {
+    plan *p = NULL;
+    TARE_TRY(find_plan(session, inputs, input_count, &p, err));
+    return p != NULL ? feed_plan(p, inputs, err)
+                     : feed_interpreter(session, inputs, input_count, err);
 }

@@ -55,3 +55,40 @@ if command -v script >/dev/null 2>&1; then
 fi
 refuses 2 'STATE is missing' calibrate --merge -o "$work/out"
 refuses 2 'PREPARED is missing' calibrate -o "$work/out"
+
+# All cuts of the data give the same file.
+sed 's/"class": "MinMaxObserver"/"class": "tare.MergeableHistogramObserver"/' "$minmax" >"$work/histogram.json"
+expect 0 quantize "$digits" --backend x86 --qconfig "$work/histogram.json" --stop prepare -o "$work/own"
+expect 0 calibrate "$work/own" --data "$train" --limit 300 -o "$work/one.state"
+expect 0 calibrate "$work/own" --data "$train" --limit 300 --batch 7 --threads 3 -o "$work/two.state"
+cmp "$work/one.state" "$work/two.state" || fail "the size of batches shows"
+for i in 0 1; do
+    expect 0 calibrate "$work/own" --data "$train" --limit 300 --batch 9 --shard $i/2 -o "$work/$i.state"
+done
+expect 0 calibrate --merge "$work/1.state" "$work/0.state" -o "$work/two.state"
+cmp "$work/one.state" "$work/two.state" || fail "the shards show"
+expect 0 calibrate "$work/own" --data "$train" --limit 300 --batch 8 --shard 1/2 -o "$work/1.state"
+refuses 1 'batches of 8' calibrate --merge "$work/0.state" "$work/1.state" -o "$work/out"
+
+# A killed job goes on where it was, to the same bytes.
+long=random:6000:3:1x8x8
+expect 0 calibrate "$work/own" --data "$long" -o "$work/whole.state"
+"$TARE_CLI" calibrate "$work/own" --data "$long" --resume --every 32 -o "$work/killed.state" \
+    >"$work/log" 2>&1 &
+job=$!
+tries=0
+while [ ! -e "$work/killed.state" ] && [ $tries -lt 600 ]; do
+    sleep 0.05
+    tries=$((tries + 1))
+done
+kill -9 $job || fail "the job was over before it could be killed"
+wait $job 2>"$work/log" || true
+refuses 1 'is not finished' calibrate --merge "$work/killed.state" -o "$work/out"
+refuses 1 'is not finished' quantize "$work/own" --backend x86 --state "$work/killed.state" -o "$work/out"
+refuses 1 'of other work' calibrate "$work/own" --data "$long" --batch 8 --resume -o "$work/killed.state"
+expect 0 calibrate "$work/own" --data "$long" --resume --threads 2 -o "$work/killed.state"
+cmp "$work/whole.state" "$work/killed.state" || fail "a kill shows"
+expect 0 calibrate "$work/own" --data "$long" --resume -o "$work/killed.state"
+says '6000 samples'
+refuses 2 'without --resume' calibrate "$work/own" --data "$train" --every 8 -o "$work/out"
+refuses 2 'that is a file' calibrate "$work/own" --data "$train" --resume -o -

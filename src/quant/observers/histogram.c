@@ -326,4 +326,5 @@ const tare_observer_class tare__histogram_observer = {
     .describe = describe,
     .save = save_state,
     .load = load_state,
+    .ignores_order = true,
 };

@@ -422,4 +422,5 @@ const tare_observer_class tare__mergeable_histogram_observer = {
     .save = save_state,
     .load = load_state,
     .merge = merge,
+    .ignores_order = true,
 };

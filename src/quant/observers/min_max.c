@@ -10,5 +10,6 @@ static const range_kind kind = {.name = "MinMaxObserver",
 static const char *const arguments[] = {UNIFORM_ARGUMENTS, NULL};
 const tare_observer_class tare__min_max_observer = {
     RANGE_OBSERVER,        .name = "MinMaxObserver",   .arguments = arguments,
-    .user = (void *)&kind, .merge = tare__range_merge,
+    .user = (void *)&kind, .merge = tare__range_merge, .ignores_order = true,
+    .is_idempotent = true,
 };

@@ -10,8 +10,7 @@ static const range_kind kind = {.name = "MovingAverageMinMaxObserver",
                                 .join = &tare__join_averages};
 static const char *const arguments[] = {"averaging_constant", UNIFORM_ARGUMENTS, NULL};
 const tare_observer_class tare__moving_average_min_max_observer = {
-    RANGE_OBSERVER,
-    .name = "MovingAverageMinMaxObserver",
-    .arguments = arguments,
-    .user = (void *)&kind,
+    RANGE_OBSERVER,         .name = "MovingAverageMinMaxObserver",
+    .arguments = arguments, .user = (void *)&kind,
+    .ignores_order = true,
 };

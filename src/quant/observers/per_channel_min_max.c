@@ -10,5 +10,5 @@ static const range_kind kind = {.name = "PerChannelMinMaxObserver",
 static const char *const arguments[] = {"ch_axis", UNIFORM_ARGUMENTS, NULL};
 const tare_observer_class tare__per_channel_min_max_observer = {
     RANGE_OBSERVER,        .name = "PerChannelMinMaxObserver", .arguments = arguments,
-    .user = (void *)&kind, .merge = tare__range_merge,
+    .user = (void *)&kind, .merge = tare__range_merge,         .is_idempotent = true,
 };

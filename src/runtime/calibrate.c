@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calibration over data, by sessions. Where the observers' statistics merge exactly and samples are
+// independent, every sample runs by itself, on one thread: what it makes of the layers depends on
+// nothing else, hence neither does the state on batches, shards and threads. Threads then share out
+// the samples, each with observers of its own. Otherwise batches run as they come.
+#include "quant/calibrate.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/file.h"
+#include "core/struct_size.h"
+#include "core/threads.h"
+#include "ops/op.h"
+#include "quant/calibration.h"
+#include "runtime/session.h"
+
+typedef enum calibrate_mode {
+    BY_SAMPLE,
+    BY_BATCH,
+    INTERPRETED, // models in training, and such whose shapes depend on data
+} calibrate_mode;
+
+// One thread's. The first one has the prepared model itself, the others a copy of it.
+typedef struct worker {
+    tare_model *model;
+    tare_session *session;
+    tare_error *err;
+    tare_status status;
+    size_t failed_item;
+} worker;
+
+typedef struct calibrator {
+    tare_model *prepared;
+    tare_data *data;
+    tare_calibrate_options options;
+    calibrate_mode mode;
+    bool is_sliced; // batches hold several samples
+    size_t worker_count;
+    worker *workers; // NULL: nothing has begun
+    thread_pool *pool;
+    size_t input_count;
+    tare_tensor **items; // [item_count][input_count], references owned
+    size_t item_count, item_capacity;
+    int64_t done, batch_count; // samples and batches that have been watched
+    int64_t saved;             // samples that the last unfinished state has
+    tare_error *err;
+} calibrator;
+
+// --- observers of copies ---
+
+// Each observer once, however many names it has.
+typedef struct observer_list {
+    module **items;
+    size_t count, capacity;
+} observer_list;
+
+static tare_status list_observer(void *user, const char *path, module *m, tare_error *err) {
+    observer_list *list = user;
+    (void)path;
+    if (m->class->role != ROLE_OBSERVER) return TARE_OK;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == m) return TARE_OK;
+    if (!tare__grow((void **)&list->items, &list->capacity, list->count, sizeof(module *)))
+        return tare__out_of_memory(err);
+    list->items[list->count++] = m;
+    return TARE_OK;
+}
+
+static tare_status forget(const tare_model *model, module *observer, tare_error *err) {
+    tare_observer_spec *spec = NULL;
+    module *fresh = NULL;
+    TARE_TRY(tare__observer_spec_of(observer, &spec, err));
+    const tare_status status =
+        tare__observer_spec_instantiate(&model->context->observers, spec, &fresh, err);
+    tare_observer_spec_release(spec);
+    TARE_TRY(status);
+    tare__observer_swap(observer, fresh);
+    tare__module_release(fresh);
+    return TARE_OK;
+}
+
+static tare_status forget_all(const tare_model *copy, tare_error *err) {
+    observer_list list = {0};
+    tare_status status = tare__module_walk(copy->root, list_observer, &list, err);
+    for (size_t i = 0; i < list.count && status == TARE_OK; i++)
+        status = forget(copy, list.items[i], err);
+    tare__free(list.items);
+    return status;
+}
+
+// What the copy's observers have seen becomes the model's. Both trees list them in one order.
+static tare_status join_copy(const tare_model *into, const tare_model *copy, tare_error *err) {
+    observer_list to = {0}, from = {0};
+    tare_status status = tare__module_walk(into->root, list_observer, &to, err);
+    if (status == TARE_OK) status = tare__module_walk(copy->root, list_observer, &from, err);
+    for (size_t i = 0; i < from.count && status == TARE_OK; i++)
+        status = tare__observer_merge(to.items[i], from.items[i], err);
+    tare__free(to.items);
+    tare__free(from.items);
+    return status == TARE_OK ? forget_all(copy, err) : status;
+}
+
+static tare_status join_copies(calibrator *c) {
+    for (size_t i = 1; c->workers != NULL && i < c->worker_count; i++)
+        if (c->workers[i].model != NULL)
+            TARE_TRY(join_copy(c->prepared, c->workers[i].model, c->err));
+    return TARE_OK;
+}
+
+static tare_status copy_model(const tare_model *prepared, tare_model **out, tare_error *err) {
+    module *root = NULL;
+    TARE_TRY(tare__module_clone(prepared->root, &root, err));
+    tare_status status =
+        tare__model_create(prepared->context, root, prepared->stage, prepared, out, err);
+    if (status != TARE_OK) {
+        tare__module_release(root);
+        return status;
+    }
+    return forget_all(*out, err);
+}
+
+// --- which way ---
+
+static tare_status make_meta(const tare_tensor *const *inputs, size_t count, int64_t batch,
+                             tare_tensor **out, tare_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        int64_t shape[TARE_MAX_DIMS];
+        memcpy(shape, inputs[i]->shape, sizeof shape);
+        if (batch > 0 && inputs[i]->ndim > 0) shape[0] = batch;
+        TARE_TRY(tare__tensor_meta(inputs[i]->dtype, inputs[i]->ndim, shape, inputs[i]->q, &out[i],
+                                   err));
+    }
+    return TARE_OK;
+}
+
+// Shapes of a run on these inputs, with another batch. batch 0: with their own.
+static tare_status infer(calibrator *c, const tare_tensor *const *inputs, int64_t batch,
+                         arena *memory, value *out, bool *is_stateful, tare_error *err) {
+    tare_tensor **meta = tare__arena_array(memory, c->input_count + 1, sizeof(tare_tensor *));
+    if (meta == NULL) return tare__out_of_memory(err);
+    tare_status status = make_meta(inputs, c->input_count, batch, meta, err);
+    if (status == TARE_OK)
+        status = tare__calibrate_shapes(c->prepared, (const tare_tensor *const *)meta,
+                                        c->input_count, memory, out, is_stateful, err);
+    for (size_t i = 0; i < c->input_count; i++) tare_tensor_release(meta[i]);
+    return status;
+}
+
+// One sample gives one sample, two give two, and nothing else changes.
+static bool follows_batch(const value *one, const value *two) {
+    if (one->kind != two->kind) return false;
+    if (one->kind == VALUE_TENSOR) {
+        const tare_tensor *a = one->as.tensor, *b = two->as.tensor;
+        return a->ndim == b->ndim && a->ndim > 0 && a->shape[0] == 1 && b->shape[0] == 2 &&
+               memcmp(a->shape + 1, b->shape + 1, (size_t)(a->ndim - 1) * sizeof *a->shape) == 0;
+    }
+    if (!tare__value_has_items(one)) return true;
+    if (one->count != two->count) return false;
+    for (uint32_t i = 0; i < one->count; i++)
+        if (!follows_batch(&one->as.items[i], &two->as.items[i])) return false;
+    return true;
+}
+
+static bool have_batch(const tare_batch *batch) {
+    for (size_t i = 0; i < batch->input_count; i++)
+        if (batch->inputs[i]->ndim == 0 || batch->inputs[i]->shape[0] != batch->size) return false;
+    return batch->input_count > 0;
+}
+
+// Decided by shapes alone, so that no split of the data changes it. Two samples come first: the
+// model keeps what the last inference tells of multiply-accumulates.
+static tare_status samples_are_apart(calibrator *c, const tare_batch *batch, arena *memory,
+                                     bool *out) {
+    value one = tare__none(), two = tare__none();
+    bool is_stateful = false;
+    *out = false;
+    if (!have_batch(batch)) return TARE_OK;
+    tare_status status = infer(c, batch->inputs, 2, memory, &two, &is_stateful, NULL);
+    if (status == TARE_OK) status = infer(c, batch->inputs, 1, memory, &one, &is_stateful, NULL);
+    *out = status == TARE_OK && !is_stateful && follows_batch(&one, &two);
+    tare__value_release_tensors(&one);
+    tare__value_release_tensors(&two);
+    return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(c->err) : TARE_OK;
+}
+
+static tare_status choose_mode(calibrator *c, const tare_batch *batch, arena *memory) {
+    const data_cut cut = tare__data_cut(c->data);
+    const bool is_one = cut.as_is || cut.fixed_batch == 1; // a batch is a sample
+    bool is_stateful = false;
+    value result = tare__none();
+    c->mode = INTERPRETED;
+    if (tare_calibration_check(c->prepared, NULL) != TARE_OK) return TARE_OK;
+    const tare_status status = infer(c, batch->inputs, 0, memory, &result, &is_stateful, NULL);
+    tare__value_release_tensors(&result);
+    if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(c->err);
+    if (status != TARE_OK) return TARE_OK; // the interpreter finds the words
+    c->mode = BY_BATCH;
+    if (tare_calibration_check_mergeable(c->prepared, NULL) != TARE_OK || is_stateful)
+        return TARE_OK;
+    if (!is_one) TARE_TRY(samples_are_apart(c, batch, memory, &c->is_sliced));
+    if (is_one || c->is_sliced) c->mode = BY_SAMPLE;
+    return TARE_OK;
+}
+
+// --- beginning ---
+
+static tare_status start_worker(calibrator *c, size_t index) {
+    worker *w = &c->workers[index];
+    const tare_session_options options = {.thread_count =
+                                              c->mode == BY_BATCH ? c->options.thread_count : 1};
+    w->err = tare_error_create();
+    if (w->err == NULL) return tare__out_of_memory(c->err);
+    if (index > 0) TARE_TRY(copy_model(c->prepared, &w->model, c->err));
+    return tare_session_create(index > 0 ? w->model : c->prepared, &options, &w->session, c->err);
+}
+
+static tare_status begin(calibrator *c, const tare_batch *batch) {
+    arena memory = {0};
+    c->input_count = batch->input_count;
+    tare_status status = choose_mode(c, batch, &memory);
+    tare__arena_release(&memory);
+    TARE_TRY(status);
+    TARE_TRY(tare__calibrate_keep_shapes(c->prepared, batch->inputs, c->input_count, c->err));
+    c->worker_count =
+        c->mode == BY_SAMPLE && c->options.thread_count > 1 ? (size_t)c->options.thread_count : 1;
+    c->workers = tare__alloc_zeroed(c->worker_count, sizeof *c->workers);
+    if (c->workers == NULL) return tare__out_of_memory(c->err);
+    if (c->mode == INTERPRETED) return TARE_OK;
+    for (size_t i = 0; i < c->worker_count; i++) TARE_TRY(start_worker(c, i));
+    return tare__thread_pool_create((int)c->worker_count, &c->pool, c->err);
+}
+
+static void end(calibrator *c) {
+    tare__thread_pool_destroy(c->pool);
+    for (size_t i = 0; c->workers != NULL && i < c->worker_count; i++) {
+        tare_session_destroy(c->workers[i].session);
+        tare_model_destroy(c->workers[i].model);
+        tare_error_destroy(c->workers[i].err);
+    }
+    for (size_t i = 0; i < c->item_count * c->input_count; i++) tare_tensor_release(c->items[i]);
+    tare__free(c->workers);
+    tare__free(c->items);
+}
+
+// --- rounds ---
+
+static tare_status add_item(calibrator *c, const tare_batch *batch, int64_t first, int64_t count) {
+    if (!tare__grow((void **)&c->items, &c->item_capacity, c->item_count,
+                    (c->input_count + 1) * sizeof(tare_tensor *)))
+        return tare__out_of_memory(c->err);
+    tare_tensor **item = c->items + c->item_count * c->input_count;
+    for (size_t i = 0; i < c->input_count; i++) item[i] = NULL;
+    c->item_count++;
+    for (size_t i = 0; i < c->input_count; i++) {
+        tare_tensor *t = (tare_tensor *)batch->inputs[i];
+        if (count == batch->size)
+            item[i] = tare_tensor_retain(t);
+        else
+            TARE_TRY(tare__tensor_rows(t, first, count, &item[i], c->err));
+    }
+    return TARE_OK;
+}
+
+static tare_status add_batch(calibrator *c, const tare_batch *batch) {
+    TARE_TRY(tare__calibrate_check_inputs(c->prepared, batch->inputs, batch->input_count, c->err));
+    if (c->workers == NULL) TARE_TRY(begin(c, batch));
+    if (!c->is_sliced) return add_item(c, batch, 0, batch->size);
+    for (int64_t i = 0; i < batch->size; i++) TARE_TRY(add_item(c, batch, i, 1));
+    return TARE_OK;
+}
+
+static void run_item(void *user, size_t item, size_t index) {
+    calibrator *c = user;
+    worker *w = &c->workers[index];
+    if (w->status != TARE_OK) return;
+    const tare_tensor *const *inputs =
+        (const tare_tensor *const *)(c->items + item * c->input_count);
+    w->status = tare__session_feed(w->session, inputs, c->input_count, w->err);
+    w->failed_item = item;
+}
+
+// Of several failures, that of the first sample.
+static tare_status first_failure(calibrator *c) {
+    const worker *first = NULL;
+    for (size_t i = 0; i < c->worker_count; i++) {
+        const worker *w = &c->workers[i];
+        if (w->status != TARE_OK && (first == NULL || w->failed_item < first->failed_item))
+            first = w;
+    }
+    if (first == NULL) return TARE_OK;
+    tare__error_copy(c->err, first->err);
+    return first->status;
+}
+
+static tare_status run_items(calibrator *c) {
+    if (c->mode != INTERPRETED) {
+        tare__thread_pool_run(c->pool, c->item_count, run_item, c);
+        return first_failure(c);
+    }
+    for (size_t i = 0; i < c->item_count; i++)
+        TARE_TRY(tare_calibrate(c->prepared,
+                                (const tare_tensor *const *)(c->items + i * c->input_count),
+                                c->input_count, c->err));
+    return TARE_OK;
+}
+
+// --- checkpoints ---
+
+// *is_finished: a run before has seen everything.
+static tare_status resume(calibrator *c, bool *is_finished) {
+    const char *path = c->options.resume_path;
+    int64_t skipped = 0;
+    *is_finished = false;
+    if (path == NULL || !tare__file_exists(path)) return TARE_OK;
+    TARE_TRY(
+        tare__calibration_resume(c->prepared, c->data, path, &c->batch_count, &c->done, c->err));
+    *is_finished = c->batch_count == 0;
+    if (*is_finished) return TARE_OK;
+    TARE_TRY(tare_data_skip(c->data, c->batch_count, &skipped, c->err));
+    c->saved = c->done;
+    if (skipped == c->done) return TARE_OK;
+    return tare__fail(c->err, TARE_INVALID_ARGUMENT,
+                      "%s: has seen %lld samples of the first %lld batches, which hold %lld now",
+                      path, (long long)c->done, (long long)c->batch_count, (long long)skipped);
+}
+
+static tare_status save_if_due(calibrator *c) {
+    const tare_calibrate_options *o = &c->options;
+    const int64_t every = o->checkpoint_samples > 0 ? o->checkpoint_samples : 512;
+    if (o->resume_path == NULL || c->done - c->saved < every) return TARE_OK;
+    c->saved = c->done;
+    TARE_TRY(join_copies(c));
+    return tare__calibration_write(c->prepared, c->data, c->batch_count, c->done, o->resume_path,
+                                   c->err);
+}
+
+static tare_status run_round(calibrator *c, int64_t batches, int64_t samples) {
+    const tare_calibrate_options *o = &c->options;
+    TARE_TRY(run_items(c));
+    for (size_t i = 0; i < c->item_count * c->input_count; i++) tare_tensor_release(c->items[i]);
+    c->item_count = 0;
+    c->done += samples;
+    c->batch_count += batches;
+    TARE_TRY(save_if_due(c));
+    if (o->progress == NULL) return TARE_OK;
+    return o->progress(o->progress_user, c->done, tare_data_sample_count(c->data), c->err);
+}
+
+// A round has work for every thread, if the data has.
+static tare_status run_rounds(calibrator *c) {
+    int64_t samples = 0, batches = 0;
+    for (bool done = false; !done;) {
+        tare_batch batch = {0};
+        TARE_TRY(tare_data_next(c->data, &batch, &done, c->err));
+        if (!done) {
+            TARE_TRY(add_batch(c, &batch));
+            samples += batch.size;
+            batches++;
+        }
+        if (c->item_count == 0 || (!done && c->item_count < c->worker_count)) continue;
+        TARE_TRY(run_round(c, batches, samples));
+        samples = batches = 0;
+    }
+    return join_copies(c);
+}
+
+static tare_status run(calibrator *c) {
+    bool is_finished = false;
+    TARE_TRY(resume(c, &is_finished));
+    if (!is_finished) TARE_TRY(run_rounds(c));
+    if (c->done > 0) return TARE_OK;
+    return tare__fail(c->err, TARE_INVALID_ARGUMENT, "there are no samples to calibrate with");
+}
+
+static tare_status check_options(const tare_calibrate_options *o, tare_error *err) {
+    if (o->thread_count < 0 || o->thread_count > 1024)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to 1024 threads, found %d",
+                          o->thread_count);
+    if (o->checkpoint_samples < 0 || (o->checkpoint_samples > 0 && o->resume_path == NULL))
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "a checkpoint every %lld samples needs a path, and samples",
+                          (long long)o->checkpoint_samples);
+    return TARE_OK;
+}
+
+tare_status tare_calibrate_data(tare_model *prepared, tare_data *data,
+                                const tare_calibrate_options *options, int64_t *sample_count,
+                                tare_error *err) {
+    calibrator c = {.prepared = prepared, .data = data, .err = err};
+    if (options != NULL) tare__struct_copy(&c.options, sizeof c.options, options);
+    TARE_TRY(tare__calibrate_check_model(prepared, err));
+    TARE_TRY(check_options(&c.options, err));
+    const tare_status status = run(&c);
+    end(&c);
+    if (status == TARE_OK && sample_count != NULL) *sample_count = c.done;
+    return status;
+}
