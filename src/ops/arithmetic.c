@@ -77,9 +77,29 @@ static tare_status read_operands(op_call *call, operands *o) {
 
 // --- shape rule: two numbers are computed at once ---
 
+// The aten operators make tensors of Python's numbers: floats in float32.
+static bool makes_tensor(const op_call *call) {
+    return call->function != NULL && tare__starts_with(call->function, "torch.ops.aten.") &&
+           tare__ends_with(call->function, ".Tensor");
+}
+
+static tare_status tensor_of_numbers(op_call *call, const op_binary *op, const operands *o,
+                                     bool floats) {
+    double side[2] = {o->side[0].number, o->side[1].number};
+    for (int i = 0; i < 2 && floats; i++) side[i] = (double)(float)side[i];
+    const double r = op->exact(side[0], side[1] * o->alpha);
+    tare_tensor *t = NULL;
+    TARE_TRY(floats ? tare__tensor_scalar_float((float)r, &t, call->err)
+                    : tare__tensor_scalar_int((int64_t)r, &t, call->err));
+    call->result = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return TARE_OK;
+}
+
 static tare_status number_result(op_call *call, const op_binary *op, const operands *o) {
     const double r = op->exact(o->side[0].number, o->side[1].number * o->alpha);
     const bool floats = op->kind == RESULT_FLOAT || o->side[0].is_float || o->side[1].is_float;
+    if (op->kind != RESULT_BOOL && fabs(r) < 0x1p53 && makes_tensor(call))
+        return tensor_of_numbers(call, op, o, floats);
     if (op->kind == RESULT_BOOL)
         call->result = tare__bool(r != 0);
     else if (floats)

@@ -92,12 +92,18 @@ COMPOSED(native_layer_norm)
 
 // --- max_pool2d_with_indices ---
 
+// Integers of up to 24 bits go through float unchanged.
 static value max_pool2d_with_indices(composer *c) {
     const op_call *call = c->call;
-    const value made = COMPOSE(c, "max_pool2d", param(call, 0), param(call, 1), param(call, 2),
-                               call->param[3] != NULL ? param(call, 3) : tare__int(0),
-                               call->param[4] != NULL ? param(call, 4) : tare__int(1),
-                               call->param[5] != NULL ? param(call, 5) : tare__bool(false));
+    const value x = param(call, 0);
+    const bool is_integer = x.kind == VALUE_TENSOR && x.as.tensor->q == NULL &&
+                            !tare__dtype(x.as.tensor->dtype)->is_float;
+    const value from = is_integer ? COMPOSE(c, "to", x, tare__dtype_value(TARE_FLOAT32)) : x;
+    value made = COMPOSE(c, "max_pool2d", from, param(call, 1), param(call, 2),
+                         call->param[3] != NULL ? param(call, 3) : tare__int(0),
+                         call->param[4] != NULL ? param(call, 4) : tare__int(1),
+                         call->param[5] != NULL ? param(call, 5) : tare__bool(false));
+    if (is_integer) made = COMPOSE(c, "to", made, tare__dtype_value(x.as.tensor->dtype));
     return with_nones(c, made, 2);
 }
 COMPOSED(max_pool2d_with_indices)

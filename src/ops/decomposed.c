@@ -185,8 +185,10 @@ static tare_status choose_symmetric(op_call *call) {
 // --- rows ---
 
 #define NAMESPACE "torch.ops.quantized_decomposed."
+// Without an overload it is the packet of them, as the reference representation prints it.
 #define PER_TENSOR(name)                                                                           \
-    NAMESPACE name ".default|" NAMESPACE name ".tensor|" NAMESPACE name ".tensor2"
+    NAMESPACE name ".default|" NAMESPACE name ".tensor|" NAMESPACE name ".tensor2|" NAMESPACE name
+#define PER_CHANNEL(name) NAMESPACE name ".default|" NAMESPACE name
 #define DECOMPOSED(name, names, parameter_names, rule, compute)                                    \
     {                                                                                              \
         .id = "decomposed." name, .functions = names, .params = parameter_names,                   \
@@ -199,9 +201,9 @@ static const op_info rows[] = {
                "input|scale|zero_point|quant_min|quant_max|dtype", tensor_codes_shape, quantize_per_tensor),
     DECOMPOSED("dequantize_per_tensor", PER_TENSOR("dequantize_per_tensor"),
                "input|scale|zero_point|quant_min|quant_max|dtype|out_dtype", tensor_values_shape, dequantize_per_tensor),
-    DECOMPOSED("quantize_per_channel", NAMESPACE "quantize_per_channel.default",
+    DECOMPOSED("quantize_per_channel", PER_CHANNEL("quantize_per_channel"),
                "input|scales|zero_points|axis|quant_min|quant_max|dtype", channel_codes_shape, quantize_per_channel),
-    DECOMPOSED("dequantize_per_channel", NAMESPACE "dequantize_per_channel.default",
+    DECOMPOSED("dequantize_per_channel", PER_CHANNEL("dequantize_per_channel"),
                "input|scales|zero_points|axis|quant_min|quant_max|dtype|out_dtype", channel_values_shape, dequantize_per_channel),
     {.id = "decomposed.choose_qparams", .functions = NAMESPACE "choose_qparams.tensor",
      .params = "input|quant_min|quant_max|eps|dtype", .shape = choose_shape, .reference = choose_affine},

@@ -39,7 +39,8 @@
     X(quantized_arithmetic)                                                                        \
     X(packed)                                                                                      \
     X(quantized_rule)                                                                              \
-    X(decomposed)
+    X(decomposed)                                                                                  \
+    X(out_dtype)
 
 #define DECLARE(family) extern const op_table tare__##family##_ops;
 OP_FAMILIES(DECLARE)

@@ -81,6 +81,13 @@ static tare_status sign_reference(op_call *call) {
     return map_all(call, sign_of);
 }
 
+// A double is rounded as one, and integers are whole.
+static tare_status any_round_reference(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    return x->dtype == TARE_FLOAT32 ? round_reference(call) : map_all(call, nearbyint);
+}
+
 // --- questions, answered by bools ---
 
 static tare_status question_shape(op_call *call) {
@@ -164,7 +171,8 @@ static const op_info rows[] = {
     UNARY(erf, "torch.erf", "erf"),
     UNARY(floor, "torch.floor", "floor"),
     UNARY(ceil, "torch.ceil", "ceil"),
-    UNARY(round, "torch.round", "round"),
+    {.id = "round", .functions = "torch.round|torch.ops.aten.round.default", .methods = "round", .params = "input/self",
+     .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = any_round_reference, .element = &round_element},
     UNARY(reciprocal, "torch.reciprocal", "reciprocal"),
     UNARY(square, "torch.square", "square"),
     UNARY(trunc, "torch.trunc", "trunc"),
