@@ -274,6 +274,8 @@ typedef struct tare_convert_pt2e_options {
     uint32_t struct_size;
     bool keeps_quantize; // weights stay float, with their quantize operators (fold_quantize=False)
     bool is_lenient;     // an observer that saw nothing gives scale 1 and a warning, not an error
+    bool use_reference_representation; // int8 operators as arithmetic on integers, as backends
+                                       // compute them: what a backend is compared with
 } tare_convert_pt2e_options;
 /// Observers become quantize and dequantize operators with literal parameters, quantized weights
 /// constants. options may be NULL. TARE_INVALID_ARGUMENT for observers that have seen no data.

@@ -9,10 +9,11 @@ static tare_status run(pass *p, const tare_convert_pt2e_options *options) {
     // torch copies the prepared program first, and a copy knows the names in use only.
     TARE_TRY(tare__graph_refresh_names(p->model->root->graph, p->err));
     TARE_TRY(tare__pt2e_replace_observers(p, options->is_lenient));
-    tare__remove_unused_modules(p);
+    TARE_TRY(tare__remove_unused_modules(p));
     TARE_TRY(tare__pt2e_fold_training(p));
     TARE_TRY(tare__pt2e_duplicate_dequantize(p));
     if (!options->keeps_quantize) TARE_TRY(tare__pt2e_fold_quantize(p));
+    if (options->use_reference_representation) TARE_TRY(tare__pt2e_reference_representation(p));
     p->model->stage = TARE_STAGE_REFERENCE;
     return tare__coverage_finish(p->model, NULL, p->err);
 }

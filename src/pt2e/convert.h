@@ -16,10 +16,13 @@ tare_status tare__pt2e_duplicate_dequantize(pass *p);
 /// Step: quantize operators of constants become constants.
 tare_status tare__pt2e_fold_quantize(pass *p);
 
+/// Step: what is quantized becomes arithmetic on integers.
+tare_status tare__pt2e_reference_representation(pass *p);
+
 /// quantize_per_tensor.default and .tensor, quantize_per_channel; dequantize likewise.
 bool tare__is_quantize_call(const node *n);
 bool tare__is_dequantize_call(const node *n);
 /// Modules that no node calls or reads tensors of.
-void tare__remove_unused_modules(pass *p);
+tare_status tare__remove_unused_modules(pass *p);
 
 #endif

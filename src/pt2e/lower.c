@@ -161,7 +161,7 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_lower_operators(l));
     TARE_TRY(tare__pt2e_eliminate_dead(p));
     TARE_TRY(tare__pt2e_explain_floats(l));
-    tare__remove_unused_modules(p);
+    TARE_TRY(tare__remove_unused_modules(p));
     p->model->stage = TARE_STAGE_LOWERED;
     return tare__coverage_finish(p->model, NULL, p->err);
 }

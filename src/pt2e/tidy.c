@@ -175,7 +175,8 @@ tare_status tare__pt2e_fold_quantize(pass *p) {
 
 // --- modules ---
 
-static bool is_used(const graph *g, const char *path, size_t length) {
+static bool is_used(const graph *g, const char *path) {
+    const size_t length = strlen(path);
     for (const node *n = g->first; n != NULL; n = n->next) {
         if (n->op != NODE_CALL_MODULE && n->op != NODE_GET_ATTR) continue;
         if (strncmp(n->target, path, length) == 0 &&
@@ -185,9 +186,22 @@ static bool is_used(const graph *g, const char *path, size_t length) {
     return false;
 }
 
-void tare__remove_unused_modules(pass *p) {
-    module *root = p->model->root;
-    for (size_t i = root->child_count; i-- > 0;)
-        if (!is_used(root->graph, root->children[i].name, strlen(root->children[i].name)))
-            tare__module_remove_child(root, root->children[i].name);
+static tare_status remove_unused(pass *p, module *m, const char *path) {
+    const module *root = p->model->root;
+    for (size_t i = m->child_count; i-- > 0;) {
+        const named_module *child = &m->children[i];
+        const char *name = path[0] == '\0'
+                               ? child->name
+                               : tare__arena_printf(&p->scratch, "%s.%s", path, child->name);
+        if (name == NULL) return tare__out_of_memory(p->err);
+        if (!is_used(root->graph, name))
+            tare__module_remove_child(m, child->name);
+        else if (child->module->class->role == ROLE_CONTAINER)
+            TARE_TRY(remove_unused(p, child->module, name));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__remove_unused_modules(pass *p) {
+    return remove_unused(p, p->model->root, "");
 }

@@ -105,11 +105,14 @@ tare_status pt2e_prepare(const recorded_case *c, const tare_model *model, const 
 
 tare_status pt2e_convert(const recorded_case *c, const tare_model *prepared, tare_model **out,
                          tare_error *err) {
-    if (strcmp(case_text(c, "kind"), "pt2e") != 0)
-        return tare__fail(err, TARE_UNSUPPORTED, "cases of kind '%s'", case_text(c, "kind"));
+    const char *kind = case_text(c, "kind");
+    const bool is_reference = strcmp(kind, "pt2e_reference_representation") == 0;
+    if (!is_reference && strcmp(kind, "pt2e") != 0)
+        return tare__fail(err, TARE_UNSUPPORTED, "cases of kind '%s'", kind);
     const tare_convert_pt2e_options options = {
         .struct_size = sizeof options,
         .keeps_quantize = json_is_false(json_object_get(c->json, "fold_quantize")),
-        .is_lenient = true};
+        .is_lenient = true,
+        .use_reference_representation = is_reference};
     return tare_convert_pt2e(prepared, &options, out, err);
 }
