@@ -22,6 +22,7 @@ typedef struct model_format {
 // The option's help and the notes below say what each one is.
 static const model_format formats[] = {
     {"tare", output_check_model, tare_model_write},
+    {"pt2", output_check, tare_model_write_pt2},
 };
 
 static const model_format *find_format(const char *name) {
@@ -49,13 +50,21 @@ static tare_status run_job(const char *path, const export_options *o, const mode
     return status;
 }
 
+static int unknown_format(const command *self, const char *name) {
+    char known[64] = "there are";
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        const size_t length = strlen(known);
+        (void)snprintf(known + length, sizeof known - length, " %s", formats[i].name);
+    }
+    return wrong_usage(self->name, known, "no format '%s'", name);
+}
+
 static int run(const command *self, int argc, char **argv) {
     export_options o = {0};
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     const model_format *format = find_format(o.format);
-    if (format == NULL)
-        return wrong_usage(self->name, "tare is the one there is", "no format '%s'", o.format);
+    if (format == NULL) return unknown_format(self, o.format);
     tare_error *err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(operands[0], &o, format, err), err);
     tare_error_destroy(err);
@@ -64,8 +73,9 @@ static int run(const command *self, int argc, char **argv) {
 
 #define FIELD(name) offsetof(export_options, name)
 static const option options[] = {
-    {"to", "FORMAT", "tare: a .safetensors file with the graph in it", FIELD(format), OPTION_TEXT,
-     0, true},
+    {"to", "FORMAT",
+     "tare: a .safetensors file with the graph in it; pt2: a program of torch.export",
+     FIELD(format), OPTION_TEXT, 0, true},
     {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
      true},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
@@ -76,10 +86,12 @@ static const option options[] = {
 const command export_command = {
     .name = "export",
     .summary = "write a model in another format",
-    .usage = "MODEL --to tare [--dim NAME=N,..] [--shape INPUT=NxN..,..] [--json] -o OUT",
+    .usage = "MODEL --to tare|pt2 [--dim NAME=N,..] [--shape INPUT=NxN..,..] [--json] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .notes = "An ONNX file is read once, with the sizes that it leaves open; OUT needs none.\n",
+    .notes = "An ONNX file is read once, with the sizes that it leaves open; OUT needs none. A\n"
+             "program calls operators only: pt2 is for models that were read from one (.pt2),\n"
+             "float or converted, and is what torch.export.load reads.\n",
     .run = run,
 };

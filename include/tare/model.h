@@ -61,6 +61,14 @@ TARE_API tare_status tare_model_read_with(const char *path, const tare_context *
 /// Writes the model with its stage, statistics and decisions: to a temporary name first, which is
 /// renamed when all is written. "-" is standard output. Models of one content give the same bytes.
 TARE_API tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err);
+/// Writes the graph as a program of torch.export, which torch.export.load of torch 2.9 and newer
+/// reads: float, or converted to quantized_decomposed operators. What the .pt2 file said of module
+/// stacks, open sizes and the call is kept. The stage, statistics and decisions are left out.
+/// TARE_UNSUPPORTED, naming the node, for what no program can hold: calls of modules (so prepared
+/// models and those of the FX flow), quantized tensors, values without a known shape. To a
+/// temporary name first; "-" is standard output.
+TARE_API tare_status tare_model_write_pt2(const tare_model *model, const char *path,
+                                          tare_error *err);
 TARE_API void tare_model_destroy(tare_model *model); // NULL is fine
 TARE_API tare_model_stage tare_model_get_stage(const tare_model *model);
 /// The mode of the whole model: that of its file, or what tare_model_set_training made it.

@@ -99,18 +99,22 @@ static tare_status read_scope(reader *r, const json_at *stack, node *n) {
     return keep_string(r, public_name, &n->scope_type);
 }
 
+static tare_status keep_json(reader *r, const json_at *at, const char **out) {
+    text json = {0};
+    tare__json_write(at->value, &json);
+    tare_status status = tare__text_status(&json, r->err);
+    if (status == TARE_OK) status = keep_string(r, tare__text_chars(&json), out);
+    tare__text_release(&json);
+    return status;
+}
+
 static tare_status read_meta(reader *r, const json_at *at, node *n) {
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
     if (tare__json_has(at, module_stack_key)) {
         const json_at stack = tare__json_get(at, module_stack_key);
         TARE_TRY(read_scope(r, &stack, n));
     }
-    text meta = {0};
-    tare__json_write(at->value, &meta);
-    tare_status status = tare__text_status(&meta, r->err);
-    if (status == TARE_OK) status = keep_string(r, tare__text_chars(&meta), &n->meta_json);
-    tare__text_release(&meta);
-    return status;
+    return keep_json(r, at, &n->meta_json);
 }
 
 static tare_status read_extras(reader *r, const json_at *at, node *n) {
@@ -170,7 +174,7 @@ static tare_status read_node(reader *r, const json_at *at) {
 
 static tare_status read_codegen(reader *r, const json_at *at) {
     static const char *const keys[] = {"pytree", NULL};
-    static const char *const pytree_keys[] = {"signature", "flatten", NULL};
+    static const char *const pytree_keys[] = {"signature", "flatten", "export", NULL};
     if (json_is_string(at->value)) {
         if (strcmp(json_string_value(at->value), "plain") == 0) return TARE_OK;
         return tare__json_fail(at, r->err, "unknown codegen '%s'", json_string_value(at->value));
@@ -186,7 +190,11 @@ static tare_status read_codegen(reader *r, const json_at *at) {
     TARE_TRY(tare__json_string(&signature, &chars, r->err));
     TARE_TRY(keep_string(r, chars, &r->graph->pytree_signature));
     TARE_TRY(tare__json_string(&flatten, &chars, r->err));
-    return keep_string(r, chars, &r->graph->pytree_flatten);
+    TARE_TRY(keep_string(r, chars, &r->graph->pytree_flatten));
+    if (!tare__json_has(&pytree, "export")) return TARE_OK;
+    const json_at about = tare__json_get(&pytree, "export");
+    TARE_TRY(tare__json_expect(&about, JSON_OBJECT, r->err));
+    return keep_json(r, &about, &r->graph->export_json);
 }
 
 static tare_status read_graph(reader *r, const json_at *object) {
@@ -281,6 +289,7 @@ tare_status tare__graph_to_json(const graph *g, text *out, tare_error *err) {
     tare__text_json_string(out, g->pytree_signature);
     tare__text_append(out, ", \"flatten\": ");
     tare__text_json_string(out, g->pytree_flatten);
+    if (g->export_json != NULL) tare__text_printf(out, ", \"export\": %s", g->export_json);
     tare__text_append(out, "}}");
     return TARE_OK;
 }

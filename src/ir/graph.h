@@ -58,6 +58,9 @@ struct graph {
     map base_counts; // base name -> last number given
     // Exported programs print a `def` line and an unpacking line of their own; NULL for plain code.
     const char *pytree_signature, *pytree_flatten;
+    // What a file of an exported program says beside its graph, kept so that it can be written
+    // again: a JSON object (io/pt2/about.h); NULL if none.
+    const char *export_json;
 };
 
 tare_status tare__graph_create(graph **out, tare_error *err);

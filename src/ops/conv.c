@@ -315,7 +315,9 @@ DIMENSIONS(3)
 
 #define CONV(n)                                                                                    \
     {                                                                                              \
-        .id = "conv" #n "d", .functions = "torch.conv" #n "d|torch.ops.aten.conv" #n "d.default",  \
+        .id = "conv" #n "d",                                                                       \
+        .functions = "torch.conv" #n "d|torch.ops.aten.conv" #n "d.default|torch.ops.aten.conv" #n \
+                     "d.padding",                                                                  \
         .params = "input|weight|bias|stride|padding|dilation|groups|!padding_mode",                \
         .traits = OP_WEIGHTED, .shape = conv##n##d_shape, .reference = conv##n##d,                 \
         .macs = conv_macs                                                                          \

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/struct_size.h"
 #include "io/model_any.h"
+#include "io/pt2/write.h"
 #include "quant/coverage.h"
 #include "quant/model.h"
 #include "quant/observer.h"
@@ -99,6 +100,10 @@ tare_status tare_model_write(const tare_model *model, const char *path, tare_err
     json_decref(json);
     tare__text_release(&extra);
     return status;
+}
+
+tare_status tare_model_write_pt2(const tare_model *model, const char *path, tare_error *err) {
+    return tare__pt2_write(path, model->root, err);
 }
 
 static tare_status read_prepared_node(prepared_state *s, const json_at *at, tare_error *err) {

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/json_write.h"
 #include "io/pt2/payload.h"
 #include "ops/classes.h"
 
@@ -27,7 +28,42 @@ static tare_status write_sizes(const json_at *sizes, text *out, tare_error *err)
     return TARE_OK;
 }
 
-static tare_status write_value(const json_at *tensors, const char *name, text *out,
+static bool has_int(const json_t *object, json_int_t *out) {
+    const json_t *number = json_object_get(object, "as_int");
+    *out = json_integer_value(number);
+    return json_is_integer(number);
+}
+
+// Row-major, without gaps.
+static bool is_contiguous(const json_t *sizes, const json_t *strides) {
+    json_int_t expected = 1, size, stride;
+    if (json_array_size(strides) != json_array_size(sizes)) return false;
+    for (size_t d = json_array_size(sizes); d-- > 0;) {
+        if (!has_int(json_array_get(sizes, d), &size) ||
+            !has_int(json_array_get(strides, d), &stride) || stride != expected ||
+            size > INT64_MAX / expected)
+            return false;
+        expected *= size > 0 ? size : 1;
+    }
+    return true;
+}
+
+// Do shape and dtype say all that there is to say? That parameters have gradients goes without
+// saying.
+static bool is_plain(const json_t *meta, bool is_attribute) {
+    json_int_t offset;
+    const json_t *device = json_object_get(meta, "device"), *type = json_object_get(device, "type");
+    const json_t *layout = json_object_get(meta, "layout");
+    const char *layout_name = tare__pt2_layout(json_integer_value(layout));
+    return is_contiguous(json_object_get(meta, "sizes"), json_object_get(meta, "strides")) &&
+           has_int(json_object_get(meta, "storage_offset"), &offset) && offset == 0 &&
+           (is_attribute || json_is_false(json_object_get(meta, "requires_grad"))) &&
+           json_is_string(type) && strcmp(json_string_value(type), "cpu") == 0 &&
+           !json_is_integer(json_object_get(device, "index")) && json_is_integer(layout) &&
+           layout_name != NULL && strcmp(layout_name, "torch.strided") == 0;
+}
+
+static tare_status write_value(const node *n, const json_at *tensors, const char *name, text *out,
                                tare_error *err) {
     const json_at meta = tare__json_get(tensors, name), sizes = tare__json_get(&meta, "sizes");
     const json_at dtype = tare__json_get(&meta, "dtype");
@@ -36,21 +72,48 @@ static tare_status write_value(const json_at *tensors, const char *name, text *o
     tare__text_append(out, "{\"shape\": [");
     TARE_TRY(write_sizes(&sizes, out, err));
     const tare_dtype known = tare__pt2_dtype(code);
-    tare__text_printf(out, "], \"dtype\": \"%s\"}",
+    tare__text_printf(out, "], \"dtype\": \"%s\"",
                       known != TARE_DTYPE_UNSET ? tare_dtype_name(known) : "");
+    if (!is_plain(meta.value, n->op == NODE_GET_ATTR)) {
+        tare__text_append(out, ", \"tensor\": ");
+        tare__json_write(meta.value, out);
+    }
+    tare__text_char(out, '}');
     return TARE_OK;
 }
 
+// {"as_sym_int": {"as_expr": ..}}
+static void write_symbolic(const json_at *tables, const char *name, text *out) {
+    static const struct {
+        const char *table, *key;
+    } kinds[] = {{"sym_int_values", "as_sym_int"},
+                 {"sym_float_values", "as_sym_float"},
+                 {"sym_bool_values", "as_sym_bool"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const json_t *number =
+            json_object_get(json_object_get(tables->value, kinds[i].table), name);
+        if (number == NULL) continue;
+        tare__text_printf(out, "\"symbolic\": {\"%s\": ", kinds[i].key);
+        tare__json_write(number, out);
+        tare__text_char(out, '}');
+        return;
+    }
+}
+
 // Numbers and unused results have no entry.
-static tare_status write_values(const json_at *tensors, const char *const *names, size_t count,
-                                text *out, tare_error *err) {
-    bool all = count > 0 && json_is_object(tensors->value);
-    for (size_t i = 0; i < count; i++) all = all && tare__json_has(tensors, names[i]);
-    if (!all) return TARE_OK;
+static tare_status write_values(const node *n, const json_at *tables, const char *const *names,
+                                size_t count, text *out, tare_error *err) {
+    const json_at tensors = tare__json_get(tables, "tensor_values");
+    bool all = count > 0 && json_is_object(tensors.value);
+    for (size_t i = 0; i < count; i++) all = all && tare__json_has(&tensors, names[i]);
+    if (!all) {
+        if (count == 1) write_symbolic(tables, names[0], out);
+        return TARE_OK;
+    }
     tare__text_append(out, count > 1 ? "\"val\": [" : "\"val\": ");
     for (size_t i = 0; i < count; i++) {
         if (i > 0) tare__text_append(out, ", ");
-        TARE_TRY(write_value(tensors, names[i], out, err));
+        TARE_TRY(write_value(n, &tensors, names[i], out, err));
     }
     if (count > 1) tare__text_char(out, ']');
     return TARE_OK;
@@ -169,11 +232,11 @@ static tare_status write_metadata(node *n, const json_at *metadata, text *out, t
     return TARE_OK;
 }
 
-tare_status tare__pt2_set_meta(node *n, const json_at *tensors, const char *const *names,
+tare_status tare__pt2_set_meta(node *n, const json_at *tables, const char *const *names,
                                size_t count, const json_at *metadata, tare_error *err) {
     text meta = {0};
     tare__text_char(&meta, '{');
-    tare_status status = write_values(tensors, names, count, &meta, err);
+    tare_status status = write_values(n, tables, names, count, &meta, err);
     if (status == TARE_OK) status = write_metadata(n, metadata, &meta, err);
     tare__text_char(&meta, '}');
     if (status == TARE_OK) status = tare__text_status(&meta, err);

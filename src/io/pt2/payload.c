@@ -8,19 +8,28 @@
 
 #include "core/arena.h"
 #include "core/tensor_map.h"
+#include "core/text.h"
 
 // Elements that a small record may stand for: zeros, and dimensions of stride 0.
 enum { MOST_REPEATED = 1 << 24 };
 
 // --- codes ---
 
+static const tare_dtype dtypes[] = {
+    [1] = TARE_UINT8,       [2] = TARE_INT8,      [3] = TARE_INT16,   [4] = TARE_INT32,
+    [5] = TARE_INT64,       [6] = TARE_FLOAT16,   [7] = TARE_FLOAT32, [8] = TARE_FLOAT64,
+    [12] = TARE_BOOL,       [13] = TARE_BFLOAT16, [28] = TARE_UINT16, [29] = TARE_FLOAT8_E4M3FN,
+    [30] = TARE_FLOAT8_E5M2};
+enum { DTYPE_CODES = sizeof dtypes / sizeof *dtypes };
+
 tare_dtype tare__pt2_dtype(int64_t code) {
-    static const tare_dtype dtypes[] = {
-        [1] = TARE_UINT8, [2] = TARE_INT8,     [3] = TARE_INT16,   [4] = TARE_INT32,
-        [5] = TARE_INT64, [6] = TARE_FLOAT16,  [7] = TARE_FLOAT32, [8] = TARE_FLOAT64,
-        [12] = TARE_BOOL, [13] = TARE_BFLOAT16};
-    const int64_t count = sizeof dtypes / sizeof *dtypes;
-    return code >= 0 && code < count ? dtypes[code] : TARE_DTYPE_UNSET;
+    return code >= 0 && code < DTYPE_CODES ? dtypes[code] : TARE_DTYPE_UNSET;
+}
+
+int tare__pt2_dtype_code(tare_dtype dtype) {
+    for (int code = 1; code < DTYPE_CODES; code++)
+        if (dtypes[code] == dtype) return dtype != TARE_DTYPE_UNSET ? code : 0;
+    return 0;
 }
 
 static const char *name_of(const char *const *names, int64_t count, int64_t code) {
@@ -172,13 +181,19 @@ typedef struct table {
     pt2_archive *archive;
     const char *folder;
     map *tensors;
-    map first; // record -> the first tensor made of it, lent
+    map first; // record and placement -> the tensor made of them, lent
     arena scratch;
 } table;
 
-static bool is_like(const tare_tensor *t, const placement *p) {
-    return t != NULL && t->dtype == p->dtype && t->ndim == p->ndim && is_dense(p) &&
-           p->offset == 0 && memcmp(t->shape, p->size, (size_t)p->ndim * sizeof *p->size) == 0;
+// Names share what they place alike.
+static const char *key_of(table *t, const char *record, const placement *p) {
+    text key = {0};
+    tare__text_printf(&key, "%s %d %" PRId64, record, (int)p->dtype, p->offset);
+    for (int d = 0; d < p->ndim; d++)
+        tare__text_printf(&key, " %" PRId64 ",%" PRId64, p->size[d], p->stride[d]);
+    const char *kept = key.failed ? NULL : tare__arena_strdup(&t->scratch, tare__text_chars(&key));
+    tare__text_release(&key);
+    return kept;
 }
 
 static tare_status read_entry(table *t, const json_at *at, const char *name) {
@@ -200,16 +215,17 @@ static tare_status read_entry(table *t, const json_at *at, const char *name) {
     }
     TARE_TRY(read_placement(&meta, &p, err));
     const char *member = tare__arena_printf(&t->scratch, "%s%s", t->folder, record);
-    if (member == NULL) return tare__out_of_memory(err);
-    tare_tensor *made = tare__map_get(&t->first, record);
-    if (is_like(made, &p)) {
+    const char *key = key_of(t, record, &p);
+    if (member == NULL || key == NULL) return tare__out_of_memory(err);
+    tare_tensor *made = tare__map_get(&t->first, key);
+    if (made != NULL) {
         made = tare_tensor_retain(made);
     } else {
         TARE_TRY(tare__pt2_read_member(t->archive, member, &bytes));
         const tare_status status = make_tensor(&path, &bytes, &p, &made, err);
         tare__storage_release(bytes.store);
         TARE_TRY(status);
-        if (is_like(made, &p) && !tare__map_set(&t->first, record, made)) {
+        if (!tare__map_set(&t->first, key, made)) {
             tare_tensor_release(made);
             return tare__out_of_memory(err);
         }

@@ -15,6 +15,7 @@ tare_status tare__pt2_read_payloads(pt2_archive *a, const char *folder, const ch
 
 /// The archive's own codes. Unset, or NULL: unknown, or of a dtype that tensors cannot have here.
 tare_dtype tare__pt2_dtype(int64_t code);
+int tare__pt2_dtype_code(tare_dtype dtype);        // 0: it has none
 const char *tare__pt2_layout(int64_t code);        // "torch.strided"
 const char *tare__pt2_memory_format(int64_t code); // "torch.channels_last"
 

@@ -6,6 +6,7 @@
 
 #include "core/json.h"
 #include "core/tensor_map.h"
+#include "io/pt2/about.h"
 #include "io/pt2/archive.h"
 #include "io/pt2/argument.h"
 #include "io/pt2/meta.h"
@@ -94,7 +95,7 @@ static tare_status add_tensor(reader *r, const json_at *spec, const char *key, c
     TARE_TRY(choose_name(r, target, &candidate));
     const node_spec made = {.op = NODE_GET_ATTR, .target = target, .candidate = candidate};
     TARE_TRY(tare__graph_insert(r->g, &made, NULL, &n, r->err));
-    TARE_TRY(tare__pt2_set_meta(n, &r->tensors, &name, 1, &none, r->err));
+    TARE_TRY(tare__pt2_set_meta(n, &r->graph, &name, 1, &none, r->err));
     if (!tare__map_set(&r->targets, target, n)) return tare__out_of_memory(r->err);
     return keep_value(r, &target_at, name, n);
 }
@@ -110,7 +111,7 @@ static tare_status add_placeholder(reader *r, const json_at *at, const char *nam
                             .arg_count = otherwise != NULL ? 1 : 0};
     // A name that Python reserves, as `input`, becomes another: input_1.
     TARE_TRY(tare__graph_insert(r->g, &spec, NULL, &n, r->err));
-    TARE_TRY(tare__pt2_set_meta(n, &r->tensors, &name, 1, &none, r->err));
+    TARE_TRY(tare__pt2_set_meta(n, &r->graph, &name, 1, &none, r->err));
     return keep_value(r, at, name, n);
 }
 
@@ -278,7 +279,7 @@ static tare_status add_items(reader *r, const json_at *at, node *n, const result
                                 .arg_count = 2};
         node *item = NULL;
         TARE_TRY(insert(r, at, &spec, &item));
-        TARE_TRY(tare__pt2_set_meta(item, &r->tensors, &res->names[i], 1, metadata, r->err));
+        TARE_TRY(tare__pt2_set_meta(item, &r->graph, &res->names[i], 1, metadata, r->err));
         TARE_TRY(keep_value(r, at, res->names[i], item));
     }
     return TARE_OK;
@@ -300,7 +301,7 @@ static tare_status add_node(reader *r, const json_at *at) {
     else if (!res.are_items && res.count == 1)
         spec.candidate = res.names[0];
     TARE_TRY(insert(r, at, &spec, &n));
-    TARE_TRY(tare__pt2_set_meta(n, &r->tensors, res.names, res.count, &metadata, r->err));
+    TARE_TRY(tare__pt2_set_meta(n, &r->graph, res.names, res.count, &metadata, r->err));
     if (res.are_items) return add_items(r, at, n, &res, &metadata);
     return res.count == 1 ? keep_value(r, at, res.names[0], n) : TARE_OK;
 }
@@ -443,6 +444,7 @@ static tare_status read_program(reader *r, const json_at *top) {
     TARE_TRY(tare__json_expect(&r->signature, JSON_OBJECT, r->err));
     r->tensors = tare__json_get(&r->graph, "tensor_values");
     TARE_TRY(read_graph(r));
+    TARE_TRY(tare__pt2_keep_about(r->g, top, r->err));
     return tare__pt2_set_signature(r->g, &calls, r->err);
 }
 

@@ -221,10 +221,12 @@ static void sources_and_open_sizes_are_kept(void **state) {
     assert_string_equal(mul->scope_type, "torch.nn.Linear");
     assert_string_equal(
         mul->meta_json,
-        "{\"val\": {\"shape\": [null, 4], \"dtype\": \"torch.float32\"}, \"nn_module_stack\": "
-        "[[\"L__self__\", \"\", \"my.Net\"], [\"L__self__a\", \"a\", "
-        "\"torch.nn.modules.linear.Linear\"]], \"torch_fn\": [\"mul_1\", "
-        "\"method_descriptor.mul\"], \"stack_trace\": \"line\"}");
+        "{\"val\": {\"shape\": [null, 4], \"dtype\": \"torch.float32\", \"tensor\": " META(
+            OPEN ", " FOUR,
+            FOUR ", " ONE) "}, \"nn_module_stack\": "
+                           "[[\"L__self__\", \"\", \"my.Net\"], [\"L__self__a\", \"a\", "
+                           "\"torch.nn.modules.linear.Linear\"]], \"torch_fn\": [\"mul_1\", "
+                           "\"method_descriptor.mul\"], \"stack_trace\": \"line\"}");
     tare__module_release(root);
     tare__free(bytes.data);
 }
@@ -297,7 +299,7 @@ static void tables_that_do_not_fit_their_records_are_refused(void **state) {
         {"\"weight_0\"", "\"../../weight_0\"", "no member"},
         {"\"weight_0\"", "\"/etc/passwd\"", "no member"},
         {"\"use_pickle\": false", "\"use_pickle\": true", "Python pickle"},
-        {"\"dtype\": 7", "\"dtype\": 29", "code 29"},
+        {"\"dtype\": 7", "\"dtype\": 31", "code 31"},
         {"\"dtype\": 7", "\"dtype\": -1", "code -1"},
         {"{\"as_int\": 2}, {\"as_int\": 2}], \"strides\"",
          "{\"as_int\": 3}, {\"as_int\": 2}], \"strides\"", "reaches beyond"},

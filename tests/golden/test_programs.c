@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that torch.export.save wrote: they compute what torch computed, also for another batch,
+// and written by us they are what they were, field by field. Data: tests/data/programs.zip, made by
+// tools/record_programs.py with PyTorch 2.15.
+#include "support/models.h"
+#include "support/temp.h"
+#include "support/test.h"
+
+#include <math.h>
+
+#include "core/file.h"
+#include "core/json.h"
+#include "io/pt2/archive.h"
+#include "io/pt2/payload.h"
+#include "io/safetensors.h"
+#include "ops/interpret.h"
+#include "ops/op.h"
+
+static const char *const programs[] = {"arguments", "containers", "dynamic",
+                                       "open",      "static",     "writes"};
+
+// What may differ, and why: an id is of its archive's bytes; example inputs, a pickle, are left
+// out; the version is that whose form it is.
+static const char *const other_members[] = {".data/serialization_id",
+                                            "data/sample_inputs/model.pt"};
+static const char other_key[] = "torch_version";
+
+// --- the recorded files ---
+
+typedef struct bytes {
+    storage *store;
+    const unsigned char *data;
+    size_t size;
+} bytes;
+
+// A member of the recorded files, whose archive has no root folder.
+static bytes recorded(const char *name, const char *ending) {
+    storage *store = NULL;
+    const unsigned char *data = NULL;
+    size_t size = 0;
+    char member[64];
+    (void)snprintf(member, sizeof member, "%s.%s", name, ending);
+    CHECK_DONE(tare__file_map("tests/data/programs.zip", &store, &data, &size, job_error()));
+    zip_memory memory = {.data = (unsigned char *)data, .size = size};
+    unzFile zip = tare__unzip_open(&memory);
+    unz_file_info64 info;
+    assert_non_null(zip);
+    assert_int_equal(unzLocateFile(zip, member, 1), UNZ_OK);
+    assert_int_equal(unzGetCurrentFileInfo64(zip, &info, NULL, 0, NULL, 0, NULL, 0), UNZ_OK);
+    assert_int_equal(unzOpenCurrentFile(zip), UNZ_OK);
+    storage *made = tare__storage_create(info.uncompressed_size);
+    assert_non_null(made);
+    unsigned char *to = (unsigned char *)tare__storage_data(made); // nobody else sees it yet
+    assert_int_equal(unzReadCurrentFile(zip, to, (unsigned)info.uncompressed_size),
+                     info.uncompressed_size);
+    unzCloseCurrentFile(zip);
+    unzClose(zip);
+    tare__storage_release(store);
+    return (bytes){made, to, info.uncompressed_size};
+}
+
+static const char *put_program(const char *name) {
+    char file[64];
+    const bytes b = recorded(name, "pt2");
+    (void)snprintf(file, sizeof file, "%s.pt2", name);
+    const char *path = temp_path(file);
+    temp_write(path, b.data, b.size);
+    tare__storage_release(b.store);
+    return path;
+}
+
+// --- what they compute ---
+
+static bool is_tensor_input(const node *n) {
+    return n->arg_count == 0;
+}
+
+static void check_tensor(const char *name, const tare_tensor *made, const tare_tensor *expected) {
+    assert_int_equal(made->dtype, expected->dtype);
+    assert_int_equal(made->ndim, expected->ndim);
+    assert_memory_equal(made->shape, expected->shape, (size_t)made->ndim * sizeof *made->shape);
+    for (int64_t i = 0; i < made->count; i++) {
+        const double a = tare__tensor_get(made, i), b = tare__tensor_get(expected, i);
+        if (a != b && !(fabs(a - b) <= 2e-6 + 2e-6 * fabs(b)))
+            fail_msg("%s[%d]: %.9g, expected %.9g", name, (int)i, a, b);
+    }
+}
+
+// Values in order, containers laid flat; None and numbers are not recorded.
+static void check_outputs(const value *v, const safetensors *s, int call, int *next) {
+    char name[32];
+    for (uint32_t i = 0; tare__value_has_items(v) && i < v->count; i++)
+        check_outputs(&v->as.items[i], s, call, next);
+    if (v->kind != VALUE_TENSOR) return;
+    (void)snprintf(name, sizeof name, "%d.out.%d", call, (*next)++);
+    const tare_tensor *expected = tare__safetensors_get(s, name);
+    if (expected == NULL)
+        fail_msg("torch gave no '%s'", name);
+    else
+        check_tensor(name, v->as.tensor, expected);
+}
+
+static void run_call(const char *path, const safetensors *s, int call) {
+    tare_model *model = NULL;
+    arena memory = {0};
+    value inputs[16], result;
+    size_t count = 0;
+    int tensor = 0, output = 0;
+    char name[32];
+    CHECK_DONE(tare_model_read(path, NULL, &model, job_error()));
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
+        if (n->op != NODE_PLACEHOLDER) continue;
+        assert_true(count < 16);
+        inputs[count] = n->arg_count > 0 ? n->args[0] : tare__none();
+        if (is_tensor_input(n)) {
+            (void)snprintf(name, sizeof name, "%d.in.%d", call, tensor++);
+            inputs[count].kind = VALUE_TENSOR;
+            inputs[count].as.tensor = tare__safetensors_get(s, name);
+            assert_non_null(inputs[count].as.tensor);
+        }
+        count++;
+    }
+    const interpreter it = {.root = model->root, .thread_count = 1};
+    CHECK_DONE(tare__interpret(&it, inputs, count, &memory, &result, job_error()));
+    check_outputs(&result, s, call, &output);
+    (void)snprintf(name, sizeof name, "%d.out.%d", call, output);
+    assert_null(tare__safetensors_get(s, name)); // that was all
+    tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+    tare_model_destroy(model);
+}
+
+static void run_calls(const char *name, const char *path) {
+    const bytes b = recorded(name, "safetensors");
+    safetensors s = {0};
+    CHECK_DONE(tare__safetensors_parse(b.store, b.data, b.size, &s, job_error()));
+    run_call(path, &s, 0);
+    if (tare__safetensors_get(&s, "1.in.0") != NULL) run_call(path, &s, 1);
+    tare__safetensors_release(&s);
+    tare__storage_release(b.store);
+}
+
+static void programs_compute_what_torch_did(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        run_calls(programs[i], put_program(programs[i]));
+}
+
+// --- what they are when we write them ---
+
+// Strides, where data that was not dense is now.
+static bool is_stride(const json_at *at) {
+    for (; at != NULL; at = at->parent)
+        if (at->key != NULL && strcmp(at->key, "strides") == 0) return true;
+    return false;
+}
+
+static void check_json(const json_at *ours, const json_t *theirs, bool may_restride);
+
+static void check_object(const json_at *ours, const json_t *theirs, bool may_restride) {
+    const char *key = NULL;
+    json_t *item = NULL;
+    json_object_foreach((json_t *)theirs, key, item) {
+        const json_at at = tare__json_get(ours, key);
+        if (strcmp(key, other_key) != 0) check_json(&at, item, may_restride);
+    }
+    assert_int_equal(json_object_size(ours->value), json_object_size(theirs));
+}
+
+static void check_json(const json_at *ours, const json_t *theirs, bool may_restride) {
+    text path = {0};
+    tare__json_path(ours, &path);
+    if (ours->value == NULL || json_typeof(ours->value) != json_typeof(theirs))
+        fail_msg("%s is of another kind", tare__text_chars(&path));
+    if (json_is_object(theirs)) {
+        check_object(ours, theirs, may_restride);
+    } else if (json_is_array(theirs)) {
+        if (json_array_size(ours->value) != json_array_size(theirs))
+            fail_msg("%s has another length", tare__text_chars(&path));
+        for (size_t i = 0; i < json_array_size(theirs); i++) {
+            const json_at at = tare__json_item(ours, i);
+            check_json(&at, json_array_get(theirs, i), may_restride);
+        }
+    } else if (!json_equal((json_t *)ours->value, (json_t *)theirs) &&
+               !(may_restride && is_stride(ours))) {
+        fail_msg("%s is another value", tare__text_chars(&path));
+    }
+    tare__text_release(&path);
+}
+
+typedef struct opened {
+    storage *store;
+    pt2_archive archive;
+} opened;
+
+static void open_archive(const char *path, opened *out) {
+    const unsigned char *data = NULL;
+    size_t size = 0;
+    CHECK_DONE(tare__file_map(path, &out->store, &data, &size, job_error()));
+    CHECK_DONE(tare__pt2_open(out->store, data, size, job_error(), &out->archive));
+}
+
+static void close_archive(opened *o) {
+    tare__pt2_close(&o->archive);
+    tare__storage_release(o->store);
+}
+
+static void check_member(opened *ours, opened *theirs, const char *name, bool may_restride) {
+    for (size_t i = 0; i < sizeof other_members / sizeof *other_members; i++)
+        if (strcmp(name, other_members[i]) == 0) return;
+    pt2_bytes a, b;
+    CHECK_DONE(tare__pt2_read_member(&ours->archive, name, &a));
+    CHECK_DONE(tare__pt2_read_member(&theirs->archive, name, &b));
+    const size_t offset = (size_t)(a.data - ours->archive.data);
+    if (offset % 64 != 0) fail_msg("'%s' begins at byte %zu", name, offset);
+    if (tare__ends_with(name, ".json")) {
+        json_t *x = NULL, *y = NULL;
+        CHECK_DONE(tare__pt2_read_json(&ours->archive, name, &x));
+        CHECK_DONE(tare__pt2_read_json(&theirs->archive, name, &y));
+        const json_at top = tare__json_root(x);
+        check_json(&top, y, may_restride);
+        json_decref(x);
+        json_decref(y);
+    } else if (!may_restride || strstr(name, "/weight_") == NULL) {
+        if (a.size != b.size || memcmp(a.data, b.data, a.size) != 0)
+            fail_msg("'%s' holds other bytes", name);
+    }
+    tare__storage_release(a.store);
+    tare__storage_release(b.store);
+}
+
+static void check_archives(const char *our_path, const char *their_path, bool may_restride) {
+    opened ours, theirs;
+    open_archive(our_path, &ours);
+    open_archive(their_path, &theirs);
+    const map *members = &theirs.archive.members;
+    assert_int_equal(ours.archive.members.count, members->count);
+    for (size_t i = 0; i < members->count; i++) {
+        // In torch's order, too.
+        assert_string_equal(ours.archive.members.entries[i].key, members->entries[i].key);
+        check_member(&ours, &theirs, members->entries[i].key, may_restride);
+    }
+    close_archive(&ours);
+    close_archive(&theirs);
+}
+
+static void written_programs_are_what_they_were(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        tare_model *model = NULL;
+        const char *their_path = put_program(programs[i]), *our_path = temp_path("ours.pt2");
+        // Only this one has weights that are channels last.
+        const bool may_restride = strcmp(programs[i], "arguments") == 0;
+        CHECK_DONE(tare_model_read(their_path, NULL, &model, job_error()));
+        CHECK_DONE(tare_model_write_pt2(model, our_path, job_error()));
+        check_archives(our_path, their_path, may_restride);
+        run_calls(programs[i], our_path);
+        tare_model_destroy(model);
+    }
+}
+
+// What the program's file says beside the graph goes through our own format.
+static void our_files_keep_what_programs_need(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        tare_model *model = NULL, *again = NULL;
+        const char *their_path = put_program(programs[i]), *our_path = temp_path("ours.pt2");
+        const char *between = temp_path("between.safetensors");
+        CHECK_DONE(tare_model_read(their_path, NULL, &model, job_error()));
+        CHECK_DONE(tare_model_write(model, between, job_error()));
+        CHECK_DONE(tare_model_read(between, NULL, &again, job_error()));
+        CHECK_DONE(tare_model_write_pt2(again, our_path, job_error()));
+        check_archives(our_path, their_path, strcmp(programs[i], "arguments") == 0);
+        tare_model_destroy(model);
+        tare_model_destroy(again);
+    }
+}
+
+static void every_allocation_of_writing_may_fail(void **state) {
+    (void)state;
+    tare_model *model = NULL;
+    tare_status status;
+    CHECK_DONE(tare_model_read(put_program("open"), NULL, &model, job_error()));
+    const char *path = temp_path("failing.pt2");
+    SOME_ALLOCATIONS_FAIL(7, status, status = tare_model_write_pt2(model, path, NULL), (void)0);
+    tare_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(programs_compute_what_torch_did),
+        cmocka_unit_test(written_programs_are_what_they_were),
+        cmocka_unit_test(our_files_keep_what_programs_need),
+        cmocka_unit_test(every_allocation_of_writing_may_fail),
+    };
+    return cmocka_run_group_tests(tests, temp_make, temp_remove);
+}
