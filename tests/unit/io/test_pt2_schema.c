@@ -8,7 +8,7 @@
 #include "ops/op.h"
 
 // Names without a row go to `missing`. An overload's name ends at its parameters:
-// "relu.default(input)".
+// "relu.default(input)". A name without an overload stands for several, and has no row.
 static void check_names(const char *names, text *missing) {
     static const char *const prefixes[] = {"torch.ops.aten.", "torch.ops.quantized_decomposed."};
     char name[256];
@@ -18,7 +18,8 @@ static void check_names(const char *names, text *missing) {
         memcpy(name, names, length);
         name[length] = '\0';
         for (size_t i = 0; i < 2; i++)
-            if (tare__starts_with(name, prefixes[i]) && tare__pt2_schema(name) == NULL)
+            if (tare__starts_with(name, prefixes[i]) &&
+                strchr(name + strlen(prefixes[i]), '.') != NULL && tare__pt2_schema(name) == NULL)
                 tare__text_printf(missing, " %s", name + strlen("torch.ops."));
         // The parameters of an overload hold '|' too.
         names += names[length] == '(' ? strcspn(names, ")") + 1 : end;
