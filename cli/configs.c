@@ -57,6 +57,11 @@ const char *backend_choice_at(const void *user, size_t index) {
     return tare_backend_config_builtin_name_at(index);
 }
 
+const char *quantizer_choice_at(const void *user, size_t index) {
+    (void)user;
+    return tare_quantizer_builtin_name_at(index);
+}
+
 const char *mapping_choice_at(const void *user, size_t index) {
     (void)user;
     return tare_qconfig_mapping_default_name_at(index);

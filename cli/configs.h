@@ -14,6 +14,7 @@ bool names_a_file(const char *name); // or could: it has a dot or a slash
 bool is_default_mapping(const char *name);
 /// Names for completion: NULL ends them.
 const char *backend_choice_at(const void *user, size_t index);
+const char *quantizer_choice_at(const void *user, size_t index);
 const char *mapping_choice_at(const void *user, size_t index);
 const char *preprocess_choice_at(const void *user, size_t index);
 /// A JSON file, or what tare_preprocess_parse takes.

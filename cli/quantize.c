@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // tare quantize: a float model in, an integer one out.
+#include "quantize.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "command.h"
 #include "configs.h"
-#include "models.h"
 #include "output.h"
-#include "quantize_report.h"
 #include "report.h"
 
 static const char *const stop_names[] = {[STOP_FUSE] = "fuse",
@@ -15,93 +14,12 @@ static const char *const stop_names[] = {[STOP_FUSE] = "fuse",
                                          [STOP_REFERENCE] = "reference",
                                          [STOP_LOWER] = "lower"};
 
-typedef struct quantize_options {
-    const char *backend, *qconfig, *calibrate, *state, *preprocess, *stop, *engine, *report,
-        *output;
-    const char *prepare_config, *convert_config, *equalize;
-    int64_t batch, limit;
-    bool qat, print, lenient, strict, dry_run, quiet, as_json;
-    size_options sizes;
-} quantize_options;
-
-typedef struct job {
-    const quantize_options *options;
-    const char *input;
-    stop_stage stop;
-    tare_engine engine;
-    tare_backend_config *backend;
-    tare_qconfig_mapping *mapping, *equalization;
-    tare_prepare_custom_config *prepare_config; // NULL: none
-    tare_convert_custom_config *convert_config; // idem
-    tare_model *model;                          // as far as it has come
-    bool was_prepared;                          // when it was read
-    tare_error *err;
-} job;
-
-static void advance(job *j, tare_model *next) {
+void quantize_advance(quantize_job *j, tare_model *next) {
     tare_model_destroy(j->model);
     j->model = next;
 }
 
-static tare_status choose_mapping(job *j) {
-    if (j->options->qconfig == NULL)
-        return tare_qconfig_mapping_for_backend(j->backend, j->options->qat, &j->mapping, j->err);
-    return load_mapping(j->options->qconfig, j->options->qat, &j->mapping, j->err);
-}
-
-static tare_status choose_engine(job *j) {
-    const char *name = j->options->engine;
-    j->engine = tare_engine_from_name(name != NULL ? name : tare_backend_config_name(j->backend));
-    return TARE_OK;
-}
-
-static tare_status fuse(job *j) {
-    tare_model *fused = NULL;
-    TRY(tare_fuse_fx(j->model, j->backend, &fused, j->err));
-    advance(j, fused);
-    return TARE_OK;
-}
-
-/// Training is what batch norms are kept for.
-static void note_folded_norms(const job *j) {
-    if (tare_model_norms_are_folded(j->model))
-        (void)fprintf(stderr,
-                      "tare quantize: note: %s was exported with its batch norms folded into its "
-                      "convolutions,\nso that --qat trains without them; tools/tare_export.py "
-                      "writes models that keep them\n",
-                      j->input);
-}
-
-static tare_status prepare_with(job *j, const tare_prepare_options *options, tare_model **out) {
-    if (!j->options->qat) return tare_prepare_fx(j->model, options, out, j->err);
-    note_folded_norms(j);
-    TRY(tare_prepare_qat_fx(j->model, options, out, j->err));
-    // QAT modules begin in training mode; nobody trains a model that came in evaluation.
-    return tare_model_set_training(*out, tare_model_is_training(j->model), j->err);
-}
-
-static tare_status prepare(job *j) {
-    const quantize_options *o = j->options;
-    TRY(choose_mapping(j));
-    if (o->prepare_config != NULL)
-        TRY(tare_prepare_custom_config_read(o->prepare_config, &j->prepare_config, j->err));
-    if (o->equalize != NULL) TRY(tare_qconfig_mapping_read(o->equalize, &j->equalization, j->err));
-    const tare_prepare_options options = {.backend = j->backend,
-                                          .qconfig_mapping = j->mapping,
-                                          .is_lenient = o->lenient,
-                                          .custom_config = j->prepare_config,
-                                          .equalization = j->equalization};
-    tare_model *prepared = NULL;
-    const tare_status status = prepare_with(j, &options, &prepared);
-    if (status != TARE_OK) {
-        tare_model_destroy(prepared);
-        return status;
-    }
-    advance(j, prepared);
-    return TARE_OK;
-}
-
-static tare_status calibrate(job *j) {
+static tare_status calibrate(quantize_job *j) {
     const tare_data_options options = {.batch_size =
                                            j->options->batch != 0 ? j->options->batch : 32,
                                        .sample_limit = j->options->limit};
@@ -115,7 +33,7 @@ static tare_status calibrate(job *j) {
     return status;
 }
 
-static tare_status take_state(job *j) {
+static tare_status take_state(quantize_job *j) {
     tare_calibration_info info = {.struct_size = sizeof info};
     TRY(tare_calibration_read(j->model, j->options->state, &info, j->err));
     if (info.done_shard_count == info.shard_count || j->options->lenient) return TARE_OK;
@@ -124,62 +42,44 @@ static tare_status take_state(job *j) {
                      (long long)info.shard_count);
 }
 
-static tare_status convert(job *j) {
-    if (j->options->convert_config != NULL)
-        TRY(tare_convert_custom_config_read(j->options->convert_config, &j->convert_config,
-                                            j->err));
-    const tare_convert_options options = {.backend = j->backend,
-                                          .engine = j->engine,
-                                          .is_lenient = j->options->lenient,
-                                          .custom_config = j->convert_config};
-    tare_model *converted = NULL;
-    // What stays float runs as in evaluation from here on.
-    TRY(tare_model_set_training(j->model, false, j->err));
-    TRY(j->stop == STOP_REFERENCE
-            ? tare_convert_to_reference_fx(j->model, &options, &converted, j->err)
-            : tare_convert_fx(j->model, &options, &converted, j->err));
-    advance(j, converted);
+/// A float model goes the whole way; one that was prepared earlier goes on from there.
+static tare_status check_stage(quantize_job *j) {
+    const tare_model_stage stage = tare_model_get_stage(j->model);
+    j->was_prepared = stage == TARE_STAGE_PREPARED;
+    if (stage != TARE_STAGE_FLOAT && !j->was_prepared)
+        return fail_here(j->input, NULL, "the model is %s already",
+                         stage == TARE_STAGE_FUSED ? "fused" : "quantized");
+    TRY(j->flow->check_model(j));
+    if (j->was_prepared && j->options->qat)
+        return fail_here(j->input, NULL, "the model is prepared already: --qat has no effect");
+    if (j->was_prepared && j->stop == STOP_FUSE)
+        return fail_here(j->input, NULL, "the model is prepared already: --stop fuse is too late");
     return TARE_OK;
 }
 
-static bool has_prepare_options(const quantize_options *o) {
-    return o->prepare_config != NULL || o->equalize != NULL;
-}
-
-/// A float model goes the whole way; one that was prepared earlier goes on from there.
-static tare_status quantize(job *j) {
-    const tare_model_stage stage = tare_model_get_stage(j->model);
-    j->was_prepared = stage == TARE_STAGE_PREPARED;
-    if (stage != TARE_STAGE_FLOAT && stage != TARE_STAGE_PREPARED)
-        return fail_here(j->input, NULL, "the model is %s already",
-                         stage == TARE_STAGE_FUSED ? "fused" : "quantized");
-    if (stage == TARE_STAGE_PREPARED && j->options->qconfig != NULL)
-        return fail_here(j->input, NULL, "the model is prepared already: --qconfig has no effect");
-    if (stage == TARE_STAGE_PREPARED && j->options->qat)
-        return fail_here(j->input, NULL, "the model is prepared already: --qat has no effect");
-    if (stage == TARE_STAGE_PREPARED && has_prepare_options(j->options))
-        return fail_here(j->input, NULL,
-                         "the model is prepared already: --prepare-config and --equalize have no "
-                         "effect");
-    if (j->stop == STOP_FUSE && stage == TARE_STAGE_PREPARED)
-        return fail_here(j->input, NULL, "the model is prepared already: --stop fuse is too late");
-    if (j->stop == STOP_FUSE) return fuse(j);
-    if (stage == TARE_STAGE_FLOAT) TRY(prepare(j));
+static tare_status quantize(quantize_job *j) {
+    TRY(check_stage(j));
+    if (j->stop == STOP_FUSE) return j->flow->fuse(j);
+    if (!j->was_prepared) TRY(j->flow->prepare(j));
     if (j->options->calibrate != NULL) TRY(calibrate(j));
     if (j->options->state != NULL) TRY(take_state(j));
-    return j->stop == STOP_PREPARE ? TARE_OK : convert(j);
+    if (j->stop == STOP_PREPARE) return TARE_OK;
+    // What stays float runs as in evaluation from here on.
+    TRY(tare_model_set_training(j->model, false, j->err));
+    return j->flow->convert(j);
 }
 
 // A default mapping asks for types that most networks have none of, by torch's list, not the
 // user's.
-static tare_status check_requests(const job *j) {
+static tare_status check_requests(const quantize_job *j) {
     const char *asked = j->options->qconfig;
-    const bool is_own = j->was_prepared || (asked != NULL && !is_default_mapping(asked));
+    const bool is_own =
+        j->flow == &pt2e_flow || j->was_prepared || (asked != NULL && !is_default_mapping(asked));
     return is_own ? tare_model_check_requests(j->model, j->err) : TARE_OK;
 }
 
 /// The report comes first, so that the model, once it is there, means that all went well.
-static tare_status deliver(job *j) {
+static tare_status deliver(quantize_job *j) {
     const quantize_options *o = j->options;
     // With the model on standard output, what is said goes to standard error.
     FILE *stream = strcmp(o->output, "-") == 0 ? stderr : stdout;
@@ -205,7 +105,7 @@ static tare_status deliver(job *j) {
     return TARE_OK;
 }
 
-static tare_status declare_preprocess(job *j) {
+static tare_status declare_preprocess(quantize_job *j) {
     tare_preprocess *declared = NULL;
     if (j->options->preprocess == NULL) return TARE_OK;
     TRY(load_preprocess(j->options->preprocess, &declared, j->err));
@@ -214,11 +114,10 @@ static tare_status declare_preprocess(job *j) {
     return status;
 }
 
-static tare_status run_job(job *j) {
+static tare_status run_job(quantize_job *j) {
     if (j->options->output != NULL) TRY(output_check_model(j->options->output));
     if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
-    TRY(load_backend(j->options->backend, &j->backend, j->err));
-    TRY(choose_engine(j));
+    TRY(j->flow->open(j));
     TRY(read_model(j->input, &j->options->sizes, &j->model, j->err));
     TRY(declare_preprocess(j));
     TRY(quantize(j));
@@ -233,12 +132,6 @@ static const char *stop_name_at(const void *user, size_t index) {
     return index <= STOP_LOWER ? stop_names[index] : NULL;
 }
 
-static const char *engine_name_at(const void *user, size_t index) {
-    (void)user;
-    const size_t engine = index + TARE_ENGINE_X86;
-    return engine <= TARE_ENGINE_ONEDNN ? tare_engine_name((tare_engine)engine) : NULL;
-}
-
 static bool find_name(const char *name, const char *(*name_at)(const void *user, size_t index),
                       size_t *out) {
     for (*out = 0; name_at(NULL, *out) != NULL; ++*out)
@@ -247,15 +140,17 @@ static bool find_name(const char *name, const char *(*name_at)(const void *user,
 }
 
 /// Options that have no effect beside others are wrong usage: nothing is ignored silently.
-static int check_options(const command *self, const quantize_options *o, job *j) {
+static int check_options(const command *self, const quantize_options *o, quantize_job *j) {
     size_t index = 0;
     if (o->stop != NULL && !find_name(o->stop, stop_name_at, &index))
         return wrong_usage(self->name, suggest(o->stop, stop_name_at, NULL),
                            "--stop: no stage '%s'", o->stop);
+    j->flow = o->backend != NULL && o->quantizer == NULL ? &fx_flow : &pt2e_flow;
     j->stop = o->stop != NULL ? (stop_stage)index : STOP_LOWER;
-    if (o->engine != NULL && !find_name(o->engine, engine_name_at, &index))
-        return wrong_usage(self->name, suggest(o->engine, engine_name_at, NULL),
-                           "--engine: no engine '%s'", o->engine);
+    if (j->flow->check_options(self, o) != EXIT_JOB_DONE) return EXIT_WRONG_USAGE;
+    if (j->stop == STOP_FUSE && j->flow->fuse == NULL)
+        return wrong_usage(self->name, "prepare is its first stage",
+                           "--stop fuse has no meaning with a quantizer");
     if (o->output == NULL && !o->dry_run)
         return wrong_usage(self->name, NULL, "-o OUT is missing, or --dry-run");
     if (o->dry_run && j->stop != STOP_PREPARE)
@@ -286,7 +181,7 @@ static int check_options(const command *self, const quantize_options *o, job *j)
     if (o->qat && o->equalize != NULL)
         return wrong_usage(self->name, NULL,
                            "--equalize and --qat exclude each other, as in torch");
-    if (j->stop == STOP_FUSE && has_prepare_options(o))
+    if (j->stop == STOP_FUSE && (o->prepare_config != NULL || o->equalize != NULL))
         return wrong_usage(self->name, NULL,
                            "--prepare-config and --equalize have no effect with --stop fuse");
     if (j->stop < STOP_REFERENCE && o->convert_config != NULL)
@@ -302,17 +197,19 @@ static int run(const command *self, int argc, char **argv) {
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.quiet || o.as_json) silence_progress();
-    job j = {.options = &o, .input = operands[0], .err = NULL};
+    quantize_job j = {.options = &o, .input = operands[0], .err = NULL};
     const int usage = check_options(self, &o, &j);
     if (usage != EXIT_JOB_DONE) return usage;
     j.err = tare_error_create();
-    const int exit_status = finish_job(self->name, run_job(&j), j.err);
+    int exit_status = finish_job(self->name, run_job(&j), j.err);
+    if (j.is_wrong_usage) exit_status = EXIT_WRONG_USAGE;
     tare_model_destroy(j.model);
     tare_qconfig_mapping_destroy(j.mapping);
     tare_qconfig_mapping_destroy(j.equalization);
     tare_prepare_custom_config_destroy(j.prepare_config);
     tare_convert_custom_config_destroy(j.convert_config);
     tare_backend_config_destroy(j.backend);
+    tare_quantizer_destroy(j.quantizer);
     tare_error_destroy(j.err);
     return exit_status;
 }
@@ -321,8 +218,12 @@ static int run(const command *self, int argc, char **argv) {
 static const option options[] = {
     {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
      false},
-    {"backend", "NAME|FILE", "what to quantize for", FIELD(backend), OPTION_TEXT, 0, true,
+    {"backend", "NAME|FILE", "what to quantize for", FIELD(backend), OPTION_TEXT, 0, false,
      backend_choice_at},
+    {"quantizer", "NAME|FILE", "what to quantize an exported program for", FIELD(quantizer),
+     OPTION_TEXT, 0, false, quantizer_choice_at},
+    {"quantizer-config", "FILE", "what to ask of the quantizer, of which modules",
+     FIELD(quantizer_config), OPTION_TEXT, 0, false},
     {"qconfig", "NAME|FILE", "which observers where (default: tare, or what the backend needs)",
      FIELD(qconfig), OPTION_TEXT, 0, false, mapping_choice_at},
     {"prepare-config", "FILE", "standalone and custom modules, quantized inputs and outputs",
@@ -343,7 +244,7 @@ static const option options[] = {
     {"stop", "STAGE", "fuse, prepare, reference or lower (default)", FIELD(stop), OPTION_TEXT, 0,
      false, stop_name_at},
     {"engine", "NAME", "whose rounding: x86, fbgemm, qnnpack, onednn", FIELD(engine), OPTION_TEXT,
-     0, false, engine_name_at},
+     0, false, engine_choice_at},
     {"lenient", NULL, "warn in the record where it would be an error", FIELD(lenient), OPTION_FLAG,
      0, false},
     {"strict", NULL, "fail where a selector asks for what stays float", FIELD(strict), OPTION_FLAG,
@@ -362,13 +263,14 @@ static const option options[] = {
 const command quantize_command = {
     .name = "quantize",
     .summary = "quantize a float model for a backend",
-    .usage = "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--qat] [--calibrate DATA | --state "
-             "STATE]\n"
-             "       [--batch N] [--limit N] [--prepare-config FILE] [--convert-config FILE]\n"
-             "       [--equalize FILE] [--preprocess STEPS] [--stop STAGE] [--engine NAME]\n"
-             "       [--lenient | --strict] [--dry-run] [--print] [--report DIR] [--dim NAME=N,..] "
-             "[--shape INPUT=NxN..,..] [--json]\n"
-             "       [--quiet] -o OUT",
+    .usage = "MODEL --backend NAME|FILE [--qconfig NAME|FILE] [--prepare-config FILE]\n"
+             "       [--convert-config FILE] [--equalize FILE] [--engine NAME] OPTIONS -o OUT\n"
+             "       tare quantize PROGRAM --quantizer NAME|FILE[,..] [--quantizer-config FILE]\n"
+             "       OPTIONS -o OUT\n"
+             "OPTIONS: [--qat] [--calibrate DATA | --state STATE] [--batch N] [--limit N]\n"
+             "       [--preprocess STEPS] [--stop STAGE] [--lenient | --strict] [--dry-run]\n"
+             "       [--print] [--report DIR] [--dim NAME=N,..] [--shape INPUT=NxN..,..]\n"
+             "       [--json] [--quiet]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
@@ -376,6 +278,10 @@ const command quantize_command = {
         "DATA is .npz, .npy, .safetensors, a folder of those, .csv or .csv.gz of rows\n"
         "`feature,..,label`, random:N[:SEED[:SHAPE]]; or pictures: a .png or .jpg, a folder\n"
         "of them or of one folder per class, .txt or .csv lists. man tare says more.\n\n"
-        "tare quantize net.safetensors --backend x86 --calibrate train.npz -o int8.safetensors\n",
+        "A PROGRAM is a .pt2 file of torch.export, or one in our format. It needs no\n"
+        "--quantizer once it is prepared.\n\n"
+        "tare quantize net.safetensors --backend x86 --calibrate train.npz -o int8.safetensors\n"
+        "tare quantize net.pt2 --quantizer XNNPACKQuantizer --calibrate train.npz "
+        "-o int8.safetensors\n",
     .run = run,
 };

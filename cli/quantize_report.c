@@ -39,7 +39,8 @@ void print_next_command(FILE *stream, stop_stage stop, const char *input, const 
         (void)fprintf(stream, "next: tare print %s\n", output);
         break;
     case STOP_PREPARE:
-        (void)fprintf(stream, "next: tare quantize %s --backend %s%s -o OUT\n", output, backend,
+        (void)fprintf(stream, "next: tare quantize %s%s%s%s -o OUT\n", output,
+                      backend != NULL ? " --backend " : "", backend != NULL ? backend : "",
                       calibrate == NULL ? " --calibrate DATA" : "");
         break;
     case STOP_REFERENCE:

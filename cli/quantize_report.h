@@ -13,7 +13,7 @@ typedef enum stop_stage { STOP_FUSE, STOP_PREPARE, STOP_REFERENCE, STOP_LOWER } 
 /// operator is in integers.
 tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_float,
                            tare_error *err);
-/// The command that one would type now.
+/// The command that one would type now. backend: NULL for models that a quantizer prepared.
 void print_next_command(FILE *stream, stop_stage stop, const char *input, const char *output,
                         const char *backend, const char *calibrate);
 /// Makes `folder` if need be and writes explain.json, coverage.json and model.txt into it.

@@ -156,6 +156,9 @@ TARE_API tare_status tare_model_annotate_sharing(tare_model *model, const tare_n
 /// none.
 TARE_API tare_status tare_model_mark_annotated(tare_model *model, const tare_node *node,
                                                bool is_annotated, tare_error *err);
+/// By which of its rules a quantizer annotates the node ("conv_relu"): tare explain tells it.
+TARE_API tare_status tare_model_annotate_rule(tare_model *model, const tare_node *node,
+                                              const char *rule, tare_error *err);
 TARE_API void tare_model_clear_annotation(tare_model *model, const tare_node *node);
 TARE_API void tare_model_clear_annotations(tare_model *model);
 
@@ -257,6 +260,11 @@ TARE_API tare_status tare_quantizer_annotate(const tare_quantizer *quantizer, ta
                                              tare_error *err);
 
 // --- the flow ---
+
+/// Is it a program of torch.export, as quantizers annotate them: does it call aten operators?
+TARE_API bool tare_model_is_exported(const tare_model *model);
+/// Is it prepared, and by a quantizer? Convert it with tare_convert_pt2e.
+TARE_API bool tare_model_is_prepared_pt2e(const tare_model *model);
 
 /// Folds batch norms, lets the quantizer transform and annotate, and inserts observers. Calibrate
 /// with tare_calibrate. TARE_NOT_FOUND and TARE_INVALID_ARGUMENT for specs on edges that do not

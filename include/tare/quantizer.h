@@ -118,6 +118,22 @@ TARE_API tare_status tare_quantizer_read(const char *path, const tare_quantizer_
 TARE_API tare_status tare_quantizer_compose(tare_quantizer *const *quantizers, size_t count,
                                             tare_quantizer **out, tare_error *err);
 
+/// Zero means the default everywhere; struct_size as in tare/status.h.
+typedef struct tare_quantizer_open_options {
+    uint32_t struct_size;
+    const char *settings_path; // a settings file; NULL: the quantizer's own config for all
+    bool is_qat;               // for tare_prepare_qat_pt2e
+    bool is_lenient;           // as tare_quantizer_settings_set_lenient
+} tare_quantizer_open_options;
+/// A quantizer as users name it: a built-in one, a file of rules (a name with a dot or a slash, or
+/// "-"), or several with ',' between, composed. Settings of several are {"quantizers": {NAME:
+/// SETTINGS, ..}}; those left out have their own config. is_qat: default configs are of training,
+/// and so must be what the files say; the other way about, too (TARE_INVALID_ARGUMENT). options
+/// may be NULL. Errors name file and JSON path.
+TARE_API tare_status tare_quantizer_open(const char *names,
+                                         const tare_quantizer_open_options *options,
+                                         tare_quantizer **out, tare_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -44,11 +44,28 @@ bool tare__is_any_marked(const annotating *a, node *const *nodes, size_t count) 
     return false;
 }
 
+static bool is_in(const setting_list *list, const setting *s) {
+    return s >= list->items && s < list->items + list->count;
+}
+
+void tare__annotating_by(annotating *a, const tare_quantizer_settings *s, const setting *of) {
+    a->section = of == &s->global              ? "global"
+                 : is_in(&s->module_names, of) ? "module_name"
+                 : is_in(&s->module_types, of) ? "module_type"
+                                               : "operator";
+    a->key = of == &s->global ? "" : of->key;
+}
+
+static tare_status note(const annotating *a, tare_annotation *annotation) {
+    const annotation_origin origin = {.rule = a->rule, .section = a->section, .key = a->key};
+    return tare__annotation_note(annotation, &origin, a->err);
+}
+
 tare_status tare__mark(annotating *a, const node *n) {
     tare_annotation *annotation = NULL;
     TARE_TRY(tare__annotation_get(&a->model->annotations, n->name, &annotation, a->err));
     annotation->is_marked = true;
-    return TARE_OK;
+    return note(a, annotation);
 }
 
 tare_status tare__annotate_anew(annotating *a, const node *n, tare_annotation **out) {
@@ -56,7 +73,7 @@ tare_status tare__annotate_anew(annotating *a, const node *n, tare_annotation **
     tare__annotation_remove(&a->model->annotations, n->name);
     TARE_TRY(tare__annotation_get(&a->model->annotations, n->name, out, a->err));
     (*out)->is_marked = true;
-    return TARE_OK;
+    return note(a, *out);
 }
 
 tare_status tare__annotate_edge(annotating *a, tare_annotation *of, const node *input,

@@ -13,10 +13,13 @@ typedef struct annotating {
     graph *g;
     node_sources sources;
     arena memory;
+    const char *rule, *section, *key; // at work, for the record; NULL: none
     bool *gives_quantized; // by node id: the output of a quantized pattern (X86InductorQuantizer)
     tare_error *err;
 } annotating;
 
+/// The setting whose config is at work from here on.
+void tare__annotating_by(annotating *a, const tare_quantizer_settings *s, const setting *of);
 tare_status tare__annotating_begin(annotating *a, tare_model *model, tare_error *err);
 void tare__annotating_end(annotating *a);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "pt2e/quantizer.h"
 
 static const builtin_row rows[] = {
     {.name = "XNNPACKQuantizer",
@@ -72,7 +73,9 @@ static tare_status make(const builtin_row *row, builtin_quantizer *q, tare_quant
                                         .destroy = destroy};
     q->row = row;
     TARE_TRY(row->check(row, q->settings, err));
-    return tare_quantizer_create(&class, q, out, err);
+    TARE_TRY(tare_quantizer_create(&class, q, out, err));
+    (*out)->settings = q->settings;
+    return TARE_OK;
 }
 
 tare_status tare_quantizer_builtin(const char *name, const tare_quantizer_settings *settings,

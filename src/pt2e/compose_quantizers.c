@@ -51,6 +51,8 @@ static tare_status annotate_all(void *self, tare_model *model, tare_error *err) 
     for (size_t i = 0; i < c->count && status == TARE_OK; i++) {
         const tare_quantizer *q = c->items[i];
         status = q->class.annotate(q->self, model, err);
+        if (status == TARE_OK)
+            status = tare__annotations_note_quantizer(&model->annotations, q->class.name, err);
         if (status == TARE_OK) status = check_known(q, model, &known, err);
         if (status == TARE_OK) status = note_all(model, &known, err);
     }
@@ -104,6 +106,8 @@ tare_status tare_quantizer_compose(tare_quantizer *const *quantizers, size_t cou
     if (status == TARE_OK) {
         memcpy(items, quantizers, count * sizeof *items);
         c->count = count;
+        (*out)->parts = items;
+        (*out)->part_count = count;
         return TARE_OK;
     }
     tare__free(items);

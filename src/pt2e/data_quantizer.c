@@ -120,6 +120,7 @@ static tare_status annotate_match(const data_level *l, const data_rule *rule,
 }
 
 static tare_status run_rule(const data_level *l, const data_rule *rule) {
+    l->a->rule = rule->name;
     for (size_t f = 0; f < rule->form_count; f++) {
         subgraph_matches matches = {0};
         TARE_TRY(tare__subgraph_find(rule->forms[f], l->a->g, &l->a->memory, &matches, l->a->err));
@@ -148,8 +149,10 @@ static tare_status join_inputs(const data_level *l, const node *n) {
 }
 
 static tare_status run_level(data_level *l) {
+    tare__annotating_by(l->a, l->q->settings, l->setting);
     TARE_TRY(tare__config_specs(l->setting, &l->specs, l->a->err));
     for (size_t i = 0; i < l->q->rule_count; i++) TARE_TRY(run_rule(l, &l->q->rules[i]));
+    l->a->rule = "joins_inputs";
     for (const node *n = l->a->g->first; n != NULL; n = n->next) {
         if (!tare__calls(n, l->q->joins_inputs) || n->input_count == 0) continue;
         if (tare__is_marked(l->a, n) || !l->accepts(l, n)) continue;
@@ -183,6 +186,8 @@ static tare_status run_list(annotating *a, const data_quantizer *q, const settin
 }
 
 static tare_status keep_observers(annotating *a, const data_quantizer *q) {
+    a->rule = "keeps_observer";
+    a->section = a->key = NULL;
     for (const node *n = a->g->first; n != NULL; n = n->next) {
         const node *input = tare__calls(n, q->keeps_observer) ? tare__node_arg(n, 0) : NULL;
         const tare_annotation *before =

@@ -61,6 +61,11 @@ tare_status tare__data_annotate(void *self, tare_model *model, tare_error *err);
 /// Refuses rules that can never apply as they are meant: names that a pattern has not, edges that
 /// are none, specs that refer to what the rule does not annotate before.
 tare_status tare__data_rule_check(const data_rule *rule, tare_error *err);
+/// Makes the quantizer. settings: as tare_quantizer_from_json has them.
+tare_status tare__data_quantizer_create(const json_t *json, const tare_quantizer_settings *settings,
+                                        tare_quantizer **out, tare_error *err);
+/// The one that a quantizer is made of; NULL for others.
+const data_quantizer *tare__data_quantizer_of(const tare_quantizer *q);
 tare_status tare__data_quantizer_parse(const json_t *json, data_quantizer *out, tare_error *err);
 
 #endif

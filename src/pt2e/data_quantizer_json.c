@@ -287,8 +287,12 @@ tare_status tare__data_quantizer_parse(const json_t *json, data_quantizer *out, 
 
 // --- the quantizer ---
 
-static tare_status make(const json_t *json, const tare_quantizer_settings *settings,
-                        tare_quantizer **out, tare_error *err) {
+const data_quantizer *tare__data_quantizer_of(const tare_quantizer *q) {
+    return q->class.annotate == tare__data_annotate ? q->self : NULL;
+}
+
+tare_status tare__data_quantizer_create(const json_t *json, const tare_quantizer_settings *settings,
+                                        tare_quantizer **out, tare_error *err) {
     data_quantizer *q = tare__alloc_zeroed(1, sizeof *q);
     if (q == NULL) return tare__out_of_memory(err);
     tare_status status = tare__data_quantizer_parse(json, q, err);
@@ -303,6 +307,7 @@ static tare_status make(const json_t *json, const tare_quantizer_settings *setti
                                             .annotate = tare__data_annotate,
                                             .destroy = tare__data_quantizer_destroy};
         status = tare_quantizer_create(&class, q, out, err);
+        if (status == TARE_OK) (*out)->settings = q->settings;
     }
     if (status != TARE_OK) tare__data_quantizer_destroy(q);
     return status;
@@ -313,7 +318,7 @@ tare_status tare_quantizer_from_json(const char *json, size_t size,
                                      tare_error *err) {
     json_t *parsed = NULL;
     TARE_TRY(tare__json_parse(json, size, &parsed, err));
-    const tare_status status = make(parsed, settings, out, err);
+    const tare_status status = tare__data_quantizer_create(parsed, settings, out, err);
     json_decref(parsed);
     return status;
 }
@@ -322,7 +327,7 @@ tare_status tare_quantizer_read(const char *path, const tare_quantizer_settings 
                                 tare_quantizer **out, tare_error *err) {
     json_t *parsed = NULL;
     TARE_TRY(tare__json_parse_file(path, &parsed, err));
-    const tare_status status = make(parsed, settings, out, err);
+    const tare_status status = tare__data_quantizer_create(parsed, settings, out, err);
     json_decref(parsed);
     return status == TARE_OK ? status : tare__at(err, status, "%s", path);
 }

@@ -30,6 +30,8 @@ tare_status tare__embedding_annotate(void *self, tare_model *model, tare_error *
     const builtin_quantizer *q = self;
     annotating a;
     tare_status status = tare__annotating_begin(&a, model, err);
+    a.rule = "embedding";
+    tare__annotating_by(&a, q->settings, &q->settings->global);
     for (const node *n = a.g->first; n != NULL && status == TARE_OK; n = n->next)
         if (q->settings->has_global && tare__calls(n, embedding))
             status = annotate_table(&a, n, q->settings->global.config.weight);

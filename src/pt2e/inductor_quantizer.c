@@ -155,14 +155,30 @@ static tare_status accepts_default(const inductor_level *l, node *const *nodes, 
                        "default quantizable operations", out);
 }
 
+// "Conv2d, add, ReLU"
+static tare_status name_chain(annotating *a, const chain_row *row) {
+    text name = {0};
+    for (size_t i = 0; i < 4 && row->types[i] != NULL; i++)
+        tare__text_printf(&name, "%s%s", i > 0 ? ", " : "", strrchr(row->types[i], '.') + 1);
+    tare_status status = tare__text_status(&name, a->err);
+    a->rule = tare__arena_strdup(&a->memory, tare__text_chars(&name));
+    tare__text_release(&name);
+    return status == TARE_OK && a->rule == NULL ? tare__out_of_memory(a->err) : status;
+}
+
 static tare_status run_level(inductor_level *l) {
     TARE_TRY(tare__config_specs(l->setting, &l->specs, l->a->err));
     const bool has_norms = l->setting->is_none || l->specs.is_qat;
     for (size_t i = 0; i < l->recipe->row_count; i++)
-        if (has_norms || !(l->recipe->rows[i].parts & CHAIN_BN))
+        if (has_norms || !(l->recipe->rows[i].parts & CHAIN_BN)) {
+            TARE_TRY(name_chain(l->a, &l->recipe->rows[i]));
             TARE_TRY(tare__inductor_chain(l, &l->recipe->rows[i]));
+        }
+    l->a->rule = "matmul";
     TARE_TRY(tare__inductor_matmul(l));
+    l->a->rule = "mul";
     if (l->recipe->has_mul) TARE_TRY(tare__inductor_mul(l));
+    l->a->rule = "propagation";
     return l->recipe->propagates ? tare__inductor_propagate(l) : TARE_OK;
 }
 
@@ -181,6 +197,7 @@ static tare_status run_operators(annotating *a, const inductor_recipe *recipe,
         setting s = list->items[i];
         s.key = (char *)operator_of(recipe, s.key);
         inductor_level l = {.a = a, .recipe = recipe, .setting = &s, .accepts = accepts_operator};
+        tare__annotating_by(a, settings, &list->items[i]);
         TARE_TRY(tare__check_operator(a, settings, s.key));
         TARE_TRY(run_level(&l));
     }
@@ -198,12 +215,14 @@ static tare_status run(annotating *a, const inductor_recipe *recipe,
                             .recipe = recipe,
                             .setting = &s->module_names.items[i],
                             .accepts = accepts_module};
+        tare__annotating_by(a, s, l.setting);
         TARE_TRY(run_level(&l));
     }
     TARE_TRY(run_operators(a, recipe, s, &s->module_types));
     TARE_TRY(run_operators(a, recipe, s, &s->operators));
     inductor_level l = {
         .a = a, .recipe = recipe, .setting = &s->global, .accepts = accepts_default};
+    tare__annotating_by(a, s, &s->global);
     if (s->has_global && !s->global.is_none) TARE_TRY(run_level(&l));
     return recipe->propagates ? tare__inductor_outputs(a, recipe) : TARE_OK;
 }

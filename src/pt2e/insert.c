@@ -165,12 +165,6 @@ static tare_status observe_output(insertion *in, node *n) {
     return tare__node_replace_uses(n, made, made, in->p->err);
 }
 
-static tare_status decide(insertion *in, const node *n, const tare_annotation *a) {
-    if (!tare_annotation_is_valid(a)) return TARE_OK;
-    return TARE_DECIDE(in->p, n, "annotated", "quantizer", "%zu inputs and %s output have a spec",
-                       a->input_count, a->output != NULL ? "the" : "no");
-}
-
 static tare_status observe(insertion *in, size_t first_new) {
     const tare_model *model = in->p->model;
     for (node *n = model->root->graph->first, *next; n != NULL; n = next) {
@@ -179,7 +173,6 @@ static tare_status observe(insertion *in, size_t first_new) {
         if (n->id >= first_new || a == NULL) continue;
         TARE_TRY(observe_inputs(in, n));
         TARE_TRY(observe_output(in, n));
-        TARE_TRY(decide(in, n, a));
     }
     return TARE_OK;
 }
@@ -198,6 +191,7 @@ tare_status tare__pt2e_insert_observers(pass *p, const tare_quantizer *quantizer
     insertion in = {.p = p, .set = &set};
     if (status == TARE_OK) status = observe(&in, p->model->root->graph->next_id);
     if (status == TARE_OK) status = tare__observer_map_link(&set);
+    if (status == TARE_OK) status = tare__pt2e_note_facts(p, &set, quantizer);
     tare__observer_map_release(&set);
     return status;
 }

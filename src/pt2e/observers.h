@@ -21,6 +21,10 @@ module *tare__observer_map_get(const tare_observer_map *set, const node *from, c
 /// Step, when observers stand in the graph: derived ones learn the names of their sources.
 tare_status tare__observer_map_link(const tare_observer_map *set);
 
+/// Step, at last: what was annotated and shared, into the record and for explain.
+tare_status tare__pt2e_note_facts(pass *p, const tare_observer_map *set,
+                                  const tare_quantizer *quantizer);
+
 /// The parameters of an observer of `root`, derived ones computed from their sources. The caller
 /// releases *out.
 tare_status tare__pt2e_qparams(const module *root, const module *observer, const qparams **out,

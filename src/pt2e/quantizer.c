@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/struct_size.h"
+#include "quant/model.h"
 
 tare_status tare_quantizer_create(const tare_quantizer_class *quantizer_class, void *self,
                                   tare_quantizer **out, tare_error *err) {
@@ -47,6 +48,7 @@ tare_status tare_quantizer_transform(const tare_quantizer *q, tare_model *model,
 
 tare_status tare_quantizer_annotate(const tare_quantizer *q, tare_model *model, tare_error *err) {
     TARE_TRY(at(q, q->class.annotate(q->self, model, err), err));
+    TARE_TRY(tare__annotations_note_quantizer(&model->annotations, q->class.name, err));
     if (q->class.validate == NULL) return TARE_OK;
     return at(q, q->class.validate(q->self, model, err), err);
 }

@@ -8,6 +8,10 @@
 struct tare_quantizer {
     tare_quantizer_class class; // name owned
     void *self;
+    // What the user asks of it, lent by self; NULL: not known.
+    const struct tare_quantizer_settings *settings;
+    tare_quantizer *const *parts; // of a composed one, lent by self
+    size_t part_count;
 };
 
 #endif

@@ -29,8 +29,13 @@ struct tare_quantizer_settings {
 tare_quantization_config tare__config_copy(const tare_quantization_config *from);
 tare_status tare__settings_clone(const tare_quantizer_settings *from, tare_quantizer_settings **out,
                                  tare_error *err);
-/// A CONFIG of a settings file; *is_none for null.
-tare_status tare__config_from_json(const json_at *at, const char *quantizer, bool *is_none,
-                                   tare_quantization_config *out, tare_error *err);
+/// Whose settings are read.
+typedef struct settings_source {
+    const char *quantizer; // "default" configs are its
+    bool is_qat;           // "default" configs that do not say are of training
+} settings_source;
+/// A settings object.
+tare_status tare__settings_from_json(const json_at *at, const settings_source *source,
+                                     tare_quantizer_settings **out, tare_error *err);
 
 #endif

@@ -28,12 +28,12 @@ static tare_status read_range(const json_at *object, const char *key, bool *has,
     return TARE_OK;
 }
 
-static tare_status read_default(const json_at *at, const char *quantizer,
+static tare_status read_default(const json_at *at, const settings_source *source,
                                 tare_quantization_config *out, tare_error *err) {
     static const char *const keys[] = {
         "is_per_channel", "is_qat",       "is_dynamic", "reduce_range",
         "act_range",      "weight_range", NULL};
-    tare_quantization_options o = {.struct_size = sizeof o};
+    tare_quantization_options o = {.struct_size = sizeof o, .is_qat = source->is_qat};
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(at, keys, err));
     TARE_TRY(read_flag(at, "is_per_channel", &o.is_per_channel, err));
@@ -43,7 +43,8 @@ static tare_status read_default(const json_at *at, const char *quantizer,
     TARE_TRY(read_range(at, "act_range", &o.has_act_range, &o.act_min, &o.act_max, err));
     TARE_TRY(
         read_range(at, "weight_range", &o.has_weight_range, &o.weight_min, &o.weight_max, err));
-    return tare__json_place(at, tare_quantization_config_default(quantizer, &o, out, err), err);
+    return tare__json_place(at, tare_quantization_config_default(source->quantizer, &o, out, err),
+                            err);
 }
 
 static tare_status read_spec(const json_at *object, const char *key, tare_qspec **out,
@@ -65,8 +66,9 @@ static tare_status read_parts(const json_at *at, tare_quantization_config *out, 
     return read_flag(at, "is_qat", &out->is_qat, err);
 }
 
-tare_status tare__config_from_json(const json_at *at, const char *quantizer, bool *is_none,
-                                   tare_quantization_config *out, tare_error *err) {
+// *is_none for null.
+static tare_status read_config(const json_at *at, const settings_source *source, bool *is_none,
+                               tare_quantization_config *out, tare_error *err) {
     static const char *const default_only[] = {"default", NULL};
     *out = (tare_quantization_config){0};
     *is_none = json_is_null(at->value);
@@ -76,7 +78,7 @@ tare_status tare__config_from_json(const json_at *at, const char *quantizer, boo
     if (tare__json_has(at, "default")) {
         const json_at options = tare__json_get(at, "default");
         TARE_TRY(tare__json_only_keys(at, default_only, err));
-        status = read_default(&options, quantizer, out, err);
+        status = read_default(&options, source, out, err);
     } else {
         status = read_parts(at, out, err);
     }
@@ -89,7 +91,7 @@ tare_status tare__config_from_json(const json_at *at, const char *quantizer, boo
 typedef void (*key_setter)(tare_quantizer_settings *s, const char *key,
                            const tare_quantization_config *config);
 
-static tare_status read_pair(const json_at *pair, const char *quantizer, key_setter set,
+static tare_status read_pair(const json_at *pair, const settings_source *source, key_setter set,
                              tare_quantizer_settings *s, tare_error *err) {
     TARE_TRY(tare__json_expect(pair, JSON_ARRAY, err));
     if (json_array_size(pair->value) != 2)
@@ -99,25 +101,25 @@ static tare_status read_pair(const json_at *pair, const char *quantizer, key_set
     bool is_none = false;
     tare_quantization_config config;
     TARE_TRY(tare__json_string(&key_at, &key, err));
-    TARE_TRY(tare__config_from_json(&config_at, quantizer, &is_none, &config, err));
+    TARE_TRY(read_config(&config_at, source, &is_none, &config, err));
     set(s, key, is_none ? NULL : &config);
     tare_quantization_config_release(&config);
     return s->status == TARE_OK ? TARE_OK : tare__out_of_memory(err);
 }
 
-static tare_status read_pairs(const json_at *root, const char *key, const char *quantizer,
+static tare_status read_pairs(const json_at *root, const char *key, const settings_source *source,
                               key_setter set, tare_quantizer_settings *s, tare_error *err) {
     if (!tare__json_has(root, key)) return TARE_OK;
     const json_at list = tare__json_get(root, key);
     TARE_TRY(tare__json_expect(&list, JSON_ARRAY, err));
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         const json_at pair = tare__json_item(&list, i);
-        TARE_TRY(read_pair(&pair, quantizer, set, s, err));
+        TARE_TRY(read_pair(&pair, source, set, s, err));
     }
     return TARE_OK;
 }
 
-static tare_status read_settings(const json_at *root, const char *quantizer,
+static tare_status read_settings(const json_at *root, const settings_source *source,
                                  tare_quantizer_settings *s, tare_error *err) {
     static const char *const keys[] = {"global", "module_name", "module_type", "operator", NULL};
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, err));
@@ -126,28 +128,34 @@ static tare_status read_settings(const json_at *root, const char *quantizer,
         const json_at at = tare__json_get(root, "global");
         bool is_none = false;
         tare_quantization_config config;
-        TARE_TRY(tare__config_from_json(&at, quantizer, &is_none, &config, err));
+        TARE_TRY(read_config(&at, source, &is_none, &config, err));
         tare_quantizer_settings_set_global(s, is_none ? NULL : &config);
         tare_quantization_config_release(&config);
     }
-    TARE_TRY(read_pairs(root, "module_name", quantizer, tare_quantizer_settings_set_module_name, s,
-                        err));
-    TARE_TRY(read_pairs(root, "module_type", quantizer, tare_quantizer_settings_set_module_type, s,
-                        err));
-    return read_pairs(root, "operator", quantizer, tare_quantizer_settings_set_operator, s, err);
+    TARE_TRY(
+        read_pairs(root, "module_name", source, tare_quantizer_settings_set_module_name, s, err));
+    TARE_TRY(
+        read_pairs(root, "module_type", source, tare_quantizer_settings_set_module_type, s, err));
+    return read_pairs(root, "operator", source, tare_quantizer_settings_set_operator, s, err);
 }
 
-static tare_status settings_of(json_t *json, const char *quantizer, tare_quantizer_settings **out,
-                               tare_error *err) {
-    const json_at root = tare__json_root(json);
+tare_status tare__settings_from_json(const json_at *at, const settings_source *source,
+                                     tare_quantizer_settings **out, tare_error *err) {
     tare_quantizer_settings *made = tare_quantizer_settings_create();
-    tare_status status =
-        made != NULL ? read_settings(&root, quantizer, made, err) : tare__out_of_memory(err);
+    const tare_status status =
+        made != NULL ? read_settings(at, source, made, err) : tare__out_of_memory(err);
     if (status == TARE_OK)
         *out = made;
     else
         tare_quantizer_settings_destroy(made);
     return status;
+}
+
+static tare_status settings_of(json_t *json, const char *quantizer, tare_quantizer_settings **out,
+                               tare_error *err) {
+    const json_at root = tare__json_root(json);
+    const settings_source source = {.quantizer = quantizer};
+    return tare__settings_from_json(&root, &source, out, err);
 }
 
 tare_status tare_quantizer_settings_from_json(const char *json, size_t size, const char *quantizer,

@@ -136,8 +136,13 @@ static size_t find(qspec_keys *keys, size_t i) {
     return i;
 }
 
-static void join(qspec_keys *keys, size_t a, size_t b) {
+// `b` joins the group of `a`.
+static void join(qspec_keys *keys, size_t a, size_t b, bool is_implicit) {
     const size_t left = find(keys, a), right = find(keys, b);
+    if (left != right && keys->items[b].joined == 0) {
+        keys->items[b].joined = a + 1;
+        keys->items[b].joined_implicitly = is_implicit;
+    }
     // The first in order stands for its group, so that trees stay shallow enough and equal runs
     // give equal trees.
     if (left < right)
@@ -164,7 +169,7 @@ static void join_if_compatible(qspec_keys *keys, size_t edge, const char *from, 
     const size_t other = tare__qspec_keys_find(keys, from, name);
     if (other < keys->count &&
         is_compatible(keys->items[edge].root_spec, keys->items[other].root_spec))
-        join(keys, other, edge);
+        join(keys, other, edge, true);
 }
 
 static void share_implicitly(qspec_keys *keys, size_t edge, const tare_model *model) {
@@ -195,7 +200,7 @@ tare_status tare__qspec_keys_share(qspec_keys *keys, const tare_model *model, ta
     find_roots(keys);
     for (size_t i = 0; i < keys->count; i++) {
         if (keys->items[i].from != NULL) share_implicitly(keys, i, model);
-        if (is_shared(&keys->items[i])) join(keys, keys->items[i].target, i);
+        if (is_shared(&keys->items[i])) join(keys, keys->items[i].target, i, false);
     }
     TARE_TRY(number_groups(keys, err));
     return tare__qspec_keys_check_rings(keys, true, err);

@@ -15,6 +15,8 @@ typedef struct qspec_key {
     size_t target;               // of a shared spec: the index of the key that it points at
     size_t parent;               // union-find
     size_t group;                // numbered by first appearance
+    size_t joined;               // 1 + the key whose group it joined first; 0: none
+    bool joined_implicitly;      // their specs agree; else the spec says so
     const tare_qspec *root_spec; // where following shared specs ends; NULL: None
 } qspec_key;
 

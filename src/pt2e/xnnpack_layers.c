@@ -26,8 +26,11 @@ static const char *const lone_conv_targets[] = {ATEN("conv1d.default"), ATEN("co
 
 bool tare__xnnpack_is_free(const xnnpack_level *l, node *const *nodes, size_t count) {
     if (tare__is_any_marked(l->a, nodes, count)) return false;
+    // Tensors of the model belong to no module by their meta, and go with the layer that reads them.
     for (size_t i = 0; i < count; i++)
-        if (nodes[i] != NULL && !l->filter.accepts(l->filter.user, nodes[i])) return false;
+        if (nodes[i] != NULL && nodes[i]->op != NODE_GET_ATTR &&
+            !l->filter.accepts(l->filter.user, nodes[i]))
+            return false;
     return true;
 }
 

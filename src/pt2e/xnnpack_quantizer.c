@@ -115,8 +115,10 @@ static tare_status run_level(const xnnpack_level *l, bool is_dynamic, const char
     const xnnpack_annotator *list = is_dynamic ? dynamic_annotators : static_annotators;
     const size_t count = is_dynamic ? sizeof dynamic_annotators / sizeof *list
                                     : sizeof static_annotators / sizeof *list;
-    for (size_t i = !is_dynamic && !l->specs.is_qat ? QAT_ONLY : 0; i < count; i++)
+    for (size_t i = !is_dynamic && !l->specs.is_qat ? QAT_ONLY : 0; i < count; i++) {
+        l->a->rule = list[i].name;
         if (target == NULL || has_operator(&list[i], target)) TARE_TRY(list[i].annotate(l));
+    }
     return TARE_OK;
 }
 
@@ -159,6 +161,7 @@ static tare_status run_setting(const xnnpack_run *r, const setting *s, const cha
     key_filter filter = {.a = r->a, .settings = r->settings, .key = s->key};
     xnnpack_level l = {.a = r->a, .filter = {.accepts = accepts, .user = &filter}};
     if (s->is_none) return TARE_OK;
+    tare__annotating_by(r->a, r->settings, s);
     TARE_TRY(tare__config_specs(s, &l.specs, r->a->err));
     return run_level(&l, r->is_dynamic, target);
 }
@@ -184,6 +187,8 @@ static tare_status run(annotating *a, const tare_quantizer_settings *s) {
     TARE_TRY(run_list(&r, &s->module_types, is_in_type, false));
     TARE_TRY(run_list(&r, &s->operators, is_in_no_list, true));
     if (s->has_global) TARE_TRY(run_setting(&r, &s->global, NULL, is_in_no_list));
+    a->rule = "propagation";
+    a->section = a->key = NULL;
     return tare__xnnpack_propagate(a);
 }
 

@@ -17,6 +17,10 @@ static void destroy(tare_annotation *a) {
     }
     tare__free(a->inputs);
     tare_qspec_release(a->output);
+    tare__free((char *)a->origin.quantizer);
+    tare__free((char *)a->origin.rule);
+    tare__free((char *)a->origin.section);
+    tare__free((char *)a->origin.key);
     tare__free(a);
 }
 
@@ -78,6 +82,56 @@ void tare__annotation_set_output(tare_annotation *a, tare_qspec *spec) {
     a->output = spec;
 }
 
+static tare_status note(const char **out, const char *chars, tare_error *err) {
+    char *copy = NULL;
+    if (chars == NULL) return TARE_OK;
+    if ((copy = tare__strdup(chars)) == NULL) return tare__out_of_memory(err);
+    tare__free((char *)*out);
+    *out = copy;
+    return TARE_OK;
+}
+
+tare_status tare__annotation_note(tare_annotation *a, const annotation_origin *from,
+                                  tare_error *err) {
+    TARE_TRY(note(&a->origin.quantizer, from->quantizer, err));
+    TARE_TRY(note(&a->origin.rule, from->rule, err));
+    TARE_TRY(note(&a->origin.section, from->section, err));
+    return note(&a->origin.key, from->key, err);
+}
+
+tare_status tare__annotations_note_quantizer(annotation_book *book, const char *quantizer,
+                                             tare_error *err) {
+    for (size_t i = 0; i < book->by_node.count; i++) {
+        tare_annotation *a = book->by_node.entries[i].value;
+        if (a->origin.quantizer == NULL) TARE_TRY(note(&a->origin.quantizer, quantizer, err));
+    }
+    return TARE_OK;
+}
+
+bool tare__annotation_has_specs(const tare_annotation *a) {
+    if (a == NULL) return false;
+    for (size_t i = 0; i < a->input_count; i++)
+        if (a->inputs[i].spec != NULL) return true;
+    return a->output != NULL;
+}
+
+// What the node computes with: its first input that is computed itself.
+static const node *computed_input(const node *n) {
+    for (size_t i = 0; i < n->input_count; i++)
+        if (tare__node_is_call(n->inputs[i])) return n->inputs[i];
+    return NULL;
+}
+
+bool tare__annotation_takes(const annotation_book *book, const node *n) {
+    const tare_annotation *a = tare__annotation_find(book, n->name);
+    while (a != NULL && !tare__annotation_has_specs(a)) {
+        n = a->is_marked ? computed_input(n) : NULL;
+        a = n != NULL ? tare__annotation_find(book, n->name) : NULL;
+        if (a != NULL && a->output != NULL) return false; // its pattern ends there
+    }
+    return a != NULL;
+}
+
 static tare_status copy_into(annotation_book *book, const char *name, const tare_annotation *from,
                              tare_error *err) {
     tare_annotation *made = NULL;
@@ -88,7 +142,7 @@ static tare_status copy_into(annotation_book *book, const char *name, const tare
     tare__annotation_set_output(made, from->output);
     made->allows_sharing = from->allows_sharing;
     made->is_marked = from->is_marked;
-    return TARE_OK;
+    return tare__annotation_note(made, &from->origin, err);
 }
 
 tare_status tare__annotations_copy(annotation_book *to, const annotation_book *from,
@@ -162,6 +216,13 @@ tare_status tare_model_mark_annotated(tare_model *model, const tare_node *n, boo
     TARE_TRY(annotation_of(model, n, &a, err));
     a->is_marked = is_annotated;
     return TARE_OK;
+}
+
+tare_status tare_model_annotate_rule(tare_model *model, const tare_node *n, const char *rule,
+                                     tare_error *err) {
+    tare_annotation *a = NULL;
+    TARE_TRY(annotation_of(model, n, &a, err));
+    return note(&a->origin.rule, rule, err);
 }
 
 void tare_model_clear_annotation(tare_model *model, const tare_node *n) {

@@ -5,6 +5,7 @@
 #define QUANT_ANNOTATION_H
 
 #include "core/map.h"
+#include "ir/graph.h"
 #include "quant/qspec.h"
 
 typedef struct input_qspec {
@@ -12,12 +13,19 @@ typedef struct input_qspec {
     tare_qspec *spec; // NULL: None
 } input_qspec;
 
+/// Who said it, for explain; NULL: not known.
+typedef struct annotation_origin {
+    const char *quantizer, *rule; // "XNNPACKQuantizer", "conv_relu"
+    const char *section, *key;    // of the setting that was at work: "module_name", "layer1"
+} annotation_origin;
+
 struct tare_annotation {
     input_qspec *inputs; // in order of setting
     size_t input_count, input_capacity;
     tare_qspec *output;
     bool allows_sharing, is_marked;
-    size_t serial; // tells an annotation from one that replaces it
+    size_t serial;            // tells an annotation from one that replaces it
+    annotation_origin origin; // owned
 };
 
 typedef struct annotation_book { // zero-initialized is empty
@@ -42,6 +50,18 @@ size_t tare__annotation_index(const tare_annotation *a, const char *input);
 /// The annotation of `from` (none: nothing happens) also becomes that of `to`.
 tare_status tare__annotation_clone(annotation_book *book, const char *from, const char *to,
                                    tare_error *err);
+/// Copies what `from` knows over what was known.
+tare_status tare__annotation_note(tare_annotation *a, const annotation_origin *from,
+                                  tare_error *err);
+/// Names the quantizer of all annotations that name none yet.
+tare_status tare__annotations_note_quantizer(annotation_book *book, const char *quantizer,
+                                             tare_error *err);
+/// Is any input or the output to be quantized?
+bool tare__annotation_has_specs(const tare_annotation *a); // false for NULL
+/// Is the node to be computed in integers: does it have specs, or stand behind one that has in
+/// their pattern?
+bool tare__annotation_takes(const annotation_book *book, const node *n);
+
 void tare__annotation_to_json(const tare_annotation *a, text *out);
 /// Replaces the model's annotations; see tare_model_annotations_from_json.
 tare_status tare__annotations_from_json(tare_model *model, const json_at *at,

@@ -139,6 +139,11 @@ static tare_status convert(const tare_model *prepared, const tare_convert_option
     if (prepared == NULL || prepared->stage != TARE_STAGE_PREPARED)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "incoming model must be produced by prepare_fx");
+    if (prepared->prepared == NULL)
+        return tare__hint(err,
+                          tare__fail(err, TARE_INVALID_ARGUMENT,
+                                     "the model was prepared by a quantizer's annotations"),
+                          "tare_convert_pt2e converts it");
     if (options != NULL) tare__struct_copy(&known, sizeof known, options);
     if (tare_engine_name(known.engine)[0] == '\0')
         return tare__fail(err, TARE_INVALID_ARGUMENT, "%d is no engine", (int)known.engine);

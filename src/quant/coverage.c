@@ -32,16 +32,11 @@ static tare_status add(tare_model *model, const char *name, const char *subject,
     return TARE_OK;
 }
 
-// A check of a program's inputs computes nothing.
-static bool is_guard(const tare_model *model, const node *n) {
-    const module *m = tare__called_module(model, n);
-    return m != NULL && m->class->op != NULL && strcmp(m->class->op, "guards") == 0;
-}
-
 tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
     if (model->op_count > 0) return TARE_OK;
     for (node *n = model->root->graph->first; n != NULL; n = n->next) {
-        if (!tare__node_is_call(n) || is_guard(model, n)) continue;
+        // What nobody reads computes nothing of the result: guards, counters of batches.
+        if (!tare__node_is_call(n) || n->user_count == 0) continue;
         n->origin = n->name;
         traced_op *op = NULL;
         TARE_TRY(add(model, n->name, tare__node_subject(model, n), &op, err));
@@ -99,11 +94,14 @@ typedef struct integer_walk {
     const prepared_state *prepared;
     bool *gives_integers;
     bool reads_integers;
+    bool *carries; // of annotated programs: values that were codes just before
+    bool reads_carried;
 } integer_walk;
 
 static void look_at_input(void *user, node *input) {
     integer_walk *w = user;
     if (w->gives_integers[input->id]) w->reads_integers = true;
+    if (w->carries[input->id]) w->reads_carried = true;
 }
 
 // In a lowered model an operator is computed in integers when it reads integers; in a reference
@@ -119,12 +117,14 @@ static bool was_left_float(const tare_model *model, const char *name) {
 
 // In a reference model nothing is computed in integers yet: what counts is what it stands for.
 static bool stands_for_integers(const integer_walk *w, const node *n) {
+    if (w->prepared == NULL)
+        return w->reads_carried && tare__annotation_takes(&w->model->annotations, n);
     const prepared_node *known = tare__prepared_node(w->prepared, n->name);
     return known != NULL && known->is_observed && !was_left_float(w->model, n->name);
 }
 
 static void walk_node(integer_walk *w, const node *n) {
-    w->reads_integers = false;
+    w->reads_integers = w->reads_carried = false;
     tare__node_each_input(n, look_at_input, w);
     const module *m = tare__called_module(w->model, n);
     const bool is_integer_module =
@@ -134,6 +134,7 @@ static void walk_node(integer_walk *w, const node *n) {
         is_quantize(n) || is_packed(w->model, n) || (in_integers && !gives_floats(n, m));
     const bool counts =
         w->model->stage == TARE_STAGE_LOWERED ? in_integers : stands_for_integers(w, n);
+    w->carries[n->id] = is_dequantize(n) || (counts && !is_quantize(n));
     traced_op *op = tare__traced_op(w->model, n->origin);
     if (op != NULL && tare__node_is_call(n)) op->is_quantized = counts;
 }
@@ -176,9 +177,13 @@ tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepa
     integer_walk w = {.model = model, .prepared = prepared};
     w.gives_integers =
         tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.gives_integers);
-    if (w.gives_integers == NULL) return tare__out_of_memory(err);
-    for (const node *n = model->root->graph->first; n != NULL; n = n->next) walk_node(&w, n);
+    w.carries = tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.carries);
+    const bool has_memory = w.gives_integers != NULL && w.carries != NULL;
+    for (const node *n = model->root->graph->first; n != NULL && has_memory; n = n->next)
+        walk_node(&w, n);
     tare__free(w.gives_integers);
+    tare__free(w.carries);
+    if (!has_memory) return tare__out_of_memory(err);
     for (size_t i = 0; i < model->op_count; i++)
         model->ops[i].is_quantized = tare__traced_carrier(model, &model->ops[i])->is_quantized;
     return count_islands(model, err);

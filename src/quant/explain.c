@@ -15,6 +15,14 @@ static const tare_decision *settled_by(const tare_model *model, const char *name
     return last;
 }
 
+// A pass may have put another node in the operator's place.
+static const tare_decision *settled_for(const tare_model *model, const char *name) {
+    const tare_decision *found = settled_by(model, name);
+    for (const node *n = model->root->graph->first; n != NULL && found == NULL; n = n->next)
+        if (n->origin != NULL && strcmp(n->origin, name) == 0) found = settled_by(model, n->name);
+    return found;
+}
+
 // What a model has become of an operator, in a word.
 static const char *outcome(const tare_model *model, const traced_op *op) {
     if (model->stage < TARE_STAGE_REFERENCE) return "float so far";
@@ -24,9 +32,9 @@ static const char *outcome(const tare_model *model, const traced_op *op) {
 // Why it is so. An operator inside a fused one shares the reason of that one, and says so.
 static void write_reason(const tare_model *model, const traced_op *op, text *out) {
     const traced_op *host = tare__traced_carrier(model, op);
-    const tare_decision *d = settled_by(model, host->name);
+    const tare_decision *d = settled_for(model, host->name);
     if (host != op) {
-        const tare_decision *own = settled_by(model, op->name);
+        const tare_decision *own = settled_for(model, op->name);
         tare__text_append(out, own != NULL ? own->reason : "fused");
         if (d == NULL || (own != NULL && strcmp(own->reason, d->reason) == 0)) return;
         tare__text_append(out, "; ");
@@ -38,8 +46,9 @@ static void write_reason(const tare_model *model, const traced_op *op, text *out
                                                 : "no decision was recorded");
     // A node can be observed and stay float: its neighbours do not pair up into an integer
     // operator.
-    if (d != NULL && strcmp(d->decision, "observed") == 0 && !host->is_quantized &&
-        model->stage >= TARE_STAGE_REFERENCE)
+    const bool is_watched = d != NULL && (strcmp(d->decision, "observed") == 0 ||
+                                          strcmp(d->decision, "annotated") == 0);
+    if (is_watched && !host->is_quantized && model->stage >= TARE_STAGE_REFERENCE)
         tare__text_append(out, ", but no integer form of it exists between its neighbours");
 }
 
@@ -139,10 +148,30 @@ static void explain_edges(const tare_model *model, const char *name, text *out) 
     }
 }
 
+// What a quantizer said of the node.
+static void explain_annotation(const fact *about, text *out) {
+    tare__text_printf(out, "  quantizer: %s", about->columns[NODE_QUANTIZER]);
+    if (about->columns[NODE_PATTERN][0] != '\0')
+        tare__text_printf(out, ", rule %s", about->columns[NODE_PATTERN]);
+    if (about->columns[NODE_PLACE][0] == '\0') tare__text_append(out, ", no rule");
+    if (is_of(about, NODE_PLACE, "inside")) tare__text_append(out, ", inside its pattern");
+    if (about->columns[NODE_SECTION][0] != '\0')
+        tare__text_printf(out, " [%s%s%s]", about->columns[NODE_SECTION],
+                          about->columns[NODE_KEY][0] != '\0' ? ": " : "",
+                          about->columns[NODE_KEY]);
+    if (about->columns[NODE_OUTPUT_SPEC][0] != '\0')
+        tare__text_printf(out, "\n  output: %s", about->columns[NODE_OUTPUT_SPEC]);
+    tare__text_char(out, '\n');
+}
+
 static void explain_facts(const tare_model *model, const char *name, text *out) {
     const fact_table *nodes = &model->facts.tables[FACT_NODE];
     for (size_t i = 0; i < nodes->count; i++) {
         if (!is_of(&nodes->rows[i], NODE_NAME, name)) continue;
+        if (nodes->rows[i].columns[NODE_QUANTIZER][0] != '\0') {
+            explain_annotation(&nodes->rows[i], out);
+            continue;
+        }
         explain_pattern(model, &nodes->rows[i], out);
         explain_qconfig(&nodes->rows[i], out);
         explain_dtypes(model, name, out);
@@ -262,6 +291,8 @@ static void node_to_json(const tare_model *model, const fact *about, text *out) 
     member_to_json(",", "qconfig", about->columns[NODE_QCONFIG], out);
     member_to_json(",", "section", about->columns[NODE_SECTION], out);
     member_to_json(",", "key", about->columns[NODE_KEY], out);
+    member_to_json(",", "quantizer", about->columns[NODE_QUANTIZER], out);
+    member_to_json(",", "output", about->columns[NODE_OUTPUT_SPEC], out);
     tare__text_append(out, ",\"dtypes\":");
     rows_to_json(model, FACT_DTYPES, name, out);
     outcome_to_json(model, name, out);

@@ -12,7 +12,8 @@ typedef struct schema {
 
 static const schema schemas[FACT_KINDS] = {
     [FACT_NODE] = {"nodes",
-                   {"name", "operator", "pattern", "place", "qconfig", "section", "key"},
+                   {"name", "operator", "pattern", "place", "qconfig", "section", "key",
+                    "quantizer", "output"},
                    1},
     [FACT_PATTERN] = {"patterns", {"node", "pattern", "why"}, 1},
     [FACT_DTYPES] = {"dtypes",

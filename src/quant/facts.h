@@ -17,7 +17,17 @@ typedef enum fact_kind {
 } fact_kind;
 
 /// Columns by kind. "" where there is nothing to say.
-enum { NODE_NAME, NODE_OPERATOR, NODE_PATTERN, NODE_PLACE, NODE_QCONFIG, NODE_SECTION, NODE_KEY };
+enum {
+    NODE_NAME,
+    NODE_OPERATOR,
+    NODE_PATTERN, // of the backend; or the quantizer's rule
+    NODE_PLACE,
+    NODE_QCONFIG,
+    NODE_SECTION,
+    NODE_KEY,
+    NODE_QUANTIZER,  // that annotated it
+    NODE_OUTPUT_SPEC // the spec of its output
+};
 enum { PATTERN_OF, PATTERN_TEXT, PATTERN_WHY };
 enum {
     DTYPES_OF,
@@ -37,7 +47,7 @@ enum {
     EDGE_CLASS,    // the observer's
     EDGE_RULE
 };
-enum { FACT_COLUMNS = 7 };
+enum { FACT_COLUMNS = 9 };
 
 typedef struct fact {
     const char *columns[FACT_COLUMNS];

@@ -6,13 +6,14 @@
 #include "quant/pass.h"
 
 static island_kind kind_of(const tare_model *model, const node *n) {
-    if (!tare__node_is_call(n)) return ISLAND_DATA;
+    if (!tare__node_is_call(n) || n->user_count == 0) return ISLAND_DATA;
     if (tare__is_observer_node(model, n)) return ISLAND_OBSERVER;
     if (tare__coverage_is_conversion(n)) return ISLAND_CONVERSION;
     if (model->stage < TARE_STAGE_PREPARED) return ISLAND_PLAIN;
+    if (model->stage == TARE_STAGE_PREPARED && model->prepared == NULL)
+        return tare__annotation_takes(&model->annotations, n) ? ISLAND_INTEGER : ISLAND_FLOAT;
     if (model->stage == TARE_STAGE_PREPARED) {
-        const prepared_node *known =
-            model->prepared != NULL ? tare__prepared_node(model->prepared, n->name) : NULL;
+        const prepared_node *known = tare__prepared_node(model->prepared, n->name);
         return known != NULL && known->is_observed ? ISLAND_INTEGER : ISLAND_FLOAT;
     }
     const traced_op *op = tare__traced_op(model, n->origin);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "quant/argument_places.h"
 #include "quant/pattern_form.h"
 #include "quant/prepare.h"
 
@@ -120,7 +121,6 @@ typedef struct edge_walk {
     const node *to;
     const prepare_node *entry;
     map *first_paths; // an observer module's address -> the path that it was met at first
-    text place;       // "args[0][1]"
     text rule;
 } edge_walk;
 
@@ -167,7 +167,8 @@ static const char *role_of(const edge_walk *w, const node *arg) {
     return tare__is_bias_arg(w->entry, w->to, arg) ? "bias" : "input";
 }
 
-static tare_status add_edge(edge_walk *w, const node *arg) {
+static tare_status add_edge(void *user, node *arg, const char *place) {
+    edge_walk *w = user;
     const tare_model *model = w->pass->base->model;
     const node *observer = tare__is_observer_node(model, arg) ? arg : NULL;
     const node *from = arg;
@@ -182,42 +183,10 @@ static tare_status add_edge(edge_walk *w, const node *arg) {
     tell_rule(w, from, observer, is_output);
     if (observer != NULL) TARE_TRY(name_sharing(w, observer));
     TARE_TRY(tare__text_status(&w->rule, w->pass->base->err));
-    TARE_TRY(tare__text_status(&w->place, w->pass->base->err));
     return TARE_FACT(facts_of(w->pass), FACT_EDGE, w->pass->base->err, from->name, w->to->name,
-                     tare__text_chars(&w->place), role_of(w, arg),
-                     observer != NULL ? observer->target : "",
+                     place, role_of(w, arg), observer != NULL ? observer->target : "",
                      observer != NULL ? tare__called_module(model, observer)->class->name : "",
                      tare__text_chars(&w->rule));
-}
-
-static tare_status walk_value(edge_walk *w, const value *v) {
-    if (v->kind == VALUE_NODE) return add_edge(w, v->as.node);
-    if (!tare__value_has_items(v)) return TARE_OK;
-    const size_t length = w->place.length;
-    for (uint32_t i = 0; i < v->count; i++) {
-        tare__text_printf(&w->place, "[%u]", (unsigned)i);
-        TARE_TRY(tare__text_status(&w->place, w->pass->base->err));
-        TARE_TRY(walk_value(w, &v->as.items[i]));
-        w->place.length = length;
-        w->place.chars[length] = '\0';
-    }
-    return TARE_OK;
-}
-
-static tare_status walk_node(edge_walk *w, const node *n) {
-    w->to = n;
-    w->entry = tare__prepare_node(w->pass, n);
-    for (size_t i = 0; i < n->arg_count; i++) {
-        tare__text_clear(&w->place);
-        tare__text_printf(&w->place, "args[%zu]", i);
-        TARE_TRY(walk_value(w, &n->args[i]));
-    }
-    for (size_t i = 0; i < n->kwarg_count; i++) {
-        tare__text_clear(&w->place);
-        tare__text_printf(&w->place, "kwargs.%s", n->kwargs[i].name);
-        TARE_TRY(walk_value(w, &n->kwargs[i].value));
-    }
-    return TARE_OK;
 }
 
 tare_status tare__prepare_edge_facts(prepare_pass *p) {
@@ -225,9 +194,11 @@ tare_status tare__prepare_edge_facts(prepare_pass *p) {
     edge_walk w = {.pass = p, .first_paths = &first_paths};
     tare_status status = TARE_OK;
     for (const node *n = p->base->model->root->graph->first; n != NULL && status == TARE_OK;
-         n = n->next)
-        if (tare__prepare_node(p, n) != NULL) status = walk_node(&w, n);
-    tare__text_release(&w.place);
+         n = n->next) {
+        w.to = n;
+        w.entry = tare__prepare_node(p, n);
+        if (w.entry != NULL) status = tare__each_argument(n, add_edge, &w, p->base->err);
+    }
     tare__text_release(&w.rule);
     tare__map_release(&first_paths);
     return status;

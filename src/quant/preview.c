@@ -105,8 +105,10 @@ tare_status tare_model_preview(const tare_model *model, bool as_json, tare_write
 // Is the node computed in integers, or in a prepared model going to be?
 static bool is_honoured(const tare_model *model, const char *name) {
     if (model->stage == TARE_STAGE_PREPARED) {
-        const prepared_node *known =
-            model->prepared != NULL ? tare__prepared_node(model->prepared, name) : NULL;
+        const node *n = tare__graph_find(model->root->graph, name);
+        if (model->prepared == NULL)
+            return n == NULL || tare__annotation_takes(&model->annotations, n);
+        const prepared_node *known = tare__prepared_node(model->prepared, name);
         return known == NULL || known->is_observed;
     }
     const traced_op *op = tare__traced_op(model, name);
@@ -115,8 +117,10 @@ static bool is_honoured(const tare_model *model, const char *name) {
 
 static bool is_request(const fact *about) {
     const char *section = about->columns[NODE_SECTION];
-    return section[0] != '\0' && strcmp(section, "global") != 0 &&
-           about->columns[NODE_QCONFIG][0] != '\0';
+    const bool is_asked = about->columns[NODE_QUANTIZER][0] != '\0'
+                              ? strcmp(about->columns[NODE_PLACE], "left out") != 0
+                              : about->columns[NODE_QCONFIG][0] != '\0';
+    return section[0] != '\0' && strcmp(section, "global") != 0 && is_asked;
 }
 
 tare_status tare_model_check_requests(const tare_model *model, tare_error *err) {

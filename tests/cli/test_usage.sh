@@ -24,7 +24,7 @@ refuses 2 'MODEL is missing' print
 refuses 2 "one operand too many: 'b'" print a b
 refuses 2 'exclude each other' print "$digits" --nodes --dot
 refuses 2 '-o OUT is missing' quantize "$digits" --backend x86
-refuses 2 '--backend NAME|FILE is missing' quantize "$digits" -o "$work/out"
+refuses 2 '--backend NAME|FILE or --quantizer NAME|FILE is missing' quantize "$digits" -o "$work/out"
 refuses 2 "'-o' needs a value" quantize "$digits" --backend x86 -o
 refuses 2 '--lenient takes no value' quantize "$digits" --backend x86 --lenient=yes -o "$work/out"
 refuses 2 "found 'many'" run "$digits" --input random:1 --batch many

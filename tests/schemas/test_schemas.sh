@@ -62,6 +62,10 @@ fits backend_check backend check examples/my_backend.json --json
 fits qconfig_list qconfig list --json
 fits qconfig_show qconfig show x86 --json
 fits qconfig_show qconfig show default_qconfig --json
+program=tests/data/small_resnet18/model.pt2 batch=tests/data/small_resnet18/input.npz
+fits preview quantize "$program" --quantizer XNNPACKQuantizer --stop prepare --dry-run --json
+fits quantize quantize "$program" --quantizer XNNPACKQuantizer --calibrate "$batch" --json -o "$work/program"
+fits explain explain "$work/program" --json
 fits help help --json
 fits help help run --json
 
