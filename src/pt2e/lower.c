@@ -156,6 +156,7 @@ static tare_status run(lowering *l) {
     pass *p = l->p;
     p->model->engine = l->engine;
     TARE_TRY(tare__pt2e_lower_borders(l));
+    TARE_TRY(tare__pt2e_lift_quantize(l));
     TARE_TRY(tare__pt2e_lower_layers(l));
     TARE_TRY(tare__pt2e_lower_dynamic(l));
     TARE_TRY(tare__pt2e_lower_operators(l));

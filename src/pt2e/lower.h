@@ -56,11 +56,18 @@ tare_status tare__absorb_relu(lowering *l, node *relu, node *n);
 /// is quantized on the fly. rule: unset: the one that rounds as quantize does, or the engine's.
 tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
                              requant_rule rule, module **out);
+/// A dequantize of a constant tensor of bytes, which one operator reads, becomes that of a
+/// quantized constant. No effect on other nodes.
+tare_status tare__lower_constant(lowering *l, node *dequantize);
+/// Binds a tensor to the root under a free name BASE_N, which lives as long as the graph.
+tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, const char **name);
 /// Every dequantize of codes that n reads gives way to the codes.
 tare_status tare__read_codes(lowering *l, node *n);
 
 /// Step: pairs of quantized_decomposed operators on bytes become those of quantized tensors.
 tare_status tare__pt2e_lower_borders(lowering *l);
+/// Step: quantize operators move in front of what only moves values.
+tare_status tare__pt2e_lift_quantize(lowering *l);
 /// Step: convolutions and linear functions with a constant weight.
 tare_status tare__pt2e_lower_layers(lowering *l);
 /// Step: linear functions whose input is quantized on the fly, and quantized tables.

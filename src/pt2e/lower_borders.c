@@ -105,6 +105,50 @@ static tare_status requalify(lowering *l, node *quantize, const border *b) {
     return TARE_OK;
 }
 
+// --- constants ---
+
+static tare_status quantized_of(lowering *l, const border *b, const tare_tensor *codes,
+                                tare_tensor **out) {
+    qparams *q = tare__qparams_per_tensor(b->params.dtype, b->params.scale, b->params.zero_point);
+    if (q == NULL) return tare__out_of_memory(l->p->err);
+    const tare_status status = tare__tensor_requalify(codes, q, out, l->p->err);
+    tare__qparams_release(q);
+    return status;
+}
+
+tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, const char **name) {
+    module *root = l->p->model->root;
+    *name = NULL;
+    for (size_t i = 0; *name == NULL || tare__module_has_tensor(root, *name); i++) {
+        *name = tare__arena_printf(&root->graph->memory, "%s_%zu", base, i);
+        if (*name == NULL) return tare__out_of_memory(l->p->err);
+    }
+    return tare__module_set_tensor(root, *name, t, false, l->p->err);
+}
+
+tare_status tare__lower_constant(lowering *l, node *n) {
+    border b;
+    const node *read = tare__node_arg(n, 0);
+    if (!is_call(n, "dequantize_per_tensor.default") || n->kwarg_count > 0 || n->user_count != 1 ||
+        !read_border(n, &b) || read == NULL || read->op != NODE_GET_ATTR)
+        return TARE_OK;
+    const tare_tensor *codes = tare__module_find_tensor(l->p->model->root, read->target);
+    tare_tensor *t = NULL;
+    node *made = NULL;
+    const char *name = NULL;
+    if (codes == NULL || codes->dtype != tare__dtype(b.params.dtype)->storage) return TARE_OK;
+    TARE_TRY(quantized_of(l, &b, codes, &t));
+    const tare_status status = tare__own_buffer(l, "_quantized_constant", t, &name);
+    tare_tensor_release(t);
+    TARE_TRY(status);
+    const node_spec spec = {.op = NODE_GET_ATTR, .target = name};
+    TARE_TRY(tare__graph_insert(n->owner, &spec, n, &made, l->p->err));
+    TARE_TRY(tare__note_codes(l, made, &b.params));
+    const value input = tare__node_value(made);
+    TARE_TRY(set_target(l, n, NODE_CALL_METHOD, "dequantize"));
+    return tare__node_set_args(n, &input, 1, NULL, 0, l->p->err);
+}
+
 tare_status tare__pt2e_lower_borders(lowering *l) {
     for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
         border b;

@@ -107,13 +107,8 @@ static tare_status make_table(lowering *l, const value *items, const value *axis
 
 // A buffer of its own, read where the dequantize stood.
 static tare_status read_table(lowering *l, node *dequantize, tare_tensor *table) {
-    module *root = l->p->model->root;
     const char *name = NULL;
-    for (size_t i = 0; name == NULL || tare__module_has_tensor(root, name); i++) {
-        name = tare__arena_printf(&root->graph->memory, "_quantized_table_%zu", i);
-        if (name == NULL) return tare__out_of_memory(l->p->err);
-    }
-    TARE_TRY(tare__module_set_tensor(root, name, table, false, l->p->err));
+    TARE_TRY(tare__own_buffer(l, "_quantized_table", table, &name));
     TARE_TRY(tare__node_set_args(dequantize, NULL, 0, NULL, 0, l->p->err));
     dequantize->op = NODE_GET_ATTR;
     dequantize->target = name;

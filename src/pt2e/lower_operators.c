@@ -263,9 +263,16 @@ static tare_status drop(const operator_call *c) {
     return tare__graph_erase(c->n->owner, c->end.quantize, err);
 }
 
+static tare_status lower_constants(const operator_call *c) {
+    for (size_t i = 0; i < c->n->input_count; i++)
+        TARE_TRY(tare__lower_constant(c->l, c->n->inputs[i]));
+    return TARE_OK;
+}
+
 static tare_status lower(const operator_call *c) {
-    const survey s = survey_of(c);
     const char *target = NULL;
+    TARE_TRY(lower_constants(c));
+    const survey s = survey_of(c);
     if (s.same_count + s.other_count == 0 || trains(c)) return TARE_OK;
     if (is_dropped(c, &s) && c->end.relu == NULL && c->end.clamp == NULL) return drop(c);
     if (works_on_codes(c, &s)) return finish_on_codes(c);

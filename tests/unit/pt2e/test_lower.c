@@ -458,6 +458,44 @@ static void what_stays_float_says_why(void **state) {
     }
 }
 
+static void quantize_moves_in_front_of_what_only_moves(void **state) {
+    (void)state;
+    program p = new_program("v, u");
+    const grid a = random_grid(true, 0.008), b = random_grid(true, 0.006);
+    const grid y = random_grid(true, 0.011);
+    quantized(&p, "a", "v", &a);
+    quantized(&p, "b", "u", &b);
+    line(&p, "y = torch.ops.aten.cat.default([a, b], 1)");
+    line(&p, "z = torch.ops.aten.max_pool2d.default(y, [2, 2])");
+    line(&p, "t = torch.ops.aten.flatten.using_ints(z, 1)");
+    quantized(&p, "result", "t", &y);
+    tare_tensor *inputs[] = {NEW_INPUT(2, 3, 4, 4), NEW_INPUT(2, 2, 4, 4)};
+    tare_model *m = checked(&p, "result", inputs, 2);
+    CHECK_HOLDS(printed(m), "y = torch.ops.quantized.cat([q_a, q_b], 1, ");
+    CHECK_HOLDS(printed(m), "result = t.dequantize()");
+    CHECK_HOLDS(decided(m, "z"), "lower: lowered: works on the codes of 'y'");
+    tare_model_destroy(m);
+    for (size_t i = 0; i < 2; i++) tare_tensor_release(inputs[i]);
+}
+
+static void constants_stay_codes(void **state) {
+    (void)state;
+    program p = new_program("v");
+    const grid a = random_grid(true, 0.008), b = random_grid(true, 0.006);
+    const grid y = random_grid(true, 0.011);
+    const int64_t shape[] = {8};
+    quantized(&p, "a", "v", &a);
+    put_codes(&p, "frozen", TARE_INT8, 1, shape, -128, 127);
+    dequantized(&p, "b", "frozen", &b);
+    line(&p, "y = torch.ops.aten.add.Tensor(a, b)");
+    quantized(&p, "result", "y", &y);
+    tare_tensor *x = NEW_INPUT(2, 3, 4, 8);
+    tare_model *m = checked(&p, "result", &x, 1);
+    CHECK_HOLDS(printed(m), "y = torch.ops.quantized.add(q_a, _quantized_constant_0, ");
+    tare_model_destroy(m);
+    tare_tensor_release(x);
+}
+
 static void operators_of_mixed_dtypes_stay_float(void **state) {
     (void)state;
     program p = new_program("v, u");
@@ -569,6 +607,8 @@ int main(void) {
         cmocka_unit_test(operators_give_the_codes_of_the_converted_program),
         cmocka_unit_test(relus_and_bounds_are_fused_or_follow),
         cmocka_unit_test(what_stays_float_says_why),
+        cmocka_unit_test(quantize_moves_in_front_of_what_only_moves),
+        cmocka_unit_test(constants_stay_codes),
         cmocka_unit_test(operators_of_mixed_dtypes_stay_float),
         cmocka_unit_test(dynamic_layers_choose_as_the_converted_program),
         cmocka_unit_test(tables_are_looked_up_as_integers),

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantizing commutes with what only moves values and with the greatest of them: a quantize behind
+// such operators moves in front of them, to the operator that can give codes.
+#include <string.h>
+
+#include "ops/op.h"
+#include "pt2e/lower.h"
+
+static const op_info *operator_of(const node *n) {
+    return n != NULL && n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
+}
+
+static bool is_one_of(const op_info *op, const char *const *ids, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(op->id, ids[i]) == 0) return true;
+    return false;
+}
+
+static node *only_reader(const node *n) {
+    return n->user_count == 1 ? n->users[0] : NULL;
+}
+
+// One tensor in, the same values out, or the greatest of some.
+static bool commutes(const node *n) {
+    static const char *const greatest[] = {"max_pool1d", "max_pool2d", "max_pool3d"};
+    const op_info *op = operator_of(n);
+    if (op == NULL || n->input_count != 1 || tare__node_arg(n, 0) == NULL) return false;
+    const unsigned moves = OP_MOVES_DATA | OP_KEEPS_QPARAMS;
+    const bool is_plain = (op->traits & (OP_NOT_ON_TENSORS | OP_SHAPED_BY_DATA)) == 0;
+    return is_plain && strcmp(op->id, "dropout") != 0 &&
+           ((op->traits & moves) == moves || is_one_of(op, greatest, 3));
+}
+
+static void look(void *user, node *input) {
+    if (tare__is_code_dequantize(input)) *(bool *)user = true;
+}
+
+// Will it give codes where it is asked for them? A bound is looked through.
+static bool can_give_codes(const node *n) {
+    static const char *const bounds[] = {"relu", "relu6", "hardtanh", "clamp"};
+    bool reads_codes = false;
+    const op_info *op = operator_of(n);
+    if (op != NULL && is_one_of(op, bounds, 4) && tare__node_arg(n, 0) != NULL)
+        n = tare__node_arg(n, 0);
+    if (operator_of(n) != NULL) tare__node_each_input(n, look, &reads_codes);
+    return reads_codes;
+}
+
+// The first of the operators between `top` and the quantize; NULL: none.
+static node *find_chain(const node *quantize, node **top) {
+    node *first = NULL, *n = tare__node_arg(quantize, 0);
+    while (n != NULL && commutes(n) && only_reader(n) != NULL) {
+        first = n;
+        n = tare__node_arg(n, 0);
+    }
+    *top = n;
+    const bool fits = first != NULL && n != NULL && only_reader(n) == first && can_give_codes(n);
+    return fits ? first : NULL;
+}
+
+static tare_status lift(lowering *l, node *quantize, node *top, node *first) {
+    tare_error *err = l->p->err;
+    node *last = tare__node_arg(quantize, 0);
+    const code_params params = *tare__codes_given(l, quantize);
+    for (node *n = first;; n = only_reader(n)) {
+        TARE_TRY(tare__write_nothing(l, n));
+        TARE_TRY(tare__note_codes(l, n, &params));
+        TARE_TRY(
+            TARE_DECIDE(l->p, n, "lowered", n->target, "works on the codes of '%s'", top->name));
+        if (n == last) break;
+    }
+    TARE_TRY(tare__node_replace_uses(quantize, last, NULL, err));
+    TARE_TRY(tare__node_replace_input(quantize, last, top, err));
+    TARE_TRY(tare__node_replace_input(first, top, quantize, err));
+    tare__graph_move_before(quantize, top->next);
+    return TARE_OK;
+}
+
+tare_status tare__pt2e_lift_quantize(lowering *l) {
+    for (node *n = l->p->model->root->graph->first, *next; n != NULL; n = next) {
+        next = n->next;
+        node *top = NULL;
+        if (!tare__is_code_quantize(n)) continue;
+        node *first = find_chain(n, &top);
+        if (first != NULL) TARE_TRY(lift(l, n, top, first));
+    }
+    return TARE_OK;
+}
