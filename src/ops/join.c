@@ -2,8 +2,10 @@
 // Operators that put several tensors together.
 #include <string.h>
 
+#include "ops/code_table.h"
 #include "ops/families.h"
 #include "ops/quantize.h"
+#include "ops/quantized_layer.h"
 #include "ops/rules.h"
 
 typedef struct join_plan {
@@ -72,10 +74,23 @@ static void put(const join_plan *p, const tare_tensor *x, int64_t before, tare_t
     }
 }
 
+static tare_status requantize_codes(void *user, const value *in, value *out) {
+    tare_tensor *real = NULL;
+    TARE_TRY(tare_tensor_to_float(in->as.tensor, &real, user));
+    tare__quantize_into(real, out->as.tensor);
+    tare_tensor_release(real);
+    return TARE_OK;
+}
+
 // Codes under other parameters: dequantized and quantized again.
 static tare_status requantized(const tare_tensor *x, const qparams *q, tare_tensor **out,
                                tare_error *err) {
+    enum { LEAST_WORTH = 1024 }; // elements for which a table of all codes is worth it
     tare_tensor *real = NULL;
+    if (x->count >= LEAST_WORTH && tare__is_byte_quantized(x)) {
+        TARE_TRY(tare__tensor_quantized(x->ndim, x->shape, q, out, err));
+        return tare__code_table_run(x, *out, requantize_codes, err, err);
+    }
     TARE_TRY(tare_tensor_to_float(x, &real, err));
     const tare_status status = tare__quantize_tensor(real, q, out, err);
     tare_tensor_release(real);

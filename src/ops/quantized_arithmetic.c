@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/code_pairs.h"
 #include "ops/engine_rules.h"
 #include "ops/families.h"
 #include "ops/quantized_layer.h"
@@ -82,36 +83,25 @@ static tare_status scalar_codes(op_call *call) {
 
 // --- two tensors ---
 
-// The result in lines of `count` elements, along which a and b advance by 1, or by 0 where they
-// are broadcast.
-typedef struct pairs {
-    const tare_tensor *a, *b;
-    tare_tensor *y;
-    int64_t stride_a[TARE_MAX_DIMS], stride_b[TARE_MAX_DIMS];
-    int ndim; // of the lines
-    int64_t count, step_a, step_b;
-} pairs;
-
-// Dimensions that both operands walk through as one become one line.
-static void find_lines(pairs *p) {
-    int d = p->y->ndim - 1;
-    tare__broadcast_strides(p->a, p->y->ndim, p->y->shape, p->stride_a);
-    tare__broadcast_strides(p->b, p->y->ndim, p->y->shape, p->stride_b);
-    p->count = 1;
-    while (d >= 0 && p->y->shape[d] == 1) d--;
-    p->step_a = d >= 0 && p->stride_a[d] != 0;
-    p->step_b = d >= 0 && p->stride_b[d] != 0;
+code_pairs tare__code_pairs_of(const tare_tensor *a, const tare_tensor *b, tare_tensor *y) {
+    code_pairs p = {.a = a, .b = b, .y = y, .count = 1};
+    int d = y->ndim - 1;
+    tare__broadcast_strides(a, y->ndim, y->shape, p.stride_a);
+    tare__broadcast_strides(b, y->ndim, y->shape, p.stride_b);
+    while (d >= 0 && y->shape[d] == 1) d--;
+    p.step_a = d >= 0 && p.stride_a[d] != 0;
+    p.step_b = d >= 0 && p.stride_b[d] != 0;
     for (; d >= 0; d--) {
-        const bool goes_on = p->y->shape[d] == 1 || (p->stride_a[d] == p->step_a * p->count &&
-                                                     p->stride_b[d] == p->step_b * p->count);
+        const bool goes_on = y->shape[d] == 1 || (p.stride_a[d] == p.step_a * p.count &&
+                                                  p.stride_b[d] == p.step_b * p.count);
         if (!goes_on) break;
-        p->count *= p->y->shape[d];
+        p.count *= y->shape[d];
     }
-    p->ndim = d + 1;
+    p.ndim = d + 1;
+    return p;
 }
 
-// Offsets of line i in a and b.
-static void locate(const pairs *p, int64_t i, int64_t *a, int64_t *b) {
+void tare__code_pairs_locate(const code_pairs *p, int64_t i, int64_t *a, int64_t *b) {
     *a = tare__strided_offset(p->ndim, p->y->shape, p->stride_a, i);
     *b = tare__strided_offset(p->ndim, p->y->shape, p->stride_b, i);
 }
@@ -135,9 +125,9 @@ static tare_status binary_shape(op_call *call) {
 }
 
 #define PAIRS(name, kind, codes)                                                                   \
-    static void name(const pairs *p, const kind *op) {                                             \
+    static void name(const code_pairs *p, const kind *op) {                                        \
         for (int64_t i = 0, line = 0, a, b; i < p->y->count; i += p->count, line++) {              \
-            locate(p, line, &a, &b);                                                               \
+            tare__code_pairs_locate(p, line, &a, &b);                                              \
             for (int64_t k = 0; k < p->count; k++, a += p->step_a, b += p->step_b)                 \
                 tare__store_code(p->y, i + k,                                                      \
                                  codes(op, tare__load_code(p->a, a), tare__load_code(p->b, b)));   \
@@ -149,9 +139,8 @@ PAIRS(products, quantized_mul, tare__quantized_mul_codes)
 
 static tare_status binary_codes(op_call *call) {
     if (has_number(call)) return scalar_codes(call);
-    pairs p = {
-        .a = call->param[A]->as.tensor, .b = call->param[B]->as.tensor, .y = tare__call_out(call)};
-    find_lines(&p);
+    const code_pairs p = tare__code_pairs_of(call->param[A]->as.tensor, call->param[B]->as.tensor,
+                                             tare__call_out(call));
     const code_range a = range_of(p.a->q), b = range_of(p.b->q), y = range_of(p.y->q);
     const int32_t least = (int32_t)p.y->q->quant_min, most = (int32_t)p.y->q->quant_max;
     const bool relu = has(call, "relu");

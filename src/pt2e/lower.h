@@ -35,12 +35,12 @@ bool tare__is_code_dequantize(const node *n);
 
 /// What becomes of a float value that one operator gives.
 typedef struct ending {
-    node *relu;     // the only reader, a ReLU; NULL: there is none
+    node *relu;     // the only reader, a ReLU or what is one for these codes; NULL: there is none
     node *clamp;    // likewise an operator that only bounds values (relu6, hardtanh, clamp)
     node *quantize; // what reads it, or the relu or clamp after it, and nothing else does; NULL: it
                     // is read as floats
 } ending;
-ending tare__ending_of(const node *n);
+ending tare__ending_of(lowering *l, const node *n);
 /// The operator n, whose target is an integer function now, gives the codes of e->quantize, which
 /// goes. The relu goes too if `has_relu`; else it, or the clamp, works on the codes.
 tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu);

@@ -59,7 +59,7 @@ static tare_status explain_layer(const lowering *l, const weighted_call *w) {
                weight->name);
 }
 
-static tare_status explain(const lowering *l, node *n) {
+static tare_status explain(lowering *l, node *n) {
     weighted_call w;
     inputs in = {.l = l};
     if (tare__weighted_bind(&l->p->scratch, n, &w)) return explain_layer(l, &w);
@@ -67,7 +67,7 @@ static tare_status explain(const lowering *l, node *n) {
     if (in.code_count == 0 && in.real != NULL)
         return say(l, n, "inputs", "its input '%s' is float", in.real->name);
     if (in.code_count == 0) return say(l, n, "inputs", "it reads nothing that is quantized%s", "");
-    const ending e = tare__ending_of(n);
+    const ending e = tare__ending_of(l, n);
     if (e.quantize == NULL)
         return say(l, n, "readers", "'%s' reads its value in floats",
                    n->user_count > 0 ? n->users[0]->name : "nothing");

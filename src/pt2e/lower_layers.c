@@ -241,7 +241,7 @@ static tare_status find_residual(lowering *l, const weighted_call *w, tare_dtype
     if (strcmp(w->row->id, "conv2d") != 0 || add == NULL || !is_plain_sum(add)) return TARE_OK;
     node *addend = tare__node_arg(add, tare__node_arg(add, 0) == n ? 1 : 0);
     const code_params *codes = tare__codes_behind(l, addend);
-    *out = (residual){add, addend, tare__ending_of(add)};
+    *out = (residual){add, addend, tare__ending_of(l, add)};
     const code_params *result = tare__codes_given(l, out->end.quantize);
     if (codes == NULL || result == NULL || codes->dtype != dtype || result->dtype != dtype)
         return TARE_OK;
@@ -272,7 +272,7 @@ static tare_status visit(lowering *l, node *n) {
     weighted_call w;
     if (!tare__weighted_bind(&l->p->scratch, n, &w)) return TARE_OK;
     const code_params *x = tare__codes_behind(l, tare__weighted_node(&w, "input"));
-    ending e = tare__ending_of(n);
+    ending e = tare__ending_of(l, n);
     if (x == NULL) return TARE_OK;
     const code_params *codes = tare__codes_given(l, e.quantize);
     if (codes == NULL || codes->dtype != x->dtype) e = (ending){0};

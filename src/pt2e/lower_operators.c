@@ -289,7 +289,7 @@ static bool writes_shared(const node *n) {
 }
 
 static tare_status visit(lowering *l, node *n) {
-    operator_call c = {.l = l, .n = n, .end = tare__ending_of(n)};
+    operator_call c = {.l = l, .n = n, .end = tare__ending_of(l, n)};
     if (n->op != NODE_CALL_FUNCTION || writes_shared(n) || !bind(&c)) return TARE_OK;
     if (c.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_codes(l, n); // a size
     const code_params *result = tare__codes_given(l, c.end.quantize);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ops/code_pairs.h"
 #include "ops/engine_rules.h"
 #include "ops/op.h"
 #include "ops/quantized_layer.h"
@@ -51,30 +52,79 @@ static tare_status dequantize(fast_context *context, void **state, op_call *call
     return TARE_OK;
 }
 
-// --- add, add_relu ---
+// --- add, mul, and with a ReLU ---
 
-static bool is_add(const op_call *call) {
-    return (tare__fast_is_op(call, "quantized.add") ||
-            tare__fast_is_op(call, "quantized.add_relu")) &&
-           !tare__rule_adds_in_fixed_point(call->linear_rule);
+static bool is_sum(const op_call *call) {
+    return tare__fast_is_op(call, "quantized.add") || tare__fast_is_op(call, "quantized.add_relu");
 }
 
-static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
-    return a->ndim == b->ndim &&
-           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+static bool is_product(const op_call *call) {
+    return tare__fast_is_op(call, "quantized.mul") || tare__fast_is_op(call, "quantized.mul_relu");
 }
 
-static tare_status add(fast_context *context, void **state, op_call *call, bool *handled) {
+static bool is_binary(const op_call *call) {
+    return is_product(call) || (is_sum(call) && !tare__rule_adds_in_fixed_point(call->linear_rule));
+}
+
+// Lines are cut into pieces, for which an operand that stands still is repeated.
+enum { PIECE = 1024, LEAST_LINE = 8 };
+
+typedef struct binary_way {
+    const elementwise_kernels *kernels;
+    bool is_signed, is_product;
+    native_add add;
+    quantized_mul mul;
+} binary_way;
+
+static void run_piece(const binary_way *w, const uint8_t *a, const uint8_t *b, size_t count,
+                      uint8_t *y) {
+    if (w->is_product)
+        w->kernels->mul(&w->mul, w->is_signed, a, b, count, y);
+    else
+        w->kernels->add(&w->add, w->is_signed, a, b, count, y);
+}
+
+static void run_line(const binary_way *w, const code_pairs *p, const uint8_t *a, const uint8_t *b,
+                     uint8_t *y) {
+    uint8_t same[PIECE];
+    if (p->step_a == 0) memset(same, a[0], PIECE);
+    if (p->step_b == 0) memset(same, b[0], PIECE);
+    for (int64_t i = 0; i < p->count; i += PIECE) {
+        const int64_t left = p->count - i;
+        run_piece(w, p->step_a != 0 ? a + i : same, p->step_b != 0 ? b + i : same,
+                  (size_t)(left < PIECE ? left : PIECE), y + i);
+    }
+}
+
+static void run_lines(const binary_way *w, const code_pairs *p) {
+    const uint8_t *a = p->a->data, *b = p->b->data;
+    uint8_t *y = p->y->data;
+    for (int64_t i = 0; i * p->count < p->y->count; i++) {
+        int64_t at_a, at_b;
+        tare__code_pairs_locate(p, i, &at_a, &at_b);
+        run_line(w, p, a + at_a, b + at_b, y + i * p->count);
+    }
+}
+
+static tare_status binary(fast_context *context, void **state, op_call *call, bool *handled) {
     (void)state;
     const tare_tensor *a = tare__fast_input(call, 0), *b = tare__fast_input(call, 1);
-    tare_tensor *y = tare__call_out(call);
-    if (a == NULL || b == NULL || !same_shape(a, y) || !same_shape(b, y)) return TARE_OK;
-    const code_scheme sa = scheme_of(a), sb = scheme_of(b), sy = scheme_of(y);
-    const native_add op = tare__native_add((code_range){sa.scale, sa.zero_point},
-                                           (code_range){sb.scale, sb.zero_point},
-                                           (code_range){sy.scale, sy.zero_point}, sy.least, sy.most,
-                                           tare__fast_is_op(call, "quantized.add_relu"));
-    context->elementwise->add(&op, sa.is_signed, a->data, b->data, (size_t)y->count, y->data);
+    if (a == NULL || b == NULL) return TARE_OK;
+    const code_pairs p = tare__code_pairs_of(a, b, tare__call_out(call));
+    // One operand at least must go on; short lines are no matter for vectors.
+    if (p.step_a + p.step_b == 0 || p.count < LEAST_LINE) return TARE_OK;
+    const code_scheme sa = scheme_of(a), sb = scheme_of(b), sy = scheme_of(p.y);
+    const code_range ra = {sa.scale, sa.zero_point}, rb = {sb.scale, sb.zero_point};
+    const code_range ry = {sy.scale, sy.zero_point};
+    const bool relu = strstr(call->op->id, "_relu") != NULL;
+    const binary_way way = {
+        .kernels = context->elementwise,
+        .is_signed = sa.is_signed,
+        .is_product = is_product(call),
+        .add = tare__native_add(ra, rb, ry, sy.least, sy.most, relu),
+        .mul = tare__quantized_mul(ra, rb, ry, sy.least, sy.most, relu),
+    };
+    run_lines(&way, &p);
     *handled = true;
     return TARE_OK;
 }
@@ -102,7 +152,7 @@ static tare_status relu(fast_context *context, void **state, op_call *call, bool
 static const fast_path code_paths[] = {
     {"quantize", is_quantize, quantize, NULL},
     {"dequantize", is_dequantize, dequantize, NULL},
-    {"add", is_add, add, NULL},
+    {"binary", is_binary, binary, NULL},
     {"relu", is_code_relu, relu, NULL},
 };
 

@@ -126,16 +126,26 @@ typedef struct average_pool {
     bool rounds_with_zero_point;
 } average_pool;
 
+static int64_t sum_of_codes(const tare_tensor *x, int64_t first, int64_t count) {
+    const uint8_t *codes = (const uint8_t *)x->data + first;
+    const uint8_t flip = x->dtype == TARE_QINT8 ? 0x80 : 0; // signed codes are 128 less
+    uint32_t sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += codes[i] ^ flip;
+    return (int64_t)sum - (flip != 0 ? 128 * count : 0);
+}
+
 // The code of one output element of a plane that begins at element `first`.
 static uint8_t average_code(const average_pool *p, int64_t first, int64_t row, int64_t column) {
     const int64_t top = row * p->in[0] / p->out[0], left = column * p->in[1] / p->out[1];
     const int64_t bottom = ((row + 1) * p->in[0] + p->out[0] - 1) / p->out[0];
     const int64_t right = ((column + 1) * p->in[1] + p->out[1] - 1) / p->out[1];
     const int64_t count = (bottom - top) * (right - left);
+    // A window of whole rows is one row.
+    const bool is_whole = left == 0 && right == p->in[1];
+    const int64_t rows = is_whole ? 1 : bottom - top, width = is_whole ? count : right - left;
+    const int64_t start = first + top * p->in[1] + left;
     int64_t sum = 0;
-    for (int64_t h = top; h < bottom; h++)
-        for (int64_t w = left; w < right; w++)
-            sum += tare__load_code(p->x, first + h * p->in[1] + w);
+    for (int64_t h = 0; h < rows; h++) sum += sum_of_codes(p->x, start + h * p->in[1], width);
     const float mean = (float)(sum - count * p->zero_point) / (float)count;
     const int64_t low = p->x->q->quant_min, high = p->x->q->quant_max;
     if (p->rounds_with_zero_point)

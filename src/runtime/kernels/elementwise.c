@@ -9,6 +9,7 @@ const elementwise_kernels tare__elementwise_kernels[] = {
      qu8_quantize__##suffix,                                                                       \
      qu8_dequantize__##suffix,                                                                     \
      qu8_add__##suffix,                                                                            \
+     qu8_mul__##suffix,                                                                            \
      qu8_raise__##suffix},
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL

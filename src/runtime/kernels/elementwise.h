@@ -25,6 +25,9 @@ typedef struct elementwise_kernels {
     /// y[i] = tare__native_add_codes(a[i], b[i])
     void (*add)(const native_add *op, bool is_signed, const uint8_t *a, const uint8_t *b,
                 size_t count, uint8_t *y);
+    /// y[i] = tare__quantized_mul_codes(a[i], b[i])
+    void (*mul)(const quantized_mul *op, bool is_signed, const uint8_t *a, const uint8_t *b,
+                size_t count, uint8_t *y);
     /// y[i] = max(y[i], x[i])
     void (*raise)(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
 } elementwise_kernels;
@@ -38,6 +41,8 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
     void qu8_quantize__##suffix(const code_scheme *s, const float *x, size_t count, uint8_t *y);   \
     void qu8_dequantize__##suffix(const code_scheme *s, const uint8_t *x, size_t count, float *y); \
     void qu8_add__##suffix(const native_add *op, bool is_signed, const uint8_t *a,                 \
+                           const uint8_t *b, size_t count, uint8_t *y);                            \
+    void qu8_mul__##suffix(const quantized_mul *op, bool is_signed, const uint8_t *a,              \
                            const uint8_t *b, size_t count, uint8_t *y);                            \
     void qu8_raise__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
 #include "runtime/kernels/qu8_elementwise/kernels.def"

@@ -145,6 +145,20 @@ static void check_same_codes(const tare_tensor *a, const tare_tensor *b, double 
         fail_msg("%" PRId64 " of %" PRId64 " are off", off, a->count);
 }
 
+// Sessions have fast ways of their own, which give the bits of the references.
+static void check_session(const tare_model *m, tare_tensor *const *inputs, size_t count,
+                          const tare_tensor *wanted) {
+    tare_session *session = NULL;
+    tare_tensor *found = NULL;
+    size_t found_count = 0;
+    CHECK_DONE(tare_session_create(m, NULL, &session, job_error()));
+    CHECK_DONE(tare_session_run(session, (const tare_tensor *const *)inputs, count, &found, 1,
+                                &found_count, job_error()));
+    check_same_tensor(found, wanted);
+    tare_tensor_release(found);
+    tare_session_destroy(session);
+}
+
 // Lowers the program and compares it on its inputs. The caller destroys the lowered model.
 static tare_model *checked(program *p, const char *returned, tare_tensor *const *inputs,
                            size_t count) {
@@ -153,6 +167,7 @@ static tare_model *checked(program *p, const char *returned, tare_tensor *const 
     tare_tensor *a = result_of(m, (const tare_tensor *const *)inputs, count);
     tare_tensor *b = result_of(lowered_model, (const tare_tensor *const *)inputs, count);
     check_same_codes(a, b, p->output_scale, p->has_ties);
+    check_session(lowered_model, inputs, count, b);
     tare_tensor_release(a);
     tare_tensor_release(b);
     tare_model_destroy(m);
@@ -230,6 +245,36 @@ static void bounds_follow_on_the_codes(void **state) {
     CHECK_HOLDS(printed(m), "z = torch.ops.aten.hardtanh.default(y, 0.0, 6.0);");
     tare_model_destroy(m);
     tare_tensor_release(x);
+}
+
+static void bounds_that_cut_nothing_vanish(void **state) {
+    (void)state;
+    // Scale and zero point as an observer has them that saw values from 0 to 6.
+    static const struct {
+        int64_t zero_point;
+        double scale;
+        const char *lowered;
+    } cases[] = {{-128, 6.0 / 255, "y = torch.ops.quantized.conv2d_relu(q_x, "},
+                 {-128, 3.0 / 255, "y = torch.ops.quantized.conv2d_relu(q_x, "},
+                 {-28, 3.0 / 255, "y = torch.ops.quantized.conv2d_relu(q_x, "},
+                 {-128, 8.0 / 255, "z = torch.ops.aten.relu6.default(y)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        program p = new_program("v");
+        const grid x = random_grid(true, 0.01);
+        const grid y = {true, (double)(float)cases[i].scale, cases[i].zero_point, -128, 127};
+        quantized(&p, "x", "v", &x);
+        put_weight(&p, 4, layers[3].weight, 0);
+        put_floats(&p, "b", 6, 0.5);
+        line(&p, "y = torch.ops.aten.%s", layers[3].call);
+        line(&p, "z = torch.ops.aten.relu6.default(y)");
+        quantized(&p, "result", "z", &y);
+        tare_tensor *input = NEW_INPUT(2, 3, 6, 5);
+        for (int64_t k = 0; k < input->count; k++) tare__f32(input)[k] *= 4;
+        tare_model *m = checked(&p, "result", &input, 1);
+        CHECK_HOLDS(printed(m), cases[i].lowered);
+        tare_model_destroy(m);
+        tare_tensor_release(input);
+    }
 }
 
 static void narrow_ranges_stay_narrow(void **state) {
@@ -342,6 +387,8 @@ static const operator_case operators[] = {
     {"add.Tensor(a, b)", "torch.ops.quantized.add(q_a, q_b, ", false},
     {"add_.Tensor(a, b)", "torch.ops.quantized.add(q_a, q_b, ", false},
     {"mul.Tensor(a, b)", "torch.ops.quantized.mul(q_a, q_b, ", false},
+    {"mul.Tensor(a, s)", "torch.ops.quantized.mul(q_a, q_s, ", false},
+    {"add.Tensor(s, a)", "torch.ops.quantized.add(q_s, q_a, ", false},
     {"add.Tensor(a, 0.3)", "torch.ops.tare.add(q_a, 0.3, output_scale = ", false},
     {"sub.Tensor(a, b)", "torch.ops.tare.sub(q_a, q_b, ", false},
     {"div.Tensor(a, 1.7)", "torch.ops.tare.div(q_a, 1.7, ", false},
@@ -395,6 +442,10 @@ static program operator_program(const operator_case *c, bool is_signed, const ch
     put_floats(&p, "norm", 8, 1);
     quantized(&p, "a", "v", &a);
     quantized(&p, "b", "u", &b);
+    if (strstr(c->call, "s)") != NULL || strstr(c->call, "(s,") != NULL) {
+        line(&p, "m = torch.ops.aten.mean.dim(u, [2, 3], True)"); // [2, 6, 1, 1]
+        quantized(&p, "s", "m", &b);
+    }
     line(&p, "y = torch.ops.aten.%s", c->call);
     if (activation != NULL) line(&p, "z = torch.ops.aten.%s", activation);
     quantized(&p, "result", activation != NULL ? "z" : "y", c->keeps ? &a : &y);
@@ -599,6 +650,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_give_the_codes_of_the_converted_program),
         cmocka_unit_test(bounds_follow_on_the_codes),
+        cmocka_unit_test(bounds_that_cut_nothing_vanish),
         cmocka_unit_test(narrow_ranges_stay_narrow),
         cmocka_unit_test(int32_biases_join_the_sum),
         cmocka_unit_test(layers_before_floats_give_floats),

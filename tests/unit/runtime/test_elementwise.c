@@ -98,6 +98,28 @@ static void check_add(const elementwise_kernels *k) {
         }
 }
 
+static void check_mul(const elementwise_kernels *k) {
+    uint64_t state = 11;
+    uint8_t a[MOST], b[MOST], y[MOST + 1];
+    for (size_t count = 0; count <= MOST; count++)
+        for (int relu = 0; relu < 2; relu++) {
+            const code_scheme *s = &schemes[count % SCHEME_COUNT];
+            const quantized_mul op = tare__quantized_mul(
+                (code_range){s->scale, s->zero_point}, (code_range){0.07F, s->zero_point + 5},
+                (code_range){s->scale * 4, s->zero_point + 1}, s->least, s->most, relu != 0);
+            for (size_t i = 0; i < count; i++) {
+                a[i] = (uint8_t)next(&state);
+                b[i] = (uint8_t)next(&state);
+            }
+            y[count] = 0xA5;
+            k->mul(&op, s->is_signed, a, b, count, y);
+            assert_int_equal(y[count], 0xA5);
+            for (size_t i = 0; i < count; i++)
+                assert_int_equal(code_of(s, y[i]), tare__quantized_mul_codes(&op, code_of(s, a[i]),
+                                                                             code_of(s, b[i])));
+        }
+}
+
 static void check_raise(const elementwise_kernels *k) {
     uint64_t state = 9;
     uint8_t x[MOST], y[MOST], before[MOST];
@@ -130,6 +152,11 @@ static void add_equals_the_definition(void **state) {
     each_kernel(check_add);
 }
 
+static void mul_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_mul);
+}
+
 static void raise_takes_the_larger_code(void **state) {
     (void)state;
     each_kernel(check_raise);
@@ -140,6 +167,7 @@ int main(void) {
         cmocka_unit_test(quantize_equals_the_definition),
         cmocka_unit_test(dequantize_equals_the_definition),
         cmocka_unit_test(add_equals_the_definition),
+        cmocka_unit_test(mul_equals_the_definition),
         cmocka_unit_test(raise_takes_the_larger_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

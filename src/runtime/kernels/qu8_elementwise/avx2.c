@@ -58,6 +58,25 @@ void qu8_add__avx2(const native_add *op, bool is_signed, const uint8_t *a, const
     qu8_add__scalar(op, is_signed, a + i, b + i, count - i, y + i);
 }
 
+void qu8_mul__avx2(const quantized_mul *op, bool is_signed, const uint8_t *a, const uint8_t *b,
+                   size_t count, uint8_t *y) {
+    const __m256i zero_a = _mm256_set1_epi32(op->zero_a), zero_b = _mm256_set1_epi32(op->zero_b);
+    const __m256 multiplier = _mm256_set1_ps(op->multiplier);
+    const __m256 low = _mm256_set1_ps((float)(op->lo - op->zero_point));
+    const __m256 high = _mm256_set1_ps((float)(op->hi - op->zero_point));
+    const __m256i zero_point = _mm256_set1_epi32(op->zero_point);
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        const __m256i ca = _mm256_sub_epi32(load_codes(is_signed, a + i), zero_a);
+        const __m256i cb = _mm256_sub_epi32(load_codes(is_signed, b + i), zero_b);
+        const __m256 product = _mm256_cvtepi32_ps(_mm256_mullo_epi32(ca, cb));
+        const __m256 scaled = _mm256_mul_ps(product, multiplier);
+        const __m256 bounded = _mm256_min_ps(_mm256_max_ps(scaled, low), high);
+        _mm_storel_epi64((__m128i *)(y + i), round_to_codes(bounded, zero_point));
+    }
+    qu8_mul__scalar(op, is_signed, a + i, b + i, count - i, y + i);
+}
+
 void qu8_raise__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
     size_t i = 0;
     for (; i + BYTES <= count; i += BYTES) {

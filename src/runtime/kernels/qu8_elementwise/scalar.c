@@ -34,6 +34,17 @@ void qu8_add__scalar(const native_add *op, bool is_signed, const uint8_t *a, con
     }
 }
 
+void qu8_mul__scalar(const quantized_mul *op, bool is_signed, const uint8_t *a, const uint8_t *b,
+                     size_t count, uint8_t *y) {
+    const float low = (float)(op->lo - op->zero_point), high = (float)(op->hi - op->zero_point);
+    for (size_t i = 0; i < count; i++) {
+        const int32_t product =
+            (code_at(is_signed, a, i) - op->zero_a) * (code_at(is_signed, b, i) - op->zero_b);
+        const float bounded = at_most(at_least((float)product * op->multiplier, low), high);
+        y[i] = (uint8_t)((int32_t)round_small(bounded) + op->zero_point);
+    }
+}
+
 void qu8_raise__scalar(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
     for (size_t i = 0; i < count; i++)
         if (code_at(is_signed, x, i) > code_at(is_signed, y, i)) y[i] = x[i];
