@@ -76,18 +76,28 @@ static bool is_layer(const plan_builder *b, const plan_record *r) {
     return tare__plan_is_float(b, r) && tare__plan_layer_kind(r) != NULL;
 }
 
-// A batch norm with running statistics behind a module: their folding is defined on modules.
-static bool is_foldable(const plan_record *layer, const plan_record *next) {
-    const module *m = next->call.module;
-    return strcmp(tare__record_op(next), "batch_norm") == 0 && m != NULL &&
-           layer->call.module != NULL && tare__module_tensor(m, "running_mean") != NULL &&
-           tare__module_tensor(m, "running_var") != NULL;
+// A batch norm by statistics that are known, over the channels of the layer.
+static bool is_foldable(const plan_builder *b, const plan_record *layer, const plan_record *next) {
+    static const char *const params[] = {"running_mean", "running_var", "weight", "bias"};
+    const op_call *call = &next->call;
+    const tare_tensor *y = b->values[layer->result].tensor;
+    if (strcmp(tare__record_op(next), "batch_norm") != 0 ||
+        y->ndim != layer->call.param[1]->as.tensor->ndim)
+        return false; // without a batch, and linear layers of sequences: other channels
+    for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
+        const value *v = call->param[tare__op_param_index(call->op, params[i])];
+        const bool is_none = v == NULL || v->kind == VALUE_NONE;
+        if (is_none && i < 2) return false;
+        if (!is_none && (v->kind != VALUE_TENSOR || v->as.tensor->data == NULL)) return false;
+    }
+    const value *training = call->param[tare__op_param_index(call->op, "training")];
+    return training == NULL || training->kind != VALUE_BOOL || !training->as.boolean;
 }
 
 static void join_layer(plan_builder *b, size_t head) {
     size_t last = head, next = only_reader(b, &b->records[head]), count = 0;
     bool adds = false;
-    if (next != NOTHING && is_foldable(&b->records[head], &b->records[next])) {
+    if (next != NOTHING && is_foldable(b, &b->records[head], &b->records[next])) {
         append(b, head, &last, next);
         next = only_reader(b, &b->records[last]);
     }

@@ -9,29 +9,35 @@
 
 // --- kinds ---
 
+// A batch norm folded into a layer's weights; NULLs: there is none.
+typedef struct folded_norm {
+    tare_tensor *weight, *bias;
+} folded_norm;
+
 typedef struct layer_kind {
     const char *op;
     plan_layout layout;
-    /// Compiles the layer of a call with these weights in place of its own (NULL: its own).
-    tare_status (*compile)(plan_builder *b, op_call *call, const module *folded,
+    bool is_linear;
+    /// Compiles the layer of a call, with the folded weights in place of its own.
+    tare_status (*compile)(plan_builder *b, op_call *call, const folded_norm *folded,
                            const float_epilogue *e, float_layer **out);
 } layer_kind;
 
-static const float *floats_or(const tare_tensor *own, const module *folded, const char *name) {
-    const tare_tensor *t = folded != NULL ? tare__module_tensor(folded, name) : own;
+static const float *floats_or(const tare_tensor *own, const tare_tensor *folded) {
+    const tare_tensor *t = folded != NULL ? folded : own;
     return t != NULL ? tare__f32(t) : NULL;
 }
 
-static tare_status compile_conv(plan_builder *b, op_call *call, const module *folded,
+static tare_status compile_conv(plan_builder *b, op_call *call, const folded_norm *folded,
                                 const float_epilogue *e, float_layer **out) {
     conv_call c;
     TARE_TRY(tare__conv_read(call, &c));
     if (!c.is_plain) return TARE_OK;
-    return tare__float_layer_conv(b->setting->layers, &c.conv, e, floats_or(c.w, folded, "weight"),
-                                  floats_or(c.bias, folded, "bias"), out, b->err);
+    return tare__float_layer_conv(b->setting->layers, &c.conv, e, floats_or(c.w, folded->weight),
+                                  floats_or(c.bias, folded->bias), out, b->err);
 }
 
-static tare_status compile_linear(plan_builder *b, op_call *call, const module *folded,
+static tare_status compile_linear(plan_builder *b, op_call *call, const folded_norm *folded,
                                   const float_epilogue *e, float_layer **out) {
     linear_call c;
     TARE_TRY(tare__linear_read(call, &c));
@@ -39,15 +45,15 @@ static tare_status compile_linear(plan_builder *b, op_call *call, const module *
                              .inner = c.w->shape[1],
                              .columns = c.w->shape[0],
                              .transposed = true};
-    return tare__float_layer_product(b->setting->layers, &p, e, floats_or(c.w, folded, "weight"),
-                                     floats_or(c.bias, folded, "bias"), out, b->err);
+    return tare__float_layer_product(b->setting->layers, &p, e, floats_or(c.w, folded->weight),
+                                     floats_or(c.bias, folded->bias), out, b->err);
 }
 
 static const layer_kind kinds[] = {
-    {"conv1d", LAYOUT_CHANNELS_LAST, compile_conv},
-    {"conv2d", LAYOUT_CHANNELS_LAST, compile_conv},
-    {"conv3d", LAYOUT_CHANNELS_LAST, compile_conv},
-    {"linear", LAYOUT_PLAIN, compile_linear},
+    {"conv1d", LAYOUT_CHANNELS_LAST, false, compile_conv},
+    {"conv2d", LAYOUT_CHANNELS_LAST, false, compile_conv},
+    {"conv3d", LAYOUT_CHANNELS_LAST, false, compile_conv},
+    {"linear", LAYOUT_PLAIN, true, compile_linear},
 };
 
 static bool is_constant(const op_call *call, size_t param) {
@@ -129,7 +135,7 @@ static const step_class layer_class = {"layer", run_layer, destroy_layer};
 // What a chain consists of.
 typedef struct layer_chain {
     const layer_kind *kind;
-    const module *norm; // NULL: none
+    const plan_record *norm; // NULL: none
     float_epilogue epilogue;
     size_t addend, result; // values; addend NOTHING: none
 } layer_chain;
@@ -146,7 +152,7 @@ static bool read_chain(const plan_builder *b, size_t head, layer_chain *out) {
         const plan_record *r = &b->records[i];
         float_epilogue *e = &out->epilogue;
         if (strcmp(tare__record_op(r), "batch_norm") == 0) {
-            out->norm = r->call.module;
+            out->norm = r;
         } else if (tare__plan_is_sum(b, r)) {
             out->addend = other_input(r, before);
             e->steps[e->count++].kind = EPILOGUE_ADD;
@@ -159,15 +165,37 @@ static bool read_chain(const plan_builder *b, size_t head, layer_chain *out) {
     return out->kind != NULL;
 }
 
+static const tare_tensor *tensor_param(const op_call *call, const char *name) {
+    const value *v = call->param[tare__op_param_index(call->op, name)];
+    return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
+}
+
+static tare_status fold(const plan_builder *b, const op_call *layer, const layer_chain *chain,
+                        folded_norm *out) {
+    op_call norm = chain->norm->call;
+    norm_fold_values values = {.layer = layer->op->id,
+                               .norm = norm.op->id,
+                               .weight = tensor_param(layer, "weight"),
+                               .bias = tensor_param(layer, "bias"),
+                               .mean = tensor_param(&norm, "running_mean"),
+                               .var = tensor_param(&norm, "running_var"),
+                               .gamma = tensor_param(&norm, "weight"),
+                               .beta = tensor_param(&norm, "bias"),
+                               .is_linear = chain->kind->is_linear};
+    norm.err = b->err;
+    TARE_TRY(tare__call_double(&norm, tare__op_param_index(norm.op, "eps"), 1e-5, &values.eps));
+    return tare__fold_norm_values(&values, &out->weight, &out->bias, b->err);
+}
+
 static tare_status compile(plan_builder *b, size_t head, const layer_chain *chain,
                            float_layer **out) {
     op_call call = b->records[head].call;
-    module *folded = NULL;
+    folded_norm folded = {0};
     call.err = b->err;
-    if (chain->norm != NULL)
-        TARE_TRY(tare__fold_batch_norm(call.module, chain->norm, &folded, b->err));
-    const tare_status status = chain->kind->compile(b, &call, folded, &chain->epilogue, out);
-    tare__module_release(folded);
+    if (chain->norm != NULL) TARE_TRY(fold(b, &call, chain, &folded));
+    const tare_status status = chain->kind->compile(b, &call, &folded, &chain->epilogue, out);
+    tare_tensor_release(folded.weight);
+    tare_tensor_release(folded.bias);
     return status;
 }
 

@@ -290,9 +290,8 @@ static const char *steps_of(const tare_model *model, const tare_tensor *x) {
     return names;
 }
 
-static tare_model *residual_block(const char *end) {
+static module *residual_modules(void) {
     module *root = new_tree();
-    char code[1024];
     put_module(root, NULL, "a", NN "Conv2d",
                "in_channels=8, out_channels=8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), "
                "dilation=(1, 1), groups=1, bias=False");
@@ -300,6 +299,11 @@ static tare_model *residual_block(const char *end) {
     put_module(root, NULL, "c", NN "Conv2d",
                "in_channels=8, out_channels=8, kernel_size=(1, 1), stride=(1, 1), padding=(0, 0), "
                "dilation=(1, 1), groups=1, bias=True");
+    return root;
+}
+
+static tare_model *residual_block(const char *end) {
+    char code[1024];
     (void)snprintf(code, sizeof code,
                    "def forward(self, x):\n"
                    "    a = self.a(x)\n"
@@ -311,7 +315,30 @@ static tare_model *residual_block(const char *end) {
                    "    pool = torch.nn.functional.max_pool2d(last, 2)\n"
                    "    return %s\n",
                    end);
-    return new_model(NULL, root, code);
+    return new_model(NULL, residual_modules(), code);
+}
+
+// The same as torch.export spells it.
+static tare_model *exported_block(void) {
+    return new_model(
+        NULL, residual_modules(),
+        "def forward(self, x):\n"
+        "    a_w = self.a.weight\n"
+        "    b_w = self.b.weight\n"
+        "    b_b = self.b.bias\n"
+        "    mean = self.b.running_mean\n"
+        "    var = self.b.running_var\n"
+        "    c_w = self.c.weight\n"
+        "    c_b = self.c.bias\n"
+        "    a = torch.ops.aten.conv2d.default(x, a_w, None, [1, 1], [1, 1])\n"
+        "    b = torch.ops.aten.batch_norm.default(a, b_w, b_b, mean, var, False, 0.1, "
+        "0.001, True)\n"
+        "    relu_ = torch.ops.aten.relu_.default(b)\n"
+        "    c = torch.ops.aten.conv2d.default(relu_, c_w, c_b)\n"
+        "    add_ = torch.ops.aten.add_.Tensor(c, x)\n"
+        "    last = torch.ops.aten.hardtanh_.default(add_, 0.0, 6.0)\n"
+        "    pool = torch.ops.aten.max_pool2d.default(last, [2, 2])\n"
+        "    return pool\n");
 }
 
 static bool has_layers(void) {
@@ -333,6 +360,35 @@ static void a_residual_block_is_two_layers(void **state) {
     model = residual_block("(pool, b)");
     assert_string_equal(steps_of(model, x), "reorder layer elements layer pool reorder reorder");
     check_model(model, x, "residual block, and what lies within");
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
+static void exported_programs_get_the_same_layers(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(1, 8, 6, 6);
+    if (!has_layers()) skip();
+    tare_model *model = exported_block();
+    assert_string_equal(steps_of(model, x), "reorder layer layer pool reorder");
+    check_model(model, x, "residual block of aten");
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
+static void batch_norms_over_other_channels_stay(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 3, 4);
+    if (!has_layers()) skip();
+    module *root = new_tree();
+    put_module(root, NULL, "a", NN "Linear", "in_features=4, out_features=3, bias=True");
+    put_module(root, NULL, "b", NN "BatchNorm1d", "num_features=3");
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n"
+                                  "    a = self.a(x)\n"
+                                  "    b = self.b(a)\n"
+                                  "    return b\n");
+    assert_string_equal(steps_of(model, x), "layer call");
+    check_model(model, x, "batch norm over the rows");
     tare_model_destroy(model);
     tare_tensor_release(x);
 }
@@ -566,6 +622,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_give_the_interpreters_results),
         cmocka_unit_test(a_residual_block_is_two_layers),
+        cmocka_unit_test(exported_programs_get_the_same_layers),
+        cmocka_unit_test(batch_norms_over_other_channels_stay),
         cmocka_unit_test(attention_reads_projections_where_they_lie),
         cmocka_unit_test(each_shape_has_its_plan),
         cmocka_unit_test(threads_share_layers),
