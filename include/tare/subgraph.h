@@ -58,6 +58,22 @@ TARE_API bool tare_partitions_at(const tare_partitions *partitions, size_t row, 
 
 // --- by pattern ---
 
+/// What a parameter of a pattern is when the pattern is captured. Zero is a float32 scalar.
+typedef struct tare_pattern_input {
+    // In Python ("True", "None", "[2, 2]"): the parameter is this constant, as arguments that are
+    // no tensors are in torch.export. NULL: a tensor of
+    const char *constant;
+    tare_dtype dtype; // UNSET: float32
+    size_t rank;
+    const int64_t *shape; // [rank]; negative: symbolic, where equal numbers mean equal sizes
+} tare_pattern_input;
+
+/// One for each parameter, in order.
+typedef struct tare_pattern_example {
+    const tare_pattern_input *inputs; // [input_count]
+    size_t input_count;
+} tare_pattern_example;
+
 /// torch's SubgraphMatcher's; zero is the default.
 typedef struct tare_pattern_options {
     uint32_t struct_size;
@@ -65,6 +81,11 @@ typedef struct tare_pattern_options {
     bool match_placeholder; // a placeholder matches placeholders only, not anything
     bool keeps_overlapping; // matches may share nodes
     bool ignore_literals;   // a literal matches any other
+    bool shares_parameters; // two parameters may stand for one node (x + x); torch's never do
+    // Every form is captured under every example, and all of them are tried. None: what depends on
+    // an example (interpolate's operator on the rank) is refused, and sizes match anything.
+    const tare_pattern_example *examples; // lent for the call
+    size_t example_count;
 } tare_pattern_options;
 
 typedef struct tare_subgraph_pattern tare_subgraph_pattern;
@@ -77,13 +98,36 @@ typedef struct tare_subgraph_matches tare_subgraph_matches;
 ///       relu = torch.nn.functional.relu(conv2d)
 ///       return (relu, {'input': x, 'conv': conv2d, 'output': relu})
 ///
-/// Parameters match anything. The dictionary names what a match shall tell. Functions of torch
-/// become the operators that torch.export makes of them, so that patterns are written like models.
-/// options may be NULL. Errors name the form, line and column; TARE_INVALID_ARGUMENT for patterns
-/// that nothing can match.
+/// Parameters match anything. The
+/// dictionary names what a match shall tell. Functions and methods of torch and Python's operators
+/// become the operators that torch.export makes of them, so that patterns are written like models;
+/// sizes that the code asks for (x.shape[0]) become the example's numbers, and match anything where
+/// these are symbolic. options may be NULL. Errors name the form, the example, line and column;
+/// TARE_INVALID_ARGUMENT for patterns that nothing can match.
 TARE_API tare_status tare_subgraph_pattern_create(const char *const *codes, size_t count,
                                                   const tare_pattern_options *options,
                                                   tare_subgraph_pattern **out, tare_error *err);
+/// A pattern that ships, in all the ways in which it is written: in place or not, an activation as
+/// one operator or written out, the operands of a sum in both orders, literals (strides) whatever
+/// they are. Layers compose: LAYER[_bn][_add][_ACTIVATION], as in "conv", "conv2d_bn_relu",
+/// "linear_gelu" or "conv_bn_add_relu", where LAYER is conv, conv1d to conv3d, conv_transpose,
+/// conv_transpose1d to conv_transpose3d or linear, and ACTIVATION one of relu, relu6, hardtanh,
+/// hardswish, hardsigmoid, silu, mish, gelu, leaky_relu, elu, sigmoid and tanh. The others are
+/// those of tare_subgraph_ready_at. Names in a match: "input", "weight", "bias", "stride" and so on
+/// as torch calls the arguments, "layer", "norm", "add" (with "other"), "activation", and "output"
+/// for the last node; attention has "query", "key", "value", "mask", "scores", "softmax" and
+/// "product". TARE_NOT_FOUND with a suggestion for other names.
+TARE_API tare_status tare_subgraph_pattern_ready(const char *name, tare_subgraph_pattern **out,
+                                                 tare_error *err);
+
+typedef struct tare_ready_pattern {
+    uint32_t struct_size;
+    const char *name, *what; // "attention", and a phrase
+    bool is_layer;           // takes _bn, _add and an activation behind its name
+} tare_ready_pattern;
+/// The ready-made patterns; false past the end.
+TARE_API bool tare_subgraph_ready_at(size_t index, tare_ready_pattern *out);
+
 TARE_API void tare_subgraph_pattern_destroy(tare_subgraph_pattern *pattern); // NULL is fine
 /// The matches of the first form, then those of the next. No inner node of a match is read outside
 /// it. The result lends nodes of the model, and needs the pattern while it lives.
@@ -92,12 +136,17 @@ TARE_API tare_status tare_subgraph_find(const tare_subgraph_pattern *pattern,
                                         tare_error *err);
 TARE_API void tare_subgraph_matches_destroy(tare_subgraph_matches *matches); // NULL is fine
 TARE_API size_t tare_subgraph_matches_count(const tare_subgraph_matches *matches);
-/// Which form it is that matched.
+/// Which form it is that matched: of the codes in order, each under the examples in order, those
+/// that differ from the ones before.
 TARE_API size_t tare_subgraph_match_form(const tare_subgraph_matches *matches, size_t index);
 /// The node under a name of the dictionary; NULL: a literal stands there (None for a bias that is
 /// not there), or there is no such name.
 TARE_API const tare_node *tare_subgraph_match_node(const tare_subgraph_matches *matches,
                                                    size_t index, const char *name);
+/// What stands under that name, a node or a literal (a stride, None for a bias that is not there);
+/// false if there is no such name. Lent.
+TARE_API bool tare_subgraph_match_argument(const tare_subgraph_matches *matches, size_t index,
+                                           const char *name, tare_argument *out);
 /// The nth edge from that node into the match, so that an input with several readers is no riddle;
 /// false past the end.
 TARE_API bool tare_subgraph_match_edge(const tare_subgraph_matches *matches, size_t index,

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public calls of partitions and patterns. A tare_node is a node under another name.
+// The public calls of partitions. A tare_node is a node under another name.
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/struct_size.h"
 #include "pt2e/partitions.h"
-#include "pt2e/subgraph.h"
 #include "quant/model.h"
 #include "tare/subgraph.h"
-
-// --- partitions ---
 
 struct tare_partitions {
     arena memory;
@@ -127,107 +123,5 @@ bool tare_partitions_at(const tare_partitions *p, size_t row, size_t column, tar
                             .output_count = x->outputs.count,
                             .params = (const tare_node *const *)x->params.items,
                             .param_count = x->params.count};
-    return true;
-}
-
-// --- patterns ---
-
-struct tare_subgraph_pattern {
-    subgraph_pattern **forms;
-    size_t form_count;
-};
-
-struct tare_subgraph_matches {
-    const tare_subgraph_pattern *pattern;
-    arena memory;
-    subgraph_matches list;
-};
-
-void tare_subgraph_pattern_destroy(tare_subgraph_pattern *p) {
-    if (p == NULL) return;
-    for (size_t i = 0; i < p->form_count; i++) tare__subgraph_destroy(p->forms[i]);
-    tare__free(p->forms);
-    tare__free(p);
-}
-
-static tare_status parse_forms(tare_subgraph_pattern *p, const char *const *codes, size_t count,
-                               const subgraph_options *options, tare_error *err) {
-    p->forms = tare__alloc_zeroed(count + 1, sizeof(subgraph_pattern *));
-    if (p->forms == NULL) return tare__out_of_memory(err);
-    for (; p->form_count < count; p->form_count++) {
-        const size_t i = p->form_count;
-        const tare_status status =
-            tare__subgraph_parse(codes[i], strlen(codes[i]), options, &p->forms[i], err);
-        if (status != TARE_OK) return tare__at(err, status, "form %zu", i);
-    }
-    return TARE_OK;
-}
-
-tare_status tare_subgraph_pattern_create(const char *const *codes, size_t count,
-                                         const tare_pattern_options *options,
-                                         tare_subgraph_pattern **out, tare_error *err) {
-    tare_pattern_options o = {0};
-    if (options != NULL) tare__struct_copy(&o, sizeof o, options);
-    const subgraph_options known = {.match_output = o.match_output,
-                                    .match_placeholder = o.match_placeholder,
-                                    .keeps_overlapping = o.keeps_overlapping,
-                                    .ignore_literals = o.ignore_literals};
-    tare_subgraph_pattern *p = tare__alloc_zeroed(1, sizeof *p);
-    if (p == NULL) return tare__out_of_memory(err);
-    const tare_status status = parse_forms(p, codes, count, &known, err);
-    if (status == TARE_OK)
-        *out = p;
-    else
-        tare_subgraph_pattern_destroy(p);
-    return status;
-}
-
-tare_status tare_subgraph_find(const tare_subgraph_pattern *pattern, const tare_model *model,
-                               tare_subgraph_matches **out, tare_error *err) {
-    tare_subgraph_matches *made = tare__alloc_zeroed(1, sizeof *made);
-    if (made == NULL) return tare__out_of_memory(err);
-    made->pattern = pattern;
-    tare_status status = TARE_OK;
-    for (size_t i = 0; i < pattern->form_count && status == TARE_OK; i++)
-        status = tare__subgraph_find(pattern->forms[i], model->root->graph, &made->memory,
-                                     &made->list, err);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare_subgraph_matches_destroy(made);
-    return status;
-}
-
-void tare_subgraph_matches_destroy(tare_subgraph_matches *m) {
-    if (m == NULL) return;
-    tare__arena_release(&m->memory);
-    tare__free(m);
-}
-
-size_t tare_subgraph_matches_count(const tare_subgraph_matches *m) {
-    return m->list.count;
-}
-
-size_t tare_subgraph_match_form(const tare_subgraph_matches *m, size_t index) {
-    size_t form = 0;
-    while (form < m->pattern->form_count && m->pattern->forms[form] != m->list.items[index].pattern)
-        form++;
-    return form;
-}
-
-const tare_node *tare_subgraph_match_node(const tare_subgraph_matches *m, size_t index,
-                                          const char *name) {
-    return index < m->list.count
-               ? (const tare_node *)tare__subgraph_node(&m->list.items[index], name)
-               : NULL;
-}
-
-bool tare_subgraph_match_edge(const tare_subgraph_matches *m, size_t index, const char *name,
-                              size_t nth, tare_edge *out) {
-    node *from = NULL, *to = NULL;
-    if (index >= m->list.count ||
-        !tare__subgraph_edge(&m->list.items[index], name, nth, &from, &to))
-        return false;
-    *out = (tare_edge){.from = (const tare_node *)from, .node = (const tare_node *)to};
     return true;
 }

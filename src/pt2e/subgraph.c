@@ -20,10 +20,14 @@ typedef struct matcher {
 
 static bool match_nodes(matcher *m, node *pn, node *gn);
 
-static bool is_taken(const matcher *m, const node *gn) {
-    for (size_t i = 0; i < m->p->graph->next_id; i++)
-        if (m->now[i].is_bound && m->now[i].v.kind == VALUE_NODE && m->now[i].v.as.node == gn)
-            return true;
+// A node is matched once; parameters may share one where the options say so.
+static bool is_taken(const matcher *m, const node *pn, const node *gn) {
+    const bool may_share = m->p->options.shares_parameters && pn->op == NODE_PLACEHOLDER;
+    for (const node *other = m->p->graph->first; other != NULL; other = other->next) {
+        const subgraph_binding *b = &m->now[other->id];
+        if (!b->is_bound || b->v.kind != VALUE_NODE || b->v.as.node != gn) continue;
+        if (!may_share || other->op != NODE_PLACEHOLDER) return true;
+    }
     return false;
 }
 
@@ -113,7 +117,7 @@ static bool match_arguments(matcher *m, const node *pn, const node *gn) {
 static bool match_nodes(matcher *m, node *pn, node *gn) {
     subgraph_binding *b = &m->now[pn->id];
     if (b->is_bound) return b->v.kind == VALUE_NODE && b->v.as.node == gn;
-    if (is_taken(m, gn) || !nodes_are_alike(m->p, pn, gn)) return false;
+    if (is_taken(m, pn, gn) || !nodes_are_alike(m->p, pn, gn)) return false;
     *b = (subgraph_binding){.is_bound = true, .v = tare__node_value(gn)};
     return pn->op == NODE_PLACEHOLDER || match_arguments(m, pn, gn);
 }
@@ -253,6 +257,16 @@ static node *bound_node(const subgraph_match *m, const node *pn) {
 
 node *tare__subgraph_node(const subgraph_match *m, const char *name) {
     return bound_node(m, named(m, name));
+}
+
+const value *tare__subgraph_value(const subgraph_match *m, const char *name) {
+    static const value none = {.kind = VALUE_NONE};
+    for (size_t i = 0; i < m->pattern->name_count; i++) {
+        if (strcmp(m->pattern->names[i].name, name) != 0) continue;
+        const node *pn = m->pattern->names[i].node;
+        return pn != NULL && m->by_id[pn->id].is_bound ? &m->by_id[pn->id].v : &none;
+    }
+    return NULL;
 }
 
 bool tare__subgraph_edge(const subgraph_match *m, const char *name, size_t index, node **from,

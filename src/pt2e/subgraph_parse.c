@@ -68,7 +68,8 @@ static tare_status complete(subgraph_pattern *p, tare_error *err) {
     if (output == NULL || output->arg_count == 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a pattern needs a return");
     TARE_TRY(take_dictionary(p, output, err));
-    TARE_TRY(tare__capture(p->graph, err));
+    TARE_TRY(tare__capture(p, p->options.example, err));
+    p->options.example = NULL;
     TARE_TRY(check_live(p->graph, err));
     return find_anchors(p, output, err);
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "quant/graph_view.h"
 #include "quant/pass.h"
 
 static const tare_node *view(const node *n) {
@@ -94,7 +95,7 @@ static void fill_items(const value *v, tare_argument_kind kind, tare_argument *o
     out->items = v->as.items;
 }
 
-static void fill(const value *v, tare_argument *out) {
+void tare__argument_of(const value *v, tare_argument *out) {
     *out = (tare_argument){.struct_size = sizeof *out, .kind = TARE_ARGUMENT_OTHER};
     switch (v->kind) {
     case VALUE_NONE:
@@ -151,7 +152,7 @@ static void fill(const value *v, tare_argument *out) {
 
 static bool fill_if(const value *v, tare_argument *out) {
     const value none = tare__none();
-    fill(v != NULL ? v : &none, out);
+    tare__argument_of(v != NULL ? v : &none, out);
     return v != NULL;
 }
 
