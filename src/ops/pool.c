@@ -5,6 +5,7 @@
 
 #include "ops/families.h"
 #include "ops/layer_call.h"
+#include "ops/line_sum.h"
 #include "ops/rules.h"
 
 typedef float (*pool_function)(const pool_call *p, const float *plane, const pool_window *w);
@@ -158,6 +159,22 @@ static float average(const pool_call *p, const float *plane, const pool_window *
     return sum / (float)tare__pool_divisor(p, w);
 }
 
+// One window over all is torch's mean of the plane; of others the sum is divided by one size after
+// the other.
+static float adaptive_average(const pool_call *p, const float *plane, const pool_window *w) {
+    float sum = 0;
+    if (p->out[0] * p->out[1] * p->out[2] == 1) {
+        tare__line_sum(plane, p->in[0] * p->in[1] * p->in[2], 1, 1, &sum);
+        return sum / (float)tare__pool_divisor(p, w);
+    }
+    for (int64_t i = w->begin[0]; i < w->end[0]; i++)
+        for (int64_t j = w->begin[1]; j < w->end[1]; j++)
+            for (int64_t k = w->begin[2]; k < w->end[2]; k++)
+                sum += plane[(i * p->in[1] + j) * p->in[2] + k];
+    for (int d = 0; d < 3; d++) sum /= (float)(w->end[d] - w->begin[d]);
+    return sum;
+}
+
 static void run_windows(op_call *call, const pool_call *p, pool_function f,
                         pool_window (*window_at)(const pool_call *p, const int64_t at[3])) {
     const int64_t in = p->in[0] * p->in[1] * p->in[2], out = p->out[0] * p->out[1] * p->out[2];
@@ -228,7 +245,7 @@ double tare__pool_divisor(const pool_call *p, const pool_window *w) {
 #define POOLS(n)                                                                                   \
     POOL(max_pool, n, read_max, fixed_window, greatest)                                            \
     POOL(avg_pool, n, read_avg, fixed_window, average)                                             \
-    POOL(adaptive_avg_pool, n, read_adaptive, adaptive_window, average)                            \
+    POOL(adaptive_avg_pool, n, read_adaptive, adaptive_window, adaptive_average)                   \
     POOL(adaptive_max_pool, n, read_adaptive, adaptive_window, greatest)
 POOLS(1)
 POOLS(2)

@@ -5,8 +5,18 @@
 #include <string.h>
 
 #include "ops/layer_call.h"
+#include "ops/line_sum.h"
 #include "ops/rules.h"
 #include "runtime/plan_steps.h"
+
+// The mean of each channel over the pixels of an image.
+static void mean_of_pixels(const float *x, int64_t pixels, size_t channels, float *y) {
+    for (size_t c = 0; c < channels; c += LINE_SUM_WIDTH) {
+        const size_t left = channels - c, width = left < LINE_SUM_WIDTH ? left : LINE_SUM_WIDTH;
+        tare__line_sum(x + c, pixels, channels, width, y + c);
+    }
+    for (size_t c = 0; c < channels; c++) y[c] /= (float)pixels;
+}
 
 // --- pooling ---
 
@@ -16,6 +26,15 @@ typedef struct pool_step {
     size_t channels;
     int64_t batch;
 } pool_step;
+
+// As the reference divides.
+static void divide(const pool_step *s, const pool_window *w, float *y) {
+    const float all = (float)tare__pool_divisor(&s->call, w);
+    for (int d = 0; d < (s->call.is_adaptive ? 3 : 1); d++) {
+        const float divisor = s->call.is_adaptive ? (float)(w->end[d] - w->begin[d]) : all;
+        for (size_t c = 0; c < s->channels; c++) y[c] /= divisor;
+    }
+}
 
 static void pool_pixel(const pool_step *s, const line_kernels *k, const float *image,
                        const int64_t at[3], float *y) {
@@ -32,8 +51,7 @@ static void pool_pixel(const pool_step *s, const line_kernels *k, const float *i
                 else
                     k->add(pixel, s->channels, y);
             }
-    const float divisor = (float)tare__pool_divisor(p, &w);
-    for (size_t c = 0; c < s->channels && !p->is_max; c++) y[c] /= divisor;
+    if (!p->is_max) divide(s, &w, y);
 }
 
 static tare_status run_pool(const plan_run_state *run, void *state) {
@@ -42,7 +60,10 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const int64_t in = p->in[0] * p->in[1] * p->in[2], out = p->out[0] * p->out[1] * p->out[2];
     const float *x = tare__place_data(run, s->x);
     float *y = tare__place_data(run, s->y);
-    for (int64_t n = 0; n < s->batch; n++, x += (size_t)in * s->channels)
+    const bool is_mean = p->is_adaptive && !p->is_max && out == 1;
+    for (int64_t n = 0; is_mean && n < s->batch; n++, y += s->channels)
+        mean_of_pixels(x + (size_t)(n * in) * s->channels, in, s->channels, y);
+    for (int64_t n = 0; !is_mean && n < s->batch; n++, x += (size_t)in * s->channels)
         for (int64_t i = 0; i < out; i++, y += s->channels) {
             const int64_t at[] = {i / p->out[2] / p->out[1], i / p->out[2] % p->out[1],
                                   i % p->out[2]};
@@ -87,12 +108,8 @@ static tare_status run_mean(const plan_run_state *run, void *state) {
     const mean_step *s = state;
     const float *x = tare__place_data(run, s->x);
     float *y = tare__place_data(run, s->y);
-    for (int64_t n = 0; n < s->batch; n++, y += s->channels) {
-        memset(y, 0, s->channels * sizeof *y);
-        for (int64_t i = 0; i < s->pixels; i++, x += s->channels)
-            run->fast->lines->add(x, s->channels, y);
-        for (size_t c = 0; c < s->channels; c++) y[c] /= (float)s->pixels;
-    }
+    for (int64_t n = 0; n < s->batch; n++, y += s->channels)
+        mean_of_pixels(x + (size_t)(n * s->pixels) * s->channels, s->pixels, s->channels, y);
     return TARE_OK;
 }
 
