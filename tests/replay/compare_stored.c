@@ -7,11 +7,15 @@
 #include "replay/statistics.h"
 
 /// Codes of 32 bits were rounded from float32 sums of their largest ones' size.
+static double wide_tolerance(tare_dtype dtype, double most) {
+    return dtype == TARE_INT32 ? floor(most * 0x1p-20) : 0;
+}
+
 static double code_tolerance(tare_dtype dtype, const json_t *values) {
     double most = 0;
-    for (size_t i = 0; dtype == TARE_INT32 && i < json_array_size(values); i++)
+    for (size_t i = 0; i < json_array_size(values); i++)
         most = fmax(most, fabs(json_number_value(json_array_get(values, i))));
-    return floor(most * 0x1p-20);
+    return wide_tolerance(dtype, most);
 }
 
 static bool stored_agree(tare_dtype dtype, const agreement *numbers, double tolerance, double a,
@@ -98,18 +102,22 @@ static double recorded_code(const weight *w, int64_t i) {
 }
 
 /// Folded batch norms give weights that float arithmetic rounded: a code on a boundary may move.
+static bool may_move(double ours, double recorded, int64_t *moved, int64_t count) {
+    return fabs(ours - recorded) == 1 && ++*moved * 1000 <= count;
+}
+
 static void compare_codes(const weight *w) {
     const int64_t per_byte = w->ours->dtype == TARE_QUINT4X2 ? 2 : 1;
     if (w->codes->count * per_byte != w->ours->count) {
         findings_add(w->out, FINDING_STRUCTURE, "weight %s: expected %lld elements, found %lld",
-                     w->path, (long long)(w->codes->count * per_byte), (long long)w->ours->count);
+                     w->path, (long long)w->codes->count * (long long)per_byte,
+                     (long long)w->ours->count);
         return;
     }
     int64_t moved = 0;
     for (int64_t i = 0; i < w->ours->count; i++) {
         const double a = tare__tensor_get(w->ours, i), b = recorded_code(w, i);
-        if (a == b) continue;
-        if (fabs(a - b) == 1 && ++moved * 1000 <= w->ours->count) continue;
+        if (a == b || may_move(a, b, &moved, w->ours->count)) continue;
         findings_add(w->out, w->codes_kind, "weight %s[%lld]: expected the code %g, found %g",
                      w->path, (long long)i, b, a);
         return;
@@ -155,4 +163,42 @@ void compare_weights(const recorded_case *c, const tare_model *converted, findin
         else if (compare_parameters(&w))
             compare_codes(&w);
     }
+}
+
+// --- constants of exported programs ---
+
+static bool frozen_agree(const tare_tensor *ours, const tare_tensor *recorded, const char *name,
+                         findings *out) {
+    bool same = ours != NULL && ours->dtype == recorded->dtype && ours->count == recorded->count;
+    if (!same) {
+        findings_add(out, FINDING_STRUCTURE, "%s: the converted model has other codes", name);
+        return false;
+    }
+    double most = 0;
+    for (int64_t i = 0; i < recorded->count; i++)
+        most = fmax(most, fabs(tare__tensor_get(recorded, i)));
+    int64_t moved = 0;
+    for (int64_t i = 0; i < ours->count && same; i++) {
+        const double a = tare__tensor_get(ours, i), b = tare__tensor_get(recorded, i);
+        same =
+            fabs(a - b) <= wide_tolerance(ours->dtype, most) || may_move(a, b, &moved, ours->count);
+        if (!same)
+            findings_add(out, FINDING_STRUCTURE, "%s[%lld]: expected the code %g, found %g", name,
+                         (long long)i, b, a);
+    }
+    return same;
+}
+
+tare_status use_recorded_codes(const recorded_case *c, tare_model *converted, findings *out,
+                               tare_error *err) {
+    static const char prefix[] = "frozen.";
+    for (size_t i = 0; i < c->data.tensors.count; i++) {
+        const map_entry *e = &c->data.tensors.entries[i];
+        if (!tare__starts_with(e->key, prefix)) continue;
+        const char *name = e->key + sizeof prefix - 1;
+        const tare_tensor *ours = tare__module_tensor(converted->root, name);
+        if (frozen_agree(ours, e->value, name, out))
+            TARE_TRY(tare__module_set_tensor(converted->root, name, e->value, false, err));
+    }
+    return TARE_OK;
 }

@@ -163,9 +163,14 @@ static tare_status convert(flow *f) {
     return tare_convert_to_reference_decomposed_fx(f->prepared, &options, &f->converted, f->err);
 }
 
+static tare_status convert_as_recorded(flow *f) {
+    TARE_TRY(convert(f));
+    return use_recorded_codes(f->c, f->converted, f->out, f->err);
+}
+
 /// A program that writes its buffers is converted anew, as a run has moved them.
 static tare_status restore_state(flow *f) {
-    return writes_buffers(f->converted) ? convert(f) : TARE_OK;
+    return writes_buffers(f->converted) ? convert_as_recorded(f) : TARE_OK;
 }
 
 /// The fast kernels must agree with what was recorded as the references do.
@@ -342,7 +347,7 @@ static tare_status check_structure(flow *f) {
 static tare_status check_arithmetic(flow *f) {
     f->step = "convert under recorded parameters";
     TARE_TRY(use_recorded_parameters(f->c, f->prepared, f->err));
-    TARE_TRY(convert(f));
+    TARE_TRY(convert_as_recorded(f));
     f->output_step = 0;
     TARE_TRY(check_run(f, "converted", f->converted, FINDING_VALUE));
     return check_session(f);
