@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "tare/pt2e.h"
+#include "tare/writer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -133,6 +134,30 @@ typedef struct tare_quantizer_open_options {
 TARE_API tare_status tare_quantizer_open(const char *names,
                                          const tare_quantizer_open_options *options,
                                          tare_quantizer **out, tare_error *err);
+
+/// What the quantizer does where nobody asks for anything else, by which rules, and which operators
+/// settings may name: for people, or as JSON (docs/schemas/quantizer_show.json). Of a coded one
+/// only its name is known.
+TARE_API tare_status tare_quantizer_show(const tare_quantizer *quantizer, bool as_json,
+                                         tare_writer write, void *user, tare_error *err);
+
+/// What a file of rules allows, but cannot mean what was meant. Strings are lent for the call.
+typedef struct tare_quantizer_finding {
+    uint32_t struct_size;
+    const char *path;    // of the place: "$.rules[3]"
+    const char *problem; // a sentence
+    const char *remedy;  // what to do, as an order
+} tare_quantizer_finding;
+/// Receives one finding; TARE_OK to go on.
+typedef tare_status (*tare_quantizer_finding_visitor)(void *user,
+                                                      const tare_quantizer_finding *finding,
+                                                      tare_error *err);
+/// Looks through a file of rules: specs that nothing uses, operators that nobody knows or that no
+/// exporter calls, rules that an earlier one always takes. *count: the findings; 0 for other
+/// quantizers.
+TARE_API tare_status tare_quantizer_lint(const tare_quantizer *quantizer,
+                                         tare_quantizer_finding_visitor visit, void *user,
+                                         size_t *count, tare_error *err);
 
 #ifdef __cplusplus
 }

@@ -11,22 +11,31 @@ static const builtin_row rows[] = {
     {.name = "XNNPACKQuantizer",
      .transform = tare__xnnpack_transform,
      .annotate = tare__xnnpack_annotate,
-     .check = tare__xnnpack_check},
+     .check = tare__xnnpack_check,
+     .each_rule = tare__xnnpack_each_rule,
+     .each_operator = tare__xnnpack_each_operator},
     {.name = "X86InductorQuantizer",
      .annotate = tare__inductor_annotate,
      .check = tare__inductor_check,
+     .each_rule = tare__inductor_each_rule,
+     .each_operator = tare__inductor_each_operator,
      .recipe = &tare__x86_recipe},
     {.name = "ArmInductorQuantizer",
      .annotate = tare__inductor_annotate,
      .check = tare__inductor_check,
+     .each_rule = tare__inductor_each_rule,
+     .each_operator = tare__inductor_each_operator,
      .recipe = &tare__arm_recipe},
     {.name = "XPUInductorQuantizer",
      .annotate = tare__inductor_annotate,
      .check = tare__inductor_check,
+     .each_rule = tare__inductor_each_rule,
+     .each_operator = tare__inductor_each_operator,
      .recipe = &tare__xpu_recipe},
     {.name = "EmbeddingQuantizer",
      .annotate = tare__embedding_annotate,
-     .check = tare__embedding_check},
+     .check = tare__embedding_check,
+     .each_rule = tare__embedding_each_rule},
 };
 
 const char *tare_quantizer_builtin_name_at(size_t i) {
@@ -90,4 +99,8 @@ tare_status tare_quantizer_builtin(const char *name, const tare_quantizer_settin
     if (status == TARE_OK) return TARE_OK;
     destroy(q);
     return tare__at(err, status, "%s", name);
+}
+
+const builtin_row *tare__builtin_row_of(const tare_quantizer *q) {
+    return q->class.destroy == destroy ? ((const builtin_quantizer *)q->self)->row : NULL;
 }

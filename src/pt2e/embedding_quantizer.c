@@ -16,6 +16,13 @@ tare_status tare__embedding_check(const struct builtin_row *row, const tare_quan
     return TARE_OK;
 }
 
+static const char rule_name[] = "embedding";
+
+void tare__embedding_each_rule(const struct builtin_row *row, name_visitor visit, void *user) {
+    (void)row;
+    visit(user, rule_name);
+}
+
 // As torchao it leaves the mark unset, so that a later quantizer may annotate around it.
 static tare_status annotate_table(annotating *a, const node *n, tare_qspec *spec) {
     const node *table = tare__node_arg(n, 0);
@@ -30,7 +37,7 @@ tare_status tare__embedding_annotate(void *self, tare_model *model, tare_error *
     const builtin_quantizer *q = self;
     annotating a;
     tare_status status = tare__annotating_begin(&a, model, err);
-    a.rule = "embedding";
+    a.rule = rule_name;
     tare__annotating_by(&a, q->settings, &q->settings->global);
     for (const node *n = a.g->first; n != NULL && status == TARE_OK; n = n->next)
         if (q->settings->has_global && tare__calls(n, embedding))

@@ -156,14 +156,38 @@ static tare_status accepts_default(const inductor_level *l, node *const *nodes, 
 }
 
 // "Conv2d, add, ReLU"
+static void chain_name(const chain_row *row, text *out) {
+    for (size_t i = 0; i < 4 && row->types[i] != NULL; i++)
+        tare__text_printf(out, "%s%s", i > 0 ? ", " : "", strrchr(row->types[i], '.') + 1);
+}
+
 static tare_status name_chain(annotating *a, const chain_row *row) {
     text name = {0};
-    for (size_t i = 0; i < 4 && row->types[i] != NULL; i++)
-        tare__text_printf(&name, "%s%s", i > 0 ? ", " : "", strrchr(row->types[i], '.') + 1);
+    chain_name(row, &name);
     tare_status status = tare__text_status(&name, a->err);
     a->rule = tare__arena_strdup(&a->memory, tare__text_chars(&name));
     tare__text_release(&name);
     return status == TARE_OK && a->rule == NULL ? tare__out_of_memory(a->err) : status;
+}
+
+static const char matmul[] = "matmul", mul[] = "mul", propagation[] = "propagation";
+
+void tare__inductor_each_rule(const struct builtin_row *row, name_visitor visit, void *user) {
+    const inductor_recipe *recipe = row->recipe;
+    for (size_t i = 0; i < recipe->row_count; i++) {
+        text name = {0};
+        chain_name(&recipe->rows[i], &name);
+        visit(user, tare__text_chars(&name));
+        tare__text_release(&name);
+    }
+    visit(user, matmul);
+    if (recipe->has_mul) visit(user, mul);
+    if (recipe->propagates) visit(user, propagation);
+}
+
+void tare__inductor_each_operator(const struct builtin_row *row, name_visitor visit, void *user) {
+    const inductor_recipe *recipe = row->recipe;
+    for (const char *const *o = recipe->operators; *o != NULL; o++) visit(user, *o);
 }
 
 static tare_status run_level(inductor_level *l) {
@@ -174,11 +198,11 @@ static tare_status run_level(inductor_level *l) {
             TARE_TRY(name_chain(l->a, &l->recipe->rows[i]));
             TARE_TRY(tare__inductor_chain(l, &l->recipe->rows[i]));
         }
-    l->a->rule = "matmul";
+    l->a->rule = matmul;
     TARE_TRY(tare__inductor_matmul(l));
-    l->a->rule = "mul";
+    l->a->rule = mul;
     if (l->recipe->has_mul) TARE_TRY(tare__inductor_mul(l));
-    l->a->rule = "propagation";
+    l->a->rule = propagation;
     return l->recipe->propagates ? tare__inductor_propagate(l) : TARE_OK;
 }
 

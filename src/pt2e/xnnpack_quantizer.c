@@ -110,6 +110,26 @@ static bool has_operator(const xnnpack_annotator *x, const char *name) {
     return false;
 }
 
+static const char propagation[] = "propagation";
+
+void tare__xnnpack_each_rule(const struct builtin_row *row, name_visitor visit, void *user) {
+    (void)row;
+    for (size_t i = 0; i < sizeof static_annotators / sizeof *static_annotators; i++)
+        visit(user, static_annotators[i].name);
+    visit(user, propagation);
+}
+
+void tare__xnnpack_each_operator(const struct builtin_row *row, name_visitor visit, void *user) {
+    (void)row;
+    for (size_t i = 0; i < sizeof static_annotators / sizeof *static_annotators; i++) {
+        bool is_new = true; // annotators of one operator have one list
+        for (size_t k = 0; k < i; k++)
+            is_new = is_new && static_annotators[k].operators != static_annotators[i].operators;
+        for (const char *const *o = static_annotators[i].operators; is_new && *o != NULL; o++)
+            visit(user, *o);
+    }
+}
+
 // target: settings by operator run the annotators of that operator only; NULL: all.
 static tare_status run_level(const xnnpack_level *l, bool is_dynamic, const char *target) {
     const xnnpack_annotator *list = is_dynamic ? dynamic_annotators : static_annotators;
@@ -156,12 +176,24 @@ typedef struct xnnpack_run {
     bool is_dynamic; // by the global config, for all levels
 } xnnpack_run;
 
+// A mark without specs keeps every later level away.
+static tare_status leave_float(const xnnpack_level *l, const char *target) {
+    const char *const targets[] = {target, NULL};
+    l->a->rule = NULL;
+    for (const node *n = l->a->g->first; n != NULL; n = n->next)
+        if (tare__calls(n, targets) && l->filter.accepts(l->filter.user, n) &&
+            !tare__is_marked(l->a, n))
+            TARE_TRY(tare__mark(l->a, n));
+    return TARE_OK;
+}
+
 static tare_status run_setting(const xnnpack_run *r, const setting *s, const char *target,
                                bool (*accepts)(void *user, const node *n)) {
     key_filter filter = {.a = r->a, .settings = r->settings, .key = s->key};
     xnnpack_level l = {.a = r->a, .filter = {.accepts = accepts, .user = &filter}};
-    if (s->is_none) return TARE_OK;
     tare__annotating_by(r->a, r->settings, s);
+    // By module it is enough that the levels below pass such nodes over.
+    if (s->is_none) return target != NULL ? leave_float(&l, target) : TARE_OK;
     TARE_TRY(tare__config_specs(s, &l.specs, r->a->err));
     return run_level(&l, r->is_dynamic, target);
 }
@@ -187,7 +219,7 @@ static tare_status run(annotating *a, const tare_quantizer_settings *s) {
     TARE_TRY(run_list(&r, &s->module_types, is_in_type, false));
     TARE_TRY(run_list(&r, &s->operators, is_in_no_list, true));
     if (s->has_global) TARE_TRY(run_setting(&r, &s->global, NULL, is_in_no_list));
-    a->rule = "propagation";
+    a->rule = propagation;
     a->section = a->key = NULL;
     return tare__xnnpack_propagate(a);
 }

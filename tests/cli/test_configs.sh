@@ -59,3 +59,21 @@ refuses 1 "(did you mean 'fbgemm'?)" qconfig show fbgem
 refuses 1 "(did you mean 'default_qconfig'?)" qconfig show default_qconfg
 refuses 1 "no default mapping is called 'x87' (did you mean 'x86'?)" \
     quantize "$digits" --backend x86 --qconfig x87 --dry-run --stop prepare
+
+# Quantizers: the same three words.
+expect 0 quantizer list
+says 'X86InductorQuantizer'
+expect 0 quantizer show XNNPACKQuantizer
+says '    weight: int8 -127..127 per_tensor_symmetric by MinMaxObserver'
+says '    conv_relu'
+expect 0 quantizer show examples/data/toy_quantizer.json
+says 'toy (rules)'
+expect 0 quantizer check examples/data/toy_quantizer.json
+says 'toy: nothing to complain about'
+sed 's/"over_256": {/"unused": {/; s/"over_256"/null/g' examples/data/toy_quantizer.json >"$work/unused.json"
+expect 1 quantizer check "$work/unused.json"
+says "\$.specs.unused: nothing uses the spec 'unused' (use it, or take it out)"
+complains '1 finding'
+sed 's/"keeps_observer"/"keep_observer"/' examples/data/toy_quantizer.json >"$work/key.json"
+refuses 1 "key.json: \$: unknown key 'keep_observer' (did you mean 'keeps_observer'?)" quantizer check "$work/key.json"
+refuses 1 "(did you mean 'ArmInductorQuantizer'?)" quantizer show ArmInductorQuantiser

@@ -66,6 +66,26 @@ program=tests/data/small_resnet18/model.pt2 batch=tests/data/small_resnet18/inpu
 fits preview quantize "$program" --quantizer XNNPACKQuantizer --stop prepare --dry-run --json
 fits quantize quantize "$program" --quantizer XNNPACKQuantizer --calibrate "$batch" --json -o "$work/program"
 fits explain explain "$work/program" --json
+fits quantizer_list quantizer list --json
+for quantizer in $("$tare" quantizer list) EmbeddingQuantizer,XNNPACKQuantizer examples/data/toy_quantizer.json; do
+    fits quantizer_show quantizer show "$quantizer" --json
+    fits quantizer_check quantizer check "$quantizer" --json
+done
+sed 's/"over_256": {/"unused": {/; s/"over_256"/null/g' examples/data/toy_quantizer.json >"$work/unused.json"
+expect 1 quantizer check "$work/unused.json" --json
+"$TARE_SCHEMA_CHECK" docs/schemas/quantizer_check.json <"$work/stdout" || fail 'quantizer check'
+
+# Files that users write.
+fits_file() {
+    used="$used$1 "
+    "$TARE_SCHEMA_CHECK" "docs/schemas/$1.json" <"$2" || fail "$2: does not fit $1"
+}
+fits_file quantizer examples/data/toy_quantizer.json
+fits_file quantizer-settings examples/data/quantizer_settings.json
+"$tare" quantize "$program" --quantizer XNNPACKQuantizer --quantizer-config examples/data/quantizer_settings.json \
+    --stop prepare -o "$work/settings" >/dev/null || fail 'quantizer_settings.json'
+wrong quantizer '{"format": "tare-quantizer", "version": 2, "name": "a", "config": {}, "rules": []}'
+wrong quantizer-settings '{"globl": null}'
 fits help help --json
 fits help help run --json
 

@@ -335,8 +335,18 @@ static void memory_may_run_out_while_reading_settings(void **state) {
                            tare_quantizer_settings_destroy(s));
 }
 
+static void an_operator_may_be_left_float(void **state) {
+    (void)state;
+    const char *seen =
+        annotated_with("XNNPACKQuantizer", "{\"global\": {\"default\": {}}, \"operator\": "
+                                           "[[\"torch.ops.aten.add.Tensor\", null]]}");
+    CHECK_LACKS(seen, "add[");
+    CHECK_HOLDS(seen, "linear[");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_operator_may_be_left_float),
         cmocka_unit_test(xnnpack_observes_operands_and_shares_pools),
         cmocka_unit_test(dynamic_xnnpack_quantizes_linear_layers_inputs),
         cmocka_unit_test(a_gru_needs_neither_a_first_nor_a_last_state),
