@@ -2,7 +2,8 @@
 // Packed weights: what torch.ops.quantized.linear, conv2d and their kin take in place of a weight.
 // A module of role PACKED holds them, a get_attr node hands it to the function at run time. Tensors
 // `weight` (quantized) and `bias`; config: the convolution's stride, padding, output_padding,
-// dilation and groups, and `rule`, how accumulators are rounded.
+// dilation and groups, `rule`, how accumulators are rounded, and `code_min` and `code_max`, if the
+// codes of the result are bounded more closely than by their dtype.
 #ifndef OPS_PACKED_H
 #define OPS_PACKED_H
 

@@ -238,6 +238,8 @@ static tare_status read_weights(const module *m, quantized_layer *out, tare_erro
         .relu = fused == FUSED_RELU || fused == FUSED_ADD_RELU,
         .is_plain = fused == FUSED_NONE || fused == FUSED_RELU,
         .adds = fused == FUSED_ADD || fused == FUSED_ADD_RELU,
+        .code_min = tare__module_int(m, "code_min", INT8_MIN),
+        .code_max = tare__module_int(m, "code_max", UINT8_MAX),
     };
     const bool is_linear = strcmp(m->class->op, "linear") == 0;
     TARE_TRY(check_weight(m, out, is_linear ? 2 : m->class->dims + 2, err));
@@ -332,8 +334,8 @@ tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qp
         .bias = layer->bias != NULL ? tare__f32(layer->bias) : NULL,
         .output_scale = output->scale[0],
         .output_zero_point = (int64_t)output->zero_point[0],
-        .quant_min = output->quant_min,
-        .quant_max = output->quant_max,
+        .quant_min = tare__clamp_int(layer->code_min, output->quant_min, output->quant_max),
+        .quant_max = tare__clamp_int(layer->code_max, output->quant_min, output->quant_max),
         .relu = layer->relu,
     };
     return tare__requant_create(&spec, out, err);

@@ -29,6 +29,7 @@ typedef struct quantized_layer {
     double scale; // of the output
     int64_t zero_point;
     requant_rule rule;
+    int64_t code_min, code_max; // of the output's codes, beside the dtype's own bounds
     bool relu;
     bool is_plain;      // nothing but ReLU is fused
     bool adds;          // a tensor of codes, to the value of rule O, before ReLU

@@ -2,10 +2,8 @@
 // Lowering of converted programs: the order of its steps, and what they share.
 #include "pt2e/lower.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "core/requant.h"
 #include "core/struct_size.h"
 #include "ops/op.h"
 #include "pt2e/convert.h"
@@ -62,54 +60,10 @@ static node *only_reader(const node *n) {
     return n->user_count == 1 ? n->users[0] : NULL;
 }
 
-// A bound by its parameter's name: the code that it stands for, or the end of the range.
-static bool read_bound(const op_call *call, const char *name, double otherwise, double *out) {
-    const size_t i = tare__op_param_index(call->op, name);
-    const value *v = i < call->param_count ? call->param[i] : NULL;
-    *out = otherwise;
-    return v == NULL || v->kind == VALUE_NONE || tare__value_number(v, out);
-}
-
-static bool read_bounds(const op_call *call, double *least, double *most) {
-    if (strcmp(call->op->id, "relu6") == 0) {
-        *least = 0;
-        *most = 6;
-        return true;
-    }
-    if (strcmp(call->op->id, "hardtanh") == 0)
-        return read_bound(call, "min_val", -1, least) && read_bound(call, "max_val", 1, most);
-    return read_bound(call, "min", -INFINITY, least) && read_bound(call, "max", INFINITY, most);
-}
-
-// Which ends of the range of codes lie inside the bounds, so that nothing is cut there? A relu's
-// bound is the zero point.
-static void free_ends(lowering *l, const node *bound, const code_params *params, bool *low,
-                      bool *high, bool *at_zero) {
-    const dtype_info *info = tare__dtype(params->dtype);
-    const op_info *op = tare__op_function(bound->target);
-    op_call call = {.function = bound->target,
-                    .args = bound->args,
-                    .arg_count = bound->arg_count,
-                    .kwargs = bound->kwargs,
-                    .kwarg_count = bound->kwarg_count,
-                    .memory = &l->p->scratch};
-    double least, most;
-    *low = *high = *at_zero = false;
-    if (op == NULL || tare__call_bind(&call, op) != TARE_OK || !read_bounds(&call, &least, &most))
-        return;
-    const float inverse = tare__inverse_scale(params->scale);
-    const int64_t first =
-        tare__quantize((float)least, inverse, params->zero_point, info->min, info->max);
-    *low = first == info->min;
-    *high =
-        tare__quantize((float)most, inverse, params->zero_point, info->min, info->max) == info->max;
-    *at_zero = first == params->zero_point;
-}
-
 static bool is_relu(lowering *l, const node *bound, const code_params *params) {
-    bool low, high, at_zero;
-    free_ends(l, bound, params, &low, &high, &at_zero);
-    return high && at_zero;
+    int64_t least, most;
+    return tare__code_bounds(l, bound, params, &least, &most) && least == params->zero_point &&
+           most == tare__dtype(params->dtype)->max;
 }
 
 ending tare__ending_of(lowering *l, const node *n) {
@@ -173,10 +127,11 @@ static tare_status bound_codes(lowering *l, node *bound, const code_params *para
 
 // A ReLU that n has, or bounds that cut nothing of the codes of n.
 static bool is_absorbed(lowering *l, const ending *e, const code_params *params) {
-    bool low, high, at_zero;
+    const dtype_info *info = tare__dtype(params->dtype);
+    int64_t least, most;
     if (e->relu != NULL) return true;
-    free_ends(l, e->clamp, params, &low, &high, &at_zero);
-    return low && high;
+    return tare__code_bounds(l, e->clamp, params, &least, &most) && least == info->min &&
+           most == info->max;
 }
 
 tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu) {
@@ -225,6 +180,7 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_lower_layers(l));
     TARE_TRY(tare__pt2e_lower_dynamic(l));
     TARE_TRY(tare__pt2e_lower_operators(l));
+    TARE_TRY(tare__pt2e_bound_layers(l));
     TARE_TRY(tare__pt2e_eliminate_dead(p));
     TARE_TRY(tare__pt2e_explain_floats(l));
     TARE_TRY(tare__remove_unused_modules(p));

@@ -41,6 +41,10 @@ typedef struct ending {
                     // is read as floats
 } ending;
 ending tare__ending_of(lowering *l, const node *n);
+/// The least and the greatest code that an operator that bounds values (relu, relu6, hardtanh,
+/// clamp) lets through; false: it is none, or its bounds are computed.
+bool tare__code_bounds(lowering *l, const node *bound, const code_params *params, int64_t *least,
+                       int64_t *most);
 /// The operator n, whose target is an integer function now, gives the codes of e->quantize, which
 /// goes. The relu goes too if `has_relu`; else it, or the clamp, works on the codes.
 tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu);
@@ -74,6 +78,8 @@ tare_status tare__pt2e_lower_layers(lowering *l);
 tare_status tare__pt2e_lower_dynamic(lowering *l);
 /// Step: all other operators between dequantize and quantize.
 tare_status tare__pt2e_lower_operators(lowering *l);
+/// Step: what bounds the codes of a layer becomes bounds of the layer.
+tare_status tare__pt2e_bound_layers(lowering *l);
 /// Step: a decision with the reason for every operator that stays float.
 tare_status tare__pt2e_explain_floats(lowering *l);
 

@@ -93,8 +93,12 @@ static tare_tensor *make_bias(random_state *r, int64_t count) {
 static void begin_case(layer_case *c, uint64_t seed, requant_rule rule, int64_t channels) {
     memset(c, 0, sizeof *c);
     c->random.state = seed * 977 + 13;
-    c->layer = (quantized_layer){
-        .out_channels = channels, .rule = rule, .relu = seed % 3 == 0, .is_plain = true};
+    c->layer = (quantized_layer){.out_channels = channels,
+                                 .rule = rule,
+                                 .relu = seed % 3 == 0,
+                                 .is_plain = true,
+                                 .code_min = INT8_MIN,
+                                 .code_max = UINT8_MAX};
     c->layer.gives_floats = seed % 5 == 0;
 }
 
