@@ -119,6 +119,9 @@ static tare_status cat_shape(op_call *call) {
 static tare_status cat_reference(op_call *call) {
     return join_reference(call, false);
 }
+tare_status tare__join_codes(op_call *call) {
+    return join_reference(call, false);
+}
 static tare_status stack_shape(op_call *call) {
     return join_shape(call, true);
 }

@@ -180,8 +180,9 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_lower_layers(l));
     TARE_TRY(tare__pt2e_lower_dynamic(l));
     TARE_TRY(tare__pt2e_lower_operators(l));
-    TARE_TRY(tare__pt2e_bound_layers(l));
+    // What was dequantized for others is not read any more.
     TARE_TRY(tare__pt2e_eliminate_dead(p));
+    TARE_TRY(tare__pt2e_bound_layers(l));
     TARE_TRY(tare__pt2e_explain_floats(l));
     TARE_TRY(tare__remove_unused_modules(p));
     p->model->stage = TARE_STAGE_LOWERED;

@@ -20,6 +20,11 @@ static node *only_reader(const node *n) {
     return n->user_count == 1 ? n->users[0] : NULL;
 }
 
+// A dropout outside of training.
+static bool is_idle(const node *n) {
+    return n->arg_count == 3 && n->args[2].kind == VALUE_BOOL && !n->args[2].as.boolean;
+}
+
 // One tensor in, the same values out, or the greatest of some.
 static bool commutes(const node *n) {
     static const char *const greatest[] = {"max_pool1d", "max_pool2d", "max_pool3d"};
@@ -27,7 +32,7 @@ static bool commutes(const node *n) {
     if (op == NULL || n->input_count != 1 || tare__node_arg(n, 0) == NULL) return false;
     const unsigned moves = OP_MOVES_DATA | OP_KEEPS_QPARAMS;
     const bool is_plain = (op->traits & (OP_NOT_ON_TENSORS | OP_SHAPED_BY_DATA)) == 0;
-    return is_plain && strcmp(op->id, "dropout") != 0 &&
+    return is_plain && (strcmp(op->id, "dropout") != 0 || is_idle(n)) &&
            ((op->traits & moves) == moves || is_one_of(op, greatest, 3));
 }
 

@@ -285,6 +285,24 @@ static void bounds_become_those_of_layers(void **state) {
     }
 }
 
+static void bounds_behind_a_quantize_become_those_of_layers(void **state) {
+    (void)state;
+    program p = new_program("v");
+    const grid x = random_grid(true, 0.01), y = random_grid(true, 0.05);
+    quantized(&p, "x", "v", &x);
+    put_weight(&p, 4, layers[3].weight, 0);
+    put_floats(&p, "b", 6, 0.5);
+    line(&p, "y = torch.ops.aten.%s", layers[3].call);
+    quantized(&p, "d", "y", &y);
+    line(&p, "z = torch.ops.aten.hardtanh_.default(d, 0.0, 6.0)");
+    quantized(&p, "result", "z", &y);
+    tare_tensor *input = NEW_INPUT(2, 3, 6, 5);
+    tare_model *m = checked(&p, "result", &input, 1);
+    CHECK_LACKS(printed(m), "hardtanh");
+    tare_model_destroy(m);
+    tare_tensor_release(input);
+}
+
 static void narrow_ranges_stay_narrow(void **state) {
     (void)state;
     program p = new_program("v");
@@ -659,6 +677,7 @@ int main(void) {
         cmocka_unit_test(layers_give_the_codes_of_the_converted_program),
         cmocka_unit_test(bounds_of_one_layer_are_its_own),
         cmocka_unit_test(bounds_become_those_of_layers),
+        cmocka_unit_test(bounds_behind_a_quantize_become_those_of_layers),
         cmocka_unit_test(narrow_ranges_stay_narrow),
         cmocka_unit_test(int32_biases_join_the_sum),
         cmocka_unit_test(layers_before_floats_give_floats),
