@@ -26,7 +26,8 @@ static tare_status calibrate(quantize_job *j) {
     tare_data *data = NULL;
     TRY(tare_data_open(j->options->calibrate, j->model, &options, &data, j->err));
     const tare_calibrate_options watched = {.progress = progress_callback,
-                                            .progress_user = "calibrating"};
+                                            .progress_user = "calibrating",
+                                            .thread_count = (int)j->options->threads};
     const tare_status status = tare_calibrate_data(j->model, data, &watched, NULL, j->err);
     end_progress();
     tare_data_close(data);
@@ -168,9 +169,10 @@ static int check_options(const command *self, const quantize_options *o, quantiz
         return wrong_usage(self->name, NULL, "--print and --json exclude each other");
     if (o->calibrate != NULL && o->state != NULL)
         return wrong_usage(self->name, NULL, "--calibrate and --state exclude each other");
-    if (o->calibrate == NULL && (o->batch != 0 || o->limit != 0))
+    if (o->calibrate == NULL && (o->batch != 0 || o->limit != 0 || o->threads != 0))
         return wrong_usage(self->name, NULL,
-                           "--batch and --limit have no effect without --calibrate");
+                           "--batch, --limit and --threads have no effect without --calibrate");
+    if (o->threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
     if (j->stop == STOP_FUSE && o->state != NULL)
         return wrong_usage(self->name, NULL, "--state has no effect with --stop fuse");
     if (j->stop == STOP_FUSE && (o->calibrate != NULL || o->qconfig != NULL || o->lenient))
@@ -241,6 +243,7 @@ static const option options[] = {
     {"batch", "N", "samples of a calibration batch (default 32)", FIELD(batch), OPTION_NUMBER, 0,
      false},
     {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
+    {"threads", "N", "threads that calibrate (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
     {"stop", "STAGE", "fuse, prepare, reference or lower (default)", FIELD(stop), OPTION_TEXT, 0,
      false, stop_name_at},
     {"engine", "NAME", "whose rounding: x86, fbgemm, qnnpack, onednn", FIELD(engine), OPTION_TEXT,
@@ -268,7 +271,8 @@ const command quantize_command = {
              "       tare quantize PROGRAM --quantizer NAME|FILE[,..] [--quantizer-config FILE]\n"
              "       OPTIONS -o OUT\n"
              "OPTIONS: [--qat] [--calibrate DATA | --state STATE] [--batch N] [--limit N]\n"
-             "       [--preprocess STEPS] [--stop STAGE] [--lenient | --strict] [--dry-run]\n"
+             "       [--threads N] [--preprocess STEPS] [--stop STAGE] [--lenient | --strict] "
+             "[--dry-run]\n"
              "       [--print] [--report DIR] [--dim NAME=N,..] [--shape INPUT=NxN..,..]\n"
              "       [--json] [--quiet]",
     .operands = {"MODEL"},

@@ -12,7 +12,7 @@ typedef struct quantize_options {
     const char *backend, *quantizer, *calibrate, *state, *preprocess, *stop, *report, *output;
     const char *qconfig, *engine, *prepare_config, *convert_config, *equalize; // with --backend
     const char *quantizer_config;                                              // with --quantizer
-    int64_t batch, limit;
+    int64_t batch, limit, threads;
     bool qat, print, lenient, strict, dry_run, quiet, as_json;
     size_options sizes;
 } quantize_options;

@@ -329,8 +329,9 @@ static tare_status give(tare_model *model, const calibration *now, calibration *
     const tare_status status = give_examples(model->root->graph, read, copies, err);
     tare__free(copies);
     if (status != TARE_OK) return status;
-    for (size_t i = 0; i < read->count; i++)
-        tare__observer_swap(now->items[i].observer, read->items[i].observer);
+    for (size_t i = 0; i < read->count; i++) // what watches nothing has what prepare gave it
+        if (tare__observer_watches(now->items[i].observer))
+            tare__observer_swap(now->items[i].observer, read->items[i].observer);
     for (size_t i = 0; i < read->macs_count; i++)
         tare__coverage_set_macs(model, read->macs[i].name, read->macs[i].macs);
     return TARE_OK;

@@ -70,6 +70,7 @@ static tare_status list_observer(void *user, const char *path, module *m, tare_e
 static tare_status forget(const tare_model *model, module *observer, tare_error *err) {
     tare_observer_spec *spec = NULL;
     module *fresh = NULL;
+    if (!tare__observer_watches(observer)) return TARE_OK;
     TARE_TRY(tare__observer_spec_of(observer, &spec, err));
     const tare_status status =
         tare__observer_spec_instantiate(&model->context->observers, spec, &fresh, err);

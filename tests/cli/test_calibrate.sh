@@ -70,6 +70,22 @@ cmp "$work/one.state" "$work/two.state" || fail "the shards show"
 expect 0 calibrate "$work/own" --data "$train" --limit 300 --batch 8 --shard 1/2 -o "$work/1.state"
 refuses 1 'batches of 8' calibrate --merge "$work/0.state" "$work/1.state" -o "$work/out"
 
+# An exported program, prepared by a quantizer that derives the biases' parameters.
+sed 's/"HistogramObserver"/"tare.MergeableHistogramObserver"/' examples/data/toy_quantizer.json >"$work/toy.json"
+program=examples/data/annotate.pt2
+expect 0 quantize "$program" --quantizer "$work/toy.json" --stop prepare -o "$work/exported"
+expect 0 calibrate "$work/exported" --data random:40:1 -o "$work/one.state"
+for i in 0 1 2; do
+    expect 0 calibrate "$work/exported" --data random:40:1 --batch 3 --threads 2 --shard $i/3 -o "$work/$i.state"
+done
+expect 0 calibrate --merge "$work/1.state" "$work/0.state" "$work/2.state" -o "$work/two.state"
+cmp "$work/one.state" "$work/two.state" || fail "the shards of a program show"
+expect 0 quantize "$work/exported" --state "$work/two.state" -o "$work/merged"
+expect 0 quantize "$work/exported" --calibrate random:40:1 -o "$work/direct"
+cmp "$work/direct" "$work/merged" || fail "a state in between changes the program"
+refuses 1 "the state belongs to another model, whose node is" \
+    quantize "$work/own" --backend x86 --state "$work/two.state" -o "$work/out"
+
 # A killed job goes on where it was, to the same bytes.
 long=random:6000:3:1x8x8
 expect 0 calibrate "$work/own" --data "$long" -o "$work/whole.state"
