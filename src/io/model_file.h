@@ -11,8 +11,9 @@
 //               the class's own state, stored as PATH.name; `graph`: {nodes, codegen} of a module
 //               that has a graph of its own;
 //   per node: `origin`: the node of the float model that it computes;
-//   at the top: `quantized` and `state` of the root, `record`: what the caller gave as extra,
-//               `tare`: {version} of the writer.
+//   at the top: `quantized` and `state` of the root, `record`: what the caller gave as extra
+//               (quant/model_io.c; docs/pt2e.md says what quantizers leave there), `tare`: {version}
+//               of the writer.
 #ifndef IO_MODEL_FILE_H
 #define IO_MODEL_FILE_H
 

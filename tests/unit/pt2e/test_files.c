@@ -181,7 +181,6 @@ static void memory_may_end_while_reading(void **state) {
                            (void)0);
     tare_model_destroy(p);
     tare_context_destroy(context);
-    status = TARE_OK;
     context = NULL;
     EVERY_ALLOCATION_FAILS(status, status = tare_context_create(&context, NULL),
                            (tare_context_destroy(context), context = NULL));
