@@ -29,7 +29,10 @@ typedef enum tare_node_kind {
 
 /// The nodes in execution order; NULL past the end, and for a name that no node has.
 TARE_API const tare_node *tare_model_first_node(const tare_model *model);
+TARE_API const tare_node *tare_model_last_node(const tare_model *model); // the output
 TARE_API const tare_node *tare_node_next(const tare_node *node);
+TARE_API const tare_node *tare_node_previous(const tare_node *node);
+TARE_API size_t tare_model_node_count(const tare_model *model);
 TARE_API const tare_node *tare_model_find_node(const tare_model *model, const char *name);
 
 TARE_API tare_node_kind tare_node_get_kind(const tare_node *node);
@@ -46,6 +49,18 @@ TARE_API size_t tare_node_input_count(const tare_node *node);
 TARE_API const tare_node *tare_node_input(const tare_node *node, size_t index);
 TARE_API size_t tare_node_user_count(const tare_node *node);
 TARE_API const tare_node *tare_node_user(const tare_node *node, size_t index);
+
+/// Does the node call this function, operator or method: "torch.ops.aten.relu.default", "relu"?
+/// NULL is no node and calls nothing.
+TARE_API bool tare_node_calls(const tare_node *node, const char *target);
+/// Is `input` among the inputs of `node`?
+TARE_API bool tare_node_reads(const tare_node *node, const tare_node *input);
+/// The only node that uses this one; NULL if none or several do.
+TARE_API const tare_node *tare_node_only_user(const tare_node *node);
+/// What the file says of the node beside its arguments, as JSON, lent: shapes, the modules and
+/// functions that it came from, and what its exporter added; NULL: nothing. tare_node_meta_read of
+/// tare/pt2e.h takes it apart.
+TARE_API const char *tare_node_meta_json(const tare_node *node);
 
 /// The module that a call_module node calls; NULL for other nodes.
 TARE_API const tare_module *tare_node_module(const tare_model *model, const tare_node *node);

@@ -45,8 +45,11 @@ typedef struct tare_edge_name {
 /// The fields of torch's specs. A has_ that is false and what is UNSET or NULL are None.
 typedef struct tare_qspec_fields {
     uint32_t struct_size;
-    tare_dtype dtype;             // needed but for shared specs
-    tare_observer_spec *observer; // plain specs need one: an observer, or a fake quantizer for QAT
+    tare_dtype dtype; // needed but for shared specs
+    // Plain specs need one: an observer, or a fake quantizer for QAT. A class of a context is told
+    // those of these fields that are among its arguments; what it makes must agree with all of
+    // them.
+    tare_observer_spec *observer;
     bool has_quant_min, has_quant_max;
     int64_t quant_min, quant_max;
     tare_qscheme qscheme;
@@ -218,6 +221,12 @@ typedef struct tare_node_meta {
 TARE_API tare_status tare_node_meta_read(const tare_node *node, tare_node_meta **out,
                                          tare_error *err);
 TARE_API void tare_node_meta_destroy(tare_node_meta *meta); // NULL is fine
+/// torchao's get_module_name_filter: is `name` the path of one of the modules that ran, so that
+/// what stands below it counts, too? A leading "L['self']." of paths does not count. Nodes without
+/// a stack, as those that read weights, are in no module.
+TARE_API bool tare_node_meta_in_module(const tare_node_meta *meta, const char *name);
+/// Does one of the modules that ran have this class ("torch.nn.Linear", in any of its spellings)?
+TARE_API bool tare_node_meta_in_class(const tare_node_meta *meta, const char *class_name);
 
 // --- quantizers ---
 

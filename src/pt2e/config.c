@@ -36,13 +36,14 @@ tare_status tare_output_act_qspec(const tare_quantization_config *config, tare_q
 }
 
 static tare_status refuse_weight(const tare_qspec *spec, tare_error *err) {
-    text json = {0};
-    tare__qspec_to_json(spec, &json);
-    tare_status status = tare__text_status(&json, err);
+    text printed = {0};
+    tare__qspec_repr(spec, &printed);
+    tare_status status = tare__text_status(&printed, err);
     if (status == TARE_OK)
-        status = tare__fail(err, TARE_INVALID_ARGUMENT,
-                            "Unsupported quantization_spec %s for weight", tare__text_chars(&json));
-    tare__text_release(&json);
+        status =
+            tare__fail(err, TARE_INVALID_ARGUMENT, "Unsupported quantization_spec %s for weight",
+                       tare__text_chars(&printed));
+    tare__text_release(&printed);
     return status;
 }
 

@@ -98,8 +98,7 @@ const tare_value_info *tare__node_tensor_info(const node_sources *s, const node 
                                                                               : NULL;
 }
 
-bool tare__node_is_in_class(const node_sources *s, const node *n, const char *class_name) {
-    const tare_node_meta *meta = tare__node_source(s, n)->meta;
+bool tare_node_meta_in_class(const tare_node_meta *meta, const char *class_name) {
     char a[512], b[512];
     tare__class_public_name(class_name, a, sizeof a);
     for (size_t i = 0; i < meta->module_count; i++) {
@@ -109,13 +108,20 @@ bool tare__node_is_in_class(const node_sources *s, const node *n, const char *cl
     return false;
 }
 
-bool tare__node_is_in_module(const node_sources *s, const node *n, const char *path) {
+bool tare_node_meta_in_module(const tare_node_meta *meta, const char *path) {
     static const char self[] = "L['self'].";
-    const tare_node_meta *meta = tare__node_source(s, n)->meta;
     for (size_t i = 0; i < meta->module_count; i++) {
         const char *name = meta->modules[i].name;
         if (tare__starts_with(name, self)) name += strlen(self);
         if (strcmp(name, path) == 0) return true;
     }
     return false;
+}
+
+bool tare__node_is_in_class(const node_sources *s, const node *n, const char *class_name) {
+    return tare_node_meta_in_class(tare__node_source(s, n)->meta, class_name);
+}
+
+bool tare__node_is_in_module(const node_sources *s, const node *n, const char *path) {
+    return tare_node_meta_in_module(tare__node_source(s, n)->meta, path);
 }

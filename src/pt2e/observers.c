@@ -17,27 +17,81 @@ static void set_int(tare_observer_spec *spec, const char *name, bool has, int64_
     tare__observer_spec_set(spec, name, &a);
 }
 
+static void set_scheme(tare_observer_spec *spec, tare_qscheme scheme) {
+    const observer_argument a = {.kind = scheme != TARE_QSCHEME_UNSET ? ARGUMENT_QSCHEME
+                                                                      : ARGUMENT_NONE,
+                                 .as.qscheme = scheme};
+    tare__observer_spec_set(spec, "qscheme", &a);
+}
+
 // What a spec says goes over what its constructor was given, None too.
 static void set_fields(tare_observer_spec *spec, const tare_qspec_fields *f) {
     tare_observer_spec_set_dtype(spec, "dtype", f->dtype);
     set_int(spec, "quant_min", f->has_quant_min, f->quant_min);
     set_int(spec, "quant_max", f->has_quant_max, f->quant_max);
-    const observer_argument scheme = {.kind = f->qscheme != TARE_QSCHEME_UNSET ? ARGUMENT_QSCHEME
-                                                                               : ARGUMENT_NONE,
-                                      .as.qscheme = f->qscheme};
-    tare__observer_spec_set(spec, "qscheme", &scheme);
+    set_scheme(spec, f->qscheme);
 }
 
-static tare_status plain_spec(const tare_qspec *from, tare_observer_spec **out, tare_error *err) {
+// The class of a context, which may take less than torch's constructors; NULL: a built-in one.
+static const tare_observer_class *own_class(const pass *p, const tare_observer_spec *spec) {
+    const observer_classes *all = &p->model->context->observers;
+    for (size_t i = 0; i < all->user_count; i++)
+        if (strcmp(all->user[i]->name, tare__observer_spec_class(spec)) == 0) return all->user[i];
+    return NULL;
+}
+
+static bool takes(const tare_observer_class *own, const char *argument) {
+    if (own == NULL) return true;
+    for (const char *const *a = own->arguments; a != NULL && *a != NULL; a++)
+        if (strcmp(*a, argument) == 0) return true;
+    return false;
+}
+
+static tare_status plain_spec(const pass *p, const tare_qspec *from, tare_observer_spec **out) {
+    const tare_qspec_fields *f = &from->fields;
+    const tare_observer_class *own = own_class(p, f->observer);
     tare_observer_spec *spec = NULL;
-    TARE_TRY(tare__observer_spec_clone(from->fields.observer, &spec, err));
-    set_fields(spec, &from->fields);
-    tare_observer_spec_set_bool(spec, "is_dynamic", from->fields.is_dynamic);
+    TARE_TRY(tare__observer_spec_clone(f->observer, &spec, p->err));
+    if (takes(own, "dtype")) tare_observer_spec_set_dtype(spec, "dtype", f->dtype);
+    if (takes(own, "quant_min")) set_int(spec, "quant_min", f->has_quant_min, f->quant_min);
+    if (takes(own, "quant_max")) set_int(spec, "quant_max", f->has_quant_max, f->quant_max);
+    if (takes(own, "qscheme")) set_scheme(spec, f->qscheme);
+    if (takes(own, "is_dynamic")) tare_observer_spec_set_bool(spec, "is_dynamic", f->is_dynamic);
     // torch tells by the class's name which constructors take an axis.
-    if (strstr(tare__observer_spec_class(spec), "PerChannel") != NULL &&
-        from->fields.has_channel_axis)
-        tare_observer_spec_set_int(spec, "ch_axis", from->fields.channel_axis);
+    const bool has_axis = own != NULL
+                              ? takes(own, "ch_axis")
+                              : strstr(tare__observer_spec_class(spec), "PerChannel") != NULL;
+    if (has_axis && f->has_channel_axis)
+        tare_observer_spec_set_int(spec, "ch_axis", f->channel_axis);
     *out = spec;
+    return TARE_OK;
+}
+
+// What a class of one's own was not told it must do by itself.
+static tare_status check_own(const pass *p, const tare_qspec *from, const module *made) {
+    const tare_qspec_fields *f = &from->fields;
+    const tare_observer_class *own = own_class(p, f->observer);
+    if (own == NULL) return TARE_OK;
+    const tare_observer_info *info = tare__observer_info(made);
+    if (info->dtype != f->dtype)
+        return tare__fail(p->err, TARE_INVALID_ARGUMENT,
+                          "the spec says %s, but its observer %s quantizes to %s",
+                          tare_dtype_name(f->dtype), own->name, tare_dtype_name(info->dtype));
+    if (f->qscheme != TARE_QSCHEME_UNSET && info->qscheme != f->qscheme)
+        return tare__fail(p->err, TARE_INVALID_ARGUMENT,
+                          "the spec says %s, but its observer %s is %s",
+                          tare_qscheme_name(f->qscheme), own->name,
+                          info->qscheme != TARE_QSCHEME_UNSET ? tare_qscheme_name(info->qscheme)
+                                                              : "without a scheme");
+    if ((f->has_quant_min && info->quant_min != f->quant_min) ||
+        (f->has_quant_max && info->quant_max != f->quant_max))
+        return tare__fail(p->err, TARE_INVALID_ARGUMENT,
+                          "the spec's range is not %lld..%lld, that of its observer %s",
+                          (long long)info->quant_min, (long long)info->quant_max, own->name);
+    if (info->is_dynamic != f->is_dynamic)
+        return tare__fail(p->err, TARE_INVALID_ARGUMENT,
+                          "the spec is %s, but its observer %s is not",
+                          f->is_dynamic ? "dynamic" : "static", own->name);
     return TARE_OK;
 }
 
@@ -76,12 +130,13 @@ static tare_status make_observer(pass *p, const tare_qspec *from, bool is_qat, m
         TARE_TRY(derived_spec(from, &spec, p->err));
         break;
     default:
-        TARE_TRY(plain_spec(from, &spec, p->err));
+        TARE_TRY(plain_spec(p, from, &spec));
     }
     const tare_status status =
         tare__observer_spec_instantiate(&p->model->context->observers, spec, out, p->err);
     tare_observer_spec_release(spec);
-    return status;
+    if (status != TARE_OK || from->kind != TARE_QSPEC_PLAIN) return status;
+    return check_own(p, from, *out);
 }
 
 // --- the map ---

@@ -22,6 +22,18 @@ const tare_node *tare_node_next(const tare_node *n) {
     return view(look(n)->next);
 }
 
+const tare_node *tare_model_last_node(const tare_model *model) {
+    return view(model->root->graph->last);
+}
+
+const tare_node *tare_node_previous(const tare_node *n) {
+    return view(look(n)->prev);
+}
+
+size_t tare_model_node_count(const tare_model *model) {
+    return model->root->graph->node_count;
+}
+
 const tare_node *tare_model_find_node(const tare_model *model, const char *name) {
     return view(tare__graph_find(model->root->graph, name));
 }
@@ -78,6 +90,27 @@ size_t tare_node_user_count(const tare_node *n) {
 
 const tare_node *tare_node_user(const tare_node *n, size_t i) {
     return i < look(n)->user_count ? view(look(n)->users[i]) : NULL;
+}
+
+bool tare_node_calls(const tare_node *n, const char *target) {
+    if (n == NULL) return false;
+    const node_op op = look(n)->op;
+    return (op == NODE_CALL_FUNCTION || op == NODE_CALL_METHOD) &&
+           strcmp(look(n)->target, target) == 0;
+}
+
+bool tare_node_reads(const tare_node *n, const tare_node *input) {
+    for (size_t i = 0; i < look(n)->input_count; i++)
+        if (look(n)->inputs[i] == look(input)) return true;
+    return false;
+}
+
+const tare_node *tare_node_only_user(const tare_node *n) {
+    return look(n)->user_count == 1 ? view(look(n)->users[0]) : NULL;
+}
+
+const char *tare_node_meta_json(const tare_node *n) {
+    return look(n)->meta_json;
 }
 
 const tare_module *tare_node_module(const tare_model *model, const tare_node *n) {

@@ -34,6 +34,8 @@ void tare__edge_name_text(const tare_edge_name *edge, text *out);
 /// "int8 -128..127 per_tensor_affine by HistogramObserver", for people.
 void tare__qspec_text(const tare_qspec *spec, text *out);
 
+/// "QuantizationSpec(dtype=torch.int8, ..)", as Python prints it.
+void tare__qspec_repr(const tare_qspec *spec, text *out);
 void tare__qspec_to_json(const tare_qspec *spec, text *out); // NULL: null
 /// null gives NULL. Errors name the JSON path.
 tare_status tare__qspec_from_json(const json_at *at, const tare_derive_rule *rules,

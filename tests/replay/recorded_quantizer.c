@@ -12,7 +12,8 @@
 
 // --- settings ---
 
-/// What torchao's quantizers call the parts of a settings file.
+/// What torchao's quantizers call the parts of a settings file. XNNPACKQuantizer's
+/// operator_type_config is not among them, because it is never used there; ours uses it.
 static const struct {
     const char *recorded, *ours;
 } parts[] = {
@@ -20,7 +21,6 @@ static const struct {
     {"module_name_config", "module_name"},
     {"module_name_qconfig", "module_name"},
     {"module_type_config", "module_type"},
-    {"operator_type_config", "operator"},
     {"operator_type_qconfig", "operator"},
 };
 

@@ -34,9 +34,60 @@ static void settings_are_read_with_torchaos_checks(void **state) {
                   "Only float dtype for bias is supported for bias right now");
     config.weight = affine;
     CHECK_REFUSED(tare_weight_qspec(&config, &found, job_error()), TARE_INVALID_ARGUMENT,
-                  "Unsupported quantization_spec");
+                  "Unsupported quantization_spec QuantizationSpec(dtype=torch.int8, "
+                  "observer_or_fake_quant_ctr=<class "
+                  "'torchao.quantization.pt2e.observer.MinMaxObserver'>, quant_min=None, "
+                  "quant_max=None, qscheme=torch.per_tensor_affine, ch_axis=None, "
+                  "is_dynamic=False) for weight");
     tare_qspec_release(affine);
     tare_qspec_release(channel);
+}
+
+// What torchao 0.18 says of them.
+static void refused_weights_are_printed_as_torch_does(void **state) {
+    (void)state;
+    tare_observer_spec *inner = tare_observer_spec_create("MovingAverageMinMaxObserver"),
+                       *outer = tare_observer_spec_create("FakeQuantize");
+    tare_observer_spec_set_int(inner, "averaging_constant", 1);
+    tare_observer_spec_set_double(outer, "eps", 0x1p-12);
+    tare_observer_spec_set_observer(outer, "observer", inner);
+    tare_qspec_fields f = {.struct_size = sizeof f,
+                           .dtype = TARE_INT8,
+                           .observer = outer,
+                           .has_quant_min = true,
+                           .quant_min = -127,
+                           .has_quant_max = true,
+                           .quant_max = 127,
+                           .qscheme = TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS,
+                           .has_channel_axis = true,
+                           .channel_axis = 1,
+                           .is_dynamic = true};
+    tare_quantization_config config = {.struct_size = sizeof config};
+    tare_qspec *found = NULL;
+    CHECK_DONE(tare_qspec_create(&f, &config.weight, job_error()));
+    CHECK_REFUSED(
+        tare_weight_qspec(&config, &found, job_error()), TARE_INVALID_ARGUMENT,
+        "Unsupported quantization_spec QuantizationSpec(dtype=torch.int8, "
+        "observer_or_fake_quant_ctr=functools.partial(<class "
+        "'torchao.quantization.pt2e.fake_quantize.FakeQuantize'>, eps=0.000244140625, "
+        "observer=functools.partial(<class "
+        "'torchao.quantization.pt2e.observer.MovingAverageMinMaxObserver'>, "
+        "averaging_constant=1){}){}, quant_min=-127, quant_max=127, "
+        "qscheme=torch.per_channel_affine_float_qparams, ch_axis=1, is_dynamic=True) for weight");
+    tare_qspec_release(config.weight);
+    f.observer = NULL;
+    f.is_dynamic = f.has_channel_axis = false;
+    f.channel_axis = 0;
+    f.scale = 0.5;
+    f.qscheme = TARE_PER_TENSOR_AFFINE;
+    CHECK_DONE(tare_qspec_create_fixed(&f, &config.weight, job_error()));
+    CHECK_REFUSED(tare_weight_qspec(&config, &found, job_error()), TARE_INVALID_ARGUMENT,
+                  "FixedQParamsQuantizationSpec(dtype=torch.int8, scale=0.5, zero_point=0, "
+                  "quant_min=-127, quant_max=127, qscheme=torch.per_tensor_affine, "
+                  "is_dynamic=False) for weight");
+    tare_qspec_release(config.weight);
+    tare_observer_spec_release(inner);
+    tare_observer_spec_release(outer);
 }
 
 static tare_status say(void *self, tare_model *model, tare_error *err) {
@@ -80,6 +131,7 @@ static void a_quantizer_annotates_and_validates(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_read_with_torchaos_checks),
+        cmocka_unit_test(refused_weights_are_printed_as_torch_does),
         cmocka_unit_test(a_quantizer_annotates_and_validates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

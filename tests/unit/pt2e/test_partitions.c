@@ -162,6 +162,27 @@ static void types_of_a_chain_must_differ(void **state) {
     tare_model_destroy(model);
 }
 
+static void a_node_is_in_the_modules_that_ran(void **state) {
+    (void)state;
+    tare_model *model = new_exported(NULL, "def forward(self, x):\n"
+                                           "    a = torch.ops.aten.relu.default(x)\n"
+                                           "    return a\n");
+    tare_node_meta *meta = NULL;
+    set_module(model, "a", "L['self'].blocks.sub", "torch.nn.modules.linear.Linear");
+    CHECK_DONE(tare_node_meta_read(tare_model_find_node(model, "a"), &meta, job_error()));
+    assert_true(tare_node_meta_in_module(meta, "blocks.sub"));
+    assert_false(tare_node_meta_in_module(meta, "blocks")); // not among those that ran
+    assert_false(tare_node_meta_in_module(meta, "sub"));
+    assert_true(tare_node_meta_in_class(meta, "torch.nn.Linear"));
+    assert_false(tare_node_meta_in_class(meta, "torch.nn.ReLU"));
+    tare_node_meta_destroy(meta);
+    // What reads a weight has no stack.
+    CHECK_DONE(tare_node_meta_read(tare_model_find_node(model, "x"), &meta, job_error()));
+    assert_false(tare_node_meta_in_module(meta, ""));
+    tare_node_meta_destroy(meta);
+    tare_model_destroy(model);
+}
+
 static void memory_may_run_out(void **state) {
     (void)state;
     tare_model *model = new_default();
@@ -183,6 +204,7 @@ int main(void) {
         cmocka_unit_test(a_filter_drops_whole_partitions),
         cmocka_unit_test(chains_connect_types_and_their_equivalents),
         cmocka_unit_test(types_of_a_chain_must_differ),
+        cmocka_unit_test(a_node_is_in_the_modules_that_ran),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

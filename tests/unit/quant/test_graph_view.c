@@ -51,6 +51,29 @@ static void nodes_come_in_order_with_their_edges(void **state) {
     tare_model_destroy(m);
 }
 
+static void the_walk_goes_both_ways(void **state) {
+    (void)state;
+    tare_model *m = small_model();
+    const tare_node *n = tare_model_last_node(m), *add = tare_model_find_node(m, "add"),
+                    *fc = tare_model_find_node(m, "fc"), *cat = tare_model_find_node(m, "cat");
+    size_t count = 0;
+    for (const tare_node *at = n; at != NULL; at = tare_node_previous(at)) count++;
+    assert_int_equal(count, 8);
+    assert_int_equal(tare_model_node_count(m), 8);
+    assert_int_equal(tare_node_get_kind(n), TARE_NODE_OUTPUT);
+    assert_true(tare_node_calls(add, "torch.add"));
+    assert_false(tare_node_calls(add, "torch.sub"));
+    assert_true(tare_node_calls(tare_model_find_node(m, "to"), "to"));
+    assert_false(tare_node_calls(fc, "fc"));
+    assert_false(tare_node_calls(NULL, "torch.add"));
+    assert_true(tare_node_reads(cat, fc));
+    assert_false(tare_node_reads(add, cat));
+    assert_ptr_equal(tare_node_only_user(add), cat);
+    assert_null(tare_node_only_user(fc)); // add and cat
+    assert_null(tare_node_meta_json(fc));
+    tare_model_destroy(m);
+}
+
 static void arguments_show_what_they_are(void **state) {
     (void)state;
     tare_model *m = small_model();
@@ -91,6 +114,7 @@ static void arguments_show_what_they_are(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_come_in_order_with_their_edges),
+        cmocka_unit_test(the_walk_goes_both_ways),
         cmocka_unit_test(arguments_show_what_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
