@@ -37,6 +37,10 @@ expect 0 '^12 passed, 0 failed$' "$cases/conv1d.zip"
 expect 0 '^12 passed, 0 failed$' --jobs 1 --verbose "$cases/linear_bn.zip"
 expect 0 '^known shared_module_x86_lowered_0: torch ' "$cases/shared_module.zip"
 
+# From the exported program, which only some cases bring.
+expect 0 '^15 passed, 0 failed$' --from-pt2 "$cases/from_pt2.zip"
+expect 1 '^fail conv1d_.*: read: the case has no model.pt2' --from-pt2 "$cases/conv1d.zip"
+
 # Without the list of known differences they fail, with a reason.
 : >nothing
 expect 1 "^fail shared_module_x86_lowered_0: output 'converted'" --known=nothing \
