@@ -4,6 +4,7 @@
 
 #include "json.h"
 #include "models.h"
+#include "onnx_export.h"
 #include "output.h"
 #include "report.h"
 
@@ -11,19 +12,38 @@ typedef struct export_options {
     const char *format, *output;
     bool as_json;
     size_options sizes;
+    onnx_export onnx;
 } export_options;
 
 typedef struct model_format {
     const char *name;
     tare_status (*check_output)(const char *path);
-    tare_status (*write)(const tare_model *model, const char *path, tare_error *err);
+    tare_status (*write)(const tare_model *model, const export_options *o, tare_error *err);
 } model_format;
+
+static tare_status write_own(const tare_model *model, const export_options *o, tare_error *err) {
+    return tare_model_write(model, o->output, err);
+}
+
+static tare_status write_pt2(const tare_model *model, const export_options *o, tare_error *err) {
+    return tare_model_write_pt2(model, o->output, err);
+}
+
+static tare_status write_onnx(const tare_model *model, const export_options *o, tare_error *err) {
+    return onnx_export_write(model, &o->onnx, o->output, err);
+}
 
 // The option's help and the notes below say what each one is.
 static const model_format formats[] = {
-    {"tare", output_check_model, tare_model_write},
-    {"pt2", output_check, tare_model_write_pt2},
+    {"tare", output_check_model, write_own},
+    {"pt2", output_check, write_pt2},
+    {"onnx", output_check, write_onnx},
 };
+
+static const char *format_name(const void *user, size_t index) {
+    (void)user;
+    return index < sizeof formats / sizeof *formats ? formats[index].name : NULL;
+}
 
 static const model_format *find_format(const char *name) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
@@ -44,7 +64,7 @@ static tare_status run_job(const char *path, const export_options *o, const mode
     tare_model *model = NULL;
     TRY(format->check_output(o->output));
     TRY(read_model(path, &o->sizes, &model, err));
-    const tare_status status = format->write(model, o->output, err);
+    const tare_status status = format->write(model, o, err);
     tare_model_destroy(model);
     if (status == TARE_OK && o->as_json) print_json(o);
     return status;
@@ -65,6 +85,11 @@ static int run(const command *self, int argc, char **argv) {
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     const model_format *format = find_format(o.format);
     if (format == NULL) return unknown_format(self, o.format);
+    if (strcmp(o.format, "onnx") != 0 && onnx_export_is_given(&o.onnx))
+        return wrong_usage(self->name,
+                           "--opset, --external-data, --report and --input-shape are "
+                           "for --to onnx",
+                           "an option without effect");
     tare_error *err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(operands[0], &o, format, err), err);
     tare_error_destroy(err);
@@ -74,24 +99,30 @@ static int run(const command *self, int argc, char **argv) {
 #define FIELD(name) offsetof(export_options, name)
 static const option options[] = {
     {"to", "FORMAT",
-     "tare: a .safetensors file with the graph in it; pt2: a program of torch.export",
-     FIELD(format), OPTION_TEXT, 0, true},
+     "tare: a .safetensors file with the graph in it; pt2: a program of torch.export; onnx",
+     FIELD(format), OPTION_TEXT, 0, true, format_name},
     {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
      true},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     SIZE_OPTIONS(export_options, sizes),
+    ONNX_EXPORT_OPTIONS(export_options, onnx),
     {.name = NULL},
 };
 
 const command export_command = {
     .name = "export",
     .summary = "write a model in another format",
-    .usage = "MODEL --to tare|pt2 [--dim NAME=N,..] [--shape INPUT=NxN..,..] [--json] -o OUT",
+    .usage =
+        "MODEL --to tare|pt2|onnx [--opset N] [--external-data] [--report FILE]\n"
+        "            [--input-shape INPUT=NxN..,..] [--dim NAME=N,..] [--shape INPUT=NxN..,..]\n"
+        "            [--json] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
     .notes = "An ONNX file is read once, with the sizes that it leaves open; OUT needs none. A\n"
              "program calls operators only: pt2 is for models that were read from one (.pt2),\n"
-             "float or converted, and is what torch.export.load reads.\n",
+             "float or converted, and is what torch.export.load reads. Quantized models become\n"
+             "onnx with QuantizeLinear and DequantizeLinear; what ONNX cannot express is an error\n"
+             "that lists it, and --report has all of it as JSON.\n",
     .run = run,
 };

@@ -8,13 +8,10 @@
 
 #include "report.h"
 
-enum { MOST_NAMES = 32 };
-
 typedef struct sizes {
-    char *dims_text, *shapes_text; // copies that the names point into
+    char *dims_text; // a copy that the names point into
     tare_dim_size dims[MOST_NAMES];
-    tare_input_shape shapes[MOST_NAMES];
-    int64_t shape_sizes[MOST_NAMES][TARE_MAX_DIMS];
+    shape_list shapes;
     tare_model_read_options options;
 } sizes;
 
@@ -50,38 +47,53 @@ static tare_status read_dims(sizes *s, const char *given) {
     return TARE_OK;
 }
 
-static tare_status read_shapes(sizes *s, const char *given) {
-    for (char *at = s->shapes_text; at != NULL && *at != '\0';) {
-        const size_t index = s->options.shape_count;
+// "N" is an open batch, where there may be one.
+static bool read_shape_size(const shape_list *list, const tare_input_shape *shape, char **at,
+                            int64_t *out) {
+    if (!list->has_batch || shape->ndim != 0 || **at != 'N') return read_size(at, out);
+    *out = -1;
+    ++*at;
+    return true;
+}
+
+tare_status read_shape_list(const char *option_name, const char *given, shape_list *list) {
+    if (given == NULL) return TARE_OK;
+    if ((list->text = strdup(given)) == NULL) return TARE_OUT_OF_MEMORY;
+    for (char *at = list->text; *at != '\0';) {
+        const size_t index = list->count;
         if (index == MOST_NAMES)
-            return fail_here("--shape", NULL, "more than %d inputs in '%s'", MOST_NAMES, given);
-        tare_input_shape *shape = &s->shapes[index];
+            return fail_here(option_name, NULL, "more than %d inputs in '%s'", MOST_NAMES, given);
+        tare_input_shape *shape = &list->shapes[index];
         shape->input = next_name(&at);
         bool is_shape = shape->input != NULL;
         for (bool more = is_shape; more && is_shape; at += more) {
             is_shape = shape->ndim < TARE_MAX_DIMS &&
-                       read_size(&at, &s->shape_sizes[index][shape->ndim++]);
+                       read_shape_size(list, shape, &at, &list->sizes[index][shape->ndim]);
+            shape->ndim++;
             more = is_shape && *at == 'x';
         }
         if (!is_shape || (*at != '\0' && *at != ','))
-            return fail_here("--shape", NULL, "expected INPUT=1x3x224x224,.., found '%s'", given);
-        shape->shape = s->shape_sizes[index];
-        s->options.shape_count++;
+            return fail_here(option_name, NULL, "expected INPUT=1x3x224x224,.., found '%s'", given);
+        shape->shape = list->sizes[index];
+        list->count++;
         at += *at == ',';
     }
     return TARE_OK;
 }
 
+void shape_list_release(shape_list *list) {
+    free(list->text);
+}
+
 static tare_status fill(sizes *s, const size_options *given) {
     if (given->dims != NULL && (s->dims_text = strdup(given->dims)) == NULL)
         return TARE_OUT_OF_MEMORY;
-    if (given->shapes != NULL && (s->shapes_text = strdup(given->shapes)) == NULL)
-        return TARE_OUT_OF_MEMORY;
     TRY(read_dims(s, given->dims));
-    TRY(read_shapes(s, given->shapes));
+    TRY(read_shape_list("--shape", given->shapes, &s->shapes));
     s->options.struct_size = sizeof s->options;
     s->options.dims = s->dims;
-    s->options.shapes = s->shapes;
+    s->options.shapes = s->shapes.shapes;
+    s->options.shape_count = s->shapes.count;
     return TARE_OK;
 }
 
@@ -91,6 +103,6 @@ tare_status read_model(const char *path, const size_options *given, tare_model *
     tare_status status = fill(&s, given);
     if (status == TARE_OK) status = tare_model_read_with(path, NULL, &s.options, out, err);
     free(s.dims_text);
-    free(s.shapes_text);
+    shape_list_release(&s.shapes);
     return status;
 }

@@ -26,6 +26,20 @@ typedef struct size_options {
             offsetof(struct_name, field.shapes), OPTION_TEXT, 0, false                             \
     }
 
+enum { MOST_NAMES = 32 };
+
+/// "INPUT=NxNxN,.." as the library takes it.
+typedef struct shape_list {
+    bool has_batch; // the first size may be "N"
+    char *text;     // a copy that the names point into
+    size_t count;
+    tare_input_shape shapes[MOST_NAMES];
+    int64_t sizes[MOST_NAMES][TARE_MAX_DIMS];
+} shape_list;
+/// given NULL: an empty list. Release it in any case.
+tare_status read_shape_list(const char *option_name, const char *given, shape_list *list);
+void shape_list_release(shape_list *list);
+
 tare_status read_model(const char *path, const size_options *sizes, tare_model **out,
                        tare_error *err);
 

@@ -11,9 +11,11 @@
 #include "report.h"
 
 static char *join(const char *folder, const char *name, const char *ending) {
+    const char *slash = folder != NULL ? "/" : "";
+    if (folder == NULL) folder = "";
     const size_t size = strlen(folder) + strlen(name) + strlen(ending) + 2;
     char *path = malloc(size);
-    if (path != NULL) (void)snprintf(path, size, "%s/%s%s", folder, name, ending);
+    if (path != NULL) (void)snprintf(path, size, "%s%s%s%s", folder, slash, name, ending);
     return path;
 }
 

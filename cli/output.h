@@ -21,7 +21,7 @@ tare_status output_check_model(const char *path);
 tare_status output_check_folder(const char *folder);
 /// Makes the folder unless it is there.
 tare_status output_make_folder(const char *folder);
-/// FOLDER/NAME. Failures are told (fail_here).
+/// FOLDER/NAME; folder NULL: NAME is a path. Failures are told (fail_here).
 tare_status output_open(output_file *out, const char *folder, const char *name);
 /// Renames the file if `status` and writing were well, else removes it. Returns what came of it.
 /// Frees.

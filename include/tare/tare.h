@@ -12,6 +12,7 @@
 #include "tare/model.h"
 #include "tare/module.h"
 #include "tare/observer.h"
+#include "tare/onnx.h"
 #include "tare/preprocess.h"
 #include "tare/pt2e.h"
 #include "tare/qconfig.h"

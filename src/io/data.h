@@ -33,6 +33,11 @@ typedef struct data_input {
     bool is_example; // the shape was seen once: random data and rows take it, files need not
 } data_input;
 
+struct node; // ir/graph.h
+/// What the model says of an input: `val` of its meta is what must be so, `example` what the
+/// exporter or calibration saw.
+tare_status tare__describe_input(const struct node *placeholder, data_input *out, tare_error *err);
+
 typedef struct data_batch {
     tare_tensor **inputs; // in the order of the model's inputs; references owned
     size_t input_count;

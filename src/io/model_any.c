@@ -118,8 +118,9 @@ static tare_status read_own(const reading *r, storage *store, const unsigned cha
 static tare_status read_onnx(const reading *r, const char *path, const unsigned char *bytes,
                              size_t size) {
     onnx_origin origin = {0};
-    TARE_TRY(
-        tare__onnx_read(bytes, size, path, r->classes, r->options, &r->out->root, &origin, r->err));
+    TARE_TRY(tare__onnx_read(bytes, size, path, r->classes, r->state, r->options, &r->out->root,
+                             &origin, r->err));
+    r->out->extra = origin.extra;
     r->out->from_onnx = true;
     r->out->norms_are_folded = origin.is_torch && origin.has_conv && !origin.has_batch_norm;
     return TARE_OK;

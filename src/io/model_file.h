@@ -19,6 +19,7 @@
 
 #include <jansson.h>
 
+#include "core/text.h"
 #include "io/safetensors.h"
 #include "ir/module.h"
 #include "ops/classes.h"
@@ -43,6 +44,10 @@ typedef struct model_state_io {
 tare_status tare__model_file_read(const char *path, const registry *classes,
                                   const model_state_io *state, module **root, json_t **extra,
                                   tare_error *err);
+/// From such parts; the tensors are lent.
+tare_status tare__model_from_parts(const char *json, const map *tensors, const registry *classes,
+                                   const model_state_io *state, module **root, json_t **extra,
+                                   tare_error *err);
 /// The same from an open file.
 tare_status tare__model_from_file(const safetensors *file, const registry *classes,
                                   const model_state_io *state, module **root, json_t **extra,
@@ -53,6 +58,10 @@ tare_status tare__model_from_file(const safetensors *file, const registry *class
 tare_status tare__model_file_write(const char *path, const module *root,
                                    const model_state_io *state, const json_t *extra,
                                    tare_error *err);
+/// JSON and tensors (name -> tare_tensor *, references owned by the caller), for files of another
+/// format that hold both.
+tare_status tare__model_to_parts(const module *root, const model_state_io *state,
+                                 const json_t *extra, text *json, map *tensors, tare_error *err);
 /// Only the JSON: the value of `tare.graph`.
 tare_status tare__model_to_json(const module *root, const model_state_io *state,
                                 const json_t *extra, text *out, tare_error *err);

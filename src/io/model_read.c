@@ -429,22 +429,33 @@ static tare_status read_from_json(const safetensors *file, const json_t *json,
     return status;
 }
 
-tare_status tare__model_from_file(const safetensors *file, const registry *classes,
-                                  const model_state_io *state, module **root, json_t **extra,
-                                  tare_error *err) {
-    const char *chars = tare__safetensors_metadata(file, "tare.graph");
-    if (chars == NULL) {
-        tare__fail(err, TARE_MALFORMED_FILE,
-                   "the file has tensors but no graph: its metadata lacks "
-                   "the key 'tare.graph'");
-        return tare__hint(err, TARE_MALFORMED_FILE, "is it a file of weights or data only?");
-    }
+static tare_status read_chars(const safetensors *file, const char *chars, const registry *classes,
+                              const model_state_io *state, module **root, json_t **extra,
+                              tare_error *err) {
     json_t *json = NULL;
     tare_status status = tare__json_parse(chars, strlen(chars), &json, err);
     if (status == TARE_OK) status = read_from_json(file, json, classes, state, root, err);
     if (status == TARE_OK && extra != NULL) *extra = json_incref(json_object_get(json, "record"));
     json_decref(json);
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "tare.graph");
+}
+
+tare_status tare__model_from_parts(const char *json, const map *tensors, const registry *classes,
+                                   const model_state_io *state, module **root, json_t **extra,
+                                   tare_error *err) {
+    const safetensors file = {.tensors = *tensors};
+    return read_chars(&file, json, classes, state, root, extra, err);
+}
+
+tare_status tare__model_from_file(const safetensors *file, const registry *classes,
+                                  const model_state_io *state, module **root, json_t **extra,
+                                  tare_error *err) {
+    const char *chars = tare__safetensors_metadata(file, "tare.graph");
+    if (chars != NULL) return read_chars(file, chars, classes, state, root, extra, err);
+    tare__fail(err, TARE_MALFORMED_FILE,
+               "the file has tensors but no graph: its metadata lacks "
+               "the key 'tare.graph'");
+    return tare__hint(err, TARE_MALFORMED_FILE, "is it a file of weights or data only?");
 }
 
 tare_status tare__model_file_read(const char *path, const registry *classes,

@@ -276,6 +276,17 @@ static void release(writer *w) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) tare__text_release(parts[i]);
 }
 
+tare_status tare__model_to_parts(const module *root, const model_state_io *state,
+                                 const json_t *extra, text *json, map *tensors, tare_error *err) {
+    writer w = {.root = root, .state = state, .err = err};
+    const tare_status status = write_json(&w, extra, json);
+    *tensors = w.file;
+    w.file = (map){0};
+    release(&w);
+    if (status != TARE_OK) tare__tensor_map_release(tensors);
+    return status;
+}
+
 tare_status tare__model_to_json(const module *root, const model_state_io *state,
                                 const json_t *extra, text *out, tare_error *err) {
     writer w = {.root = root, .state = state, .err = err};

@@ -141,7 +141,7 @@ static tare_status read_decomposed(op_call *call, dynamic_weights *out) {
     return TARE_OK;
 }
 
-static tare_status read_linear(op_call *call, dynamic_weights *out, bool *relu) {
+tare_status tare__dynamic_linear_read(op_call *call, dynamic_weights *out, bool *relu) {
     const module *m = call->module;
     if (m != NULL) {
         *relu = m->class->fused == FUSED_RELU;
@@ -168,7 +168,7 @@ tare_status tare__dynamic_linear_check(const module *m, tare_error *err) {
 tare_status tare__dynamic_linear_shape(op_call *call) {
     dynamic_weights w;
     bool relu;
-    TARE_TRY(read_linear(call, &w, &relu));
+    TARE_TRY(tare__dynamic_linear_read(call, &w, &relu));
     const tare_tensor *x = tare__call_layer_input(call);
     if (x == NULL || x->dtype != TARE_FLOAT32)
         return tare__call_fail(call, "expected a float32 tensor as its input");
@@ -185,7 +185,7 @@ tare_status tare__dynamic_linear_forward(op_call *call) {
     dynamic_weights w;
     dynamic_operand o = {0};
     bool relu;
-    TARE_TRY(read_linear(call, &w, &relu));
+    TARE_TRY(tare__dynamic_linear_read(call, &w, &relu));
     const tare_tensor *x = tare__call_layer_input(call);
     float *y = tare__f32(tare__call_out(call));
     const int64_t depth = w.weight->shape[1], rows = depth > 0 ? x->count / depth : 0;

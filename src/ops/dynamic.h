@@ -22,6 +22,9 @@ typedef struct dynamic_weights {
 tare_status tare__dynamic_weights_read(const module *m, const char *weight, const char *bias,
                                        dynamic_weights *out, tare_error *err);
 
+/// Those of a call of a dynamic linear layer, module or function, and whether a ReLU follows.
+tare_status tare__dynamic_linear_read(op_call *call, dynamic_weights *out, bool *relu);
+
 /// The weights as arithmetic needs them, for any number of products. Borrows the tensors.
 typedef struct dynamic_operand {
     dynamic_weights w;

@@ -138,18 +138,20 @@ static const value not_training = {.kind = VALUE_BOOL};
 // Functions of ours are named after their float operator.
 #define OURS "codes."
 
-static rule_row row_of(const op_call *call) {
+static bool find_row(const char *id, rule_row *out) {
     const size_t prefix = sizeof OURS - 1;
-    const rule_row *row = rule_rows;
-    if (strncmp(call->op->id, OURS, prefix) == 0)
-        return (rule_row){call->op->id, call->op->id + prefix, false};
-    while (strcmp(row->id, call->op->id) != 0) row++; // every other id of the table below has a row
-    return *row;
+    *out = (rule_row){id, id + prefix, false};
+    if (strncmp(id, OURS, prefix) == 0) return true;
+    for (size_t i = 0; i < sizeof rule_rows / sizeof *rule_rows; i++)
+        if (strcmp(rule_rows[i].id, id) == 0) {
+            *out = rule_rows[i];
+            return true;
+        }
+    return false;
 }
 
 // The float operator's parameters out of this call's, by name.
-static tare_status bind_function(op_call *call, rule_call *rule) {
-    const rule_row row = row_of(call);
+static tare_status bind_row(op_call *call, rule_row row, rule_call *rule) {
     *rule = (rule_call){.op = tare__op_by_id(row.float_id, 0), .relu = row.relu};
     if (rule->op == NULL)
         return tare__fail(call->err, TARE_INTERNAL, "no operator %s", row.float_id);
@@ -160,6 +162,20 @@ static tare_status bind_function(op_call *call, rule_call *rule) {
         if (strcmp(name, "training") == 0) rule->param[i] = &not_training;
     }
     return TARE_OK;
+}
+
+tare_status tare__function_rule_bind(op_call *call, rule_call *out, bool *known) {
+    rule_row row;
+    *known = find_row(call->op->id, &row);
+    return *known ? bind_row(call, row, out) : TARE_OK;
+}
+
+// Every id of the table below has a row.
+static tare_status bind_function(op_call *call, rule_call *rule) {
+    rule_row row;
+    if (!find_row(call->op->id, &row))
+        return tare__fail(call->err, TARE_INTERNAL, "no rule for %s", call->op->id);
+    return bind_row(call, row, rule);
 }
 
 static const tare_tensor *first_tensor(const value *v) {
@@ -204,11 +220,6 @@ static tare_status function_reference(op_call *call) {
 
 // --- modules ---
 
-typedef struct module_rule {
-    rule_call rule;
-    value tensors[OP_MAX_PARAMS]; // of the module, lent
-} module_rule;
-
 // The output's own parameters share names with parameters of some operators (elu's `scale`).
 static bool is_output_parameter(const char *name) {
     return strcmp(name, "scale") == 0 || strcmp(name, "zero_point") == 0;
@@ -223,7 +234,7 @@ static const value *module_param(const module *m, const char *name, value *tenso
     return tensor;
 }
 
-static tare_status bind_module(op_call *call, module_rule *out) {
+tare_status tare__module_rule_bind(op_call *call, module_rule *out) {
     const module *m = call->module;
     if (call->op == NULL) call->op = tare__op_by_id(m->class->op, m->class->dims);
     *out = (module_rule){.rule = {.op = call->op, .relu = m->class->fused == FUSED_RELU}};
@@ -249,7 +260,7 @@ tare_status tare__quantized_rule_shape(op_call *call) {
     module_rule rule;
     double scale, zero_point;
     const qparams *q;
-    TARE_TRY(bind_module(call, &rule));
+    TARE_TRY(tare__module_rule_bind(call, &rule));
     TARE_TRY(tare__module_output(call->module, call->node_name, &scale, &zero_point, call->err));
     TARE_TRY(make_qparams(call, call->args[0].as.tensor->dtype, scale, zero_point, &q));
     const tare_status status = tare__rule_shape(call, &rule.rule, q);
@@ -259,7 +270,7 @@ tare_status tare__quantized_rule_shape(op_call *call) {
 
 tare_status tare__quantized_rule_forward(op_call *call) {
     module_rule rule;
-    TARE_TRY(bind_module(call, &rule));
+    TARE_TRY(tare__module_rule_bind(call, &rule));
     return tare__rule_compute(call, &rule.rule);
 }
 

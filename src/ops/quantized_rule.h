@@ -17,6 +17,15 @@ typedef struct rule_call {
     const value *param[OP_MAX_PARAMS];
     bool relu;
 } rule_call;
+/// The same of a quantized module, whose own tensors stand in `tensors`, lent; and of a function of
+/// torch.ops.quantized with such a row. For what runs or writes them its own way.
+typedef struct module_rule {
+    rule_call rule;
+    value tensors[OP_MAX_PARAMS];
+} module_rule;
+tare_status tare__module_rule_bind(op_call *call, module_rule *out);
+/// *known false: the row's function has no such rule.
+tare_status tare__function_rule_bind(op_call *call, rule_call *out, bool *known);
 /// Inside a shape rule; q: of the result.
 tare_status tare__rule_shape(op_call *call, const rule_call *rule, const qparams *q);
 /// Inside a reference.

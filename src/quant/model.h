@@ -99,8 +99,4 @@ struct tare_model {
 tare_status tare__model_create(const tare_context *context, module *root, tare_model_stage stage,
                                const tare_model *from, tare_model **out, tare_error *err);
 
-/// What the model says of an input (data.c): `val` of its meta is what must be so, `example` what
-/// the exporter or calibration saw.
-tare_status tare__describe_input(const node *placeholder, data_input *out, tare_error *err);
-
 #endif

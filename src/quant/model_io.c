@@ -8,6 +8,7 @@
 #include "io/pt2/write.h"
 #include "quant/coverage.h"
 #include "quant/model.h"
+#include "quant/model_io.h"
 #include "quant/observer.h"
 
 // Of a prepared model, and of a module in it that was prepared by itself.
@@ -89,21 +90,26 @@ static tare_status extra_to_json(const tare_model *model, text *out, tare_error 
     return tare__text_status(out, err);
 }
 
-tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err) {
+tare_status tare__model_extra(const tare_model *model, json_t **out, tare_error *err) {
     text extra = {0};
-    json_t *json = NULL;
     tare_status status = extra_to_json(model, &extra, err);
     if (status == TARE_OK)
-        status = tare__json_parse(tare__text_chars(&extra), extra.length, &json, err);
-    if (status == TARE_OK)
-        status = tare__model_file_write(path, model->root, &tare__observer_state_io, json, err);
-    json_decref(json);
+        status = tare__json_parse(tare__text_chars(&extra), extra.length, out, err);
     tare__text_release(&extra);
     return status;
 }
 
 tare_status tare_model_write_pt2(const tare_model *model, const char *path, tare_error *err) {
     return tare__pt2_write(path, model->root, err);
+}
+
+tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err) {
+    json_t *extra = NULL;
+    tare_status status = tare__model_extra(model, &extra, err);
+    if (status == TARE_OK)
+        status = tare__model_file_write(path, model->root, &tare__observer_state_io, extra, err);
+    json_decref(extra);
+    return status;
 }
 
 static tare_status read_prepared_node(prepared_state *s, const json_at *at, tare_error *err) {

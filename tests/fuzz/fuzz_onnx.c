@@ -30,9 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     onnx_origin origin;
     volatile double sum = 0;
     const tare_status status =
-        tare__onnx_read(data, size, "-", &classes, NULL, &root, &origin, NULL);
+        tare__onnx_read(data, size, "-", &classes, NULL, NULL, &root, &origin, NULL);
     if (status == TARE_INTERNAL) abort();
     if (status != TARE_OK) return 0;
+    json_decref(origin.extra);
     if (tare__graph_verify(root->graph, NULL) != TARE_OK) abort();
     if (tare__module_walk(root, touch, (void *)&sum, NULL) != TARE_OK) abort();
     tare__module_release(root);

@@ -49,6 +49,11 @@ fits preprocess preprocess "$work/imagenet" --json
 fits preprocess_write preprocess "$digits" --set resize=3x4,interpolation=nearest,dtype=uint8 --json -o "$work/bytes"
 fits preprocess preprocess "$work/bytes" --json
 fits export export "$digits" --to tare --json -o "$work/exported"
+if ! "$tare" version | grep -q 'no ONNX'; then
+    fits export export "$int8" --to onnx --report "$work/report.json" --json -o "$work/exported.onnx"
+    "$TARE_SCHEMA_CHECK" docs/schemas/export_report.json <"$work/report.json" || fail 'export report'
+fi
+used="${used}export_report "
 fits version version --json
 fits completion completion bash --json
 fits backend_list backend list --json

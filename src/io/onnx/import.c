@@ -10,6 +10,7 @@
 #include "io/onnx/onnx.h"
 #include "io/onnx/options.h"
 #include "io/onnx/order.h"
+#include "io/onnx/own.h"
 #include "io/onnx/rules.h"
 #include "io/onnx/state.h"
 
@@ -393,15 +394,36 @@ static void release(onnx_import *in) {
     tare__arena_release(&in->memory);
 }
 
-tare_status tare__onnx_read(const unsigned char *bytes, size_t size, const char *path,
-                            const registry *classes, const tare_model_read_options *options,
-                            module **root, onnx_origin *origin, tare_error *err) {
-    onnx_file file;
-    TARE_TRY(tare__onnx_file_open(bytes, size, path, &file, err));
+static tare_status import_file(const onnx_file *file, size_t size, const registry *classes,
+                               const tare_model_read_options *options, module **root,
+                               onnx_origin *origin, tare_error *err) {
     onnx_import in = {
-        .file = &file, .classes = classes, .folded_limit = FOLDED_BYTES + 4 * size, .err = err};
+        .file = file, .classes = classes, .folded_limit = FOLDED_BYTES + 4 * size, .err = err};
     const tare_status status = import_graph(&in, options, root, origin);
     release(&in);
+    return status;
+}
+
+// Sizes of inputs are for files of others: ours was written for its own.
+static bool has_sizes(const tare_model_read_options *options) {
+    return options != NULL && options->dim_count + options->shape_count > 0;
+}
+
+tare_status tare__onnx_read(const unsigned char *bytes, size_t size, const char *path,
+                            const registry *classes, const model_state_io *state,
+                            const tare_model_read_options *options, module **root,
+                            onnx_origin *origin, tare_error *err) {
+    onnx_file file;
+    *origin = (onnx_origin){0};
+    TARE_TRY(tare__onnx_file_open(bytes, size, path, &file, err));
+    *root = NULL;
+    tare_status status = TARE_OK;
+    if (!has_sizes(options))
+        status = tare__onnx_read_own(&file, classes, state, root, &origin->extra, err);
+    if (status == TARE_OK && *root == NULL) {
+        tare_error_clear(err);
+        status = import_file(&file, size, classes, options, root, origin, err);
+    }
     tare__onnx_file_release(&file);
     return status;
 }

@@ -3,6 +3,7 @@
 #ifndef IO_ONNX_ONNX_H
 #define IO_ONNX_ONNX_H
 
+#include "io/model_file.h"
 #include "ir/module.h"
 #include "ops/classes.h"
 #include "tare/model.h"
@@ -15,14 +16,17 @@ typedef struct onnx_origin {
     bool is_torch;       // written by one of torch's exporters
     bool has_batch_norm; // at least one batch norm is left
     bool has_conv;
+    json_t *extra; // of a file that tare wrote: its `record`, the caller's json_decref; NULL: none
 } onnx_origin;
 
 /// The model in `size` bytes, as a torch.fx.GraphModule with modules under the names that the user
 /// knows. path: where the bytes come from, for data files beside it ("-": standard input). Weights
-/// are views of what was unpacked or mapped. options may be NULL. Errors name node, operator and
-/// value. The caller releases *root.
+/// are views of what was unpacked or mapped. A file that tare wrote gives the model that it was
+/// written from (own.h); state is for its modules and may be NULL. options may be NULL. Errors name
+/// node, operator and value. The caller releases *root.
 tare_status tare__onnx_read(const unsigned char *bytes, size_t size, const char *path,
-                            const registry *classes, const tare_model_read_options *options,
-                            module **root, onnx_origin *origin, tare_error *err);
+                            const registry *classes, const model_state_io *state,
+                            const tare_model_read_options *options, module **root,
+                            onnx_origin *origin, tare_error *err);
 
 #endif

@@ -45,6 +45,12 @@ tare_dtype tare__onnx_type_to_dtype(int64_t data_type) {
     return data_type >= 0 && data_type < type_count ? types[data_type].dtype : TARE_DTYPE_UNSET;
 }
 
+int tare__onnx_type_of_dtype(tare_dtype dtype) {
+    for (int64_t i = 1; i < type_count; i++)
+        if (types[i].dtype == dtype && dtype != TARE_DTYPE_UNSET) return (int)i;
+    return 0;
+}
+
 // --- metadata ---
 
 // The bytes of field 1 or 2 of an entry.

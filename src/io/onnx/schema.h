@@ -40,5 +40,7 @@ void tare__onnx_each_property(const Onnx__NodeProto *proto,
 const char *tare__onnx_type_name(int64_t data_type);
 /// Ours; TARE_DTYPE_UNSET where we lack it.
 tare_dtype tare__onnx_type_to_dtype(int64_t data_type);
+/// ONNX's number of a plain dtype; 0 where it has none.
+int tare__onnx_type_of_dtype(tare_dtype dtype);
 
 #endif

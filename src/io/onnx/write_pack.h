@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of 4 bits, two in a byte, the first in the lower half.
+#ifndef IO_ONNX_WRITE_PACK_H
+#define IO_ONNX_WRITE_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/tensor.h"
+
+/// ONNX's numbers of the element types that are packed.
+enum { ONNX_UINT4 = 21, ONNX_INT4 = 22 };
+
+bool tare__onnx_is_packed(int type);
+/// Bytes of `count` elements, which are `size` bytes each where they are not packed.
+uint64_t tare__onnx_packed_bytes(int type, uint64_t count, size_t size);
+/// The elements from `first` (even) on into at most `capacity` bytes; how many they are.
+size_t tare__onnx_pack(const tare_tensor *t, int64_t first, unsigned char *out, size_t capacity);
+
+#endif

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model file holds beyond tree and graph.
+#ifndef QUANT_MODEL_IO_H
+#define QUANT_MODEL_IO_H
+
+#include <jansson.h>
+
+#include "quant/model.h"
+
+/// Stage, engine, decisions and the rest, as a file's `record` has them. The caller's json_decref.
+tare_status tare__model_extra(const tare_model *model, json_t **out, tare_error *err);
+
+#endif
