@@ -758,6 +758,57 @@ def write_pt2():
         put("pt2", name, data)
 
 
+# --- quantizers: rules, settings, and annotations of examples/data/annotate.pt2 ---
+def write_quantizers():
+    plain = {"spec": "QuantizationSpec", "dtype": "torch.int8", "quant_min": -128, "quant_max": 127,
+             "qscheme": "torch.per_tensor_affine", "is_dynamic": False,
+             "observer_or_fake_quant_ctr": {"class": "MinMaxObserver", "kwargs": {"eps": 0.000244140625}}}
+    fixed = {"spec": "FixedQParamsQuantizationSpec", "dtype": "torch.uint8", "scale": 0.5, "zero_point": 0,
+             "quant_min": 0, "quant_max": 255, "qscheme": "torch.per_tensor_affine"}
+
+    def shared(*names):
+        target = {"node": names[0]} if len(names) == 1 else {"edge": list(names)}
+        return {"spec": "SharedQuantizationSpec", "edge_or_node": target}
+
+    def derived(*edges):
+        return {"spec": "DerivedQuantizationSpec", "dtype": "torch.int32", "qscheme": "torch.per_tensor_symmetric",
+                "derived_from": [{"edge": list(e)} for e in edges],
+                "derive_qparams_fn": "_derive_bias_qparams_from_act_and_weight_qparams"}
+
+    def node(inputs, output=None, **more):
+        return {"input_qspec_map": [[k, v] for k, v in inputs.items()], "output_qspec": output, **more}
+
+    x, conv = ("x", "conv2d"), ("conv1_weight", "conv2d")
+    relu = "def forward(self, x):\n    y = torch.nn.functional.relu(x)\n    return (y, {'x': x, 'y': y})\n"
+    rules = {"format": "tare-quantizer", "version": 1, "name": "q", "specs": {"a": plain, "b": fixed},
+             "config": {"input_activation": "a"}, "keeps_observer": ["torch.ops.aten.sigmoid.default"],
+             "joins_inputs": ["torch.ops.aten.cat.default"],
+             "rules": [{"name": "relu", "pattern": [relu], "match_literals": True,
+                        "annotations": {"y": node({"x": "a"}, shared("x", "y"))}}]}
+    every = {"conv2d": node({"x": plain, "conv1_weight": plain, "conv1_bias": derived(x, conv)}),
+             "relu": node({}, plain, _annotated=True), "add": node({"relu": shared("relu")}, fixed),
+             "cat": node({"add_1": plain, "conv2d_1": shared("add_1", "cat")}, shared("add_1", "cat"),
+                         allow_implicit_sharing=False)}
+    cases = {
+        "rules": rules,
+        "rules_version": {**rules, "version": 2},
+        "rules_unused": {**rules, "rules": []},
+        "settings": {"global": {"default": {"is_per_channel": True}}, "module_name": [["conv1", None]],
+                     "module_type": [["torch.nn.Conv2d", {"input_activation": plain, "weight": plain}]],
+                     "operator": [["torch.ops.aten.add.Tensor", {"default": {"act_range": [-8, 7]}}]]},
+        "settings_unknown": {"globl": None},
+        "annotations": every,
+        "annotations_ring": {"add": node({"relu": shared("add")}, shared("relu", "add"))},
+        "annotations_derived_ring": {"conv2d": node({"x": derived(conv), "conv1_weight": derived(x)})},
+        "annotations_self": {"relu": node({}, shared("relu"))},
+        "annotations_no_edge": {"sigmoid": node({"x": plain})},
+        "annotations_no_node": {"lost": node({}, plain)},
+    }
+    for name, value in cases.items():
+        put("quantizer", name, json.dumps(value, indent=1).encode())
+    put("quantizer", "not_json", b"{")
+
+
 write_onnx()
 write_safetensors()
 write_npz()
@@ -765,3 +816,4 @@ write_models()
 write_operators()
 write_runs()
 write_pt2()
+write_quantizers()
