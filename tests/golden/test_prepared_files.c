@@ -125,30 +125,85 @@ static void check_case(flow *f) {
     tare_model_destroy(model);
 }
 
-static void prepared_programs_convert_alike_after_a_file(void **state) {
+// --- annotated only ---
+
+static tare_status annotate_nothing(void *self, tare_model *model, tare_error *err) {
+    (void)self, (void)model, (void)err;
+    return TARE_OK;
+}
+
+// The annotations that the model has are all that prepare is given. NULL where a batch norm that is
+// annotated around is folded away.
+static tare_model *prepared_as_it_is(const tare_model *annotated) {
+    const tare_quantizer_class class = {
+        .struct_size = sizeof class, .name = "nothing", .annotate = annotate_nothing};
+    tare_quantizer *q = NULL;
+    tare_model *p = NULL;
+    CHECK_DONE(tare_quantizer_create(&class, NULL, &q, job_error()));
+    const tare_status status = tare_prepare_pt2e(annotated, q, &p, job_error());
+    assert_true(status == TARE_OK || status == TARE_NOT_FOUND);
+    tare_quantizer_destroy(q);
+    return p;
+}
+
+static void check_annotated(flow *f) {
+    tare_quantizer *q = NULL;
+    tare_model *model = NULL, *read = NULL;
+    CHECK_DONE(case_model(f->c, &model, job_error()));
+    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
+    CHECK_DONE(tare_quantizer_transform(q, model, job_error()));
+    CHECK_DONE(tare_quantizer_annotate(q, model, job_error()));
+    CHECK_DONE(tare_model_write(model, temp_path("annotated.safetensors"), job_error()));
+    CHECK_DONE(tare_model_read(temp_path("annotated.safetensors"), NULL, &read, job_error()));
+    check_same_annotations(read, model);
+    check_same_metas(model, read);
+    tare_model *direct = prepared_as_it_is(model), *again = prepared_as_it_is(read);
+    assert_int_equal(direct == NULL, again == NULL);
+    if (direct != NULL) assert_string_equal(printed(direct), printed(again));
+    f->checked += direct != NULL ? 1 : 0;
+    tare_model_destroy(direct);
+    tare_model_destroy(again);
+    tare_model_destroy(read);
+    tare_model_destroy(model);
+    tare_quantizer_destroy(q);
+}
+
+static void check_each(void (*check)(flow *f), flow *f) {
     case_list list = {0};
-    flow f = {0};
-    (void)state;
-    CHECK_DONE(tare_context_create(&f.context, job_error()));
-    CHECK_DONE(tare_context_add_derive_rule(f.context, &pt2e_test_rule, job_error()));
     for (size_t i = 0; i < place_count; i++)
         CHECK_DONE(case_list_add(&list, places[i], job_error()));
     for (size_t i = 0; i < list.count; i++) {
         recorded_case c = {0};
         CHECK_DONE(case_read(&list.items[i], &c, job_error()));
-        f.c = &c;
-        check_case(&f);
+        f->c = &c;
+        check(f);
         case_release(&c);
     }
+    case_list_release(&list);
+}
+
+static void prepared_programs_convert_alike_after_a_file(void **state) {
+    flow f = {0};
+    (void)state;
+    CHECK_DONE(tare_context_create(&f.context, job_error()));
+    CHECK_DONE(tare_context_add_derive_rule(f.context, &pt2e_test_rule, job_error()));
+    check_each(check_case, &f);
     print_message("%zu programs, %zu passed over\n", f.checked, f.refused);
     assert_true(f.checked >= 20 || strcmp(places[0], "tests/data/exported.zip") != 0);
-    case_list_release(&list);
     tare_context_destroy(f.context);
+}
+
+static void annotated_programs_prepare_alike_after_a_file(void **state) {
+    flow f = {0};
+    (void)state;
+    check_each(check_annotated, &f);
+    assert_true(f.checked >= 10 || strcmp(places[0], "tests/data/exported.zip") != 0);
 }
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prepared_programs_convert_alike_after_a_file),
+        cmocka_unit_test(annotated_programs_prepare_alike_after_a_file),
     };
     for (int i = 1; i < argc && i <= 64; i++) {
         places[i - 1] = argv[i];
