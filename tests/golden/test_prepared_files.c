@@ -177,6 +177,7 @@ static void check_each(void (*check)(flow *f), flow *f) {
         CHECK_DONE(case_read(&list.items[i], &c, job_error()));
         f->c = &c;
         check(f);
+        f->c = NULL;
         case_release(&c);
     }
     case_list_release(&list);
