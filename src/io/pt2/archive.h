@@ -10,9 +10,9 @@
 #include "io/zip_memory.h"
 
 typedef struct pt2_member {
-    const char *name; // without the root folder
+    const char *name, *full_name; // without and with the root folder
     unz64_file_pos place;
-    uint64_t packed_size, size;
+    uint64_t packed_size, size, offset; // of the header beside the data
     unsigned long method, checksum;
 } pt2_member;
 

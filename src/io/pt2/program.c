@@ -530,6 +530,18 @@ static tare_status read_archive(reader *r) {
     return read_json(r);
 }
 
+// Whatever contradicts itself has no better advice.
+static tare_status advise(tare_status status, tare_error *err) {
+    const bool is_known = err == NULL || tare_error_hint(err)[0] != '\0';
+    if (status == TARE_MALFORMED_FILE && !is_known)
+        return tare__hint(err, status,
+                          "the file is damaged, or something else than torch.export.save wrote it");
+    if (status == TARE_UNSUPPORTED && !is_known)
+        return tare__hint(err, status,
+                          "export the model again with torch 2.15, without what is not supported");
+    return status;
+}
+
 tare_status tare__pt2_read(storage *store, const unsigned char *data, size_t size,
                            const registry *classes, module **root, tare_error *err) {
     pt2_archive archive;
@@ -547,7 +559,7 @@ tare_status tare__pt2_read(storage *store, const unsigned char *data, size_t siz
         *root = r.root;
     else
         tare__module_release(r.root);
-    return status;
+    return advise(status, err);
 }
 
 static bool is_of_program(const char *name) {
