@@ -40,7 +40,8 @@
     X(packed)                                                                                      \
     X(quantized_rule)                                                                              \
     X(decomposed)                                                                                  \
-    X(out_dtype)
+    X(out_dtype)                                                                                   \
+    X(flow)
 
 #define DECLARE(family) extern const op_table tare__##family##_ops;
 OP_FAMILIES(DECLARE)

@@ -67,9 +67,10 @@ static tare_status run_placeholder(run *r, const node *n, value *out) {
                       n->target, i + 1, r->input_count);
 }
 
-static tare_status get_packed(run *r, const node *n, value *out) {
+static tare_status get_module(run *r, const node *n, value *out) {
     const module *m = tare__module_find(r->it->root, n->target);
-    if (m == NULL || m->class->role != ROLE_PACKED)
+    // Packed weights, or the graph of a branch.
+    if (m == NULL || (m->class->role != ROLE_PACKED && m->graph == NULL))
         return tare__fail(r->err, TARE_INVALID_ARGUMENT, "node '%s': the model has no tensor '%s'",
                           n->name, n->target);
     *out = (value){.kind = VALUE_MODULE, .as.module = m};
@@ -78,7 +79,7 @@ static tare_status get_packed(run *r, const node *n, value *out) {
 
 static tare_status run_get_attr(run *r, const node *n, value *out) {
     tare_tensor *t = tare__module_find_tensor(r->it->root, n->target);
-    if (t == NULL) return get_packed(r, n, out);
+    if (t == NULL) return get_module(r, n, out);
     *out = (value){.kind = VALUE_TENSOR, .as.tensor = tare_tensor_retain(t)};
     return TARE_OK;
 }

@@ -16,8 +16,8 @@
 #include "ops/interpret.h"
 #include "ops/op.h"
 
-static const char *const programs[] = {"arguments", "containers", "dynamic",
-                                       "open",      "static",     "writes"};
+static const char *const programs[] = {"arguments", "cond", "containers", "dynamic",    "map",
+                                       "open",      "scan", "static",     "while_loop", "writes"};
 
 // What may differ, and why: an id is of its archive's bytes; example inputs, a pickle, are left
 // out; the version is that whose form it is.

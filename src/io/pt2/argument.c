@@ -138,6 +138,18 @@ static tare_status read_device(const pt2_names *names, const json_at *at, value 
     return TARE_OK;
 }
 
+static tare_status read_operator(const pt2_names *names, const json_at *at, value *out) {
+    const char *name = NULL;
+    TARE_TRY(tare__json_string(at, &name, names->err));
+    *out = (value){.kind = VALUE_TYPE, .as.text = name};
+    return TARE_OK;
+}
+
+static tare_status read_graph(const pt2_names *names, const json_at *at, value *out) {
+    if (names->read_graph != NULL) return names->read_graph(names->user, at, out);
+    return tare__json_fail(at, names->err, "a graph is no argument here");
+}
+
 // --- kinds ---
 
 static const struct {
@@ -171,6 +183,8 @@ static const struct {
     {"as_layout", read_layout, 0},
     {"as_memory_format", read_memory_format, 0},
     {"as_device", read_device, 0},
+    {"as_operator", read_operator, 0},
+    {"as_graph", read_graph, 0},
 };
 
 static tare_status read_lists(const pt2_names *names, const json_at *at, element_reader read,
@@ -197,5 +211,5 @@ tare_status tare__pt2_argument(const pt2_names *names, const json_at *at, value 
             return read_lists(names, &body, kinds[i].read, kinds[i].lists, out);
     tare__json_fail(at, names->err, "arguments of the kind '%s' are not supported", key);
     return tare__hint(names->err, TARE_MALFORMED_FILE,
-                      "graphs as arguments, custom objects and complex numbers are not read");
+                      "custom objects and complex numbers are not read");
 }

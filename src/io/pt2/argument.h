@@ -11,6 +11,9 @@ typedef struct pt2_names {
     const map *values; // name -> node * that gives it
     arena *memory;     // of lists
     tare_error *err;
+    /// Reads {"name": .., "graph": ..}; NULL: graphs are no arguments here.
+    tare_status (*read_graph)(void *user, const json_at *at, value *out);
+    void *user;
 } pt2_names;
 
 /// The one key of a union and what it holds. Fails unless there is exactly one.

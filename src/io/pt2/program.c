@@ -17,6 +17,7 @@
 
 enum { SCHEMA_MAJOR = 8, MOST_RESULTS = 4096 };
 static const char guards_name[] = "_guards_fn";
+static const char higher_order[] = "torch.ops.higher_order.";
 
 typedef struct reader {
     pt2_archive *archive;
@@ -115,24 +116,28 @@ static tare_status add_placeholder(reader *r, const json_at *at, const char *nam
     return keep_value(r, at, name, n);
 }
 
-// {"arg": {"as_tensor": {"name": "x"}}} or a symbolic number's {"as_sym_int": {"as_name": "n"}}
-static tare_status add_user_input(reader *r, const json_at *spec) {
-    const json_at arg = tare__json_get(spec, "arg");
+// {"as_tensor": {"name": "x"}} or a symbolic number's {"as_sym_int": {"as_name": "n"}}
+static tare_status add_named_input(reader *r, const json_at *arg) {
     const char *kind = NULL, *key = NULL, *name = NULL;
     json_at body, inner;
-    TARE_TRY(tare__json_expect(spec, JSON_OBJECT, r->err));
-    TARE_TRY(tare__pt2_union(&arg, &kind, &body, r->err));
+    TARE_TRY(tare__pt2_union(arg, &kind, &body, r->err));
     TARE_TRY(tare__pt2_union(&body, &key, &inner, r->err));
     if (strcmp(key, "name") != 0 && strcmp(key, "as_name") != 0)
         return tare__json_fail(&body, r->err, "an input must have a name, found '%s'", key);
     TARE_TRY(tare__json_string(&inner, &name, r->err));
-    return add_placeholder(r, &arg, name, NULL);
+    return add_placeholder(r, arg, name, NULL);
+}
+
+static tare_status add_user_input(reader *r, const json_at *spec) {
+    const json_at arg = tare__json_get(spec, "arg");
+    TARE_TRY(tare__json_expect(spec, JSON_OBJECT, r->err));
+    return add_named_input(r, &arg);
 }
 
 // An argument that was fixed at export: its value is the default.
 static tare_status add_constant_input(reader *r, const json_at *spec) {
     const json_at name_at = tare__json_get(spec, "name"), value_at = tare__json_get(spec, "value");
-    const pt2_names names = {&r->values, &r->scratch, r->err};
+    const pt2_names names = {.values = &r->values, .memory = &r->scratch, .err = r->err};
     const char *name = NULL;
     value constant;
     TARE_TRY(tare__json_expect(spec, JSON_OBJECT, r->err));
@@ -163,18 +168,12 @@ static tare_status add_input(reader *r, const json_at *at) {
 }
 
 static tare_status add_guards(reader *r, const json_at *first) {
-    module *guards = NULL;
     node *n = NULL;
     size_t count = 0;
     value *args = tare__arena_array(&r->scratch, r->g->node_count + 1, sizeof *args);
     if (args == NULL) return tare__out_of_memory(r->err);
     for (node *p = r->g->first; p != NULL; p = p->next)
         if (p->op == NODE_PLACEHOLDER) args[count++] = tare__node_value(p);
-    TARE_TRY(tare__module_create(tare__class_find(r->classes, "torch.export.GuardsFn"), &guards,
-                                 r->err));
-    const tare_status status = tare__module_set_child(r->root, guards_name, guards, r->err);
-    tare__module_release(guards);
-    TARE_TRY(status);
     const node_spec spec = {.op = NODE_CALL_MODULE,
                             .target = guards_name,
                             .candidate = guards_name,
@@ -183,6 +182,16 @@ static tare_status add_guards(reader *r, const json_at *first) {
     TARE_TRY(insert(r, &r->graph, &spec, &n));
     const json_at metadata = tare__json_get(first, "metadata"), none = {0};
     return tare__pt2_set_meta(n, &none, NULL, 0, &metadata, r->err);
+}
+
+// The last one, as torch adds it: graphs stand before it.
+static tare_status add_guards_module(reader *r) {
+    module *guards = NULL;
+    TARE_TRY(tare__module_create(tare__class_find(r->classes, "torch.export.GuardsFn"), &guards,
+                                 r->err));
+    const tare_status status = tare__module_set_child(r->root, guards_name, guards, r->err);
+    tare__module_release(guards);
+    return status;
 }
 
 // --- nodes ---
@@ -226,8 +235,10 @@ static tare_status read_results(reader *r, const json_at *outputs, results *out)
     return TARE_OK;
 }
 
+static tare_status add_subgraph(void *user, const json_at *at, value *out);
+
 static tare_status read_arguments(reader *r, const json_at *inputs, node_spec *spec) {
-    const pt2_names names = {&r->values, &r->scratch, r->err};
+    const pt2_names names = {&r->values, &r->scratch, r->err, add_subgraph, r};
     TARE_TRY(tare__json_expect(inputs, JSON_ARRAY, r->err));
     const size_t count = json_array_size(inputs->value);
     value *args = tare__arena_array(&r->scratch, count + 1, sizeof *args);
@@ -254,7 +265,8 @@ static tare_status read_arguments(reader *r, const json_at *inputs, node_spec *s
 static tare_status read_target(reader *r, const json_at *at, const char **out) {
     const char *target = NULL;
     TARE_TRY(tare__json_string(at, &target, r->err));
-    if (tare__starts_with(target, "torch.ops.higher_order.") || target[0] == '#')
+    const bool is_flow = tare__starts_with(target, higher_order);
+    if ((is_flow && tare__op_function(target) == NULL) || target[0] == '#')
         return tare__json_place(
             at, tare__fail(r->err, TARE_UNSUPPORTED, "calls of '%s' are not supported", target),
             r->err);
@@ -289,6 +301,7 @@ static tare_status add_node(reader *r, const json_at *at) {
     const json_at target = tare__json_get(at, "target"), inputs = tare__json_get(at, "inputs");
     const json_at outputs = tare__json_get(at, "outputs"), name = tare__json_get(at, "name");
     const json_at metadata = tare__json_get(at, "metadata");
+    const json_at single = tare__json_get(at, "is_hop_single_tensor_return");
     node_spec spec = {.op = NODE_CALL_FUNCTION};
     results res;
     node *n = NULL;
@@ -296,6 +309,9 @@ static tare_status add_node(reader *r, const json_at *at) {
     TARE_TRY(read_target(r, &target, &spec.target));
     TARE_TRY(read_arguments(r, &inputs, &spec));
     TARE_TRY(read_results(r, &outputs, &res));
+    // A graph's only result stands in a tuple all the same, unless the node says otherwise.
+    if (tare__starts_with(spec.target, higher_order) && json_is_false(single.value))
+        res.are_items = true;
     if (json_is_string(name.value))
         TARE_TRY(tare__json_string(&name, &spec.candidate, r->err));
     else if (!res.are_items && res.count == 1)
@@ -311,7 +327,7 @@ static tare_status add_node(reader *r, const json_at *at) {
 // What is written into a tensor or an input, at the end: copy_(its node, the value).
 static tare_status add_copy(reader *r, const json_at *spec, node *into) {
     const json_at arg = tare__json_get(spec, "arg");
-    const pt2_names names = {&r->values, &r->scratch, r->err};
+    const pt2_names names = {.values = &r->values, .memory = &r->scratch, .err = r->err};
     value args[2] = {tare__node_value(into)};
     node *n = NULL;
     TARE_TRY(tare__pt2_value_named(&names, &arg, &args[1]));
@@ -334,7 +350,7 @@ static tare_status add_mutation(reader *r, const json_at *spec, const char *key,
 }
 
 static tare_status add_output(reader *r, const json_at *at, value *items, uint32_t *count) {
-    const pt2_names names = {&r->values, &r->scratch, r->err};
+    const pt2_names names = {.values = &r->values, .memory = &r->scratch, .err = r->err};
     const char *kind = NULL;
     json_at spec;
     TARE_TRY(tare__pt2_union(at, &kind, &spec, r->err));
@@ -396,6 +412,15 @@ static tare_status set_training(void *user, const char *path, module *m, tare_er
     return TARE_OK;
 }
 
+static tare_status read_nodes(reader *r, const json_at *nodes) {
+    for (size_t i = 0; i < json_array_size(nodes->value); i++) {
+        const json_at at = tare__json_item(nodes, i);
+        TARE_TRY(add_node(r, &at));
+        tare__arena_release(&r->scratch);
+    }
+    return TARE_OK;
+}
+
 static tare_status read_graph(reader *r) {
     const json_at nodes = tare__json_get(&r->graph, "nodes");
     const json_at specs = tare__json_get(&r->signature, "input_specs");
@@ -408,16 +433,107 @@ static tare_status read_graph(reader *r) {
         TARE_TRY(add_input(r, &at));
     }
     TARE_TRY(add_guards(r, &first));
-    for (size_t i = 0; i < json_array_size(nodes.value); i++) {
-        const json_at at = tare__json_item(&nodes, i);
-        TARE_TRY(add_node(r, &at));
-        tare__arena_release(&r->scratch);
-    }
+    TARE_TRY(read_nodes(r, &nodes));
     TARE_TRY(add_outputs(r));
+    TARE_TRY(add_guards_module(r));
     // Every module is as it was made, which is in training.
     TARE_TRY(tare__module_walk(r->root, set_training, NULL, r->err));
     return tare__graph_verify(r->g, r->err);
 }
+
+// --- graphs of branches and bodies ---
+
+static tare_status make_root(reader *r) {
+    const value name = tare__string("GraphModule");
+    TARE_TRY(tare__module_create(&tare__class_graph_module, &r->root, r->err));
+    TARE_TRY(tare__module_set_config(r->root, "class_name", &name, r->err));
+    TARE_TRY(tare__graph_create(&r->g, r->err));
+    r->root->graph = r->g;
+    return TARE_OK;
+}
+
+static void release_graph(reader *r) {
+    tare__map_release(&r->values);
+    tare__map_release(&r->targets);
+    tare__map_release(&r->taken);
+    tare__arena_release(&r->scratch);
+}
+
+static tare_status add_branch_output(reader *r) {
+    const json_at outputs = tare__json_get(&r->graph, "outputs");
+    const json_at single = tare__json_get(&r->graph, "is_single_tensor_return");
+    const pt2_names names = {.values = &r->values, .memory = &r->scratch, .err = r->err};
+    TARE_TRY(tare__json_expect(&outputs, JSON_ARRAY, r->err));
+    const size_t count = json_array_size(outputs.value);
+    value given = tare__value_sequence(&r->scratch, VALUE_TUPLE, (uint32_t)count);
+    node *n = NULL;
+    if (given.as.items == NULL && count > 0) return tare__out_of_memory(r->err);
+    for (size_t i = 0; i < count; i++) {
+        const json_at at = tare__json_item(&outputs, i);
+        TARE_TRY(tare__pt2_argument(&names, &at, &given.as.items[i]));
+    }
+    if (json_is_true(single.value) && count == 1) given = given.as.items[0];
+    const node_spec spec = {.op = NODE_OUTPUT,
+                            .target = "output",
+                            .candidate = "output",
+                            .args = &given,
+                            .arg_count = 1};
+    return tare__graph_insert(r->g, &spec, NULL, &n, r->err);
+}
+
+// A graph takes all that it needs as inputs; it reads no weights.
+static tare_status read_branch(reader *r) {
+    const json_at nodes = tare__json_get(&r->graph, "nodes");
+    const json_at inputs = tare__json_get(&r->graph, "inputs");
+    TARE_TRY(tare__json_expect(&r->graph, JSON_OBJECT, r->err));
+    TARE_TRY(tare__json_expect(&nodes, JSON_ARRAY, r->err));
+    TARE_TRY(tare__json_expect(&inputs, JSON_ARRAY, r->err));
+    r->tensors = tare__json_get(&r->graph, "tensor_values");
+    TARE_TRY(note_names(r, &nodes));
+    for (size_t i = 0; i < json_array_size(inputs.value); i++) {
+        const json_at at = tare__json_item(&inputs, i);
+        TARE_TRY(add_named_input(r, &at));
+    }
+    TARE_TRY(read_nodes(r, &nodes));
+    TARE_TRY(add_branch_output(r));
+    return tare__graph_verify(r->g, r->err);
+}
+
+static tare_status attach_branch(reader *r, const json_at *at, const char *name, module *branch,
+                                 value *out) {
+    const node_spec spec = {.op = NODE_GET_ATTR, .target = name, .candidate = name};
+    node *n = NULL;
+    if (tare__module_child(r->root, name) != NULL || tare__module_has_tensor(r->root, name))
+        return tare__json_fail(at, r->err, "'%s' is there twice", name);
+    TARE_TRY(tare__module_set_child(r->root, name, branch, r->err));
+    TARE_TRY(insert(r, at, &spec, &n));
+    *out = tare__node_value(n);
+    return TARE_OK;
+}
+
+// {"name": "true_graph_0", "graph": ..}: a module under that name, which a node reads. JSON is
+// nested 64 levels at most, and so are graphs.
+static tare_status add_subgraph(void *user, const json_at *at, value *out) {
+    reader *r = user;
+    const json_at name_at = tare__json_get(at, "name");
+    const char *name = NULL;
+    TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
+    TARE_TRY(tare__json_string(&name_at, &name, r->err));
+    if (!tare__is_identifier(name))
+        return tare__json_fail(&name_at, r->err, "'%s' is no name of a graph", name);
+    reader inner = {.archive = r->archive,
+                    .classes = r->classes,
+                    .graph = tare__json_get(at, "graph"),
+                    .err = r->err};
+    tare_status status = make_root(&inner);
+    if (status == TARE_OK) status = read_branch(&inner);
+    if (status == TARE_OK) status = attach_branch(r, &name_at, name, inner.root, out);
+    release_graph(&inner);
+    tare__module_release(inner.root);
+    return status;
+}
+
+// --- the program ---
 
 static tare_status check_schema(const json_at *top, tare_error *err) {
     const json_at version = tare__json_get(top, "schema_version");
@@ -446,15 +562,6 @@ static tare_status read_program(reader *r, const json_at *top) {
     TARE_TRY(read_graph(r));
     TARE_TRY(tare__pt2_keep_about(r->g, top, r->err));
     return tare__pt2_set_signature(r->g, &calls, r->err);
-}
-
-static tare_status make_root(reader *r) {
-    const value name = tare__string("GraphModule");
-    TARE_TRY(tare__module_create(&tare__class_graph_module, &r->root, r->err));
-    TARE_TRY(tare__module_set_config(r->root, "class_name", &name, r->err));
-    TARE_TRY(tare__graph_create(&r->g, r->err));
-    r->root->graph = r->g;
-    return TARE_OK;
 }
 
 static tare_status read_json(reader *r) {
@@ -550,10 +657,7 @@ tare_status tare__pt2_read(storage *store, const unsigned char *data, size_t siz
     const tare_status status = read_archive(&r);
     tare__tensor_map_release(&r.weights);
     tare__tensor_map_release(&r.constants);
-    tare__map_release(&r.values);
-    tare__map_release(&r.targets);
-    tare__map_release(&r.taken);
-    tare__arena_release(&r.scratch);
+    release_graph(&r);
     tare__pt2_close(&archive);
     if (status == TARE_OK)
         *root = r.root;

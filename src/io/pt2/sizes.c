@@ -318,6 +318,8 @@ pt2_kind tare__pt2_sizes_kind(const pt2_sizes *s, const node *n, int64_t item, p
     case VALUE_LIST:
     case VALUE_TUPLE:
         return PT2_SEVERAL;
+    case VALUE_MODULE:
+        return PT2_GRAPH;
     default:
         return PT2_NOTHING;
     }

@@ -22,6 +22,7 @@ typedef enum pt2_kind {
     PT2_FLOAT,
     PT2_BOOL,
     PT2_SEVERAL,
+    PT2_GRAPH, // of a branch or body
 } pt2_kind;
 
 /// What n gives, or item `item` of it (negative: n's whole result). `otherwise`: what it gives by

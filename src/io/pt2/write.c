@@ -33,8 +33,13 @@ static void write_part(const char *key, char open, const text *items, char close
     tare__text_char(out, close);
 }
 
-static void write_graph(const program_writer *w, text *out) {
-    tare__text_append(out, "\"graph\": {");
+static bool is_single(const program_writer *w) {
+    const node *output = tare__graph_output(w->g);
+    return w->is_branch && output != NULL && tare__node_arg(output, 0) != NULL;
+}
+
+void tare__pt2_write_graph(const program_writer *w, text *out) {
+    tare__text_char(out, '{');
     write_part("inputs", '[', &w->inputs, ']', out);
     write_part("outputs", '[', &w->outputs, ']', out);
     write_part("nodes", '[', &w->nodes, ']', out);
@@ -42,12 +47,13 @@ static void write_graph(const program_writer *w, text *out) {
     write_part("sym_int_values", '{', &w->sym_int_values, '}', out);
     write_part("sym_bool_values", '{', &w->sym_bool_values, '}', out);
     write_part("sym_float_values", '{', &w->sym_float_values, '}', out);
-    tare__text_append(out, ", \"custom_obj_values\": {}, \"is_single_tensor_return\": false}");
+    tare__text_printf(out, ", \"custom_obj_values\": {}, \"is_single_tensor_return\": %s}",
+                      is_single(w) ? "true" : "false");
 }
 
 static tare_status write_program(const program_writer *w, text *out) {
-    tare__text_append(out, "{\"graph_module\": {");
-    write_graph(w, out);
+    tare__text_append(out, "{\"graph_module\": {\"graph\": ");
+    tare__pt2_write_graph(w, out);
     tare__text_append(out, ", \"signature\": {");
     write_part("input_specs", '[', &w->input_specs, ']', out);
     write_part("output_specs", '[', &w->output_specs, ']', out);
@@ -66,7 +72,7 @@ static tare_status write_program(const program_writer *w, text *out) {
     return tare__text_status(out, w->err);
 }
 
-static tare_status check_texts(const program_writer *w) {
+tare_status tare__pt2_check_texts(const program_writer *w) {
     const text *const texts[] = {&w->inputs,         &w->outputs,          &w->nodes,
                                  &w->input_specs,    &w->output_specs,     &w->tensor_values,
                                  &w->sym_int_values, &w->sym_float_values, &w->sym_bool_values};
@@ -75,7 +81,7 @@ static tare_status check_texts(const program_writer *w) {
     return TARE_OK;
 }
 
-static tare_status make_program(program_writer *w, text *out) {
+tare_status tare__pt2_write_parts(program_writer *w) {
     TARE_TRY(tare__pt2_check_calls(w));
     TARE_TRY(tare__pt2_sizes_create(w->root, &w->sizes, w->err));
     w->given = tare__arena_array(&w->memory, w->g->next_id + 1, sizeof *w->given);
@@ -83,8 +89,18 @@ static tare_status make_program(program_writer *w, text *out) {
     TARE_TRY(tare__pt2_write_inputs(w));
     TARE_TRY(tare__pt2_write_nodes(w));
     TARE_TRY(tare__pt2_write_outputs(w));
-    TARE_TRY(check_texts(w));
-    return write_program(w, out);
+    return tare__pt2_check_texts(w);
+}
+
+void tare__pt2_release_parts(program_writer *w) {
+    text *const texts[] = {&w->inputs,         &w->outputs,          &w->nodes,
+                           &w->input_specs,    &w->output_specs,     &w->tensor_values,
+                           &w->sym_int_values, &w->sym_float_values, &w->sym_bool_values};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) tare__text_release(texts[i]);
+    tare__map_release(&w->lifted_at);
+    tare__map_release(&w->taken);
+    tare__pt2_sizes_destroy(w->sizes);
+    tare__arena_release(&w->memory);
 }
 
 // --- records ---
@@ -185,25 +201,15 @@ static tare_status write_archive(const program_writer *w, const char *path, cons
     return status;
 }
 
-static void release(program_writer *w) {
-    text *const texts[] = {&w->inputs,         &w->outputs,          &w->nodes,
-                           &w->input_specs,    &w->output_specs,     &w->tensor_values,
-                           &w->sym_int_values, &w->sym_float_values, &w->sym_bool_values};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) tare__text_release(texts[i]);
-    tare__map_release(&w->lifted_at);
-    tare__map_release(&w->taken);
-    tare__pt2_sizes_destroy(w->sizes);
-    tare__arena_release(&w->memory);
-}
-
 tare_status tare__pt2_write(const char *path, const module *root, tare_error *err) {
     program_writer w = {.root = root, .g = root->graph, .err = err};
     text program = {0};
     if (w.g == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a model without a graph cannot be written");
-    tare_status status = make_program(&w, &program);
+    tare_status status = tare__pt2_write_parts(&w);
+    if (status == TARE_OK) status = write_program(&w, &program);
     if (status == TARE_OK) status = write_archive(&w, path, &program);
     tare__text_release(&program);
-    release(&w);
+    tare__pt2_release_parts(&w);
     return status;
 }

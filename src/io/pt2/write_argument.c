@@ -238,6 +238,10 @@ static bool write_value(const pt2_scribe *w, const value *v, char list_of) {
         return true;
     case VALUE_SCALAR:
         return v->count > 0 && write_value(w, &v->as.items[0], 0);
+    case VALUE_TYPE:
+        if (!tare__starts_with(v->as.text, "torch.ops.")) return false;
+        write_constant(w, "as_operator", v);
+        return true;
     case VALUE_DTYPE:
         return write_dtype(w, v->as.dtype);
     case VALUE_LAYOUT:
@@ -257,7 +261,9 @@ tare_status tare__pt2_write_argument(const pt2_scribe *w, const node *user, cons
                                      char list_of) {
     if (v->kind == VALUE_NODE) {
         const pt2_given *g = given(w, v);
-        if (g->name == NULL)
+        if (g->kind == PT2_GRAPH && w->write_graph != NULL)
+            return w->write_graph(w->user, v->as.node, w->out);
+        if (g->name == NULL || g->kind == PT2_GRAPH)
             return tare__fail(w->err, TARE_UNSUPPORTED,
                               "node '%s' takes '%s' as it is, of which a program knows only the "
                               "items",

@@ -15,6 +15,9 @@ typedef struct pt2_scribe {
     const pt2_given *given; // by node id
     text *out;
     tare_error *err;
+    /// Appends the argument that a graph is; NULL: graphs are no arguments here.
+    tare_status (*write_graph)(void *user, const node *reader, text *out);
+    void *user;
 } pt2_scribe;
 
 /// Appends {"as_ints": [1, 2]} and the like. list_of: what an empty list is of (schema.h).

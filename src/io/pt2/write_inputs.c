@@ -65,6 +65,13 @@ static void classify(const program_writer *w, const named_tensor *t, lifted *l) 
 
 static tare_status lift(program_writer *w, const node *n) {
     if (tare__map_has(&w->lifted_at, n->target)) return TARE_OK;
+    const module *branch = tare__module_find(w->root, n->target);
+    if (branch != NULL && branch->graph != NULL) return TARE_OK;
+    if (w->is_branch)
+        return tare__fail(w->err, TARE_UNSUPPORTED,
+                          "node '%s' reads '%s' inside of a branch or body, whose graph can only "
+                          "take it as an input",
+                          n->name, n->target);
     const named_tensor *t = find_tensor(w->root, n->target);
     if (t == NULL || t->tensor == NULL)
         return tare__fail(w->err, TARE_UNSUPPORTED,
@@ -138,7 +145,8 @@ static tare_status lift_all(program_writer *w) {
     for (const node *n = w->g->first; n != NULL; n = n->next)
         if (n->op == NODE_GET_ATTR) {
             const size_t at = (size_t)tare__map_get(&w->lifted_at, n->target);
-            w->given[n->id] = (pt2_given){w->lifted[at - 1].name, PT2_TENSOR};
+            w->given[n->id] = at > 0 ? (pt2_given){w->lifted[at - 1].name, PT2_TENSOR}
+                                     : (pt2_given){NULL, PT2_GRAPH};
         }
     return TARE_OK;
 }

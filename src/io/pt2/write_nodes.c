@@ -8,6 +8,7 @@
 #include "io/pt2/schema.h"
 #include "io/pt2/write_program.h"
 #include "ops/classes.h"
+#include "ops/op.h"
 
 static const char getitem[] = "operator.getitem";
 
@@ -129,6 +130,40 @@ static tare_status write_operands(const program_writer *w, const node *n, text *
     return TARE_OK;
 }
 
+// --- graphs as arguments ---
+
+static tare_status write_branch(void *user, const node *reader, text *out) {
+    const program_writer *w = user;
+    const module *root = tare__module_find(w->root, reader->target);
+    program_writer inner = {.is_branch = true, .root = root, .g = root->graph, .err = w->err};
+    const tare_status status = tare__pt2_write_parts(&inner);
+    if (status == TARE_OK) {
+        tare__text_append(out, "{\"as_graph\": {\"name\": ");
+        tare__text_json_string(out, reader->target);
+        tare__text_append(out, ", \"graph\": ");
+        tare__pt2_write_graph(&inner, out);
+        tare__text_append(out, "}}");
+    }
+    tare__pt2_release_parts(&inner);
+    return status == TARE_OK ? TARE_OK : tare__at(w->err, status, "%s", reader->target);
+}
+
+// Operators on graphs have no signature.
+static tare_status write_flow_arguments(const program_writer *w, const node *n, text *out) {
+    const pt2_scribe scribe = {w->given, out, w->err, write_branch, (void *)w};
+    for (size_t i = 0; i < n->arg_count; i++) {
+        begin_argument(out, "", 0);
+        TARE_TRY(tare__pt2_write_argument(&scribe, n, &n->args[i], 0));
+        tare__text_append(out, ", \"kind\": 1}");
+    }
+    for (size_t i = 0; i < n->kwarg_count; i++) {
+        begin_argument(out, n->kwargs[i].name, strlen(n->kwargs[i].name));
+        TARE_TRY(tare__pt2_write_argument(&scribe, n, &n->kwargs[i].value, 0));
+        tare__text_append(out, ", \"kind\": 2}");
+    }
+    return TARE_OK;
+}
+
 // --- results ---
 
 static bool is_item(const node *n) {
@@ -204,6 +239,11 @@ static tare_status write_results(program_writer *w, const node *n, const char *r
 
 // --- nodes ---
 
+static bool is_flow(const char *target) {
+    return tare__starts_with(target, "torch.ops.higher_order.") &&
+           tare__op_function(target) != NULL;
+}
+
 static bool is_symbolic_function(const char *target) {
     return tare__starts_with(target, "operator.") || tare__starts_with(target, "math.") ||
            tare__starts_with(target, "torch.sym_");
@@ -229,24 +269,47 @@ tare_status tare__pt2_check_calls(const program_writer *w) {
     for (const node *n = w->g->first; n != NULL; n = n->next)
         if (tare__node_is_call(n) && !tare__pt2_is_guard(w, n) &&
             (n->op != NODE_CALL_FUNCTION ||
-             (tare__pt2_schema(n->target) == NULL && !is_symbolic_function(n->target))))
+             (tare__pt2_schema(n->target) == NULL && !is_symbolic_function(n->target) &&
+              !is_flow(n->target))))
             return refuse(w, n);
     return TARE_OK;
 }
 
+static tare_status write_call(program_writer *w, const node *n, text *out) {
+    const pt2_schema *schema = tare__pt2_schema(n->target);
+    if (schema != NULL) {
+        TARE_TRY(write_arguments(w, n, schema, out));
+        tare__text_append(out, "], \"outputs\": [");
+        return write_results(w, n, schema->results, out);
+    }
+    if (!is_flow(n->target)) {
+        TARE_TRY(write_operands(w, n, out));
+        tare__text_append(out, "], \"outputs\": [");
+        return write_single(w, n, PT2_INT, out);
+    }
+    TARE_TRY(write_flow_arguments(w, n, out));
+    tare__text_append(out, "], \"outputs\": [");
+    if (tare__pt2_sizes_kind(w->sizes, n, -1, PT2_SEVERAL) == PT2_TENSOR)
+        return write_single(w, n, PT2_TENSOR, out);
+    return write_items(w, n, tare__pt2_sizes_count(w->sizes, n), false, out);
+}
+
+static const char *single_result(const program_writer *w, const node *n) {
+    if (!is_flow(n->target)) return "null";
+    return w->given[n->id].name != NULL ? "true" : "false";
+}
+
 static tare_status write_node(program_writer *w, const node *n) {
     text *out = &w->nodes;
-    const pt2_schema *schema = tare__pt2_schema(n->target);
     tare__pt2_separate(out);
     // Python's own name of the module of operators begins with a line.
     tare__text_printf(out, "{\"target\": \"%s%s\", \"inputs\": [",
                       tare__starts_with(n->target, "operator.") ? "_" : "", n->target);
-    TARE_TRY(schema != NULL ? write_arguments(w, n, schema, out) : write_operands(w, n, out));
-    tare__text_append(out, "], \"outputs\": [");
-    TARE_TRY(write_results(w, n, schema != NULL ? schema->results : "i", out));
+    TARE_TRY(write_call(w, n, out));
     tare__text_char(out, ']');
     write_metadata(tare__pt2_sizes_meta(w->sizes, n), out);
-    tare__text_append(out, ", \"is_hop_single_tensor_return\": null, \"name\": ");
+    tare__text_printf(out,
+                      ", \"is_hop_single_tensor_return\": %s, \"name\": ", single_result(w, n));
     tare__text_json_string(out, n->name);
     tare__text_char(out, '}');
     return tare__text_status(out, w->err);

@@ -20,6 +20,7 @@ typedef struct lifted {
 } lifted;
 
 typedef struct program_writer {
+    bool is_branch; // a graph that is an argument, and takes all tensors as inputs
     const module *root;
     const graph *g;
     pt2_sizes *sizes;
@@ -41,6 +42,14 @@ tare_status tare__pt2_check_calls(const program_writer *w);
 tare_status tare__pt2_write_inputs(program_writer *w);
 tare_status tare__pt2_write_nodes(program_writer *w);
 tare_status tare__pt2_write_outputs(program_writer *w);
+
+/// {"inputs": [..], "outputs": [..], ..}: what the texts make.
+void tare__pt2_write_graph(const program_writer *w, text *out);
+/// TARE_OUT_OF_MEMORY if one of the texts could not grow.
+tare_status tare__pt2_check_texts(const program_writer *w);
+/// Makes sizes and everything that the texts need, and fills these.
+tare_status tare__pt2_write_parts(program_writer *w);
+void tare__pt2_release_parts(program_writer *w);
 
 /// Does n do nothing but check the inputs? Programs have guards of their own.
 bool tare__pt2_is_guard(const program_writer *w, const node *n);
