@@ -96,7 +96,8 @@ function(tare_add_example_tests)
 endfunction()
 
 # tests/fuzz/fuzz_json.c with its saved inputs in tests/fuzz/corpus/json. Without libFuzzer a small
-# driver replays the inputs, so that what was found once is looked for in every test run.
+# driver replays the inputs, so that what was found once is looked for in every test run. A file
+# tests/fuzz/mutate_json.c beside it holds a mutator that knows the format.
 function(tare_add_fuzzers)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c")
   foreach(source IN LISTS sources)
@@ -104,7 +105,8 @@ function(tare_add_fuzzers)
     string(REGEX REPLACE "^fuzz_" "" name "${target}")
     set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
     if(TARE_FUZZ)
-      tare_add_inner_program(${target} "${PROJECT_BINARY_DIR}/fuzz" "${source}")
+      file(GLOB mutator CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/mutate_${name}.c")
+      tare_add_inner_program(${target} "${PROJECT_BINARY_DIR}/fuzz" "${source}" ${mutator})
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
       tare_add_test(fuzz.${name} ${target} -runs=0 "${corpus}")
     else()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a program of torch.export.
+// Any bytes as a program of torch.export: read, printed, and written again.
 #include "io/pt2/pt2.h"
+#include "io/pt2/write.h"
 #include "ir/module.h"
 #include "ops/classes.h"
 #include "ops/print.h"
@@ -28,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         (void)tare__module_walk(root, touch, NULL, NULL);
         (void)tare__print_model(root, &printed, NULL);
         tare__text_release(&printed);
+        (void)tare__pt2_write("/dev/null", root, NULL);
         tare__module_release(root);
     }
     tare__storage_release(store);
