@@ -3,11 +3,11 @@
 """Writes the networks that people have, with random weights: model files, inputs, torch's outputs.
 
     pip install torch torchvision numpy
-    python tools/export_models.py build/models [NAME ..] [--small] [--onnx]
+    python tools/export_models.py build/models [NAME ..] [--small] [--onnx] [--pt2]
 
 Each NAME becomes NAME.safetensors, NAME.inputs.npz and NAME.outputs.npz, further inputs to calibrate with
-(NAME.calibration.npz), and with --onnx NAME.torchscript.onnx and NAME.dynamo.onnx. --small writes narrow, shallow
-relatives of the same topology. Batch norms have the statistics of the calibration inputs, so that values are sane.
+(NAME.calibration.npz), with --onnx NAME.torchscript.onnx and NAME.dynamo.onnx, and with --pt2 NAME.pt2 by torch.export
+with an open batch. --small writes narrow, shallow relatives of the same topology. Batch norms have the statistics of the calibration inputs, so that values are sane.
 The same versions of torch and torchvision give the same files.
 """
 import argparse
@@ -220,6 +220,33 @@ def make(name, is_small):
     return module.eval(), example, batches
 
 
+# --- programs of torch.export ---
+
+def calls_a_module_again(module, inputs):
+    """Is there a module that the network calls several times, as ResNet's blocks do with their ReLU? By default
+    torch.export gives all its calls one name, which torchao's X86InductorQuantizer refuses."""
+    calls = {}
+
+    def count(m, *_):
+        calls[m] = calls.get(m, 0) + 1
+    hooks = [m.register_forward_hook(count) for m in module.modules() if not list(m.children())]
+    with torch.no_grad():
+        module(*inputs)
+    for hook in hooks:
+        hook.remove()
+    return any(n > 1 for n in calls.values())
+
+
+def program(module, inputs):
+    """The exported program, for any batch, in the module's mode. Without the places in files, which nobody needs."""
+    mode, strict = module.training, calls_a_module_again(module.eval(), inputs)
+    open_batch = tuple({0: torch.export.Dim.AUTO} for _ in inputs)
+    exported = torch.export.export(module.train(mode), inputs, dynamic_shapes=open_batch, strict=strict)
+    for node in exported.graph_module.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    return exported
+
+
 # --- files ---
 
 def write_onnx(module, inputs, stem):
@@ -227,7 +254,7 @@ def write_onnx(module, inputs, stem):
     torch.onnx.export(module, inputs, stem + ".dynamo.onnx", dynamo=True, opset_version=18, external_data=False)
 
 
-def write(name, folder, is_small, with_onnx):
+def write(name, folder, is_small, with_onnx, with_pt2):
     module, inputs, batches = make(name, is_small)
     stem = os.path.join(folder, name)
     outputs = tare_export.export(module, inputs, stem + ".safetensors", **NETWORKS[name][2]["export"])
@@ -238,6 +265,8 @@ def write(name, folder, is_small, with_onnx):
     np.savez(stem + ".calibration.npz", **{n: t.numpy() for n, t in zip(names, calibration)})
     if with_onnx:
         write_onnx(module, inputs, stem)
+    if with_pt2:
+        torch.export.save(program(module, inputs), stem + ".pt2")
 
 
 def main():
@@ -246,6 +275,7 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these: " + ", ".join(NETWORKS))
     parser.add_argument("--small", action="store_true", help="narrow, shallow relatives")
     parser.add_argument("--onnx", action="store_true", help="also by both ONNX exporters of torch")
+    parser.add_argument("--pt2", action="store_true", help="also by torch.export")
     options = parser.parse_intermixed_args()
     unknown = [name for name in options.names if name not in NETWORKS]
     if unknown:
@@ -258,7 +288,7 @@ def main():
     for name in options.names or everything:
         begin = time.monotonic()
         try:
-            write(name, options.folder, options.small, options.onnx)
+            write(name, options.folder, options.small, options.onnx, options.pt2)
         except tare_export.ExportError as e:
             failed.append(name)
             print(f"{name}: {e}", flush=True)

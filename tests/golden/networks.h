@@ -4,6 +4,11 @@
 #ifndef GOLDEN_NETWORKS_H
 #define GOLDEN_NETWORKS_H
 
+#include <jansson.h>
+
+#include "io/safetensors.h"
+#include "tare/tare.h"
+
 // clang-format off
 #define NETWORKS(X)                                                                                \
     X("resnet18", 18) X("resnet50", 20) X("mobilenet_v2", 15) X("mobilenet_v3_small", 14)          \
@@ -15,5 +20,27 @@
     X("bert", 17) X("minilm", 19) X("gpt", 23) X("llama", 21) X("seq2seq", 24) X("layers", 28)     \
     X("spellings", 40)
 // clang-format on
+
+enum { MOST_TENSORS = 4 };
+
+typedef struct tensors {
+    const tare_tensor *items[MOST_TENSORS];
+    size_t count;
+} tensors;
+
+/// PREFIX.0, PREFIX.1, ..: lent; there must be one.
+tensors tensors_of(const safetensors *data, const char *prefix);
+/// In a session; the caller releases the results.
+tensors run_tensors(const tare_model *model, const tensors *inputs);
+void release_tensors(tensors *t);
+/// 20 log10(|x| / |x - y|) over all outputs.
+double sqnr_of(const tensors *expected, const tensors *found);
+/// Within 1e-4 of each output's greatest value.
+void check_near(const char *name, const tensors *expected, const tensors *found);
+/// Images and frames: standard normal, as the batch norms have seen. Words: the recorded ones.
+void calibrate_network(tare_model *prepared, const tensors *inputs);
+
+/// "3-5 8": these of the lines, of case.json. The caller frees it with tare__free.
+char *text_of_lines(const json_t *lines, const char *numbers);
 
 #endif

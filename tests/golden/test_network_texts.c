@@ -19,27 +19,7 @@ typedef struct network {
     size_t compared;
 } network;
 
-// --- recorded texts ---
-
-// "3-5 8": lines of case.json by number.
-static char *text_of_lines(const network *n, const char *numbers) {
-    const json_t *lines = json_object_get(n->recorded.json, "lines");
-    text out = {0};
-    while (*numbers != '\0') {
-        char *end = NULL;
-        const size_t first = strtoul(numbers, &end, 10);
-        const size_t last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
-        assert_true(end > numbers && first <= last && last < json_array_size(lines));
-        for (size_t i = first; i <= last; i++) {
-            tare__text_append(&out, json_string_value(json_array_get(lines, i)));
-            tare__text_char(&out, '\n');
-        }
-        numbers = end + strspn(end, " ");
-    }
-    char *taken = tare__text_take(&out);
-    assert_non_null(taken);
-    return taken;
-}
+// --- texts ---
 
 static bool append(void *user, const char *chars, size_t length) {
     text *out = user;
@@ -56,7 +36,7 @@ static void check_text(network *n, const char *backend, const char *form, const 
     const json_t *texts = json_object_get(n->recorded.json, "texts");
     const char *numbers = json_string_value(json_object_get(texts, title));
     assert_non_null(numbers);
-    char *expected = text_of_lines(n, numbers);
+    char *expected = text_of_lines(json_object_get(n->recorded.json, "lines"), numbers);
     CHECK_DONE(tare_model_print(model, TARE_PRINT_MODEL, append, &ours, job_error()));
     compare_texts(title, tare__text_chars(&ours), expected, &n->numbers, &found);
     if (findings_any(&found)) fail_msg("%s: %s", n->name, tare__text_chars(&found.first));

@@ -55,8 +55,7 @@ static tare_status read_member(const case_place *place, const char *file, blob *
     return status == TARE_OK ? status : tare__at(err, status, "%s", place->path);
 }
 
-static tare_status read_file(const case_place *place, const char *file, blob *out,
-                             tare_error *err) {
+tare_status case_read_file(const case_place *place, const char *file, blob *out, tare_error *err) {
     if (place->members != NULL) return read_member(place, file, out, err);
     char path[4096];
     (void)snprintf(path, sizeof path, "%s/%s", place->path, file);
@@ -66,7 +65,7 @@ static tare_status read_file(const case_place *place, const char *file, blob *ou
 static tare_status read_tensors(const case_place *place, const char *file, safetensors *out,
                                 tare_error *err) {
     blob bytes = {0};
-    TARE_TRY(read_file(place, file, &bytes, err));
+    TARE_TRY(case_read_file(place, file, &bytes, err));
     const tare_status status =
         tare__safetensors_parse(bytes.store, bytes.data, bytes.size, out, err);
     tare__storage_release(bytes.store);
@@ -75,7 +74,7 @@ static tare_status read_tensors(const case_place *place, const char *file, safet
 
 static tare_status read_json(const case_place *place, json_t **out, tare_error *err) {
     blob bytes = {0};
-    TARE_TRY(read_file(place, "case.json", &bytes, err));
+    TARE_TRY(case_read_file(place, "case.json", &bytes, err));
     tare_status status = tare__json_parse((const char *)bytes.data, bytes.size, out, err);
     tare__storage_release(bytes.store);
     if (status == TARE_OK && !json_is_object(*out))
@@ -88,7 +87,7 @@ tare_status case_read(const case_place *place, recorded_case *out, tare_error *e
     tare_status status = read_json(place, &out->json, err);
     if (status == TARE_OK) status = read_tensors(place, "data.safetensors", &out->data, err);
     if (status == TARE_OK) status = read_tensors(place, "model.safetensors", &out->model, err);
-    if (status == TARE_OK && read_file(place, "model.pt2", &out->exported, NULL) != TARE_OK)
+    if (status == TARE_OK && case_read_file(place, "model.pt2", &out->exported, NULL) != TARE_OK)
         out->exported = (blob){0};
     if (status != TARE_OK) case_release(out);
     return status;

@@ -34,6 +34,10 @@ typedef struct case_bytes {
     size_t size;
 } case_bytes;
 
+/// A file of the case.
+tare_status case_read_file(const case_place *place, const char *file, case_bytes *out,
+                           tare_error *err);
+
 typedef struct recorded_case {
     const char *name;
     json_t *json;     // case.json

@@ -61,7 +61,9 @@ static tare_status name_of(reader *r, const json_at *spec, const char **out) {
 
 // A tensor's node is named after its path, unless a node of the program has that name already.
 static tare_status choose_name(reader *r, const char *target, const char **out) {
-    char *base = tare__arena_strdup(&r->scratch, target);
+    const char *candidate = NULL;
+    TARE_TRY(tare__graph_candidate(r->g, NODE_GET_ATTR, target, &candidate, r->err));
+    char *base = tare__arena_strdup(&r->scratch, candidate);
     if (base == NULL) return tare__out_of_memory(r->err);
     for (char *c = base; *c != '\0'; c++)
         if (*c == '.') *c = '_';

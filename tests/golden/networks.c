@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include "golden/networks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "support/models.h"
+
+tensors tensors_of(const safetensors *data, const char *prefix) {
+    tensors found = {0};
+    char name[32];
+    for (; found.count < MOST_TENSORS; found.count++) {
+        snprintf(name, sizeof name, "%s.%zu", prefix, found.count);
+        found.items[found.count] = tare__safetensors_get(data, name);
+        if (found.items[found.count] == NULL) break;
+    }
+    assert_true(found.count > 0);
+    return found;
+}
+
+tensors run_tensors(const tare_model *model, const tensors *inputs) {
+    tare_tensor *out[MOST_TENSORS] = {0};
+    tare_session *session = NULL;
+    tensors results = {0};
+    CHECK_DONE(tare_session_create(model, NULL, &session, job_error()));
+    CHECK_DONE(tare_session_run(session, inputs->items, inputs->count, out, MOST_TENSORS,
+                                &results.count, job_error()));
+    for (size_t i = 0; i < results.count; i++) results.items[i] = out[i];
+    tare_session_destroy(session);
+    return results;
+}
+
+void release_tensors(tensors *t) {
+    for (size_t i = 0; i < t->count; i++) tare_tensor_release((tare_tensor *)t->items[i]);
+    *t = (tensors){0};
+}
+
+// --- comparing ---
+
+double sqnr_of(const tensors *expected, const tensors *found) {
+    double signal = 0, noise = 0;
+    assert_int_equal(expected->count, found->count);
+    for (size_t i = 0; i < expected->count; i++) {
+        tare_tensor *x = NULL, *y = NULL;
+        CHECK_DONE(tare_tensor_to_float(expected->items[i], &x, job_error()));
+        CHECK_DONE(tare_tensor_to_float(found->items[i], &y, job_error()));
+        assert_int_equal(x->count, y->count);
+        for (int64_t k = 0; k < x->count; k++) {
+            const double a = (double)tare__f32(x)[k], b = (double)tare__f32(y)[k];
+            signal += a * a;
+            noise += (a - b) * (a - b);
+        }
+        tare_tensor_release(x);
+        tare_tensor_release(y);
+    }
+    return noise > 0 ? 10 * log10(signal / noise) : 1000;
+}
+
+void check_near(const char *name, const tensors *expected, const tensors *found) {
+    assert_int_equal(expected->count, found->count);
+    for (size_t i = 0; i < expected->count; i++) {
+        const tare_tensor *x = expected->items[i], *y = found->items[i];
+        assert_int_equal(x->count, y->count);
+        float most = 0, error = 0;
+        for (int64_t k = 0; k < x->count; k++) {
+            most = fmaxf(most, fabsf(tare__f32(x)[k]));
+            error = fmaxf(error, fabsf(tare__f32(x)[k] - tare__f32(y)[k]));
+            assert_true(isfinite(tare__f32(y)[k]));
+        }
+        assert_true(most > 0);
+        if (!(error <= 1e-4f * most))
+            fail_msg("%s: output %zu differs from torch's by %g of %g", name, i, (double)error,
+                     (double)most);
+    }
+}
+
+// --- data ---
+
+void calibrate_network(tare_model *p, const tensors *inputs) {
+    tare_data *data = NULL;
+    tare_batch batch = {.struct_size = sizeof batch};
+    const tare_data_options options = {.struct_size = sizeof options, .batch_size = 8};
+    bool done = false;
+    if (inputs->items[0]->dtype != TARE_FLOAT32) {
+        CHECK_DONE(tare_calibrate(p, inputs->items, inputs->count, job_error()));
+        return;
+    }
+    CHECK_DONE(tare_data_open("random:16:1", p, &options, &data, job_error()));
+    for (;;) {
+        CHECK_DONE(tare_data_next(data, &batch, &done, job_error()));
+        if (done) break;
+        CHECK_DONE(tare_calibrate(p, batch.inputs, batch.input_count, job_error()));
+    }
+    tare_data_close(data);
+}
+
+// --- texts ---
+
+char *text_of_lines(const json_t *lines, const char *numbers) {
+    text out = {0};
+    while (*numbers != '\0') {
+        char *end = NULL;
+        const size_t first = strtoul(numbers, &end, 10);
+        const size_t last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+        assert_true(end > numbers && first <= last && last < json_array_size(lines));
+        for (size_t i = first; i <= last; i++) {
+            tare__text_append(&out, json_string_value(json_array_get(lines, i)));
+            tare__text_char(&out, '\n');
+        }
+        numbers = end + strspn(end, " ");
+    }
+    char *taken = tare__text_take(&out);
+    assert_non_null(taken);
+    return taken;
+}
