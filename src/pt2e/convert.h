@@ -4,8 +4,7 @@
 #define PT2E_CONVERT_H
 
 #include "pt2e/steps.h"
-
-#define DECOMPOSED "torch.ops.quantized_decomposed."
+#include "quant/observer_site.h"
 
 /// Step: observers become quantize and dequantize operators.
 tare_status tare__pt2e_replace_observers(pass *p, bool is_lenient);

@@ -265,31 +265,6 @@ tare_status tare__observer_map_link(const tare_observer_map *set) {
 
 // --- what they propose ---
 
-typedef struct derived_wish {
-    const tare_observer_info *info;
-    qparams *made;
-} derived_wish;
-
-static tare_status take_derived(void *sink, int64_t count, const double *scale,
-                                const double *zero_point, tare_error *err) {
-    derived_wish *wish = sink;
-    const tare_observer_info *info = wish->info;
-    const tare_qscheme scheme =
-        info->qscheme != TARE_QSCHEME_UNSET ? info->qscheme : TARE_PER_TENSOR_AFFINE;
-    if (count < 1 || scale == NULL || zero_point == NULL)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "the rule gave no parameters");
-    qparams *made =
-        tare__qparams_create(scheme, info->dtype, info->channel_axis, count, scale, zero_point);
-    if (made == NULL) return tare__out_of_memory(err);
-    if (info->has_range) {
-        made->quant_min = info->quant_min;
-        made->quant_max = info->quant_max;
-    }
-    tare__qparams_release(wish->made);
-    wish->made = made;
-    return TARE_OK;
-}
-
 // Rings of derived observers are as deep as there are observers.
 static tare_status qparams_within(const module *root, const module *observer, size_t depth,
                                   const qparams **out, bool *is_calibrated, tare_error *err);
@@ -310,7 +285,7 @@ static tare_status ask_sources(const module *root, const derived_state *s, size_
 }
 
 static tare_status apply_rule(const derived_state *s, const qparams *const *sources,
-                              derived_wish *wish, tare_error *err) {
+                              qparams_wish *wish, tare_error *err) {
     tare_qparams_view *views = tare__alloc_zeroed(s->source_count + 1, sizeof *views);
     if (views == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < s->source_count; i++)
@@ -319,7 +294,7 @@ static tare_status apply_rule(const derived_state *s, const qparams *const *sour
                                        .scale = sources[i]->scale,
                                        .zero_point = sources[i]->zero_point};
     const tare_status status =
-        s->rule.derive(s->rule.user, views, s->source_count, take_derived, wish, err);
+        s->rule.derive(s->rule.user, views, s->source_count, tare__take_qparams, wish, err);
     tare__free(views);
     if (status != TARE_OK) return tare__at(err, status, "rule %s", s->rule.name);
     return wish->made != NULL
@@ -330,7 +305,7 @@ static tare_status apply_rule(const derived_state *s, const qparams *const *sour
 static tare_status derive(const module *root, const module *observer, size_t depth,
                           const qparams **out, bool *is_calibrated, tare_error *err) {
     const derived_state *s = tare__observer_state(observer);
-    derived_wish wish = {.info = tare__observer_info(observer)};
+    qparams_wish wish = {.info = tare__observer_info(observer)};
     if (s->rule.derive == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a derived observer has lost its rule");
     if (depth > root->child_count)

@@ -6,53 +6,49 @@
 #include "ops/op.h"
 #include "quant/convert_custom.h"
 #include "quant/dtype_roles.h"
+#include "quant/observer_site.h"
 
 static bool is_convertible(const tare_observer_info *info) {
     return tare__dtype_has_role(info->dtype, DTYPE_CONVERTED) || info->is_dynamic;
 }
 
-// One observer node under conversion.
+// One observer node under conversion. Buffers are named after the operator that the values belong
+// to.
 typedef struct replacement {
     convert_pass *convert;
-    node *observer, *watched;
+    observer_site site;
     const module *module;
-    const tare_observer_info *info;
-    const char *prefix; // of buffer names: the path of the operator that the values belong to
 } replacement;
 
 static tare_error *err_of(const replacement *r) {
     return r->convert->base->err;
 }
-static graph *graph_of(const replacement *r) {
-    return r->convert->base->model->root->graph;
-}
 
 static tare_status remove_observer(const replacement *r) {
-    TARE_TRY(tare__node_replace_uses(r->observer, r->watched, NULL, err_of(r)));
-    return tare__graph_erase(graph_of(r), r->observer, err_of(r));
+    return tare__site_finish(&r->site, r->site.watched);
 }
 
 static bool is_unwanted(const replacement *r) {
-    if (!tare__convert_has_no_qconfig(r->convert, r->watched)) return false;
-    for (size_t i = 0; i < r->observer->user_count; i++)
-        if (!tare__convert_has_no_qconfig(r->convert, r->observer->users[i])) return false;
+    if (!tare__convert_has_no_qconfig(r->convert, r->site.watched)) return false;
+    for (size_t i = 0; i < r->site.observer->user_count; i++)
+        if (!tare__convert_has_no_qconfig(r->convert, r->site.observer->users[i])) return false;
     return true;
 }
 
 // The node whose scope names the buffers: the watched one, or the consumer when only that is
 // quantized.
 static const node *named_after(const replacement *r, bool is_input) {
-    if (!is_input) return r->watched;
-    for (size_t i = 0; i < r->observer->user_count; i++) {
-        const node *user = r->observer->users[i];
+    if (!is_input) return r->site.watched;
+    for (size_t i = 0; i < r->site.observer->user_count; i++) {
+        const node *user = r->site.observer->users[i];
         if (user->op == NODE_CALL_FUNCTION && strcmp(user->target, "torch._C._nn.linear") == 0)
             return user;
     }
-    return r->observer->user_count > 0 ? r->observer->users[0] : NULL;
+    return r->site.observer->user_count > 0 ? r->site.observer->users[0] : NULL;
 }
 
 static tare_status choose_prefix(replacement *r) {
-    const bool is_input = tare__convert_has_no_qconfig(r->convert, r->watched);
+    const bool is_input = tare__convert_has_no_qconfig(r->convert, r->site.watched);
     const node *n = named_after(r, is_input);
     const char *path = n != NULL && n->scope_path != NULL ? n->scope_path : "";
     char *prefix =
@@ -60,31 +56,8 @@ static tare_status choose_prefix(replacement *r) {
     if (prefix == NULL) return tare__out_of_memory(err_of(r));
     for (char *c = prefix; *c != '\0'; c++)
         if (*c == '.') *c = '_';
-    r->prefix = prefix;
+    r->site.prefix = prefix;
     return TARE_OK;
-}
-
-static tare_status insert(const replacement *r, node_op op, const char *target, const value *args,
-                          size_t arg_count, node **out) {
-    const node_spec spec = {.op = op, .target = target, .args = args, .arg_count = arg_count};
-    return tare__graph_insert(graph_of(r), &spec, r->observer, out, err_of(r));
-}
-
-// A buffer {prefix}{suffix}{smallest free N} of the root and a get_attr node that reads it. Takes
-// the tensor over.
-static tare_status insert_buffer(const replacement *r, const char *suffix, tare_tensor *tensor,
-                                 node **out) {
-    module *root = r->convert->base->model->root;
-    const char *name = NULL;
-    for (size_t i = 0;; i++) {
-        name = tare__arena_printf(&r->convert->base->scratch, "%s%s%zu", r->prefix, suffix, i);
-        if (name == NULL || !tare__module_has_tensor(root, name)) break;
-    }
-    tare_status status = name == NULL
-                             ? tare__out_of_memory(err_of(r))
-                             : tare__module_set_tensor(root, name, tensor, false, err_of(r));
-    tare_tensor_release(tensor);
-    return status == TARE_OK ? insert(r, NODE_GET_ATTR, name, NULL, 0, out) : status;
 }
 
 static tare_status scale_tensor(const replacement *r, const qparams *q, tare_tensor **out) {
@@ -105,81 +78,48 @@ static tare_status zero_point_tensor(const replacement *r, const qparams *q, tar
     return TARE_OK;
 }
 
-// Users of the observer read `dequantized` from now on.
-static tare_status finish(const replacement *r, node *dequantized) {
-    TARE_TRY(tare__node_replace_uses(r->observer, dequantized, NULL, err_of(r)));
-    return tare__graph_erase(graph_of(r), r->observer, err_of(r));
-}
-
 static tare_status insert_dequantize(const replacement *r, node *quantized) {
     const value arg = tare__node_value(quantized);
     node *dequantized = NULL;
-    TARE_TRY(insert(r, NODE_CALL_METHOD, "dequantize", &arg, 1, &dequantized));
-    return finish(r, dequantized);
+    TARE_TRY(tare__site_insert(&r->site, NODE_CALL_METHOD, "dequantize", &arg, 1, &dequantized));
+    return tare__site_finish(&r->site, dequantized);
 }
 
 static tare_status replace_by_buffers(const replacement *r, const qparams *q) {
     tare_tensor *tensor = NULL;
     node *scale = NULL, *zero_point = NULL, *quantized = NULL;
     TARE_TRY(scale_tensor(r, q, &tensor));
-    TARE_TRY(insert_buffer(r, "_scale_", tensor, &scale));
+    TARE_TRY(tare__site_insert_buffer(&r->site, "_scale_", tensor, &scale));
     TARE_TRY(zero_point_tensor(r, q, &tensor));
-    TARE_TRY(insert_buffer(r, "_zero_point_", tensor, &zero_point));
+    TARE_TRY(tare__site_insert_buffer(&r->site, "_zero_point_", tensor, &zero_point));
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
-    value args[5] = {tare__node_value(r->watched), tare__node_value(scale),
+    value args[5] = {tare__node_value(r->site.watched), tare__node_value(scale),
                      tare__node_value(zero_point)};
     size_t count = 3;
     if (per_channel) args[count++] = tare__int(q->axis);
-    args[count++] = tare__dtype_value(r->info->dtype);
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION,
-                    per_channel ? "torch.quantize_per_channel" : "torch.quantize_per_tensor", args,
-                    count, &quantized));
+    args[count++] = tare__dtype_value(r->site.info->dtype);
+    TARE_TRY(
+        tare__site_insert(&r->site, NODE_CALL_FUNCTION,
+                          per_channel ? "torch.quantize_per_channel" : "torch.quantize_per_tensor",
+                          args, count, &quantized));
     return insert_dequantize(r, quantized);
 }
 
-#define DECOMPOSED "torch.ops.quantized_decomposed."
-
 // Literal parameters per tensor; per channel they are buffers still.
 static tare_status replace_decomposed(const replacement *r, const qparams *q) {
-    const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
-    value args[7] = {tare__node_value(r->watched), tare__float((float)q->scale[0]),
-                     tare__int((int64_t)q->zero_point[0])};
-    size_t count = 3;
-    if (per_channel) {
-        tare_tensor *tensor = NULL;
-        node *buffer = NULL;
-        TARE_TRY(scale_tensor(r, q, &tensor));
-        TARE_TRY(insert_buffer(r, "_scale_", tensor, &buffer));
-        args[1] = tare__node_value(buffer);
-        TARE_TRY(zero_point_tensor(r, q, &tensor));
-        TARE_TRY(insert_buffer(r, "_zero_point_", tensor, &buffer));
-        args[2] = tare__node_value(buffer);
-        args[count++] = tare__int(q->axis);
-    }
-    args[count++] = tare__int(q->quant_min);
-    args[count++] = tare__int(q->quant_max);
-    args[count++] = tare__dtype_value(tare__dtype(r->info->dtype)->storage);
-    node *quantized = NULL, *dequantized = NULL;
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION,
-                    per_channel ? DECOMPOSED "quantize_per_channel.default"
-                                : DECOMPOSED "quantize_per_tensor.default",
-                    args, count, &quantized));
-    args[0] = tare__node_value(quantized);
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION,
-                    per_channel ? DECOMPOSED "dequantize_per_channel.default"
-                                : DECOMPOSED "dequantize_per_tensor.default",
-                    args, count, &dequantized));
-    return finish(r, dequantized);
+    const bool is_float = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
+    const decomposed_form form = {.zero_point_dtype = is_float ? TARE_FLOAT32 : TARE_INT64};
+    return tare__site_decompose(&r->site, q, &form);
 }
 
 static tare_status check_calibrated(const replacement *r, bool is_calibrated) {
     if (is_calibrated) return TARE_OK;
     if (r->convert->options->is_lenient)
-        return TARE_DECIDE(r->convert->base, r->observer, "warning", "calibration",
+        return TARE_DECIDE(r->convert->base, r->site.observer, "warning", "calibration",
                            "its observer has seen no data: scale 1, zero point 0");
-    const tare_status status = tare__fail(err_of(r), TARE_INVALID_ARGUMENT,
-                                          "node '%s': the observer '%s' of '%s' has seen no data",
-                                          r->observer->name, r->observer->target, r->watched->name);
+    const tare_status status = tare__fail(
+        err_of(r), TARE_INVALID_ARGUMENT, "node '%s': the observer '%s' of '%s' has seen no data",
+        r->site.observer->name, r->site.observer->target, r->site.watched->name);
     return tare__hint(
         err_of(r), status,
         "calibrate the prepared model before it is converted; tare quantize: --calibrate DATA");
@@ -191,10 +131,10 @@ static tare_status replace_static(const replacement *r) {
     TARE_TRY(tare__observer_qparams(r->module, &q, &is_calibrated, err_of(r)));
     tare_status status = check_calibrated(r, is_calibrated);
     if (status == TARE_OK)
-        status =
-            tare__at(err_of(r), tare__convert_check(q, err_of(r)), "node '%s'", r->observer->name);
+        status = tare__at(err_of(r), tare__convert_check(q, err_of(r)), "node '%s'",
+                          r->site.observer->name);
     if (status == TARE_OK)
-        status = tare__convert_apply_limits(r->convert, r->watched, r->module, &q);
+        status = tare__convert_apply_limits(r->convert, r->site.watched, r->module, &q);
     if (status == TARE_OK)
         status = r->convert->form == CONVERT_DECOMPOSED ? replace_decomposed(r, q)
                                                         : replace_by_buffers(r, q);
@@ -209,79 +149,41 @@ static bool reduces_range(const convert_pass *c) {
 }
 
 static tare_status replace_dynamic(const replacement *r) {
-    const value args[] = {tare__node_value(r->watched), tare__dtype_value(r->info->dtype),
+    const value args[] = {tare__node_value(r->site.watched), tare__dtype_value(r->site.info->dtype),
                           tare__bool(reduces_range(r->convert))};
     node *quantized = NULL;
-    TARE_TRY(
-        insert(r, NODE_CALL_FUNCTION, "torch.quantize_per_tensor_dynamic", args, 3, &quantized));
+    TARE_TRY(tare__site_insert(&r->site, NODE_CALL_FUNCTION, "torch.quantize_per_tensor_dynamic",
+                               args, 3, &quantized));
     return insert_dequantize(r, quantized);
-}
-
-static tare_status get_item(const replacement *r, node *of, int64_t index, value *out) {
-    const value args[] = {tare__node_value(of), tare__int(index)};
-    node *item = NULL;
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION, "operator.getitem", args, 2, &item));
-    *out = tare__node_value(item);
-    return TARE_OK;
 }
 
 // The range is chosen at run time, by a node of its own.
 static tare_status replace_dynamic_decomposed(const replacement *r) {
-    const tare_observer_info *info = r->info;
-    const dtype_info *dtype = tare__dtype(info->dtype);
-    const bool is_symmetric = info->qscheme == TARE_PER_TENSOR_SYMMETRIC;
-    const value low = tare__int(info->has_range ? info->quant_min : dtype->min),
-                high = tare__int(info->has_range ? info->quant_max : dtype->max),
-                eps = tare__float(info->has_eps ? (double)info->eps : 0x1p-23),
-                plain = tare__dtype_value(dtype->storage);
-    const value wanted[] = {tare__node_value(r->watched), low, high, eps, plain};
-    node *chosen = NULL, *quantized = NULL, *dequantized = NULL;
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION,
-                    is_symmetric ? DECOMPOSED "choose_qparams_symmetric.tensor"
-                                 : DECOMPOSED "choose_qparams.tensor",
-                    wanted, 5, &chosen));
-    value args[] = {tare__node_value(r->watched), tare__none(), tare__none(), low, high, plain};
-    TARE_TRY(get_item(r, chosen, 0, &args[1]));
-    TARE_TRY(get_item(r, chosen, 1, &args[2]));
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION, DECOMPOSED "quantize_per_tensor.tensor", args, 6,
-                    &quantized));
-    args[0] = tare__node_value(quantized);
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION, DECOMPOSED "dequantize_per_tensor.tensor", args, 6,
-                    &dequantized));
-    return finish(r, dequantized);
-}
-
-static tare_status replace_half_decomposed(const replacement *r) {
-    static const char target[] = DECOMPOSED "convert_element_type.no_fuse";
-    value args[] = {tare__node_value(r->watched), tare__dtype_value(TARE_FLOAT16)};
-    node *half = NULL, *full = NULL;
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION, target, args, 2, &half));
-    args[0] = tare__node_value(half);
-    args[1] = tare__dtype_value(TARE_FLOAT32);
-    TARE_TRY(insert(r, NODE_CALL_FUNCTION, target, args, 2, &full));
-    return finish(r, full);
+    const tare_observer_info *info = r->site.info;
+    const decomposed_form form = {.eps = info->has_eps ? (double)info->eps : 0};
+    return tare__site_decompose_dynamic(&r->site, &form);
 }
 
 static tare_status replace_half(const replacement *r) {
-    const value args[] = {tare__node_value(r->watched), tare__dtype_value(TARE_FLOAT16)};
+    const value args[] = {tare__node_value(r->site.watched), tare__dtype_value(TARE_FLOAT16)};
     node *half = NULL;
-    TARE_TRY(insert(r, NODE_CALL_METHOD, "to", args, 2, &half));
+    TARE_TRY(tare__site_insert(&r->site, NODE_CALL_METHOD, "to", args, 2, &half));
     return insert_dequantize(r, half);
 }
 
 static tare_status replace(replacement *r) {
-    if (is_unwanted(r) || !is_convertible(r->info)) return remove_observer(r);
+    if (is_unwanted(r) || !is_convertible(r->site.info)) return remove_observer(r);
     TARE_TRY(choose_prefix(r));
-    const bool is_half = r->info->dtype == TARE_FLOAT16;
+    const bool is_half = r->site.info->dtype == TARE_FLOAT16;
     if (r->convert->form == CONVERT_DECOMPOSED) {
-        if (is_half) return replace_half_decomposed(r);
-        if (r->info->is_dynamic) return replace_dynamic_decomposed(r);
+        if (is_half) return tare__site_decompose_half(&r->site);
+        if (r->site.info->is_dynamic) return replace_dynamic_decomposed(r);
     }
-    if (r->info->is_dynamic) return replace_dynamic(r);
+    if (r->site.info->is_dynamic) return replace_dynamic(r);
     if (is_half) return replace_half(r);
     // Other integer dtypes pass torch's support test, but stay observed (checked against
     // torch 2.15).
-    return tare__dtype_has_role(r->info->dtype, DTYPE_STATIC) ? replace_static(r) : TARE_OK;
+    return tare__dtype_has_role(r->site.info->dtype, DTYPE_STATIC) ? replace_static(r) : TARE_OK;
 }
 
 // Of dynamic and weight-only functions nobody else may have run them.
@@ -305,14 +207,16 @@ tare_status tare__convert_observe_weights(convert_pass *c) {
 }
 
 static tare_status convert_observer(convert_pass *c, node *n) {
-    replacement r = {.convert = c, .observer = n, .watched = tare__node_arg(n, 0)};
-    r.module = tare__called_module(c->base->model, n);
-    r.info = tare__observer_info(r.module);
-    if (r.watched == NULL)
+    replacement r = {.convert = c, .module = tare__called_module(c->base->model, n)};
+    r.site = (observer_site){.p = c->base,
+                             .observer = n,
+                             .watched = tare__node_arg(n, 0),
+                             .info = tare__observer_info(r.module)};
+    if (r.site.watched == NULL)
         return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
                           "node '%s': an observer needs one input", n->name);
-    if (r.watched->id < c->first_new && c->gives_codes[r.watched->id])
-        return tare__convert_custom_result(c, n, r.watched);
+    if (r.site.watched->id < c->first_new && c->gives_codes[r.site.watched->id])
+        return tare__convert_custom_result(c, n, r.site.watched);
     return replace(&r);
 }
 

@@ -411,13 +411,8 @@ tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *e
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
 }
 
-typedef struct qparams_wish {
-    const tare_observer_info *info;
-    qparams *made;
-} qparams_wish;
-
-static tare_status take_qparams(void *sink, int64_t count, const double *scale,
-                                const double *zero_point, tare_error *err) {
+tare_status tare__take_qparams(void *sink, int64_t count, const double *scale,
+                               const double *zero_point, tare_error *err) {
     qparams_wish *wish = sink;
     const tare_observer_info *info = wish->info;
     if (count < 1 || scale == NULL || zero_point == NULL)
@@ -446,7 +441,7 @@ tare_status tare__observer_qparams(const module *m, const qparams **out, bool *i
                           "calculate_qparams should not be called for %s", i->class->name);
     qparams_wish wish = {.info = &i->info};
     bool calibrated = true;
-    tare_status status = i->class->qparams(i->state, take_qparams, &wish, &calibrated, err);
+    tare_status status = i->class->qparams(i->state, tare__take_qparams, &wish, &calibrated, err);
     if (status == TARE_OK && wish.made == NULL)
         status = tare__fail(err, TARE_INVALID_ARGUMENT, "proposed no parameters");
     if (status != TARE_OK) {

@@ -62,6 +62,15 @@ tare_status tare__observer_spec_from_json(const json_at *at, tare_observer_spec 
 void tare__observer_spec_to_json(const tare_observer_spec *spec, text *out);
 tare_status tare__observer_spec_status(const tare_observer_spec *spec, tare_error *err);
 
+/// What parameters that somebody proposes become: those of an observer that is described by `info`.
+typedef struct qparams_wish {
+    const tare_observer_info *info;
+    qparams *made; // by the last proposal; the caller releases it
+} qparams_wish;
+/// A tare_qparams_sink whose user is a qparams_wish.
+tare_status tare__take_qparams(void *wish, int64_t count, const double *scale,
+                               const double *zero_point, tare_error *err);
+
 /// Of a module with ROLE_OBSERVER (asserted).
 const tare_observer_info *tare__observer_info(const module *m);
 const tare_observer_class *tare__observer_class_of(const module *m);
