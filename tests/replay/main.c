@@ -243,9 +243,11 @@ static void count_vector(void *user, const char *name, const char *difference) {
 }
 
 static tare_status replay_numerics(program *p, tare_error *err) {
-    TARE_TRY(numerics_run_observers(p->options.numerics_path, count_vector, p, err));
-    TARE_TRY(numerics_run_fake_quantizers(p->options.numerics_path, count_vector, p, err));
-    return numerics_run_operators(p->options.numerics_path, count_vector, p, err);
+    static const numerics_kind *const kinds[] = {&numerics_observers, &numerics_fake_quantizers,
+                                                 &numerics_operators};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        TARE_TRY(numerics_run(kinds[i], p->options.numerics_path, count_vector, p, err));
+    return TARE_OK;
 }
 
 static int run(program *p, tare_error *err) {

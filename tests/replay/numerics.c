@@ -98,3 +98,35 @@ const tare_tensor *numerics_tensor(const numerics_cases *cases, const json_t *on
              (long long)json_integer_value(json_object_get(one, "id")), name);
     return tare__safetensors_get(&cases->tensors, full);
 }
+
+static tare_status run_one(const numerics_kind *kind, const numerics_cases *cases,
+                           const json_t *one, numerics_report report, void *user, tare_error *err) {
+    char name[192];
+    text label = {0}, difference = {0};
+    tare_error *failure = tare_error_create();
+    if (failure == NULL) return tare__out_of_memory(err);
+    kind->run(cases, one, &label, &difference, failure);
+    (void)snprintf(name, sizeof name, "%s/%" JSON_INTEGER_FORMAT " %s", kind->name,
+                   json_integer_value(json_object_get(one, "id")), tare__text_chars(&label));
+    report(user, name, difference.length > 0 ? tare__text_chars(&difference) : NULL);
+    tare_status status = tare__text_status(&label, err);
+    if (status == TARE_OK) status = tare__text_status(&difference, err);
+    tare__text_release(&label);
+    tare__text_release(&difference);
+    tare_error_destroy(failure);
+    return status;
+}
+
+tare_status numerics_run(const numerics_kind *kind, const char *dir, numerics_report report,
+                         void *user, tare_error *err) {
+    numerics_cases cases = {0};
+    size_t i = 0;
+    json_t *one = NULL;
+    TARE_TRY(numerics_read(dir, kind->name, &cases, err));
+    tare_status status = TARE_OK;
+    json_array_foreach(cases.list, i, one) {
+        if (status == TARE_OK) status = run_one(kind, &cases, one, report, user, err);
+    }
+    numerics_release(&cases);
+    return status;
+}

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "io/safetensors.h"
 
 /// Called once for every case. difference: what differs first, one line; NULL: all is equal.
@@ -23,15 +24,22 @@ void numerics_release(numerics_cases *cases);
 const tare_tensor *numerics_tensor(const numerics_cases *cases, const json_t *one,
                                    const char *name);
 
-/// DIR/observers.json: statistics, scales and zero points equal to the last bit. Fails only when
-/// the vectors cannot be read; differences are reported.
-tare_status numerics_run_observers(const char *dir, numerics_report report, void *user,
-                                   tare_error *err);
-/// DIR/fake_quantize.json: outputs, scales, zero points and statistics equal to the last bit.
-tare_status numerics_run_fake_quantizers(const char *dir, numerics_report report, void *user,
-                                         tare_error *err);
-/// DIR/operators.json: codes equal, float results bit-equal. Failures and reports as above.
-tare_status numerics_run_operators(const char *dir, numerics_report report, void *user,
-                                   tare_error *err);
+/// One kind of vectors, DIR/NAME.json. run: one case; what it is of goes into `label`, what differs
+/// first, or a failure's message, into `difference`.
+typedef struct numerics_kind {
+    const char *name;
+    void (*run)(const numerics_cases *cases, const json_t *one, text *label, text *difference,
+                tare_error *err);
+} numerics_kind;
+/// Statistics, scales and zero points equal to the last bit.
+extern const numerics_kind numerics_observers;
+/// Outputs, scales, zero points and statistics equal to the last bit.
+extern const numerics_kind numerics_fake_quantizers;
+/// Codes equal, float results bit-equal.
+extern const numerics_kind numerics_operators;
+
+/// Fails only when the vectors cannot be read; differences are reported, of "NAME/ID LABEL".
+tare_status numerics_run(const numerics_kind *kind, const char *dir, numerics_report report,
+                         void *user, tare_error *err);
 
 #endif

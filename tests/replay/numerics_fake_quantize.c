@@ -204,34 +204,15 @@ static tare_status run_module(faked *f) {
     return status;
 }
 
-static tare_status run_case(const numerics_cases *cases, const json_t *one, numerics_report report,
-                            void *user, tare_error *err) {
-    char name[128];
-    faked f = {.cases = cases, .one = one, .err = tare_error_create()};
-    if (f.err == NULL) return tare__out_of_memory(err);
+static void run_case(const numerics_cases *cases, const json_t *one, text *label, text *difference,
+                     tare_error *err) {
+    faked f = {.cases = cases, .one = one, .err = err};
     const bool is_function = strncmp(text_at(&f, "op"), "fake_quantize", 13) == 0;
     const tare_status status = is_function ? run_function(&f) : run_module(&f);
-    if (status != TARE_OK) tare__text_append(&f.difference, tare_error_message(f.err));
-    snprintf(name, sizeof name, "fake_quantize/%lld %s",
-             (long long)json_integer_value(json_object_get(one, "id")), text_at(&f, "op"));
-    report(user, name, f.difference.length > 0 ? tare__text_chars(&f.difference) : NULL);
-    const tare_status kept = tare__text_status(&f.difference, err);
-    tare__text_release(&f.difference);
+    if (status != TARE_OK) tare__text_append(&f.difference, tare_error_message(err));
+    tare__text_append(label, text_at(&f, "op"));
     tare__arena_release(&f.memory);
-    tare_error_destroy(f.err);
-    return kept;
+    *difference = f.difference;
 }
 
-tare_status numerics_run_fake_quantizers(const char *dir, numerics_report report, void *user,
-                                         tare_error *err) {
-    numerics_cases cases = {0};
-    size_t i = 0;
-    json_t *one = NULL;
-    TARE_TRY(numerics_read(dir, "fake_quantize", &cases, err));
-    tare_status status = TARE_OK;
-    json_array_foreach(cases.list, i, one) {
-        if (status == TARE_OK) status = run_case(&cases, one, report, user, err);
-    }
-    numerics_release(&cases);
-    return status;
-}
+const numerics_kind numerics_fake_quantizers = {"fake_quantize", run_case};

@@ -135,34 +135,14 @@ static void compare_error(observed *o, tare_status status) {
         tare__text_printf(&o->difference, "refused with '%s', expected '%s'", found, expected);
 }
 
-static tare_status run_case(const numerics_cases *cases, const json_t *one, numerics_report report,
-                            void *user, tare_error *err) {
-    char name[128];
+static void run_case(const numerics_cases *cases, const json_t *one, text *label, text *difference,
+                     tare_error *err) {
     module *m = NULL;
-    observed o = {.cases = cases, .one = one, .err = tare_error_create()};
-    if (o.err == NULL) return tare__out_of_memory(err);
+    observed o = {.cases = cases, .one = one, .err = err};
     compare_error(&o, run(&o, &m));
     tare__module_release(m);
-    snprintf(name, sizeof name, "observers/%lld %s",
-             (long long)json_integer_value(json_object_get(one, "id")),
-             json_string_value(json_object_get(one, "class")));
-    report(user, name, o.difference.length > 0 ? tare__text_chars(&o.difference) : NULL);
-    const tare_status status = tare__text_status(&o.difference, err);
-    tare__text_release(&o.difference);
-    tare_error_destroy(o.err);
-    return status;
+    tare__text_append(label, json_string_value(json_object_get(one, "class")));
+    *difference = o.difference;
 }
 
-tare_status numerics_run_observers(const char *dir, numerics_report report, void *user,
-                                   tare_error *err) {
-    numerics_cases cases = {0};
-    size_t i = 0;
-    json_t *one = NULL;
-    TARE_TRY(numerics_read(dir, "observers", &cases, err));
-    tare_status status = TARE_OK;
-    json_array_foreach(cases.list, i, one) {
-        if (status == TARE_OK) status = run_case(&cases, one, report, user, err);
-    }
-    numerics_release(&cases);
-    return status;
-}
+const numerics_kind numerics_observers = {"observers", run_case};

@@ -268,42 +268,22 @@ static tare_status read_case(operator_case *c, tare_error *err) {
     return tare__fail(err, TARE_MALFORMED_FILE, "its tensors are missing");
 }
 
-static tare_status run_case(operator_case *c, tare_error *err) {
+static tare_status run_steps(operator_case *c, tare_error *err) {
     TARE_TRY(read_case(c, err));
     TARE_TRY(build(c, err));
     return run(c, err);
 }
 
-// Runs one case and reports it, as "operators/12 conv2d fbgemm".
-static void replay_case(const numerics_cases *cases, json_at at, numerics_report report, void *user,
-                        tare_error *err) {
-    operator_case c = {.cases = cases, .at = at};
-    char name[128];
-    const tare_status status = run_case(&c, err);
-    snprintf(name, sizeof name, "operators/%" JSON_INTEGER_FORMAT " %s %s",
-             json_integer_value(json_object_get(at.value, "id")), c.op != NULL ? c.op : "?",
-             tare_engine_name(c.engine));
-    report(user, name, status == TARE_OK ? NULL : tare_error_message(err));
+// "conv2d fbgemm"
+static void run_case(const numerics_cases *cases, const json_t *one, text *label, text *difference,
+                     tare_error *err) {
+    operator_case c = {.cases = cases, .at = tare__json_root((json_t *)one)};
+    if (run_steps(&c, err) != TARE_OK) tare__text_append(difference, tare_error_message(err));
+    tare__text_printf(label, "%s %s", c.op != NULL ? c.op : "?", tare_engine_name(c.engine));
     tare__module_release(c.root);
     tare_tensor_release(c.a);
     tare_tensor_release(c.b);
     tare_tensor_release(c.y);
 }
 
-tare_status numerics_run_operators(const char *dir, numerics_report report, void *user,
-                                   tare_error *err) {
-    numerics_cases cases;
-    tare_error *difference = tare_error_create();
-    if (difference == NULL) return tare__out_of_memory(err);
-    const tare_status status = numerics_read(dir, "operators", &cases, err);
-    if (status == TARE_OK) {
-        const json_at root = tare__json_root(cases.list);
-        for (size_t i = 0; i < json_array_size(cases.list); i++) {
-            tare_error_clear(difference);
-            replay_case(&cases, tare__json_item(&root, i), report, user, difference);
-        }
-        numerics_release(&cases);
-    }
-    tare_error_destroy(difference);
-    return status;
-}
+const numerics_kind numerics_operators = {"operators", run_case};

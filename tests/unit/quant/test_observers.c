@@ -110,7 +110,7 @@ static void count(void *user, const char *name, const char *difference) {
 static void recorded_vectors_are_equal_to_the_bit(void **state) {
     (void)state;
     tally t = {0};
-    CHECK_OK(numerics_run_observers("tests/data/numerics", count, &t, NULL));
+    CHECK_OK(numerics_run(&numerics_observers, "tests/data/numerics", count, &t, NULL));
     assert_string_equal(t.last, "");
     assert_int_equal(t.passed, 408);
 }
@@ -134,7 +134,7 @@ static void run_changed(const char *key, double by, tally *out) {
     char json_path[64];
     snprintf(json_path, sizeof json_path, "%s/observers.json", dir);
     assert_int_equal(json_dump_file(list, json_path, JSON_REAL_PRECISION(17)), 0);
-    CHECK_OK(numerics_run_observers(dir, count, out, NULL));
+    CHECK_OK(numerics_run(&numerics_observers, dir, count, out, NULL));
     json_decref(list);
     tare__map_release(&tensors);
     numerics_release(&cases);
