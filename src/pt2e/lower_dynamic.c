@@ -98,8 +98,12 @@ static tare_status make_table(lowering *l, const value *items, const value *axis
     tare_tensor *floats = NULL;
     TARE_TRY(tare_tensor_to_float(zero_points, &floats, l->p->err));
     tare_status status = tare__qparams_from_tensors(
-        scales, floats, codes->dtype == TARE_INT8 ? TARE_QINT8 : TARE_QUINT8, 0, &q, l->p->err);
-    if (status == TARE_OK) status = tare__tensor_requalify(codes, q, out, l->p->err);
+        scales, floats, codes->dtype == TARE_INT8 ? TARE_QINT8 : TARE_QUINT8, 0, &q, NULL);
+    // Scales that no quantized tensor has leave the table float.
+    const bool is_refused = status == TARE_INVALID_ARGUMENT;
+    if (is_refused) status = TARE_OK;
+    if (status != TARE_OK) status = tare__out_of_memory(l->p->err);
+    if (status == TARE_OK && !is_refused) status = tare__tensor_requalify(codes, q, out, l->p->err);
     tare_tensor_release(floats);
     tare__qparams_release(q);
     return status;

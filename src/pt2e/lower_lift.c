@@ -85,7 +85,7 @@ tare_status tare__pt2e_lift_quantize(lowering *l) {
     for (node *n = l->p->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
         node *top = NULL;
-        if (!tare__is_code_quantize(n)) continue;
+        if (!tare__is_code_quantize(n) || tare__codes_given(l, n) == NULL) continue;
         node *first = find_chain(n, &top);
         if (first != NULL) TARE_TRY(lift(l, n, top, first));
     }

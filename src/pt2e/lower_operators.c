@@ -6,6 +6,7 @@
 
 #include "ops/op.h"
 #include "pt2e/lower.h"
+#include "quant/coverage.h"
 
 #define Q   "torch.ops.quantized."
 #define OWN "torch.ops.tare."
@@ -258,8 +259,9 @@ static bool is_dropped(const operator_call *c, const survey *s) {
 static tare_status drop(const operator_call *c) {
     tare_error *err = c->l->p->err;
     TARE_TRY(TARE_DECIDE(c->l->p, c->n, "lowered", c->n->target, "changes nothing"));
-    TARE_TRY(tare__node_replace_uses(c->end.quantize, tare__node_arg(tare__node_arg(c->n, 0), 0),
-                                     NULL, err));
+    node *codes = tare__node_arg(tare__node_arg(c->n, 0), 0);
+    TARE_TRY(tare__coverage_fused(c->l->p->model, c->n->origin, codes->origin, err));
+    TARE_TRY(tare__node_replace_uses(c->end.quantize, codes, NULL, err));
     return tare__graph_erase(c->n->owner, c->end.quantize, err);
 }
 

@@ -5,6 +5,7 @@
 
 #include "support/exported.h"
 #include "support/models.h"
+#include "support/temp.h"
 #include "support/test.h"
 
 // --- programs in few words ---
@@ -149,13 +150,13 @@ static void check_same_codes(const tare_tensor *a, const tare_tensor *b, double 
 static void check_session(const tare_model *m, tare_tensor *const *inputs, size_t count,
                           const tare_tensor *wanted) {
     tare_session *session = NULL;
-    tare_tensor *found = NULL;
+    tare_tensor *found[4] = {NULL};
     size_t found_count = 0;
     CHECK_DONE(tare_session_create(m, NULL, &session, job_error()));
-    CHECK_DONE(tare_session_run(session, (const tare_tensor *const *)inputs, count, &found, 1,
+    CHECK_DONE(tare_session_run(session, (const tare_tensor *const *)inputs, count, found, 4,
                                 &found_count, job_error()));
-    check_same_tensor(found, wanted);
-    tare_tensor_release(found);
+    check_same_tensor(found[0], wanted);
+    for (size_t i = 0; i < found_count; i++) tare_tensor_release(found[i]);
     tare_session_destroy(session);
 }
 
@@ -662,10 +663,79 @@ static void models_that_are_not_converted_are_refused(void **state) {
     tare_model_destroy(m);
 }
 
+// Layers of every ending, operators of every kind, a table and a layer quantized on the fly.
+static program large_program(void) {
+    program p = new_program("v, u, i");
+    const grid x = random_grid(true, 0.01), y = random_grid(true, 0.05);
+    const grid other = random_grid(true, 0.02);
+    const int64_t weight[] = {4, 4, 3, 3}, table[] = {9, 4}, rows[] = {9};
+    quantized(&p, "x", "v", &x);
+    quantized(&p, "r", "u", &other);
+    put_weight(&p, 4, weight, 0);
+    put_floats(&p, "b", 4, 0.5);
+    line(&p, "c = torch.ops.aten.conv2d.default(x, w, b, [1, 1], [1, 1])");
+    line(&p, "a = torch.ops.aten.add.Tensor(c, r)");
+    quantized(&p, "d", "a", &y);
+    line(&p, "c2 = torch.ops.aten.conv2d.default(d, w, b, [1, 1], [1, 1])");
+    line(&p, "h = torch.ops.aten.hardtanh_.default(c2, 0.0, 6.0)");
+    quantized(&p, "e", "h", &y);
+    line(&p, "m = torch.ops.aten.max_pool2d.default(e, [2, 2])");
+    quantized(&p, "f", "m", &other);
+    line(&p, "j = torch.ops.aten.cat.default([f, f], 1)");
+    line(&p, "g = torch.ops.aten.gelu.default(j)");
+    quantized(&p, "k", "g", &x);
+    line(&p, "k2 = torch.ops.aten.mul.Tensor(k, k)");
+    quantized(&p, "l", "k2", &x);
+    line(&p, "c3 = torch.ops.aten.conv2d.default(d, w, b, [2, 2], [1, 1])");
+    line(&p, "o = torch.ops.aten.mean.default(c3)");
+    put_codes(&p, "rows", TARE_UINT8, 2, table, 0, 255);
+    put_floats(&p, "row_scales", rows[0], 0.01);
+    tare_tensor *scales = tare__module_tensor(p.root, "row_scales");
+    for (int64_t k = 0; k < scales->count; k++)
+        tare__f32(scales)[k] = 0.001F + fabsf(tare__f32(scales)[k]);
+    put_floats(&p, "row_zeros", rows[0], 20);
+    line(&p, "t = " DECOMPOSED "dequantize_per_channel.default(rows, row_scales, row_zeros, 0, 0, "
+             "255, torch.uint8)");
+    line(&p, "n = torch.ops.aten.embedding.default(t, i)");
+    line(&p, "q1 = torch.ops.aten.add.Tensor(n, o)");
+    quantized(&p, "result", "q1", &x);
+    p.output_scale = x.scale;
+    return p;
+}
+
+static void fill_inputs(tare_tensor *inputs[3]) {
+    const int64_t count = 5, numbers[] = {8, 0, 3, 3, 7};
+    inputs[0] = NEW_INPUT(1, 4, 4, 4);
+    inputs[1] = NEW_INPUT(1, 4, 4, 4);
+    CHECK_OK(tare_tensor_from_data(TARE_INT64, 1, &count, numbers, &inputs[2], NULL));
+}
+
+static void lowered_models_come_back_from_files(void **state) {
+    (void)state;
+    program p = large_program();
+    tare_tensor *inputs[3];
+    fill_inputs(inputs);
+    tare_model *m = checked(&p, "[l, result]", inputs, 3), *back = NULL;
+    CHECK_LACKS(printed(m), "quantized_decomposed");
+    const char *path = temp_path("lowered.safetensors");
+    CHECK_DONE(tare_model_write(m, path, job_error()));
+    CHECK_DONE(tare_model_read(path, NULL, &back, job_error()));
+    assert_string_equal(printed(m), printed(back));
+    assert_string_equal(explained(m, NULL), explained(back, NULL));
+    tare_tensor *a = result_of(m, (const tare_tensor *const *)inputs, 3);
+    tare_tensor *b = result_of(back, (const tare_tensor *const *)inputs, 3);
+    check_same_tensor(a, b);
+    tare_tensor_release(a);
+    tare_tensor_release(b);
+    tare_model_destroy(back);
+    tare_model_destroy(m);
+    for (size_t i = 0; i < 3; i++) tare_tensor_release(inputs[i]);
+}
+
 static void memory_may_end_at_any_place(void **state) {
     (void)state;
-    program p = layer_program(&layers[0], true, "relu.default(y)");
-    tare_model *m = converted(&p, "result"), *l = NULL;
+    program p = large_program();
+    tare_model *m = converted(&p, "[l, result]"), *l = NULL;
     tare_status status = TARE_OK;
     EVERY_ALLOCATION_FAILS(status, status = tare_lower_pt2e(m, NULL, &l, NULL),
                            (tare_model_destroy(l), l = NULL));
@@ -692,7 +762,8 @@ int main(void) {
         cmocka_unit_test(dynamic_layers_choose_as_the_converted_program),
         cmocka_unit_test(tables_are_looked_up_as_integers),
         cmocka_unit_test(models_that_are_not_converted_are_refused),
+        cmocka_unit_test(lowered_models_come_back_from_files),
         cmocka_unit_test(memory_may_end_at_any_place),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, temp_make, temp_remove);
 }
