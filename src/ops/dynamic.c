@@ -63,19 +63,30 @@ void tare__dynamic_operand_release(dynamic_operand *o) {
 
 // --- the product ---
 
+void tare__dynamic_bounds(const dynamic_weights *w, int32_t *least, int32_t *most) {
+    *least = w->is_decomposed ? w->quant_min : 0;
+    *most = w->is_decomposed ? w->quant_max : 255;
+}
+
 // QNNPACK does not hear a wish for 7 bits.
-static dynamic_qparams choose_qparams(const dynamic_weights *w, const float *x, int64_t count) {
-    dynamic_range range = {.quant_min = w->is_decomposed ? w->quant_min : 0,
-                           .quant_max = w->is_decomposed ? w->quant_max : 255,
+dynamic_qparams tare__dynamic_choose(const dynamic_weights *w, float min, float max) {
+    dynamic_range range = {.min = min,
+                           .max = max,
                            .reduce_range = w->reduce_range && w->rule != REQUANT_Q,
                            .symmetric = w->is_symmetric};
-    for (int64_t i = 0; i < count; i++) {
-        range.min = i == 0 || x[i] < range.min ? x[i] : range.min;
-        range.max = i == 0 || x[i] > range.max ? x[i] : range.max;
-    }
+    tare__dynamic_bounds(w, &range.quant_min, &range.quant_max);
     return w->is_decomposed
                ? tare__choose_decomposed_qparams(&range, w->eps, w->symmetric_zero_point)
                : tare__choose_dynamic_qparams(&range);
+}
+
+static dynamic_qparams choose_qparams(const dynamic_weights *w, const float *x, int64_t count) {
+    float min = 0, max = 0;
+    for (int64_t i = 0; i < count; i++) {
+        min = i == 0 || x[i] < min ? x[i] : min;
+        max = i == 0 || x[i] > max ? x[i] : max;
+    }
+    return tare__dynamic_choose(w, min, max);
 }
 
 static void multiply_codes(const dynamic_operand *o, dynamic_qparams q, const int16_t *x,
@@ -97,8 +108,8 @@ static tare_status multiply_quantized(const op_call *call, const dynamic_operand
     const int64_t count = rows * o->w.weight->shape[1];
     const dynamic_qparams q = choose_qparams(&o->w, x, count);
     const float inverse = tare__inverse_scale(q.scale);
-    const int64_t least = o->w.is_decomposed ? o->w.quant_min : 0;
-    const int64_t most = o->w.is_decomposed ? o->w.quant_max : 255;
+    int32_t least, most;
+    tare__dynamic_bounds(&o->w, &least, &most);
     int16_t *codes = tare__realloc_array(NULL, (size_t)count + 1, sizeof *codes);
     if (codes == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < count; i++)

@@ -24,6 +24,9 @@ tare_status tare__dynamic_weights_read(const module *m, const char *weight, cons
 
 /// Those of a call of a dynamic linear layer, module or function, and whether a ReLU follows.
 tare_status tare__dynamic_linear_read(op_call *call, dynamic_weights *out, bool *relu);
+/// The parameters that data of this range gets, and the bounds of its codes.
+dynamic_qparams tare__dynamic_choose(const dynamic_weights *w, float min, float max);
+void tare__dynamic_bounds(const dynamic_weights *w, int32_t *least, int32_t *most);
 
 /// The weights as arithmetic needs them, for any number of products. Borrows the tensors.
 typedef struct dynamic_operand {

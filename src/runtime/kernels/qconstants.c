@@ -18,6 +18,7 @@ static void fill(const quantized_layer *layer, qconstants *q) {
     for (int64_t c = 0; c < layer->out_channels; c++, w += count) {
         int64_t sum = 0;
         for (int64_t i = 0; i < count; i++) sum += w[i];
+        q->sum[c] = tare__wrap_int32(sum);
         q->offset[c] = tare__wrap_int32(-sum * q->zero_code);
         const bool in_sum = q->requant->rule == REQUANT_Q;
         q->start[c] = tare__add_wrapping(q->offset[c], in_sum ? q->requant->bias_int[c] : 0);
@@ -32,11 +33,13 @@ tare_status tare__qconstants_create(const quantized_layer *layer, const qparams 
     qconstants q = {
         .flip = is_signed ? 0x80 : 0,
         .zero_code = (uint8_t)((int32_t)input->zero_point[0] + (is_signed ? 128 : 0)),
+        .sum = tare__alloc_zeroed(padded, sizeof *q.sum),
         .offset = tare__alloc_zeroed(padded, sizeof *q.offset),
         .start = tare__alloc_zeroed(padded, sizeof *q.start),
         .no_bias = tare__alloc_zeroed(padded, sizeof *q.no_bias),
     };
-    tare_status status = q.offset && q.start && q.no_bias ? TARE_OK : tare__out_of_memory(err);
+    tare_status status =
+        q.sum && q.offset && q.start && q.no_bias ? TARE_OK : tare__out_of_memory(err);
     if (status == TARE_OK)
         status = tare__quantized_layer_requant(layer, input, output, &q.requant, err);
     if (status != TARE_OK) {
@@ -48,8 +51,18 @@ tare_status tare__qconstants_create(const quantized_layer *layer, const qparams 
     return TARE_OK;
 }
 
+void tare__qconstants_set_input(qconstants *q, const qparams *weight, double scale,
+                                int32_t zero_point) {
+    const requant *r = q->requant;
+    for (int64_t c = 0; c < r->channel_count; c++) {
+        r->multiplier[c] = (float)scale * (float)weight->scale[weight->count == 1 ? 0 : c];
+        q->offset[c] = q->start[c] = tare__wrap_int32(-(int64_t)q->sum[c] * zero_point);
+    }
+}
+
 void tare__qconstants_release(qconstants *q) {
     tare__requant_destroy(q->requant);
+    tare__free(q->sum);
     tare__free(q->offset);
     tare__free(q->start);
     tare__free(q->no_bias);

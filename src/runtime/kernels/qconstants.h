@@ -8,6 +8,7 @@
 
 typedef struct qconstants {
     requant *requant;
+    int32_t *sum;            // of each channel's weights
     int32_t *offset, *start; // padded as requant's arrays are
     float *no_bias;          // zeros
     uint8_t flip;            // 0x80 for qint8 inputs, which become unsigned codes; else 0
@@ -19,6 +20,9 @@ typedef struct qconstants {
 bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x);
 tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
                                     const qparams *output, qconstants *out, tare_error *err);
+/// Other parameters of an input of unsigned codes, for a layer that gives floats.
+void tare__qconstants_set_input(qconstants *q, const qparams *weight, double scale,
+                                int32_t zero_point);
 void tare__qconstants_release(qconstants *q);
 tile_epilogue tare__qconstants_epilogue(const qconstants *q, int64_t first_channel);
 

@@ -15,6 +15,7 @@ struct qlinear_plan {
     qconstants constants;
     size_t features, channels, depth; // depth: words of four features
     uint32_t *weights;
+    bool fuses;
 };
 
 static const linear_kernel *find_kernel(isa_level isa) {
@@ -118,6 +119,7 @@ static void run_part(void *user, size_t part, size_t worker) {
         .epilogue = tare__qconstants_epilogue(&plan->constants, (int64_t)channel),
         .y = job->y != NULL ? job->y + at : NULL,
         .real = job->real != NULL ? job->real + at : NULL,
+        .fuses = plan->fuses,
         .y_stride = plan->channels,
     };
     plan->kernel->run(&tile);
@@ -134,17 +136,22 @@ static void run_parts(linear_job *job, thread_pool *pool) {
     tare__thread_pool_run(pool, row_parts * job->channel_parts, run_part, job);
 }
 
-tare_status tare__qlinear_run(const qlinear_plan *plan, const tare_tensor *x, tare_tensor *y,
-                              workspace *space, tare_error *err) {
-    const size_t rows = (size_t)x->count / plan->features, row = plan->depth * plan->kernel->words;
+void tare__qlinear_set_input(qlinear_plan *plan, const qparams *weight, double scale,
+                             int32_t zero_point, bool fuses) {
+    plan->fuses = fuses;
+    tare__qconstants_set_input(&plan->constants, weight, scale, zero_point);
+}
+
+tare_status tare__qlinear_run_codes(const qlinear_plan *plan, const uint8_t *x, size_t rows,
+                                    tare_tensor *y, workspace *space, tare_error *err) {
+    const size_t row = plan->depth * plan->kernel->words;
     size_t words;
     if (rows == 0) return TARE_OK;
     if (!tare__mul_size(rows, row, &words) || words > SIZE_MAX / sizeof(uint32_t))
         return tare__out_of_memory(err);
     uint32_t *packed = tare__scratch_reserve(&space->memory, words * sizeof *packed);
     if (packed == NULL) return tare__out_of_memory(err);
-    for (size_t n = 0; n < rows; n++)
-        pack_row(plan, (const uint8_t *)x->data + n * plan->features, packed + n * row);
+    for (size_t n = 0; n < rows; n++) pack_row(plan, x + n * plan->features, packed + n * row);
     const bool gives_floats = y->dtype == TARE_FLOAT32;
     linear_job job = {.plan = plan,
                       .packed = packed,
@@ -153,4 +160,9 @@ tare_status tare__qlinear_run(const qlinear_plan *plan, const tare_tensor *x, ta
                       .rows = rows};
     run_parts(&job, tare__workspace_pool(space, rows * plan->channels * plan->features));
     return TARE_OK;
+}
+
+tare_status tare__qlinear_run(const qlinear_plan *plan, const tare_tensor *x, tare_tensor *y,
+                              workspace *space, tare_error *err) {
+    return tare__qlinear_run_codes(plan, x->data, (size_t)x->count / plan->features, y, space, err);
 }

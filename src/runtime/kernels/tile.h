@@ -56,6 +56,7 @@ typedef struct linear_tile {
     tile_epilogue epilogue;
     uint8_t *y;  // [rows][y_stride]
     float *real; // in place of y, the value of rule O; NULL: codes are wanted
+    bool fuses;  // fmaf(f32(sum), multiplier, bias) instead: one rounding
     size_t y_stride;
 } linear_tile;
 

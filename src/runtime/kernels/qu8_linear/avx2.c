@@ -13,7 +13,8 @@ static inline void finish(const linear_tile *t, const epilogue_constants *k, siz
                  bias = _mm256_loadu_ps(e->bias + c);
     if (t->real != NULL) {
         store_floats(t->real + n * t->y_stride + c, t->channels - c,
-                     real_lanes(acc, multiplier, bias));
+                     t->fuses ? _mm256_fmadd_ps(_mm256_cvtepi32_ps(acc), multiplier, bias)
+                              : real_lanes(acc, multiplier, bias));
         return;
     }
     store_codes(t->y + n * t->y_stride + c, t->channels - c,

@@ -16,7 +16,8 @@ static inline void finish(const linear_tile *t, const epilogue_constants *k, siz
     const __mmask16 mask = (__mmask16)lanes;
     if (t->real != NULL) {
         _mm512_mask_storeu_ps(t->real + n * t->y_stride + c, mask,
-                              real_lanes(acc, multiplier, bias));
+                              t->fuses ? _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc), multiplier, bias)
+                                       : real_lanes(acc, multiplier, bias));
         return;
     }
     _mm_mask_storeu_epi8(t->y + n * t->y_stride + c, mask,

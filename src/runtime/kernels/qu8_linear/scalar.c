@@ -31,6 +31,10 @@ static void store(const linear_tile *t, const row_block *b) {
         memcpy(sums, b->acc[c], sizeof b->acc[c]);
         if (t->real != NULL) {
             real_sums(&t->epilogue, b->channel + c, sums, ROWS, real);
+            const tile_epilogue *e = &t->epilogue;
+            for (size_t i = 0; t->fuses && i < ROWS; i++)
+                real[i] =
+                    fmaf((float)sums[i], e->multiplier[b->channel + c], e->bias[b->channel + c]);
             for (size_t i = 0; i < b->count; i++) t->real[at + i * t->y_stride] = real[i];
             continue;
         }

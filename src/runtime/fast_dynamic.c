@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast way of linear layers that quantize their input on the fly: weights packed once, the
+// input's codes and its parameters in every run.
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/dynamic.h"
+#include "ops/engine_rules.h"
+#include "runtime/fast.h"
+#include "runtime/kernels/qlinear.h"
+
+typedef struct dynamic_state {
+    const module *layer; // that the plan was made of
+    qlinear_plan *plan;  // NULL: no kernel covers it
+    scratch codes;
+} dynamic_state;
+
+static void destroy(void *state) {
+    dynamic_state *s = state;
+    if (s == NULL) return;
+    tare__qlinear_plan_destroy(s->plan);
+    tare__scratch_release(&s->codes);
+    tare__free(s);
+}
+
+static const module *layer_of(const op_call *call) {
+    const module *m = tare__call_layer_module(call);
+    const bool fits = m != NULL && m->class->op != NULL && strcmp(m->class->op, "linear") == 0 &&
+                      (m->class->role == ROLE_DYNAMIC || m->class->role == ROLE_PACKED);
+    return fits ? m : NULL;
+}
+
+static bool is_dynamic(const op_call *call) {
+    const tare_tensor *x = tare__call_layer_input(call);
+    return layer_of(call) != NULL && call->result.kind == VALUE_TENSOR &&
+           call->result.as.tensor->dtype == TARE_FLOAT32 && x != NULL && x->dtype == TARE_FLOAT32;
+}
+
+// Any parameters do: each run sets its own.
+static tare_status make_plan(dynamic_state *s, isa_level isa, const dynamic_weights *w,
+                             op_call *call) {
+    const quantized_layer layer = {.module = s->layer,
+                                   .weight = w->weight,
+                                   .bias = w->bias,
+                                   .out_channels = w->weight->shape[0],
+                                   .rule = REQUANT_O,
+                                   .is_plain = true,
+                                   .gives_floats = true};
+    const int64_t shape[] = {1, w->weight->shape[1]};
+    tare_tensor *x = NULL;
+    const qparams *q = tare__qparams_per_tensor(TARE_QUINT8, 1, 0);
+    if (q == NULL) return tare__out_of_memory(call->err);
+    tare_status status = tare__tensor_meta(TARE_QUINT8, 2, shape, q, &x, call->err);
+    if (status == TARE_OK)
+        status =
+            tare__qlinear_plan_create(&layer, x, tare__call_out(call), isa, &s->plan, call->err);
+    tare_tensor_release(x);
+    tare__qparams_release(q);
+    return status;
+}
+
+static tare_status prepare(fast_context *context, void **state, const dynamic_weights *w,
+                           op_call *call, dynamic_state **out) {
+    dynamic_state *s = *state;
+    if (s == NULL) *state = s = tare__alloc_zeroed(1, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(call->err);
+    *out = s;
+    if (s->layer == layer_of(call)) return TARE_OK;
+    tare__qlinear_plan_destroy(s->plan);
+    s->plan = NULL;
+    s->layer = NULL;
+    const bool fits = w->weight->dtype == TARE_QINT8 && !tare__has_zero_points(w->weight) &&
+                      w->weight->shape[1] > 0;
+    const module *layer = layer_of(call);
+    if (fits) TARE_TRY(make_plan(s, context->isa, w, call));
+    s->layer = layer;
+    return TARE_OK;
+}
+
+// Sixteen ranges beside each other, which vectors take at once. NaNs are left out, but for the
+// first number, as in the reference.
+static void find_range(const float *x, size_t count, float *min, float *max) {
+    enum { LANES = 16 };
+    float low[LANES], high[LANES];
+    size_t i = 0;
+    for (size_t k = 0; k < LANES; k++) low[k] = high[k] = x[0];
+    for (; i + LANES <= count; i += LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            low[k] = x[i + k] < low[k] ? x[i + k] : low[k];
+            high[k] = x[i + k] > high[k] ? x[i + k] : high[k];
+        }
+    for (; i < count; i++) {
+        low[0] = x[i] < low[0] ? x[i] : low[0];
+        high[0] = x[i] > high[0] ? x[i] : high[0];
+    }
+    *min = low[0];
+    *max = high[0];
+    for (size_t k = 1; k < LANES; k++) {
+        *min = low[k] < *min ? low[k] : *min;
+        *max = high[k] > *max ? high[k] : *max;
+    }
+}
+
+// Signed codes become unsigned ones, 128 higher, as the kernels take them.
+static tare_status quantize(fast_context *context, dynamic_state *s, const dynamic_weights *w,
+                            const tare_tensor *x, op_call *call) {
+    int32_t least, most;
+    float min, max;
+    uint8_t *codes = tare__scratch_reserve(&s->codes, (size_t)x->count);
+    if (codes == NULL) return tare__out_of_memory(call->err);
+    find_range(tare__f32(x), (size_t)x->count, &min, &max);
+    tare__dynamic_bounds(w, &least, &most);
+    const dynamic_qparams q = tare__dynamic_choose(w, min, max);
+    const int32_t shift = least < 0 ? 128 : 0;
+    const code_scheme scheme = {.scale = (float)q.scale,
+                                .inverse = tare__inverse_scale(q.scale),
+                                .zero_point = q.zero_point + shift,
+                                .least = least + shift,
+                                .most = most + shift};
+    context->elementwise->quantize(&scheme, tare__f32(x), (size_t)x->count, codes);
+    tare__qlinear_set_input(s->plan, w->weight->q, q.scale, scheme.zero_point,
+                            w->rule == REQUANT_F);
+    return TARE_OK;
+}
+
+static tare_status run(fast_context *context, void **state, op_call *call, bool *handled) {
+    const tare_tensor *x = tare__call_layer_input(call);
+    tare_tensor *y = tare__call_out(call);
+    dynamic_weights w;
+    dynamic_state *s = NULL;
+    bool relu;
+    TARE_TRY(tare__dynamic_linear_read(call, &w, &relu));
+    if (x->count == 0) return TARE_OK;
+    TARE_TRY(prepare(context, state, &w, call, &s));
+    if (s->plan == NULL) return TARE_OK;
+    TARE_TRY(quantize(context, s, &w, x, call));
+    const size_t rows = (size_t)(x->count / w.weight->shape[1]);
+    TARE_TRY(tare__qlinear_run_codes(s->plan, s->codes.data, rows, y, &context->space, call->err));
+    float *values = tare__f32(y);
+    for (int64_t i = 0; relu && i < y->count; i++) values[i] = values[i] < 0 ? 0.0F : values[i];
+    *handled = true;
+    return TARE_OK;
+}
+
+const fast_path tare__fast_dynamic = {"dynamic", is_dynamic, run, destroy};
