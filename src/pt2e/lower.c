@@ -6,7 +6,6 @@
 
 #include "core/struct_size.h"
 #include "ops/op.h"
-#include "pt2e/convert.h"
 #include "quant/coverage.h"
 
 // --- codes ---
@@ -172,6 +171,13 @@ tare_status tare__read_codes(lowering *l, node *n) {
 
 // --- the pass ---
 
+// What the packed weights were made of goes.
+static tare_status rebuild(pass *p) {
+    graph *g = p->model->root->graph;
+    p->model->root->graph = NULL;
+    return tare__pass_rebuild(p, g);
+}
+
 static tare_status run(lowering *l) {
     pass *p = l->p;
     p->model->engine = l->engine;
@@ -184,7 +190,7 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_eliminate_dead(p));
     TARE_TRY(tare__pt2e_bound_layers(l));
     TARE_TRY(tare__pt2e_explain_floats(l));
-    TARE_TRY(tare__remove_unused_modules(p));
+    TARE_TRY(rebuild(p));
     p->model->stage = TARE_STAGE_LOWERED;
     return tare__coverage_finish(p->model, NULL, p->err);
 }

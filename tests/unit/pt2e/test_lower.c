@@ -721,6 +721,10 @@ static void lowered_models_come_back_from_files(void **state) {
     CHECK_DONE(tare_model_write(m, path, job_error()));
     CHECK_DONE(tare_model_read(path, NULL, &back, job_error()));
     assert_string_equal(printed(m), printed(back));
+    // Codes and floats that weights were packed from are gone.
+    assert_null(tare__module_tensor(m->root, "frozen"));
+    assert_null(tare__module_tensor(m->root, "b"));
+    assert_null(tare__module_tensor(m->root, "rows"));
     assert_string_equal(explained(m, NULL), explained(back, NULL));
     tare_tensor *a = result_of(m, (const tare_tensor *const *)inputs, 3);
     tare_tensor *b = result_of(back, (const tare_tensor *const *)inputs, 3);
