@@ -121,6 +121,7 @@ static tare_status read_onnx(const reading *r, const char *path, const unsigned 
     TARE_TRY(tare__onnx_read(bytes, size, path, r->classes, r->state, r->options, &r->out->root,
                              &origin, r->err));
     r->out->extra = origin.extra;
+    r->out->is_quantized = origin.is_quantized;
     r->out->from_onnx = true;
     r->out->norms_are_folded = origin.is_torch && origin.has_conv && !origin.has_batch_norm;
     return TARE_OK;

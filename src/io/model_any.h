@@ -11,6 +11,7 @@ typedef struct model_found {
     module *root;          // the caller releases it
     json_t *extra;         // the file's `record` (the caller's json_decref) or NULL
     bool from_onnx;        // as opposed to our own format
+    bool is_quantized;     // an ONNX file of others with QuantizeLinear: in reference form
     bool norms_are_folded; // written by one of torch's ONNX exporters, which leave no batch norm
                            // behind a convolution
 } model_found;

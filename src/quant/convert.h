@@ -3,6 +3,7 @@
 #ifndef QUANT_CONVERT_H
 #define QUANT_CONVERT_H
 
+#include "ops/reference.h"
 #include "quant/pass.h"
 
 /// The three shapes of a converted model.
@@ -77,13 +78,6 @@ tare_status tare__convert_supports(convert_pass *c, const char *class_name, cons
 tare_status tare__convert_reference(convert_pass *c, const char *class_name,
                                     const module *float_module, const tare_qconfig *q,
                                     const node *n, const module *called, module **out);
-/// A weight's parameters; without any (q NULL) it only changes its dtype: float16.
-typedef struct weight_qparams {
-    const char *name; // of the module's tensor
-    tare_dtype dtype;
-    const qparams *q;
-    bool is_decomposed; // its integers keep within the observer's range, not the dtype's
-} weight_qparams;
 /// A reference module of `float_module` with the parameters of its weights, at least one. The class
 /// is a built-in one or the user's, which sees the first weight.
 tare_status tare__reference_from_float(const tare_context *context, const char *class_name,

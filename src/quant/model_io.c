@@ -281,8 +281,9 @@ tare_status tare_model_read_with(const char *path, const tare_context *context,
     if (options != NULL) tare__struct_copy(&given, sizeof given, options);
     TARE_TRY(
         tare__model_any_read(path, &known->classes, &tare__observer_state_io, &given, &found, err));
-    tare_status status =
-        tare__model_create(context, found.root, TARE_STAGE_FLOAT, NULL, &model, err);
+    tare_status status = tare__model_create(
+        context, found.root, found.is_quantized ? TARE_STAGE_REFERENCE : TARE_STAGE_FLOAT, NULL,
+        &model, err);
     if (status != TARE_OK) tare__module_release(found.root);
     if (status == TARE_OK) model->norms_are_folded = found.norms_are_folded;
     if (status == TARE_OK && found.extra != NULL) {

@@ -311,6 +311,26 @@ tare_status tare__onnx_int_tuple(onnx_call *c, const int64_t *ints, size_t count
     return int_sequence(c, VALUE_TUPLE, ints, count, out);
 }
 
+// "conv.weight" of "conv.weight_quantized", as ONNX Runtime's quantizer names integers.
+static const char *name_of_values(onnx_call *c, const char *name) {
+    static const char ending[] = "_quantized";
+    if (name == NULL || !tare__ends_with(name, ending)) return name;
+    return tare__arena_strndup(&c->in->memory, name, strlen(name) - (sizeof ending - 1));
+}
+
+tare_status tare__onnx_dequantized(onnx_call *c, const tare_tensor *x, tare_tensor *codes,
+                                   value *out) {
+    onnx_import *in = c->in;
+    const char *name = name_of_values(c, tare__onnx_constant_of(in, x)->name);
+    tare_tensor *values = NULL;
+    TARE_TRY(tare__onnx_add_constant(in, codes, NULL));
+    TARE_TRY(tare_tensor_to_float(codes, &values, in->err));
+    TARE_TRY(tare__onnx_add_constant(in, values, name));
+    if (codes->dtype != TARE_QINT32) tare__onnx_constant_of(in, values)->codes = codes;
+    *out = (value){.kind = VALUE_TENSOR, .as.tensor = values};
+    return TARE_OK;
+}
+
 tare_status tare__onnx_take_tensor(onnx_call *c, tare_tensor *t, value *out) {
     TARE_TRY(tare__onnx_add_constant(c->in, t, NULL));
     *out = (value){.kind = VALUE_TENSOR, .as.tensor = t};

@@ -351,6 +351,8 @@ static void note_origin(const onnx_file *f, const Onnx__GraphProto *g, onnx_orig
         const char *op = g->node[i]->op_type != NULL ? g->node[i]->op_type : "";
         out->has_batch_norm |= strcmp(op, "BatchNormalization") == 0;
         out->has_conv |= strcmp(op, "Conv") == 0;
+        out->is_quantized |=
+            tare__ends_with(op, "QuantizeLinear") || strcmp(op, "DequantizeLinear") == 0;
     }
 }
 

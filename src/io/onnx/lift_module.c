@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "io/onnx/lift.h"
+#include "ops/reference.h"
 
 // --- constructor values that show in the shape of a tensor ---
 
@@ -212,6 +213,30 @@ static tare_status place(lift *l, module *made, const char *wanted, const char *
     return TARE_OK;
 }
 
+// A weight that the file has as integers makes the module a reference one, if there is one.
+static tare_status refer(lift *l, const node *n, module **made) {
+    const op_info *op = tare__lift_row(n);
+    const value *v = NULL;
+    for (size_t i = 1; i < tare__op_param_count(op); i++)
+        if (tare__op_param_is(op, i, "weight")) v = tare__lift_param(n, op, i);
+    const tare_tensor *t = tare__lift_constant(l, v);
+    const tare_tensor *codes = t != NULL ? tare__onnx_constant_of(l->in, t)->codes : NULL;
+    const module *m = *made;
+    const module_class *class = tare__class_triple(l->in->classes, m->class->op, m->class->dims,
+                                                   ROLE_REFERENCE, FUSED_NONE);
+    if (codes == NULL || class == NULL) return TARE_OK;
+    const weight_qparams w = {.name = "weight", .dtype = codes->dtype, .q = codes->q};
+    module *reference = NULL;
+    TARE_TRY(tare__module_create(class, &reference, l->err));
+    tare_status status = tare__module_copy_config(reference, m, l->err);
+    if (status == TARE_OK) status = tare__module_copy_tensors(reference, m, l->err);
+    if (status == TARE_OK) status = tare__reference_set_weight(reference, &w, l->err);
+    if (status == TARE_OK && class->check != NULL) status = class->check(reference, l->err);
+    tare__module_release(status == TARE_OK ? *made : reference);
+    if (status == TARE_OK) *made = reference;
+    return status;
+}
+
 tare_status tare__lift_bind(lift *l, const node *n, const lift_choice *choice, const char **path) {
     const onnx_scope *scope = tare__onnx_info(l->in, n)->scope;
     const bool is_module = n->op == NODE_CALL_MODULE;
@@ -223,6 +248,7 @@ tare_status tare__lift_bind(lift *l, const node *n, const lift_choice *choice, c
     else
         TARE_TRY(tare__module_create(choice->class, &made, l->err));
     tare_status status = is_module ? TARE_OK : fill(l, made, n);
+    if (status == TARE_OK && !is_module) status = refer(l, n, &made);
     if (status == TARE_OK)
         status = place(l, made, wanted, scope != NULL && scope->is_known ? scope->raw : NULL, path);
     tare__module_release(made);

@@ -17,6 +17,7 @@
     X(reduce)                                                                                      \
     X(resize)                                                                                      \
     X(recurrent)                                                                                   \
+    X(quantize)                                                                                    \
     X(refused)
 
 #define DECLARE(family) extern const onnx_rule_table tare__onnx_##family##_rules;

@@ -7,7 +7,8 @@ static tare_status control_flow(onnx_call *c) {
                               "on every input");
 }
 static tare_status quantized(onnx_call *c) {
-    return tare__onnx_fail(c, "the file is quantized already: expected a float model");
+    return tare__onnx_fail(c, "integer operators are not read: expected QuantizeLinear and "
+                              "DequantizeLinear around float ones");
 }
 static tare_status sequence(onnx_call *c) {
     return tare__onnx_fail(c, "sequences and optional values are not supported");
@@ -39,12 +40,9 @@ static const onnx_rule rows[] = {
     {"Loop", .translate = control_flow},
     {"Scan", .translate = control_flow},
     {"ConvInteger", .translate = quantized},
-    {"DequantizeLinear", .translate = quantized},
-    {"DynamicQuantizeLinear", .translate = quantized},
     {"MatMulInteger", .translate = quantized},
     {"QLinearConv", .translate = quantized},
     {"QLinearMatMul", .translate = quantized},
-    {"QuantizeLinear", .translate = quantized},
     {"ConcatFromSequence", .translate = sequence},
     {"Optional", .translate = sequence},
     {"OptionalGetElement", .translate = sequence},
