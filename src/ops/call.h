@@ -40,6 +40,9 @@ typedef struct op_call {
     tare_error *err;
 } op_call;
 
+/// Fills the data of a call's result: a row's or a class's reference.
+typedef tare_status (*op_compute)(op_call *call);
+
 /// Binds call->args and call->kwargs to the row's parameters. Errors name the node, the operator
 /// and the argument that is unknown, given twice or too many.
 tare_status tare__call_bind(op_call *call, const struct op_info *op);

@@ -2,10 +2,13 @@
 // Look-up tables over codes.
 #include "ops/code_table.h"
 
+#include <string.h>
+
 #include "ops/quantized_layer.h"
+#include "ops/quantized_rule.h"
 #include "ops/rules.h"
 
-enum { CODES = 256, LEAST_WORTH = 4 * CODES };
+enum { LEAST_WORTH = 4 * CODE_COUNT };
 
 static bool has_tensor(const value *v) {
     if (v == NULL) return false;
@@ -16,10 +19,13 @@ static bool has_tensor(const value *v) {
     return false;
 }
 
+static bool is_by_element(const op_info *op) {
+    return (op->traits & OP_ELEMENTWISE) || op->shape == tare__shape_identity;
+}
+
 bool tare__code_table_fits(const op_info *op, const value *const *param, size_t count,
                            const value *y) {
-    const bool is_by_element = (op->traits & OP_ELEMENTWISE) || op->shape == tare__shape_identity;
-    if (!is_by_element || param[0] == NULL || param[0]->kind != VALUE_TENSOR ||
+    if (!is_by_element(op) || param[0] == NULL || param[0]->kind != VALUE_TENSOR ||
         y->kind != VALUE_TENSOR)
         return false;
     for (size_t i = 1; i < count; i++)
@@ -29,27 +35,87 @@ bool tare__code_table_fits(const op_info *op, const value *const *param, size_t 
            tare__is_byte_quantized(out);
 }
 
+// Tensors of all codes of x, and of as many of y.
+static tare_status make_tensors(const tare_tensor *x, const tare_tensor *y, value *codes,
+                                value *results, tare_error *err) {
+    const int64_t shape[] = {CODE_COUNT};
+    *codes = *results = (value){.kind = VALUE_TENSOR};
+    TARE_TRY(tare__tensor_meta(x->dtype, 1, shape, x->q, &codes->as.tensor, err));
+    TARE_TRY(tare__tensor_meta(y->dtype, 1, shape, y->q, &results->as.tensor, err));
+    TARE_TRY(tare__tensor_allocate(codes->as.tensor, err));
+    TARE_TRY(tare__tensor_allocate(results->as.tensor, err));
+    uint8_t *each = codes->as.tensor->data; // signed codes by their bytes too
+    for (int i = 0; i < CODE_COUNT; i++) each[i] = (uint8_t)i;
+    return TARE_OK;
+}
+
+static tare_status make_table(const tare_tensor *x, const tare_tensor *y, code_function compute,
+                              void *user, uint8_t table[CODE_COUNT], tare_error *err) {
+    value codes, results;
+    tare_status status = make_tensors(x, y, &codes, &results, err);
+    if (status == TARE_OK) status = compute(user, &codes, &results);
+    if (status == TARE_OK) memcpy(table, results.as.tensor->data, CODE_COUNT);
+    tare_tensor_release(codes.as.tensor);
+    tare_tensor_release(results.as.tensor);
+    return status;
+}
+
 tare_status tare__code_table_run(const tare_tensor *x, tare_tensor *y, code_function compute,
                                  void *user, tare_error *err) {
-    const int64_t shape[] = {CODES};
-    tare_tensor *codes = NULL, *results = NULL;
-    tare_status status = tare__tensor_meta(x->dtype, 1, shape, x->q, &codes, err);
-    if (status == TARE_OK) status = tare__tensor_meta(y->dtype, 1, shape, y->q, &results, err);
-    if (status == TARE_OK) status = tare__tensor_allocate(codes, err);
-    if (status == TARE_OK) status = tare__tensor_allocate(results, err);
-    if (status == TARE_OK) {
-        uint8_t *each = codes->data; // signed codes by their bytes too
-        for (int i = 0; i < CODES; i++) each[i] = (uint8_t)i;
-        const value in = {.kind = VALUE_TENSOR, .as.tensor = codes};
-        value out = {.kind = VALUE_TENSOR, .as.tensor = results};
-        status = compute(user, &in, &out);
-    }
-    if (status == TARE_OK) {
-        const uint8_t *from = x->data, *table = results->data;
-        uint8_t *to = y->data;
-        for (int64_t i = 0; i < x->count; i++) to[i] = table[from[i]];
-    }
-    tare_tensor_release(codes);
-    tare_tensor_release(results);
-    return status;
+    uint8_t table[CODE_COUNT];
+    TARE_TRY(make_table(x, y, compute, user, table, err));
+    const uint8_t *from = x->data;
+    uint8_t *to = y->data;
+    for (int64_t i = 0; i < x->count; i++) to[i] = table[from[i]];
+    return TARE_OK;
+}
+
+// --- the table of a call ---
+
+static bool is_number(const value *v) {
+    return v->kind != VALUE_TENSOR || (v->as.tensor->count == 1 && v->as.tensor->data != NULL);
+}
+
+bool tare__is_function_of_a_code(const op_call *call, const tare_tensor *x) {
+    const op_info *op = call->op;
+    if (op != NULL && tare__quantized_rule_op(op) != NULL) op = tare__quantized_rule_op(op);
+    if (op == NULL || !is_by_element(op) || (op->traits & OP_IMPURE) || call->arg_count == 0 ||
+        call->args[0].kind != VALUE_TENSOR || call->args[0].as.tensor != x ||
+        call->result.kind != VALUE_TENSOR)
+        return false;
+    for (size_t i = 1; i < call->arg_count; i++)
+        if (!is_number(&call->args[i]) || tare__value_has_items(&call->args[i])) return false;
+    for (size_t i = 0; i < call->kwarg_count; i++)
+        if (!is_number(&call->kwargs[i].value) || tare__value_has_items(&call->kwargs[i].value))
+            return false;
+    const tare_tensor *y = call->result.as.tensor;
+    return tare__is_byte_quantized(x) && tare__is_byte_quantized(y) && x->count == y->count;
+}
+
+typedef struct table_call {
+    op_call call; // its arguments are its own
+    value *args;
+    op_compute compute;
+} table_call;
+
+static tare_status compute_call(void *user, const value *in, value *out) {
+    table_call *t = user;
+    t->args[0] = *in;
+    t->call.result = *out;
+    return t->compute(&t->call);
+}
+
+tare_status tare__code_table_of(const op_call *call, op_compute compute, const tare_tensor *x,
+                                uint8_t table[CODE_COUNT], bool *known) {
+    *known = tare__is_function_of_a_code(call, x);
+    if (!*known) return TARE_OK;
+    table_call t = {.call = *call, .compute = compute};
+    t.args = tare__arena_array(call->memory, call->arg_count, sizeof *t.args);
+    if (t.args == NULL) return tare__out_of_memory(call->err);
+    memcpy(t.args, call->args, call->arg_count * sizeof *t.args);
+    t.call.args = t.args;
+    for (size_t i = 0; i < call->param_count; i++)
+        for (size_t k = 0; k < call->arg_count; k++)
+            if (call->param[i] == &call->args[k]) t.call.param[i] = &t.args[k];
+    return make_table(x, call->result.as.tensor, compute_call, &t, table, call->err);
 }

@@ -7,9 +7,6 @@
 #include "core/requant.h"
 #include "ops/call.h"
 
-/// Fills the data of a call's result: a row's or a class's reference.
-typedef tare_status (*op_compute)(op_call *call);
-
 typedef struct interpreter {
     module *root; // has the graph
     enum requant_rule linear_rule, conv_rule;

@@ -132,6 +132,12 @@ static const rule_row rule_rows[] = {
     {"quantized.cat_relu", "cat", true},
 };
 
+const op_info *tare__quantized_rule_op(const op_info *op) {
+    for (size_t i = 0; i < sizeof rule_rows / sizeof *rule_rows; i++)
+        if (strcmp(rule_rows[i].id, op->id) == 0) return tare__op_by_id(rule_rows[i].float_id, 0);
+    return NULL;
+}
+
 // False is what `training` means for every quantized operator.
 static const value not_training = {.kind = VALUE_BOOL};
 

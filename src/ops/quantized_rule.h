@@ -26,6 +26,8 @@ typedef struct module_rule {
 tare_status tare__module_rule_bind(op_call *call, module_rule *out);
 /// *known false: the row's function has no such rule.
 tare_status tare__function_rule_bind(op_call *call, rule_call *out, bool *known);
+/// The float operator of such a function; NULL: it is none.
+const op_info *tare__quantized_rule_op(const op_info *op);
 /// Inside a shape rule; q: of the result.
 tare_status tare__rule_shape(op_call *call, const rule_call *rule, const qparams *q);
 /// Inside a reference.

@@ -9,7 +9,7 @@
 #include "ops/op.h"
 #include "ops/quantized_layer.h"
 
-static code_scheme scheme_of(const tare_tensor *t) {
+code_scheme tare__code_scheme_of(const tare_tensor *t) {
     return (code_scheme){
         .scale = (float)t->q->scale[0],
         .inverse = tare__inverse_scale(t->q->scale[0]),
@@ -31,7 +31,7 @@ static tare_status quantize(fast_context *context, void **state, op_call *call, 
     const tare_tensor *x = tare__fast_input(call, 0);
     tare_tensor *y = tare__call_out(call);
     if (x == NULL || x->dtype != TARE_FLOAT32 || !tare__is_byte_quantized(y)) return TARE_OK;
-    const code_scheme scheme = scheme_of(y);
+    const code_scheme scheme = tare__code_scheme_of(y);
     context->elementwise->quantize(&scheme, tare__f32(x), (size_t)x->count, y->data);
     *handled = true;
     return TARE_OK;
@@ -46,7 +46,7 @@ static tare_status dequantize(fast_context *context, void **state, op_call *call
     const tare_tensor *x = tare__fast_input(call, 0);
     tare_tensor *y = tare__call_out(call);
     if (x == NULL || !tare__is_byte_quantized(x) || y->dtype != TARE_FLOAT32) return TARE_OK;
-    const code_scheme scheme = scheme_of(x);
+    const code_scheme scheme = tare__code_scheme_of(x);
     context->elementwise->dequantize(&scheme, x->data, (size_t)x->count, tare__f32(y));
     *handled = true;
     return TARE_OK;
@@ -62,47 +62,59 @@ static bool is_product(const op_call *call) {
     return tare__fast_is_op(call, "quantized.mul") || tare__fast_is_op(call, "quantized.mul_relu");
 }
 
-static bool is_binary(const op_call *call) {
-    return is_product(call) || (is_sum(call) && !tare__rule_adds_in_fixed_point(call->linear_rule));
+bool tare__is_code_sum(const op_call *call) {
+    return is_sum(call) && !tare__rule_adds_in_fixed_point(call->linear_rule);
+}
+
+bool tare__is_code_binary(const op_call *call) {
+    return is_product(call) || tare__is_code_sum(call);
+}
+
+code_binary tare__code_binary_of(const op_call *call, const tare_tensor *a, const tare_tensor *b,
+                                 const tare_tensor *y) {
+    const code_scheme sa = tare__code_scheme_of(a), sb = tare__code_scheme_of(b);
+    const code_scheme sy = tare__code_scheme_of(y);
+    const code_range ra = {sa.scale, sa.zero_point}, rb = {sb.scale, sb.zero_point};
+    const code_range ry = {sy.scale, sy.zero_point};
+    const bool relu = strstr(call->op->id, "_relu") != NULL;
+    return (code_binary){
+        .is_signed = sa.is_signed,
+        .is_product = is_product(call),
+        .add = tare__native_add(ra, rb, ry, sy.least, sy.most, relu),
+        .mul = tare__quantized_mul(ra, rb, ry, sy.least, sy.most, relu),
+    };
+}
+
+void tare__code_binary_run(const code_binary *op, const elementwise_kernels *k, const uint8_t *a,
+                           const uint8_t *b, size_t count, uint8_t *y) {
+    if (op->is_product)
+        k->mul(&op->mul, op->is_signed, a, b, count, y);
+    else
+        k->add(&op->add, op->is_signed, a, b, count, y);
 }
 
 // Lines are cut into pieces, for which an operand that stands still is repeated.
 enum { PIECE = 1024, LEAST_LINE = 8 };
 
-typedef struct binary_way {
-    const elementwise_kernels *kernels;
-    bool is_signed, is_product;
-    native_add add;
-    quantized_mul mul;
-} binary_way;
-
-static void run_piece(const binary_way *w, const uint8_t *a, const uint8_t *b, size_t count,
-                      uint8_t *y) {
-    if (w->is_product)
-        w->kernels->mul(&w->mul, w->is_signed, a, b, count, y);
-    else
-        w->kernels->add(&w->add, w->is_signed, a, b, count, y);
-}
-
-static void run_line(const binary_way *w, const code_pairs *p, const uint8_t *a, const uint8_t *b,
-                     uint8_t *y) {
+static void run_line(const code_binary *op, const elementwise_kernels *k, const code_pairs *p,
+                     const uint8_t *a, const uint8_t *b, uint8_t *y) {
     uint8_t same[PIECE];
     if (p->step_a == 0) memset(same, a[0], PIECE);
     if (p->step_b == 0) memset(same, b[0], PIECE);
     for (int64_t i = 0; i < p->count; i += PIECE) {
         const int64_t left = p->count - i;
-        run_piece(w, p->step_a != 0 ? a + i : same, p->step_b != 0 ? b + i : same,
-                  (size_t)(left < PIECE ? left : PIECE), y + i);
+        tare__code_binary_run(op, k, p->step_a != 0 ? a + i : same, p->step_b != 0 ? b + i : same,
+                              (size_t)(left < PIECE ? left : PIECE), y + i);
     }
 }
 
-static void run_lines(const binary_way *w, const code_pairs *p) {
+static void run_lines(const code_binary *op, const elementwise_kernels *k, const code_pairs *p) {
     const uint8_t *a = p->a->data, *b = p->b->data;
     uint8_t *y = p->y->data;
     for (int64_t i = 0; i * p->count < p->y->count; i++) {
         int64_t at_a, at_b;
         tare__code_pairs_locate(p, i, &at_a, &at_b);
-        run_line(w, p, a + at_a, b + at_b, y + i * p->count);
+        run_line(op, k, p, a + at_a, b + at_b, y + i * p->count);
     }
 }
 
@@ -113,18 +125,8 @@ static tare_status binary(fast_context *context, void **state, op_call *call, bo
     const code_pairs p = tare__code_pairs_of(a, b, tare__call_out(call));
     // One operand at least must go on; short lines are no matter for vectors.
     if (p.step_a + p.step_b == 0 || p.count < LEAST_LINE) return TARE_OK;
-    const code_scheme sa = scheme_of(a), sb = scheme_of(b), sy = scheme_of(p.y);
-    const code_range ra = {sa.scale, sa.zero_point}, rb = {sb.scale, sb.zero_point};
-    const code_range ry = {sy.scale, sy.zero_point};
-    const bool relu = strstr(call->op->id, "_relu") != NULL;
-    const binary_way way = {
-        .kernels = context->elementwise,
-        .is_signed = sa.is_signed,
-        .is_product = is_product(call),
-        .add = tare__native_add(ra, rb, ry, sy.least, sy.most, relu),
-        .mul = tare__quantized_mul(ra, rb, ry, sy.least, sy.most, relu),
-    };
-    run_lines(&way, &p);
+    const code_binary op = tare__code_binary_of(call, a, b, p.y);
+    run_lines(&op, context->elementwise, &p);
     *handled = true;
     return TARE_OK;
 }
@@ -152,7 +154,7 @@ static tare_status relu(fast_context *context, void **state, op_call *call, bool
 static const fast_path code_paths[] = {
     {"quantize", is_quantize, quantize, NULL},
     {"dequantize", is_dequantize, dequantize, NULL},
-    {"binary", is_binary, binary, NULL},
+    {"binary", tare__is_code_binary, binary, NULL},
     {"relu", is_code_relu, relu, NULL},
 };
 

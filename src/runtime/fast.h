@@ -11,6 +11,7 @@
 #include "runtime/isa.h"
 #include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/lines.h"
+#include "runtime/kernels/product.h"
 #include "runtime/kernels/scratch.h"
 
 typedef struct fast_context {
@@ -50,5 +51,35 @@ static inline const tare_tensor *tare__fast_input(const op_call *call, size_t i)
     const value *v = call->param[i];
     return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
 }
+
+/// The scheme of byte codes of a tensor.
+code_scheme tare__code_scheme_of(const tare_tensor *t);
+/// A sum or product of codes, as quantized.add, mul and those with a ReLU compute it.
+typedef struct code_binary {
+    bool is_signed, is_product;
+    native_add add;
+    quantized_mul mul;
+} code_binary;
+/// Is it such a call, and no sum in fixed point?
+bool tare__is_code_binary(const op_call *call);
+bool tare__is_code_sum(const op_call *call);
+/// Of operands and a result with these schemes; they need not be the call's.
+code_binary tare__code_binary_of(const op_call *call, const tare_tensor *a, const tare_tensor *b,
+                                 const tare_tensor *y);
+void tare__code_binary_run(const code_binary *op, const elementwise_kernels *k, const uint8_t *a,
+                           const uint8_t *b, size_t count, uint8_t *y);
+
+/// What a layer that adds takes from these codes.
+product_addend tare__value_addend_of(const tare_tensor *t);
+
+/// How an average of codes is rounded, as torch does for this call.
+typedef struct average_rule {
+    int64_t zero_point, least, most;
+    bool rounds_with_zero_point;
+} average_rule;
+average_rule tare__average_rule_of(const op_call *call, const tare_tensor *x);
+/// Is the sum over any window of the last two dimensions exact in floats too, as references add?
+bool tare__average_is_exact(const tare_tensor *x);
+uint8_t tare__average_code(const average_rule *r, int64_t sum, int64_t count);
 
 #endif

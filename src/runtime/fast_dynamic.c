@@ -7,18 +7,19 @@
 #include "ops/dynamic.h"
 #include "ops/engine_rules.h"
 #include "runtime/fast.h"
-#include "runtime/kernels/qlinear.h"
+#include "runtime/kernels/qlayer.h"
 
 typedef struct dynamic_state {
     const module *layer; // that the plan was made of
-    qlinear_plan *plan;  // NULL: no kernel covers it
+    qlayer *packed;      // NULL: no kernel covers it
+    bool fuses;
     scratch codes;
 } dynamic_state;
 
 static void destroy(void *state) {
     dynamic_state *s = state;
     if (s == NULL) return;
-    tare__qlinear_plan_destroy(s->plan);
+    tare__qlayer_destroy(s->packed);
     tare__scratch_release(&s->codes);
     tare__free(s);
 }
@@ -37,8 +38,7 @@ static bool is_dynamic(const op_call *call) {
 }
 
 // Any parameters do: each run sets its own.
-static tare_status make_plan(dynamic_state *s, isa_level isa, const dynamic_weights *w,
-                             op_call *call) {
+static tare_status pack(dynamic_state *s, isa_level isa, const dynamic_weights *w, op_call *call) {
     const quantized_layer layer = {.module = s->layer,
                                    .weight = w->weight,
                                    .bias = w->bias,
@@ -52,8 +52,7 @@ static tare_status make_plan(dynamic_state *s, isa_level isa, const dynamic_weig
     if (q == NULL) return tare__out_of_memory(call->err);
     tare_status status = tare__tensor_meta(TARE_QUINT8, 2, shape, q, &x, call->err);
     if (status == TARE_OK)
-        status =
-            tare__qlinear_plan_create(&layer, x, tare__call_out(call), isa, &s->plan, call->err);
+        status = tare__qlayer_create(&layer, x, tare__call_out(call), isa, &s->packed, call->err);
     tare_tensor_release(x);
     tare__qparams_release(q);
     return status;
@@ -66,13 +65,13 @@ static tare_status prepare(fast_context *context, void **state, const dynamic_we
     if (s == NULL) return tare__out_of_memory(call->err);
     *out = s;
     if (s->layer == layer_of(call)) return TARE_OK;
-    tare__qlinear_plan_destroy(s->plan);
-    s->plan = NULL;
+    tare__qlayer_destroy(s->packed);
+    s->packed = NULL;
     s->layer = NULL;
     const bool fits = w->weight->dtype == TARE_QINT8 && !tare__has_zero_points(w->weight) &&
                       w->weight->shape[1] > 0;
     const module *layer = layer_of(call);
-    if (fits) TARE_TRY(make_plan(s, context->isa, w, call));
+    if (fits) TARE_TRY(pack(s, context->isa, w, call));
     s->layer = layer;
     return TARE_OK;
 }
@@ -118,8 +117,8 @@ static tare_status quantize(fast_context *context, dynamic_state *s, const dynam
                                 .least = least + shift,
                                 .most = most + shift};
     context->elementwise->quantize(&scheme, tare__f32(x), (size_t)x->count, codes);
-    tare__qlinear_set_input(s->plan, w->weight->q, q.scale, scheme.zero_point,
-                            w->rule == REQUANT_F);
+    tare__qlayer_set_input(s->packed, w->weight->q, q.scale, scheme.zero_point);
+    s->fuses = w->rule == REQUANT_F;
     return TARE_OK;
 }
 
@@ -132,10 +131,19 @@ static tare_status run(fast_context *context, void **state, op_call *call, bool 
     TARE_TRY(tare__dynamic_linear_read(call, &w, &relu));
     if (x->count == 0) return TARE_OK;
     TARE_TRY(prepare(context, state, &w, call, &s));
-    if (s->plan == NULL) return TARE_OK;
+    if (s->packed == NULL) return TARE_OK;
     TARE_TRY(quantize(context, s, &w, x, call));
-    const size_t rows = (size_t)(x->count / w.weight->shape[1]);
-    TARE_TRY(tare__qlinear_run_codes(s->plan, s->codes.data, rows, y, &context->space, call->err));
+    const size_t threads = tare__thread_count(context->space.pool);
+    void *memory = tare__scratch_reserve(&context->space.memory,
+                                         tare__qlayer_scratch_bytes(s->packed, threads));
+    if (memory == NULL) return tare__out_of_memory(call->err);
+    const qlayer_run of_layer = {.batch = (size_t)(x->count / w.weight->shape[1]),
+                                 .x = s->codes.data,
+                                 .real = tare__f32(y),
+                                 .fuses = s->fuses,
+                                 .scratch = memory,
+                                 .space = &context->space};
+    tare__qlayer_run(s->packed, &of_layer);
     float *values = tare__f32(y);
     for (int64_t i = 0; relu && i < y->count; i++) values[i] = values[i] < 0 ? 0.0F : values[i];
     *handled = true;

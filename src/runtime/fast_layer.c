@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast way of integer linear and convolution modules: a plan, with packed weights, per input
-// shape and parameters seen.
+// The fast way of integer linear and convolution modules where there is no plan: the layer, packed,
+// per input shape and parameters seen. Codes are moved to channels last and back.
 #include <string.h>
 
 #include "core/alloc.h"
 #include "runtime/fast.h"
-#include "runtime/kernels/qconv.h"
-#include "runtime/kernels/qdepthwise.h"
-#include "runtime/kernels/qlinear.h"
+#include "runtime/kernels/qlayer.h"
+#include "runtime/kernels/transpose.h"
 
 enum { MOST_PLANS = 4 }; // of one node; more shapes than that in turn are planned anew
 
@@ -18,16 +17,12 @@ typedef struct layer_plan {
     const qparams *in, *out;
     const module *layer; // a function's packed weights may be others at its next call
     bool adds;
-    qconv_plan *conv; // all NULL: no kernel covers the layer
-    qdepthwise_plan *depthwise;
-    qlinear_plan *linear;
+    qlayer *packed; // NULL: no kernel covers the layer
 } layer_plan;
 
 static void destroy_plan(layer_plan *plan) {
     if (plan == NULL) return;
-    tare__qconv_plan_destroy(plan->conv);
-    tare__qdepthwise_plan_destroy(plan->depthwise);
-    tare__qlinear_plan_destroy(plan->linear);
+    tare__qlayer_destroy(plan->packed);
     tare__qparams_release(plan->in);
     tare__qparams_release(plan->out);
     tare__free(plan);
@@ -71,16 +66,10 @@ static layer_plan *find_plan(layer_plan *plan, const op_call *call) {
 
 static tare_status pack(layer_plan *plan, isa_level isa, op_call *call) {
     quantized_layer layer;
-    const tare_tensor *x = tare__call_layer_input(call), *y = call->result.as.tensor;
     TARE_TRY(tare__call_layer_read(call, &layer));
-    // Without a batch dimension the first size is the channels'; such inputs are rare.
-    if (!is_linear(call) && x->ndim != layer.conv.dims + 2) return TARE_OK;
-    if (is_linear(call))
-        return tare__qlinear_plan_create(&layer, x, y, isa, &plan->linear, call->err);
-    TARE_TRY(tare__qdepthwise_plan_create(&layer, x, y, isa, &plan->depthwise, call->err));
-    if (plan->depthwise != NULL) return TARE_OK;
     plan->adds = layer.adds;
-    return tare__qconv_plan_create(&layer, x, y, isa, &plan->conv, call->err);
+    return tare__qlayer_create(&layer, tare__call_layer_input(call), call->result.as.tensor, isa,
+                               &plan->packed, call->err);
 }
 
 static void drop_oldest(layer_plan **list) {
@@ -112,6 +101,74 @@ static tare_status make_plan(fast_context *context, layer_plan **list, op_call *
     return TARE_OK;
 }
 
+// To channels last, or back.
+static void move_channels(const tare_tensor *t, const void *from, bool to_last, void *to) {
+    const int64_t channels = t->shape[1], pixels = t->count / t->shape[0] / channels;
+    const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;
+    for (int64_t n = 0; n < t->shape[0]; n++) {
+        const int64_t at = n * channels * pixels;
+        if (t->q != NULL)
+            tare__transpose_u8((const uint8_t *)from + at, rows, columns, (uint8_t *)to + at);
+        else
+            tare__transpose_f32((const float *)from + at, rows, columns, (float *)to + at);
+    }
+}
+
+// Where a run's tensors lie, channels last.
+typedef struct moved_tensors {
+    unsigned char *x, *addend, *y, *scratch;
+} moved_tensors;
+
+static tare_status reserve(fast_context *context, const qlayer *layer, const tare_tensor *x,
+                           const tare_tensor *y, moved_tensors *out, tare_error *err) {
+    const size_t own = tare__qlayer_scratch_bytes(layer, tare__thread_count(context->space.pool));
+    const size_t x_bytes = tare__round_up((size_t)x->count, 64);
+    const size_t y_bytes = tare__round_up(tare__tensor_bytes(y), 64);
+    unsigned char *memory =
+        tare__scratch_reserve(&context->space.memory, own + x_bytes + 2 * y_bytes);
+    if (memory == NULL) return tare__out_of_memory(err);
+    *out = (moved_tensors){.scratch = memory,
+                           .x = memory + own,
+                           .y = memory + own + x_bytes,
+                           .addend = memory + own + x_bytes + y_bytes};
+    return TARE_OK;
+}
+
+product_addend tare__value_addend_of(const tare_tensor *t) {
+    return (product_addend){.kind = ADDEND_OF_VALUES,
+                            .scale = (float)t->q->scale[0],
+                            .zero_point = (int32_t)t->q->zero_point[0],
+                            .is_signed = t->dtype == TARE_QINT8,
+                            .codes = t->data};
+}
+
+// is_plain: a linear layer, whose channels are innermost anyway.
+static tare_status run_packed(fast_context *context, const qlayer *layer, bool is_plain,
+                              const tare_tensor *x, const tare_tensor *other, tare_tensor *y,
+                              tare_error *err) {
+    moved_tensors at = {0};
+    TARE_TRY(reserve(context, layer, x, y, &at, err));
+    product_addend addend;
+    if (other != NULL) addend = tare__value_addend_of(other);
+    void *result = is_plain ? y->data : at.y;
+    const qlayer_run run = {.batch =
+                                (size_t)(is_plain ? y->count / y->shape[y->ndim - 1] : x->shape[0]),
+                            .x = is_plain ? x->data : at.x,
+                            .y = y->q != NULL ? result : NULL,
+                            .real = y->q != NULL ? NULL : result,
+                            .addend = other != NULL ? &addend : NULL,
+                            .scratch = at.scratch,
+                            .space = &context->space};
+    if (!is_plain) move_channels(x, x->data, true, at.x);
+    if (!is_plain && other != NULL) {
+        move_channels(other, other->data, true, at.addend);
+        addend.codes = at.addend;
+    }
+    tare__qlayer_run(layer, &run);
+    if (!is_plain) move_channels(y, at.y, false, y->data);
+    return TARE_OK;
+}
+
 static tare_status run_layer(fast_context *context, void **state, op_call *call, bool *handled) {
     const tare_tensor *x = tare__call_layer_input(call);
     tare_tensor *y = tare__call_out(call);
@@ -122,15 +179,10 @@ static tare_status run_layer(fast_context *context, void **state, op_call *call,
         TARE_TRY(status);
         plan = list;
     }
-    *handled = plan->conv != NULL || plan->depthwise != NULL || plan->linear != NULL;
-    const tare_tensor *addend = plan->adds ? tare__call_layer_addend(call) : NULL;
-    if (plan->conv != NULL)
-        return tare__qconv_run(plan->conv, x, addend, y, &context->space, call->err);
-    if (plan->depthwise != NULL)
-        return tare__qdepthwise_run(plan->depthwise, x, y, &context->space, call->err);
-    if (plan->linear != NULL)
-        return tare__qlinear_run(plan->linear, x, y, &context->space, call->err);
-    return TARE_OK;
+    if (plan->packed == NULL || y->count == 0) return TARE_OK;
+    *handled = true;
+    const tare_tensor *other = plan->adds ? tare__call_layer_addend(call) : NULL;
+    return run_packed(context, plan->packed, is_linear(call), x, other, y, call->err);
 }
 
 const fast_path tare__fast_layer = {"layer", is_layer, run_layer, destroy_plans};

@@ -119,11 +119,29 @@ static bool is_code_average(const op_call *call) {
            tare__is_byte_quantized(x) && x->ndim >= 2;
 }
 
+bool tare__average_is_exact(const tare_tensor *x) {
+    // The reference adds floats: whole numbers below 2^24 are exact there too.
+    return x->shape[x->ndim - 2] <= 256 && x->shape[x->ndim - 1] <= 256;
+}
+
+average_rule tare__average_rule_of(const op_call *call, const tare_tensor *x) {
+    return (average_rule){.zero_point = (int64_t)x->q->zero_point[0],
+                          .least = x->q->quant_min,
+                          .most = x->q->quant_max,
+                          .rounds_with_zero_point = tare__rounds_with_zero_point(call, x)};
+}
+
+uint8_t tare__average_code(const average_rule *r, int64_t sum, int64_t count) {
+    const float mean = (float)(sum - count * r->zero_point) / (float)count;
+    if (r->rounds_with_zero_point)
+        return (uint8_t)tare__quantize(mean + (float)r->zero_point, 1.0F, 0, r->least, r->most);
+    return (uint8_t)tare__quantize(mean, 1.0F, r->zero_point, r->least, r->most);
+}
+
 typedef struct average_pool {
     const tare_tensor *x;
     int64_t in[2], out[2];
-    int64_t zero_point;
-    bool rounds_with_zero_point;
+    average_rule rule;
 } average_pool;
 
 static int64_t sum_of_codes(const tare_tensor *x, int64_t first, int64_t count) {
@@ -146,11 +164,7 @@ static uint8_t average_code(const average_pool *p, int64_t first, int64_t row, i
     const int64_t start = first + top * p->in[1] + left;
     int64_t sum = 0;
     for (int64_t h = 0; h < rows; h++) sum += sum_of_codes(p->x, start + h * p->in[1], width);
-    const float mean = (float)(sum - count * p->zero_point) / (float)count;
-    const int64_t low = p->x->q->quant_min, high = p->x->q->quant_max;
-    if (p->rounds_with_zero_point)
-        return (uint8_t)tare__quantize(mean + (float)p->zero_point, 1.0F, 0, low, high);
-    return (uint8_t)tare__quantize(mean, 1.0F, p->zero_point, low, high);
+    return tare__average_code(&p->rule, sum, count);
 }
 
 static tare_status pool_average(fast_context *context, void **state, op_call *call, bool *handled) {
@@ -158,14 +172,11 @@ static tare_status pool_average(fast_context *context, void **state, op_call *ca
     (void)state;
     const tare_tensor *x = tare__fast_input(call, 0), *y = tare__call_out(call);
     const int64_t *in = x->shape + x->ndim - 2, *out = y->shape + y->ndim - 2;
-    // The reference adds floats: whole numbers below 2^24 are exact there too.
-    const bool is_exact = in[0] <= 256 && in[1] <= 256;
-    if (!tare__is_byte_quantized(x) || y->count == 0 || !is_exact) return TARE_OK;
+    if (!tare__is_byte_quantized(x) || y->count == 0 || !tare__average_is_exact(x)) return TARE_OK;
     const average_pool p = {.x = x,
                             .in = {in[0], in[1]},
                             .out = {out[0], out[1]},
-                            .zero_point = (int64_t)x->q->zero_point[0],
-                            .rounds_with_zero_point = tare__rounds_with_zero_point(call, x)};
+                            .rule = tare__average_rule_of(call, x)};
     const int64_t plane = out[0] * out[1];
     for (int64_t i = 0; i < y->count; i++)
         ((uint8_t *)y->data)[i] =

@@ -4,19 +4,26 @@
 // alone: an observer, a second reader or the graph's output ends it.
 #include <string.h>
 
+#include "ops/code_table.h"
 #include "ops/rules.h"
 #include "runtime/plan_steps.h"
 
 enum { MOST_ELEMENTS = 16 };
 
 // The record that alone reads what r makes; NOTHING if there are others, or it is in a chain.
-static size_t only_reader(const plan_builder *b, const plan_record *r) {
+static size_t sole_reader(const plan_builder *b, const plan_record *r) {
     if (r->result == NOTHING) return NOTHING;
     const plan_value *v = &b->values[r->result];
     if (v->uses_left != 1 || v->consumer == NOTHING) return NOTHING;
     const plan_record *next = &b->records[v->consumer];
     const bool is_free = next->head == v->consumer && next->next == NOTHING;
-    return is_free && tare__plan_is_float(b, next) ? v->consumer : NOTHING;
+    return is_free ? v->consumer : NOTHING;
+}
+
+// The same, if it computes on floats alone.
+static size_t only_reader(const plan_builder *b, const plan_record *r) {
+    const size_t next = sole_reader(b, r);
+    return next != NOTHING && tare__plan_is_float(b, &b->records[next]) ? next : NOTHING;
 }
 
 static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
@@ -113,6 +120,34 @@ static void join_layer(plan_builder *b, size_t head) {
     }
 }
 
+// --- integer layers ---
+
+static bool is_sum_of_codes(const plan_builder *b, const plan_record *r) {
+    const tare_tensor *x = tare__fast_input(&r->call, 0), *other = tare__fast_input(&r->call, 1);
+    if (!tare__is_code_sum(&r->call) || x == NULL || other == NULL || x == other) return false;
+    const tare_tensor *y = b->values[r->result].tensor;
+    return same_shape(x, y) && same_shape(other, y);
+}
+
+static bool is_function_of_codes(const plan_builder *b, const plan_record *r) {
+    const tare_tensor *x = tare__plan_code_input(r);
+    return x != NULL && !r->is_observer && !r->is_view &&
+           tare__is_function_of_a_code(&r->call, x) && same_shape(x, b->values[r->result].tensor);
+}
+
+// A function of the layer's codes, and a sum of codes and others of the same shape.
+static void join_code_layer(plan_builder *b, size_t head) {
+    size_t last = head, next = sole_reader(b, &b->records[head]);
+    if (next != NOTHING && b->records[next].result != NOTHING &&
+        is_function_of_codes(b, &b->records[next])) {
+        append(b, head, &last, next);
+        next = sole_reader(b, &b->records[last]);
+    }
+    if (next != NOTHING && b->records[next].result != NOTHING &&
+        is_sum_of_codes(b, &b->records[next]))
+        append(b, head, &last, next);
+}
+
 // --- elementwise operators ---
 
 static bool is_elementwise(const plan_builder *b, const plan_record *r) {
@@ -144,6 +179,8 @@ void tare__plan_join(plan_builder *b) {
         if (r->head != i) continue;
         if (is_layer(b, r))
             join_layer(b, i);
+        else if (tare__plan_is_code_layer(r))
+            join_code_layer(b, i);
         else if (is_elementwise(b, r))
             join_elements(b, i);
         else if (strcmp(tare__record_op(r), "scaled_dot_product_attention") == 0)

@@ -235,7 +235,8 @@ static tare_status emit_chain(plan_builder *b, size_t head) {
         consume_inputs(b, r);
         return TARE_OK;
     }
-    chain_planner planner = tare__plan_is_float(b, r) ? find_planner(r) : NULL;
+    chain_planner planner =
+        tare__plan_is_float(b, r) ? find_planner(r) : tare__plan_code_planner(b, r);
     if (r->is_observer) planner = tare__plan_observe;
     if (planner != NULL) TARE_TRY(planner(b, head, &done));
     if (!done) return emit_calls(b, head);

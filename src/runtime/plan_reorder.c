@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between the plain layout and channels last: a transposition of [C][pixels] for every image.
 #include "ops/rules.h"
+#include "runtime/kernels/transpose.h"
 #include "runtime/plan_steps.h"
-
-enum { TILE = 16 };
 
 typedef struct reorder {
     size_t from, to; // places
     int64_t batch, rows, columns;
+    size_t element; // bytes: 1 or 4
 } reorder;
-
-static void transpose(const float *x, int64_t rows, int64_t columns, float *y) {
-    for (int64_t r = 0; r < rows; r += TILE)
-        for (int64_t c = 0; c < columns; c += TILE) {
-            const int64_t last_row = r + TILE < rows ? r + TILE : rows;
-            const int64_t last_column = c + TILE < columns ? c + TILE : columns;
-            for (int64_t k = c; k < last_column; k++)
-                for (int64_t i = r; i < last_row; i++) y[k * rows + i] = x[i * columns + k];
-        }
-}
 
 static tare_status run_reorder(const plan_run_state *run, void *state) {
     const reorder *r = state;
-    const float *x = tare__place_data(run, r->from);
-    float *y = tare__place_data(run, r->to);
-    const int64_t size = r->rows * r->columns;
-    for (int64_t n = 0; n < r->batch; n++)
-        transpose(x + n * size, r->rows, r->columns, y + n * size);
+    const unsigned char *x = tare__place_data(run, r->from);
+    unsigned char *y = tare__place_data(run, r->to);
+    const size_t bytes = (size_t)(r->rows * r->columns) * r->element;
+    for (int64_t n = 0; n < r->batch; n++, x += bytes, y += bytes) {
+        if (r->element == 1)
+            tare__transpose_u8(x, r->rows, r->columns, y);
+        else
+            tare__transpose_f32((const float *)(const void *)x, r->rows, r->columns,
+                                (float *)(void *)y);
+    }
     return TARE_OK;
 }
 
@@ -42,7 +37,8 @@ tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layo
                    .to = place,
                    .batch = t->shape[0],
                    .rows = is_plain ? pixels : channels,
-                   .columns = is_plain ? channels : pixels};
+                   .columns = is_plain ? channels : pixels,
+                   .element = tare__tensor_bytes(t) / (size_t)t->count};
     *out = r;
     return TARE_OK;
 }

@@ -53,4 +53,23 @@ tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done);
 /// Is it a transposition that swaps heads and length: dimensions 1 and 2 of 4?
 bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r);
 
+// --- codes ---
+
+/// The planner of a record that reads or gives byte codes; NULL: it is a call.
+chain_planner tare__plan_code_planner(const plan_builder *b, const plan_record *r);
+/// The tensor that such a record reads first; NULL: none.
+const tare_tensor *tare__plan_code_input(const plan_record *r);
+/// The table of a function of one code; *known false: it is none.
+tare_status tare__plan_code_table(plan_builder *b, const plan_record *r, uint8_t table[],
+                                  bool *known);
+/// Is it a quantized linear layer or convolution?
+bool tare__plan_is_code_layer(const plan_record *r);
+/// Such layers, with a sum that follows (plan_codes.c).
+tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done);
+/// Between floats and codes, sums and products of codes, and functions of one code
+/// (plan_code_elements.c).
+tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done);
+/// Greatest codes and averages of windows (plan_code_pool.c).
+tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done);
+
 #endif

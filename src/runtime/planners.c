@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators that have a step of their own.
+#include <string.h>
+
+#include "ops/quantized_layer.h"
 #include "runtime/plan_steps.h"
 
 const planner_row tare__planners[] = {
@@ -24,3 +27,22 @@ const planner_row tare__planners[] = {
     {"scaled_dot_product_attention", tare__plan_attention},
     {NULL, NULL},
 };
+
+static bool has_codes(const tare_tensor *t) {
+    return t->q != NULL && tare__is_byte_quantized(t);
+}
+
+// Modules are called with their input alone.
+const tare_tensor *tare__plan_code_input(const plan_record *r) {
+    const tare_tensor *bound = r->call.param_count > 0 ? tare__fast_input(&r->call, 0) : NULL;
+    if (bound != NULL || r->call.module == NULL || r->call.arg_count == 0) return bound;
+    return r->call.args[0].kind == VALUE_TENSOR ? r->call.args[0].as.tensor : NULL;
+}
+
+chain_planner tare__plan_code_planner(const plan_builder *b, const plan_record *r) {
+    const tare_tensor *x = tare__plan_code_input(r);
+    if (r->result == NOTHING || r->is_observer || r->is_view) return NULL;
+    if (tare__plan_is_code_layer(r)) return tare__plan_code_layer;
+    if (x == NULL || (!has_codes(x) && !has_codes(b->values[r->result].tensor))) return NULL;
+    return strstr(tare__record_op(r), "pool") != NULL ? tare__plan_code_pool : tare__plan_codes;
+}

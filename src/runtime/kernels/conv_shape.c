@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of a planned convolution.
+// Sizes and windows of a planned convolution.
 #include "runtime/kernels/conv_shape.h"
-
-#include <string.h>
 
 tare_status tare__conv_shape_of(const conv_geometry *g, const tare_tensor *x, conv_shape *out,
                                 tare_error *err) {
@@ -23,12 +21,62 @@ tare_status tare__conv_shape_of(const conv_geometry *g, const tare_tensor *x, co
     return TARE_OK;
 }
 
-void tare__stage_plane(const conv_shape *s, const uint8_t *plane, uint8_t flip, uint8_t border,
-                       uint8_t *to) {
-    if (tare__conv_shape_is_padded(s)) memset(to, border, s->staged_height * s->staged_width);
-    to += s->above * s->staged_width + s->before;
-    for (size_t h = 0; h < s->height; h++, plane += s->width, to += s->staged_width) {
-        memcpy(to, plane, s->width);
-        for (size_t w = 0; flip != 0 && w < s->width; w++) to[w] ^= flip;
+conv_windows tare__conv_windows_of(const conv_geometry *g, const conv_shape *s) {
+    return (conv_windows){
+        .height = s->height,
+        .width = s->width,
+        .channels = (size_t)g->in_channels,
+        .out_height = s->out_height,
+        .out_width = s->out_width,
+        .above = s->above,
+        .before = s->before,
+        .rows = (size_t)g->kernel[H],
+        .columns = (size_t)g->kernel[W],
+        .stride = {(size_t)g->stride[H], (size_t)g->stride[W]},
+        .step = {(size_t)g->dilation[H], (size_t)g->dilation[W]},
+    };
+}
+
+// A window that may reach into the border.
+static void list_at_border(const conv_windows *w, const window_list *list, const uint8_t *image,
+                           ptrdiff_t top, ptrdiff_t left, const uint8_t **to) {
+    for (size_t i = 0; i < w->rows; i++) {
+        const ptrdiff_t y = top + (ptrdiff_t)(i * w->step[0]);
+        for (size_t j = 0; j < w->columns; j++, to += list->tap_step) {
+            const ptrdiff_t x = left + (ptrdiff_t)(j * w->step[1]);
+            const bool is_inside =
+                y >= 0 && y < (ptrdiff_t)w->height && x >= 0 && x < (ptrdiff_t)w->width;
+            *to =
+                is_inside ? image + ((size_t)y * w->width + (size_t)x) * w->channels : list->border;
+        }
+    }
+}
+
+static void list_inside(const conv_windows *w, const window_list *list, const uint8_t *at,
+                        const uint8_t **to) {
+    const size_t row = w->step[0] * w->width * w->channels, column = w->step[1] * w->channels;
+    for (size_t i = 0; i < w->rows; i++, at += row)
+        for (size_t j = 0; j < w->columns; j++, to += list->tap_step) *to = at + j * column;
+}
+
+void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to) {
+    const size_t pixels = w->out_height * w->out_width, image = w->height * w->width * w->channels;
+    const ptrdiff_t last_top = (ptrdiff_t)w->height - (ptrdiff_t)((w->rows - 1) * w->step[0]);
+    const ptrdiff_t last_left = (ptrdiff_t)w->width - (ptrdiff_t)((w->columns - 1) * w->step[1]);
+    size_t n = list->first / pixels, y = list->first % pixels / w->out_width;
+    size_t x = list->first % w->out_width;
+    for (size_t i = 0; i < list->count; i++, to += list->pixel_step) {
+        const uint8_t *at = list->images + n * image;
+        const ptrdiff_t top = (ptrdiff_t)(y * w->stride[0]) - (ptrdiff_t)w->above;
+        const ptrdiff_t left = (ptrdiff_t)(x * w->stride[1]) - (ptrdiff_t)w->before;
+        if (top >= 0 && left >= 0 && top < last_top && left < last_left)
+            list_inside(w, list, at + ((size_t)top * w->width + (size_t)left) * w->channels, to);
+        else
+            list_at_border(w, list, at, top, left, to);
+        if (++x < w->out_width) continue;
+        x = 0;
+        if (++y < w->out_height) continue;
+        y = 0;
+        n++;
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes that a planned convolution works with, and the padded copy of a plane.
+// The sizes of a planned convolution in at most two dimensions, and where its windows lie in images
+// of codes, channels last.
 #ifndef RUNTIME_KERNELS_CONV_SHAPE_H
 #define RUNTIME_KERNELS_CONV_SHAPE_H
 
@@ -14,14 +15,35 @@ typedef struct conv_shape {
     size_t staged_height, staged_width; // of the input with its border
 } conv_shape;
 
-/// Of a convolution in at most two dimensions over x. TARE_INTERNAL if x does not fit.
+/// TARE_INTERNAL if x does not fit.
 tare_status tare__conv_shape_of(const conv_geometry *g, const tare_tensor *x, conv_shape *out,
                                 tare_error *err);
 static inline bool tare__conv_shape_is_padded(const conv_shape *s) {
     return s->staged_height != s->height || s->staged_width != s->width;
 }
-/// A plane of codes ^ flip, with its border of `border`, to [staged_height][staged_width].
-void tare__stage_plane(const conv_shape *s, const uint8_t *plane, uint8_t flip, uint8_t border,
-                       uint8_t *to);
+
+/// The windows of all output pixels of images that follow each other.
+typedef struct conv_windows {
+    size_t height, width, channels; // of an image
+    size_t out_height, out_width;
+    size_t above, before;      // the border in front that the images lack
+    size_t rows, columns;      // taps of a window
+    size_t stride[2], step[2]; // of windows, and of a window's taps: rows, columns
+} conv_windows;
+
+conv_windows tare__conv_windows_of(const conv_geometry *g, const conv_shape *s);
+static inline size_t tare__conv_window_taps(const conv_windows *w) {
+    return w->rows * w->columns;
+}
+
+/// The addresses of each tap of `count` windows from `first` on:
+///   to[pixel * pixel_step + tap * tap_step]
+/// `border` stands for all that lies outside of an image.
+typedef struct window_list {
+    const uint8_t *images, *border;
+    size_t first, count;
+    size_t pixel_step, tap_step;
+} window_list;
+void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to);
 
 #endif

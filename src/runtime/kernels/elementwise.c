@@ -10,6 +10,8 @@ const elementwise_kernels tare__elementwise_kernels[] = {
      qu8_dequantize__##suffix,                                                                     \
      qu8_add__##suffix,                                                                            \
      qu8_mul__##suffix,                                                                            \
+     qu8_sum__##suffix,                                                                            \
+     qu8_look_up__##suffix,                                                                        \
      qu8_raise__##suffix},
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL

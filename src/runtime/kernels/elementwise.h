@@ -28,6 +28,10 @@ typedef struct elementwise_kernels {
     /// y[i] = tare__quantized_mul_codes(a[i], b[i])
     void (*mul)(const quantized_mul *op, bool is_signed, const uint8_t *a, const uint8_t *b,
                 size_t count, uint8_t *y);
+    /// sums[i] += x[i]
+    void (*sum)(bool is_signed, const uint8_t *x, size_t count, int32_t *sums);
+    /// y[i] = table[x[i]]; y may be x
+    void (*look_up)(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y);
     /// y[i] = max(y[i], x[i])
     void (*raise)(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
 } elementwise_kernels;
@@ -44,6 +48,9 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
                            const uint8_t *b, size_t count, uint8_t *y);                            \
     void qu8_mul__##suffix(const quantized_mul *op, bool is_signed, const uint8_t *a,              \
                            const uint8_t *b, size_t count, uint8_t *y);                            \
+    void qu8_sum__##suffix(bool is_signed, const uint8_t *x, size_t count, int32_t *sums);         \
+    void qu8_look_up__##suffix(const uint8_t table[256], const uint8_t *x, size_t count,           \
+                               uint8_t *y);                                                        \
     void qu8_raise__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL

@@ -19,27 +19,24 @@ static void fill(const quantized_layer *layer, qconstants *q) {
         int64_t sum = 0;
         for (int64_t i = 0; i < count; i++) sum += w[i];
         q->sum[c] = tare__wrap_int32(sum);
-        q->offset[c] = tare__wrap_int32(-sum * q->zero_code);
+        const int32_t offset = tare__wrap_int32(-sum * q->zero_code);
         const bool in_sum = q->requant->rule == REQUANT_Q;
-        q->start[c] = tare__add_wrapping(q->offset[c], in_sum ? q->requant->bias_int[c] : 0);
+        q->start[c] = tare__add_wrapping(offset, in_sum ? q->requant->bias_int[c] : 0);
     }
 }
 
 tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
                                     const qparams *output, qconstants *out, tare_error *err) {
-    const size_t padded = ((size_t)layer->out_channels + (size_t)2 * REQUANT_PADDING) /
-                          REQUANT_PADDING * REQUANT_PADDING;
+    const size_t count = (size_t)layer->out_channels;
     const bool is_signed = input->dtype == TARE_QINT8;
     qconstants q = {
         .flip = is_signed ? 0x80 : 0,
         .zero_code = (uint8_t)((int32_t)input->zero_point[0] + (is_signed ? 128 : 0)),
-        .sum = tare__alloc_zeroed(padded, sizeof *q.sum),
-        .offset = tare__alloc_zeroed(padded, sizeof *q.offset),
-        .start = tare__alloc_zeroed(padded, sizeof *q.start),
-        .no_bias = tare__alloc_zeroed(padded, sizeof *q.no_bias),
+        .sum = tare__alloc_zeroed(count, sizeof *q.sum),
+        .start = tare__alloc_zeroed(count, sizeof *q.start),
+        .no_bias = tare__alloc_zeroed(count, sizeof *q.no_bias),
     };
-    tare_status status =
-        q.sum && q.offset && q.start && q.no_bias ? TARE_OK : tare__out_of_memory(err);
+    tare_status status = q.sum && q.start && q.no_bias ? TARE_OK : tare__out_of_memory(err);
     if (status == TARE_OK)
         status = tare__quantized_layer_requant(layer, input, output, &q.requant, err);
     if (status != TARE_OK) {
@@ -56,14 +53,13 @@ void tare__qconstants_set_input(qconstants *q, const qparams *weight, double sca
     const requant *r = q->requant;
     for (int64_t c = 0; c < r->channel_count; c++) {
         r->multiplier[c] = (float)scale * (float)weight->scale[weight->count == 1 ? 0 : c];
-        q->offset[c] = q->start[c] = tare__wrap_int32(-(int64_t)q->sum[c] * zero_point);
+        q->start[c] = tare__wrap_int32(-(int64_t)q->sum[c] * zero_point);
     }
 }
 
 void tare__qconstants_release(qconstants *q) {
     tare__requant_destroy(q->requant);
     tare__free(q->sum);
-    tare__free(q->offset);
     tare__free(q->start);
     tare__free(q->no_bias);
     *q = (qconstants){0};
@@ -73,8 +69,6 @@ tile_epilogue tare__qconstants_epilogue(const qconstants *q, int64_t first_chann
     const requant *r = q->requant;
     return (tile_epilogue){
         .requant = r,
-        .first_channel = first_channel,
-        .offset = q->offset + first_channel,
         .start = q->start + first_channel,
         .multiplier = r->multiplier + first_channel,
         .bias = (r->rule == REQUANT_Q ? q->no_bias : r->bias) + first_channel,

@@ -4,15 +4,15 @@
 #define RUNTIME_KERNELS_QCONSTANTS_H
 
 #include "ops/quantized_layer.h"
-#include "runtime/kernels/tile.h"
+#include "runtime/kernels/product.h"
 
 typedef struct qconstants {
     requant *requant;
-    int32_t *sum;            // of each channel's weights
-    int32_t *offset, *start; // padded as requant's arrays are
-    float *no_bias;          // zeros
-    uint8_t flip;            // 0x80 for qint8 inputs, which become unsigned codes; else 0
-    uint8_t zero_code;       // the input's zero point as such a code
+    int32_t *sum;      // [channels] of the weights
+    int32_t *start;    // [channels] of the sums
+    float *no_bias;    // zeros
+    uint8_t flip;      // 0x80 for qint8 inputs, which become unsigned codes; else 0
+    uint8_t zero_code; // the input's zero point as such a code
 } qconstants;
 
 /// Can the kernels compute this layer on such an input? (one byte per code, no zero points of

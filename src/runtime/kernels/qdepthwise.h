@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A quantized convolution whose groups have one input channel each, packed for a kernel.
+// A quantized depthwise convolution, packed for its kernels. Codes lie channels last.
 #ifndef RUNTIME_KERNELS_QDEPTHWISE_H
 #define RUNTIME_KERNELS_QDEPTHWISE_H
 
 #include "ops/quantized_layer.h"
 #include "runtime/isa.h"
+#include "runtime/kernels/product.h"
 #include "runtime/kernels/scratch.h"
 
-typedef struct qdepthwise_plan qdepthwise_plan;
+typedef struct qdepthwise qdepthwise;
+struct qlayer_run; // qlayer.h
 
-/// As tare__qconv_plan_create. *out is NULL for other convolutions, and where a matrix product does
-/// better (many outputs of a channel).
-tare_status tare__qdepthwise_plan_create(const quantized_layer *layer, const tare_tensor *x,
-                                         const tare_tensor *y, isa_level isa, qdepthwise_plan **out,
-                                         tare_error *err);
-void tare__qdepthwise_plan_destroy(qdepthwise_plan *plan); // NULL is fine
-const char *tare__qdepthwise_kernel_name(const qdepthwise_plan *plan);
-tare_status tare__qdepthwise_run(const qdepthwise_plan *plan, const tare_tensor *x, tare_tensor *y,
-                                 workspace *space, tare_error *err);
+/// Packs the layer for inputs of x's shape (but for the batch) and parameters and outputs of y's.
+/// *out is NULL when the layer is no depthwise convolution with an output channel per input
+/// channel. The caller destroys it.
+tare_status tare__qdepthwise_create(const quantized_layer *layer, const tare_tensor *x,
+                                    const tare_tensor *y, isa_level isa, qdepthwise **out,
+                                    tare_error *err);
+void tare__qdepthwise_destroy(qdepthwise *p); // NULL is fine
+const char *tare__qdepthwise_kernel_name(const qdepthwise *p);
+/// Memory that a run of this many threads works in, 64-byte aligned.
+size_t tare__qdepthwise_scratch_bytes(const qdepthwise *p, size_t thread_count);
+void tare__qdepthwise_run(const qdepthwise *p, const struct qlayer_run *run);
 
 #endif

@@ -7,7 +7,6 @@
 #include <immintrin.h>
 
 #include "core/requant.h"
-#include "runtime/kernels/tile.h"
 
 typedef struct epilogue_constants {
     bool is_o;
@@ -29,64 +28,67 @@ static inline epilogue_constants epilogue_constants_of(const requant *r) {
     };
 }
 
-static inline __m128i requantize_lanes(const epilogue_constants *k, __m512i acc, __m512 multiplier,
-                                       __m512 bias) {
-    const __m512 sum = _mm512_cvtepi32_ps(acc);
-    __m512 scaled;
-    if (k->is_o) {
-        const __m512 value = _mm512_add_ps(_mm512_mul_ps(sum, multiplier), bias);
-        scaled = _mm512_add_ps(_mm512_mul_ps(value, k->inverse), k->zero_point_float);
-    } else {
-        scaled = _mm512_mul_ps(_mm512_add_ps(sum, bias), multiplier);
-    }
-    const __m512 bounded = _mm512_min_ps(_mm512_max_ps(scaled, k->low), k->high);
+// rint(bounded) + zero_point.
+static inline __m512i round_codes(__m512 bounded, __m512i zero_point) {
     const __m512i rounded =
         _mm512_cvt_roundps_epi32(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    return _mm512_cvtepi32_epi8(_mm512_add_epi32(rounded, k->zero_point));
+    return _mm512_add_epi32(rounded, zero_point);
 }
 
-// The value of rule O, as a float.
+static inline __m128i round_to_codes(__m512 bounded, __m512i zero_point) {
+    return _mm512_cvtepi32_epi8(round_codes(bounded, zero_point));
+}
+
+// The value of rule O.
 static inline __m512 real_lanes(__m512i acc, __m512 multiplier, __m512 bias) {
     return _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc), multiplier), bias);
 }
 
-// The floats that 16 codes of an addend stand for.
-static inline __m512 addend_lanes(const tile_addend *a, size_t at, __mmask16 mask) {
-    const __m128i bytes = _mm_maskz_loadu_epi8(mask, a->codes + at);
-    const __m512i codes = a->is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
-    const __m512i centered = _mm512_sub_epi32(codes, _mm512_set1_epi32(a->zero_point));
-    return _mm512_mul_ps(_mm512_cvtepi32_ps(centered), _mm512_set1_ps(a->scale));
+static inline __m512i requantize_codes(const epilogue_constants *k, __m512i acc, __m512 multiplier,
+                                       __m512 bias) {
+    __m512 scaled;
+    if (k->is_o) {
+        const __m512 value = real_lanes(acc, multiplier, bias);
+        scaled = _mm512_add_ps(_mm512_mul_ps(value, k->inverse), k->zero_point_float);
+    } else {
+        scaled = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(acc), bias), multiplier);
+    }
+    const __m512 bounded = _mm512_min_ps(_mm512_max_ps(scaled, k->low), k->high);
+    return round_codes(bounded, k->zero_point);
 }
 
 // The end of rule O on a value.
 static inline __m128i finish_lanes(const epilogue_constants *k, __m512 real) {
     const __m512 scaled = _mm512_add_ps(_mm512_mul_ps(real, k->inverse), k->zero_point_float);
-    const __m512 bounded = _mm512_min_ps(_mm512_max_ps(scaled, k->low), k->high);
-    return _mm512_cvtepi32_epi8(
-        _mm512_cvt_roundps_epi32(bounded, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    return round_to_codes(_mm512_min_ps(_mm512_max_ps(scaled, k->low), k->high), k->zero_point);
 }
 
-// Words of four bytes that lie `dilation` apart, for 16 pixels `stride` apart. Each quarter of the
-// register holds the 16 bytes of four pixels; stride + dilation may be 5 at most.
-enum { MOST_SLIDE = 4 };
-
-typedef struct slide_constants {
-    __m512i quarters; // dwords of 64 bytes
-    __m512i bytes;    // of a quarter
-} slide_constants;
-
-static inline slide_constants slide_constants_of(size_t stride, size_t dilation) {
-    int32_t quarters[16];
-    int8_t bytes[64];
-    for (size_t i = 0; i < 16; i++) quarters[i] = (int32_t)(i / 4 * stride + i % 4);
-    for (size_t i = 0; i < 64; i++) bytes[i] = (int8_t)(i % 16 / 4 * stride + i % 4 * dilation);
-    return (slide_constants){_mm512_loadu_si512(quarters), _mm512_loadu_si512(bytes)};
+static inline __m128i requantize_lanes(const epilogue_constants *k, __m512i acc, __m512 multiplier,
+                                       __m512 bias) {
+    return _mm512_cvtepi32_epi8(requantize_codes(k, acc, multiplier, bias));
 }
 
-// Reads 64 bytes.
-static inline __m512i slide_lanes(const slide_constants *k, const uint8_t *x) {
-    const __m512i quarters = _mm512_permutexvar_epi32(k->quarters, _mm512_loadu_si512(x));
-    return _mm512_shuffle_epi8(quarters, k->bytes);
+static inline __m512i widen_lanes(bool is_signed, __m128i codes) {
+    return is_signed ? _mm512_cvtepi8_epi32(codes) : _mm512_cvtepu8_epi32(codes);
+}
+
+// The floats that codes stand for.
+static inline __m512 dequantize_lanes(bool is_signed, int32_t zero_point, float scale,
+                                      __m128i codes) {
+    const __m512i shifted =
+        _mm512_sub_epi32(widen_lanes(is_signed, codes), _mm512_set1_epi32(zero_point));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(shifted), _mm512_set1_ps(scale));
+}
+
+// tare__native_add_codes.
+static inline __m128i add_lanes(const native_add *op, bool is_signed, __m128i a, __m128i b) {
+    const __m512 sum = _mm512_add_ps(dequantize_lanes(is_signed, op->zero_a, op->scale_a, a),
+                                     dequantize_lanes(is_signed, op->zero_b, op->scale_b, b));
+    const __m512 scaled = _mm512_mul_ps(sum, _mm512_set1_ps(op->inverse));
+    const __m512 low = _mm512_set1_ps((float)(op->lo - op->zero_point));
+    const __m512 high = _mm512_set1_ps((float)(op->hi - op->zero_point));
+    return round_to_codes(_mm512_min_ps(_mm512_max_ps(scaled, low), high),
+                          _mm512_set1_epi32(op->zero_point));
 }
 
 #endif

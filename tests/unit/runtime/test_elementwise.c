@@ -99,14 +99,14 @@ static void check_add(const elementwise_kernels *k) {
 }
 
 static void check_mul(const elementwise_kernels *k) {
-    uint64_t state = 11;
+    uint64_t state = 8;
     uint8_t a[MOST], b[MOST], y[MOST + 1];
     for (size_t count = 0; count <= MOST; count++)
         for (int relu = 0; relu < 2; relu++) {
             const code_scheme *s = &schemes[count % SCHEME_COUNT];
             const quantized_mul op = tare__quantized_mul(
                 (code_range){s->scale, s->zero_point}, (code_range){0.07F, s->zero_point + 5},
-                (code_range){s->scale * 4, s->zero_point + 1}, s->least, s->most, relu != 0);
+                (code_range){s->scale * 2, s->zero_point + 1}, s->least, s->most, relu != 0);
             for (size_t i = 0; i < count; i++) {
                 a[i] = (uint8_t)next(&state);
                 b[i] = (uint8_t)next(&state);
@@ -118,6 +118,37 @@ static void check_mul(const elementwise_kernels *k) {
                 assert_int_equal(code_of(s, y[i]), tare__quantized_mul_codes(&op, code_of(s, a[i]),
                                                                              code_of(s, b[i])));
         }
+}
+
+static void check_sum(const elementwise_kernels *k) {
+    uint64_t state = 10;
+    uint8_t x[MOST];
+    int32_t sums[MOST + 1];
+    for (size_t count = 0; count <= MOST; count++) {
+        const code_scheme *s = &schemes[count % SCHEME_COUNT];
+        for (size_t i = 0; i < count; i++) {
+            x[i] = (uint8_t)next(&state);
+            sums[i] = (int32_t)i * 1000003;
+        }
+        sums[count] = 77;
+        k->sum(s->is_signed, x, count, sums);
+        assert_int_equal(sums[count], 77);
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(sums[i], (int32_t)i * 1000003 + code_of(s, x[i]));
+    }
+}
+
+static void check_look_up(const elementwise_kernels *k) {
+    uint64_t state = 11;
+    uint8_t table[256], x[300], y[301];
+    for (size_t i = 0; i < 256; i++) table[i] = (uint8_t)next(&state);
+    for (size_t i = 0; i < 300; i++) x[i] = (uint8_t)i;
+    for (size_t count = 0; count <= 300; count++) {
+        y[count] = 0xA5;
+        k->look_up(table, x, count, y);
+        assert_int_equal(y[count], 0xA5);
+        for (size_t i = 0; i < count; i++) assert_int_equal(y[i], table[x[i]]);
+    }
 }
 
 static void check_raise(const elementwise_kernels *k) {
@@ -157,6 +188,16 @@ static void mul_equals_the_definition(void **state) {
     each_kernel(check_mul);
 }
 
+static void sum_adds_every_code(void **state) {
+    (void)state;
+    each_kernel(check_sum);
+}
+
+static void look_up_finds_every_code(void **state) {
+    (void)state;
+    each_kernel(check_look_up);
+}
+
 static void raise_takes_the_larger_code(void **state) {
     (void)state;
     each_kernel(check_raise);
@@ -168,6 +209,8 @@ int main(void) {
         cmocka_unit_test(dequantize_equals_the_definition),
         cmocka_unit_test(add_equals_the_definition),
         cmocka_unit_test(mul_equals_the_definition),
+        cmocka_unit_test(sum_adds_every_code),
+        cmocka_unit_test(look_up_finds_every_code),
         cmocka_unit_test(raise_takes_the_larger_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

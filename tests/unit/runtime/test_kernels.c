@@ -3,9 +3,9 @@
 // tiles, extreme codes, every rule and one to four threads.
 #include "support/test.h"
 
-#include "runtime/kernels/qconv.h"
-#include "runtime/kernels/qdepthwise.h"
-#include "runtime/kernels/qlinear.h"
+#include "core/alloc.h"
+#include "runtime/fast.h"
+#include "runtime/kernels/qlayer.h"
 
 typedef struct random_state {
     uint64_t state;
@@ -70,7 +70,7 @@ static tare_tensor *make(tare_dtype dtype, int ndim, const int64_t *shape, doubl
 static tare_tensor *make_weight(random_state *r, int ndim, const int64_t *shape) {
     const bool per_channel = next(r) % 2 != 0;
     const int64_t count = per_channel ? shape[0] : 1;
-    double scale[128], zero_point[128] = {0};
+    double scale[192], zero_point[192] = {0};
     for (int64_t c = 0; c < count; c++) scale[c] = (double)between(r, 1, 1000) * 1e-5;
     qparams *q =
         tare__qparams_create(per_channel ? TARE_PER_CHANNEL_AFFINE : TARE_PER_TENSOR_AFFINE,
@@ -113,6 +113,10 @@ static void finish_case(layer_case *c, int ndim, const int64_t *in, const int64_
     // Odd and even zero points matter to rule O; a coarse scale keeps codes from saturating.
     const double scale = (double)between(r, 1, 400) * 1e-2;
     const int64_t zero_point = low + between(r, 0, 255);
+    if (next(r) % 4 == 0) { // bounds of its own
+        c->layer.code_min = zero_point - 10;
+        c->layer.code_max = zero_point + 30;
+    }
     if (c->layer.gives_floats)
         CHECK_OK(tare_tensor_create(TARE_FLOAT32, ndim, out, &c->y, NULL));
     else
@@ -177,25 +181,80 @@ static void check_linear_sums(const layer_case *c, const char *kernel) {
     }
 }
 
+// Between [N][C][pixels] and [N][pixels][C].
+static void move_channels(const uint8_t *x, const tare_tensor *like, bool to_last, uint8_t *y) {
+    const int64_t channels = like->shape[1], pixels = like->count / like->shape[0] / channels;
+    for (int64_t n = 0; n < like->shape[0]; n++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t p = 0; p < pixels; p++) {
+                const int64_t first = (n * channels + c) * pixels + p;
+                const int64_t last = (n * pixels + p) * channels + c;
+                y[to_last ? last : first] = x[to_last ? first : last];
+            }
+}
+
+// The same between floats.
+static void move_floats(const float *x, const tare_tensor *like, float *y) {
+    const int64_t channels = like->shape[1], pixels = like->count / like->shape[0] / channels;
+    for (int64_t i = 0; i < like->count; i++) {
+        const int64_t n = i / channels / pixels, p = i / channels % pixels, c = i % channels;
+        y[(n * channels + c) * pixels + p] = x[i];
+    }
+}
+
+// addend: codes channels last, NULL: the layer's own, if it adds. Buffers are of exactly the right
+// size, so that sanitizers see what is read beyond.
+static void run_layer(const layer_case *c, const qlayer *p, int threads,
+                      const product_addend *addend) {
+    const bool is_linear = c->weight->ndim == 2, gives_floats = c->layer.gives_floats;
+    const size_t y_bytes = tare__tensor_bytes(c->y);
+    workspace space = {.pool = pools[threads]};
+    uint8_t *x = malloc((size_t)c->x->count), *other = malloc((size_t)c->y->count);
+    void *y = malloc(y_bytes);
+    void *memory = tare__alloc_aligned(tare__qlayer_scratch_bytes(p, (size_t)threads), 64);
+    assert_true(x != NULL && other != NULL && y != NULL && memory != NULL);
+    move_channels(c->x->data, c->x, true, x);
+    memset(y, 0, y_bytes);
+    product_addend own;
+    if (c->addend != NULL) {
+        move_channels(c->addend->data, c->addend, true, other);
+        own = tare__value_addend_of(c->addend);
+        own.codes = other;
+        addend = &own;
+    }
+    tare__qlayer_run(p, &(qlayer_run){.batch = (size_t)(is_linear ? c->x->count / c->x->shape[1]
+                                                                  : c->x->shape[0]),
+                                      .x = x,
+                                      .y = gives_floats ? NULL : y,
+                                      .real = gives_floats ? y : NULL,
+                                      .addend = addend,
+                                      .scratch = memory,
+                                      .space = &space});
+    if (gives_floats)
+        move_floats(y, c->y, tare__f32(c->y));
+    else
+        move_channels(y, c->y, false, c->y->data);
+    tare__free_aligned(memory);
+    free(x);
+    free(other);
+    free(y);
+}
+
 static void check_linear(uint64_t seed, requant_rule rule, int64_t rows, int64_t depth,
                          int64_t features) {
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         layer_case c;
-        workspace space = {0};
-        qlinear_plan *plan = NULL;
+        qlayer *layer = NULL;
         begin_case(&c, seed, rule, features);
         finish_case(&c, 2, (int64_t[]){rows, depth}, (int64_t[]){features, depth},
                     (int64_t[]){rows, features});
-        CHECK_OK(tare__qlinear_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
-        assert_non_null(plan);
+        CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, (isa_level)isa, &layer, NULL));
+        assert_non_null(layer);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
-            space.pool = pools[threads];
-            memset(c.y->data, 0, tare__tensor_bytes(c.y));
-            CHECK_OK(tare__qlinear_run(plan, c.x, c.y, &space, NULL));
-            check_linear_sums(&c, tare__qlinear_kernel_name(plan));
+            run_layer(&c, layer, threads, NULL);
+            check_linear_sums(&c, tare__qlayer_kernel_name(layer));
         }
-        tare__qlinear_plan_destroy(plan);
-        tare__scratch_release(&space.memory);
+        tare__qlayer_destroy(layer);
         end_case(&c);
     }
 }
@@ -270,22 +329,50 @@ static void begin_conv(layer_case *c, uint64_t seed, requant_rule rule, const co
                 (int64_t[]){k->batch, k->outs, out_size(k, k->height), out_size(k, k->width)});
 }
 
+// A sum of the layer's codes and others; the sums are checked on their own.
+static void check_addend(const layer_case *c, const qlayer *p) {
+    const bool is_signed = c->y->dtype == TARE_QINT8;
+    const qparams *q = c->y->q;
+    const int32_t zero_point = (int32_t)q->zero_point[0];
+    const code_range own = {(float)q->scale[0], zero_point}, out = {0.7F, zero_point / 2};
+    const product_addend add = {.kind = ADDEND_OF_CODES,
+                                .add = tare__native_add(own, (code_range){0.3F, zero_point}, out,
+                                                        (int32_t)q->quant_min,
+                                                        (int32_t)q->quant_max, c->layer.relu),
+                                .is_signed = is_signed};
+    uint8_t *codes = malloc((size_t)c->y->count), *other = malloc((size_t)c->y->count);
+    uint8_t *last = malloc((size_t)c->y->count);
+    assert_true(codes != NULL && other != NULL && last != NULL);
+    memcpy(codes, c->y->data, (size_t)c->y->count);
+    for (int64_t i = 0; i < c->y->count; i++) other[i] = (uint8_t)(i * 37);
+    move_channels(other, c->y, true, last);
+    product_addend run = add;
+    run.codes = last;
+    run_layer(c, p, 2, &run);
+    for (int64_t i = 0; i < c->y->count; i++) {
+        const int32_t a = is_signed ? (int8_t)codes[i] : codes[i];
+        const int32_t b = is_signed ? (int8_t)other[i] : other[i];
+        assert_int_equal(tare__load_code(c->y, i), tare__native_add_codes(&add.add, a, b));
+    }
+    free(codes);
+    free(other);
+    free(last);
+}
+
 static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         layer_case c;
-        workspace space = {0};
-        qconv_plan *plan = NULL;
-        begin_conv(&c, seed, rule, &k, rule == REQUANT_O && seed % 2 == 0);
-        CHECK_OK(tare__qconv_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
-        assert_non_null(plan);
+        qlayer *layer = NULL;
+        begin_conv(&c, seed, rule, &k, rule == REQUANT_O && seed % 2 == 0 && k.groups != k.ins);
+        CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, (isa_level)isa, &layer, NULL));
+        assert_non_null(layer);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
-            space.pool = pools[threads];
-            memset(c.y->data, 0, tare__tensor_bytes(c.y));
-            CHECK_OK(tare__qconv_run(plan, c.x, c.addend, c.y, &space, NULL));
-            check_conv_sums(&c, &k, tare__qconv_kernel_name(plan));
+            run_layer(&c, layer, threads, NULL);
+            check_conv_sums(&c, &k, tare__qlayer_kernel_name(layer));
         }
-        tare__qconv_plan_destroy(plan);
-        tare__scratch_release(&space.memory);
+        if (tare__qlayer_adds(layer) && c.layer.is_plain && !c.layer.gives_floats)
+            check_addend(&c, layer);
+        tare__qlayer_destroy(layer);
         end_case(&c);
     }
 }
@@ -317,6 +404,16 @@ static void conv_equals_the_plain_sum_for_every_geometry(void **state) {
                                                    groups});
 }
 
+// Channels beyond one block, one and two vectors of them with more rows than a tile has.
+static void conv_equals_the_plain_sum_for_many_channels(void **state) {
+    (void)state;
+    uint64_t seed = 5000;
+    for (int64_t outs = 15; outs <= 113; outs += 7)
+        for (int64_t width = 1; width <= 13; width += 4)
+            check_conv(seed++, REQUANT_F, (conv_case){1, 6, outs, 2, width, 1, 1, 0, 1, 1});
+    check_conv(seed++, REQUANT_O, (conv_case){2, 70, 140, 5, 6, 3, 2, 1, 1, 2});
+}
+
 // More pixels and depth than one block of gathered words holds.
 static void conv_equals_the_plain_sum_over_many_blocks(void **state) {
     (void)state;
@@ -327,33 +424,13 @@ static void conv_equals_the_plain_sum_over_many_blocks(void **state) {
 
 // --- depthwise convolution ---
 
-static void check_depthwise(uint64_t seed, requant_rule rule, conv_case k) {
-    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
-        layer_case c;
-        workspace space = {0};
-        qdepthwise_plan *plan = NULL;
-        begin_conv(&c, seed, rule, &k, false);
-        CHECK_OK(tare__qdepthwise_plan_create(&c.layer, c.x, c.y, (isa_level)isa, &plan, NULL));
-        assert_non_null(plan);
-        for (int threads = 1; threads <= MOST_THREADS; threads++) {
-            space.pool = pools[threads];
-            memset(c.y->data, 0, tare__tensor_bytes(c.y));
-            CHECK_OK(tare__qdepthwise_run(plan, c.x, c.y, &space, NULL));
-            check_conv_sums(&c, &k, tare__qdepthwise_kernel_name(plan));
-        }
-        tare__qdepthwise_plan_destroy(plan);
-        tare__scratch_release(&space.memory);
-        end_case(&c);
-    }
-}
-
 static void depthwise_equals_the_plain_sum_for_every_remainder(void **state) {
     (void)state;
     uint64_t seed = 1;
     for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++)
         for (int64_t width = 3; width <= 40; width++)
             for (int64_t stride = 1; stride <= 2; stride++)
-                check_depthwise(seed++, rule, (conv_case){1, 3, 3, 3, width, 3, stride, 1, 1, 3});
+                check_conv(seed++, rule, (conv_case){1, 3, 3, 3, width, 3, stride, 1, 1, 3});
 }
 
 static void depthwise_equals_the_plain_sum_for_every_geometry(void **state) {
@@ -366,77 +443,49 @@ static void depthwise_equals_the_plain_sum_for_every_geometry(void **state) {
                     for (int64_t dilation = 1; dilation <= 4; dilation++)
                         for (int64_t outs = 1; outs <= 2; outs++)
                             if (dilation * (kernel - 1) < 13 + 2 * pad)
-                                check_depthwise(seed++, rule,
-                                                (conv_case){2, 3, 3 * outs, 13, 19, kernel, stride,
-                                                            pad, dilation, 3});
+                                check_conv(seed++, rule,
+                                           (conv_case){2, 3, 3 * outs, 13, 19, kernel, stride, pad,
+                                                       dilation, 3});
 }
 
-static void other_convolutions_are_not_depthwise(void **state) {
+// Blocks of 64 channels and what is left of them.
+static void depthwise_equals_the_plain_sum_for_every_number_of_channels(void **state) {
     (void)state;
-    const conv_case cases[] = {{1, 4, 4, 4, 4, 3, 1, 1, 1, 2}, {1, 1, 4, 4, 4, 3, 1, 1, 1, 1}};
+    const uint64_t seed = 7000;
+    for (int64_t channels = 2; channels <= 130; channels++)
+        check_conv(seed + (uint64_t)channels, (requant_rule)(REQUANT_F + channels % 3),
+                   (conv_case){1, channels, channels, 5, 4, 3, 1, 1, 1, channels});
+}
+
+static void layers_survive_every_failed_allocation(void **state) {
+    (void)state;
+    const conv_case cases[] = {{1, 4, 4, 4, 4, 3, 1, 1, 1, 1}, {1, 4, 4, 4, 4, 3, 1, 1, 1, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         layer_case c;
-        qdepthwise_plan *plan = NULL;
-        begin_conv(&c, 1, REQUANT_F, &cases[i], false);
-        CHECK_OK(tare__qdepthwise_plan_create(&c.layer, c.x, c.y, ISA_SCALAR, &plan, NULL));
-        assert_null(plan);
+        qlayer *layer = NULL;
+        tare_status status;
+        begin_conv(&c, 5, REQUANT_O, &cases[i], false);
+        EVERY_ALLOCATION_FAILS(
+            status,
+            {
+                status = tare__qlayer_create(&c.layer, c.x, c.y, tare__isa_detect(), &layer, NULL);
+                tare__qlayer_destroy(layer);
+                layer = NULL;
+            },
+            (void)0)
         end_case(&c);
     }
-}
-
-static tare_status plan_and_run_depthwise(const layer_case *c) {
-    workspace space = {0};
-    qdepthwise_plan *plan = NULL;
-    tare_status status =
-        tare__qdepthwise_plan_create(&c->layer, c->x, c->y, tare__isa_detect(), &plan, NULL);
-    if (status == TARE_OK) status = tare__qdepthwise_run(plan, c->x, c->y, &space, NULL);
-    tare__qdepthwise_plan_destroy(plan);
-    tare__scratch_release(&space.memory);
-    return status;
-}
-
-static void depthwise_survives_every_failed_allocation(void **state) {
-    (void)state;
-    layer_case c;
-    tare_status status;
-    const conv_case k = {1, 4, 4, 4, 4, 3, 1, 1, 1, 4};
-    begin_conv(&c, 5, REQUANT_O, &k, false);
-    EVERY_ALLOCATION_FAILS(status, status = plan_and_run_depthwise(&c), (void)0)
-    end_case(&c);
-}
-
-static void plans_survive_every_failed_allocation(void **state) {
-    (void)state;
-    layer_case c;
-    workspace space = {0};
-    qconv_plan *plan = NULL;
-    tare_status status;
-    const conv_case k = {1, 4, 4, 4, 4, 3, 1, 1, 1, 1};
-    begin_case(&c, 5, REQUANT_O, 4);
-    c.layer.conv = geometry_of(&k);
-    finish_case(&c, 4, (int64_t[]){1, 4, 4, 4}, (int64_t[]){4, 4, 3, 3}, (int64_t[]){1, 4, 4, 4});
-    EVERY_ALLOCATION_FAILS(
-        status,
-        {
-            status = tare__qconv_plan_create(&c.layer, c.x, c.y, tare__isa_detect(), &plan, NULL);
-            if (status == TARE_OK) status = tare__qconv_run(plan, c.x, NULL, c.y, &space, NULL);
-            tare__qconv_plan_destroy(plan);
-            plan = NULL;
-            tare__scratch_release(&space.memory);
-        },
-        (void)0)
-    end_case(&c);
 }
 
 static void weights_with_zero_points_are_left_to_the_reference(void **state) {
     (void)state;
     layer_case c;
-    qlinear_plan *plan = NULL;
+    qlayer *plan = NULL;
     begin_case(&c, 1, REQUANT_F, 2);
     finish_case(&c, 2, (int64_t[]){2, 2}, (int64_t[]){2, 2}, (int64_t[]){2, 2});
     tare_tensor *weight = make(TARE_QINT8, 2, (int64_t[]){2, 2}, 0.1, 3);
     c.layer.weight = weight;
-    CHECK_OK(tare__qlinear_plan_create(&c.layer, c.x, c.y, ISA_SCALAR, &plan, NULL));
+    CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, ISA_SCALAR, &plan, NULL));
     assert_null(plan);
     tare_tensor_release(weight);
     end_case(&c);
@@ -463,12 +512,12 @@ int main(void) {
         cmocka_unit_test(linear_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_geometry),
+        cmocka_unit_test(conv_equals_the_plain_sum_for_many_channels),
         cmocka_unit_test(conv_equals_the_plain_sum_over_many_blocks),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_geometry),
-        cmocka_unit_test(other_convolutions_are_not_depthwise),
-        cmocka_unit_test(depthwise_survives_every_failed_allocation),
-        cmocka_unit_test(plans_survive_every_failed_allocation),
+        cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_number_of_channels),
+        cmocka_unit_test(layers_survive_every_failed_allocation),
         cmocka_unit_test(weights_with_zero_points_are_left_to_the_reference),
         cmocka_unit_test(the_environment_lowers_the_level),
     };

@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution in plain C: the sums of 32 pixels, a tap after the other.
+// Depthwise convolution in plain C: the sums of a block of channels, a tap after the other.
+#include "runtime/kernels/depthwise.h"
 #include "runtime/kernels/qu8_scalar.h"
 
-static void add_tap(const uint8_t *x, size_t stride, int weight, size_t count, int32_t acc[SUMS]) {
-    if (stride == 1 && count == SUMS)
-        for (size_t p = 0; p < SUMS; p++) acc[p] += x[p] * weight;
-    else
-        for (size_t p = 0; p < count; p++) acc[p] += x[p * stride] * weight;
-}
-
-static void run_block(const depthwise_tile *t, const uint8_t *x, size_t count, size_t at) {
-    const tile_epilogue *e = &t->epilogue;
-    int32_t acc[SUMS] = {0};
-    for (size_t d = 0; d < t->depth; d++)
-        for (size_t i = 0; i < 4; i++) {
-            const int32_t byte = (int32_t)(t->w[d] >> 8 * i & 0xFF);
-            if (byte == 0) continue; // idle, or without effect
-            add_tap(x + t->offset[d] + i * t->dilation, t->stride, byte < 128 ? byte : byte - 256,
-                    count, acc);
+static void add_four(const depthwise_tile *t, const uint8_t *const *x, const uint32_t *w,
+                     uint32_t sums[DEPTHWISE_BLOCK]) {
+    for (size_t i = 0; i < DEPTHWISE_WORD; i++) {
+        const uint8_t *tap = x[i], flip = t->flip;
+        for (size_t c = 0; c < t->channels; c++) {
+            const int32_t weight = (int8_t)(w[c] >> 8 * i & 0xFF);
+            sums[c] += (uint32_t)((tap[c] ^ flip) * weight);
         }
-    for (size_t p = 0; p < SUMS; p++) acc[p] = tare__add_wrapping(acc[p], e->start[0]);
-    if (t->real != NULL)
-        real_sums(e, 0, acc, count, t->real + at);
-    else
-        requantize_sums(e, 0, acc, count, t->y + at);
+    }
 }
 
-void qu8_depthwise_1__scalar(const depthwise_tile *t) {
-    for (size_t h = 0; h < t->height; h++)
-        for (size_t p = 0; p < t->width; p += SUMS)
-            run_block(t, t->x + h * t->x_stride + p * t->stride,
-                      t->width - p < SUMS ? t->width - p : SUMS, h * t->width + p);
+void qu8_depthwise__scalar(const depthwise_tile *t) {
+    const depthwise_constants *own = t->constants;
+    const uint8_t *const *x = t->x;
+    for (size_t p = 0; p < t->pixels; p++) {
+        uint32_t sums[DEPTHWISE_BLOCK] = {0};
+        for (size_t f = 0; f < t->fours; f++, x += DEPTHWISE_WORD)
+            add_four(t, x, t->w + f * DEPTHWISE_BLOCK, sums);
+        for (size_t c = 0; c < t->channels; c++) sums[c] += (uint32_t)own->start[c];
+        if (t->real != NULL) {
+            real_sums(sums, own->multiplier, own->bias, t->channels, t->real + p * t->y_stride);
+            continue;
+        }
+        requantize_sums(t->requant, sums, own->multiplier, own->bias, t->channels,
+                        t->y + p * t->y_stride);
+    }
 }

@@ -4,11 +4,10 @@
 
 #include "runtime/kernels/elementwise.h"
 
-enum { LANES = 8, BYTES = 32 };
+enum { LANES = 8, BYTES = 32, TABLE_PARTS = 16 };
 
-static inline __m256i load_codes(bool is_signed, const uint8_t *x) {
-    const __m128i bytes = _mm_loadl_epi64((const __m128i *)x);
-    return is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+static inline __m128i load_codes(const uint8_t *x) {
+    return _mm_loadl_epi64((const __m128i *)x);
 }
 
 void qu8_quantize__avx2(const code_scheme *s, const float *x, size_t count, uint8_t *y) {
@@ -31,7 +30,8 @@ void qu8_dequantize__avx2(const code_scheme *s, const uint8_t *x, size_t count, 
     const __m256i zero_point = _mm256_set1_epi32(s->zero_point);
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
-        const __m256i shifted = _mm256_sub_epi32(load_codes(s->is_signed, x + i), zero_point);
+        const __m256i shifted =
+            _mm256_sub_epi32(widen_lanes(s->is_signed, load_codes(x + i)), zero_point);
         _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_cvtepi32_ps(shifted), scale));
     }
     qu8_dequantize__scalar(s, x + i, count - i, y + i);
@@ -39,22 +39,10 @@ void qu8_dequantize__avx2(const code_scheme *s, const uint8_t *x, size_t count, 
 
 void qu8_add__avx2(const native_add *op, bool is_signed, const uint8_t *a, const uint8_t *b,
                    size_t count, uint8_t *y) {
-    const __m256 scale_a = _mm256_set1_ps(op->scale_a), scale_b = _mm256_set1_ps(op->scale_b);
-    const __m256i zero_a = _mm256_set1_epi32(op->zero_a), zero_b = _mm256_set1_epi32(op->zero_b);
-    const __m256 inverse = _mm256_set1_ps(op->inverse);
-    const __m256 low = _mm256_set1_ps((float)(op->lo - op->zero_point));
-    const __m256 high = _mm256_set1_ps((float)(op->hi - op->zero_point));
-    const __m256i zero_point = _mm256_set1_epi32(op->zero_point);
     size_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        const __m256i ca = _mm256_sub_epi32(load_codes(is_signed, a + i), zero_a);
-        const __m256i cb = _mm256_sub_epi32(load_codes(is_signed, b + i), zero_b);
-        const __m256 sum = _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(ca), scale_a),
-                                         _mm256_mul_ps(_mm256_cvtepi32_ps(cb), scale_b));
-        const __m256 scaled = _mm256_mul_ps(sum, inverse);
-        const __m256 bounded = _mm256_min_ps(_mm256_max_ps(scaled, low), high);
-        _mm_storel_epi64((__m128i *)(y + i), round_to_codes(bounded, zero_point));
-    }
+    for (; i + LANES <= count; i += LANES)
+        _mm_storel_epi64((__m128i *)(y + i),
+                         add_lanes(op, is_signed, load_codes(a + i), load_codes(b + i)));
     qu8_add__scalar(op, is_signed, a + i, b + i, count - i, y + i);
 }
 
@@ -67,14 +55,47 @@ void qu8_mul__avx2(const quantized_mul *op, bool is_signed, const uint8_t *a, co
     const __m256i zero_point = _mm256_set1_epi32(op->zero_point);
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
-        const __m256i ca = _mm256_sub_epi32(load_codes(is_signed, a + i), zero_a);
-        const __m256i cb = _mm256_sub_epi32(load_codes(is_signed, b + i), zero_b);
+        const __m256i ca = _mm256_sub_epi32(widen_lanes(is_signed, load_codes(a + i)), zero_a);
+        const __m256i cb = _mm256_sub_epi32(widen_lanes(is_signed, load_codes(b + i)), zero_b);
         const __m256 product = _mm256_cvtepi32_ps(_mm256_mullo_epi32(ca, cb));
         const __m256 scaled = _mm256_mul_ps(product, multiplier);
-        const __m256 bounded = _mm256_min_ps(_mm256_max_ps(scaled, low), high);
-        _mm_storel_epi64((__m128i *)(y + i), round_to_codes(bounded, zero_point));
+        _mm_storel_epi64(
+            (__m128i *)(y + i),
+            round_to_codes(_mm256_min_ps(_mm256_max_ps(scaled, low), high), zero_point));
     }
     qu8_mul__scalar(op, is_signed, a + i, b + i, count - i, y + i);
+}
+
+void qu8_sum__avx2(bool is_signed, const uint8_t *x, size_t count, int32_t *sums) {
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        __m256i *at = (__m256i *)(sums + i);
+        _mm256_storeu_si256(at, _mm256_add_epi32(_mm256_loadu_si256(at),
+                                                 widen_lanes(is_signed, load_codes(x + i))));
+    }
+    qu8_sum__scalar(is_signed, x + i, count - i, sums + i);
+}
+
+// The table in sixteen parts, each in both halves of a register: a byte shuffle looks up the low
+// half of a code, and gives 0 where bit 7 of the index is set. Codes are counted down by 16 from
+// part to part; those of earlier parts wrap around, those of later ones have bits above the low
+// half, and the saturating addition of 0x70 sets bit 7 of both.
+void qu8_look_up__avx2(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
+    const __m256i step = _mm256_set1_epi8(16), above = _mm256_set1_epi8(0x70);
+    size_t i = 0;
+    for (; i + BYTES <= count; i += BYTES) {
+        __m256i code = _mm256_loadu_si256((const __m256i *)(x + i));
+        __m256i found = _mm256_setzero_si256();
+        for (int k = 0; k < TABLE_PARTS; k++) {
+            const __m128i half = _mm_loadu_si128((const __m128i *)(table + 16 * k));
+            const __m256i part = _mm256_broadcastsi128_si256(half);
+            const __m256i index = _mm256_adds_epu8(code, above);
+            found = _mm256_or_si256(found, _mm256_shuffle_epi8(part, index));
+            code = _mm256_sub_epi8(code, step);
+        }
+        _mm256_storeu_si256((__m256i *)(y + i), found);
+    }
+    qu8_look_up__scalar(table, x + i, count - i, y + i);
 }
 
 void qu8_raise__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {

@@ -45,6 +45,14 @@ void qu8_mul__scalar(const quantized_mul *op, bool is_signed, const uint8_t *a, 
     }
 }
 
+void qu8_sum__scalar(bool is_signed, const uint8_t *x, size_t count, int32_t *sums) {
+    for (size_t i = 0; i < count; i++) sums[i] += code_at(is_signed, x, i);
+}
+
+void qu8_look_up__scalar(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
+    for (size_t i = 0; i < count; i++) y[i] = table[x[i]];
+}
+
 void qu8_raise__scalar(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
     for (size_t i = 0; i < count; i++)
         if (code_at(is_signed, x, i) > code_at(is_signed, y, i)) y[i] = x[i];

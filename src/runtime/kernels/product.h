@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer products of codes that lie channels last: what the kernels of linear layers and
+// convolutions are given, and the rows that offer them.
+//
+//   y[r][c] = requantize(sum over taps t and codes k of x[t][r][k] * w[t][k][c])
+//
+// A linear layer has one tap, a convolution as many as its window has pixels. Sums are exact modulo
+// 2^32; every kernel gives the bits of tare__requantize.
+#ifndef RUNTIME_KERNELS_PRODUCT_H
+#define RUNTIME_KERNELS_PRODUCT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/requant.h"
+#include "runtime/isa.h"
+
+enum {
+    PRODUCT_LANES = 16,  // channels that lie beside each other
+    PRODUCT_VECTORS = 4, // at most, of a block
+    PRODUCT_BLOCK = PRODUCT_LANES * PRODUCT_VECTORS,
+    PRODUCT_ROWS = 12, // at most, of any kernel's tile
+};
+
+/// Constants of the channels of a block.
+typedef struct tile_epilogue {
+    const requant *requant;
+    const int32_t *start; // [c] of the sum: -(x zero point) * sum of the weights; in rule Q the
+                          // integer bias, too
+    const float *multiplier, *bias; // [c] as in requant; in rule Q, bias is 0 (it is in start)
+} tile_epilogue;
+
+/// What is added to a layer's result, and where.
+typedef enum addend_kind {
+    ADDEND_OF_CODES = 1, // to its codes, as quantized.add does
+    ADDEND_OF_VALUES, // to the value of rule O, before it is rounded: (code - zero_point) * scale
+} addend_kind;
+
+/// Codes that lie as the result does.
+typedef struct product_addend {
+    addend_kind kind;
+    native_add add; // of codes; a is the layer's
+    float scale;    // of values
+    int32_t zero_point;
+    bool is_signed; // all codes
+    const uint8_t *codes;
+} product_addend;
+
+/// Up to kernel->rows[..] output pixels and a block of channels. Weights lie as
+/// [taps][words][channels rounded up to PRODUCT_LANES] words of four int8, zeros where a tap has no
+/// more codes.
+typedef struct product_tile {
+    const uint8_t *const *x; // [taps][rows]
+    size_t rows, taps;
+    size_t codes; // of a tap
+    uint8_t flip; // 0x80 for signed codes, which become unsigned; else 0
+    const uint32_t *w;
+    size_t channels; // at most PRODUCT_BLOCK
+    tile_epilogue epilogue;
+    const product_addend *addend; // NULL: none; its codes as y
+    uint8_t *y;                   // [rows][y_stride]
+    float *real;                  // in place of y, the value of rule O; NULL: codes are wanted
+    bool fuses; // fmaf(f32(sum), multiplier, bias) in place of that value: one rounding
+    size_t y_stride;
+} product_tile;
+
+typedef struct product_kernel {
+    void (*run)(const product_tile *t);
+    const char *name;
+    isa_level needs;
+    size_t rows[PRODUCT_VECTORS]; // the best tile's, by the vectors of a block, 1 first
+} product_kernel;
+
+/// Best first; the last row needs nothing.
+extern const product_kernel tare__product_kernels[];
+const product_kernel *tare__product_choose(isa_level isa);
+
+#define KERNEL(name, needs, ...) void name(const product_tile *t);
+#include "runtime/kernels/qu8_product/kernels.def"
+#undef KERNEL
+
+static inline size_t tare__product_vectors(size_t channels) {
+    return (channels + PRODUCT_LANES - 1) / PRODUCT_LANES;
+}
+
+/// The last one to three codes of a tap, as a word.
+static inline uint32_t tare__product_tail(const uint8_t *x, size_t count) {
+    uint32_t word = x[0];
+    if (count > 1) word |= (uint32_t)x[1] << 8;
+    if (count > 2) word |= (uint32_t)x[2] << 16;
+    return word;
+}
+
+#endif

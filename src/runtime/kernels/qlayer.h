@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A quantized linear layer or convolution, packed for the best kernels. Codes lie channels last:
+// [N][H][W][C], or [N][C] for linear layers.
+#ifndef RUNTIME_KERNELS_QLAYER_H
+#define RUNTIME_KERNELS_QLAYER_H
+
+#include "ops/quantized_layer.h"
+#include "runtime/kernels/product.h"
+#include "runtime/kernels/scratch.h"
+
+typedef struct qlayer qlayer;
+
+/// Packs the layer for inputs of x's shape (but for the batch) and parameters and outputs of y's.
+/// *out is NULL when no kernel covers it (three dimensions, transposed, reflecting, without a
+/// batch): the reference does. The caller destroys it.
+tare_status tare__qlayer_create(const quantized_layer *layer, const tare_tensor *x,
+                                const tare_tensor *y, isa_level isa, qlayer **out, tare_error *err);
+void tare__qlayer_destroy(qlayer *layer); // NULL is fine
+const char *tare__qlayer_kernel_name(const qlayer *layer);
+/// Other parameters of the unsigned codes of a linear layer's input; it gives floats.
+void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale, int32_t zero_point);
+/// Can it add other codes to its own, or to its values?
+bool tare__qlayer_adds(const qlayer *layer);
+/// Memory that a run of this many threads works in.
+size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count);
+
+typedef struct qlayer_run {
+    size_t batch; // images, or rows of a linear layer
+    const uint8_t *x;
+    uint8_t *y;
+    float *real;                  // in place of y where the layer gives floats
+    bool fuses;                   // the end of a linear layer that gives floats is one fmaf
+    const product_addend *addend; // NULL: none; its codes lie as y, and may be y
+    void *scratch;                // 64-byte aligned
+    const workspace *space;       // for its threads
+} qlayer_run;
+void tare__qlayer_run(const qlayer *layer, const qlayer_run *run);
+
+#endif

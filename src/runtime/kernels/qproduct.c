@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers and convolutions as products of codes that lie channels last. Nothing is gathered:
+// a tile of output pixels is given the addresses of the pixels that each tap of its windows meets,
+// and a line of zero points where that lies in the border. Where a pixel has few channels (the
+// first layer), a tap is a whole row of the window, whose pixels follow each other; then the image
+// is first copied into one with a border.
+#include "runtime/kernels/qproduct.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "runtime/kernels/conv_shape.h"
+#include "runtime/kernels/qconstants.h"
+#include "runtime/kernels/qlayer.h"
+
+enum {
+    PARTS_PER_THREAD = 4,
+    CACHED_WEIGHTS = 384 << 10, // bytes that stay in the second-level cache beside codes
+    ALIGNMENT = 64,
+};
+
+struct qproduct {
+    const product_kernel *kernel;
+    qconstants constants;
+    conv_geometry g;
+    conv_shape shape;
+    bool by_rows;   // a tap is a row of the window
+    bool is_staged; // and the image has a border
+    conv_windows windows;
+    size_t groups, ins, outs; // channels of a group
+    size_t all_ins, all_outs;
+    size_t taps, codes; // of a tap
+    size_t depth;       // words
+    size_t pixels;      // of an output image
+    size_t tile_rows, blocks;
+    size_t group_words; // of packed weights
+    uint32_t *weights;
+};
+
+// --- weights ---
+
+static size_t words_of(size_t codes) {
+    return tare__ceil_div(codes, 4);
+}
+
+static size_t block_channels(const qproduct *p, size_t block) {
+    const size_t left = p->outs - block * PRODUCT_BLOCK;
+    return left < PRODUCT_BLOCK ? left : PRODUCT_BLOCK;
+}
+
+// The word of a channel at depth d; whole blocks come before.
+static size_t word_at(const qproduct *p, size_t channel, size_t d) {
+    const size_t block = channel / PRODUCT_BLOCK, lane = channel % PRODUCT_BLOCK;
+    const size_t lanes = tare__product_vectors(block_channels(p, block)) * PRODUCT_LANES;
+    return block * PRODUCT_BLOCK * p->depth + d * lanes + lane;
+}
+
+// Weights lie as [O][I][kh][kw]. Code k of tap i.
+static int8_t weight_of(const qproduct *p, const int8_t *w, size_t tap, size_t k) {
+    const size_t kw = (size_t)p->g.kernel[W], kh = (size_t)p->g.kernel[H];
+    const size_t channel = p->by_rows ? k % p->ins : k;
+    const size_t h = p->by_rows ? tap : tap / kw, x = p->by_rows ? k / p->ins : tap % kw;
+    return w[(channel * kh + h) * kw + x];
+}
+
+static void pack_channel(qproduct *p, const int8_t *w, size_t group, size_t channel) {
+    const size_t words = words_of(p->codes);
+    uint32_t *to = p->weights + group * p->group_words;
+    for (size_t tap = 0; tap < p->taps; tap++)
+        for (size_t k = 0; k < p->codes; k++)
+            to[word_at(p, channel, tap * words + k / 4)] |=
+                (uint32_t)(uint8_t)weight_of(p, w, tap, k) << k % 4 * 8;
+}
+
+static tare_status pack_weights(qproduct *p, const tare_tensor *weight, tare_error *err) {
+    size_t words;
+    if (!tare__mul_size(tare__round_up(p->outs, PRODUCT_LANES), p->depth, &p->group_words) ||
+        !tare__mul_size(p->group_words, p->groups, &words) || words > SIZE_MAX / sizeof *p->weights)
+        return tare__out_of_memory(err);
+    p->weights = tare__alloc_aligned(words * sizeof *p->weights, ALIGNMENT);
+    if (p->weights == NULL) return tare__out_of_memory(err);
+    memset(p->weights, 0, words * sizeof *p->weights);
+    const size_t per_channel = (size_t)(weight->count / weight->shape[0]);
+    for (size_t o = 0; o < p->all_outs; o++)
+        pack_channel(p, (const int8_t *)weight->data + o * per_channel, o / p->outs, o % p->outs);
+    return TARE_OK;
+}
+
+// --- planning ---
+
+static bool is_conv(const quantized_layer *layer) {
+    return layer->weight->ndim > 2;
+}
+
+static bool fits(const quantized_layer *layer, const tare_tensor *x) {
+    const conv_geometry *g = &layer->conv;
+    if (!tare__qconstants_fit(layer, x) || x->count == 0) return false;
+    return !is_conv(layer) ||
+           (!g->is_transposed && !g->reflects && g->dims <= 2 && x->ndim == g->dims + 2);
+}
+
+// A linear layer is a convolution of one pixel.
+static void read_linear(qproduct *p, const quantized_layer *layer) {
+    p->g = (conv_geometry){.groups = 1,
+                           .in_channels = layer->weight->shape[1],
+                           .out_channels = layer->out_channels,
+                           .kernel = {1, 1, 1},
+                           .stride = {1, 1, 1},
+                           .dilation = {1, 1, 1}};
+    p->shape = (conv_shape){1, 1, 1, 1, 0, 0, 1, 1};
+}
+
+static tare_status read_layer(qproduct *p, const quantized_layer *layer, const tare_tensor *x,
+                              tare_error *err) {
+    if (is_conv(layer)) {
+        p->g = layer->conv;
+        TARE_TRY(tare__conv_shape_of(&p->g, x, &p->shape, err));
+    } else {
+        read_linear(p, layer);
+    }
+    p->groups = (size_t)p->g.groups;
+    p->all_ins = (size_t)p->g.in_channels;
+    p->all_outs = (size_t)p->g.out_channels;
+    p->ins = p->all_ins / p->groups;
+    p->outs = p->all_outs / p->groups;
+    p->pixels = p->shape.out_height * p->shape.out_width;
+    return TARE_OK;
+}
+
+static void choose_taps(qproduct *p) {
+    const size_t kh = (size_t)p->g.kernel[H], kw = (size_t)p->g.kernel[W];
+    p->by_rows =
+        p->groups == 1 && p->g.dilation[W] == 1 && words_of(p->ins * kw) < words_of(p->ins) * kw;
+    p->is_staged = p->by_rows && tare__conv_shape_is_padded(&p->shape);
+    p->taps = p->by_rows ? kh : kh * kw;
+    p->codes = p->by_rows ? p->ins * kw : p->ins;
+    p->depth = p->taps * words_of(p->codes);
+    p->blocks = tare__ceil_div(p->outs, PRODUCT_BLOCK);
+    p->tile_rows = p->kernel->rows[tare__product_vectors(block_channels(p, 0)) - 1];
+    p->windows = tare__conv_windows_of(&p->g, &p->shape);
+    if (p->by_rows) p->windows.columns = 1;
+    if (!p->is_staged) return;
+    p->windows.height = p->shape.staged_height;
+    p->windows.width = p->shape.staged_width;
+    p->windows.above = p->windows.before = 0;
+}
+
+static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const tare_tensor *x,
+                              const tare_tensor *y, tare_error *err) {
+    TARE_TRY(read_layer(p, layer, x, err));
+    if (p->ins > SIZE_MAX / 64 / (size_t)p->g.kernel[H] / (size_t)p->g.kernel[W])
+        return tare__out_of_memory(err);
+    choose_taps(p);
+    TARE_TRY(tare__qconstants_create(layer, x->q, y->q, &p->constants, err));
+    return pack_weights(p, layer->weight, err);
+}
+
+tare_status tare__qproduct_create(const quantized_layer *layer, const tare_tensor *x,
+                                  const tare_tensor *y, isa_level isa, qproduct **out,
+                                  tare_error *err) {
+    *out = NULL;
+    if (!fits(layer, x)) return TARE_OK;
+    qproduct *p = tare__alloc_zeroed(1, sizeof *p);
+    if (p == NULL) return tare__out_of_memory(err);
+    p->kernel = tare__product_choose(isa);
+    const tare_status status = plan_layer(p, layer, x, y, err);
+    if (status != TARE_OK) {
+        tare__qproduct_destroy(p);
+        return status;
+    }
+    *out = p;
+    return TARE_OK;
+}
+
+void tare__qproduct_destroy(qproduct *p) {
+    if (p == NULL) return;
+    tare__qconstants_release(&p->constants);
+    tare__free_aligned(p->weights);
+    tare__free(p);
+}
+
+void tare__qproduct_set_input(qproduct *p, const qparams *weight, double scale,
+                              int32_t zero_point) {
+    tare__qconstants_set_input(&p->constants, weight, scale, zero_point);
+}
+
+const char *tare__qproduct_kernel_name(const qproduct *p) {
+    return p->kernel->name;
+}
+
+// --- memory of a run ---
+
+// Of a thread: the addresses of a tile's codes.
+static size_t address_bytes(const qproduct *p) {
+    return tare__round_up(p->taps * PRODUCT_ROWS * sizeof(uint8_t *), ALIGNMENT);
+}
+static size_t line_bytes(const qproduct *p) {
+    return tare__round_up(p->ins, ALIGNMENT);
+}
+static size_t stage_bytes(const qproduct *p) {
+    const conv_shape *s = &p->shape;
+    return p->is_staged ? tare__round_up(s->staged_height * s->staged_width * p->ins, ALIGNMENT)
+                        : 0;
+}
+
+size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count) {
+    return line_bytes(p) + stage_bytes(p) + thread_count * address_bytes(p);
+}
+
+// --- running ---
+
+typedef struct product_job {
+    const qproduct *p;
+    const qlayer_run *run;
+    const uint8_t *image;           // the first of those that are multiplied
+    size_t first_row, row_count;    // rows are output pixels of all images
+    const uint8_t *border;          // a line of zero points
+    unsigned char *addresses;       // a slice for each thread
+    size_t row_step, row_parts;     // rows of a part
+    size_t block_step, block_parts; // blocks of channels of a part, over all groups
+} product_job;
+
+static void multiply(const product_job *job, const uint8_t *const *addresses, size_t row,
+                     size_t rows, size_t group, size_t block) {
+    const qproduct *p = job->p;
+    const qlayer_run *run = job->run;
+    const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
+    const size_t at = (job->first_row + row) * p->all_outs + channel;
+    product_addend addend;
+    if (run->addend != NULL) {
+        addend = *run->addend;
+        addend.codes += at;
+    }
+    const product_tile tile = {
+        .x = addresses,
+        .rows = rows,
+        .taps = p->taps,
+        .codes = p->codes,
+        .flip = p->constants.flip,
+        .w = p->weights + group * p->group_words + block * PRODUCT_BLOCK * p->depth,
+        .channels = block_channels(p, block),
+        .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel),
+        .addend = run->addend != NULL ? &addend : NULL,
+        .y = run->y != NULL ? run->y + at : NULL,
+        .real = run->real != NULL ? run->real + at : NULL,
+        .fuses = run->fuses,
+        .y_stride = p->all_outs,
+    };
+    p->kernel->run(&tile);
+}
+
+static void list_tile(const product_job *job, size_t row, size_t rows, size_t first_channel,
+                      const uint8_t **to) {
+    const window_list list = {.images = job->image + first_channel,
+                              .border = job->border,
+                              .first = row,
+                              .count = rows,
+                              .pixel_step = 1,
+                              .tap_step = rows};
+    tare__conv_windows_list(&job->p->windows, &list, to);
+}
+
+static void multiply_rows(const product_job *job, const uint8_t **addresses, size_t first,
+                          size_t last, size_t first_block, size_t last_block) {
+    const qproduct *p = job->p;
+    const size_t step = p->tile_rows;
+    for (size_t row = first; row < last; row += step) {
+        const size_t rows = last - row < step ? last - row : step;
+        for (size_t i = first_block; i < last_block; i++) {
+            const size_t group = i / p->blocks;
+            if (i == first_block || i % p->blocks == 0)
+                list_tile(job, row, rows, group * p->ins, addresses);
+            multiply(job, addresses, row, rows, group, i % p->blocks);
+        }
+    }
+}
+
+// Weights that the cache holds meet all of a tile's channels before the next tile; others are read
+// once, block by block.
+static void multiply_part(void *user, size_t part, size_t worker) {
+    const product_job *job = user;
+    const qproduct *p = job->p;
+    const size_t first = part / job->block_parts * job->row_step;
+    const size_t first_block = part % job->block_parts * job->block_step;
+    const size_t all_blocks = p->blocks * p->groups;
+    size_t last = first + job->row_step, last_block = first_block + job->block_step;
+    const uint8_t **addresses =
+        (const uint8_t **)(void *)(job->addresses + worker * address_bytes(p));
+    if (last > job->row_count) last = job->row_count;
+    if (last_block > all_blocks) last_block = all_blocks;
+    if (first >= last || first_block >= last_block) return;
+    const size_t bytes = (last_block - first_block) * PRODUCT_BLOCK * p->depth * 4;
+    const size_t step = bytes <= CACHED_WEIGHTS ? last_block - first_block : 1;
+    for (size_t i = first_block; i < last_block; i += step)
+        multiply_rows(job, addresses, first, last, i,
+                      i + step < last_block ? i + step : last_block);
+}
+
+// Threads share rows, or channels where weights are larger than codes.
+static void divide(product_job *job, size_t threads) {
+    const qproduct *p = job->p;
+    const size_t tiles = tare__ceil_div(job->row_count, p->tile_rows);
+    const size_t blocks = p->blocks * p->groups,
+                 parts = threads > 1 ? threads * PARTS_PER_THREAD : 1;
+    const bool by_blocks =
+        blocks >= threads && p->group_words * p->groups * 4 > job->row_count * p->all_ins;
+    job->row_step = by_blocks ? job->row_count : tare__share(tiles, parts, 1) * p->tile_rows;
+    job->block_step = by_blocks ? tare__share(blocks, parts, 1) : blocks;
+    job->row_parts = tare__ceil_div(job->row_count, job->row_step);
+    job->block_parts = tare__ceil_div(blocks, job->block_step);
+}
+
+static void multiply_images(product_job *job, thread_pool *pool) {
+    divide(job, tare__thread_count(pool));
+    tare__thread_pool_run(pool, job->row_parts * job->block_parts, multiply_part, job);
+}
+
+// The image with its border.
+static void stage(const qproduct *p, const uint8_t *image, uint8_t *to) {
+    const conv_shape *s = &p->shape;
+    const size_t line = s->width * p->ins, staged_line = s->staged_width * p->ins;
+    memset(to, p->constants.zero_code ^ p->constants.flip, s->staged_height * staged_line);
+    to += s->above * staged_line + s->before * p->ins;
+    for (size_t h = 0; h < s->height; h++) memcpy(to + h * staged_line, image + h * line, line);
+}
+
+void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
+    unsigned char *memory = run->scratch;
+    uint8_t *staged = memory + line_bytes(p);
+    const size_t macs = run->batch * p->pixels * p->outs * p->groups * p->taps * p->codes;
+    thread_pool *pool = tare__workspace_pool(run->space, macs);
+    product_job job = {.p = p,
+                       .run = run,
+                       .image = run->x,
+                       .row_count = run->batch * p->pixels,
+                       .border = memory,
+                       .addresses = staged + stage_bytes(p)};
+    memset(memory, p->constants.zero_code ^ p->constants.flip, line_bytes(p));
+    if (!p->is_staged) {
+        multiply_images(&job, pool);
+        return;
+    }
+    job.image = staged;
+    job.row_count = p->pixels;
+    for (size_t n = 0; n < run->batch; n++, job.first_row += p->pixels) {
+        stage(p, run->x + n * p->shape.height * p->shape.width * p->ins, staged);
+        multiply_images(&job, pool);
+    }
+}

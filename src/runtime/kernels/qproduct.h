@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A quantized linear layer or convolution, packed for the product kernels. Codes lie channels last:
+// [N][H][W][C], or [N][C] for linear layers.
+#ifndef RUNTIME_KERNELS_QPRODUCT_H
+#define RUNTIME_KERNELS_QPRODUCT_H
+
+#include "ops/quantized_layer.h"
+#include "runtime/kernels/product.h"
+#include "runtime/kernels/scratch.h"
+
+typedef struct qproduct qproduct;
+
+/// Packs the layer for inputs of x's shape (but for the batch) and parameters and outputs of y's.
+/// *out is NULL when it does not cover the layer (three dimensions, transposed, reflecting, without
+/// a batch). The caller destroys it.
+tare_status tare__qproduct_create(const quantized_layer *layer, const tare_tensor *x,
+                                  const tare_tensor *y, isa_level isa, qproduct **out,
+                                  tare_error *err);
+void tare__qproduct_destroy(qproduct *p); // NULL is fine
+void tare__qproduct_set_input(qproduct *p, const qparams *weight, double scale,
+                              int32_t zero_point); // as of layers
+const char *tare__qproduct_kernel_name(const qproduct *p);
+/// Memory that a run of this many threads works in.
+size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count);
+struct qlayer_run; // qlayer.h
+void tare__qproduct_run(const qproduct *p, const struct qlayer_run *run);
+
+#endif

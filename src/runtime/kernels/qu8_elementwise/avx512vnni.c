@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise kernels with AVX-512, sixteen elements at a time; masks take the rest.
+#include "runtime/kernels/qu8_avx512.h"
+
+#include "runtime/kernels/elementwise.h"
+
+enum { LANES = 16, BYTES = 64, TABLE_PARTS = 16 };
+
+static inline __mmask16 mask_of(size_t left) {
+    return (__mmask16)(left < LANES ? (1U << left) - 1 : 0xFFFFU);
+}
+
+static inline __mmask64 byte_mask_of(size_t left) {
+    return left < BYTES ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
+}
+
+void qu8_quantize__avx512vnni(const code_scheme *s, const float *x, size_t count, uint8_t *y) {
+    const __m512 inverse = _mm512_set1_ps(s->inverse);
+    const __m512 low = _mm512_set1_ps((float)(s->least - s->zero_point));
+    const __m512 high = _mm512_set1_ps((float)(s->most - s->zero_point));
+    const __m512i zero_point = _mm512_set1_epi32(s->zero_point);
+    for (size_t i = 0; i < count; i += LANES) {
+        const __mmask16 mask = mask_of(count - i);
+        const __m512 scaled = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + i), inverse);
+        // The minimum comes first: of NaN and a bound it takes the bound, the highest code.
+        const __m512 bounded = _mm512_max_ps(_mm512_min_ps(scaled, high), low);
+        _mm_mask_storeu_epi8(y + i, mask, round_to_codes(bounded, zero_point));
+    }
+}
+
+void qu8_dequantize__avx512vnni(const code_scheme *s, const uint8_t *x, size_t count, float *y) {
+    const __m512 scale = _mm512_set1_ps(s->scale);
+    const __m512i zero_point = _mm512_set1_epi32(s->zero_point);
+    for (size_t i = 0; i < count; i += LANES) {
+        const __mmask16 mask = mask_of(count - i);
+        const __m512i codes = widen_lanes(s->is_signed, _mm_maskz_loadu_epi8(mask, x + i));
+        const __m512 shifted = _mm512_cvtepi32_ps(_mm512_sub_epi32(codes, zero_point));
+        _mm512_mask_storeu_ps(y + i, mask, _mm512_mul_ps(shifted, scale));
+    }
+}
+
+void qu8_add__avx512vnni(const native_add *op, bool is_signed, const uint8_t *a, const uint8_t *b,
+                         size_t count, uint8_t *y) {
+    for (size_t i = 0; i < count; i += LANES) {
+        const __mmask16 mask = mask_of(count - i);
+        _mm_mask_storeu_epi8(y + i, mask,
+                             add_lanes(op, is_signed, _mm_maskz_loadu_epi8(mask, a + i),
+                                       _mm_maskz_loadu_epi8(mask, b + i)));
+    }
+}
+
+void qu8_mul__avx512vnni(const quantized_mul *op, bool is_signed, const uint8_t *a,
+                         const uint8_t *b, size_t count, uint8_t *y) {
+    const __m512i zero_a = _mm512_set1_epi32(op->zero_a), zero_b = _mm512_set1_epi32(op->zero_b);
+    const __m512 multiplier = _mm512_set1_ps(op->multiplier);
+    const __m512 low = _mm512_set1_ps((float)(op->lo - op->zero_point));
+    const __m512 high = _mm512_set1_ps((float)(op->hi - op->zero_point));
+    const __m512i zero_point = _mm512_set1_epi32(op->zero_point);
+    for (size_t i = 0; i < count; i += LANES) {
+        const __mmask16 mask = mask_of(count - i);
+        const __m512i ca =
+            _mm512_sub_epi32(widen_lanes(is_signed, _mm_maskz_loadu_epi8(mask, a + i)), zero_a);
+        const __m512i cb =
+            _mm512_sub_epi32(widen_lanes(is_signed, _mm_maskz_loadu_epi8(mask, b + i)), zero_b);
+        const __m512 product = _mm512_cvtepi32_ps(_mm512_mullo_epi32(ca, cb));
+        const __m512 bounded =
+            _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(product, multiplier), low), high);
+        _mm_mask_storeu_epi8(y + i, mask, round_to_codes(bounded, zero_point));
+    }
+}
+
+void qu8_sum__avx512vnni(bool is_signed, const uint8_t *x, size_t count, int32_t *sums) {
+    for (size_t i = 0; i < count; i += LANES) {
+        const __mmask16 mask = mask_of(count - i);
+        const __m512i codes = widen_lanes(is_signed, _mm_maskz_loadu_epi8(mask, x + i));
+        const __m512i before = _mm512_maskz_loadu_epi32(mask, sums + i);
+        _mm512_mask_storeu_epi32(sums + i, mask, _mm512_add_epi32(before, codes));
+    }
+}
+
+void qu8_raise__avx512vnni(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
+    for (size_t i = 0; i < count; i += BYTES) {
+        const __mmask64 mask = byte_mask_of(count - i);
+        const __m512i a = _mm512_maskz_loadu_epi8(mask, x + i);
+        const __m512i b = _mm512_maskz_loadu_epi8(mask, y + i);
+        _mm512_mask_storeu_epi8(y + i, mask,
+                                is_signed ? _mm512_max_epi8(a, b) : _mm512_max_epu8(a, b));
+    }
+}
+
+// The table in sixteen parts, each in every quarter of a register: a byte shuffle looks up the low
+// half of a code, and gives 0 where bit 7 of the index is set. Codes are counted down by 16 from
+// part to part; those of earlier parts wrap around, those of later ones have bits above the low
+// half, and the saturating addition of 0x70 sets bit 7 of both.
+void qu8_look_up__avx512vnni(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
+    __m512i parts[TABLE_PARTS];
+    const __m512i step = _mm512_set1_epi8(16), above = _mm512_set1_epi8(0x70);
+    for (int i = 0; i < TABLE_PARTS; i++)
+        parts[i] = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(table + 16 * i)));
+    for (size_t i = 0; i < count; i += BYTES) {
+        const __mmask64 mask = byte_mask_of(count - i);
+        __m512i code = _mm512_maskz_loadu_epi8(mask, x + i), found = _mm512_setzero_si512();
+        for (int k = 0; k < TABLE_PARTS; k++) {
+            const __m512i index = _mm512_adds_epu8(code, above);
+            found = _mm512_or_si512(found, _mm512_shuffle_epi8(parts[k], index));
+            code = _mm512_sub_epi8(code, step);
+        }
+        _mm512_mask_storeu_epi8(y + i, mask, found);
+    }
+}

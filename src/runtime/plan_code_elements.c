@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps between floats and codes, and on codes element by element; they take tensors in whichever
+// layout these lie.
+#include <string.h>
+
+#include "ops/code_table.h"
+#include "ops/quantized_layer.h"
+#include "runtime/plan_steps.h"
+
+enum { BLOCK = 1 << 14 }; // elements
+
+typedef struct code_step code_step;
+typedef struct code_span {
+    const unsigned char *a, *b; // of the whole tensors; b NULL: none
+    unsigned char *y;
+    size_t first, count; // elements
+} code_span;
+typedef void (*code_loop)(const code_step *s, const elementwise_kernels *k, const code_span *at);
+
+struct code_step {
+    code_loop loop;
+    size_t a, b, y; // places; b NOTHING: none
+    size_t count;
+    size_t line, image; // where b is a line of channels per image: elements of both
+    code_scheme scheme;
+    code_binary binary;
+    uint8_t table[CODE_COUNT];
+};
+
+// --- loops ---
+
+static void quantize(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    const float *x = (const float *)(const void *)at->a;
+    k->quantize(&s->scheme, x + at->first, at->count, at->y + at->first);
+}
+
+static void dequantize(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    float *y = (float *)(void *)at->y;
+    k->dequantize(&s->scheme, at->a + at->first, at->count, y + at->first);
+}
+
+static void combine(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    tare__code_binary_run(&s->binary, k, at->a + at->first, at->b + at->first, at->count,
+                          at->y + at->first);
+}
+
+// b is a line of channels for each image.
+static void combine_lines(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    const size_t last = at->first + at->count;
+    for (size_t i = at->first, count; i < last; i += count) {
+        const size_t channel = i % s->line;
+        count = s->line - channel < last - i ? s->line - channel : last - i;
+        tare__code_binary_run(&s->binary, k, at->a + i, at->b + i / s->image * s->line + channel,
+                              count, at->y + i);
+    }
+}
+
+static void look_up(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    k->look_up(s->table, at->a + at->first, at->count, at->y + at->first);
+}
+
+// --- running ---
+
+typedef struct code_job {
+    const code_step *s;
+    const elementwise_kernels *kernels;
+    code_span all;
+} code_job;
+
+static void run_block(void *user, size_t part, size_t worker) {
+    const code_job *job = user;
+    code_span at = job->all;
+    (void)worker;
+    at.first = part * BLOCK;
+    at.count = job->s->count - at.first < BLOCK ? job->s->count - at.first : BLOCK;
+    job->s->loop(job->s, job->kernels, &at);
+}
+
+static tare_status run_codes(const plan_run_state *run, void *state) {
+    const code_step *s = state;
+    code_job job = {.s = s,
+                    .kernels = run->fast->elementwise,
+                    .all = {.a = tare__place_data(run, s->a),
+                            .b = s->b != NOTHING ? tare__place_data(run, s->b) : NULL,
+                            .y = tare__place_data(run, s->y)}};
+    tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count),
+                          tare__ceil_div(s->count, BLOCK), run_block, &job);
+    return TARE_OK;
+}
+
+static const step_class codes_class = {"codes", run_codes, NULL};
+
+// --- planning ---
+
+// Of a row's call with codes a and b; b NULL: none.
+typedef struct code_call {
+    const plan_record *record;
+    const tare_tensor *a, *b, *y;
+} code_call;
+
+static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
+    return a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+}
+
+static tare_status set_quantize(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    (void)b;
+    *known = c->a->dtype == TARE_FLOAT32 && tare__is_byte_quantized(c->y);
+    s->loop = quantize;
+    if (*known) s->scheme = tare__code_scheme_of(c->y);
+    return TARE_OK;
+}
+
+static tare_status set_dequantize(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    (void)b;
+    *known = tare__is_byte_quantized(c->a) && c->y->dtype == TARE_FLOAT32;
+    s->loop = dequantize;
+    if (*known) s->scheme = tare__code_scheme_of(c->a);
+    return TARE_OK;
+}
+
+static bool is_pair(const code_call *c) {
+    return same_shape(c->a, c->y) && same_shape(c->b, c->y);
+}
+
+// b as [N, C, 1, ..]: one line for all pixels of an image.
+static bool is_line(const tare_tensor *b, const tare_tensor *y) {
+    return b->ndim == y->ndim && y->ndim >= 3 && b->shape[0] == y->shape[0] &&
+           b->shape[1] == y->shape[1] && b->count == y->shape[0] * y->shape[1];
+}
+
+// Neither sums nor products depend on the order of their operands.
+static void order_operands(code_call *c) {
+    const tare_tensor *a = c->a;
+    if (same_shape(a, c->y)) return;
+    c->a = c->b;
+    c->b = a;
+}
+
+static tare_status set_binary(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    (void)b;
+    if (c->b == NULL || !tare__is_code_binary(&c->record->call) || !tare__is_byte_quantized(c->a) ||
+        !tare__is_byte_quantized(c->b) || !tare__is_byte_quantized(c->y))
+        return TARE_OK;
+    order_operands(c);
+    s->loop = combine;
+    if (!is_pair(c)) {
+        if (!same_shape(c->a, c->y) || !is_line(c->b, c->y)) return TARE_OK;
+        s->loop = combine_lines;
+        s->line = (size_t)c->y->shape[1];
+        s->image = (size_t)(c->y->count / c->y->shape[0]);
+    }
+    s->binary = tare__code_binary_of(&c->record->call, c->a, c->b, c->y);
+    *known = true;
+    return TARE_OK;
+}
+
+tare_status tare__plan_code_table(plan_builder *b, const plan_record *r, uint8_t table[],
+                                  bool *known) {
+    op_call call = r->call;
+    const tare_tensor *x = tare__plan_code_input(r);
+    call.err = b->err;
+    call.memory = &b->scratch;
+    *known = false;
+    if (x == NULL) return TARE_OK;
+    return tare__code_table_of(&call, r->compute, x, table, known);
+}
+
+// Functions of one code: the reference computes each of them once.
+static tare_status set_table(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    s->loop = look_up;
+    return tare__plan_code_table(b, c->record, s->table, known);
+}
+
+static const struct {
+    const char *op;
+    tare_status (*set)(plan_builder *b, code_call *c, code_step *s, bool *known);
+} rows[] = {
+    {"quantize_per_tensor", set_quantize}, {"dequantize", set_dequantize},
+    {"quantized.add", set_binary},         {"quantized.add_relu", set_binary},
+    {"quantized.mul", set_binary},         {"quantized.mul_relu", set_binary},
+};
+
+static bool read_call(const plan_builder *b, const plan_record *r, code_call *out) {
+    if (r->result == NOTHING || r->is_observer || r->is_view || r->call.param_count == 0)
+        return false;
+    *out = (code_call){
+        .record = r, .a = tare__fast_input(&r->call, 0), .y = b->values[r->result].tensor};
+    if (r->call.param_count > 1) out->b = tare__fast_input(&r->call, 1);
+    return out->a != NULL && out->y->count > 0 && tare__plan_find_value(b, out->a) != NOTHING;
+}
+
+static tare_status choose(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].op, tare__record_op(c->record)) == 0) return rows[i].set(b, c, s, known);
+    c->b = NULL;
+    return set_table(b, c, s, known);
+}
+
+// One operand channels last is enough: the other is moved.
+static plan_layout layout_of(const plan_builder *b, size_t a, size_t other) {
+    const plan_layout first = tare__plan_layout(b, a);
+    return first == LAYOUT_CHANNELS_LAST || other == NOTHING ? first : tare__plan_layout(b, other);
+}
+
+tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
+    code_call c;
+    bool known = false;
+    if (b->setting->fast == NULL || !read_call(b, &b->records[head], &c)) return TARE_OK;
+    code_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (code_step){.b = NOTHING, .count = (size_t)c.y->count};
+    TARE_TRY(choose(b, &c, s, &known));
+    if (!known) return TARE_OK;
+    const bool has_pair = s->loop == combine || s->loop == combine_lines;
+    const size_t first = tare__plan_find_value(b, c.a);
+    const size_t second = has_pair ? tare__plan_find_value(b, c.b) : NOTHING;
+    const plan_layout layout =
+        s->loop == combine_lines ? LAYOUT_CHANNELS_LAST : layout_of(b, first, second);
+    TARE_TRY(tare__plan_read(b, first, layout, &s->a));
+    if (second != NOTHING) TARE_TRY(tare__plan_read(b, second, layout, &s->b));
+    TARE_TRY(tare__plan_write(b, c.record->result, layout, &s->y));
+    *done = true;
+    return tare__plan_add_step(b, &codes_class, s, c.record->node);
+}

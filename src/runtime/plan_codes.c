@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer layers: quantized linear and convolution modules, with a sum that follows, by kernels
+// that take codes channels last.
+#include <string.h>
+
+#include "ops/code_table.h"
+#include "ops/quantized_layer.h"
+#include "runtime/kernels/qlayer.h"
+#include "runtime/plan_steps.h"
+
+// --- the step ---
+
+typedef struct code_layer_step {
+    qlayer *layer;
+    size_t batch;
+    size_t x, y, scratch;     // places
+    size_t other;             // the place of the addend's codes; NOTHING: none
+    const tare_tensor *added; // what a layer that adds does; NULL: nothing
+    product_addend addend;
+    bool gives_floats;
+} code_layer_step;
+
+static tare_status run_layer(const plan_run_state *run, void *state) {
+    const code_layer_step *s = state;
+    product_addend addend = s->addend;
+    if (s->other != NOTHING) addend.codes = tare__place_data(run, s->other);
+    void *y = tare__place_data(run, s->y);
+    const qlayer_run of_layer = {.batch = s->batch,
+                                 .x = tare__place_data(run, s->x),
+                                 .y = s->gives_floats ? NULL : y,
+                                 .real = s->gives_floats ? y : NULL,
+                                 .addend = s->other != NOTHING ? &addend : NULL,
+                                 .scratch = tare__place_data(run, s->scratch),
+                                 .space = &run->fast->space};
+    tare__qlayer_run(s->layer, &of_layer);
+    return TARE_OK;
+}
+
+static void destroy_layer(void *state) {
+    const code_layer_step *s = state;
+    tare__qlayer_destroy(s->layer);
+}
+
+static const step_class layer_class = {"code layer", run_layer, destroy_layer};
+
+// --- planning ---
+
+bool tare__plan_is_code_layer(const plan_record *r) {
+    return r->result != NOTHING && !r->is_observer && tare__fast_layer.suits(&r->call);
+}
+
+static bool is_linear(const op_call *call) {
+    return strcmp(tare__call_layer_module(call)->class->op, "linear") == 0;
+}
+
+// The sum `next` of the layer's codes and others.
+static bool read_sum(const plan_builder *b, const plan_record *layer, const plan_record *next,
+                     product_addend *out, size_t *other) {
+    const op_call *call = &next->call;
+    const tare_tensor *own = b->values[layer->result].tensor;
+    const tare_tensor *first = tare__fast_input(call, 0), *second = tare__fast_input(call, 1);
+    const tare_tensor *added = first == own ? second : first;
+    const tare_tensor *y = b->values[next->result].tensor;
+    *other = tare__plan_find_value(b, added);
+    if (*other == NOTHING) return false;
+    const code_binary op = tare__code_binary_of(call, own, added, y);
+    *out = (product_addend){.kind = ADDEND_OF_CODES, .add = op.add, .is_signed = op.is_signed};
+    return true;
+}
+
+static tare_status place(plan_builder *b, const plan_record *layer, size_t result, size_t other,
+                         code_layer_step *s) {
+    const bool is_plain = is_linear(&layer->call);
+    const plan_layout layout = is_plain ? LAYOUT_PLAIN : LAYOUT_CHANNELS_LAST;
+    const size_t x = tare__plan_find_value(b, tare__call_layer_input(&layer->call));
+    const size_t threads = tare__thread_count(b->setting->fast->space.pool);
+    bool is_same;
+    TARE_TRY(tare__plan_read(b, x, layout, &s->x));
+    s->other = NOTHING;
+    if (other == NOTHING) {
+        TARE_TRY(tare__plan_write(b, result, layout, &s->y));
+    } else {
+        TARE_TRY(tare__plan_read(b, other, layout, &s->other));
+        TARE_TRY(tare__plan_write_over(b, result, other, layout, &s->y, &is_same));
+    }
+    return tare__plan_new_scratch(b, tare__qlayer_scratch_bytes(s->layer, threads), &s->scratch);
+}
+
+static tare_status add_step(plan_builder *b, const plan_record *r, size_t result, size_t other,
+                            code_layer_step *s) {
+    const tare_status status = place(b, r, result, other, s);
+    if (status == TARE_OK) return tare__plan_add_step(b, &layer_class, s, r->node);
+    tare__qlayer_destroy(s->layer);
+    return status;
+}
+
+typedef struct code_bounds {
+    int32_t least, most;
+} code_bounds;
+
+// Does the table leave codes as they are between two bounds, and take the bounds elsewhere?
+static bool is_clamp(const uint8_t *table, bool is_signed, code_bounds *out) {
+    const int32_t low = is_signed ? -128 : 0;
+    const uint8_t first = table[(uint8_t)low], last = table[(uint8_t)(low + CODE_COUNT - 1)];
+    *out = (code_bounds){is_signed ? (int8_t)first : first, is_signed ? (int8_t)last : last};
+    for (int32_t code = low; code < low + CODE_COUNT; code++)
+        if (table[(uint8_t)code] != (uint8_t)tare__clamp_int(code, out->least, out->most))
+            return false;
+    return out->least <= out->most;
+}
+
+// What follows the layer in its chain.
+typedef struct code_tail {
+    size_t last, rest; // the record whose result the layer gives; NOTHING, or what is left
+    bool has_bounds;
+    code_bounds bounds;
+} code_tail;
+
+// A function of codes that only bounds them is the layer's own: both have one scheme.
+static tare_status read_tail(plan_builder *b, size_t head, code_tail *out) {
+    const plan_record *r = &b->records[head];
+    uint8_t table[CODE_COUNT];
+    bool known = false;
+    *out = (code_tail){.last = head, .rest = r->next};
+    if (r->next == NOTHING || tare__is_code_sum(&b->records[r->next].call)) return TARE_OK;
+    const plan_record *next = &b->records[r->next];
+    const tare_tensor *x = b->values[r->result].tensor, *y = b->values[next->result].tensor;
+    TARE_TRY(tare__plan_code_table(b, next, table, &known));
+    if (!known || y->q == NULL || !tare__qparams_equal(x->q, y->q) ||
+        !is_clamp(table, x->dtype == TARE_QINT8, &out->bounds) ||
+        out->bounds.least > (int32_t)x->q->zero_point[0] ||
+        out->bounds.most <
+            (int32_t)x->q->zero_point[0]) // requantization takes the zero point as a code
+        return TARE_OK;
+    out->has_bounds = true;
+    out->last = r->next;
+    out->rest = next->next;
+    return TARE_OK;
+}
+
+// Clamping twice is clamping once by the clamped bounds.
+static void narrow(quantized_layer *layer, const code_bounds *bounds) {
+    layer->code_min = tare__clamp_int(layer->code_min, bounds->least, bounds->most);
+    layer->code_max = tare__clamp_int(layer->code_max, bounds->least, bounds->most);
+}
+
+static tare_status add_rest(plan_builder *b, size_t rest) {
+    for (; rest != NOTHING; rest = b->records[rest].next) {
+        bool done = false;
+        TARE_TRY(tare__plan_codes(b, rest, &done));
+        if (!done) TARE_TRY(tare__plan_call(b, rest));
+    }
+    return TARE_OK;
+}
+
+static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail,
+                             code_layer_step *s) {
+    const plan_record *r = &b->records[head], *last = &b->records[tail->last];
+    const plan_record *sum = tail->rest != NOTHING ? &b->records[tail->rest] : NULL;
+    size_t other = NOTHING;
+    if (s->addend.kind == ADDEND_OF_VALUES) {
+        TARE_TRY(add_step(b, r, last->result, tare__plan_find_value(b, s->added), s));
+        return add_rest(b, tail->rest);
+    }
+    if (sum != NULL && tare__is_code_sum(&sum->call) && tare__qlayer_adds(s->layer) &&
+        read_sum(b, last, sum, &s->addend, &other))
+        return add_step(b, r, sum->result, other, s);
+    TARE_TRY(add_step(b, r, last->result, NOTHING, s));
+    return add_rest(b, tail->rest);
+}
+
+tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    op_call call = r->call;
+    quantized_layer layer;
+    code_tail tail;
+    call.err = b->err;
+    TARE_TRY(tare__call_layer_read(&call, &layer));
+    const tare_tensor *x = tare__call_layer_input(&call), *y = b->values[r->result].tensor;
+    const tare_tensor *added = layer.adds ? tare__call_layer_addend(&call) : NULL;
+    if (y->count == 0 || tare__plan_find_value(b, x) == NOTHING ||
+        (layer.adds && (added == NULL || tare__plan_find_value(b, added) == NOTHING)))
+        return TARE_OK;
+    TARE_TRY(read_tail(b, head, &tail));
+    code_layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (code_layer_step){.batch = is_linear(&call) ? (size_t)(y->count / layer.out_channels)
+                                                     : (size_t)x->shape[0]};
+    s->gives_floats = y->q == NULL;
+    s->added = added;
+    if (added != NULL) s->addend = tare__value_addend_of(added);
+    if (tail.has_bounds) narrow(&layer, &tail.bounds);
+    TARE_TRY(tare__qlayer_create(&layer, x, y, b->setting->fast->isa, &s->layer, b->err));
+    if (s->layer == NULL) return TARE_OK;
+    *done = true;
+    return add_steps(b, head, &tail, s);
+}
