@@ -6,7 +6,7 @@
 #include "ops/families.h"
 #include "ops/interpret.h"
 
-enum { MOST_ROUNDS = 1 << 24, MOST_VALUES = 256 };
+enum { MOST_ROUNDS = 1 << 18, MOST_VALUES = 256 };
 
 // --- values in a row ---
 
@@ -244,6 +244,7 @@ static tare_status plan_cutting(op_call *call, bool is_scan, cutting *out) {
         out->rounds = v->as.tensor->shape[0];
     }
     if (out->rounds < 0) return tare__call_fail(call, "there is nothing to go along");
+    if (out->rounds > MOST_ROUNDS) return tare__call_fail(call, "more than %d rounds", MOST_ROUNDS);
     return TARE_OK;
 }
 

@@ -3,9 +3,18 @@
 #include "pt2e/convert.h"
 
 #include "core/struct_size.h"
+#include "pt2e/steps.h"
 #include "quant/coverage.h"
 
+static tare_status convert_branch(void *user, const tare_model *branch, tare_model **out,
+                                  tare_error *err) {
+    return tare_convert_pt2e(branch, user, out, err);
+}
+
 static tare_status run(pass *p, const tare_convert_pt2e_options *options) {
+    tare_convert_pt2e_options of_branch = *options;
+    of_branch.struct_size = sizeof of_branch;
+    TARE_TRY(tare__pt2e_each_branch(p, TARE_STAGE_PREPARED, convert_branch, &of_branch));
     // torch copies the prepared program first, and a copy knows the names in use only.
     TARE_TRY(tare__graph_refresh_names(p->model->root->graph, p->err));
     TARE_TRY(tare__pt2e_replace_observers(p, options->is_lenient));

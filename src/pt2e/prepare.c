@@ -29,6 +29,17 @@ static tare_status rebuild(pass *p) {
     return tare__pass_rebuild(p, g);
 }
 
+typedef struct branch_job {
+    const tare_quantizer *quantizer;
+    bool is_qat;
+} branch_job;
+
+static tare_status prepare_branch(void *user, const tare_model *branch, tare_model **out,
+                                  tare_error *err) {
+    const branch_job *job = user;
+    return tare__pt2e_prepare(branch, job->quantizer, job->is_qat, NULL, out, err);
+}
+
 static tare_status run(pass *p, const tare_quantizer *quantizer, bool is_qat,
                        const pt2e_given *given) {
     TARE_TRY(tare__coverage_begin(p->model, p->err));
@@ -39,7 +50,9 @@ static tare_status run(pass *p, const tare_quantizer *quantizer, bool is_qat,
     TARE_TRY(use_given(p, given));
     TARE_TRY(tare__pt2e_insert_observers(p, quantizer, is_qat));
     p->model->stage = TARE_STAGE_PREPARED;
-    return rebuild(p);
+    TARE_TRY(rebuild(p));
+    branch_job job = {quantizer, is_qat};
+    return tare__pt2e_each_branch(p, TARE_STAGE_FLOAT, prepare_branch, &job);
 }
 
 tare_status tare__pt2e_prepare(const tare_model *model, const tare_quantizer *quantizer,

@@ -54,6 +54,12 @@ tare_status tare__pt2e_prepare(const tare_model *model, const tare_quantizer *qu
                                bool is_qat, const pt2e_given *given, tare_model **out,
                                tare_error *err);
 
+/// Graphs that are arguments: torch prepares and converts those of scan and while_loop, each as a
+/// model of its own. run makes one of `branch`, which takes its place.
+typedef tare_status (*branch_pass)(void *user, const tare_model *branch, tare_model **out,
+                                   tare_error *err);
+tare_status tare__pt2e_each_branch(pass *p, tare_model_stage stage, branch_pass run, void *user);
+
 /// Erases nodes without users, but those with effects: writes in place, guards.
 tare_status tare__pt2e_eliminate_dead(pass *p);
 /// "torch.ops.aten.add_.Tensor": an operator that writes its first argument.

@@ -29,6 +29,43 @@ void tare__annotations_release(annotation_book *book) {
     tare__map_release(&book->by_node);
 }
 
+// The entry `key` becomes the other book's `name`.
+static tare_status move(annotation_book *from, const char *key, annotation_book *to,
+                        const char *name, tare_error *err) {
+    tare_annotation *a = tare__map_get(&from->by_node, key);
+    if (!tare__map_set(&to->by_node, name, a)) return tare__out_of_memory(err);
+    if (to->made_count < a->serial) to->made_count = a->serial;
+    tare__map_remove(&from->by_node, key);
+    return TARE_OK;
+}
+
+tare_status tare__annotations_move_in(annotation_book *to, const char *path, annotation_book *from,
+                                      tare_error *err) {
+    while (from->by_node.count > 0) {
+        text name = {0};
+        const char *key = from->by_node.entries[0].key;
+        tare__text_printf(&name, "%s/%s", path, key);
+        tare_status status = tare__text_status(&name, err);
+        if (status == TARE_OK) status = move(from, key, to, tare__text_chars(&name), err);
+        tare__text_release(&name);
+        TARE_TRY(status);
+    }
+    return TARE_OK;
+}
+
+tare_status tare__annotations_move_out(annotation_book *from, const char *path, annotation_book *to,
+                                       tare_error *err) {
+    const size_t length = strlen(path);
+    for (size_t i = 0; i < from->by_node.count;) {
+        const char *key = from->by_node.entries[i].key;
+        if (strncmp(key, path, length) == 0 && key[length] == '/')
+            TARE_TRY(move(from, key, to, key + length + 1, err));
+        else
+            i++;
+    }
+    return TARE_OK;
+}
+
 tare_annotation *tare__annotation_find(const annotation_book *book, const char *name) {
     return tare__map_get(&book->by_node, name);
 }
@@ -300,7 +337,7 @@ tare_status tare_model_annotations_to_json(const tare_model *model, char **out, 
 
 // What reading needs besides the place.
 typedef struct reading {
-    tare_model *model;
+    const graph *g; // whose node is at hand
     const tare_derive_rule *rules;
     size_t rule_count;
     annotation_book book;
@@ -314,7 +351,7 @@ static tare_status read_flag(const json_at *at, const char *key, bool *out, tare
 }
 
 static tare_status check_name(reading *r, const json_at *at, const char *name) {
-    if (tare__graph_find(r->model->root->graph, name) != NULL) return TARE_OK;
+    if (r->g != NULL && tare__graph_find(r->g, name) != NULL) return TARE_OK;
     return tare__json_place(
         at, tare__fail(r->err, TARE_NOT_FOUND, "the model has no node '%s'", name), r->err);
 }
@@ -360,7 +397,8 @@ static tare_status read_annotation(reading *r, const json_at *at) {
     tare_annotation *a = NULL;
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
     TARE_TRY(tare__json_only_keys(at, keys, r->err));
-    TARE_TRY(check_name(r, at, at->key));
+    const char *slash = strrchr(at->key, '/');
+    TARE_TRY(check_name(r, at, slash != NULL ? slash + 1 : at->key));
     TARE_TRY(tare__annotation_get(&r->book, at->key, &a, r->err));
     TARE_TRY(read_flag(at, "allow_implicit_sharing", &a->allows_sharing, r->err));
     TARE_TRY(read_flag(at, "_annotated", &a->is_marked, r->err));
@@ -378,12 +416,23 @@ static tare_status read_annotation(reading *r, const json_at *at) {
     return TARE_OK;
 }
 
-static tare_status read_all(reading *r, const json_at *root) {
+// "GRAPH/NODE": the graph that a node reads as a module; NULL if there is none.
+static const graph *graph_of(const module *root, const char *key) {
+    for (const char *slash = strchr(key, '/'); slash != NULL && root != NULL;
+         slash = strchr(key, '/')) {
+        root = tare__module_child_n(root, key, (size_t)(slash - key));
+        key = slash + 1;
+    }
+    return root != NULL ? root->graph : NULL;
+}
+
+static tare_status read_all(reading *r, const module *model, const json_at *root) {
     const char *key = NULL;
     json_t *ignored = NULL;
     TARE_TRY(tare__json_expect(root, JSON_OBJECT, r->err));
     json_object_foreach((json_t *)root->value, key, ignored) {
         const json_at at = tare__json_get(root, key);
+        r->g = graph_of(model, key);
         TARE_TRY(read_annotation(r, &at));
     }
     return TARE_OK;
@@ -392,8 +441,8 @@ static tare_status read_all(reading *r, const json_at *root) {
 tare_status tare__annotations_from_json(tare_model *model, const json_at *at,
                                         const tare_derive_rule *rules, size_t rule_count,
                                         tare_error *err) {
-    reading r = {.model = model, .rules = rules, .rule_count = rule_count, .err = err};
-    const tare_status status = read_all(&r, at);
+    reading r = {.rules = rules, .rule_count = rule_count, .err = err};
+    const tare_status status = read_all(&r, model->root, at);
     if (status != TARE_OK) {
         tare__annotations_release(&r.book);
         return status;

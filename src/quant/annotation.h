@@ -28,12 +28,19 @@ struct tare_annotation {
     annotation_origin origin; // owned
 };
 
+// Nodes of a graph that is an argument (of scan and while_loop) stand under "GRAPH/NODE".
 typedef struct annotation_book { // zero-initialized is empty
     map by_node;                 // name -> tare_annotation
     size_t made_count;
 } annotation_book;
 
 void tare__annotations_release(annotation_book *book);
+/// Moves all of `from` into `to` under "PATH/"; and what stands there out again. What fails leaves
+/// both valid.
+tare_status tare__annotations_move_in(annotation_book *to, const char *path, annotation_book *from,
+                                      tare_error *err);
+tare_status tare__annotations_move_out(annotation_book *from, const char *path, annotation_book *to,
+                                       tare_error *err);
 tare_status tare__annotations_copy(annotation_book *to, const annotation_book *from,
                                    tare_error *err);
 tare_annotation *tare__annotation_find(const annotation_book *book, const char *name);

@@ -25,7 +25,8 @@ static void write_annotations(const tare_model *model, text *out) {
     const char *separator = "";
     tare__text_append(out, ",\"annotations\":{");
     for (size_t i = 0; i < book->count; i++) {
-        if (tare__graph_find(model->root->graph, book->entries[i].key) == NULL) continue;
+        const char *key = book->entries[i].key;
+        if (strchr(key, '/') == NULL && tare__graph_find(model->root->graph, key) == NULL) continue;
         tare__text_append(out, separator);
         tare__text_json_string(out, book->entries[i].key);
         tare__text_char(out, ':');

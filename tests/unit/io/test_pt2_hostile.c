@@ -146,11 +146,11 @@ static void a_damaged_record_does_not_match_its_checksum(void **state) {
 // --- archives by hand, whose directory says what we like ---
 
 typedef struct lie {
-    uint64_t size, packed, offset; // of one member, in the 64-bit extra field; 0: the truth
-    uint16_t extra_length;         // that the field claims; 0: the truth
-    uint64_t entry_count, directory_size, directory_offset; // in the 64-bit end; 0: the truth
-    bool has_big_end;
     const char *words;
+    uint64_t size, packed, offset; // of one member, in the 64-bit extra field; 0: the truth
+    uint64_t entry_count, directory_size, directory_offset; // in the 64-bit end; 0: the truth
+    uint16_t extra_length;                                  // that the field claims; 0: the truth
+    bool has_big_end;
 } lie;
 
 typedef struct builder {
