@@ -21,6 +21,9 @@ enum {
 
 // --- rules ---
 
+// Functions of ours on integers, named after their float operator.
+#define CODES "codes."
+
 static const onnx_write_table *const tables[] = {
 #define TABLE(family) &tare__onnx_write_##family##_rules,
     ONNX_WRITE_FAMILIES(TABLE)
@@ -37,6 +40,7 @@ const onnx_write_rule *tare__onnx_write_rule_at(size_t index) {
 
 const onnx_write_rule *tare__onnx_find_write_rule(const char *id) {
     const onnx_write_rule *rule = NULL;
+    if (tare__starts_with(id, CODES)) id = CODES; // one row for all of them
     for (size_t i = 0; (rule = tare__onnx_write_rule_at(i)) != NULL; i++)
         if (strcmp(rule->id, id) == 0) return rule;
     return NULL;

@@ -87,17 +87,37 @@ static const char *layer_weight(onnx_out *o, const quantized_layer *layer) {
     return tare__out_reshape(o, name, shape, (size_t)layer->conv.dims + 2);
 }
 
+// An activation that lowering found in the bounds of the codes.
+static const char *bounded(onnx_out *o, const char *y, const quantized_layer *layer) {
+    const tare_tensor *t = tare__out_result_meta(o);
+    if (t->q == NULL) return y;
+    const bool cuts_below = layer->code_min > t->q->quant_min;
+    const bool cuts_above = layer->code_max < t->q->quant_max;
+    const double scale = t->q->scale[0], zero = t->q->zero_point[0];
+    if (!cuts_below && !cuts_above) return y;
+    if (!cuts_above && (double)layer->code_min == zero) return OUT(o, "Relu", y);
+    const char *low = "", *high = "";
+    if (cuts_below)
+        low = tare__out_number(o, TARE_FLOAT32, ((double)layer->code_min - zero) * scale);
+    if (cuts_above)
+        high = tare__out_number(o, TARE_FLOAT32, ((double)layer->code_max - zero) * scale);
+    return OUT(o, "Clip", y, low, high);
+}
+
 static const char *activated(onnx_out *o, const char *y, const quantized_layer *layer) {
-    const module *m = tare__out_call(o)->module;
+    const op_call *call = tare__out_call(o);
+    const module *m = call->module;
     const fused_with fused = m != NULL ? m->class->fused : FUSED_NONE;
-    if (fused == FUSED_ADD || fused == FUSED_ADD_RELU)
-        y = OUT(o, "Add", y, tare__out_tensor(o, tare__out_call(o)->args[1].as.tensor));
-    if (layer->relu || fused == FUSED_ADD_RELU) return OUT(o, "Relu", y);
-    if (fused == FUSED_TANH) return OUT(o, "Tanh", y);
-    if (fused != FUSED_LEAKY_RELU) return y;
-    y = OUT(o, "LeakyRelu", y);
-    tare__out_attr_float(o, "alpha", tare__module_double(m, "negative_slope", 0.01));
-    return y;
+    const tare_tensor *addend = layer->adds ? tare__call_layer_addend(call) : NULL;
+    if (layer->adds && addend == NULL) tare__out_refuse(o, "its addend is not a tensor");
+    if (addend != NULL) y = OUT(o, "Add", y, tare__out_tensor(o, addend));
+    if (layer->relu || fused == FUSED_ADD_RELU) y = OUT(o, "Relu", y);
+    if (fused == FUSED_TANH) y = OUT(o, "Tanh", y);
+    if (fused == FUSED_LEAKY_RELU) {
+        y = OUT(o, "LeakyRelu", y);
+        tare__out_attr_float(o, "alpha", tare__module_double(m, "negative_slope", 0.01));
+    }
+    return bounded(o, y, layer);
 }
 
 static void layer(onnx_out *o) {
@@ -232,8 +252,13 @@ static void ruled(onnx_out *o) {
 }
 
 #define LAYER(name)                                                                                \
-    {"quantized." name, "Conv", .write = layer}, {                                                 \
-        "quantized." name "_relu", "Conv, Relu", .write = layer                                    \
+    {"quantized." name, "Conv", .write = layer},                                                   \
+        {"quantized." name "_relu", "Conv, Relu", .write = layer}, {                               \
+        "quantized." name "_float", "Conv", .write = layer                                         \
+    }
+#define TRANSPOSED(name)                                                                           \
+    {"quantized." name, "ConvTranspose", .write = layer}, {                                        \
+        "quantized." name "_float", "ConvTranspose", .write = layer                                \
     }
 #define RULED(name, what)                                                                          \
     { "quantized." name, what, .write = ruled }
@@ -251,12 +276,18 @@ static const onnx_write_rule rows[] = {
     {"quantized.mul_relu", "Mul, Relu", .write = arithmetic},
     {"quantized.linear", "Gemm, MatMul", .write = layer},
     {"quantized.linear_relu", "Gemm, MatMul, Relu", .write = layer},
+    {"quantized.linear_float", "Gemm, MatMul", .write = layer},
+    {"quantized.linear_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul", .write = dynamic_layer},
+    {"quantized.linear_relu_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = dynamic_layer},
+    {"codes.", "those of the float operator", .write = ruled},
     LAYER("conv1d"),
     LAYER("conv2d"),
     LAYER("conv3d"),
-    {"quantized.conv_transpose1d", "ConvTranspose", .write = layer},
-    {"quantized.conv_transpose2d", "ConvTranspose", .write = layer},
-    {"quantized.conv_transpose3d", "ConvTranspose", .write = layer},
+    {"quantized.conv2d_add", "Conv, Add", .write = layer},
+    {"quantized.conv2d_add_relu", "Conv, Add, Relu", .write = layer},
+    TRANSPOSED("conv_transpose1d"),
+    TRANSPOSED("conv_transpose2d"),
+    TRANSPOSED("conv_transpose3d"),
     {"quantized.linear_dynamic", "DynamicQuantizeLinear, Gemm, MatMul", .write = dynamic_layer},
     {"quantized.linear_relu_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = dynamic_layer},
     {"quantized.linear_dynamic_fp16", "Gemm, MatMul", .write = dynamic_layer},
