@@ -206,12 +206,81 @@ static void recurrent(onnx_out *o) {
     give(o, &l, x, h, c);
 }
 
+// --- single cells ---
+
+// x * W^T + b of all gates, apart.
+static void cell_gates(onnx_out *o, const char *x, int which, int64_t count,
+                       const char *gates[MOST_GATES]) {
+    static const char *const stems[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    const module *m = tare__out_call(o)->module;
+    const tare_tensor *codes = tare__out_weight_codes(o, m, stems[which]);
+    const tare_tensor *w = codes != NULL ? codes : tare__module_tensor(m, stems[which]);
+    const tare_tensor *b = tare__module_tensor(m, stems[which + 2]);
+    for (int64_t i = 0; i < MOST_GATES; i++) gates[i] = "";
+    if (w == NULL) tare__out_refuse(o, "it has no tensor '%s'", stems[which]);
+    if (tare__out_failed(o)) return;
+    gates[0] = OUT(o, "Gemm", x, tare__out_tensor(o, w), b != NULL ? tare__out_tensor(o, b) : "");
+    tare__out_attr_int(o, "transB", 1);
+    if (count == 1) return;
+    OUT(o, "Split", gates[0]);
+    tare__out_outputs(o, (size_t)count, gates);
+    tare__out_attr_int(o, "axis", 1);
+    if (tare__out_opset(o) >= 18) tare__out_attr_int(o, "num_outputs", count);
+}
+
+// What a cell begins with: state `which`, or zeros.
+static const char *cell_state(onnx_out *o, uint32_t which) {
+    const op_call *call = tare__out_call(o);
+    const value *hx = tare__out_given(o, HX) ? call->param[HX] : NULL;
+    const value *v = hx != NULL && tare__value_has_items(hx) ? &hx->as.items[which] : hx;
+    if (v != NULL && v->kind == VALUE_TENSOR) return tare__out_tensor(o, v->as.tensor);
+    tare__out_refuse(o, "a cell needs its state");
+    return "";
+}
+
+static const char *sum_of(onnx_out *o, const char *op_type, const char *a, const char *b) {
+    const char *sum = OUT(o, "Add", a, b);
+    return op_type != NULL ? OUT(o, op_type, sum) : sum;
+}
+
+static void lstm_cell(onnx_out *o) {
+    const char *gi[MOST_GATES], *gh[MOST_GATES];
+    cell_gates(o, tare__out_input(o, 0), 0, 4, gi);
+    cell_gates(o, cell_state(o, 0), 1, 4, gh);
+    const char *in = sum_of(o, "Sigmoid", gi[0], gh[0]), *keep = sum_of(o, "Sigmoid", gi[1], gh[1]);
+    const char *fresh = sum_of(o, "Tanh", gi[2], gh[2]), *out = sum_of(o, "Sigmoid", gi[3], gh[3]);
+    const char *c = OUT(o, "Add", OUT(o, "Mul", keep, cell_state(o, 1)), OUT(o, "Mul", in, fresh));
+    tare__out_result_item(o, 0, OUT(o, "Mul", out, OUT(o, "Tanh", c)));
+    tare__out_result_item(o, 1, c);
+}
+
+static void gru_cell(onnx_out *o) {
+    const char *gi[MOST_GATES], *gh[MOST_GATES], *h = cell_state(o, 0);
+    cell_gates(o, tare__out_input(o, 0), 0, 3, gi);
+    cell_gates(o, h, 1, 3, gh);
+    const char *r = sum_of(o, "Sigmoid", gi[0], gh[0]), *z = sum_of(o, "Sigmoid", gi[1], gh[1]);
+    const char *fresh = sum_of(o, "Tanh", gi[2], OUT(o, "Mul", r, gh[2]));
+    tare__out_result(o, OUT(o, "Add", OUT(o, "Mul", OUT(o, "Sub", h, fresh), z), fresh));
+}
+
+static void rnn_cell(onnx_out *o) {
+    const char *gi[MOST_GATES], *gh[MOST_GATES];
+    const value *v = tare__module_config(tare__out_call(o)->module, "nonlinearity");
+    const bool is_relu = v != NULL && v->kind == VALUE_STRING && strcmp(v->as.text, "relu") == 0;
+    cell_gates(o, tare__out_input(o, 0), 0, 1, gi);
+    cell_gates(o, cell_state(o, 0), 1, 1, gh);
+    tare__out_result(o, sum_of(o, is_relu ? "Relu" : "Tanh", gi[0], gh[0]));
+}
+
 static const onnx_write_rule rows[] = {
     {"gru", "GRU", .write = recurrent},
+    {"gru_cell", "Gemm, Sigmoid, Tanh", .write = gru_cell},
     {"gru_function", "GRU", .write = recurrent},
     {"lstm", "LSTM", .write = recurrent},
+    {"lstm_cell", "Gemm, Sigmoid, Tanh", .write = lstm_cell},
     {"lstm_function", "LSTM", .write = recurrent},
     {"rnn", "RNN", .write = recurrent},
+    {"rnn_cell", "Gemm, Tanh", .write = rnn_cell},
     {"rnn_relu_function", "RNN", .write = recurrent},
     {"rnn_tanh_function", "RNN", .write = recurrent},
 };

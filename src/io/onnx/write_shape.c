@@ -79,6 +79,15 @@ static void expand(onnx_out *o) {
                             tare__out_sizes(o, sizes, others, (size_t)y->ndim)));
 }
 
+// copy(x, source): the source, as large as x.
+static void copy(onnx_out *o) {
+    const tare_tensor *y = tare__out_result_meta(o), *other = tare__out_result_other(o);
+    const char *from = tare__out_operand(o, 1, y->dtype);
+    tare__out_result(
+        o, OUT(o, "Expand", from,
+               tare__out_sizes(o, y->shape, other != NULL ? other->shape : NULL, (size_t)y->ndim)));
+}
+
 static void repeat(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0), *y = tare__out_result_meta(o);
     const char *in = tare__out_input(o, 0);
@@ -198,9 +207,11 @@ static const onnx_write_rule rows[] = {
     {"channel_shuffle", "Reshape, Transpose", .write = channel_shuffle},
     {"clone", "Identity", .write = identity},
     {"contiguous", "Identity", .write = identity},
+    {"copy", "Expand", .write = copy},
     {"detach", "Identity", .write = identity},
     {"dropout", "Identity", .write = identity},
     {"expand", "Expand", .takes_sizes = true, .write = expand},
+    {"expand_as", "Expand", .write = expand},
     {"flatten", "Reshape", .write = reshape},
     {"flip", "Slice", .write = flip},
     {"identity", "Identity", .write = identity},
