@@ -25,42 +25,6 @@ int main(void) {
 
 #include <zlib.h>
 
-enum { MOST_TENSORS = 4 };
-
-typedef struct tensors {
-    const tare_tensor *items[MOST_TENSORS];
-    size_t count;
-} tensors;
-
-static tensors tensors_of(const recorded_case *c, const char *prefix) {
-    tensors found = {0};
-    char name[32];
-    for (; found.count < MOST_TENSORS; found.count++) {
-        snprintf(name, sizeof name, "%s.%zu", prefix, found.count);
-        found.items[found.count] = tare__safetensors_get(&c->data, name);
-        if (found.items[found.count] == NULL) break;
-    }
-    assert_true(found.count > 0);
-    return found;
-}
-
-static tensors run(const tare_model *model, const tensors *inputs) {
-    tare_tensor *out[MOST_TENSORS] = {0};
-    tare_session *session = NULL;
-    tensors results = {0};
-    CHECK_DONE(tare_session_create(model, NULL, &session, job_error()));
-    CHECK_DONE(tare_session_run(session, inputs->items, inputs->count, out, MOST_TENSORS,
-                                &results.count, job_error()));
-    for (size_t i = 0; i < results.count; i++) results.items[i] = out[i];
-    tare_session_destroy(session);
-    return results;
-}
-
-static void release(tensors *t) {
-    for (size_t i = 0; i < t->count; i++) tare_tensor_release((tare_tensor *)t->items[i]);
-    *t = (tensors){0};
-}
-
 static tare_model *written_and_read(const tare_model *model, int opset, bool external_data) {
     const char *path = temp_path("model.onnx");
     tare_model *again = NULL;
@@ -115,19 +79,19 @@ static void check_again(const char *name, const tare_model *model, int opset, co
     assert_int_equal(tare_model_get_stage(model), tare_model_get_stage(again));
     assert_int_equal(tare_model_decision_count(model), tare_model_decision_count(again));
     assert_int_equal(tare__module_walk(model->root, check_tensors, again->root, NULL), TARE_OK);
-    tensors expected = run(model, inputs), found = run(again, inputs);
+    tensors expected = run_tensors(model, inputs), found = run_tensors(again, inputs);
     assert_int_equal(expected.count, found.count);
     for (size_t i = 0; is_exact && i < found.count; i++)
         check_same_tensor(expected.items[i], found.items[i]);
-    release(&expected);
-    release(&found);
+    release_tensors(&expected);
+    release_tensors(&found);
     // Biases have become the integers that the file holds: from now on nothing changes any more.
     tare_model *third = written_and_read(again, opset, false);
-    expected = run(again, inputs);
-    found = run(third, inputs);
+    expected = run_tensors(again, inputs);
+    found = run_tensors(third, inputs);
     for (size_t i = 0; i < found.count; i++) check_same_tensor(expected.items[i], found.items[i]);
-    release(&expected);
-    release(&found);
+    release_tensors(&expected);
+    release_tensors(&found);
     tare_model_destroy(third);
     tare_model_destroy(again);
 }
@@ -141,7 +105,7 @@ static void check_network(void **state) {
     const case_place place = {name, "tests/data/networks.zip", members};
     CHECK_DONE(case_read(&place, &c, job_error()));
     CHECK_DONE(case_model(&c, &model, job_error()));
-    const tensors inputs = tensors_of(&c, "input");
+    const tensors inputs = tensors_of(&c.data, "input");
     tare_backend_config *backend = builtin_backend("x86");
     tare_qconfig_mapping *mapping = default_mapping("x86");
     tare_model *p = prepared(model, backend, mapping);
@@ -230,10 +194,10 @@ static void check_recorded(void **state) {
         fail_msg("%s: the file is another one than ONNX Runtime has read: record it again with "
                  "tests/data/pack_onnx_export.py",
                  name);
-    const tensors inputs = tensors_of(&c, "input"), outputs = tensors_of(&c, "output");
-    tensors found = run(model, &inputs);
+    const tensors inputs = tensors_of(&c.data, "input"), outputs = tensors_of(&c.data, "output");
+    tensors found = run_tensors(model, &inputs);
     check_outputs(name, &outputs, &found, &steps);
-    release(&found);
+    release_tensors(&found);
     tare_model_destroy(model);
     case_release(&c);
 }
