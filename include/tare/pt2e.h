@@ -295,7 +295,8 @@ typedef struct tare_convert_pt2e_options {
                                        // compute them: what a backend is compared with
 } tare_convert_pt2e_options;
 /// Observers become quantize and dequantize operators with literal parameters, quantized weights
-/// constants. options may be NULL. TARE_INVALID_ARGUMENT for observers that have seen no data.
+/// constants. Observers of weights need no calibration. options may be NULL. TARE_INVALID_ARGUMENT
+/// for observers that have seen no data.
 TARE_API tare_status tare_convert_pt2e(const tare_model *prepared,
                                        const tare_convert_pt2e_options *options, tare_model **out,
                                        tare_error *err);

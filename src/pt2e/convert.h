@@ -18,6 +18,9 @@ tare_status tare__pt2e_fold_quantize(pass *p);
 /// Step: what is quantized becomes arithmetic on integers.
 tare_status tare__pt2e_reference_representation(pass *p);
 
+/// Shows an observer that has seen nothing what it watches, if that is weights only; *done: it was.
+tare_status tare__pt2e_watch_weights(const pass *p, module *observer, bool *done);
+
 /// quantize_per_tensor.default and .tensor, quantize_per_channel; dequantize likewise.
 bool tare__is_quantize_call(const node *n);
 bool tare__is_dequantize_call(const node *n);

@@ -10,7 +10,7 @@
 typedef struct replacement {
     pass *p;
     observer_site site;
-    const module *module;
+    module *module;
     bool is_lenient;
 } replacement;
 
@@ -60,10 +60,19 @@ static tare_status check_calibrated(const replacement *r, bool is_calibrated) {
                       "calibrate the prepared model before it is converted");
 }
 
+static tare_status ask(const replacement *r, const qparams **out, bool *is_calibrated) {
+    return tare__pt2e_qparams(r->p->model->root, r->module, out, is_calibrated, r->p->err);
+}
+
 static tare_status replace_static(const replacement *r) {
     const qparams *q = NULL;
-    bool is_calibrated = false;
-    TARE_TRY(tare__pt2e_qparams(r->p->model->root, r->module, &q, &is_calibrated, r->p->err));
+    bool is_calibrated = false, was_shown = false;
+    TARE_TRY(ask(r, &q, &is_calibrated));
+    if (!is_calibrated) {
+        tare__qparams_release(q);
+        TARE_TRY(tare__pt2e_watch_weights(r->p, r->module, &was_shown));
+        TARE_TRY(ask(r, &q, &is_calibrated));
+    }
     tare_status status = check_calibrated(r, is_calibrated);
     if (status == TARE_OK) status = tare__convert_check(q, r->p->err);
     if (status == TARE_OK) status = replace_by(r, q);

@@ -82,6 +82,15 @@ printf '{"quantizers": {"ArmInductorQuantizer": {"global": null}}}' >"$work/unus
 refuses 1 'settings for a quantizer that is not used' quantize "$net" --quantizer EmbeddingQuantizer,XNNPACKQuantizer \
     --quantizer-config "$work/unused.json" --calibrate "$data" -o "$work/out"
 
+# What is dynamic or weight-only needs no data.
+printf '{"global": {"default": {"is_dynamic": true}}}' >"$work/dynamic.json"
+set -- "$net" --quantizer XNNPACKQuantizer --quantizer-config "$work/dynamic.json" --stop reference
+expect 0 quantize "$@" -o "$work/unseen"
+expect 0 quantize "$@" --calibrate "$data" -o "$work/seen"
+"$tare" print "$work/unseen" >"$work/unseen.txt"
+"$tare" print "$work/seen" | cmp - "$work/unseen.txt"
+grep -q 'choose_qparams' "$work/unseen.txt" || fail 'nothing is dynamic'
+
 # Before any data.
 expect 0 quantize "$net" --quantizer X86InductorQuantizer --stop prepare --dry-run
 says 'island 1, integers: conv2d'

@@ -114,6 +114,55 @@ static void the_callback_may_replace_observers(void **state) {
     tare_qspec_release(s.spec);
 }
 
+// An observer of weights alone knows them; one that watches an input too waits for data.
+static tare_status annotate_weights(void *self, tare_model *model, tare_error *err) {
+    const tare_node *add = tare_model_find_node(model, "add");
+    const settings *s = self;
+    for (size_t i = 0; i < tare_node_input_count(add); i++) {
+        const tare_node *input = tare_node_input(add, i);
+        if (s->shares_with_itself || tare_node_get_kind(input) == TARE_NODE_GET_ATTR)
+            TARE_TRY(tare_model_annotate_input(model, add, input, s->spec, err));
+    }
+    return TARE_OK;
+}
+
+static tare_status convert_unseen(bool observes_the_input, tare_model **out) {
+    settings s = {.shares_with_itself = observes_the_input};
+    const tare_quantizer_class class = {
+        .struct_size = sizeof class, .name = "weights", .annotate = annotate_weights};
+    tare_quantizer_destroy(new_quantizer(&s)); // for its spec
+    module *root = new_tree();
+    tare_tensor *w = NULL;
+    const int64_t two = 2;
+    const float values[] = {-1, 1};
+    CHECK_DONE(tare_tensor_from_data(TARE_FLOAT32, 1, &two, values, &w, job_error()));
+    CHECK_DONE(tare__module_set_tensor(root, "w", w, true, job_error()));
+    tare_tensor_release(w);
+    tare_model *p = NULL, *m = new_model(NULL, root,
+                                         "def forward(self, x):\n    w = self.w\n"
+                                         "    add = x + w\n    return add\n");
+    tare_quantizer *q = NULL;
+    CHECK_DONE(tare_quantizer_create(&class, &s, &q, job_error()));
+    CHECK_DONE(tare_prepare_pt2e(m, q, &p, job_error()));
+    const tare_status status = tare_convert_pt2e(p, NULL, out, job_error());
+    tare_quantizer_destroy(q);
+    tare_model_destroy(p);
+    tare_model_destroy(m);
+    tare_qspec_release(s.spec);
+    return status;
+}
+
+static void weights_need_no_data(void **state) {
+    (void)state;
+    tare_model *c = NULL;
+    CHECK_DONE(convert_unseen(false, &c));
+    CHECK_HOLDS(printed(c), "dequantize_per_tensor.default(quantize_per_tensor_default, "
+                            "0.007843137718737125, -1, -128, 127, torch.int8)");
+    tare_model_destroy(c);
+    c = NULL;
+    CHECK_REFUSED(convert_unseen(true, &c), TARE_INVALID_ARGUMENT, "of 'x' has seen no data");
+}
+
 static void conflicts_fail_prepare_and_name_the_edges(void **state) {
     (void)state;
     settings s = {.shares_with_itself = true};
@@ -180,6 +229,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quantizer_of_ones_own_goes_through_the_flow),
         cmocka_unit_test(the_callback_may_replace_observers),
+        cmocka_unit_test(weights_need_no_data),
         cmocka_unit_test(conflicts_fail_prepare_and_name_the_edges),
         cmocka_unit_test(models_of_another_flow_are_refused),
         cmocka_unit_test(convert_keeps_checks_that_give_nothing),
