@@ -42,7 +42,19 @@ static tare_status result_dtype(const replacement *r, tare_dtype *out) {
     return TARE_OK;
 }
 
+static tare_status tell(const replacement *r, const qparams *q) {
+    const char *watched = r->site.watched->name;
+    if (q->count > 1)
+        return TARE_DECIDE(r->p, r->site.observer, "converted", "calibration",
+                           "'%s' is quantized with a scale for each of %lld channels", watched,
+                           (long long)q->count);
+    return TARE_DECIDE(r->p, r->site.observer, "converted", "calibration",
+                       "'%s' is quantized with scale %.9g and zero point %.9g", watched,
+                       q->scale[0], q->zero_point[0]);
+}
+
 static tare_status replace_by(const replacement *r, const qparams *q) {
+    TARE_TRY(tell(r, q));
     decomposed_form form = {.zero_point_dtype = zero_point_dtype(r->module, q->scheme)};
     TARE_TRY(result_dtype(r, &form.out_dtype));
     return tare__site_decompose(&r->site, q, &form);

@@ -127,6 +127,8 @@ static tare_status freeze(pass *p, node *n, tare_tensor *codes, size_t *number) 
         if (path == NULL) return tare__out_of_memory(p->err);
     } while (tare__module_has_tensor(root, path));
     TARE_TRY(tare__module_set_tensor(root, path, codes, false, p->err));
+    TARE_TRY(TARE_DECIDE(p, n, "folded", "constant", "its codes are computed once and kept as '%s'",
+                         path));
     TARE_TRY(tare__node_set_args(n, NULL, 0, NULL, 0, p->err));
     const char *target = tare__arena_strdup(&root->graph->memory, path);
     if (target == NULL) return tare__out_of_memory(p->err);

@@ -180,6 +180,15 @@ static void models_of_another_flow_are_refused(void **state) {
     tare_model *m = add_model(), *c = NULL;
     CHECK_REFUSED(tare_convert_pt2e(m, NULL, &c, job_error()), TARE_INVALID_ARGUMENT,
                   "expected a model that tare_prepare_pt2e made");
+    settings s = {0};
+    tare_quantizer *q = new_quantizer(&s);
+    tare_model *p = NULL;
+    CHECK_DONE(tare_prepare_pt2e(m, q, &p, job_error()));
+    CHECK_REFUSED(tare_convert_fx(p, NULL, &c, job_error()), TARE_INVALID_ARGUMENT,
+                  "the model was prepared by a quantizer's annotations");
+    tare_model_destroy(p);
+    tare_quantizer_destroy(q);
+    tare_qspec_release(s.spec);
     tare_model_destroy(m);
 }
 

@@ -103,6 +103,38 @@ static void settings_are_named_and_requests_are_checked(void **state) {
     tare_model_destroy(p);
 }
 
+static void convert_tells_parameters_and_constants(void **state) {
+    (void)state;
+    tare_tensor *w = NULL;
+    module *root = new_tree();
+    const int64_t shape[] = {2, 4};
+    const float weights[] = {-1, 1, 0, 0, 0.5f, 0, 0, 0}, ones[] = {-1, 1, 0, 0};
+    CHECK_DONE(tare_tensor_from_data(TARE_FLOAT32, 2, shape, weights, &w, job_error()));
+    CHECK_DONE(tare__module_set_tensor(root, "w", w, true, job_error()));
+    tare_tensor_release(w);
+    tare_model *p = NULL, *c = NULL,
+               *model = new_exported(root, "def forward(self, x):\n    w = self.w\n"
+                                           "    linear = torch.ops.aten.linear.default(x, w)\n"
+                                           "    return linear\n");
+    tare_quantizer *q = NULL;
+    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
+    CHECK_DONE(tare_prepare_pt2e(model, q, &p, job_error()));
+    tare_tensor *x = NULL;
+    CHECK_DONE(tare_tensor_from_data(TARE_FLOAT32, 2, (int64_t[]){1, 4}, ones, &x, job_error()));
+    CHECK_DONE(tare_calibrate(p, (const tare_tensor *const *)&x, 1, job_error()));
+    CHECK_DONE(tare_convert_pt2e(p, NULL, &c, job_error()));
+    assert_string_equal(decided(c, "activation_post_process_1"),
+                        "convert: converted: 'w' is quantized with scale 0.00787401572 and zero "
+                        "point 0 [calibration]");
+    CHECK_HOLDS(decided(c, "quantize_per_tensor_default_1"),
+                "convert: folded: its codes are computed once and kept as '_frozen_param0'");
+    tare_tensor_release(x);
+    tare_model_destroy(c);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_quantizer_destroy(q);
+}
+
 static void coverage_counts_what_is_annotated_and_read_from_codes(void **state) {
     (void)state;
     tare_model *p = prepared_with(NULL), *c = NULL;
@@ -153,6 +185,7 @@ int main(void) {
         cmocka_unit_test(edges_tell_specs_and_whom_they_share_with),
         cmocka_unit_test(every_node_and_every_edge_is_told_once),
         cmocka_unit_test(settings_are_named_and_requests_are_checked),
+        cmocka_unit_test(convert_tells_parameters_and_constants),
         cmocka_unit_test(coverage_counts_what_is_annotated_and_read_from_codes),
         cmocka_unit_test(rules_of_ones_own_are_told),
     };
