@@ -5,9 +5,15 @@
     python tools/export_models.py build/models
     python tools/model_table.py build/models --tare build/bin/tare [NAME ..]
 
+    python tools/export_models.py build/models --pt2
+    python tools/compare_pt2e.py build/compare --graphs-only
+    python tools/model_table.py build/models --pt2 build/compare/pt2e.json --tare build/bin/tare [NAME ..]
+
 Each network runs in float and is compared with torch's outputs; it is quantized for x86 with its calibration inputs,
 runs in integers on inputs that calibration has not seen, and both forms are timed in turns on one thread. Beside the
-default mapping stands torch's own for x86, which gives up a bit of each activation. Needs numpy.
+default mapping stands torch's own for x86, which gives up a bit of each activation. With --pt2 the networks are programs
+of torch.export, quantized by two of torchao's quantizers; whether what they print is torch's is in compare_pt2e.py's
+file. What was measured is kept in FOLDER/pt2e_measured.json, so that the table can grow by names. Needs numpy.
 """
 import argparse
 import json
@@ -23,6 +29,12 @@ BEGIN, END = "<!-- table: begin, written by tools/model_table.py -->", "<!-- tab
 HEAD = """| network | multiply-accumulates | float error | operators in integers | multiply-accumulates in integers | \
 SQNR | SQNR with torch's mapping | size, float and int8 | time, float and int8 | faster |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+
+PT2_BEGIN, PT2_END = "<!-- programs: begin, written by tools/model_table.py -->", "<!-- programs: end -->"
+PT2_HEAD = """| network | float error | XNNPACK: operators in integers | XNNPACK: multiply-accumulates | XNNPACK: SQNR | \
+X86: operators in integers | X86: multiply-accumulates | X86: SQNR | time: float, XNNPACK, X86 | printed as torch |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+QUANTIZERS = {"xnnpack": ("XNNPACKQuantizer", {"is_per_channel": True}), "x86": ("X86InductorQuantizer", {})}
 
 
 def run(tare, *arguments):
@@ -82,10 +94,72 @@ def row(name, m):
             f"{m['ms'][0] / m['ms'][1]:.2f} |")
 
 
-def write_table(path, rows):
+# --- programs of torch.export ---
+
+def measure_program(tare, stem, folder, seconds):
+    program, inputs = f"{stem}.pt2", f"{stem}.inputs.npz"
+    run(tare, "run", program, "--input", inputs, "--output", folder / "float.npz")
+    found = arrays(folder / "float.npz")
+    measured = {"error": float_error(arrays(f"{stem}.outputs.npz"), found)}
+    for form, (quantizer, options) in QUANTIZERS.items():
+        config, int8 = folder / "config.json", folder / f"{form}.safetensors"
+        config.write_text(json.dumps({"global": {"default": options}}))
+        run(tare, "quantize", program, "--quantizer", quantizer, "--quantizer-config", config, "--calibrate",
+            f"{stem}.calibration.npz", "--batch", 4, "-o", int8, "--report", folder)
+        run(tare, "run", int8, "--input", inputs, "--output", folder / "int8.npz")
+        times = json.loads(run(tare, "bench", int8, "--against", program, "--input", inputs, "--seconds", seconds,
+                               "--json"))
+        measured[form] = {"sqnr": sqnr(found, arrays(folder / "int8.npz")),
+                          "coverage": json.loads((folder / "coverage.json").read_text()),
+                          "ms": [times["against"]["median_ms"], times["model"]["median_ms"]]}
+    return measured
+
+
+def printed_equal(results, name):
+    """"yes", or the stages at which a quantizer's text is not torch's."""
+    unequal = []
+    for form in QUANTIZERS:
+        found = results.get(f"{name} {form}", {})
+        for stage in ("prepare", "convert"):
+            verdict = found.get(stage, {}).get("verdict", "not compared")
+            if verdict != "equal":
+                unequal.append(f"{form} {stage}: {verdict}")
+    return ", ".join(unequal) or "yes"
+
+
+def pt2_row(name, m, results):
+    cells = [name, f"{m['error']:.1e}"]
+    for form in QUANTIZERS:
+        c = m[form]["coverage"]
+        cells += [f"{c['quantized_operators']} of {c['operators']}", f"{100 * c['quantized_macs'] / c['macs']:.1f} %",
+                  f"{m[form]['sqnr']:.1f} dB"]
+    floats = [m[form]["ms"][0] for form in QUANTIZERS]
+    times = [min(floats), *(m[form]["ms"][1] for form in QUANTIZERS)]
+    cells.append(", ".join(f"{ms:.3g}" if ms < 100 else f"{ms:.0f}" for ms in times) + " ms")
+    return f"| {' | '.join([*cells, printed_equal(results, name)])} |"
+
+
+def measure_programs(options):
+    folder = pathlib.Path(options.folder)
+    kept = folder / "pt2e_measured.json"
+    measured = json.loads(kept.read_text()) if kept.exists() else {}
+    for name in options.names or sorted(path.stem for path in folder.glob("*.pt2")):
+        with tempfile.TemporaryDirectory() as scratch:
+            measured[name] = measure_program(options.tare, os.path.join(folder, name), pathlib.Path(scratch),
+                                             options.seconds)
+        kept.write_text(json.dumps(measured, indent=1) + "\n")
+        print(pt2_row(name, measured[name], json.loads(options.pt2.read_text())), flush=True)
+    results = json.loads(options.pt2.read_text())
+    write_table(options.docs, PT2_BEGIN, PT2_END, PT2_HEAD,
+                [pt2_row(name, measured[name], results) for name in sorted(measured)])
+
+
+# --- the tables ---
+
+def write_table(path, begin, end, head, rows):
     text = path.read_text()
-    before, rest = text.split(BEGIN)
-    path.write_text(before + BEGIN + "\n" + "\n".join([HEAD, *rows]) + "\n" + END + rest.split(END)[1])
+    before, rest = text.split(begin)
+    path.write_text(before + begin + "\n" + "\n".join([head, *rows]) + "\n" + end + rest.split(end)[1])
 
 
 def main():
@@ -96,7 +170,12 @@ def main():
     parser.add_argument("--docs", type=pathlib.Path, metavar="FILE",
                         default=pathlib.Path(__file__).resolve().parents[1] / "docs" / "models.md")
     parser.add_argument("--seconds", type=int, default=2, help="for each pair of times")
+    parser.add_argument("--pt2", type=pathlib.Path, metavar="RESULTS",
+                        help="measure NAME.pt2; RESULTS is the pt2e.json of compare_pt2e.py")
     options = parser.parse_intermixed_args()
+    if options.pt2:
+        measure_programs(options)
+        return
     names = options.names or sorted(path.name[:-len(".outputs.npz")]
                                     for path in pathlib.Path(options.folder).glob("*.outputs.npz"))
     rows = []
@@ -106,7 +185,7 @@ def main():
             rows.append(row(name, measure(options.tare, stem, pathlib.Path(folder), options.seconds)))
         print(rows[-1], flush=True)
     if not options.names:
-        write_table(options.docs, rows)
+        write_table(options.docs, BEGIN, END, HEAD, rows)
 
 
 if __name__ == "__main__":

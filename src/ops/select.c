@@ -444,7 +444,7 @@ static const op_info rows[] = {
     PART(chunk, "torch.chunk|" ATEN("chunk.default"), "chunk", "input/self|chunks|dim"),
     PART(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("split_with_sizes.default") "|" ATEN("split.sizes"), "split", "input/self/tensor|split_size_or_sections/split_size/split_sizes|dim"),
     PART(unbind, "torch.unbind|" ATEN("unbind.int"), "unbind", "input/self|dim"),
-    {.id = "getattr", .functions = "getattr", .overloads = ATEN("mT.default") "(input|name=mT) " ATEN("numpy_T.default") "(input|name=T)", .params = "input|name", .traits = OP_MOVES_DATA | OP_NOT_ON_TENSORS,
+    {.id = "getattr", .functions = "getattr", .params = "input|name", .traits = OP_MOVES_DATA | OP_NOT_ON_TENSORS,
      .shape = getattr_shape, .reference = getattr_reference},
     QUESTION("size", ATEN("sym_size.int"), "size", "input/self|dim", size_shape),
     QUESTION("dim", NULL, "dim|ndimension", "input", dim_shape),

@@ -155,6 +155,14 @@ static tare_status plan_t(op_call *call, gather *g) {
     return TARE_OK;
 }
 
+// aten's x.mT; Python's is getattr.
+static tare_status plan_matrix_transpose(op_call *call, gather *g) {
+    TARE_TRY(tare__gather_begin(call, g));
+    if (g->ndim < 2) return tare__call_fail(call, "input must have at least 2 dimensions");
+    swap_dims(g, g->ndim - 2, g->ndim - 1);
+    return TARE_OK;
+}
+
 static tare_status plan_permute(op_call *call, gather *g) {
     int64_t order[TARE_MAX_DIMS];
     size_t count;
@@ -419,6 +427,7 @@ static tare_status roll_reference(op_call *call) {
 GATHER_OPERATOR(flip, plan_flip)
 GATHER_OPERATOR(transpose, plan_transpose)
 GATHER_OPERATOR(t, plan_t)
+GATHER_OPERATOR(matrix_transpose, plan_matrix_transpose)
 GATHER_OPERATOR(permute, plan_permute)
 GATHER_OPERATOR(expand, plan_expand)
 GATHER_OPERATOR(expand_as, plan_expand_as)
@@ -468,6 +477,7 @@ static const op_info rows[] = {
          NULL, "input/self|p|training/train|inplace", tare__shape_identity),
     MOVE(transpose, "torch.transpose|torch.swapaxes|" ATEN("transpose.int"), "transpose|swapaxes|transpose_", "input/self|dim0|dim1"),
     MOVE(t, "torch.t|" ATEN("t.default"), "t|t_", "input/self"),
+    MOVE(matrix_transpose, ATEN("mT.default"), NULL, "input/self"),
     MOVE(permute, "torch.permute|torch.permute_copy|" ATEN("permute.default"), "permute", "input/self|*dims"),
     MOVE(expand, ATEN("expand.default"), "expand", "input/self|*size|implicit"),
     MOVE(expand_as, ATEN("expand_as.default"), "expand_as", "input/self|other"),

@@ -25,11 +25,13 @@ static bool is_idle(const node *n) {
     return n->arg_count == 3 && n->args[2].kind == VALUE_BOOL && !n->args[2].as.boolean;
 }
 
-// One tensor in, the same values out, or the greatest of some.
+// One tensor in, the same values out, or the greatest of some. Not an item, whose input are many.
 static bool commutes(const node *n) {
     static const char *const greatest[] = {"max_pool1d", "max_pool2d", "max_pool3d"};
     const op_info *op = operator_of(n);
-    if (op == NULL || n->input_count != 1 || tare__node_arg(n, 0) == NULL) return false;
+    if (op == NULL || n->input_count != 1 || tare__node_arg(n, 0) == NULL ||
+        strcmp(op->id, "getitem") == 0)
+        return false;
     const unsigned moves = OP_MOVES_DATA | OP_KEEPS_QPARAMS;
     const bool is_plain = (op->traits & (OP_NOT_ON_TENSORS | OP_SHAPED_BY_DATA)) == 0;
     return is_plain && (strcmp(op->id, "dropout") != 0 || is_idle(n)) &&

@@ -556,6 +556,21 @@ static void quantize_moves_in_front_of_what_only_moves(void **state) {
     for (size_t i = 0; i < 2; i++) tare_tensor_release(inputs[i]);
 }
 
+static void items_of_tuples_stay_behind_them(void **state) {
+    (void)state;
+    program p = new_program("v");
+    const grid a = random_grid(true, 0.008), y = random_grid(true, 0.011);
+    quantized(&p, "a", "v", &a);
+    line(&p, "parts = torch.ops.aten.split_with_sizes.default(a, [1, 3], 1)");
+    line(&p, "item = parts[1]");
+    line(&p, "t = torch.ops.aten.mT.default(item)");
+    quantized(&p, "result", "t", &y);
+    tare_tensor *input = NEW_INPUT(2, 4, 4, 3);
+    tare_model *m = checked(&p, "result", &input, 1);
+    tare_model_destroy(m);
+    tare_tensor_release(input);
+}
+
 static void constants_stay_codes(void **state) {
     (void)state;
     program p = new_program("v");
@@ -761,6 +776,7 @@ int main(void) {
         cmocka_unit_test(relus_and_bounds_are_fused_or_follow),
         cmocka_unit_test(what_stays_float_says_why),
         cmocka_unit_test(quantize_moves_in_front_of_what_only_moves),
+        cmocka_unit_test(items_of_tuples_stay_behind_them),
         cmocka_unit_test(constants_stay_codes),
         cmocka_unit_test(operators_of_mixed_dtypes_stay_float),
         cmocka_unit_test(dynamic_layers_choose_as_the_converted_program),
