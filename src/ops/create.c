@@ -135,8 +135,9 @@ static tare_status eye_reference(op_call *call) {
 
 // --- rows ---
 
-#define ATEN(text) "torch.ops.aten." text " "
-#define REST       "dtype|layout|device|requires_grad|pin_memory"
+#define ATEN(text)      "torch.ops.aten." text " "
+#define ATEN_NAME(name) "torch.ops.aten." name ".default"
+#define REST            "dtype|layout|device|requires_grad|pin_memory"
 #define ROW(name, method_names, parameters, rule, function)                                        \
     ROW_WITH(name, NULL, method_names, parameters, rule, function)
 #define ROW_WITH(name, more, method_names, parameters, rule, function)                             \
@@ -145,25 +146,34 @@ static tare_status eye_reference(op_call *call) {
         .overloads = more, .methods = method_names, .params = parameters, .shape = rule,           \
         .reference = function                                                                      \
     }
+#define LIKE(name, more, parameters, function)                                                     \
+    {                                                                                              \
+        .id = #name, .functions = "torch." #name "|torch.ops.aten." #name ".default",              \
+        .overloads = more, .params = "input|" parameters REST "|memory_format",                    \
+        .traits = OP_BLIND_TO_FIRST, .shape = like_shape, .reference = function                    \
+    }
+#define NEW(name, functions_of, parameters, function)                                              \
+    {                                                                                              \
+        .id = name, .functions = functions_of, .methods = name,                                    \
+        .params = "input/self|" parameters "|" REST, .traits = OP_BLIND_TO_FIRST,                  \
+        .shape = new_shape, .reference = function                                                  \
+    }
 
 // clang-format off
 static const op_info rows[] = {
     ROW_WITH(zeros, "torch.ops.aten.empty.memory_format(size)", NULL, "*size|" REST "|memory_format", filled_shape, zeros_reference),
     ROW(ones, NULL, "*size|" REST, filled_shape, ones_reference),
     ROW_WITH(full, "torch.ops.aten.scalar_tensor.default(fill_value)", NULL, "size|fill_value|" REST, filled_shape, full_reference),
-    ROW(zeros_like, NULL, "input|" REST "|memory_format", like_shape, zeros_reference),
-    ROW(ones_like, NULL, "input|" REST "|memory_format", like_shape, ones_reference),
+    LIKE(zeros_like, NULL, "", zeros_reference),
+    LIKE(ones_like, NULL, "", ones_reference),
     // Without randomness a draw is its expectation, as dropout is.
-    ROW_WITH(full_like, ATEN("fill.Scalar(input|fill_value)") ATEN("fill_.Scalar(input|fill_value)") ATEN("fill.Tensor(input|fill_value)")
-             ATEN("fill_.Tensor(input|fill_value)") ATEN("bernoulli.p(input|fill_value)") "torch.ops.aten.bernoulli_.float(input|fill_value)", NULL, "input|fill_value|" REST "|memory_format", like_shape, full_reference),
+    LIKE(full_like, ATEN("fill.Scalar(input|fill_value)") ATEN("fill_.Scalar(input|fill_value)") ATEN("fill.Tensor(input|fill_value)")
+         ATEN("fill_.Tensor(input|fill_value)") ATEN("bernoulli.p(input|fill_value)") "torch.ops.aten.bernoulli_.float(input|fill_value)", "fill_value|", full_reference),
     ROW_WITH(arange, ATEN("arange.start(start|end)") "torch.ops.aten.arange.start_step(start|end|step)", NULL, "start|end|step|" REST, arange_shape, arange_reference),
     ROW(eye, NULL, "n|m|" REST, eye_shape, eye_reference),
-    {.id = "new_zeros", .functions = "torch.ops.aten.new_zeros.default|torch.ops.aten.new_empty.default", .methods = "new_zeros",
-     .params = "input/self|*size|" REST, .shape = new_shape, .reference = zeros_reference},
-    {.id = "new_ones", .functions = "torch.ops.aten.new_ones.default", .methods = "new_ones",
-     .params = "input/self|*size|" REST, .shape = new_shape, .reference = ones_reference},
-    {.id = "new_full", .functions = "torch.ops.aten.new_full.default", .methods = "new_full",
-     .params = "input/self|size|fill_value|" REST, .shape = new_shape, .reference = full_reference},
+    NEW("new_zeros", ATEN_NAME("new_zeros") "|" ATEN_NAME("new_empty"), "*size", zeros_reference),
+    NEW("new_ones", ATEN_NAME("new_ones"), "*size", ones_reference),
+    NEW("new_full", ATEN_NAME("new_full"), "size|fill_value", full_reference),
 };
 // clang-format on
 

@@ -21,7 +21,8 @@ typedef enum op_trait {
     OP_ANY_DTYPE = 1 << 7, // takes quantized and half-precision tensors as they are (quantize, to)
     OP_ON_CODES =
         1 << 8, // averages: torch computes on codes minus their zero point, so that ties are exact
-    OP_SHAPED_BY_DATA = 1 << 9, // what comes out depends on the elements of an input
+    OP_SHAPED_BY_DATA = 1 << 9,  // what comes out depends on the elements of an input
+    OP_BLIND_TO_FIRST = 1 << 10, // asks the first input for no more than its shape and dtype
 } op_trait;
 
 typedef struct op_info {

@@ -107,9 +107,16 @@ static tare_status note_results(plan_builder *b, const value *v) {
     return TARE_OK;
 }
 
-static bool reads_constants_only(const plan_builder *b, const reading *r) {
-    for (size_t i = 0; i < r->count; i++)
-        if (!b->values[r->list[i]].is_constant) return false;
+// Of what decides on the values of the result.
+static bool reads_constants_only(const plan_builder *b, const op_call *call, const reading *r) {
+    const bool is_blind = call->op != NULL && (call->op->traits & OP_BLIND_TO_FIRST) != 0;
+    const value *first = is_blind ? call->param[0] : NULL;
+    for (size_t i = 0; i < r->count; i++) {
+        const plan_value *v = &b->values[r->list[i]];
+        const bool is_unseen =
+            first != NULL && first->kind == VALUE_TENSOR && first->as.tensor == v->tensor;
+        if (!v->is_constant && !is_unseen) return false;
+    }
     return true;
 }
 
@@ -237,7 +244,7 @@ static tare_status note_call(void *user, const node *n, const op_call *call, op_
     TARE_TRY(read_arguments(&r, call));
     // An argument that was met here for the first time.
     if (!is_observer && is_known(b, &call->result)) return TARE_OK;
-    if (can_fold(call) && reads_constants_only(b, &r)) {
+    if (can_fold(call) && reads_constants_only(b, call, &r)) {
         TARE_TRY(fold_constant(call, compute));
         return note_results(b, &call->result);
     }

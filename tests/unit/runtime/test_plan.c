@@ -375,6 +375,24 @@ static void exported_programs_get_the_same_layers(void **state) {
     tare_tensor_release(x);
 }
 
+static void what_depends_on_shapes_only_is_computed_once(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 3, 4);
+    tare_model *model = new_model(NULL, new_tree(),
+                                  "def forward(self, x):\n"
+                                  "    mask = torch.ops.aten.new_zeros.default(x, [3, 4])\n"
+                                  "    part = torch.ops.aten.slice.Tensor(mask, 1, 1, 3)\n"
+                                  "    fill_ = torch.ops.aten.fill_.Scalar(part, -100.0)\n"
+                                  "    twos = torch.ops.aten.full_like.default(x, 2.0)\n"
+                                  "    add = torch.ops.aten.add.Tensor(x, mask)\n"
+                                  "    mul = torch.ops.aten.mul.Tensor(add, twos)\n"
+                                  "    return mul\n");
+    assert_string_equal(steps_of(model, x), "elements");
+    check_model(model, x, "a mask by shape");
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
 static void batch_norms_over_other_channels_stay(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(2, 3, 4);
@@ -623,6 +641,7 @@ int main(void) {
         cmocka_unit_test(random_graphs_give_the_interpreters_results),
         cmocka_unit_test(a_residual_block_is_two_layers),
         cmocka_unit_test(exported_programs_get_the_same_layers),
+        cmocka_unit_test(what_depends_on_shapes_only_is_computed_once),
         cmocka_unit_test(batch_norms_over_other_channels_stay),
         cmocka_unit_test(attention_reads_projections_where_they_lie),
         cmocka_unit_test(each_shape_has_its_plan),
