@@ -39,13 +39,25 @@ int64_t tare__pad_source(pad_mode mode, int64_t i, int64_t size) {
     return -1;
 }
 
+// Dimensions at the end that are not padded are copied as one line.
+static int64_t line_length(const tare_tensor *x, const int64_t *before, const tare_tensor *y,
+                           int *ndim) {
+    int64_t length = 1;
+    *ndim = y->ndim;
+    while (*ndim > 0 && before[*ndim - 1] == 0 && x->shape[*ndim - 1] == y->shape[*ndim - 1])
+        length *= y->shape[--*ndim];
+    return length;
+}
+
 void tare__pad_into(const tare_tensor *x, pad_mode mode, const int64_t *before, double constant,
                     tare_tensor *y) {
-    const size_t size = tare_dtype_size(y->dtype);
-    for (int64_t i = 0; i < y->count; i++) {
+    int ndim;
+    const int64_t length = line_length(x, before, y, &ndim);
+    const size_t size = tare_dtype_size(y->dtype) * (size_t)length;
+    for (int64_t i = 0; i * length < y->count; i++) {
         int64_t rest = i, from = 0, step = 1;
         bool outside = false;
-        for (int d = y->ndim - 1; d >= 0; d--) {
+        for (int d = ndim - 1; d >= 0; d--) {
             const int64_t source =
                 tare__pad_source(mode, rest % y->shape[d] - before[d], x->shape[d]);
             rest /= y->shape[d];
@@ -53,11 +65,11 @@ void tare__pad_into(const tare_tensor *x, pad_mode mode, const int64_t *before, 
             from += source * step;
             step *= x->shape[d];
         }
-        if (outside)
-            tare__tensor_set(y, i, constant);
-        else
+        if (!outside)
             memcpy((char *)y->data + (size_t)i * size, (const char *)x->data + (size_t)from * size,
                    size);
+        for (int64_t k = 0; outside && k < length; k++)
+            tare__tensor_set(y, i * length + k, constant);
     }
 }
 
