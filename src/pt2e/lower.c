@@ -191,6 +191,7 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_bound_layers(l));
     TARE_TRY(tare__pt2e_explain_floats(l));
     TARE_TRY(rebuild(p));
+    tare_model_clear_annotations(p->model); // they speak of edges that are no more
     p->model->stage = TARE_STAGE_LOWERED;
     return tare__coverage_finish(p->model, NULL, p->err);
 }

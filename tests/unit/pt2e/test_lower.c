@@ -670,6 +670,62 @@ static void tables_are_looked_up_as_integers(void **state) {
     tare_tensor_release(indices);
 }
 
+static void engines_round_in_their_way(void **state) {
+    (void)state;
+    static const struct {
+        tare_engine engine;
+        const char *rule;
+    } cases[] = {{TARE_ENGINE_DEFAULT, "F"}, {TARE_ENGINE_QNNPACK, "Q"}, {TARE_ENGINE_ONEDNN, "O"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tare_lower_pt2e_options options = {.struct_size = sizeof options,
+                                                 .engine = cases[i].engine};
+        program p = layer_program(&layers[3], true, NULL);
+        tare_model *m = converted(&p, "result"), *l = NULL;
+        CHECK_DONE(tare_lower_pt2e(m, &options, &l, job_error()));
+        const module *packed = tare__module_find(l->root, "_packed_weight_0");
+        assert_string_equal(tare__module_config(packed, "rule")->as.text, cases[i].rule);
+        tare_model_destroy(l);
+        tare_model_destroy(m);
+    }
+}
+
+static void weights_may_keep_their_quantize(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2; i++) { // a scale for all, a scale per channel
+        program p = new_program("v");
+        const grid x = random_grid(true, 0.01), y = random_grid(true, 0.05);
+        const grid g = {true, 0.0131, 0, -127, 127};
+        const int64_t channels = 6;
+        tare_tensor *scales = NULL;
+        quantized(&p, "x", "v", &x);
+        put_floats(&p, "flat", 42, 1.5);
+        line(&p, "real = torch.ops.aten.view.default(flat, [6, 7])");
+        if (i == 0) {
+            quantized(&p, "w", "real", &g);
+        } else {
+            CHECK_OK(tare_tensor_create(TARE_FLOAT32, 1, &channels, &scales, NULL));
+            for (int64_t k = 0; k < channels; k++)
+                tare__f32(scales)[k] = (float)random_scale(0.005);
+            put_tensor(&p, "scales", scales);
+            line(&p, "scales = self.scales");
+            put_codes(&p, "zeros", TARE_INT64, 1, &channels, 0, 0);
+            line(&p,
+                 "q_w = " DECOMPOSED "quantize_per_channel.default(real, scales, zeros, 0, -127, "
+                 "127, torch.int8)");
+            line(&p,
+                 "w = " DECOMPOSED "dequantize_per_channel.default(q_w, scales, zeros, 0, -127, "
+                 "127, torch.int8)");
+        }
+        line(&p, "y = torch.ops.aten.linear.default(x, w)");
+        quantized(&p, "result", "y", &y);
+        tare_tensor *input = NEW_INPUT(5, 7);
+        tare_model *m = checked(&p, "result", &input, 1);
+        CHECK_HOLDS(printed(m), "y = torch.ops.quantized.linear(q_x, ");
+        tare_model_destroy(m);
+        tare_tensor_release(input);
+    }
+}
+
 static void models_that_are_not_converted_are_refused(void **state) {
     (void)state;
     tare_model *m = new_model(NULL, new_tree(), "def forward(self, x):\n    return x\n"), *l = NULL;
@@ -781,6 +837,8 @@ int main(void) {
         cmocka_unit_test(operators_of_mixed_dtypes_stay_float),
         cmocka_unit_test(dynamic_layers_choose_as_the_converted_program),
         cmocka_unit_test(tables_are_looked_up_as_integers),
+        cmocka_unit_test(engines_round_in_their_way),
+        cmocka_unit_test(weights_may_keep_their_quantize),
         cmocka_unit_test(models_that_are_not_converted_are_refused),
         cmocka_unit_test(lowered_models_come_back_from_files),
         cmocka_unit_test(memory_may_end_at_any_place),
