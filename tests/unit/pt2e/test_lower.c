@@ -58,7 +58,8 @@ static void line(program *p, const char *format, ...) {
     length += (size_t)vsnprintf(p->code + length, sizeof p->code - length, format, list);
     va_end(list);
     assert_true(length + 2 < sizeof p->code);
-    strcpy(p->code + length, "\n");
+    p->code[length] = '\n';
+    p->code[length + 1] = '\0';
 }
 
 #define DECOMPOSED "torch.ops.quantized_decomposed."
@@ -179,31 +180,31 @@ static tare_model *checked(program *p, const char *returned, tare_tensor *const 
 
 typedef struct layer_case {
     const char *call; // of x, w and b
-    int ndim;
     int64_t weight[5], input[5];
+    int ndim; // of both
     int axis; // of the weight's scales
     const char *lowered;
 } layer_case;
 
 static const layer_case layers[] = {
-    {"linear.default(x, w, b)", 2, {6, 7}, {3, 7}, 0, "linear"},
-    {"linear.default(x, w)", 2, {6, 7}, {2, 3, 7}, -1, "linear"},
-    {"conv1d.default(x, w, b, [2], [1])", 3, {6, 3, 3}, {2, 3, 11}, 0, "conv1d"},
-    {"conv2d.default(x, w, b, [1, 1], [1, 1])", 4, {6, 3, 3, 3}, {2, 3, 6, 5}, 0, "conv2d"},
+    {"linear.default(x, w, b)", {6, 7}, {3, 7}, 2, 0, "linear"},
+    {"linear.default(x, w)", {6, 7}, {2, 3, 7}, 2, -1, "linear"},
+    {"conv1d.default(x, w, b, [2], [1])", {6, 3, 3}, {2, 3, 11}, 3, 0, "conv1d"},
+    {"conv2d.default(x, w, b, [1, 1], [1, 1])", {6, 3, 3, 3}, {2, 3, 6, 5}, 4, 0, "conv2d"},
     {"conv2d.default(x, w, b, [1, 1], [1, 1], [1, 1], 4)",
-     4,
      {4, 1, 3, 3},
      {1, 4, 6, 5},
+     4,
      -1,
      "conv2d"},
-    {"conv3d.default(x, w)", 5, {2, 3, 2, 2, 2}, {1, 3, 4, 3, 3}, 0, "conv3d"},
+    {"conv3d.default(x, w)", {2, 3, 2, 2, 2}, {1, 3, 4, 3, 3}, 5, 0, "conv3d"},
     {"conv_transpose2d.input(x, w, b, [2, 2])",
-     4,
      {3, 6, 2, 2},
      {1, 3, 3, 4},
+     4,
      -1,
      "conv_transpose2d"},
-    {"conv_transpose1d.default(x, w, b, [2])", 3, {3, 6, 2}, {1, 3, 7}, 1, "conv_transpose1d"},
+    {"conv_transpose1d.default(x, w, b, [2])", {3, 6, 2}, {1, 3, 7}, 3, 1, "conv_transpose1d"},
 };
 enum { LAYER_COUNT = sizeof layers / sizeof *layers };
 
@@ -222,7 +223,7 @@ static program layer_program(const layer_case *c, bool is_signed, const char *ac
 
 static void layers_give_the_codes_of_the_converted_program(void **state) {
     (void)state;
-    for (size_t i = 0; i < 4 * LAYER_COUNT; i++) {
+    for (size_t i = 0; i < (size_t)4 * LAYER_COUNT; i++) {
         const layer_case *c = &layers[i / 4];
         program p = layer_program(c, i % 2 == 0, i % 4 >= 2 ? "relu.default(y)" : NULL);
         tare_tensor *x = new_input(c->ndim == 2 && c->input[2] > 0 ? 3 : c->ndim, c->input);
