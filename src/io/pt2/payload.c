@@ -225,6 +225,8 @@ static tare_status read_entry(table *t, const json_at *at, const char *name) {
         const tare_status status = make_tensor(&path, &bytes, &p, &made, err);
         tare__storage_release(bytes.store);
         TARE_TRY(status);
+        // Its checksum has been looked at; the next look may be far away.
+        tare__tensor_forget(made);
         if (!tare__map_set(&t->first, key, made)) {
             tare_tensor_release(made);
             return tare__out_of_memory(err);

@@ -157,6 +157,7 @@ static tare_status put_folder(const program_writer *w, pt2_sink *sink, const fol
     for (size_t i = 0; (l = find_record(w, f, i)) != NULL; i++) {
         (void)snprintf(name, sizeof name, "data/%s/%s_%zu", f->name, f->record, i);
         TARE_TRY(tare__pt2_sink_put(sink, name, l->data->data, tare__tensor_bytes(l->data)));
+        tare__tensor_forget(l->data);
     }
     return put_table(w, sink, f);
 }
