@@ -110,9 +110,20 @@ static tare_status fold_size(capture *c, node *n, bool *is_done) {
 
 static bool gives_tuple(const capture *c, const node *n) {
     static const char *const several[] = {
-        ATEN "chunk.default", ATEN "split.Tensor", ATEN "split_with_sizes.default",
-        ATEN "unbind.int",    ATEN "lstm.input",   ATEN "gru.input",
-        ATEN "max.dim",       ATEN "min.dim",      ATEN "topk.default"};
+        ATEN "chunk.default",
+        ATEN "split.Tensor",
+        ATEN "split_with_sizes.default",
+        ATEN "unbind.int",
+        ATEN "lstm.input",
+        ATEN "gru.input",
+        ATEN "max.dim",
+        ATEN "min.dim",
+        ATEN "topk.default",
+        ATEN "max_pool2d_with_indices.default",
+        ATEN "_native_batch_norm_legit_no_training.default",
+        "torch.ops.quantized_decomposed.choose_qparams.tensor",
+        "torch.ops.quantized_decomposed.choose_qparams_symmetric.tensor",
+        "torch.ops.quantized_decomposed.choose_qparams_per_token.default"};
     if (c->has_facts && n->id < c->facts.count && c->facts.is_known[n->id])
         return c->facts.by_id[n->id].kind != VALUE_TENSOR;
     for (size_t i = 0; i < sizeof several / sizeof *several; i++)
