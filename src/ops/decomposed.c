@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // torch.ops.quantized_decomposed: quantize and dequantize on plain integer tensors, with the
 // parameters in the call.
+#include "ops/decomposed.h"
+
 #include <math.h>
 
 #include "core/requant.h"
+#include "ops/arithmetic.h"
 #include "ops/families.h"
 #include "ops/rules.h"
 
@@ -12,14 +15,31 @@ typedef struct parameters {
     const tare_tensor *scales, *zero_points; // per channel; NULL: per tensor
     double scale;
     int64_t zero_point, quant_min, quant_max;
-    int64_t inner; // elements between neighbours along the channel axis
+    tare_dtype dtype; // of the codes
+    int64_t inner;    // elements between neighbours along the channel axis
 } parameters;
 
+// --- arguments ---
+
+static tare_status need_one(op_call *call, size_t i, const char *name) {
+    const tare_tensor *t = tare__call_tensor(call, i);
+    if (t == NULL || t->count == 1) return TARE_OK;
+    return tare__call_fail(call, "Expecting %s tensor to be one element, but received : %lld", name,
+                           (long long)t->count);
+}
+
+static tare_status read_tensor_wide(op_call *call, parameters *p) {
+    TARE_TRY(need_one(call, 2, "zero_point"));
+    TARE_TRY(need_one(call, 1, "scale"));
+    TARE_TRY(tare__call_double(call, 1, 1, &p->scale));
+    return tare__call_int(call, 2, 0, &p->zero_point);
+}
+
 static tare_status read_channels(op_call *call, parameters *p) {
-    int axis;
+    int axis = 0;
     TARE_TRY(tare__call_need_tensor(call, 1, &p->scales));
     p->zero_points = tare__call_tensor(call, 2);
-    TARE_TRY(tare__call_dim(call, 3, 0, p->x->ndim, &axis));
+    TARE_TRY(tare__decomposed_check_axis(call, 3, p->x, &axis));
     p->inner = tare__inner_count(p->x, axis);
     const int64_t channels = p->x->ndim > 0 ? p->x->shape[axis] : 1;
     const bool zeros_fit = p->zero_points == NULL || p->zero_points->count == p->scales->count;
@@ -31,16 +51,79 @@ static tare_status read_channels(op_call *call, parameters *p) {
 static tare_status read_parameters(op_call *call, bool per_channel, parameters *p) {
     *p = (parameters){.scale = 1};
     TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
-    if (per_channel)
-        TARE_TRY(read_channels(call, p));
-    else {
-        TARE_TRY(tare__call_double(call, 1, 1, &p->scale));
-        TARE_TRY(tare__call_int(call, 2, 0, &p->zero_point));
-    }
-    const size_t range = per_channel ? 4 : 3;
-    TARE_TRY(tare__call_int(call, range, 0, &p->quant_min));
-    return tare__call_int(call, range + 1, 0, &p->quant_max);
+    TARE_TRY(per_channel ? read_channels(call, p) : read_tensor_wide(call, p));
+    return tare__decomposed_read_range(call, per_channel ? 6 : 5, &p->dtype, &p->quant_min,
+                                       &p->quant_max);
 }
+
+// --- shape rules: what torch checks, in its order ---
+
+static tare_status quantize_shape(op_call *call, bool per_channel) {
+    parameters p = {0};
+    TARE_TRY(tare__call_need_tensor(call, 0, &p.x));
+    if (!per_channel) {
+        TARE_TRY(need_one(call, 2, "zero_point"));
+        TARE_TRY(need_one(call, 1, "scale"));
+    }
+    TARE_TRY(tare__decomposed_check_float(call, p.x));
+    if (per_channel) TARE_TRY(read_channels(call, &p));
+    // A range in tensors is known when it is computed.
+    const size_t dtype_index = per_channel ? 6 : 5;
+    if (tare__call_tensor(call, dtype_index - 1) != NULL)
+        TARE_TRY(tare__call_dtype(call, dtype_index, TARE_DTYPE_UNSET, &p.dtype));
+    else
+        TARE_TRY(
+            tare__decomposed_read_range(call, dtype_index, &p.dtype, &p.quant_min, &p.quant_max));
+    TARE_TRY(tare__decomposed_check_range(call, p.dtype, p.quant_min, p.quant_max));
+    return tare__call_result(call, p.dtype, p.x->ndim, p.x->shape, NULL);
+}
+
+static tare_status check_codes(op_call *call, const tare_tensor *x, tare_dtype dtype,
+                               bool per_channel) {
+    if (x->dtype == dtype) return TARE_OK;
+    return tare__call_fail(call, "Expecting input to have dtype: %s, but got %s%s",
+                           tare_dtype_name(dtype), per_channel ? "dtype: " : "",
+                           tare_dtype_name(x->dtype));
+}
+
+static tare_status values_of(op_call *call, const tare_tensor *x, size_t dtype_index) {
+    tare_dtype dtype = TARE_FLOAT32;
+    TARE_TRY(tare__call_dtype(call, dtype_index, TARE_FLOAT32, &dtype));
+    return tare__call_result(call, dtype, x->ndim, x->shape, NULL);
+}
+
+static tare_status tensor_values_shape(op_call *call) {
+    const tare_tensor *x;
+    tare_dtype dtype;
+    TARE_TRY(need_one(call, 2, "zero_point"));
+    TARE_TRY(need_one(call, 1, "scale"));
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_dtype(call, 5, TARE_DTYPE_UNSET, &dtype));
+    TARE_TRY(check_codes(call, x, dtype, false));
+    if (tare__decomposed_check_range(call, dtype, 0, 0) != TARE_OK)
+        return tare__call_fail(call, "Unsupported dtype in dequantize_per_tensor: %s",
+                               tare_dtype_name(dtype));
+    return values_of(call, x, 6);
+}
+
+static tare_status channel_values_shape(op_call *call) {
+    parameters p = {0};
+    TARE_TRY(tare__call_need_tensor(call, 0, &p.x));
+    TARE_TRY(tare__decomposed_read_range(call, 6, &p.dtype, &p.quant_min, &p.quant_max));
+    TARE_TRY(check_codes(call, p.x, p.dtype, true));
+    TARE_TRY(read_channels(call, &p));
+    TARE_TRY(tare__decomposed_check_range(call, p.dtype, p.quant_min, p.quant_max));
+    return values_of(call, p.x, 7);
+}
+
+static tare_status tensor_codes_shape(op_call *call) {
+    return quantize_shape(call, false);
+}
+static tare_status channel_codes_shape(op_call *call) {
+    return quantize_shape(call, true);
+}
+
+// --- quantize ---
 
 static int64_t channel_of(const parameters *p, int64_t i) {
     return p->scales == NULL || p->scales->count == 1 ? 0 : i / p->inner % p->scales->count;
@@ -72,32 +155,61 @@ static tare_status quantize(op_call *call, bool per_channel) {
     parameters p;
     tare_tensor *y = tare__call_out(call), *real = NULL;
     TARE_TRY(read_parameters(call, per_channel, &p));
-    const tare_dtype dtype = p.x->dtype;
-    if (dtype != TARE_FLOAT32 && dtype != TARE_FLOAT16 && dtype != TARE_BFLOAT16)
-        return tare__call_fail(call, "expected torch.float32, found %s", tare_dtype_name(dtype));
+    TARE_TRY(tare__decomposed_check_range(call, p.dtype, p.quant_min, p.quant_max));
     TARE_TRY(tare_tensor_to_float(p.x, &real, call->err));
-    const double low = (double)p.quant_min, high = (double)p.quant_max;
-    for (int64_t i = 0; i < y->count; i++) {
-        const double code = round_one(&p, channel_of(&p, i), tare__f32(real)[i]);
-        tare__tensor_set(y, i, code < low ? low : code > high ? high : code);
-    }
+    for (int64_t i = 0; i < y->count; i++)
+        tare__tensor_set(
+            y, i,
+            tare__decomposed_clamp(round_one(&p, channel_of(&p, i), tare__f32(real)[i]),
+                                   p.quant_min, p.quant_max));
     tare_tensor_release(real);
     return TARE_OK;
 }
 
-static tare_status dequantize(op_call *call, bool per_channel) {
+// --- dequantize ---
+
+// Every step is rounded to the dtype that comes out.
+static double tensor_wide_value(const parameters *p, tare_dtype out, double code) {
+    const float real = tare__round_to(out, (float)code);
+    const float shifted = tare__round_to(out, real - (float)p->zero_point);
+    return (double)(shifted * (float)p->scale);
+}
+
+// Integers are subtracted in their common dtype, in which uint8 wraps around.
+static double shifted_code(tare_dtype common, double code, double zero) {
+    const double difference = code - zero;
+    if (common == TARE_UINT8) return difference < 0 ? difference + 256 : difference;
+    if (common != TARE_INT8) return difference;
+    return difference < -128 ? difference + 256 : difference > 127 ? difference - 256 : difference;
+}
+
+static double channel_value(const parameters *p, tare_dtype common, double code, int64_t c) {
+    const double scale = scale_of(p, c), shifted = shifted_code(common, code, zero_of(p, c));
+    return scales_are_double(p) ? shifted * scale : (double)((float)shifted * (float)scale);
+}
+
+static tare_dtype common_dtype(const parameters *p) {
+    const operand side[2] = {{.t = p->x}, {.t = p->zero_points}};
+    return p->zero_points != NULL ? tare__common_dtype(side) : p->x->dtype;
+}
+
+static tare_status dequantize_per_tensor(op_call *call) {
     parameters p;
     tare_tensor *y = tare__call_out(call);
-    TARE_TRY(read_parameters(call, per_channel, &p));
-    for (int64_t i = 0; i < y->count; i++) {
-        const int64_t c = channel_of(&p, i);
-        const double code = tare__tensor_get(p.x, i), scale = scale_of(&p, c),
-                     zero = zero_of(&p, c);
-        // Per tensor the code becomes a float before the subtraction, per channel after it.
-        const float shifted = per_channel ? (float)(code - zero) : (float)code - (float)zero;
-        tare__tensor_set(
-            y, i, scales_are_double(&p) ? (code - zero) * scale : (double)(shifted * (float)scale));
-    }
+    TARE_TRY(read_parameters(call, false, &p));
+    for (int64_t i = 0; i < y->count; i++)
+        tare__tensor_set(y, i, tensor_wide_value(&p, y->dtype, tare__tensor_get(p.x, i)));
+    return TARE_OK;
+}
+
+static tare_status dequantize_per_channel(op_call *call) {
+    parameters p;
+    tare_tensor *y = tare__call_out(call);
+    TARE_TRY(read_parameters(call, true, &p));
+    const tare_dtype common = common_dtype(&p);
+    for (int64_t i = 0; i < y->count; i++)
+        tare__tensor_set(y, i,
+                         channel_value(&p, common, tare__tensor_get(p.x, i), channel_of(&p, i)));
     return TARE_OK;
 }
 
@@ -107,39 +219,44 @@ static tare_status quantize_per_tensor(op_call *call) {
 static tare_status quantize_per_channel(op_call *call) {
     return quantize(call, true);
 }
-static tare_status dequantize_per_tensor(op_call *call) {
-    return dequantize(call, false);
-}
-static tare_status dequantize_per_channel(op_call *call) {
-    return dequantize(call, true);
-}
-
-static tare_status result_of(op_call *call, size_t dtype_index, tare_dtype otherwise) {
-    const tare_tensor *x;
-    tare_dtype dtype;
-    TARE_TRY(tare__call_need_tensor(call, 0, &x));
-    TARE_TRY(tare__call_dtype(call, dtype_index, otherwise, &dtype));
-    return tare__call_result(call, tare__dtype(dtype)->storage, x->ndim, x->shape, NULL);
-}
-
-static tare_status tensor_codes_shape(op_call *call) {
-    return result_of(call, 5, TARE_DTYPE_UNSET);
-}
-static tare_status channel_codes_shape(op_call *call) {
-    return result_of(call, 6, TARE_DTYPE_UNSET);
-}
-static tare_status tensor_values_shape(op_call *call) {
-    return result_of(call, 6, TARE_FLOAT32);
-}
-static tare_status channel_values_shape(op_call *call) {
-    return result_of(call, 7, TARE_FLOAT32);
-}
 
 // --- choose_qparams: (scale, zero point), each of shape [1] ---
+
+static tare_status check_choice(op_call *call, int64_t quant_min, int64_t quant_max) {
+    static const tare_dtype dtypes[] = {TARE_UINT8, TARE_INT8,        TARE_UINT16,       TARE_INT16,
+                                        TARE_INT32, TARE_FLOAT8_E5M2, TARE_FLOAT8_E4M3FN};
+    const tare_tensor *x;
+    tare_dtype dtype;
+    bool is_known = false;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_dtype(call, 4, TARE_DTYPE_UNSET, &dtype));
+    if (x->dtype != TARE_FLOAT32 && x->dtype != TARE_FLOAT16 && x->dtype != TARE_BFLOAT16)
+        return tare__call_fail(
+            call, "Expecting input to have dtype torch.float32/16/b16, but got dtype: %s",
+            tare_dtype_name(x->dtype));
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) is_known |= dtypes[i] == dtype;
+    if (!is_known)
+        return tare__call_fail(call,
+                               "Expecting target dtype to be one of dict_keys([torch.uint8, "
+                               "torch.int8, torch.uint16, torch.int16, torch.int32, "
+                               "torch.float8_e5m2, torch.float8_e4m3fn]), but got: %s",
+                               tare_dtype_name(dtype));
+    if (quant_min > 0 || quant_max < 0)
+        return tare__call_fail(call, "Used-specified quantization range must include 0.");
+    if (quant_min >= quant_max)
+        return tare__call_fail(
+            call, "qmin must be strictly less than qmax for user-specified quantization range.");
+    if (quant_min >= INT32_MIN && quant_max <= INT32_MAX) return TARE_OK;
+    return tare__call_fail(call, "the quantization range must be one of int32");
+}
 
 static tare_status choose_shape(op_call *call) {
     static const tare_dtype dtypes[] = {TARE_FLOAT64, TARE_INT64};
     const int64_t one[] = {1};
+    int64_t quant_min, quant_max;
+    TARE_TRY(tare__call_int(call, 1, 0, &quant_min));
+    TARE_TRY(tare__call_int(call, 2, 0, &quant_max));
+    TARE_TRY(check_choice(call, quant_min, quant_max));
     TARE_TRY(tare__call_result_tuple(call, 2));
     for (size_t i = 0; i < 2; i++) {
         tare_tensor *t = NULL;
@@ -149,29 +266,41 @@ static tare_status choose_shape(op_call *call) {
     return TARE_OK;
 }
 
+static tare_status read_extremes(op_call *call, const tare_tensor *x, float *low, float *high) {
+    tare_tensor *real = NULL;
+    if (x->count == 0)
+        return tare__call_fail(call, "aminmax(): cannot compute aminmax over an empty dimension as "
+                                     "the operation has no identity.");
+    TARE_TRY(tare_tensor_to_float(x, &real, call->err));
+    tare__find_range(real, low, high);
+    tare_tensor_release(real);
+    *low = *low < 0 ? *low : 0;
+    *high = *high > 0 ? *high : 0;
+    return TARE_OK;
+}
+
+// In the dtype of the input, which half precision rounds at every step.
 static tare_status choose(op_call *call, bool symmetric) {
     const tare_tensor *x;
     int64_t quant_min, quant_max;
     double eps;
     tare_dtype dtype;
-    dynamic_range range = {.symmetric = symmetric};
-    TARE_TRY(tare__need_float(call, 0, &x));
+    float low, high;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
     TARE_TRY(tare__call_int(call, 1, 0, &quant_min));
     TARE_TRY(tare__call_int(call, 2, 0, &quant_max));
     TARE_TRY(tare__call_double(call, 3, 0, &eps));
     TARE_TRY(tare__call_dtype(call, 4, TARE_DTYPE_UNSET, &dtype));
-    if (quant_min > 0 || quant_max < 0 || quant_min >= quant_max || quant_min < INT32_MIN ||
-        quant_max > INT32_MAX)
-        return tare__call_fail(call,
-                               "quantization range [%lld, %lld] must include 0 and be of int32",
-                               (long long)quant_min, (long long)quant_max);
-    tare__find_range(x, &range.min, &range.max);
-    range.quant_min = (int32_t)quant_min;
-    range.quant_max = (int32_t)quant_max;
-    const int32_t middle = tare__dtype(dtype)->storage == TARE_UINT8 ? 128 : 0;
-    const dynamic_qparams q = tare__choose_decomposed_qparams(&range, (float)eps, middle);
-    tare__tensor_set(call->result.as.items[0].as.tensor, 0, q.scale);
-    tare__tensor_set(call->result.as.items[1].as.tensor, 0, (double)q.zero_point);
+    TARE_TRY(read_extremes(call, x, &low, &high));
+    const float steps = (float)(quant_max - quant_min), magnitude = -low > high ? -low : high;
+    const float span = symmetric ? magnitude : tare__round_to(x->dtype, high - low);
+    float scale = tare__round_to(x->dtype, span / (symmetric ? steps / 2 : steps));
+    if (scale < (float)eps) scale = (float)eps;
+    const int64_t middle = dtype == TARE_UINT8 ? 128 : 0;
+    const int64_t shifted = quant_min - tare__saturate_int32((double)(low / scale));
+    const int64_t zero_point = symmetric ? middle : tare__clamp_int(shifted, quant_min, quant_max);
+    tare__tensor_set(call->result.as.items[0].as.tensor, 0, (double)scale);
+    tare__tensor_set(call->result.as.items[1].as.tensor, 0, (double)zero_point);
     return TARE_OK;
 }
 
@@ -184,7 +313,7 @@ static tare_status choose_symmetric(op_call *call) {
 
 // --- rows ---
 
-#define NAMESPACE "torch.ops.quantized_decomposed."
+#define NAMESPACE DECOMPOSED_NAMES
 // Without an overload it is the packet of them, as the reference representation prints it.
 #define PER_TENSOR(name)                                                                           \
     NAMESPACE name ".default|" NAMESPACE name ".tensor|" NAMESPACE name ".tensor2|" NAMESPACE name
@@ -206,9 +335,9 @@ static const op_info rows[] = {
     DECOMPOSED("dequantize_per_channel", PER_CHANNEL("dequantize_per_channel"),
                "input|scales|zero_points|axis|quant_min|quant_max|dtype|out_dtype", channel_values_shape, dequantize_per_channel),
     {.id = "decomposed.choose_qparams", .functions = NAMESPACE "choose_qparams.tensor",
-     .params = "input|quant_min|quant_max|eps|dtype", .shape = choose_shape, .reference = choose_affine},
+     .params = "input|quant_min|quant_max|eps|dtype", .traits = OP_ANY_DTYPE, .shape = choose_shape, .reference = choose_affine},
     {.id = "decomposed.choose_qparams_symmetric", .functions = NAMESPACE "choose_qparams_symmetric.tensor",
-     .params = "input|quant_min|quant_max|eps|dtype", .shape = choose_shape, .reference = choose_symmetric},
+     .params = "input|quant_min|quant_max|eps|dtype", .traits = OP_ANY_DTYPE, .shape = choose_shape, .reference = choose_symmetric},
 };
 // clang-format on
 

@@ -40,6 +40,7 @@
     X(packed)                                                                                      \
     X(quantized_rule)                                                                              \
     X(decomposed)                                                                                  \
+    X(decomposed_groups)                                                                           \
     X(out_dtype)                                                                                   \
     X(flow)
 
