@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A prepared program that was written and read again is the same: it converts to the same bytes,
-// and its annotations say the same. Data: tests/data/exported.zip; other recorded cases may be
-// named on the command line.
+// and its annotations say the same. Its record tells every call and edge once. Data:
+// tests/data/exported.zip; other recorded cases may be named on the command line.
 #include "support/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "quant/argument_places.h"
+#include "quant/pass.h"
 #include "replay/pt2e.h"
 #include "replay/run.h"
 #include "support/models.h"
@@ -62,6 +64,43 @@ static void check_same_metas(const tare_model *a, const tare_model *b) {
         if (n->meta_json != NULL) assert_string_equal(n->meta_json, m->meta_json);
     }
     assert_null(m);
+}
+
+// --- the record: every call and every edge between them once ---
+
+static tare_status count_edge(void *user, node *arg, const char *place) {
+    (void)arg, (void)place;
+    ++*(size_t *)user;
+    return TARE_OK;
+}
+
+static size_t rows_of(const fact_table *t, const char *name) {
+    size_t count = 0;
+    for (size_t i = 0; i < t->count; i++) count += strcmp(t->rows[i].columns[NODE_NAME], name) == 0;
+    return count;
+}
+
+static bool is_same_edge(const fact *a, const fact *b) {
+    return strcmp(a->columns[EDGE_FROM], b->columns[EDGE_FROM]) == 0 &&
+           strcmp(a->columns[EDGE_TO], b->columns[EDGE_TO]) == 0 &&
+           strcmp(a->columns[EDGE_ARGUMENT], b->columns[EDGE_ARGUMENT]) == 0;
+}
+
+static void check_facts(const tare_model *prepared) {
+    const fact_table *nodes = &prepared->facts.tables[FACT_NODE];
+    const fact_table *edges = &prepared->facts.tables[FACT_EDGE];
+    size_t call_count = 0, edge_count = 0;
+    for (const node *n = prepared->root->graph->first; n != NULL; n = n->next) {
+        if (tare__is_observer_node(prepared, n)) continue;
+        CHECK_DONE(tare__each_argument(n, count_edge, &edge_count, job_error()));
+        if (!tare__node_is_call(n)) continue;
+        assert_int_equal(rows_of(nodes, n->name), 1);
+        call_count++;
+    }
+    assert_int_equal(nodes->count, call_count);
+    assert_int_equal(edges->count, edge_count);
+    for (size_t i = 0; i < edges->count; i++)
+        for (size_t k = 0; k < i; k++) assert_false(is_same_edge(&edges->rows[i], &edges->rows[k]));
 }
 
 static void check_file(const flow *f) {
@@ -120,7 +159,10 @@ static void check_case(flow *f) {
     f->checked += status == TARE_OK ? 1 : 0;
     f->refused += status == TARE_OK ? 0 : 1;
     if (status != TARE_OK) print_message("%s: %s\n", f->c->name, tare_error_message(job_error()));
-    if (status == TARE_OK) check_file(f);
+    if (status == TARE_OK) {
+        check_facts(f->prepared);
+        check_file(f);
+    }
     tare_model_destroy(f->prepared);
     tare_model_destroy(model);
 }
