@@ -80,7 +80,9 @@ TARE_API tare_status tare_calibrate(tare_model *prepared, const tare_tensor *con
                                     size_t input_count, tare_error *err);
 /// Train mode (true) or eval mode of a model and its modules, as torch's train() and eval(): batch
 /// norms use the batch's statistics and update their own, or use their own. The batch norms of
-/// frozen QAT modules stay as they are.
+/// frozen QAT modules stay as they are. The calls of an exported program, which say themselves
+/// whether they train, stay as they are written, momentum and eps too: the mode is one of runs,
+/// kept by passes, not by files.
 TARE_API tare_status tare_model_set_training(tare_model *model, bool training, tare_error *err);
 /// Do fake quantizers watch what passes (torch's enable_observer and disable_observer)? Those of a
 /// new model do, in eval mode too.

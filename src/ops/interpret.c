@@ -18,6 +18,7 @@ typedef struct run {
     arena *memory;
     value *results;    // by node id; each owns references on its tensors
     size_t *uses_left; // by node id
+    const value *mode; // see EXPORTED_TRAINING; NULL: none
     tare_error *err;
 } run;
 
@@ -120,6 +121,12 @@ static void keep_row(run *r, const node *n, const op_call *call) {
     if (kept != NULL) *kept = call->op;
 }
 
+static void apply_mode(const run *r, const node *n, op_call *call) {
+    if (r->mode == NULL || strcmp(call->op->id, "batch_norm") != 0) return;
+    if (n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten."))
+        call->param[tare__op_param_index(call->op, "training")] = r->mode;
+}
+
 static tare_status choose_step(run *r, const node *n, op_call *call, step *out) {
     if (n->op == NODE_CALL_MODULE) {
         const module_class *class = call->module->class;
@@ -135,6 +142,7 @@ static tare_status choose_step(run *r, const node *n, op_call *call, step *out) 
         return tare__fail(r->err, TARE_UNSUPPORTED, "node '%s': %s '%s' is not known", n->name,
                           n->op == NODE_CALL_METHOD ? "method" : "function", n->target);
     TARE_TRY(tare__call_bind(call, op));
+    apply_mode(r, n, call);
     *out = (step){tare__op_shape, tare__op_compute};
     return TARE_OK;
 }
@@ -400,6 +408,7 @@ tare_status tare__interpret(const interpreter *it, const value *inputs, size_t i
              .memory = memory,
              .results = tare__alloc_zeroed(g->next_id + 1, sizeof(value)),
              .uses_left = tare__alloc_zeroed(g->next_id + 1, sizeof(size_t)),
+             .mode = tare__module_config(it->root, EXPORTED_TRAINING),
              .err = err};
     value made = tare__none();
     tare_status status = TARE_OK;

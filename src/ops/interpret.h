@@ -26,6 +26,11 @@ typedef struct interpreter {
     void *user;
 } interpreter;
 
+/// A bool among the config of a module with a graph of an exported program: its batch norms train,
+/// or do not, whatever the call says. Absent: the call decides. torch rewrites the graph instead,
+/// and loses momentum, eps and the rate of dropout.
+#define EXPORTED_TRAINING "exported_training"
+
 /// Does torch write over the node's first argument (relu_, add_, inplace=True)?
 bool tare__node_writes_in_place(const module *root, const node *n);
 /// inputs: one value per placeholder in order (missing ones take their default). *out: the graph's

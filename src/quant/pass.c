@@ -3,6 +3,7 @@
 #include "quant/pass.h"
 
 #include "core/alloc.h"
+#include "ops/interpret.h"
 
 tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source,
                              const tare_backend_config *backend, tare_error *err) {
@@ -48,9 +49,12 @@ tare_status tare__pass_rebuild(pass *p, graph *g) {
         return status;
     }
     rebuilt->training = p->model->root->training;
+    const value *mode = tare__module_config(p->model->root, EXPORTED_TRAINING);
+    const tare_status kept =
+        mode != NULL ? tare__module_set_config(rebuilt, EXPORTED_TRAINING, mode, p->err) : TARE_OK;
     tare__module_release(p->model->root);
     p->model->root = rebuilt;
-    return TARE_OK;
+    return kept;
 }
 
 static tare_status preserve_one(pass *p, const char *name, const module *source, bool *found) {

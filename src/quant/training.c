@@ -2,23 +2,39 @@
 // Switches of models in training: modes, observers, fake quantizers, frozen batch norms.
 #include <string.h>
 
+#include "core/text.h"
+#include "ops/interpret.h"
 #include "ops/module_call.h"
 #include "quant/fake_quantize.h"
 #include "quant/model.h"
 
 // --- train and eval ---
 
-static void set_mode(module *m, bool training) {
+// Calls of exported programs say themselves whether they train.
+static bool is_exported_call(const node *n) {
+    return n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten.batch_norm");
+}
+
+static tare_status set_exported_mode(module *m, bool training, tare_error *err) {
+    const value mode = tare__bool(training);
+    for (const node *n = m->graph != NULL ? m->graph->first : NULL; n != NULL; n = n->next)
+        if (is_exported_call(n)) return tare__module_set_config(m, EXPORTED_TRAINING, &mode, err);
+    return TARE_OK;
+}
+
+static tare_status set_mode(module *m, bool training, tare_error *err) {
     m->training = training;
-    if (tare__module_bool(m, QAT_FREEZE_BN, false)) return;
-    for (size_t i = 0; i < m->child_count; i++) set_mode(m->children[i].module, training);
+    TARE_TRY(set_exported_mode(m, training, err));
+    if (tare__module_bool(m, QAT_FREEZE_BN, false)) return TARE_OK;
+    for (size_t i = 0; i < m->child_count; i++)
+        TARE_TRY(set_mode(m->children[i].module, training, err));
+    return TARE_OK;
 }
 
 tare_status tare_model_set_training(tare_model *model, bool training, tare_error *err) {
     if (model == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a model, found NULL");
-    set_mode(model->root, training);
-    return TARE_OK;
+    return set_mode(model->root, training, err);
 }
 
 // --- every module of a prepared model ---
