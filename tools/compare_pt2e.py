@@ -108,12 +108,13 @@ def tares_texts(tare, program, data, form, folder):
 LITERALS = re.compile(r"(quantize_per_tensor\.default\(\w+, )([^,]+), (-?\d+),")
 
 
-def marked(text):
-    """Zero points of quantize calls as compare_torch.compare knows them."""
-    return LITERALS.sub(r"\1\2, zero_point=\3,", text)
+def marked(text, saw_data):
+    """Zero points of quantize calls as compare_torch.compare knows them. Without data no parameters at all: torchao
+    leaves weights' scales at 1 then, and tare computes them."""
+    return LITERALS.sub(r"\1\2, zero_point=\3," if saw_data else r"\1,", text)
 
 
-def verdict_of(theirs, ours):
+def verdict_of(theirs, ours, saw_data):
     """Of one stage: a dict with verdict equal, numbers, differs, torch fails, tare fails or both fail."""
     for failed, a, b in (("torch", theirs, ours), ("tare", ours, theirs)):
         if isinstance(a, Exception):
@@ -121,7 +122,7 @@ def verdict_of(theirs, ours):
             return {"verdict": "both fail" if both else f"{failed} fails", "why": f"{type(a).__name__}: {a}"[:400]}
     if theirs is None or ours is None:
         return None
-    first, (floats, points) = compare(marked(theirs), marked(ours))
+    first, (floats, points) = compare(marked(theirs, saw_data), marked(ours, saw_data))
     if first:
         return {"verdict": "differs", "line": first[0], "torch": first[1][:300], "tare": first[2][:300]}
     return {"verdict": "numbers" if floats > TOLERANCE or points > 1 else "equal", "floats": floats, "zero_points": points}
@@ -139,9 +140,10 @@ def compare_network(options, name, scratch):
         exported = export_models.program(module.train(wants_training), inputs)
         torch.export.save(exported, program)
         for form in forms:
+            saw_data = not options.graphs_only and not wants_training
             theirs = torchs_texts(exported, form, None if options.graphs_only else inputs)
             ours = tares_texts(options.tare, program, None if options.graphs_only else data, form, scratch)
-            found = {stage: verdict_of(theirs.get(stage), ours.get(stage)) for stage in STAGES}
+            found = {stage: verdict_of(theirs.get(stage), ours.get(stage), saw_data) for stage in STAGES}
             for stage, verdict in found.items():
                 if verdict and verdict["verdict"] in ("differs", "numbers"):
                     keep_difference(options.folder, f"{name}.{form}", stage, theirs[stage], ours[stage])

@@ -133,14 +133,24 @@ static bool can_fold(const op_call *call) {
     return call->module == NULL && !is_impure && call->result.kind == VALUE_TENSOR;
 }
 
+static bool is_true(const op_call *call, const char *param) {
+    const size_t i = tare__op_param_index(call->op, param);
+    const value *v = i < call->param_count ? call->param[i] : NULL;
+    return v != NULL && v->kind == VALUE_BOOL && v->as.boolean;
+}
+
+// What normalizes by the statistics of its input and has none to keep.
+static bool keeps_no_statistics(const op_call *call) {
+    const size_t i = tare__op_param_index(call->op, "running_mean");
+    return i < call->param_count && !tare__call_given(call, i);
+}
+
 // Batch norms in training, and what torch does in place to a tensor of the model.
 static bool writes_model(const plan_builder *b, const node *n, const op_call *call) {
     const node *first = tare__node_arg(n, 0);
     if (call->op == NULL || (call->op->traits & OP_MOVES_DATA)) return false;
-    const size_t i = tare__op_param_index(call->op, "training");
-    const value *training = i < call->param_count ? call->param[i] : NULL;
-    const bool trains = call->module == NULL && training != NULL && training->kind == VALUE_BOOL &&
-                        training->as.boolean;
+    const bool trains =
+        call->module == NULL && is_true(call, "training") && !keeps_no_statistics(call);
     return trains || (first != NULL && first->op == NODE_GET_ATTR &&
                       tare__node_writes_in_place(b->setting->it->root, n));
 }

@@ -393,6 +393,23 @@ static void what_depends_on_shapes_only_is_computed_once(void **state) {
     tare_tensor_release(x);
 }
 
+static void norms_without_statistics_keep_none(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 3, 4, 4);
+    tare_model *model = new_model(
+        NULL, new_tree(),
+        "def forward(self, x):\n"
+        "    y = torch.ops.aten.instance_norm.default(x, None, None, None, None, True, 0.1, 1e-05, "
+        "True)\n"
+        "    z = torch.ops.aten.batch_norm.default(y, None, None, None, None, True, 0.1, 1e-05, "
+        "True)\n"
+        "    return z\n");
+    assert_string_equal(steps_of(model, x), "call call");
+    check_model(model, x, "norms by their input's statistics");
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
 static void batch_norms_over_other_channels_stay(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(2, 3, 4);
@@ -642,6 +659,7 @@ int main(void) {
         cmocka_unit_test(a_residual_block_is_two_layers),
         cmocka_unit_test(exported_programs_get_the_same_layers),
         cmocka_unit_test(what_depends_on_shapes_only_is_computed_once),
+        cmocka_unit_test(norms_without_statistics_keep_none),
         cmocka_unit_test(batch_norms_over_other_channels_stay),
         cmocka_unit_test(attention_reads_projections_where_they_lie),
         cmocka_unit_test(each_shape_has_its_plan),
