@@ -132,12 +132,6 @@ static const rule_row rule_rows[] = {
     {"quantized.cat_relu", "cat", true},
 };
 
-const op_info *tare__quantized_rule_op(const op_info *op) {
-    for (size_t i = 0; i < sizeof rule_rows / sizeof *rule_rows; i++)
-        if (strcmp(rule_rows[i].id, op->id) == 0) return tare__op_by_id(rule_rows[i].float_id, 0);
-    return NULL;
-}
-
 // False is what `training` means for every quantized operator.
 static const value not_training = {.kind = VALUE_BOOL};
 
@@ -154,6 +148,11 @@ static bool find_row(const char *id, rule_row *out) {
             return true;
         }
     return false;
+}
+
+const op_info *tare__quantized_rule_op(const op_info *op) {
+    rule_row row;
+    return find_row(op->id, &row) ? tare__op_by_id(row.float_id, 0) : NULL;
 }
 
 // The float operator's parameters out of this call's, by name.

@@ -71,5 +71,7 @@ tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done);
 /// Greatest codes and averages of windows (plan_code_pool.c).
 tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done);
+/// Joined channels of codes (plan_code_cat.c).
+tare_status tare__plan_code_cat(plan_builder *b, size_t head, bool *done);
 
 #endif

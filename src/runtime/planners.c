@@ -43,6 +43,8 @@ chain_planner tare__plan_code_planner(const plan_builder *b, const plan_record *
     const tare_tensor *x = tare__plan_code_input(r);
     if (r->result == NOTHING || r->is_observer || r->is_view) return NULL;
     if (tare__plan_is_code_layer(r)) return tare__plan_code_layer;
+    const char *op = tare__record_op(r);
+    if (strcmp(op, "cat") == 0 || strcmp(op, "quantized.cat") == 0) return tare__plan_code_cat;
     if (x == NULL || (!has_codes(x) && !has_codes(b->values[r->result].tensor))) return NULL;
     return strstr(tare__record_op(r), "pool") != NULL ? tare__plan_code_pool : tare__plan_codes;
 }

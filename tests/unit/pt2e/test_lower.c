@@ -572,6 +572,33 @@ static void items_of_tuples_stay_behind_them(void **state) {
     tare_tensor_release(input);
 }
 
+static void joined_layers_give_the_codes_of_the_references(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        program p = new_program("v");
+        const bool is_signed = i % 2 == 0;
+        const grid x = random_grid(is_signed, 0.01), y = random_grid(is_signed, 0.05);
+        const grid z = random_grid(is_signed, 0.04), r = i < 2 ? random_grid(is_signed, 0.05) : y;
+        const int64_t weight[] = {6, 3, 3, 3};
+        quantized(&p, "x", "v", &x);
+        put_weight(&p, 4, weight, 0);
+        put_floats(&p, "b", 6, 0.5);
+        line(&p, "c = torch.ops.aten.conv2d.default(x, w, b, [1, 1], [1, 1])");
+        quantized(&p, "c_", "c", &y);
+        line(&p, "d = torch.ops.aten.conv2d.default(x, w, None, [1, 1], [1, 1])");
+        quantized(&p, "d_", "d", &z);
+        line(&p, "e = torch.ops.aten.cat.default([c_, d_, c_, x], 1)");
+        quantized(&p, "e_", "e", &r);
+        line(&p, "m = torch.ops.aten.max_pool2d.default(e_, [3, 3], [1, 1], [1, 1])");
+        quantized(&p, "result", "m", &r);
+        tare_tensor *input = NEW_INPUT(2, 3, 17, 19); // several parts of pixels
+        tare_model *m = checked(&p, "result", &input, 1);
+        CHECK_HOLDS(printed(m), "e = torch.ops.quantized.cat([c, d, c, q_x], 1, ");
+        tare_model_destroy(m);
+        tare_tensor_release(input);
+    }
+}
+
 static void constants_stay_codes(void **state) {
     (void)state;
     program p = new_program("v");
@@ -834,6 +861,7 @@ int main(void) {
         cmocka_unit_test(what_stays_float_says_why),
         cmocka_unit_test(quantize_moves_in_front_of_what_only_moves),
         cmocka_unit_test(items_of_tuples_stay_behind_them),
+        cmocka_unit_test(joined_layers_give_the_codes_of_the_references),
         cmocka_unit_test(constants_stay_codes),
         cmocka_unit_test(operators_of_mixed_dtypes_stay_float),
         cmocka_unit_test(dynamic_layers_choose_as_the_converted_program),
