@@ -35,8 +35,9 @@ typedef struct tare_calibrate_options {
 /// *sample_count becomes how many samples there were. options may be NULL.
 ///
 /// Where all observers merge exactly (tare_calibration_check_mergeable) and samples are independent
-/// (every input and output has them as dimension 0, and nothing else follows their number), each
-/// sample runs by itself: the statistics are the same to the bit for any cut into batches and
+/// (every input and output has them as dimension 0, nothing else follows their number, and the
+/// second one of the data gives by itself what it gives beside the first), each sample runs by
+/// itself: the statistics are the same to the bit for any cut into batches and
 /// shards and any number of threads. Otherwise batches run as they are cut, as with tare_calibrate;
 /// then the number of threads, too, may show in the last bits of float layers.
 ///

@@ -180,7 +180,8 @@ static tare_status refuse_unmergeable(void *user, const char *path, module *m, t
                "cannot be merged exactly",
                tare__observer_class_of(m)->name);
     tare__hint(err, TARE_UNSUPPORTED,
-               "calibrate in one pass, or use MinMaxObserver and PerChannelMinMaxObserver");
+               "calibrate in one pass, or use observers that merge: MinMaxObserver, "
+               "PerChannelMinMaxObserver, tare.MergeableHistogramObserver");
     return tare__at(err, TARE_UNSUPPORTED, "%s", path);
 }
 

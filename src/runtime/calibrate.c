@@ -13,6 +13,7 @@
 #include "core/threads.h"
 #include "ops/op.h"
 #include "quant/calibration.h"
+#include "runtime/samples.h"
 #include "runtime/session.h"
 
 typedef enum calibrate_mode {
@@ -35,7 +36,7 @@ typedef struct calibrator {
     tare_data *data;
     tare_calibrate_options options;
     calibrate_mode mode;
-    bool is_sliced; // batches hold several samples
+    bool is_sliced, is_tried; // batches are cut into samples; this was tried
     size_t worker_count;
     worker *workers; // NULL: nothing has begun
     thread_pool *pool;
@@ -123,85 +124,43 @@ static tare_status copy_model(const tare_model *prepared, tare_model **out, tare
 
 // --- which way ---
 
-static tare_status make_meta(const tare_tensor *const *inputs, size_t count, int64_t batch,
-                             tare_tensor **out, tare_error *err) {
-    for (size_t i = 0; i < count; i++) {
-        int64_t shape[TARE_MAX_DIMS];
-        memcpy(shape, inputs[i]->shape, sizeof shape);
-        if (batch > 0 && inputs[i]->ndim > 0) shape[0] = batch;
-        TARE_TRY(tare__tensor_meta(inputs[i]->dtype, inputs[i]->ndim, shape, inputs[i]->q, &out[i],
-                                   err));
-    }
-    return TARE_OK;
-}
-
-// Shapes of a run on these inputs, with another batch. batch 0: with their own.
-static tare_status infer(calibrator *c, const tare_tensor *const *inputs, int64_t batch,
-                         arena *memory, value *out, bool *is_stateful, tare_error *err) {
-    tare_tensor **meta = tare__arena_array(memory, c->input_count + 1, sizeof(tare_tensor *));
-    if (meta == NULL) return tare__out_of_memory(err);
-    tare_status status = make_meta(inputs, c->input_count, batch, meta, err);
-    if (status == TARE_OK)
-        status = tare__calibrate_shapes(c->prepared, (const tare_tensor *const *)meta,
-                                        c->input_count, memory, out, is_stateful, err);
-    for (size_t i = 0; i < c->input_count; i++) tare_tensor_release(meta[i]);
-    return status;
-}
-
-// One sample gives one sample, two give two, and nothing else changes.
-static bool follows_batch(const value *one, const value *two) {
-    if (one->kind != two->kind) return false;
-    if (one->kind == VALUE_TENSOR) {
-        const tare_tensor *a = one->as.tensor, *b = two->as.tensor;
-        return a->ndim == b->ndim && a->ndim > 0 && a->shape[0] == 1 && b->shape[0] == 2 &&
-               memcmp(a->shape + 1, b->shape + 1, (size_t)(a->ndim - 1) * sizeof *a->shape) == 0;
-    }
-    if (!tare__value_has_items(one)) return true;
-    if (one->count != two->count) return false;
-    for (uint32_t i = 0; i < one->count; i++)
-        if (!follows_batch(&one->as.items[i], &two->as.items[i])) return false;
-    return true;
-}
-
-static bool have_batch(const tare_batch *batch) {
-    for (size_t i = 0; i < batch->input_count; i++)
-        if (batch->inputs[i]->ndim == 0 || batch->inputs[i]->shape[0] != batch->size) return false;
-    return batch->input_count > 0;
-}
-
-// Decided by shapes alone, so that no split of the data changes it. Two samples come first: the
-// model keeps what the last inference tells of multiply-accumulates.
-static tare_status samples_are_apart(calibrator *c, const tare_batch *batch, arena *memory,
-                                     bool *out) {
-    value one = tare__none(), two = tare__none();
-    bool is_stateful = false;
-    *out = false;
-    if (!have_batch(batch)) return TARE_OK;
-    tare_status status = infer(c, batch->inputs, 2, memory, &two, &is_stateful, NULL);
-    if (status == TARE_OK) status = infer(c, batch->inputs, 1, memory, &one, &is_stateful, NULL);
-    *out = status == TARE_OK && !is_stateful && follows_batch(&one, &two);
-    tare__value_release_tensors(&one);
-    tare__value_release_tensors(&two);
+// Can a run on such inputs be foreseen? The model keeps what it would compute.
+static tare_status foresee(calibrator *c, const tare_batch *batch, bool *out, bool *is_stateful) {
+    arena memory = {0};
+    value result = tare__none();
+    const tare_status status = tare__calibrate_shapes(
+        c->prepared, batch->inputs, batch->input_count, &memory, &result, is_stateful, NULL);
+    tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+    *out = status == TARE_OK;
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(c->err) : TARE_OK;
 }
 
-static tare_status choose_mode(calibrator *c, const tare_batch *batch, arena *memory) {
-    const data_cut cut = tare__data_cut(c->data);
-    const bool is_one = cut.as_is || cut.fixed_batch == 1; // a batch is a sample
-    bool is_stateful = false;
-    value result = tare__none();
+static tare_status choose_mode(calibrator *c, const tare_batch *batch) {
+    const data_cut how = tare__data_cut(c->data);
+    const bool is_one = how.as_is || how.fixed_batch == 1; // a batch is a sample
+    bool is_foreseen = false, is_stateful = false;
     c->mode = INTERPRETED;
     if (tare_calibration_check(c->prepared, NULL) != TARE_OK) return TARE_OK;
-    const tare_status status = infer(c, batch->inputs, 0, memory, &result, &is_stateful, NULL);
-    tare__value_release_tensors(&result);
-    if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(c->err);
-    if (status != TARE_OK) return TARE_OK; // the interpreter finds the words
+    TARE_TRY(foresee(c, batch, &is_foreseen, &is_stateful));
+    if (!is_foreseen) return TARE_OK; // the interpreter finds the words
     c->mode = BY_BATCH;
     if (tare_calibration_check_mergeable(c->prepared, NULL) != TARE_OK || is_stateful)
         return TARE_OK;
-    if (!is_one) TARE_TRY(samples_are_apart(c, batch, memory, &c->is_sliced));
+    if (!is_one) TARE_TRY(tare__samples_by_shape(c->prepared, batch, &c->is_sliced, c->err));
     if (is_one || c->is_sliced) c->mode = BY_SAMPLE;
     return TARE_OK;
+}
+
+// Two samples that come together are tried before they are taken apart, once.
+static tare_status try_slices(calibrator *c, const tare_batch *batch) {
+    tare_model *copy = NULL;
+    if (!c->is_sliced || c->is_tried || batch->size < 2) return TARE_OK;
+    c->is_tried = true;
+    TARE_TRY(copy_model(c->prepared, &copy, c->err));
+    const tare_status status = tare__samples_by_value(copy, batch, &c->is_sliced, c->err);
+    tare_model_destroy(copy);
+    return status;
 }
 
 // --- beginning ---
@@ -217,11 +176,8 @@ static tare_status start_worker(calibrator *c, size_t index) {
 }
 
 static tare_status begin(calibrator *c, const tare_batch *batch) {
-    arena memory = {0};
     c->input_count = batch->input_count;
-    tare_status status = choose_mode(c, batch, &memory);
-    tare__arena_release(&memory);
-    TARE_TRY(status);
+    TARE_TRY(choose_mode(c, batch));
     TARE_TRY(tare__calibrate_keep_shapes(c->prepared, batch->inputs, c->input_count, c->err));
     c->worker_count =
         c->mode == BY_SAMPLE && c->options.thread_count > 1 ? (size_t)c->options.thread_count : 1;
@@ -266,6 +222,7 @@ static tare_status add_item(calibrator *c, const tare_batch *batch, int64_t firs
 static tare_status add_batch(calibrator *c, const tare_batch *batch) {
     TARE_TRY(tare__calibrate_check_inputs(c->prepared, batch->inputs, batch->input_count, c->err));
     if (c->workers == NULL) TARE_TRY(begin(c, batch));
+    TARE_TRY(try_slices(c, batch));
     if (!c->is_sliced) return add_item(c, batch, 0, batch->size);
     for (int64_t i = 0; i < batch->size; i++) TARE_TRY(add_item(c, batch, i, 1));
     return TARE_OK;

@@ -165,7 +165,7 @@ static void what_does_not_belong_together_is_refused(void **state) {
     tare_qconfig_mapping *mapping = my_mapping();
     other = prepared(stranger, backend, mapping);
     CHECK_REFUSED(tare_calibration_read(other, a, NULL, job_error()), TARE_INVALID_ARGUMENT,
-                  "another model");
+                  "another model, whose node is '%");
     tare_model_destroy(other);
     tare_model_destroy(stranger);
     tare_qconfig_mapping_destroy(mapping);
@@ -183,6 +183,13 @@ static void what_does_not_belong_together_is_refused(void **state) {
     CHECK_REFUSED(tare_calibration_read(heavier, a, NULL, job_error()), TARE_INVALID_ARGUMENT,
                   "with other weights: 'linear.weight' has other values");
     tare_model_destroy(heavier);
+    tare_model *wider = prepare_example(NULL);
+    const value nothing = tare__none();
+    CHECK_OK(
+        tare__module_set_config(tare__module_find(wider->root, "linear"), "note", &nothing, NULL));
+    CHECK_REFUSED(tare_calibration_read(wider, a, NULL, job_error()), TARE_INVALID_ARGUMENT,
+                  "whose module is 'linear: torch.nn.Linear(");
+    tare_model_destroy(wider);
     tare_model *model = read_example("conv_relu");
     CHECK_REFUSED(tare_calibration_write(model, NULL, 1, out, job_error()), TARE_INVALID_ARGUMENT,
                   "expected a prepared model");
@@ -312,6 +319,19 @@ static void shards_are_disjoint_and_complete(void **state) {
         }
     }
     tare_data *data = NULL;
+    const tare_data_options cut = {.batch_size = 4, .shard_index = 1, .shard_count = 2};
+    int64_t skipped = 0;
+    CHECK_DONE(tare_data_open(data_spec, model, &cut, &data, job_error()));
+    CHECK_DONE(tare_data_skip(data, 2, &skipped, job_error()));
+    assert_int_equal(skipped, 8); // batches 1 and 3 of ten
+    tare_batch batch = {0};
+    bool done = false;
+    CHECK_DONE(tare_data_next(data, &batch, &done, job_error()));
+    assert_int_equal(batch.size, 4);
+    CHECK_DONE(tare_data_skip(data, 9, &skipped, job_error()));
+    assert_int_equal(skipped, 5); // the last but two, and the last, which is short
+    tare_data_close(data);
+    data = NULL;
     const tare_data_options wrong = {.shard_index = 2, .shard_count = 2};
     CHECK_REFUSED(tare_data_open(data_spec, model, &wrong, &data, job_error()),
                   TARE_INVALID_ARGUMENT, "shard 2 of 2");

@@ -377,6 +377,69 @@ static void samples_that_meet_run_in_their_batches(void **state) {
     tare_backend_config_destroy(backend);
 }
 
+// Dimension 0 is a sequence: shapes follow it, but no part of it stands for itself.
+static void sequences_along_dimension_0_are_not_cut(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "linear", NN "Linear", "in_features=6, out_features=4");
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n"
+                                  "    cumsum = torch.cumsum(x, 0)\n"
+                                  "    linear = self.linear(cumsum)\n"
+                                  "    return linear\n");
+    tare_backend_config *backend = builtin_backend("native");
+    tare_qconfig_mapping *mapping = mapping_of("MinMaxObserver");
+    double scales[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        tare_model *p = prepared(model, backend, mapping);
+        const tare_data_options options = {.batch_size = i == 0 ? 30 : 1};
+        const qparams *q = NULL;
+        bool is_calibrated = false;
+        tare_data *data = NULL;
+        CHECK_DONE(tare_data_open("random:30:1:6", p, &options, &data, job_error()));
+        CHECK_DONE(tare_calibrate_data(p, data, NULL, NULL, job_error()));
+        const module *observer = tare__module_find(p->root, "activation_post_process_0");
+        assert_non_null(observer);
+        CHECK_DONE(tare__observer_qparams(observer, &q, &is_calibrated, job_error()));
+        scales[i] = q->scale[0];
+        tare__qparams_release(q);
+        tare_data_close(data);
+        tare_model_destroy(p);
+    }
+    assert_true(scales[0] > 1.5 * scales[1]); // sums of thirty, and of one
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
+// A program that was exported for one sample: batches are samples, and threads share them out.
+static void a_fixed_batch_of_one_is_shared_out(void **state) {
+    (void)state;
+    tare_model *model = make_sequence();
+    graph *g = model->root->graph;
+    g->first->meta_json = tare__arena_strdup(
+        &g->memory, "{\"val\": {\"shape\": [1, 12, 31], \"dtype\": \"torch.float32\"}}");
+    tare_backend_config *backend = builtin_backend("native");
+    tare_qconfig_mapping *mapping = mapping_of("tare.MergeableHistogramObserver");
+    for (int threads = 1; threads <= 3; threads++) {
+        tare_model *p = prepared(model, backend, mapping);
+        const tare_calibrate_options calibrate = {.thread_count = threads};
+        int64_t count = 0;
+        tare_data *data = NULL;
+        CHECK_DONE(tare_data_open("random:20:1", p, NULL, &data, job_error()));
+        CHECK_DONE(tare_calibrate_data(p, data, &calibrate, &count, job_error()));
+        assert_int_equal(count, 20);
+        CHECK_DONE(tare_calibration_write(p, data, count, temp_path(threads == 1 ? "one" : "more"),
+                                          job_error()));
+        if (threads > 1) check_equal_files(temp_path("one"), temp_path("more"), "threads");
+        tare_data_close(data);
+        tare_model_destroy(p);
+    }
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+}
+
 static void wrong_options_are_refused(void **state) {
     (void)state;
     tare_model *model = prepare(&subjects[0], "MinMaxObserver");
@@ -462,6 +525,8 @@ int main(void) {
         cmocka_unit_test(stopped_work_goes_on_to_the_same_bytes),
         cmocka_unit_test(other_work_is_not_gone_on_with),
         cmocka_unit_test(samples_that_meet_run_in_their_batches),
+        cmocka_unit_test(sequences_along_dimension_0_are_not_cut),
+        cmocka_unit_test(a_fixed_batch_of_one_is_shared_out),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(a_failure_on_any_thread_is_told),
         cmocka_unit_test(every_allocation_may_fail),

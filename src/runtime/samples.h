@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the samples of a batch have anything to do with each other.
+#ifndef RUNTIME_SAMPLES_H
+#define RUNTIME_SAMPLES_H
+
+#include "quant/model.h"
+#include "tare/data.h"
+
+/// By shapes, whatever the data: every input has the samples as dimension 0, two of them give two
+/// in every output, one gives one, and nothing else changes. False for models that change when they
+/// run. What such runs would compute is kept in the model (tare__calibrate_shapes). err is for want
+/// of memory: a model that does not run on other batches has no samples apart.
+tare_status tare__samples_by_shape(tare_model *prepared, const tare_batch *batch, bool *out,
+                                   tare_error *err);
+/// By numbers, of a batch of two samples or more: the second gives by itself what it gives after
+/// the first, but for rounding. Sequences that run along dimension 0 are found out so, and offsets
+/// into other inputs. copy: a model whose observers may see both.
+tare_status tare__samples_by_value(tare_model *copy, const tare_batch *batch, bool *out,
+                                   tare_error *err);
+
+#endif
