@@ -116,6 +116,13 @@ node *tare__node_arg(const node *n, size_t i);
 static inline bool tare__node_is_call(const node *n) {
     return n->op == NODE_CALL_MODULE || n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD;
 }
+/// Is n an input, which whoever runs the graph fills? A placeholder is none where its argument was
+/// fixed when a program was exported: its default is its value.
+static inline bool tare__node_is_input(const node *n) {
+    const bool is_fixed =
+        n->arg_count > 0 && n->meta_json == NULL && n->owner->export_json != NULL;
+    return n->op == NODE_PLACEHOLDER && !is_fixed;
+}
 /// The value under a keyword, or NULL.
 const value *tare__node_kwarg(const node *n, const char *name);
 

@@ -60,6 +60,7 @@ static tare_status resolve_arguments(run *r, const node *n, op_call *call) {
 // --- kinds of nodes ---
 
 static tare_status run_placeholder(run *r, const node *n, value *out) {
+    if (!tare__node_is_input(n)) return resolve(r, &n->args[0], out);
     const size_t i = r->next_input++;
     if (i < r->input_count) return tare__value_share(r->memory, &r->inputs[i], out, r->err);
     if (n->arg_count > 0) return resolve(r, &n->args[0], out);

@@ -46,7 +46,7 @@ static tare_status count_fused(void *user, const node *n, const value *result, t
 static size_t least_input_count(const tare_model *model) {
     size_t count = 0, least = 0;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
-        if (n->op != NODE_PLACEHOLDER) continue;
+        if (!tare__node_is_input(n)) continue;
         count++;
         if (n->arg_count == 0) least = count;
     }
@@ -86,7 +86,7 @@ tare_status tare__calibrate_keep_shapes(tare_model *prepared, const tare_tensor 
     graph *g = prepared->root->graph;
     size_t i = 0;
     for (node *n = g->first; n != NULL && i < input_count; n = n->next)
-        if (n->op == NODE_PLACEHOLDER) TARE_TRY(keep_shape(g, n, inputs[i++], err));
+        if (tare__node_is_input(n)) TARE_TRY(keep_shape(g, n, inputs[i++], err));
     return TARE_OK;
 }
 

@@ -94,7 +94,7 @@ static tare_status copy_examples(const tare_model *model, calibration *out, tare
     out->examples = tare__alloc_zeroed(count + 1, sizeof *out->examples);
     if (out->examples == NULL) return tare__out_of_memory(err);
     for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
-        if (n->op != NODE_PLACEHOLDER) continue;
+        if (!tare__node_is_input(n)) continue;
         char **example = &out->examples[out->example_count++];
         if (is_example(n) && (*example = tare__strdup(n->meta_json)) == NULL)
             return tare__out_of_memory(err);
@@ -316,7 +316,7 @@ static tare_status give_examples(graph *g, const calibration *c, char **copies, 
             return tare__out_of_memory(err);
     size_t i = 0;
     for (node *n = g->first; n != NULL; n = n->next) {
-        if (n->op != NODE_PLACEHOLDER) continue;
+        if (!tare__node_is_input(n)) continue;
         if (copies[i] != NULL && (n->meta_json == NULL || is_example(n))) n->meta_json = copies[i];
         i++;
     }

@@ -44,7 +44,7 @@ static tare_status open_source(tare_data *data, const tare_model *model, const c
     tare_status status = TARE_OK;
     size_t i = 0;
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
-        if (n->op == NODE_PLACEHOLDER) status = tare__describe_input(n, &inputs[i++], err);
+        if (tare__node_is_input(n)) status = tare__describe_input(n, &inputs[i++], err);
     if (status == TARE_OK && !options->as_is) data->fixed_batch = fixed_batch(inputs, count);
     if (data->fixed_batch > 0 && (data->batch_size == 0 || data->batch_size > data->fixed_batch))
         data->batch_size = data->fixed_batch;

@@ -165,13 +165,13 @@ tare_status tare_model_print(const tare_model *model, tare_print_form form, tare
 size_t tare_model_input_count(const tare_model *model) {
     size_t count = 0;
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
-        if (n->op == NODE_PLACEHOLDER) count++;
+        if (tare__node_is_input(n)) count++;
     return count;
 }
 
 const char *tare_model_input_name(const tare_model *model, size_t index) {
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
-        if (n->op == NODE_PLACEHOLDER && index-- == 0) return n->target;
+        if (tare__node_is_input(n) && index-- == 0) return n->target;
     return NULL;
 }
 

@@ -54,7 +54,7 @@ static tare_status describe_inputs(onnx_job *job) {
     job->inputs = tare__alloc_zeroed(job->input_count + 1, sizeof *job->inputs);
     if (job->inputs == NULL) return tare__out_of_memory(job->err);
     for (const node *n = job->model->root->graph->first; n != NULL; n = n->next) {
-        if (n->op != NODE_PLACEHOLDER) continue;
+        if (!tare__node_is_input(n)) continue;
         data_input *in = &job->inputs[i++];
         TARE_TRY(tare__describe_input(n, in, job->err));
         // What was seen once is the shape of a sample: its batch is open.

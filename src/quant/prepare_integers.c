@@ -25,7 +25,7 @@ static tare_status make_inputs(const graph *g, value *inputs, size_t *count, boo
     for (const node *n = g->first; n != NULL && *is_known; n = n->next) {
         data_input input;
         tare_tensor *t = NULL;
-        if (n->op != NODE_PLACEHOLDER) continue;
+        if (!tare__node_is_input(n)) continue;
         TARE_TRY(tare__describe_input(n, &input, err));
         *is_known = input.ndim >= 0 && input.dtype != TARE_DTYPE_UNSET;
         if (!*is_known) break;

@@ -71,10 +71,6 @@ static const char *put_program(const char *name) {
 
 // --- what they compute ---
 
-static bool is_tensor_input(const node *n) {
-    return n->arg_count == 0;
-}
-
 static void check_tensor(const char *name, const tare_tensor *made, const tare_tensor *expected) {
     assert_int_equal(made->dtype, expected->dtype);
     assert_int_equal(made->ndim, expected->ndim);
@@ -109,16 +105,12 @@ static void run_call(const char *path, const safetensors *s, int call) {
     char name[32];
     CHECK_DONE(tare_model_read(path, NULL, &model, job_error()));
     for (const node *n = model->root->graph->first; n != NULL; n = n->next) {
-        if (n->op != NODE_PLACEHOLDER) continue;
+        if (!tare__node_is_input(n)) continue;
         assert_true(count < 16);
-        inputs[count] = n->arg_count > 0 ? n->args[0] : tare__none();
-        if (is_tensor_input(n)) {
-            (void)snprintf(name, sizeof name, "%d.in.%d", call, tensor++);
-            inputs[count].kind = VALUE_TENSOR;
-            inputs[count].as.tensor = tare__safetensors_get(s, name);
-            assert_non_null(inputs[count].as.tensor);
-        }
-        count++;
+        (void)snprintf(name, sizeof name, "%d.in.%d", call, tensor++);
+        inputs[count].kind = VALUE_TENSOR;
+        inputs[count].as.tensor = tare__safetensors_get(s, name);
+        assert_non_null(inputs[count++].as.tensor);
     }
     const interpreter it = {.root = model->root, .thread_count = 1};
     CHECK_DONE(tare__interpret(&it, inputs, count, &memory, &result, job_error()));
@@ -166,8 +158,7 @@ static void run_calls(const char *name, const char *path) {
     run_call(path, &s, 0);
     const bool calls_twice = tare__safetensors_get(&s, "1.in.0") != NULL;
     if (calls_twice) run_call(path, &s, 1);
-    // Values that were fixed at export are inputs, too, and no tensors.
-    if (strcmp(name, "containers") != 0) run_in_session(path, &s, calls_twice ? 2 : 1);
+    run_in_session(path, &s, calls_twice ? 2 : 1);
     tare__safetensors_release(&s);
     tare__storage_release(b.store);
 }

@@ -253,7 +253,7 @@ static tare_status trace(pt2_sizes *s, size_t k, value *inputs) {
     size_t count = 0;
     tare_status status = TARE_OK;
     for (const node *n = s->g->first; n != NULL && status == TARE_OK; n = n->next)
-        if (n->op == NODE_PLACEHOLDER) status = make_input(s, k, n, &inputs[count++]);
+        if (tare__node_is_input(n)) status = make_input(s, k, n, &inputs[count++]);
     if (status == TARE_OK)
         status = tare__interpret(&it, inputs, count, &s->memory, &result, s->why);
     if (status == TARE_OK) tare__value_release_tensors(&result);
