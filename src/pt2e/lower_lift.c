@@ -54,28 +54,37 @@ static bool can_give_codes(const node *n) {
 }
 
 // The first of the operators between `top` and the quantize; NULL: none.
-static node *find_chain(const node *quantize, node **top) {
+static node *find_chain(const lowering *l, const node *quantize, node **top) {
     node *first = NULL, *n = tare__node_arg(quantize, 0);
     while (n != NULL && commutes(n) && only_reader(n) != NULL) {
         first = n;
         n = tare__node_arg(n, 0);
     }
     *top = n;
-    const bool fits = first != NULL && n != NULL && only_reader(n) == first && can_give_codes(n);
+    if (first == NULL || n == NULL) return NULL;
+    // What is dequantized may have more readers.
+    const bool fits =
+        tare__codes_behind(l, n) != NULL || (only_reader(n) == first && can_give_codes(n));
     return fits ? first : NULL;
+}
+
+// The operators from `first` to `last` work on codes of `of`.
+static tare_status take_codes(lowering *l, node *first, const node *last, const node *of,
+                              const code_params *params) {
+    for (node *n = first;; n = only_reader(n)) {
+        TARE_TRY(tare__write_nothing(l, n));
+        TARE_TRY(tare__note_codes(l, n, params));
+        TARE_TRY(
+            TARE_DECIDE(l->p, n, "lowered", n->target, "works on the codes of '%s'", of->name));
+        if (n == last) return TARE_OK;
+    }
 }
 
 static tare_status lift(lowering *l, node *quantize, node *top, node *first) {
     tare_error *err = l->p->err;
     node *last = tare__node_arg(quantize, 0);
     const code_params params = *tare__codes_given(l, quantize);
-    for (node *n = first;; n = only_reader(n)) {
-        TARE_TRY(tare__write_nothing(l, n));
-        TARE_TRY(tare__note_codes(l, n, &params));
-        TARE_TRY(
-            TARE_DECIDE(l->p, n, "lowered", n->target, "works on the codes of '%s'", top->name));
-        if (n == last) break;
-    }
+    TARE_TRY(take_codes(l, first, last, top, &params));
     TARE_TRY(tare__node_replace_uses(quantize, last, NULL, err));
     TARE_TRY(tare__node_replace_input(quantize, last, top, err));
     TARE_TRY(tare__node_replace_input(first, top, quantize, err));
@@ -83,13 +92,32 @@ static tare_status lift(lowering *l, node *quantize, node *top, node *first) {
     return TARE_OK;
 }
 
+// What is dequantized in front of such operators is dequantized behind them, where quantizing it
+// again is a matter of codes alone.
+static tare_status sink(lowering *l, node *quantize, node *top, node *first) {
+    tare_error *err = l->p->err;
+    node *last = tare__node_arg(quantize, 0), *codes = tare__node_arg(top, 0), *made = NULL;
+    const code_params params = *tare__codes_given(l, codes);
+    TARE_TRY(take_codes(l, first, last, codes, &params));
+    TARE_TRY(tare__node_replace_input(first, top, codes, err));
+    const value x = tare__node_value(last);
+    const node_spec spec = {
+        .op = NODE_CALL_METHOD, .target = "dequantize", .args = &x, .arg_count = 1};
+    TARE_TRY(tare__graph_insert(last->owner, &spec, quantize, &made, err));
+    return tare__node_replace_input(quantize, last, made, err);
+}
+
 tare_status tare__pt2e_lift_quantize(lowering *l) {
     for (node *n = l->p->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
         node *top = NULL;
         if (!tare__is_code_quantize(n) || tare__codes_given(l, n) == NULL) continue;
-        node *first = find_chain(n, &top);
-        if (first != NULL) TARE_TRY(lift(l, n, top, first));
+        node *first = find_chain(l, n, &top);
+        if (first == NULL) continue;
+        const bool is_codes = tare__codes_behind(l, top) != NULL;
+        // A single operator between codes is lowered as such.
+        if (is_codes && first == tare__node_arg(n, 0)) continue;
+        TARE_TRY(is_codes ? sink(l, n, top, first) : lift(l, n, top, first));
     }
     return TARE_OK;
 }

@@ -290,7 +290,25 @@ static bool writes_shared(const node *n) {
     return written != NULL && written->user_count > 1;
 }
 
+// --- codes of other parameters ---
+
+// quantize(dequantize(codes)): nothing, or a table.
+static tare_status requantize(lowering *l, node *n) {
+    const node *source = tare__node_arg(n, 0);
+    const code_params *from = tare__codes_behind(l, source), *to = tare__codes_given(l, n);
+    if (from == NULL || to == NULL || from->dtype != to->dtype) return TARE_OK;
+    node *codes = tare__node_arg(source, 0);
+    if (tare__code_params_equal(from, to))
+        return tare__node_replace_uses(n, codes, NULL, l->p->err);
+    const value x = tare__node_value(codes);
+    const keyword output[] = {{"output_scale", tare__float(to->scale)},
+                              {"output_zero_point", tare__int(to->zero_point)}};
+    TARE_TRY(tare__retarget(l, n, OWN "identity", &x, 1));
+    return tare__node_set_args(n, &x, 1, output, 2, l->p->err);
+}
+
 static tare_status visit(lowering *l, node *n) {
+    if (tare__is_code_quantize(n)) return requantize(l, n);
     operator_call c = {.l = l, .n = n, .end = tare__ending_of(l, n)};
     if (n->op != NODE_CALL_FUNCTION || writes_shared(n) || !bind(&c)) return TARE_OK;
     if (c.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_codes(l, n); // a size

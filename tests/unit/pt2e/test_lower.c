@@ -599,6 +599,26 @@ static void joined_layers_give_the_codes_of_the_references(void **state) {
     }
 }
 
+static void codes_are_requantized_without_floats(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        program p = new_program("v");
+        const grid a = random_grid(i % 2 == 0, 0.008), b = random_grid(i % 2 == 0, 0.011);
+        quantized(&p, "a", "v", &a);
+        line(&p, "f = torch.ops.aten.flatten.using_ints(a, 1)");
+        line(&p, "d = torch.ops.aten.dropout.default(f, 0.2, False)");
+        quantized(&p, "b", i < 2 ? "d" : "a", &b);
+        quantized(&p, "result", "b", i % 2 == 0 ? &b : &a);
+        tare_tensor *x = NEW_INPUT(2, 3, 4, 8);
+        tare_model *m = checked(&p, "result", &x, 1);
+        CHECK_HOLDS(printed(m), "q_b = torch.ops.tare.identity(");
+        const char *second = strstr(printed(m), "q_result");
+        assert_int_equal(second == NULL, i % 2 == 0); // the same parameters again: nothing
+        tare_model_destroy(m);
+        tare_tensor_release(x);
+    }
+}
+
 static void constants_stay_codes(void **state) {
     (void)state;
     program p = new_program("v");
@@ -862,6 +882,7 @@ int main(void) {
         cmocka_unit_test(quantize_moves_in_front_of_what_only_moves),
         cmocka_unit_test(items_of_tuples_stay_behind_them),
         cmocka_unit_test(joined_layers_give_the_codes_of_the_references),
+        cmocka_unit_test(codes_are_requantized_without_floats),
         cmocka_unit_test(constants_stay_codes),
         cmocka_unit_test(operators_of_mixed_dtypes_stay_float),
         cmocka_unit_test(dynamic_layers_choose_as_the_converted_program),
