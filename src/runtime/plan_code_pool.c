@@ -101,7 +101,8 @@ tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done) {
     code_pool *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     call.err = b->err;
-    const tare_tensor *x = tare__fast_input(&call, 0);
+    const tare_tensor *x = tare__plan_code_input(r);
+    if (x == NULL) return TARE_OK;
     TARE_TRY(read_pool(&call, x, &s->call, &known));
     if (!known || !is_known(s, b->values[r->result].tensor)) return TARE_OK;
     const size_t v = tare__plan_find_value(b, x);

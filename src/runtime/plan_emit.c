@@ -217,12 +217,6 @@ static tare_status emit_calls(plan_builder *b, size_t head) {
     return TARE_OK;
 }
 
-static chain_planner find_planner(const plan_record *r) {
-    for (const planner_row *row = tare__planners; row->op != NULL; row++)
-        if (strcmp(row->op, tare__record_op(r)) == 0) return row->plan;
-    return tare__plan_is_element(r) || tare__plan_is_binary(r) ? tare__plan_elements : NULL;
-}
-
 static tare_status emit_chain(plan_builder *b, size_t head) {
     const plan_record *r = &b->records[head];
     bool done = false;
@@ -236,7 +230,7 @@ static tare_status emit_chain(plan_builder *b, size_t head) {
         return TARE_OK;
     }
     chain_planner planner =
-        tare__plan_is_float(b, r) ? find_planner(r) : tare__plan_code_planner(b, r);
+        tare__plan_is_float(b, r) ? tare__plan_float_planner(r) : tare__plan_code_planner(b, r);
     if (r->is_observer) planner = tare__plan_observe;
     if (planner != NULL) TARE_TRY(planner(b, head, &done));
     if (!done) return emit_calls(b, head);

@@ -7,13 +7,8 @@
 #include "ops/float_layers.h"
 #include "runtime/plan_build.h"
 
-/// One row per operator that has a step of its own; ends with NULL. Elementwise operators need no
-/// row.
-typedef struct planner_row {
-    const char *op;
-    chain_planner plan;
-} planner_row;
-extern const planner_row tare__planners[];
+/// The planner of a record that computes on floats alone; NULL: it is a call.
+chain_planner tare__plan_float_planner(const plan_record *r);
 
 /// One loop of one operand, or of two, with nothing else to be told (plan_chain.c).
 bool tare__plan_is_element(const plan_record *r);

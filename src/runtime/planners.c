@@ -5,28 +5,49 @@
 #include "ops/quantized_layer.h"
 #include "runtime/plan_steps.h"
 
-const planner_row tare__planners[] = {
-    {"conv1d", tare__plan_layer},
-    {"conv2d", tare__plan_layer},
-    {"conv3d", tare__plan_layer},
-    {"linear", tare__plan_layer},
-    {"max_pool1d", tare__plan_pool},
-    {"max_pool2d", tare__plan_pool},
-    {"max_pool3d", tare__plan_pool},
-    {"avg_pool1d", tare__plan_pool},
-    {"avg_pool2d", tare__plan_pool},
-    {"avg_pool3d", tare__plan_pool},
-    {"adaptive_avg_pool1d", tare__plan_pool},
-    {"adaptive_avg_pool2d", tare__plan_pool},
-    {"adaptive_avg_pool3d", tare__plan_pool},
-    {"adaptive_max_pool2d", tare__plan_pool},
-    {"mean", tare__plan_mean},
-    {"cat", tare__plan_cat},
-    {"layer_norm", tare__plan_layer_norm},
-    {"softmax", tare__plan_softmax},
-    {"scaled_dot_product_attention", tare__plan_attention},
-    {NULL, NULL},
+// Elementwise operators need no row.
+typedef struct planner_row {
+    const char *op;
+    chain_planner plan, codes; // on floats, on byte codes; NULL: there is none
+} planner_row;
+
+static const planner_row rows[] = {
+    {"conv1d", tare__plan_layer, NULL},
+    {"conv2d", tare__plan_layer, NULL},
+    {"conv3d", tare__plan_layer, NULL},
+    {"linear", tare__plan_layer, NULL},
+    {"max_pool1d", tare__plan_pool, tare__plan_code_pool},
+    {"max_pool2d", tare__plan_pool, tare__plan_code_pool},
+    {"max_pool3d", tare__plan_pool, tare__plan_code_pool},
+    {"avg_pool1d", tare__plan_pool, tare__plan_code_pool},
+    {"avg_pool2d", tare__plan_pool, tare__plan_code_pool},
+    {"avg_pool3d", tare__plan_pool, tare__plan_code_pool},
+    {"adaptive_avg_pool1d", tare__plan_pool, tare__plan_code_pool},
+    {"adaptive_avg_pool2d", tare__plan_pool, tare__plan_code_pool},
+    {"adaptive_avg_pool3d", tare__plan_pool, tare__plan_code_pool},
+    {"adaptive_max_pool2d", tare__plan_pool, tare__plan_code_pool},
+    {"mean", tare__plan_mean, NULL},
+    {"cat", tare__plan_cat, tare__plan_code_cat},
+    {"layer_norm", tare__plan_layer_norm, NULL},
+    {"softmax", tare__plan_softmax, NULL},
+    {"scaled_dot_product_attention", tare__plan_attention, NULL},
+    {"quantized.cat", NULL, tare__plan_code_cat},
+    {NULL, NULL, NULL},
 };
+
+static const planner_row *row_of(const plan_record *r) {
+    const planner_row *row = rows;
+    while (row->op != NULL && strcmp(row->op, tare__record_op(r)) != 0) row++;
+    return row;
+}
+
+chain_planner tare__plan_float_planner(const plan_record *r) {
+    const chain_planner planner = row_of(r)->plan;
+    if (planner != NULL) return planner;
+    return tare__plan_is_element(r) || tare__plan_is_binary(r) ? tare__plan_elements : NULL;
+}
+
+// --- codes ---
 
 static bool has_codes(const tare_tensor *t) {
     return t->q != NULL && tare__is_byte_quantized(t);
@@ -40,11 +61,11 @@ const tare_tensor *tare__plan_code_input(const plan_record *r) {
 }
 
 chain_planner tare__plan_code_planner(const plan_builder *b, const plan_record *r) {
-    const tare_tensor *x = tare__plan_code_input(r);
     if (r->result == NOTHING || r->is_observer || r->is_view) return NULL;
     if (tare__plan_is_code_layer(r)) return tare__plan_code_layer;
-    const char *op = tare__record_op(r);
-    if (strcmp(op, "cat") == 0 || strcmp(op, "quantized.cat") == 0) return tare__plan_code_cat;
-    if (x == NULL || (!has_codes(x) && !has_codes(b->values[r->result].tensor))) return NULL;
-    return strstr(tare__record_op(r), "pool") != NULL ? tare__plan_code_pool : tare__plan_codes;
+    const planner_row *row = row_of(r);
+    if (row->codes != NULL) return row->codes;
+    const tare_tensor *x = tare__plan_code_input(r);
+    const bool gives_codes = has_codes(b->values[r->result].tensor);
+    return x != NULL && (gives_codes || has_codes(x)) ? tare__plan_codes : NULL;
 }
