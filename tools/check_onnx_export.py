@@ -104,6 +104,9 @@ def with_outputs(source, target, names):
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + size])
     graph = json.loads(header["__metadata__"]["tare.graph"])
+    for module in graph["modules"]:  # or what is written over would show instead
+        if module.get("config", {}).get("inplace"):
+            module["config"]["inplace"] = False
     for node in graph["nodes"]:
         if node["op"] == "output":
             node["args"] = [{"tuple": [{"node": name} for name in names]}]

@@ -47,7 +47,7 @@ static tare_status check_tensors(void *user, const char *path, module *m, tare_e
         const tare_tensor *a = m->tensors[i].tensor;
         const tare_tensor *b = tare__module_tensor(again, m->tensors[i].name);
         assert_int_equal(a != NULL, b != NULL);
-        if (a == NULL) continue;
+        if (a == NULL || b == NULL) continue;
         assert_int_equal(a->dtype, b->dtype);
         assert_int_equal(a->count, b->count);
         if (a->q != NULL) assert_true(tare__qparams_equal(a->q, b->q));
@@ -85,6 +85,11 @@ static void check_again(const char *name, const tare_model *model, int opset, co
         check_same_tensor(expected.items[i], found.items[i]);
     release_tensors(&expected);
     release_tensors(&found);
+    // Once is enough where the outputs are the very same.
+    if (is_exact) {
+        tare_model_destroy(again);
+        return;
+    }
     // Biases have become the integers that the file holds: from now on nothing changes any more.
     tare_model *third = written_and_read(again, opset, false);
     expected = run_tensors(again, inputs);

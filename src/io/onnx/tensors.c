@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "io/onnx/pack.h"
 
 typedef struct header {
     const char *name;
@@ -17,11 +18,14 @@ typedef struct header {
     int ndim;
     int64_t shape[TARE_MAX_DIMS];
     int64_t count;
+    int type; // ONNX's number: elements of 4 bits are packed, and bytes here
 } header;
 
 static tare_status read_header(const Onnx__TensorProto *t, header *h, tare_error *err) {
     *h = (header){.name = t->name != NULL ? t->name : "",
-                  .dtype = tare__onnx_type_to_dtype(t->data_type)};
+                  .dtype = tare__onnx_type_to_dtype(t->data_type),
+                  .type = t->data_type};
+    if (tare__onnx_is_packed(h->type)) h->dtype = h->type == ONNX_INT4 ? TARE_INT8 : TARE_UINT8;
     if (h->dtype == TARE_DTYPE_UNSET) {
         const tare_status status =
             tare__fail(err, TARE_UNSUPPORTED, "elements of type %d (%s) cannot be read",
@@ -44,8 +48,12 @@ static tare_status read_header(const Onnx__TensorProto *t, header *h, tare_error
     return TARE_OK;
 }
 
+static size_t bytes_of(const header *h) {
+    return (size_t)tare__onnx_packed_bytes(h->type, (uint64_t)h->count, tare_dtype_size(h->dtype));
+}
+
 static tare_status check_bytes(const header *h, size_t found, tare_error *err) {
-    const size_t expected = (size_t)h->count * tare_dtype_size(h->dtype);
+    const size_t expected = bytes_of(h);
     if (found == expected) return TARE_OK;
     char shape[200];
     tare__shape_text(h->ndim, h->shape, shape, sizeof shape);
@@ -69,9 +77,18 @@ static void release_store(void *owner) {
     tare__storage_release(owner);
 }
 
+static tare_status unpack(const header *h, const storage *store, size_t offset, tare_tensor **out,
+                          tare_error *err) {
+    TARE_TRY(tare_tensor_create(h->dtype, h->ndim, h->shape, out, err));
+    const unsigned char *bytes = tare__storage_data(store);
+    if (h->count > 0) tare__onnx_unpack(h->type, bytes + offset, *out);
+    return TARE_OK;
+}
+
 static tare_status view(const header *h, storage *store, size_t offset, tare_tensor **out,
                         tare_error *err) {
     tare_tensor *t = NULL;
+    if (tare__onnx_is_packed(h->type)) return unpack(h, store, offset, out, err);
     TARE_TRY(tare__tensor_view(store, offset, h->dtype, h->ndim, h->shape, NULL, &t, err));
     const tare_status status = check_bools(t, err);
     if (status == TARE_OK)
@@ -138,6 +155,8 @@ static tare_status narrow(const Onnx__TensorProto *t, tare_tensor *to, tare_erro
 static tare_status read_typed(const Onnx__TensorProto *t, const header *h, tare_tensor **out,
                               tare_error *err) {
     const typed_field field = field_of(t, h->dtype);
+    if (tare__onnx_is_packed(h->type) && h->count > 0)
+        return tare__fail(err, TARE_UNSUPPORTED, "elements of 4 bits are read as raw bytes only");
     if (field.count != (size_t)h->count)
         return tare__fail(err, TARE_MALFORMED_FILE,
                           "expected %" PRId64 " elements, found %zu in the field of %s", h->count,
@@ -285,7 +304,7 @@ static tare_status read_external(const onnx_file *f, onnx_data_files *d, const O
         TARE_TRY(check_bytes(h, (size_t)e.length, err));
     }
     TARE_TRY(map_location(f, d, e.location, &store, err));
-    const size_t needed = (size_t)h->count * tare_dtype_size(h->dtype);
+    const size_t needed = bytes_of(h);
     const size_t size = tare__storage_size(store);
     if (e.offset > size || needed > size - (size_t)e.offset) {
         tare__fail(err, TARE_MALFORMED_FILE,

@@ -419,7 +419,7 @@ static tare_status write_model(onnx_writer *w, onnx_image *out) {
     for (size_t i = 0; i < w->trace.record_count; i++) TARE_TRY(write_record(w, i));
     if (w->refusal_count > 0) return refuse_all(w);
     TARE_TRY(write_outputs(w, &w->trace.outputs, w->has_other ? &w->other.outputs : NULL));
-    TARE_TRY(tare__onnx_write_biases(w));
+    TARE_TRY(tare__onnx_fit_runtime(w));
     return tare__onnx_assemble(w, out);
 }
 

@@ -19,7 +19,7 @@ static void plain(onnx_out *o, const char *op_type) {
 static void sigmoid(onnx_out *o) {
     plain(o, "Sigmoid");
 }
-static void tanh_(onnx_out *o) {
+static void tanh_of(onnx_out *o) {
     plain(o, "Tanh");
 }
 
@@ -249,7 +249,7 @@ static const onnx_write_rule rows[] = {
     {"softplus", "Softplus", .write = softplus},
     {"softshrink", "Shrink", .write = softshrink},
     {"softsign", "Softsign"},
-    {"tanh", "Tanh", .write = tanh_},
+    {"tanh", "Tanh", .write = tanh_of},
     {"tanhshrink", "Tanh, Sub", .write = tanhshrink},
     {"threshold", "Where", .write = threshold},
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "io/onnx/write_pack.h"
+#include "io/onnx/pack.h"
 #include "io/onnx/write_wire.h"
 
 enum {

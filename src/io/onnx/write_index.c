@@ -111,12 +111,14 @@ static void index_put(onnx_out *o) {
     const tare_tensor *x = tare__out_meta(o, 0), *largest = NULL;
     const value *list = tare__out_call(o)->param[1];
     const bool adds = tare__out_bool(o, 3, false);
-    if (list == NULL || !tare__value_has_items(list) || list->count == 0)
+    if (list == NULL || !tare__value_has_items(list) || list->count == 0) {
         tare__out_refuse(o, "its indices are missing");
+        return;
+    }
     if (adds && tare__out_opset(o) < 16) tare__out_refuse(o, "ScatterND adds from opset 16 on");
     if (tare__out_failed(o)) return;
     const char *at = places(o, list, &largest);
-    if (tare__out_failed(o)) return;
+    if (tare__out_failed(o) || largest == NULL) return;
     int64_t shape[2 * TARE_MAX_DIMS];
     size_t ndim = 0;
     for (int d = 0; d < largest->ndim; d++) shape[ndim++] = largest->shape[d];

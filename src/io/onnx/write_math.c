@@ -32,11 +32,11 @@ static const char *number(onnx_out *o, double n) {
 }
 COMPOSED(rsqrt, OUT(o, "Reciprocal", OUT(o, "Sqrt", x)))
 COMPOSED(square, OUT(o, "Mul", x, x))
-COMPOSED(exp2_, OUT(o, "Pow", number(o, 2), x))
-COMPOSED(expm1_, OUT(o, "Sub", OUT(o, "Exp", x), number(o, 1)))
-COMPOSED(log2_, OUT(o, "Div", OUT(o, "Log", x), number(o, log(2))))
-COMPOSED(log1p_, OUT(o, "Log", OUT(o, "Add", x, number(o, 1))))
-COMPOSED(trunc_, OUT(o, "Mul", OUT(o, "Sign", x), OUT(o, "Floor", OUT(o, "Abs", x))))
+COMPOSED(power_of_two, OUT(o, "Pow", number(o, 2), x))
+COMPOSED(exp_minus_one, OUT(o, "Sub", OUT(o, "Exp", x), number(o, 1)))
+COMPOSED(binary_log, OUT(o, "Div", OUT(o, "Log", x), number(o, log(2))))
+COMPOSED(log_of_one_more, OUT(o, "Log", OUT(o, "Add", x, number(o, 1))))
+COMPOSED(cut_off, OUT(o, "Mul", OUT(o, "Sign", x), OUT(o, "Floor", OUT(o, "Abs", x))))
 
 #define IN_FLOATS(name, op_type) COMPOSED(name, OUT(o, op_type, x))
 IN_FLOATS(write_acos, "Acos")
@@ -162,7 +162,7 @@ static void divide(onnx_out *o) {
         return;
     }
     const char *q = OUT(o, "Div", a, b);
-    if (strcmp(mode, "trunc") == 0 && is_float(dtype)) q = make_trunc_(o, q);
+    if (strcmp(mode, "trunc") == 0 && is_float(dtype)) q = make_cut_off(o, q);
     tare__out_result(o, q);
 }
 
@@ -172,7 +172,7 @@ static void floor_divide(onnx_out *o) {
         o, floor_of(o, tare__out_operand(o, 0, dtype), tare__out_operand(o, 1, dtype), dtype));
 }
 
-static void remainder_(onnx_out *o) {
+static void remainder_of(onnx_out *o) {
     const tare_dtype dtype = result_dtype(o);
     const char *a = tare__out_operand(o, 0, dtype), *b = tare__out_operand(o, 1, dtype);
     if (is_float(dtype))
@@ -181,7 +181,7 @@ static void remainder_(onnx_out *o) {
         tare__out_result(o, OUT(o, "Mod", a, b));
 }
 
-static void fmod_(onnx_out *o) {
+static void remainder_as_c(onnx_out *o) {
     const tare_dtype dtype = result_dtype(o);
     const char *y = OUT(o, "Mod", tare__out_operand(o, 0, dtype), tare__out_operand(o, 1, dtype));
     tare__out_attr_int(o, "fmod", 1);
@@ -279,10 +279,10 @@ static const onnx_write_rule rows[] = {
     {"asinh", "Asinh", .write = write_asinh},
     {"atan", "Atan", .write = write_atan},
     {"atanh", "Atanh", .write = write_atanh},
-    {"bitwise_and", "And, BitwiseAnd", .write = bitwise_and},
-    {"bitwise_not", "Not, BitwiseNot", .write = bitwise_not},
-    {"bitwise_or", "Or, BitwiseOr", .write = bitwise_or},
-    {"bitwise_xor", "Xor, BitwiseXor", .write = bitwise_xor},
+    {"bitwise_and", "And, BitwiseAnd (opset 18)", .write = bitwise_and},
+    {"bitwise_not", "Not, BitwiseNot (opset 18)", .write = bitwise_not},
+    {"bitwise_or", "Or, BitwiseOr (opset 18)", .write = bitwise_or},
+    {"bitwise_xor", "Xor, BitwiseXor (opset 18)", .write = bitwise_xor},
     {"bool", "Cast", .write = convert},
     {"ceil", "Ceil"},
     {"cos", "Cos", .write = write_cos},
@@ -293,12 +293,12 @@ static const onnx_write_rule rows[] = {
     {"eq", "Equal", .write = equal},
     {"erf", "Erf", .write = write_erf},
     {"exp", "Exp", .write = write_exp},
-    {"exp2", "Pow", .write = exp2_},
-    {"expm1", "Exp, Sub", .write = expm1_},
+    {"exp2", "Pow", .write = power_of_two},
+    {"expm1", "Exp, Sub", .write = exp_minus_one},
     {"float", "Cast", .write = convert},
     {"floor", "Floor"},
     {"floor_divide", "Div, Floor", .write = floor_divide},
-    {"fmod", "Mod", .write = fmod_},
+    {"fmod", "Mod", .write = remainder_as_c},
     {"ge", "GreaterOrEqual", .write = greater_equal},
     {"gt", "Greater", .write = greater},
     {"half", "Cast", .write = convert},
@@ -309,8 +309,8 @@ static const onnx_write_rule rows[] = {
     {"isposinf", "IsInf", .write = is_positive_inf},
     {"le", "LessOrEqual", .write = less_equal},
     {"log", "Log", .write = write_log},
-    {"log1p", "Add, Log", .write = log1p_},
-    {"log2", "Log, Div", .write = log2_},
+    {"log1p", "Add, Log", .write = log_of_one_more},
+    {"log2", "Log, Div", .write = binary_log},
     {"logical_and", "And", .write = logical_and},
     {"logical_not", "Not", .write = logical_not},
     {"logical_or", "Or", .write = logical_or},
@@ -325,7 +325,7 @@ static const onnx_write_rule rows[] = {
     {"neg", "Neg"},
     {"pow", "Pow", .write = power},
     {"reciprocal", "Reciprocal", .write = write_reciprocal},
-    {"remainder", "Mod", .write = remainder_},
+    {"remainder", "Mod", .write = remainder_of},
     {"round", "Round"},
     {"rsqrt", "Sqrt, Reciprocal", .write = rsqrt},
     {"rsub", "Sub", .write = rsub},
@@ -337,7 +337,7 @@ static const onnx_write_rule rows[] = {
     {"sub", "Sub", .write = sub},
     {"tan", "Tan", .write = write_tan},
     {"to", "Cast", .write = convert},
-    {"trunc", "Sign, Floor, Abs, Mul", .write = trunc_},
+    {"trunc", "Sign, Floor, Abs, Mul", .write = cut_off},
     {"where", "Where", .write = where},
 };
 

@@ -56,7 +56,7 @@ static bool reads(onnx_out *o, pool_call *p) {
 
 // ONNX has a divisor of its own for no window: sums of all are averages times their size.
 static void plain(onnx_out *o) {
-    pool_call p;
+    pool_call p = {0};
     if (!reads(o, &p)) return;
     const char *y = pool(o, &p, p.kernel, p.stride);
     if (p.divisor != 0) {
@@ -72,7 +72,7 @@ static void plain(onnx_out *o) {
 static void with_indices(onnx_out *o) {
     op_call *call = tare__out_call(o);
     const op_call before = *call;
-    pool_call p;
+    pool_call p = {0};
     call->op = tare__op_by_id("max_pool2d", 0);
     if (!reads(o, &p)) return;
     if (p.x->ndim != 4) tare__out_refuse(o, "indices without a batch are not written");
@@ -107,9 +107,9 @@ static int64_t floor_div(int64_t a, int64_t b) {
 // One dimension after the other: a piece for each output, whose windows overlap.
 static const char *along(onnx_out *o, const pool_call *p, const char *x, int d) {
     const int64_t axis = p->x->ndim - 3 + d;
-    const char *pieces[MOST_PIECES];
+    const char *pieces[MOST_PIECES] = {""};
     if (p->out[d] == p->in[d]) return x;
-    if (p->out[d] > MOST_PIECES) {
+    if (p->out[d] < 1 || p->out[d] > MOST_PIECES) {
         tare__out_refuse(o, "an adaptive pool to %lld unequal windows", (long long)p->out[d]);
         return "";
     }
@@ -126,7 +126,7 @@ static const char *along(onnx_out *o, const pool_call *p, const char *x, int d) 
 }
 
 static void adaptive(onnx_out *o) {
-    pool_call p;
+    pool_call p = {0};
     int64_t kernel[3], stride[3];
     if (!reads(o, &p)) return;
     if (is_global(&p)) {

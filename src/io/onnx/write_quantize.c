@@ -2,7 +2,7 @@
 // Quantize and dequantize in all of torch's forms as QuantizeLinear and DequantizeLinear.
 #include <string.h>
 
-#include "io/onnx/write_pack.h"
+#include "io/onnx/pack.h"
 #include "io/onnx/write_quantize.h"
 #include "io/onnx/write_rules.h"
 #include "io/onnx/write_state.h"
@@ -255,7 +255,7 @@ static const char *packed(onnx_out *o, const tare_tensor *t, int type) {
 static const char *packed_zeros(onnx_out *o, const char *name, int type) {
     const out_tensor *t = tare__out_find_tensor(o->w, name);
     if (t == NULL) tare__out_refuse(o, "the zero points of 4 bits are not constant");
-    if (tare__out_failed(o)) return "";
+    if (t == NULL || tare__out_failed(o)) return "";
     const char *made = tare__out_add_tensor(o->w, "zero_point", t->t, type);
     if (made == NULL) tare__out_try(o, tare__out_of_memory(tare__out_call(o)->err));
     return made != NULL ? made : "";

@@ -190,8 +190,10 @@ static void recurrent(onnx_out *o) {
         read_module(o, &l);
     else
         read_function(o, &l);
-    if (l.cell == NULL || l.count < 1 || l.count > MOST_LAYERS)
+    if (l.cell == NULL || l.count < 1 || l.count > MOST_LAYERS) {
         tare__out_refuse(o, "more layers than are written");
+        return;
+    }
     if (tare__out_failed(o)) return;
     const char *x = tare__out_input(o, 0);
     if (l.batch_first) x = tare__out_swap(o, x, 3, 0, 1);

@@ -167,10 +167,10 @@ static void extreme(onnx_out *o, const char *binary, const char *reduces, const 
     tare__out_result_item(o, 0, tare__out_reduce(o, reduces, x, &axis, 1, keeps));
     tare__out_result_item(o, 1, arg_of(o, place, x, axis, keeps));
 }
-static void max_(onnx_out *o) {
+static void greatest(onnx_out *o) {
     extreme(o, "Max", "ReduceMax", "ArgMax");
 }
-static void min_(onnx_out *o) {
+static void least(onnx_out *o) {
     extreme(o, "Min", "ReduceMin", "ArgMin");
 }
 
@@ -251,9 +251,9 @@ static const onnx_write_rule rows[] = {
     {"argsort", "TopK", .write = argsort},
     {"cumsum", "CumSum", .write = cumsum},
     {"logsumexp", "ReduceLogSumExp", .write = logsumexp},
-    {"max", "Max, ReduceMax, ArgMax", .write = max_},
+    {"max", "Max, ReduceMax, ArgMax", .write = greatest},
     {"mean", "ReduceMean", .write = mean},
-    {"min", "Min, ReduceMin, ArgMin", .write = min_},
+    {"min", "Min, ReduceMin, ArgMin", .write = least},
     {"prod", "ReduceProd", .write = prod},
     {"sort", "TopK", .write = sort},
     {"std", "ReduceMean, Sqrt", .write = std},

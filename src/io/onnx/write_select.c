@@ -214,7 +214,7 @@ static void narrow(onnx_out *o) {
                                         start < 0 && end >= 0 ? INT64_MAX : end, 1));
 }
 
-static void select_(onnx_out *o) {
+static void select_one(onnx_out *o) {
     const int64_t axis = tare__out_dim(o, 1, 0, tare__out_meta(o, 0)->ndim);
     tare__out_result(o, take(o, tare__out_input(o, 0), tare__out_int(o, 2, 0), axis));
 }
@@ -326,7 +326,10 @@ static const char *join(onnx_out *o, const char *op_type, int64_t axis, bool sta
     }
     const char **parts = tare__arena_array(call->memory, list->count, sizeof *parts);
     size_t count = 0;
-    if (parts == NULL) tare__out_try(o, tare__out_of_memory(call->err));
+    if (parts == NULL) {
+        tare__out_try(o, tare__out_of_memory(call->err));
+        return "";
+    }
     for (uint32_t i = 0; i < list->count && !tare__out_failed(o); i++) {
         const value *v = &list->as.items[i];
         if (v->kind != VALUE_TENSOR) {
@@ -436,7 +439,7 @@ static const onnx_write_rule rows[] = {
     {"index", "Gather, GatherND", .write = index_list},
     {"narrow", "Slice", .write = narrow},
     {"pad", "Pad", .write = pad},
-    {"select", "Gather", .write = select_},
+    {"select", "Gather", .write = select_one},
     {"select_scatter", "Slice, Concat", .write = select_scatter},
     {"slice", "Slice", .write = slice},
     {"slice_scatter", "Slice, Concat", .write = slice_scatter},

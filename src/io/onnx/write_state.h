@@ -125,7 +125,7 @@ const char *tare__out_path(const onnx_writer *w, const tare_tensor *t);
 const onnx_write_rule *tare__onnx_find_write_rule(const char *id);
 /// Writes a call by the rule of its row.
 void tare__out_dispatch(onnx_out *o);
-/// Biases of integer layers as integers (write_bias.c).
-tare_status tare__onnx_write_biases(onnx_writer *w);
+/// Changes nodes so that ONNX Runtime runs them in integers where it can (write_runtime.c).
+tare_status tare__onnx_fit_runtime(onnx_writer *w);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "core/alloc.h"
 #include "core/requant.h"
+#include "io/onnx/pack.h"
 #include "io/onnx/schema.h"
-#include "io/onnx/write_pack.h"
 #include "io/onnx/write_state.h"
 #include "io/quantized_json.h"
 #include "ops/reference.h"
@@ -347,10 +347,11 @@ static const char *one_size(onnx_out *o, int64_t size, int64_t other) {
 }
 
 const char *tare__out_sizes(onnx_out *o, const int64_t *sizes, const int64_t *other, size_t count) {
-    const char *parts[2 * TARE_MAX_DIMS];
+    enum { MOST = 2 * TARE_MAX_DIMS };
+    const char *parts[MOST];
     if (other == NULL || !o->w->has_other || memcmp(sizes, other, count * sizeof *sizes) == 0)
         return tare__out_ints(o, sizes, count);
-    for (size_t i = 0; i < count && i < 2 * TARE_MAX_DIMS; i++)
+    for (size_t i = 0; i < count && i < MOST; i++)
         parts[i] = one_size(o, sizes[i], other[i]);
     if (count == 1) return parts[0];
     const char *made = tare__out_node(o, "Concat", parts, count);

@@ -176,6 +176,31 @@ static void sixteen_bits_need_opset_21(void **state) {
     write_and_check(code, 21, "QuantizeLinear");
 }
 
+// A weight of 4 bits in a model: codes, and their dequantization.
+static void weights_of_four_bits_are_packed(void **state) {
+    (void)state;
+    static const int8_t codes[] = {-8, 7, 0, 1, -1, 3, -5, 2, 6, -7, 4, 5};
+    tare_tensor *w = NULL;
+    module *root = new_tree();
+    CHECK_DONE(
+        tare_tensor_from_data(TARE_INT8, 2, (const int64_t[]){3, 4}, codes, &w, job_error()));
+    CHECK_DONE(tare__module_set_tensor(root, "codes", w, false, job_error()));
+    tare_tensor_release(w);
+    tare_model *m =
+        new_model(NULL, root,
+                  "def forward(self, x):\n    c = self.codes\n"
+                  "    w = " Q "dequantize_per_tensor.default(c, 0.5, 1, -8, 7, torch.int8)\n"
+                  "    y = torch._C._nn.linear(x, w)\n    return y");
+    tare_onnx_options o = {.opset = 21, .shapes = &shape_x, .shape_count = 1};
+    CHECK_DONE(write_as(m, temp_path("four.onnx"), &o));
+    check_has_value(temp_path("four.onnx"), "\x78\x10\x3f\x2b\x96\x54"); // two in a byte
+    check_same_outputs(m, temp_path("four.onnx"));
+    o.opset = 18;
+    CHECK_DONE(write_as(m, temp_path("eight.onnx"), &o));
+    check_same_outputs(m, temp_path("eight.onnx"));
+    tare_model_destroy(m);
+}
+
 static void full_ranges_that_are_found_are_one_operator(void **state) {
     (void)state;
     static const char form[] =
@@ -269,6 +294,47 @@ static void every_row_belongs_to_an_operator(void **state) {
     }
 }
 
+// "torch.relu" of "torch.nn.functional.relu|torch.relu": the first, or the method.
+static void add_name(const op_info *op, text *out) {
+    const char *names = op != NULL ? op->functions : NULL;
+    if (names == NULL && op != NULL && op->methods != NULL) tare__text_append(out, "Tensor.");
+    if (names == NULL && op != NULL) names = op->methods;
+    if (names != NULL) tare__text_printf(out, "`%.*s`", (int)strcspn(names, "|"), names);
+}
+
+static void add_row(const onnx_write_rule *r, text *out) {
+    tare__text_printf(out, "| %s%s | ", r->id, strcmp(r->id, "codes.") == 0 ? "*" : "");
+    add_name(tare__op_by_id(r->id, 0), out);
+    tare__text_printf(out, " | %s | ", *r->op_type != '\0' ? r->op_type : "refused");
+    if (r->since > 13) tare__text_printf(out, "%d", r->since);
+    tare__text_append(out, " |\n");
+}
+
+// The page is the table of rows: TARE_WRITE_DOCS=1 in the environment writes it anew.
+static void the_documentation_lists_every_row(void **state) {
+    (void)state;
+    static const char path[] = "docs/onnx_operators.md";
+    text page = {0};
+    const onnx_write_rule *r = NULL;
+    tare__text_append(
+        &page, "# Operators as ONNX\n\n"
+               "What [`tare export --to onnx`](onnx.md#writing) writes: every operator that "
+               "is known, whatever spelling a graph has\n(a module, a function, a method, an "
+               "aten overload), and the nodes that it becomes. Opsets 13 to 21 have all of\n"
+               "them but where one is given. What is not here is refused by name. Written "
+               "by the test `unit.io.onnx_write` from\nthe writer's rows.\n\n"
+               "| operator | as torch calls it | ONNX | from opset |\n"
+               "| --- | --- | --- | --- |\n");
+    for (size_t i = 0; (r = tare__onnx_write_rule_at(i)) != NULL; i++) add_row(r, &page);
+    if (getenv("TARE_WRITE_DOCS") != NULL) temp_write(path, page.chars, page.length);
+    size_t size = 0;
+    unsigned char *found = temp_read(path, &size);
+    if (size != page.length || memcmp(found, page.chars, size) != 0)
+        fail_msg("%s is not what the rows say: run this test with TARE_WRITE_DOCS=1", path);
+    free(found);
+    tare__text_release(&page);
+}
+
 static int release_report(void **state) {
     tare__text_release(&report_of_last);
     return temp_remove(state);
@@ -284,11 +350,13 @@ int main(void) {
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(decomposed_parameters_keep_their_ranges),
         cmocka_unit_test(sixteen_bits_need_opset_21),
+        cmocka_unit_test(weights_of_four_bits_are_packed),
         cmocka_unit_test(full_ranges_that_are_found_are_one_operator),
         cmocka_unit_test(integer_layers_have_integer_biases),
         cmocka_unit_test(a_changed_file_is_read_by_its_nodes),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(every_row_belongs_to_an_operator),
+        cmocka_unit_test(the_documentation_lists_every_row),
     };
     return cmocka_run_group_tests(tests, temp_make, release_report);
 }

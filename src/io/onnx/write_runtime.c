@@ -3,11 +3,14 @@
 // DequantizeLinear
 // - Conv or Gemm - QuantizeLinear only where the bias is dequantized too: from int32, with the
 // product of both scales. Layers whose result stays float keep a float bias.
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "io/onnx/write_state.h"
+
+// --- biases ---
 
 static const out_node *maker_of(const onnx_writer *w, const char *name) {
     for (size_t i = 0; i < w->node_count; i++)
@@ -34,38 +37,44 @@ static const tare_tensor *scale_of(const onnx_writer *w, const char *name) {
     return scale != NULL ? scale->t : NULL;
 }
 
-static bool is_quantized_again(const onnx_writer *w, const char *name) {
+// The scale that a value is quantized with, behind a ReLU or not; NULL: it stays float.
+static const tare_tensor *scale_behind(const onnx_writer *w, const char *name) {
     const out_node *reader = only_reader(w, name);
     if (reader != NULL &&
         (strcmp(reader->op_type, "Relu") == 0 || strcmp(reader->op_type, "Clip") == 0))
         reader = only_reader(w, reader->outputs[0]);
-    return reader != NULL && strcmp(reader->op_type, "QuantizeLinear") == 0;
+    if (reader == NULL || strcmp(reader->op_type, "QuantizeLinear") != 0) return NULL;
+    const out_tensor *scale = tare__out_find_tensor(w, reader->inputs[1]);
+    return scale != NULL ? scale->t : NULL;
 }
 
 typedef struct bias_job {
-    const out_tensor *bias;        // float32 [channels]
-    const tare_tensor *x, *weight; // scales
+    const out_tensor *bias;            // float32 [channels]
+    const tare_tensor *x, *weight, *y; // scales
 } bias_job;
 
 static bool find_job(const onnx_writer *w, const out_node *n, bias_job *out) {
     const bool is_layer = strcmp(n->op_type, "Conv") == 0 || strcmp(n->op_type, "Gemm") == 0;
     if (!is_layer || n->input_count < 3) return false;
     *out = (bias_job){tare__out_find_tensor(w, n->inputs[2]), scale_of(w, n->inputs[0]),
-                      scale_of(w, n->inputs[1])};
+                      scale_of(w, n->inputs[1]), scale_behind(w, n->outputs[0])};
     return out->bias != NULL && out->bias->t->dtype == TARE_FLOAT32 && out->bias->t->data != NULL &&
            out->bias->t->ndim == 1 && out->x != NULL && out->x->count == 1 && out->weight != NULL &&
-           (out->weight->count == 1 || out->weight->count == out->bias->t->count) &&
-           is_quantized_again(w, n->outputs[0]);
+           (out->weight->count == 1 || out->weight->count == out->bias->t->count) && out->y != NULL;
 }
 
-// The integers, and their scales in float32; false where one does not fit.
+// The integers, and their scales in float32; false where one does not fit, or is too far from the
+// bias: a quarter of a step of the result.
 static bool quantize(const bias_job *job, tare_tensor *codes, tare_tensor *scales) {
+    const double most = 0.25 * tare__tensor_get(job->y, 0);
     for (int64_t c = 0; c < codes->count; c++) {
         const int64_t channel = scales->count == 1 ? 0 : c;
         const float scale =
             (float)tare__tensor_get(job->x, 0) * (float)tare__tensor_get(job->weight, channel);
-        const double code = rint(tare__tensor_get(job->bias->t, c) / (double)scale);
-        if (!(fabs(code) <= INT32_MAX)) return false;
+        const double bias = tare__tensor_get(job->bias->t, c);
+        const double code = rint(bias / (double)scale);
+        if (!(fabs(code) <= INT32_MAX) || !(fabs(code * (double)scale - bias) <= most))
+            return false;
         tare__tensor_set_int(codes, c, (int64_t)code);
         tare__tensor_set(scales, channel, (double)scale);
     }
@@ -100,6 +109,22 @@ static void use_integers(onnx_out *o, size_t at, const bias_job *job, const tare
     if (path != NULL) tare__out_source(o, path, integers, scale, NULL, is_per_channel ? 0 : -1);
 }
 
+// The first input of node `at` becomes more than dequantized, by what changes nothing.
+static void guard(onnx_out *o, size_t at) {
+    const char *least = tare__out_number(o, TARE_FLOAT32, -(double)FLT_MAX);
+    const char *same = OUT(o, "Max", o->w->nodes[at].inputs[0], least);
+    if (tare__out_failed(o)) return;
+    move_last(o->w, at);
+    o->w->nodes[at + 1].inputs[0] = same;
+}
+
+// ONNX Runtime quantizes such biases by itself, and integers that do not fit become anything.
+static void keep_float(onnx_out *o, size_t at) {
+    guard(o, at);
+    tare__out_note(o, "its bias stays float: it does not fit into 32 bits at the scale of its "
+                      "products, or is too coarse there for its result");
+}
+
 static tare_status write_bias(onnx_writer *w, size_t at, const bias_job *job) {
     const out_record record = {.node = w->nodes[at].from};
     onnx_out o = {.w = w, .record = &record, .call = {.err = w->err}};
@@ -111,20 +136,43 @@ static tare_status write_bias(onnx_writer *w, size_t at, const bias_job *job) {
     if (status == TARE_OK && quantize(job, codes, scales))
         use_integers(&o, at, job, codes, scales);
     else if (status == TARE_OK)
-        tare__out_note(&o, "its bias stays float: it does not fit into 32 bits at the scale of its "
-                           "products");
+        keep_float(&o, at);
     tare_tensor_release(codes);
     tare_tensor_release(scales);
     return status == TARE_OK ? o.status : status;
 }
 
-tare_status tare__onnx_write_biases(onnx_writer *w) {
+// --- softmax ---
+
+// Its integer form does not saturate: what is greater than the range becomes the least.
+static bool overflows(const onnx_writer *w, const out_node *n) {
+    if (strcmp(n->op_type, "Softmax") != 0 || scale_of(w, n->inputs[0]) == NULL) return false;
+    const out_node *reader = only_reader(w, n->outputs[0]);
+    if (reader == NULL || strcmp(reader->op_type, "QuantizeLinear") != 0) return false;
+    const out_tensor *scale = tare__out_find_tensor(w, reader->inputs[1]);
+    const out_tensor *zero =
+        reader->input_count > 2 ? tare__out_find_tensor(w, reader->inputs[2]) : NULL;
+    if (scale == NULL || zero == NULL) return false;
+    const double most = (double)tare__dtype(zero->t->dtype)->max - tare__tensor_get(zero->t, 0);
+    return most * tare__tensor_get(scale->t, 0) < 1;
+}
+
+// --- the pass ---
+
+static tare_status fit(onnx_writer *w, size_t at) {
     bias_job job;
+    const out_record record = {.node = w->nodes[at].from};
+    onnx_out o = {.w = w, .record = &record, .call = {.err = w->err}};
+    if (find_job(w, &w->nodes[at], &job)) return write_bias(w, at, &job);
+    if (overflows(w, &w->nodes[at])) guard(&o, at);
+    return o.status;
+}
+
+tare_status tare__onnx_fit_runtime(onnx_writer *w) {
     for (size_t i = 0; i < w->node_count; i++) {
-        if (!find_job(w, &w->nodes[i], &job)) continue;
         const size_t before = w->node_count;
-        TARE_TRY(write_bias(w, i, &job));
-        i += w->node_count - before; // its DequantizeLinear stands before it now
+        TARE_TRY(fit(w, i));
+        i += w->node_count - before; // what was made stands before it now
     }
     return TARE_OK;
 }

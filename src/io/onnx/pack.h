@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements of 4 bits, two in a byte, the first in the lower half.
-#ifndef IO_ONNX_WRITE_PACK_H
-#define IO_ONNX_WRITE_PACK_H
+#ifndef IO_ONNX_PACK_H
+#define IO_ONNX_PACK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +17,7 @@ bool tare__onnx_is_packed(int type);
 uint64_t tare__onnx_packed_bytes(int type, uint64_t count, size_t size);
 /// The elements from `first` (even) on into at most `capacity` bytes; how many they are.
 size_t tare__onnx_pack(const tare_tensor *t, int64_t first, unsigned char *out, size_t capacity);
+/// All of t, int8 or uint8, from packed bytes.
+void tare__onnx_unpack(int type, const unsigned char *bytes, tare_tensor *t);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/onnx/write_pack.h"
+#include "io/onnx/pack.h"
 
 bool tare__onnx_is_packed(int type) {
     return type == ONNX_UINT4 || type == ONNX_INT4;
@@ -17,4 +17,13 @@ size_t tare__onnx_pack(const tare_tensor *t, int64_t first, unsigned char *out, 
         out[size] = (unsigned char)(low | high << 4);
     }
     return size;
+}
+
+void tare__onnx_unpack(int type, const unsigned char *bytes, tare_tensor *t) {
+    unsigned char *to = t->data;
+    for (int64_t i = 0; i < t->count; i++) {
+        const unsigned four = (unsigned)bytes[i / 2] >> (i % 2 == 0 ? 0 : 4) & 15U;
+        const bool is_negative = type == ONNX_INT4 && four >= 8;
+        to[i] = (unsigned char)(is_negative ? four | 0xf0U : four);
+    }
 }
