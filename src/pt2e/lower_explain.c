@@ -17,6 +17,13 @@ static bool was_lowered(const lowering *l, const node *n) {
     return false;
 }
 
+// Dequantized from something else than a constant, but not from codes that lowering takes: of 16
+// bits, of float8, with parameters that are computed.
+static bool is_other_quantize(const node *n) {
+    const node *codes = n != NULL && tare__is_dequantize_call(n) ? tare__node_arg(n, 0) : NULL;
+    return codes != NULL && codes->op != NODE_GET_ATTR;
+}
+
 typedef struct inputs {
     const lowering *l;
     const node *real; // the first that is float
@@ -28,7 +35,8 @@ typedef struct inputs {
 static void look(void *user, node *input) {
     inputs *in = user;
     const code_params *codes = tare__codes_behind(in->l, input);
-    const bool is_constant = input->op == NODE_GET_ATTR || tare__is_dequantize_call(input);
+    const bool is_constant = input->op == NODE_GET_ATTR ||
+                             (tare__is_dequantize_call(input) && !is_other_quantize(input));
     if (codes == NULL && !is_constant && in->real == NULL) in->real = input;
     if (codes == NULL) return;
     in->mixes_dtypes = in->mixes_dtypes || (in->code_count > 0 && in->dtype != codes->dtype);
@@ -50,6 +58,9 @@ static tare_status explain_layer(const lowering *l, const weighted_call *w) {
         weight != NULL && (tare__is_dequantize_call(weight) || tare__is_code_dequantize(weight));
     if (!has_codes)
         return say(l, n, "weight", "its weight '%s' is float", weight ? weight->name : "");
+    if (is_other_quantize(x))
+        return say(l, n, "dtypes", "the codes of its input '%s' are no bytes of their own",
+                   x->name);
     if (tare__codes_behind(l, x) == NULL)
         return say(l, n, "inputs", "its input '%s' is float: only its weight is quantized",
                    x != NULL ? x->name : "");
@@ -64,6 +75,9 @@ static tare_status explain(lowering *l, node *n) {
     inputs in = {.l = l};
     if (tare__weighted_bind(&l->p->scratch, n, &w)) return explain_layer(l, &w);
     tare__node_each_input(n, look, &in);
+    if (is_other_quantize(in.real))
+        return say(l, n, "dtypes", "the codes of its input '%s' are no bytes of their own",
+                   in.real->name);
     if (in.code_count == 0 && in.real != NULL)
         return say(l, n, "inputs", "its input '%s' is float", in.real->name);
     if (in.code_count == 0) return say(l, n, "inputs", "it reads nothing that is quantized%s", "");

@@ -637,6 +637,28 @@ static void constants_stay_codes(void **state) {
     tare_tensor_release(x);
 }
 
+static void codes_of_16_bits_stay_as_they_are(void **state) {
+    (void)state;
+    static const char *const calls[] = {"linear.default(x, w)", "relu.default(x)"};
+    for (size_t i = 0; i < 2; i++) {
+        program p = new_program("v");
+        const int64_t weight[] = {6, 7};
+        put_weight(&p, 2, weight, -1);
+        line(&p, "q = " DECOMPOSED "quantize_per_tensor.default(v, 0.001, 0, -32768, 32767, "
+                 "torch.int16)");
+        line(&p, "x = " DECOMPOSED "dequantize_per_tensor.default(q, 0.001, 0, -32768, 32767, "
+                 "torch.int16)");
+        line(&p, "y = torch.ops.aten.%s", calls[i]);
+        tare_model *m = converted(&p, "y"), *l = NULL;
+        CHECK_DONE(tare_lower_pt2e(m, NULL, &l, job_error()));
+        CHECK_HOLDS(decided(l, "y"),
+                    "lower: left float: the codes of its input 'x' are no bytes of "
+                    "their own [dtypes]");
+        tare_model_destroy(l);
+        tare_model_destroy(m);
+    }
+}
+
 static void operators_of_mixed_dtypes_stay_float(void **state) {
     (void)state;
     program p = new_program("v, u");
@@ -884,6 +906,7 @@ int main(void) {
         cmocka_unit_test(joined_layers_give_the_codes_of_the_references),
         cmocka_unit_test(codes_are_requantized_without_floats),
         cmocka_unit_test(constants_stay_codes),
+        cmocka_unit_test(codes_of_16_bits_stay_as_they_are),
         cmocka_unit_test(operators_of_mixed_dtypes_stay_float),
         cmocka_unit_test(dynamic_layers_choose_as_the_converted_program),
         cmocka_unit_test(tables_are_looked_up_as_integers),
