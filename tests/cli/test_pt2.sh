@@ -23,5 +23,18 @@ cmp "$work/own.pt2" "$work/folder/own.pt2"
 expect 0 export $files/open --to pt2 -o "$work/own.pt2" --json
 says '"format": "pt2"'
 
-refuses 1 'programs call operators, not modules' export "$digits" --to pt2 -o "$work/out.pt2"
 refuses 1 'expected a file to write, found a folder' export $files/open --to pt2 -o "$work"
+refuses 1 'programs call operators, not modules' export "$digits" --to pt2 -o "$work/out.pt2"
+complains 'stage `reference`'
+
+# What quantize stops at tells what a program can hold.
+small=tests/fuzz/corpus/pt2/arguments
+for stage in prepare reference lower; do
+    expect 0 quantize $small --quantizer XNNPACKQuantizer --calibrate random:2 --stop $stage -q \
+        -o "$work/$stage.safetensors"
+done
+refuses 1 'convert the prepared model first' export "$work/prepare.safetensors" --to pt2 -o "$work/out.pt2"
+refuses 1 'stage `reference`' export "$work/lower.safetensors" --to pt2 -o "$work/out.pt2"
+expect 0 export "$work/reference.safetensors" --to pt2 -o "$work/own.pt2"
+expect 0 print "$work/own.pt2"
+says 'torch.ops.quantized_decomposed.quantize_per_tensor.default('

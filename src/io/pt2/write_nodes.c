@@ -249,20 +249,23 @@ static bool is_symbolic_function(const char *target) {
            tare__starts_with(target, "torch.sym_");
 }
 
+static const char advice[] =
+    "programs hold exported models, float or as quantize's stage `reference` leaves them";
+
 static tare_status refuse(const program_writer *w, const node *n) {
     const module *m = n->op == NODE_CALL_MODULE ? tare__module_find(w->root, n->target) : NULL;
-    if (m != NULL) {
+    if (m == NULL) {
         tare__fail(w->err, TARE_UNSUPPORTED,
-                   "node '%s' calls a %s: programs call operators, not modules", n->name,
-                   m->class->name);
-        return tare__hint(w->err, TARE_UNSUPPORTED,
-                          m->class->role == ROLE_OBSERVER
-                              ? "convert the prepared model first"
-                              : "write models of the FX flow as --to tare or --to onnx");
+                   "node '%s' calls %s'%s', of which programs do not know the signature", n->name,
+                   n->op == NODE_CALL_METHOD ? "the method " : "", n->target);
+        return tare__hint(w->err, TARE_UNSUPPORTED, "%s", advice);
     }
-    return tare__fail(w->err, TARE_UNSUPPORTED,
-                      "node '%s' calls %s'%s', of which programs do not know the signature",
-                      n->name, n->op == NODE_CALL_METHOD ? "the method " : "", n->target);
+    tare__fail(w->err, TARE_UNSUPPORTED,
+               "node '%s' calls a %s: programs call operators, not modules", n->name,
+               m->class->name);
+    return tare__hint(w->err, TARE_UNSUPPORTED, "%s",
+                      m->class->role == ROLE_OBSERVER ? "convert the prepared model first"
+                                                      : advice);
 }
 
 tare_status tare__pt2_check_calls(const program_writer *w) {
