@@ -83,10 +83,10 @@ static tare_status add_watched(void *user, const char *path, module *m, tare_err
     return status;
 }
 
-// What calibration saw of an input; what an exporter said of it stays with the model.
+// What calibration saw of an input has no batch; what an exporter said of it stays with the model.
 static bool is_example(const node *placeholder) {
     return placeholder->meta_json != NULL &&
-           tare__starts_with(placeholder->meta_json, "{\"example\": ");
+           tare__starts_with(placeholder->meta_json, "{\"example\": {\"shape\": [null");
 }
 
 static tare_status copy_examples(const tare_model *model, calibration *out, tare_error *err) {

@@ -30,23 +30,29 @@ static tare_model *make_convolutions(void) {
                "kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False");
     put_module(root, NULL, "mean", NN "AdaptiveAvgPool2d", "output_size=(1, 1)");
     put_module(root, NULL, "linear", NN "Linear", "in_features=24, out_features=33");
-    return new_model(NULL, root,
-                     "def forward(self, x):\n"
-                     "    stem = self.stem(x)\n"
-                     "    norm = self.norm(stem)\n"
-                     "    relu = self.relu(norm)\n"
-                     "    deep = self.deep(relu)\n"
-                     "    hardswish = torch.nn.functional.hardswish(deep, inplace = False)\n"
-                     "    point = self.point(hardswish)\n"
-                     "    add = relu + point\n"
-                     "    relu_1 = torch.nn.functional.relu(add, inplace = False)\n"
-                     "    late = self.late(relu_1)\n"
-                     "    pool = self.pool(late)\n"
-                     "    mean = self.mean(pool)\n"
-                     "    flatten = torch.flatten(mean, 1)\n"
-                     "    linear = self.linear(flatten)\n"
-                     "    sigmoid = torch.sigmoid(linear)\n"
-                     "    return sigmoid\n");
+    tare_model *model =
+        new_model(NULL, root,
+                  "def forward(self, x):\n"
+                  "    stem = self.stem(x)\n"
+                  "    norm = self.norm(stem)\n"
+                  "    relu = self.relu(norm)\n"
+                  "    deep = self.deep(relu)\n"
+                  "    hardswish = torch.nn.functional.hardswish(deep, inplace = False)\n"
+                  "    point = self.point(hardswish)\n"
+                  "    add = relu + point\n"
+                  "    relu_1 = torch.nn.functional.relu(add, inplace = False)\n"
+                  "    late = self.late(relu_1)\n"
+                  "    pool = self.pool(late)\n"
+                  "    mean = self.mean(pool)\n"
+                  "    flatten = torch.flatten(mean, 1)\n"
+                  "    linear = self.linear(flatten)\n"
+                  "    sigmoid = torch.sigmoid(linear)\n"
+                  "    return sigmoid\n");
+    graph *g = model->root->graph; // as exporters write it
+    g->first->meta_json =
+        tare__arena_strdup(&g->memory, "{\"example\": {\"shape\": [2, 3, 14, 14], "
+                                       "\"dtype\": \"torch.float32\"}}");
+    return model;
 }
 
 static tare_model *make_transformer(void) {
