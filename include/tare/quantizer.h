@@ -77,6 +77,12 @@ TARE_API tare_status tare_quantizer_settings_read(const char *path, const char *
 
 // --- quantizers ---
 
+/// For transform_for_annotation: numbers among the arguments of these operators (NULL-terminated,
+/// "torch.ops.aten.add.Tensor") become float32 tensors of the model, `_tensor_constant_N`, so that
+/// they can be annotated as inputs. XNNPACKQuantizer does it for sums and products.
+TARE_API tare_status tare_model_lift_scalars(tare_model *model, const char *const *operators,
+                                             tare_error *err);
+
 /// "XNNPACKQuantizer", "X86InductorQuantizer", "ArmInductorQuantizer", "XPUInductorQuantizer" or
 /// "EmbeddingQuantizer". settings: copied; NULL: the default config for the whole model.
 /// TARE_INVALID_ARGUMENT for settings that the quantizer would not honour: torchao warns and drops
@@ -97,16 +103,18 @@ TARE_API const char *tare_quantizer_builtin_name_at(size_t index);
 ///        "conv": {"input_qspec_map": [["input", "input_activation"], ["weight", "weight"]]},
 ///        "relu": {"output_qspec": "output_activation"}}}, ..],
 ///    "keeps_observer": ["torch.ops.aten.max_pool2d.default", ..],
-///    "joins_inputs": ["torch.ops.aten.cat.default"]}
+///    "joins_inputs": ["torch.ops.aten.cat.default"],
+///    "lifts_scalars": ["torch.ops.aten.add.Tensor"]}
 ///
 /// CODE is a pattern as in tare/subgraph.h; its dictionary has the names that `annotations` speaks
 /// of. A SPEC there is a name of `specs` or of a part of the config, a spec as annotations have
 /// them whose edges and nodes are names of the pattern, or null. Rules are tried in order; a node
 /// that has been matched is not matched again. keeps_observer: operators that go on with their
 /// first input's observer, where it has one. joins_inputs: operators whose inputs and output share
-/// one. settings: as for built-in quantizers, in place of `config`; NULL: that config for the whole
-/// model; a setting by module or operator holds for all calls of a match. Reading is strict: errors
-/// name the JSON path, the rule and the form.
+/// one. lifts_scalars: see tare_model_lift_scalars. docs/pt2e.md tells of the other keys of a rule:
+/// matcher, examples, sources, training_only, marks. settings: as for built-in quantizers, in place
+/// of `config`; NULL: that config for the whole model; a setting by module or operator holds for
+/// all calls of a match. Reading is strict: errors name the JSON path, the rule and the form.
 TARE_API tare_status tare_quantizer_from_json(const char *json, size_t size,
                                               const tare_quantizer_settings *settings,
                                               tare_quantizer **out, tare_error *err);

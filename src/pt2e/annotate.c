@@ -2,7 +2,10 @@
 // Annotating in few words.
 #include "pt2e/annotate.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "pt2e/steps.h"
 
 tare_status tare__annotating_begin(annotating *a, tare_model *model, tare_error *err) {
     *a = (annotating){.model = model, .g = model->root->graph, .err = err};
@@ -25,6 +28,41 @@ tare_status tare__config_specs(const setting *s, config_specs *out, tare_error *
     TARE_TRY(tare_output_act_qspec(&s->config, &out->output, err));
     TARE_TRY(tare_weight_qspec(&s->config, &out->weight, err));
     return tare_bias_qspec(&s->config, &out->bias, err);
+}
+
+bool tare__level_accepts(const node_sources *sources, const tare_quantizer_settings *settings,
+                         level_kind kind, const setting *s, const node *n) {
+    if (kind == LEVEL_NAME) return tare__node_is_in_module(sources, n, s->key);
+    if (kind == LEVEL_TYPE) return tare__node_is_in_class(sources, n, s->key);
+    const setting_list *names = &settings->module_names, *types = &settings->module_types;
+    for (size_t i = 0; i < names->count; i++)
+        if (tare__node_is_in_module(sources, n, names->items[i].key)) return false;
+    for (size_t i = 0; i < types->count; i++)
+        if (tare__node_is_in_class(sources, n, types->items[i].key)) return false;
+    return true;
+}
+
+bool tare__is_large_scalar(const annotating *a, const node *n) {
+    static const double largest = 3.4028235e15; // of torch's histogram
+    const tare_tensor *t =
+        n->op == NODE_GET_ATTR ? tare__module_find_tensor(a->model->root, n->target) : NULL;
+    if (t == NULL || t->count != 1 || t->dtype != TARE_FLOAT32 || t->data == NULL) return false;
+    return fabs((double)*(const float *)t->data) > largest;
+}
+
+bool tare__can_be_observed(const annotating *a, const node *n) {
+    const tare_value_info *info = tare__node_tensor_info(&a->sources, n);
+    if (info != NULL && !tare__dtype(info->dtype)->is_float) return false;
+    return !tare__is_large_scalar(a, n);
+}
+
+static bool stays(const void *unused, const node *n) {
+    (void)unused;
+    return n->op == NODE_CALL_MODULE || tare__has_effect(n);
+}
+
+tare_status tare__graph_drop_unread(graph *g, tare_error *err) {
+    return tare__graph_eliminate_dead(g, stays, NULL, err);
 }
 
 bool tare__calls(const node *n, const char *const *targets) {

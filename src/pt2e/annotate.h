@@ -30,6 +30,20 @@ typedef struct config_specs {
 } config_specs;
 tare_status tare__config_specs(const setting *s, config_specs *out, tare_error *err);
 
+/// Which part of the settings is at work.
+typedef enum level_kind { LEVEL_NAME, LEVEL_TYPE, LEVEL_OPERATOR, LEVEL_GLOBAL } level_kind;
+/// Is the node of the module or class that the setting names? For settings by operator and for the
+/// whole model: is it of none that settings name?
+bool tare__level_accepts(const node_sources *sources, const tare_quantizer_settings *settings,
+                         level_kind kind, const setting *s, const node *n);
+/// Observers watch floats, and no constants that are larger than torch's histogram takes. What is
+/// not known counts as a float.
+bool tare__can_be_observed(const annotating *a, const node *n);
+/// Is it a tensor of one float that is larger than that?
+bool tare__is_large_scalar(const annotating *a, const node *n);
+/// Erases calls without effect that nothing reads.
+tare_status tare__graph_drop_unread(graph *g, tare_error *err);
+
 /// Does n call one of these functions (NULL-terminated)? n may be NULL.
 bool tare__calls(const node *n, const char *const *targets);
 bool tare__is_marked(const annotating *a, const node *n);

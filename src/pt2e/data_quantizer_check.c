@@ -39,20 +39,36 @@ static bool reads(const node *n, const node *input) {
     return false;
 }
 
-// Where prepare comes to an edge or an output: nodes in the pattern's order, of each the inputs as
-// they stand, then the output. -1: the rule does not annotate it.
-static long long place_of(const checking *c, const char *from, const char *name) {
-    for (size_t r = 0; r < c->rule->node_count; r++) {
-        const rule_node *n = &c->rule->nodes[r];
+// Does the rule annotate what is read from `from` by a node, or with from NULL its output?
+static const spec_source *source_of(const data_rule *rule, const char *from, const char *name) {
+    for (size_t r = 0; r < rule->node_count; r++) {
+        const rule_node *n = &rule->nodes[r];
         if (strcmp(n->name, name) != 0) continue;
-        long long at = 0;
-        for (const node *pn = c->form->graph->first; pn != named(c->form, name); pn = pn->next)
-            at += 1000;
         for (size_t i = 0; from != NULL && i < n->input_count; i++)
-            if (strcmp(n->inputs[i].input, from) == 0) return at + (long long)i;
-        if (from == NULL && n->has_output) return at + 999;
+            if (strcmp(n->inputs[i].input, from) == 0) return &n->inputs[i].source;
+        if (from == NULL && n->has_output) return &n->output;
     }
-    return -1;
+    return NULL;
+}
+
+static tare_status refuse_target(const checking *c, const char *from, const char *name,
+                                 const tare_edge_name *t, const char *why) {
+    return tare__fail(c->err, TARE_INVALID_ARGUMENT,
+                      "rule '%s': the spec of %s'%s' refers to %s%s%s'%s', which %s", c->rule->name,
+                      from != NULL ? "an input of " : "", name,
+                      t->from != NULL ? "what is read from '" : "", t->from != NULL ? t->from : "",
+                      t->from != NULL ? "' by " : "", t->node, why);
+}
+
+// Following shared specs must end at one that says how.
+static bool comes_back(const data_rule *rule, const spec_source *start) {
+    const spec_source *at = start;
+    for (size_t steps = 0; at != NULL && at->otherwise == NULL && at->spec != NULL; steps++) {
+        if (at->spec->kind != TARE_QSPEC_SHARED) return false;
+        at = source_of(rule, at->spec->targets[0].from, at->spec->targets[0].node);
+        if (at == start || steps > 64) return true;
+    }
+    return false;
 }
 
 static tare_status check_targets(const checking *c, const spec_source *source, const char *from,
@@ -60,19 +76,16 @@ static tare_status check_targets(const checking *c, const spec_source *source, c
     const tare_qspec *spec = source->spec;
     for (size_t i = 0; spec != NULL && i < spec->target_count; i++) {
         const tare_edge_name *t = &spec->targets[i];
-        const node *ignored = NULL;
-        if (t->from != NULL) TARE_TRY(find_name(c, t->from, &ignored));
-        TARE_TRY(find_name(c, t->node, &ignored));
-        const long long here = place_of(c, from, name), there = place_of(c, t->from, t->node);
-        if (there >= 0 && there < here) continue;
-        return tare__fail(c->err, TARE_INVALID_ARGUMENT,
-                          "rule '%s': the spec of %s'%s' refers to %s%s%s'%s', which the rule %s",
-                          c->rule->name, from != NULL ? "an input of " : "", name,
-                          t->from != NULL ? "what is read from '" : "",
-                          t->from != NULL ? t->from : "", t->from != NULL ? "' by " : "", t->node,
-                          there < 0 ? "does not annotate" : "annotates later");
+        const node *input = NULL, *n = NULL;
+        if (t->from != NULL) TARE_TRY(find_name(c, t->from, &input));
+        TARE_TRY(find_name(c, t->node, &n));
+        if (source->otherwise != NULL) continue; // taken only where that is annotated
+        if (source_of(c->rule, t->from, t->node) == NULL)
+            return refuse_target(c, from, name, t, "the rule does not annotate");
     }
-    return TARE_OK;
+    if (comes_back(c->rule, source))
+        return refuse_target(c, from, name, &spec->targets[0], "refers back to it");
+    return source->otherwise != NULL ? check_targets(c, source->otherwise, from, name) : TARE_OK;
 }
 
 static tare_status check_node(const checking *c, const rule_node *r) {
@@ -94,12 +107,23 @@ static tare_status check_node(const checking *c, const rule_node *r) {
     return r->has_output ? check_targets(c, &r->output, NULL, r->name) : TARE_OK;
 }
 
+static tare_status check_names(const checking *c) {
+    const node *ignored = NULL;
+    for (size_t i = 0; c->rule->marks != NULL && c->rule->marks[i] != NULL; i++)
+        TARE_TRY(find_name(c, c->rule->marks[i], &ignored));
+    for (size_t i = 0; i < c->rule->origin_count; i++)
+        TARE_TRY(find_name(c, c->rule->origins[i].name, &ignored));
+    return TARE_OK;
+}
+
 tare_status tare__data_rule_check(const data_rule *rule, tare_error *err) {
     if (rule->node_count == 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "rule '%s' annotates nothing", rule->name);
-    for (size_t f = 0; f < rule->form_count; f++) {
-        const checking c = {.rule = rule, .form = rule->forms[f], .form_index = f, .err = err};
+    for (size_t f = 0; f < rule->forms.count; f++) {
+        const checking c = {
+            .rule = rule, .form = rule->forms.items[f], .form_index = f, .err = err};
         for (size_t i = 0; i < rule->node_count; i++) TARE_TRY(check_node(&c, &rule->nodes[i]));
+        TARE_TRY(check_names(&c));
     }
     return TARE_OK;
 }

@@ -41,22 +41,22 @@ static spec_origin config_part(const char *name) {
 }
 
 // A name of "specs" or of a part of the config, or a spec.
-static tare_status read_source(reading *r, const json_at *at, bool may_be_config,
-                               spec_source *out) {
+tare_status tare__data_spec_parse(const data_quantizer *q, const json_at *at, bool may_be_config,
+                                  spec_source *out, tare_error *err) {
     *out = (spec_source){.origin = SPEC_NONE};
     if (json_is_null(at->value)) return TARE_OK;
     if (!json_is_string(at->value)) {
         out->origin = SPEC_OWN;
-        return tare__qspec_from_json(at, NULL, 0, &out->spec, r->err);
+        return tare__qspec_from_json(at, NULL, 0, &out->spec, err);
     }
     const char *name = json_string_value(at->value);
     if (may_be_config) out->origin = config_part(name);
     if (out->origin != SPEC_NONE) return TARE_OK;
-    out->spec = tare_qspec_retain(tare__map_get(&r->q->specs, name));
+    out->spec = tare_qspec_retain(tare__map_get(&q->specs, name));
     out->origin = SPEC_OWN;
     if (out->spec != NULL) return TARE_OK;
-    return tare__suggest(r->err, tare__json_fail(at, r->err, "no spec '%s'", name), name,
-                         spec_name_at, &r->q->specs);
+    return tare__suggest(err, tare__json_fail(at, err, "no spec '%s'", name), name, spec_name_at,
+                         &q->specs);
 }
 
 static tare_status read_specs(reading *r, const json_at *root) {
@@ -86,7 +86,7 @@ static tare_status read_part(reading *r, const json_at *config, const char *key,
     if (!tare__json_has(config, key)) return TARE_OK;
     const json_at at = tare__json_get(config, key);
     spec_source source;
-    const tare_status status = read_source(r, &at, false, &source);
+    const tare_status status = tare__data_spec_parse(r->q, &at, false, &source, r->err);
     *out = source.spec;
     return status;
 }
@@ -118,151 +118,53 @@ static tare_status read_config(reading *r, const json_at *root) {
 
 // --- rules ---
 
-static tare_status read_form(reading *r, const json_at *at, const subgraph_options *options,
-                             data_rule *rule) {
-    const char *code = NULL;
-    subgraph_pattern *form = NULL;
-    TARE_TRY(tare__json_string(at, &code, r->err));
-    if (!tare__grow((void **)&rule->forms, &rule->form_capacity, rule->form_count,
-                    sizeof *rule->forms))
-        return tare__out_of_memory(r->err);
-    const tare_status status = tare__subgraph_parse(code, strlen(code), options, &form, r->err);
-    if (status != TARE_OK) return tare__json_place(at, status, r->err);
-    rule->forms[rule->form_count++] = form;
-    return TARE_OK;
-}
-
-// One form, or a list of them.
-static tare_status read_forms(reading *r, const json_at *object, data_rule *rule) {
-    const json_at at = tare__json_get(object, "pattern");
-    subgraph_options options = {.ignore_literals = true};
-    if (tare__json_has(object, "match_literals")) {
-        const json_at flag = tare__json_get(object, "match_literals");
-        bool matches = false;
-        TARE_TRY(tare__json_bool(&flag, &matches, r->err));
-        options.ignore_literals = !matches;
-    }
-    if (json_is_string(at.value)) return read_form(r, &at, &options, rule);
-    TARE_TRY(tare__json_expect(&at, JSON_ARRAY, r->err));
-    if (json_array_size(at.value) == 0) return tare__json_fail(&at, r->err, "no pattern");
-    for (size_t i = 0; i < json_array_size(at.value); i++) {
-        const json_at item = tare__json_item(&at, i);
-        TARE_TRY(read_form(r, &item, &options, rule));
-    }
-    return TARE_OK;
-}
-
-static tare_status read_input(reading *r, const json_at *pair, rule_node *n) {
-    TARE_TRY(tare__json_expect(pair, JSON_ARRAY, r->err));
-    if (json_array_size(pair->value) != 2)
-        return tare__json_fail(pair, r->err, "expected a name of the pattern and a spec");
-    const json_at name = tare__json_item(pair, 0), spec = tare__json_item(pair, 1);
-    if (!tare__grow((void **)&n->inputs, &n->input_capacity, n->input_count, sizeof *n->inputs))
-        return tare__out_of_memory(r->err);
-    rule_input *input = &n->inputs[n->input_count];
-    *input = (rule_input){0};
-    TARE_TRY(keep_text(&name, &input->input, r->err));
-    n->input_count++;
-    return read_source(r, &spec, true, &input->source);
-}
-
-static tare_status read_node(reading *r, const json_at *at, rule_node *n) {
-    static const char *const keys[] = {"input_qspec_map", "output_qspec", "allow_implicit_sharing",
-                                       NULL};
-    TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
-    TARE_TRY(tare__json_only_keys(at, keys, r->err));
-    if (tare__json_has(at, "input_qspec_map")) {
-        const json_at inputs = tare__json_get(at, "input_qspec_map");
-        TARE_TRY(tare__json_expect(&inputs, JSON_ARRAY, r->err));
-        for (size_t i = 0; i < json_array_size(inputs.value); i++) {
-            const json_at pair = tare__json_item(&inputs, i);
-            TARE_TRY(read_input(r, &pair, n));
-        }
-    }
-    if (tare__json_has(at, "output_qspec")) {
-        const json_at output = tare__json_get(at, "output_qspec");
-        TARE_TRY(read_source(r, &output, true, &n->output));
-        n->has_output = true;
-    }
-    if (!tare__json_has(at, "allow_implicit_sharing")) return TARE_OK;
-    const json_at flag = tare__json_get(at, "allow_implicit_sharing");
-    bool allows = true;
-    TARE_TRY(tare__json_bool(&flag, &allows, r->err));
-    n->refuses_sharing = !allows;
-    return TARE_OK;
-}
-
-static tare_status read_nodes(reading *r, const json_at *object, data_rule *rule) {
-    const json_at list = tare__json_get(object, "annotations");
-    const char *key = NULL;
-    json_t *ignored = NULL;
-    TARE_TRY(tare__json_expect(&list, JSON_OBJECT, r->err));
-    json_object_foreach((json_t *)list.value, key, ignored) {
-        const json_at at = tare__json_get(&list, key);
-        if (!tare__grow((void **)&rule->nodes, &rule->node_capacity, rule->node_count,
-                        sizeof *rule->nodes))
-            return tare__out_of_memory(r->err);
-        rule_node *n = &rule->nodes[rule->node_count];
-        *n = (rule_node){.name = tare__strdup(key)};
-        if (n->name == NULL) return tare__out_of_memory(r->err);
-        rule->node_count++;
-        TARE_TRY(read_node(r, &at, n));
-    }
-    return TARE_OK;
-}
-
-static tare_status read_rule(reading *r, const json_at *at) {
-    static const char *const keys[] = {"name", "pattern", "match_literals", "annotations", NULL};
-    data_quantizer *q = r->q;
-    TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
-    TARE_TRY(tare__json_only_keys(at, keys, r->err));
-    if (!tare__grow((void **)&q->rules, &q->rule_capacity, q->rule_count, sizeof *q->rules))
-        return tare__out_of_memory(r->err);
-    data_rule *rule = &q->rules[q->rule_count++];
-    *rule = (data_rule){0};
-    const json_at name = tare__json_get(at, "name");
-    TARE_TRY(keep_text(&name, &rule->name, r->err));
-    for (size_t i = 0; i + 1 < q->rule_count; i++)
-        if (strcmp(q->rules[i].name, rule->name) == 0)
-            return tare__json_fail(&name, r->err, "a second rule '%s'", rule->name);
-    TARE_TRY(read_forms(r, at, rule));
-    TARE_TRY(read_nodes(r, at, rule));
-    return tare__json_place(at, tare__data_rule_check(rule, r->err), r->err);
-}
-
 static tare_status read_rules(reading *r, const json_at *root) {
     const json_at list = tare__json_get(root, "rules");
+    data_quantizer *q = r->q;
     TARE_TRY(tare__json_expect(&list, JSON_ARRAY, r->err));
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         const json_at at = tare__json_item(&list, i);
-        TARE_TRY(read_rule(r, &at));
+        if (!tare__grow((void **)&q->rules, &q->rule_capacity, q->rule_count, sizeof *q->rules))
+            return tare__out_of_memory(r->err);
+        data_rule *rule = &q->rules[q->rule_count++];
+        *rule = (data_rule){0};
+        TARE_TRY(tare__data_rule_parse(q, &at, rule, r->err));
     }
     return TARE_OK;
 }
 
-static tare_status read_operators(reading *r, const json_at *root, const char *key,
-                                  const char ***out) {
-    const json_at list = tare__json_get(root, key);
-    const bool is_given = tare__json_has(root, key);
-    if (is_given) TARE_TRY(tare__json_expect(&list, JSON_ARRAY, r->err));
+// --- lists of operators ---
+
+tare_status tare__data_names_parse(data_quantizer *q, const json_at *object, const char *key,
+                                   const char ***out, tare_error *err) {
+    const json_at list = tare__json_get(object, key);
+    const bool is_given = tare__json_has(object, key);
+    if (is_given) TARE_TRY(tare__json_expect(&list, JSON_ARRAY, err));
     const size_t count = is_given ? json_array_size(list.value) : 0;
-    const char **names = tare__arena_array(&r->q->memory, count + 1, sizeof *names);
-    if (names == NULL) return tare__out_of_memory(r->err);
+    const char **names = tare__arena_array(&q->memory, count + 1, sizeof *names);
+    if (names == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < count; i++) {
         const json_at at = tare__json_item(&list, i);
         const char *name = NULL;
-        TARE_TRY(tare__json_string(&at, &name, r->err));
-        names[i] = tare__arena_strdup(&r->q->memory, name);
-        if (names[i] == NULL) return tare__out_of_memory(r->err);
+        TARE_TRY(tare__json_string(&at, &name, err));
+        names[i] = tare__arena_strdup(&q->memory, name);
+        if (names[i] == NULL) return tare__out_of_memory(err);
     }
     *out = names;
     return TARE_OK;
 }
 
+static tare_status read_lists(reading *r, const json_at *root) {
+    data_quantizer *q = r->q;
+    TARE_TRY(tare__data_names_parse(q, root, "keeps_observer", &q->keeps_observer, r->err));
+    TARE_TRY(tare__data_names_parse(q, root, "joins_inputs", &q->joins_inputs, r->err));
+    return tare__data_names_parse(q, root, "lifts_scalars", &q->lifts_scalars, r->err);
+}
+
 tare_status tare__data_quantizer_parse(const json_t *json, data_quantizer *out, tare_error *err) {
-    static const char *const keys[] = {"format",         "version",      "name",
-                                       "specs",          "config",       "rules",
-                                       "keeps_observer", "joins_inputs", NULL};
+    static const char *const keys[] = {"format",        "version", "name",           "specs",
+                                       "config",        "rules",   "keeps_observer", "joins_inputs",
+                                       "lifts_scalars", NULL};
     reading r = {.q = out, .err = err};
     const json_at root = tare__json_root(json);
     TARE_TRY(tare__json_expect(&root, JSON_OBJECT, err));
@@ -280,8 +182,7 @@ tare_status tare__data_quantizer_parse(const json_t *json, data_quantizer *out, 
     TARE_TRY(keep_text(&name, &out->name, err));
     TARE_TRY(read_specs(&r, &root));
     TARE_TRY(read_config(&r, &root));
-    TARE_TRY(read_operators(&r, &root, "keeps_observer", &out->keeps_observer));
-    TARE_TRY(read_operators(&r, &root, "joins_inputs", &out->joins_inputs));
+    TARE_TRY(read_lists(&r, &root));
     return read_rules(&r, &root);
 }
 
@@ -304,6 +205,7 @@ tare_status tare__data_quantizer_create(const json_t *json, const tare_quantizer
     if (status == TARE_OK) {
         const tare_quantizer_class class = {.struct_size = sizeof class,
                                             .name = q->name,
+                                            .transform_for_annotation = tare__data_transform,
                                             .annotate = tare__data_annotate,
                                             .destroy = tare__data_quantizer_destroy};
         status = tare_quantizer_create(&class, q, out, err);

@@ -205,11 +205,15 @@ static tare_status fuse_kind(pass *p, bool wants_linear) {
         .items = tare__arena_array(&p->scratch, g->node_count + 1, sizeof *done.items)};
     if (done.items == NULL) return tare__out_of_memory(p->err);
     for (node *n = g->first; n != NULL; n = n->next) TARE_TRY(fuse_norm(p, n, wants_linear, &done));
-    // What was dead before stays, as in torch, unless something was fused.
-    return done.count > 0 ? tare__pt2e_eliminate_dead(p) : TARE_OK;
+    return TARE_OK;
 }
 
+// As in torch, a graph with a batch norm loses what nothing reads, also where none could be fused.
 tare_status tare__pt2e_fuse(pass *p) {
-    TARE_TRY(fuse_kind(p, false));
-    return fuse_kind(p, true);
+    for (int is_linear = 0; is_linear < 2; is_linear++) {
+        if (!tare__has_batch_norm(p)) return TARE_OK;
+        TARE_TRY(fuse_kind(p, is_linear == 1));
+        TARE_TRY(tare__pt2e_eliminate_dead(p));
+    }
+    return TARE_OK;
 }

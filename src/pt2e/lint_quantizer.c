@@ -4,27 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "ops/op.h"
-#include "pt2e/data_quantizer.h"
+#include "pt2e/inductor.h"
+#include "pt2e/lint.h"
 #include "pt2e/quantizer.h"
 
-typedef struct lint {
-    const data_quantizer *q;
-    tare_quantizer_finding_visitor visit;
-    void *user;
-    arena memory;
-    size_t count;
-    tare_error *err;
-} lint;
-
-// A place, and what to do about it.
-typedef struct advice {
-    char path[160];
-    const char *remedy;
-} advice;
-
-static tare_status found(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
-static tare_status found(lint *l, const advice *at, const char *format, ...) {
+tare_status tare__lint_found(lint *l, const advice *at, const char *format, ...) {
     char problem[512];
     va_list args;
     va_start(args, format);
@@ -38,12 +24,18 @@ static tare_status found(lint *l, const advice *at, const char *format, ...) {
 
 // --- specs ---
 
+static bool source_uses(const spec_source *source, const tare_qspec *spec) {
+    for (; source != NULL; source = source->otherwise)
+        if (source->spec == spec) return true;
+    return false;
+}
+
 static bool rule_uses(const data_rule *rule, const tare_qspec *spec) {
     for (size_t i = 0; i < rule->node_count; i++) {
         const rule_node *n = &rule->nodes[i];
-        if (n->output.spec == spec) return true;
+        if (source_uses(&n->output, spec)) return true;
         for (size_t k = 0; k < n->input_count; k++)
-            if (n->inputs[k].source.spec == spec) return true;
+            if (source_uses(&n->inputs[k].source, spec)) return true;
     }
     return false;
 }
@@ -58,12 +50,13 @@ static bool is_used(const data_quantizer *q, const tare_qspec *spec) {
     return false;
 }
 
-static tare_status check_specs(lint *l) {
+static tare_status check_use(lint *l) {
     for (size_t i = 0; i < l->q->specs.count; i++) {
         if (is_used(l->q, l->q->specs.entries[i].value)) continue;
         advice at = {.remedy = "use it, or take it out"};
         (void)snprintf(at.path, sizeof at.path, "$.specs.%.120s", l->q->specs.entries[i].key);
-        TARE_TRY(found(l, &at, "nothing uses the spec '%s'", l->q->specs.entries[i].key));
+        TARE_TRY(
+            tare__lint_found(l, &at, "nothing uses the spec '%s'", l->q->specs.entries[i].key));
     }
     return TARE_OK;
 }
@@ -76,9 +69,11 @@ static bool is_exported(const char *target) {
 }
 
 static tare_status check_operator(lint *l, const advice *at, const char *target) {
-    if (!is_exported(target)) return found(l, at, "torch.export makes no calls of '%s'", target);
-    return tare__op_function(target) != NULL ? TARE_OK
-                                             : found(l, at, "no operator '%s' is known", target);
+    if (!is_exported(target))
+        return tare__lint_found(l, at, "torch.export makes no calls of '%s'", target);
+    return tare__op_function(target) != NULL
+               ? TARE_OK
+               : tare__lint_found(l, at, "no operator '%s' is known", target);
 }
 
 static tare_status check_list(lint *l, const char *key, const char *const *names) {
@@ -100,12 +95,12 @@ static tare_status check_form(lint *l, const advice *at, const subgraph_pattern 
 
 // Does `earlier` find something in every form of the rule?
 static tare_status takes_all(lint *l, const data_rule *earlier, const data_rule *rule, bool *out) {
-    *out = true;
-    for (size_t f = 0; f < rule->form_count && *out; f++) {
+    *out = earlier->origin_count == 0 && (!earlier->is_for_training || rule->is_for_training);
+    for (size_t f = 0; f < rule->forms.count && *out; f++) {
         subgraph_matches matches = {0};
-        for (size_t e = 0; e < earlier->form_count; e++)
-            TARE_TRY(tare__subgraph_find(earlier->forms[e], rule->forms[f]->graph, &l->memory,
-                                         &matches, l->err));
+        for (size_t e = 0; e < earlier->forms.count; e++)
+            TARE_TRY(tare__subgraph_find(earlier->forms.items[e], rule->forms.items[f]->graph,
+                                         &l->memory, &matches, l->err));
         *out = matches.count > 0;
     }
     return TARE_OK;
@@ -114,9 +109,9 @@ static tare_status takes_all(lint *l, const data_rule *earlier, const data_rule 
 static tare_status check_rule(lint *l, size_t index) {
     const data_rule *rule = &l->q->rules[index];
     advice at = {.remedy = "write it in functions of torch, or with the operator's exported name"};
-    for (size_t f = 0; f < rule->form_count; f++) {
-        (void)snprintf(at.path, sizeof at.path, "$.rules[%zu].pattern[%zu]", index, f);
-        TARE_TRY(check_form(l, &at, rule->forms[f]));
+    for (size_t f = 0; f < rule->forms.count && !rule->is_ready_made; f++) {
+        (void)snprintf(at.path, sizeof at.path, "$.rules[%zu].pattern", index);
+        TARE_TRY(check_form(l, &at, rule->forms.items[f]));
     }
     at.remedy = "put the larger pattern first";
     (void)snprintf(at.path, sizeof at.path, "$.rules[%zu]", index);
@@ -124,17 +119,61 @@ static tare_status check_rule(lint *l, size_t index) {
         bool is_taken = false;
         TARE_TRY(takes_all(l, &l->q->rules[i], rule, &is_taken));
         if (is_taken)
-            return found(l, &at, "rule '%s' never applies: '%s' takes its nodes before", rule->name,
-                         l->q->rules[i].name);
+            return tare__lint_found(l, &at, "rule '%s' never applies: '%s' takes its nodes before",
+                                    rule->name, l->q->rules[i].name);
+    }
+    return TARE_OK;
+}
+
+// --- lists against rules ---
+
+// The rule that is tried on every call of the operator by itself; NULL: none.
+static const data_rule *rule_of(const data_quantizer *q, const char *target) {
+    for (size_t i = 0; i < q->rule_count; i++) {
+        const data_rule *rule = &q->rules[i];
+        if (rule->origin_count > 0 || rule->is_for_training) continue;
+        for (size_t f = 0; f < rule->forms.count; f++) {
+            const graph *g = rule->forms.items[f]->graph;
+            const node *only = NULL;
+            size_t calls = 0;
+            for (const node *n = g->first; n != NULL; n = n->next)
+                if (tare__node_is_call(n)) {
+                    only = n;
+                    calls++;
+                }
+            if (calls == 1 && strcmp(only->target, target) == 0) return rule;
+        }
+    }
+    return NULL;
+}
+
+static tare_status check_overlap(lint *l, const char *key, const char *const *names) {
+    for (size_t i = 0; names[i] != NULL; i++) {
+        advice at = {.remedy = "say it in one place"};
+        const data_rule *rule = rule_of(l->q, names[i]);
+        (void)snprintf(at.path, sizeof at.path, "$.%s[%zu]", key, i);
+        if (rule != NULL)
+            TARE_TRY(tare__lint_found(l, &at, "rule '%s' takes calls of '%s' before", rule->name,
+                                      names[i]));
+        if (names != l->q->joins_inputs && tare__name_is_listed(names[i], l->q->joins_inputs))
+            TARE_TRY(tare__lint_found(l, &at, "'%s' stands in joins_inputs, too", names[i]));
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(names[k], names[i]) == 0)
+                TARE_TRY(tare__lint_found(l, &at, "'%s' stands here twice", names[i]));
     }
     return TARE_OK;
 }
 
 static tare_status look(lint *l) {
-    TARE_TRY(check_specs(l));
-    for (size_t i = 0; i < l->q->rule_count; i++) TARE_TRY(check_rule(l, i));
-    TARE_TRY(check_list(l, "keeps_observer", l->q->keeps_observer));
-    return check_list(l, "joins_inputs", l->q->joins_inputs);
+    const data_quantizer *q = l->q;
+    TARE_TRY(check_use(l));
+    TARE_TRY(tare__lint_specs(l));
+    for (size_t i = 0; i < q->rule_count; i++) TARE_TRY(check_rule(l, i));
+    TARE_TRY(check_list(l, "keeps_observer", q->keeps_observer));
+    TARE_TRY(check_overlap(l, "keeps_observer", q->keeps_observer));
+    TARE_TRY(check_list(l, "joins_inputs", q->joins_inputs));
+    TARE_TRY(check_overlap(l, "joins_inputs", q->joins_inputs));
+    return check_list(l, "lifts_scalars", q->lifts_scalars);
 }
 
 tare_status tare_quantizer_lint(const tare_quantizer *q, tare_quantizer_finding_visitor visit,

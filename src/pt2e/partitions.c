@@ -169,6 +169,27 @@ tare_status tare__source_partitions(const graph *g, const node_sources *sources,
     return TARE_OK;
 }
 
+static bool is_same_source(const char *name, const char *wanted) {
+    arena memory = {0};
+    const char *spelt = name != NULL ? tare__source_name(&memory, wanted) : NULL;
+    const bool is_same = spelt != NULL && strcmp(spelt, name) == 0;
+    tare__arena_release(&memory);
+    return is_same;
+}
+
+bool tare__node_is_from(const node_sources *sources, const node *n, const char *const *wanted) {
+    const node_source *s = tare__node_source(sources, n);
+    for (; *wanted != NULL; wanted++) {
+        if (s->function != NULL) {
+            if (is_same_source(s->function, *wanted)) return true;
+            continue;
+        }
+        if (is_same_source(s->torch_function, *wanted)) return true;
+        if (n->op == NODE_CALL_FUNCTION && is_same_source(s->class, *wanted)) return true;
+    }
+    return false;
+}
+
 bool tare__partitions_are_connected(const partition *a, const partition *b) {
     for (size_t i = 0; i < a->nodes.count; i++) {
         const node *n = a->nodes.items[i];

@@ -182,15 +182,11 @@ static tare_status move_annotations(const rewrite *r) {
 
 // --- the walk ---
 
-static bool trains(const node *norm) {
-    return norm->arg_count > 5 && norm->args[5].kind == VALUE_BOOL && norm->args[5].as.boolean;
-}
-
+// Whether the batch norm trains is a literal, which torch does not look at.
 static bool find(pass *p, node *norm, const char *target, bool wants_bias, rewrite *out) {
     size_t eps_index = 0;
     bool is_plain = false;
-    if (!tare__is_batch_norm_call(norm, &eps_index, &is_plain) || !is_plain || !trains(norm))
-        return false;
+    if (!tare__is_batch_norm_call(norm, &eps_index, &is_plain) || !is_plain) return false;
     node *conv = tare__node_arg(norm, 0);
     const layer_call *row = tare__layer_call(conv);
     if (row == NULL || strcmp(row->target, target) != 0 || conv->user_count != 1) return false;

@@ -110,6 +110,7 @@ static void write_data(const data_quantizer *q, bool as_json, text *out) {
     end_list(&l);
     write_names(out, as_json, "keeps_observer", q->keeps_observer);
     write_names(out, as_json, "joins_inputs", q->joins_inputs);
+    write_names(out, as_json, "lifts_scalars", q->lifts_scalars);
 }
 
 static void write_quantizer(const tare_quantizer *q, bool as_json, text *out) {

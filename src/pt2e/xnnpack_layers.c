@@ -26,7 +26,8 @@ static const char *const lone_conv_targets[] = {ATEN("conv1d.default"), ATEN("co
 
 bool tare__xnnpack_is_free(const xnnpack_level *l, node *const *nodes, size_t count) {
     if (tare__is_any_marked(l->a, nodes, count)) return false;
-    // Tensors of the model belong to no module by their meta, and go with the layer that reads them.
+    // Tensors of the model belong to no module by their meta, and go with the layer that reads
+    // them.
     for (size_t i = 0; i < count; i++)
         if (nodes[i] != NULL && nodes[i]->op != NODE_GET_ATTR &&
             !l->filter.accepts(l->filter.user, nodes[i]))
@@ -105,12 +106,6 @@ tare_status tare__xnnpack_linear(const xnnpack_level *l) {
 
 // --- with a batch norm, in training ---
 
-// Nodes that nothing reads would count as readers of what they read.
-static bool stays(const void *unused, const node *n) {
-    (void)unused;
-    return n->op == NODE_CALL_MODULE || tare__has_effect(n);
-}
-
 static tare_status annotate_norm_match(const xnnpack_level *l, const subgraph_match *m) {
     node *conv = tare__subgraph_node(m, "conv"), *last = tare__subgraph_node(m, "output");
     node *const parts[] = {conv, tare__subgraph_node(m, "weight"), tare__subgraph_node(m, "bias")};
@@ -153,7 +148,8 @@ static tare_status match_form(const xnnpack_level *l, const char *conv, const ch
 // torch collects the matches of all forms before it annotates: no form's match depends on that.
 static tare_status conv_bn(const xnnpack_level *l, const char *const *convs,
                            const char *const *relus) {
-    TARE_TRY(tare__graph_eliminate_dead(l->a->g, stays, NULL, l->a->err));
+    // Nodes that nothing reads would count as readers of what they read.
+    TARE_TRY(tare__graph_drop_unread(l->a->g, l->a->err));
     for (size_t i = 0; i < 2; i++)
         for (size_t r = 0; relus[r] != NULL; r++) {
             subgraph_matches matches = {0};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // XNNPACKQuantizer: operators without weights, and those that share their input's observer.
-#include <math.h>
 #include <string.h>
 
 #include "core/tensor.h"
@@ -12,19 +11,9 @@ const char *const tare__mul_targets[] = {ATEN("mul.Tensor"), ATEN("mul_.Tensor")
 
 // --- add and mul ---
 
-// torch's histogram takes no values above this.
-static const double largest_scalar = 3.4028235e15;
-
-static bool is_large_scalar(const annotating *a, const node *n) {
-    const tare_tensor *t =
-        n->op == NODE_GET_ATTR ? tare__module_find_tensor(a->model->root, n->target) : NULL;
-    if (t == NULL || t->count != 1 || t->dtype != TARE_FLOAT32 || t->data == NULL) return false;
-    return fabs((double)*(const float *)t->data) > largest_scalar;
-}
-
-static bool can_be_observed(const annotating *a, const node *n) {
+static bool is_observable(const annotating *a, const node *n) {
     const tare_value_info *info = tare__node_tensor_info(&a->sources, n);
-    return info != NULL && info->dtype == TARE_FLOAT32 && !is_large_scalar(a, n);
+    return info != NULL && info->dtype == TARE_FLOAT32 && !tare__is_large_scalar(a, n);
 }
 
 static tare_status annotate_binary(const xnnpack_level *l, node *binary, node *last) {
@@ -33,7 +22,7 @@ static tare_status annotate_binary(const xnnpack_level *l, node *binary, node *l
     if (!tare__xnnpack_is_free(l, parts, 2)) return TARE_OK;
     for (size_t i = 0; i < 2; i++) {
         const node *operand = tare__node_arg(binary, i);
-        if (operand != NULL && !can_be_observed(l->a, operand)) return TARE_OK;
+        if (operand != NULL && !is_observable(l->a, operand)) return TARE_OK;
     }
     TARE_TRY(tare__annotate_anew(l->a, binary, &annotation));
     for (size_t i = 0; i < 2; i++) {

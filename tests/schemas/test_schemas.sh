@@ -72,7 +72,8 @@ fits preview quantize "$program" --quantizer XNNPACKQuantizer --stop prepare --d
 fits quantize quantize "$program" --quantizer XNNPACKQuantizer --calibrate "$batch" --json -o "$work/program"
 fits explain explain "$work/program" --json
 fits quantizer_list quantizer list --json
-for quantizer in $("$tare" quantizer list) EmbeddingQuantizer,XNNPACKQuantizer examples/data/toy_quantizer.json; do
+for quantizer in $("$tare" quantizer list) EmbeddingQuantizer,XNNPACKQuantizer examples/data/toy_quantizer.json \
+    examples/npu_quantizer.json examples/xnnpack_quantizer.json; do
     fits quantizer_show quantizer show "$quantizer" --json
     fits quantizer_check quantizer check "$quantizer" --json
 done
@@ -86,6 +87,8 @@ fits_file() {
     "$TARE_SCHEMA_CHECK" "docs/schemas/$1.json" <"$2" || fail "$2: does not fit $1"
 }
 fits_file quantizer examples/data/toy_quantizer.json
+fits_file quantizer examples/npu_quantizer.json
+fits_file quantizer examples/xnnpack_quantizer.json
 fits_file quantizer-settings examples/data/quantizer_settings.json
 "$tare" quantize "$program" --quantizer XNNPACKQuantizer --quantizer-config examples/data/quantizer_settings.json \
     --stop prepare -o "$work/settings" >/dev/null || fail 'quantizer_settings.json'

@@ -100,7 +100,8 @@ static tare_status see(void *user, const tare_quantizer_finding *finding, tare_e
 }
 
 #define SPEC                                                                                       \
-    "{\"spec\": \"QuantizationSpec\", \"dtype\": \"torch.int8\", \"observer_or_fake_quant_ctr\": " \
+    "{\"spec\": \"QuantizationSpec\", \"dtype\": \"torch.int8\", \"qscheme\": "                    \
+    "\"torch.per_tensor_affine\", \"observer_or_fake_quant_ctr\": "                                \
     "{\"class\": \"MinMaxObserver\", \"kwargs\": {}}}"
 #define RULE(name, pattern)                                                                        \
     "{\"name\": \"" name "\", \"pattern\": \"def forward(self, x):\\n" pattern                     \
@@ -137,6 +138,87 @@ static void the_linter_finds_what_cannot_be_meant(void **state) {
     check_findings("\"rules\": [" RULE("relu", "    y = torch.nn.functional.relu(x)") ", " RULE(
                        "two", "    z = torch.nn.functional.relu(x)\\n    y = torch.sigmoid(z)") "]",
                    "$.rules[1]: rule 'two' never applies: 'relu' takes its nodes before\n");
+}
+
+static void rules_and_lists_may_not_speak_of_the_same(void **state) {
+    (void)state;
+    check_findings(
+        "\"rules\": [" RULE(
+            "relu", "    y = torch.nn.functional.relu(x)") "], "
+                                                           "\"keeps_observer\": "
+                                                           "[\"torch.ops.aten.relu.default\", "
+                                                           "\"torch.ops.aten.cat.default\"], "
+                                                           "\"joins_inputs\": "
+                                                           "[\"torch.ops.aten.cat.default\", "
+                                                           "\"torch.ops.aten.cat.default\"]",
+        "$.keeps_observer[0]: rule 'relu' takes calls of 'torch.ops.aten.relu.default' "
+        "before\n"
+        "$.keeps_observer[1]: 'torch.ops.aten.cat.default' stands in joins_inputs, too\n"
+        "$.joins_inputs[1]: 'torch.ops.aten.cat.default' stands here twice\n");
+    // A rule for training only, or for some sources, takes nothing from others.
+    check_findings(
+        "\"rules\": [{\"name\": \"a\", \"training_only\": true, \"matcher\": \"relu\", "
+        "\"annotations\": {\"output\": {}}}, {\"name\": \"b\", \"sources\": {\"output\": "
+        "[\"torch.nn.ReLU\"]}, \"matcher\": \"relu\", \"annotations\": {\"output\": {}}}, "
+        "{\"name\": \"c\", \"matcher\": \"relu\", \"annotations\": {\"output\": {}}}]",
+        "");
+}
+
+#define WITH_SPEC(rest)                                                                            \
+    "{\"format\": \"tare-quantizer\", \"version\": 1, \"name\": \"q\", \"specs\": {\"s\": {" rest  \
+    "}}, \"config\": {\"output_activation\": \"s\"}, \"rules\": []}"
+#define OBSERVER(class) "\"observer_or_fake_quant_ctr\": {\"class\": \"" class "\", \"kwargs\": {}}"
+#define PLAIN           "\"spec\": \"QuantizationSpec\", "
+#define AFFINE          "\"qscheme\": \"torch.per_tensor_affine\", "
+
+static void check_spec(const char *json, const char *words) {
+    tare_quantizer *q = NULL;
+    text seen = {0};
+    size_t count = 0;
+    CHECK_DONE(tare_quantizer_from_json(json, strlen(json), NULL, &q, job_error()));
+    CHECK_DONE(tare_quantizer_lint(q, see, &seen, &count, job_error()));
+    CHECK_HOLDS(tare__text_chars(&seen), words);
+    tare__text_release(&seen);
+    tare_quantizer_destroy(q);
+}
+
+static void specs_that_cannot_work_are_found(void **state) {
+    (void)state;
+    check_spec(WITH_SPEC(PLAIN AFFINE "\"dtype\": \"torch.int8\", \"quant_min\": 0, \"quant_max\": "
+                                      "255, " OBSERVER("MinMaxObserver")),
+               "$.specs.s.quant_max: torch.int8 does not hold 255\n");
+    check_spec(WITH_SPEC(PLAIN AFFINE "\"dtype\": \"torch.int8\", \"quant_min\": 0, " OBSERVER(
+                   "MinMaxObserver")),
+               "$.specs.s.quant_max: the other end of the range is missing\n");
+    check_spec(WITH_SPEC(PLAIN AFFINE "\"dtype\": \"torch.int8\", " OBSERVER("MinMaxObsever")),
+               "$.specs.s.observer_or_fake_quant_ctr: there is no observer 'MinMaxObsever'\n");
+    check_spec(
+        WITH_SPEC(PLAIN AFFINE "\"dtype\": \"torch.int8\", " OBSERVER("PerChannelMinMaxObserver")),
+        "$.specs.s.qscheme: PerChannelMinMaxObserver does not give torch.per_tensor_affine\n");
+    check_spec(WITH_SPEC(PLAIN
+                         "\"dtype\": \"torch.int8\", \"qscheme\": "
+                         "\"torch.per_channel_symmetric\", " OBSERVER("PerChannelMinMaxObserver")),
+               "$.specs.s.ch_axis: a scheme per channel needs an axis\n"
+               "$.config.output_activation: ");
+    check_spec(WITH_SPEC(PLAIN AFFINE "\"dtype\": \"torch.float16\", " OBSERVER("MinMaxObserver")),
+               "torch.float16 is no integer, nothing is observed for it\n");
+    check_spec(
+        WITH_SPEC(PLAIN AFFINE
+                  "\"dtype\": \"torch.int8\", " OBSERVER("FusedMovingAvgObsFakeQuantize")),
+        "$.config.is_qat: FusedMovingAvgObsFakeQuantize is for training, is_qat is not set\n");
+#define FIXED(rest)                                                                                \
+    "\"spec\": \"FixedQParamsQuantizationSpec\", " AFFINE "\"dtype\": \"torch.int8\", " rest
+    check_spec(WITH_SPEC(FIXED("\"scale\": 0.5, \"zero_point\": 0")),
+               "$.specs.s.quant_min: fixed parameters have no range\n");
+    check_spec(WITH_SPEC(FIXED("\"scale\": -1, \"zero_point\": 200, \"quant_min\": -128, "
+                               "\"quant_max\": 127")),
+               "$.specs.s.scale: no scale is -1\n"
+               "$.specs.s.zero_point: 200 lies outside of -128..127\n");
+    check_spec(WITH_SPEC("\"spec\": \"DerivedQuantizationSpec\", " AFFINE
+                         "\"dtype\": \"torch.int32\", \"derived_from\": [{\"node\": \"a\"}], "
+                         "\"derive_qparams_fn\": "
+                         "\"_derive_bias_qparams_from_act_and_weight_qparams\""),
+               "$.specs.s.derived_from: the bias rule takes two sources, not 1\n");
 }
 
 static void unused_specs_are_found(void **state) {
@@ -189,6 +271,8 @@ int main(void) {
         cmocka_unit_test(configs_are_of_training_or_not_as_asked),
         cmocka_unit_test(showing_lists_rules_and_parts),
         cmocka_unit_test(the_linter_finds_what_cannot_be_meant),
+        cmocka_unit_test(rules_and_lists_may_not_speak_of_the_same),
+        cmocka_unit_test(specs_that_cannot_work_are_found),
         cmocka_unit_test(unused_specs_are_found),
         cmocka_unit_test(memory_may_end_at_any_place),
     };

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lint of files of rules, in parts.
+#ifndef PT2E_LINT_H
+#define PT2E_LINT_H
+
+#include "pt2e/data_quantizer.h"
+
+typedef struct lint {
+    const data_quantizer *q;
+    tare_quantizer_finding_visitor visit;
+    void *user;
+    arena memory;
+    size_t count;
+    tare_error *err;
+} lint;
+
+// A place, and what to do about it.
+typedef struct advice {
+    char path[160];
+    const char *remedy;
+} advice;
+
+tare_status tare__lint_found(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
+/// Specs and configs that cannot work.
+tare_status tare__lint_specs(lint *l);
+
+#endif
