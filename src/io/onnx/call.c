@@ -89,6 +89,12 @@ const tare_tensor *tare__onnx_constant(const onnx_call *c, size_t i) {
     return v.kind == VALUE_TENSOR ? v.as.tensor : NULL;
 }
 
+bool tare__onnx_is_packed_constant(const onnx_call *c, size_t i) {
+    const tare_tensor *t = tare__onnx_constant(c, i);
+    const onnx_constant *known = t != NULL ? tare__onnx_constant_of(c->in, t) : NULL;
+    return known != NULL && known->is_packed;
+}
+
 // The values of a constant input; *out is NULL where it is absent and may be.
 static tare_status constant_input(onnx_call *c, size_t i, const char *name, bool optional,
                                   const tare_tensor **out) {

@@ -11,6 +11,7 @@
 #include "io/onnx/options.h"
 #include "io/onnx/order.h"
 #include "io/onnx/own.h"
+#include "io/onnx/pack.h"
 #include "io/onnx/rules.h"
 #include "io/onnx/state.h"
 
@@ -36,6 +37,7 @@ static tare_status add_initializer(onnx_import *in, const Onnx__TensorProto *t) 
     tare_tensor *made = NULL;
     TARE_TRY(tare__onnx_read_tensor(in->file, &in->data_files, t, &made, in->err));
     TARE_TRY(tare__onnx_add_constant(in, made, t->name));
+    tare__onnx_constant_of(in, made)->is_packed = tare__onnx_is_packed(t->data_type);
     const value v = {.kind = VALUE_TENSOR, .as.tensor = made};
     return tare__onnx_bind(in, t->name, &v);
 }

@@ -86,6 +86,8 @@ const tare_tensor *tare__onnx_meta(const onnx_call *c, const value *v);
 tare_status tare__onnx_need_meta(onnx_call *c, size_t i, const char *name, const tare_tensor **out);
 /// Input i if it is a constant; NULL otherwise. Lent.
 const tare_tensor *tare__onnx_constant(const onnx_call *c, size_t i);
+/// Is input i a constant of elements of 4 bits, which are int8 or uint8 here?
+bool tare__onnx_is_packed_constant(const onnx_call *c, size_t i);
 /// Constant input i as whole numbers (any number of dimensions, flattened). *count is 0 and *given
 /// false where it is absent (given may be NULL: then absence is an error). A value that is not
 /// constant is an error that says why it must be known.

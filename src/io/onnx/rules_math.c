@@ -245,6 +245,8 @@ static tare_status cast(onnx_call *c) {
 static tare_status cast_like(onnx_call *c) {
     const tare_tensor *like = NULL;
     TARE_TRY(tare__onnx_need_meta(c, 1, "target_type", &like));
+    if (tare__onnx_is_packed_constant(c, 1))
+        return tare__onnx_fail(c, "conversion to elements of 4 bits is not supported");
     return convert(c, like->dtype);
 }
 

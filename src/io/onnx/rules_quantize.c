@@ -10,9 +10,9 @@
 
 // Scale and zero point of a node.
 typedef struct linear {
-    const tare_tensor *scale, *zero_point; // constants; the latter may be NULL
-    value scale_value, zero_value;         // what is computed
-    bool is_computed, is_per_channel;
+    const tare_tensor *scale, *zero_point;       // constants; the latter may be NULL
+    value scale_value, zero_value;               // what is computed
+    bool is_computed, is_per_channel, is_packed; // packed: of 4 bits
     int64_t axis;
     tare_dtype dtype; // of the integers
 } linear;
@@ -36,6 +36,7 @@ static tare_status read_linear(onnx_call *c, const tare_tensor *x, tare_dtype ot
     *l = (linear){.scale = tare__onnx_constant(c, 1), .zero_point = tare__onnx_constant(c, 2)};
     TARE_TRY(tare__onnx_need_input(c, 1, "scale", &l->scale_value));
     l->zero_value = tare__onnx_input(c, 2);
+    l->is_packed = tare__onnx_is_packed_constant(c, 2);
     l->is_computed = l->scale == NULL || (l->zero_value.kind == VALUE_NODE);
     if (l->zero_value.kind != VALUE_NONE) zero = tare__onnx_meta(c, &l->zero_value);
     l->dtype = zero != NULL ? zero->dtype : otherwise;
@@ -96,9 +97,10 @@ static tare_status arguments(onnx_call *c, const linear *l, bool is_decomposed, 
         args[n++] = tare__float(scale_at(l, 0));
         args[n++] = tare__int((int64_t)zero_at(l, 0));
     }
-    if (is_decomposed) {
-        args[n++] = tare__int(info->min);
-        args[n++] = tare__int(info->max);
+    if (is_decomposed) { // 4 of 8 bits: -8 to 7, 0 to 15
+        const int64_t parts = l->is_packed ? 16 : 1;
+        args[n++] = tare__int(info->min / parts);
+        args[n++] = tare__int((info->max + 1) / parts - 1);
     }
     args[n++] = tare__dtype_value(is_decomposed ? l->dtype : quantized_dtype(l->dtype));
     *count = n;
@@ -131,7 +133,7 @@ static tare_status quantize_linear(onnx_call *c) {
     if (x->dtype != TARE_FLOAT32)
         return tare__onnx_fail(c, "quantization of %s is not supported", tare_dtype_name(x->dtype));
     const bool is_byte = l.dtype == TARE_UINT8 || l.dtype == TARE_INT8;
-    const bool is_decomposed = !is_byte || l.is_computed;
+    const bool is_decomposed = !is_byte || l.is_computed || l.is_packed;
     TARE_TRY(arguments(c, &l, is_decomposed, args, &count));
     const char *target = is_decomposed      ? decomposed(&l, true)
                          : l.is_per_channel ? "torch.quantize_per_channel"

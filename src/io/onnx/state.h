@@ -35,6 +35,7 @@ typedef struct onnx_constant {
     const char *name;   // of the initializer; NULL: computed
     node *attr;         // the get_attr that reads it; NULL: none yet
     tare_tensor *other; // what it would be if the batch had another size, lent; NULL: the same
+    bool is_packed;     // elements of 4 bits, in bytes here
     const tare_tensor *codes; // the integers that it was dequantized from, lent; NULL: none
 } onnx_constant;
 

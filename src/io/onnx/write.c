@@ -184,6 +184,28 @@ static const char *find_fixed(const onnx_writer *w) {
     return NULL;
 }
 
+static bool same_ranks(const value *a, const value *b) {
+    if (a->kind != b->kind) return false;
+    if (a->kind == VALUE_TENSOR) return a->as.tensor->ndim == b->as.tensor->ndim;
+    bool same = !tare__value_has_items(a) || a->count == b->count;
+    for (uint32_t i = 0; same && tare__value_has_items(a) && i < a->count; i++)
+        same = same_ranks(&a->as.items[i], &b->as.items[i]);
+    return same;
+}
+
+// A batch of 1 is a dimension that squeeze takes away.
+static const char *find_squeezed(onnx_writer *w) {
+    out_trace one = {0};
+    const char *found = NULL;
+    if (trace_batch(w, 1, &one, w->rule_err) == TARE_OK)
+        for (size_t i = 0; i < w->trace.record_count && found == NULL; i++)
+            if (i >= one.record_count ||
+                !same_ranks(&w->trace.records[i].result, &one.records[i].result))
+                found = w->trace.records[i].node->name;
+    tare__onnx_trace_release(&one);
+    return found;
+}
+
 static bool is_open(const onnx_write_spec *spec) {
     for (size_t i = 0; i < spec->input_count; i++)
         if (spec->inputs[i].ndim > 0 && spec->inputs[i].shape[0] < 0) return true;
@@ -208,6 +230,7 @@ static tare_status trace_all(onnx_writer *w) {
     if (status == TARE_OK) status = trace_batch(w, OTHER_BATCH, &w->other, w->rule_err);
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(w->err);
     const char *fixed = status == TARE_OK ? find_fixed(w) : "";
+    if (fixed == NULL) fixed = find_squeezed(w);
     w->has_other = fixed == NULL;
     if (w->has_other) return TARE_OK;
     note_fixed(w, fixed,

@@ -67,6 +67,8 @@ bool tare__out_given(const onnx_out *o, size_t i); // parameter i is there and n
 const tare_tensor *tare__out_meta(onnx_out *o, size_t i);
 /// Of the one result; never NULL.
 const tare_tensor *tare__out_result_meta(onnx_out *o);
+/// The float dtype that the call computes in: the result's, float32 where it is quantized.
+tare_dtype tare__out_real_dtype(const onnx_out *o);
 /// The result for another batch; NULL where the batch is fixed.
 const tare_tensor *tare__out_result_other(const onnx_out *o);
 /// The same for results that are several; NULL where the batch is fixed.

@@ -6,11 +6,11 @@
 #include "io/onnx/write_rules.h"
 
 static const char *real(onnx_out *o, double n) {
-    return tare__out_number(o, TARE_FLOAT32, n);
+    return tare__out_number(o, tare__out_real_dtype(o), n);
 }
 
 static const char *in_float(onnx_out *o) {
-    return tare__out_operand(o, 0, TARE_FLOAT32);
+    return tare__out_operand(o, 0, tare__out_real_dtype(o));
 }
 
 static void plain(onnx_out *o, const char *op_type) {

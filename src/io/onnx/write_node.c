@@ -71,6 +71,12 @@ const tare_tensor *tare__out_result_meta(onnx_out *o) {
     return &nothing;
 }
 
+tare_dtype tare__out_real_dtype(const onnx_out *o) {
+    const value *v = &o->call.result;
+    const tare_dtype dtype = v->kind == VALUE_TENSOR ? v->as.tensor->dtype : TARE_FLOAT32;
+    return tare__dtype(dtype)->is_float ? dtype : TARE_FLOAT32;
+}
+
 const tare_tensor *tare__out_result_other(const onnx_out *o) {
     const bool known = o->other != NULL && o->other->result.kind == VALUE_TENSOR;
     return known ? o->other->result.as.tensor : NULL;

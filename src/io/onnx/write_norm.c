@@ -6,7 +6,7 @@
 #include "io/onnx/write_rules.h"
 
 static const char *real(onnx_out *o, double n) {
-    return tare__out_number(o, TARE_FLOAT32, n);
+    return tare__out_number(o, tare__out_real_dtype(o), n);
 }
 
 // A constant of `count` equal floats, where a norm has no weight or bias of its own.

@@ -28,11 +28,23 @@ static void window_attributes(onnx_out *o, const pool_call *p, const int64_t *ke
     tare__out_attr_ints(o, "strides", stride + first, dims);
 }
 
+// Does rounding up make a difference? torch leaves out a last window that begins in the padding,
+// which ONNX does from some opset on only.
+static bool needs_ceil(const pool_call *p, const int64_t *kernel, const int64_t *stride) {
+    for (int d = 3 - p->dims; d < 3; d++) {
+        const int64_t window = (p->is_max ? p->dilation[d] : 1) * (kernel[d] - 1) + 1;
+        const int64_t down =
+            stride[d] > 0 ? (p->in[d] + 2 * p->pad[d] - window) / stride[d] + 1 : 0;
+        if (p->ceil_mode && down != p->out[d]) return true;
+    }
+    return false;
+}
+
 static const char *pool(onnx_out *o, const pool_call *p, const int64_t *kernel,
                         const int64_t *stride) {
     const char *x = with_batch(o, p, tare__out_input(o, 0));
     const char *y = OUT(o, p->is_max ? "MaxPool" : "AveragePool", x);
-    tare__out_attr_int(o, "ceil_mode", p->ceil_mode);
+    tare__out_attr_int(o, "ceil_mode", needs_ceil(p, kernel, stride));
     if (!p->is_max) tare__out_attr_int(o, "count_include_pad", p->count_pad);
     if (p->is_max) tare__out_attr_ints(o, "dilations", p->dilation + 3 - p->dims, (size_t)p->dims);
     window_attributes(o, p, kernel, stride);

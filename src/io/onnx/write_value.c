@@ -351,8 +351,7 @@ const char *tare__out_sizes(onnx_out *o, const int64_t *sizes, const int64_t *ot
     const char *parts[MOST];
     if (other == NULL || !o->w->has_other || memcmp(sizes, other, count * sizeof *sizes) == 0)
         return tare__out_ints(o, sizes, count);
-    for (size_t i = 0; i < count && i < MOST; i++)
-        parts[i] = one_size(o, sizes[i], other[i]);
+    for (size_t i = 0; i < count && i < MOST; i++) parts[i] = one_size(o, sizes[i], other[i]);
     if (count == 1) return parts[0];
     const char *made = tare__out_node(o, "Concat", parts, count);
     tare__out_attr_int(o, "axis", 0);

@@ -115,6 +115,16 @@ static void a_number_that_follows_the_batch_fixes_it(void **state) {
     CHECK_HOLDS(tare__text_chars(&report_of_last), "computes with its size");
 }
 
+// A batch of 1 would go, any other stays.
+static void a_squeeze_of_the_batch_fixes_it(void **state) {
+    (void)state;
+    tare_model *m = of_code("def forward(self, x):\n    y = torch.squeeze(x, 0)\n    return y");
+    tare_onnx_options o = {.shapes = &shape_x, .shape_count = 1};
+    CHECK_DONE(write_as(m, temp_path("squeeze.onnx"), &o));
+    CHECK_HOLDS(tare__text_chars(&report_of_last), "\"batch\":\"fixed\"");
+    tare_model_destroy(m);
+}
+
 static void what_onnx_lacks_is_listed(void **state) {
     (void)state;
     tare_model *m = of_code("def forward(self, x):\n    y = torch.atan2(x, x)\n"
@@ -346,6 +356,7 @@ int main(void) {
         cmocka_unit_test(an_operator_that_comes_later_is_made_of_others),
         cmocka_unit_test(sizes_that_follow_the_batch_are_not_written),
         cmocka_unit_test(a_number_that_follows_the_batch_fixes_it),
+        cmocka_unit_test(a_squeeze_of_the_batch_fixes_it),
         cmocka_unit_test(what_onnx_lacks_is_listed),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(decomposed_parameters_keep_their_ranges),
