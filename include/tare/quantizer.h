@@ -121,6 +121,28 @@ TARE_API tare_status tare_quantizer_from_json(const char *json, size_t size,
 TARE_API tare_status tare_quantizer_read(const char *path, const tare_quantizer_settings *settings,
                                          tare_quantizer **out, tare_error *err);
 
+/// What one setting asks of a coded quantizer, lent for the call.
+typedef struct tare_quantizer_level tare_quantizer_level;
+/// What its nodes shall get; NULL: nothing, they are to be marked and left float.
+TARE_API const tare_quantization_config *tare_level_config(const tare_quantizer_level *level);
+/// May these nodes, the calls of one pattern, be annotated now? None is marked yet, all are of the
+/// module or class that the setting names (for settings by operator and for the whole model: of
+/// none that settings name), and one calls the operator that it names.
+TARE_API bool tare_level_takes(const tare_quantizer_level *level, const tare_node *const *nodes,
+                               size_t count);
+/// Annotates and marks what the level takes.
+typedef tare_status (*tare_level_annotator)(void *self, tare_model *model,
+                                            const tare_quantizer_level *level, tare_error *err);
+/// A coded quantizer that users ask as they ask any other: annotate_level is called for every
+/// setting, by module name, module type and operator in the order in which they were set, then for
+/// the whole model; after that annotate of the class, which may be NULL, for what propagates. A
+/// setting that fits nothing in the model is an error, unless lenient. Takes `self` over on
+/// success; settings are copied.
+TARE_API tare_status tare_quantizer_create_leveled(const tare_quantizer_class *quantizer_class,
+                                                   void *self, tare_level_annotator annotate_level,
+                                                   const tare_quantizer_settings *settings,
+                                                   tare_quantizer **out, tare_error *err);
+
 /// Several quantizers, one after the other (torchao's ComposableQuantizer). Takes the quantizers
 /// over on success. Annotating fails where a later one replaces or removes what an earlier one
 /// said.

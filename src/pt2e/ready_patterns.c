@@ -82,7 +82,7 @@ static const ready_part gelu = {"activation", {ACT(ATEN "gelu.default(%)"), ACT(
 static const ready_part leaky_relu = {"activation", {BOTH("leaky_relu", ", slope")}};
 static const ready_part elu = {"activation", {BOTH("elu", ", alpha")}};
 static const ready_part sigmoid = {"activation", {BOTH("sigmoid", "")}};
-static const ready_part tanh_ = {"activation", {BOTH("tanh", "")}};
+static const ready_part tangent = {"activation", {BOTH("tanh", "")}};
 #define ACT_PARAMS "low, high, slope, alpha"
 
 typedef struct act_row {
@@ -91,7 +91,7 @@ typedef struct act_row {
 } act_row;
 static const act_row acts[] = {
     {"relu", &relu}, {"relu6", &relu6}, {"hardtanh", &hardtanh}, {"hardswish", &hardswish}, {"hardsigmoid", &hardsigmoid},
-    {"silu", &silu}, {"mish", &mish}, {"gelu", &gelu}, {"leaky_relu", &leaky_relu}, {"elu", &elu}, {"sigmoid", &sigmoid}, {"tanh", &tanh_},
+    {"silu", &silu}, {"mish", &mish}, {"gelu", &gelu}, {"leaky_relu", &leaky_relu}, {"elu", &elu}, {"sigmoid", &sigmoid}, {"tanh", &tangent},
 };
 
 // --- the others ---
@@ -190,7 +190,7 @@ static const ready_row rows[] = {
     {"global_pool", "adaptive average pooling, or a mean", "x, size, dims, keep", {&global_pool}},
 #define ALONE(act, part) {act, act ", also in place and written out", "x, " ACT_PARAMS, {&start, &part}}
     ALONE("relu", relu), ALONE("relu6", relu6), ALONE("hardtanh", hardtanh), ALONE("hardswish", hardswish), ALONE("hardsigmoid", hardsigmoid), ALONE("silu", silu),
-    ALONE("mish", mish), ALONE("gelu", gelu), ALONE("leaky_relu", leaky_relu), ALONE("elu", elu), ALONE("sigmoid", sigmoid), ALONE("tanh", tanh_),
+    ALONE("mish", mish), ALONE("gelu", gelu), ALONE("leaky_relu", leaky_relu), ALONE("elu", elu), ALONE("sigmoid", sigmoid), ALONE("tanh", tangent),
 };
 // clang-format on
 #define COUNT(list) (sizeof(list) / sizeof *(list))

@@ -136,7 +136,7 @@ static tare_status refuse(const qspec_keys *keys, const size_t *ring, size_t len
     text names = {0};
     for (size_t i = 0; i <= length; i++) {
         if (i > 0) tare__text_append(&names, " -> ");
-        tare__qspec_key_text(&keys->items[ring[i % length]], &names);
+        tare__qspec_key_text(&keys->items[ring[i < length ? i : 0]], &names);
     }
     tare_status status = tare__text_status(&names, err);
     if (status == TARE_OK)
