@@ -39,7 +39,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   foreach(source IN LISTS tare_x86_kernels)
     string(REGEX REPLACE ".*(avx2|avx512vnni)\\.c$" "\\1" isa "${source}")
     set_property(SOURCE "${source}" PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}})
-    if(source MATCHES "/(f32_|qu8_product)") # loops for the compiler to vectorize or to unroll
+    if(source MATCHES "/(f32_|qu8_product|qu8_depthwise)") # loops for the compiler to vectorize or to unroll
       set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS
         "$<$<NOT:$<CONFIG:Debug>>:-O3>")
       if(isa STREQUAL "avx512vnni")
