@@ -182,17 +182,18 @@ static const struct {
 };
 
 static bool read_call(const plan_builder *b, const plan_record *r, code_call *out) {
-    if (r->result == NOTHING || r->is_observer || r->is_view || r->call.param_count == 0)
-        return false;
-    *out = (code_call){
-        .record = r, .a = tare__fast_input(&r->call, 0), .y = b->values[r->result].tensor};
+    if (r->result == NOTHING || r->is_observer || r->is_view) return false;
+    *out =
+        (code_call){.record = r, .a = tare__plan_code_input(r), .y = b->values[r->result].tensor};
     if (r->call.param_count > 1) out->b = tare__fast_input(&r->call, 1);
     return out->a != NULL && out->y->count > 0 && tare__plan_find_value(b, out->a) != NOTHING;
 }
 
 static tare_status choose(plan_builder *b, code_call *c, code_step *s, bool *known) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].op, tare__record_op(c->record)) == 0) return rows[i].set(b, c, s, known);
+        if (strcmp(rows[i].op, tare__record_op(c->record)) == 0)
+            TARE_TRY(rows[i].set(b, c, s, known));
+    if (*known) return TARE_OK;
     c->b = NULL;
     return set_table(b, c, s, known);
 }
