@@ -92,30 +92,34 @@ bool tare__is_function_of_a_code(const op_call *call, const tare_tensor *x) {
     return tare__is_byte_quantized(x) && tare__is_byte_quantized(y) && x->count == y->count;
 }
 
+tare_status tare__call_on(const op_call *call, op_compute compute, tare_tensor *x, tare_tensor *y) {
+    op_call own = *call;
+    value *args = tare__arena_array(call->memory, call->arg_count, sizeof *args);
+    if (args == NULL) return tare__out_of_memory(call->err);
+    memcpy(args, call->args, call->arg_count * sizeof *args);
+    args[0] = (value){.kind = VALUE_TENSOR, .as.tensor = x};
+    own.args = args;
+    own.result = (value){.kind = VALUE_TENSOR, .as.tensor = y};
+    for (size_t i = 0; i < call->param_count; i++)
+        for (size_t k = 0; k < call->arg_count; k++)
+            if (call->param[i] == &call->args[k]) own.param[i] = &args[k];
+    return compute(&own);
+}
+
 typedef struct table_call {
-    op_call call; // its arguments are its own
-    value *args;
+    const op_call *call;
     op_compute compute;
 } table_call;
 
 static tare_status compute_call(void *user, const value *in, value *out) {
-    table_call *t = user;
-    t->args[0] = *in;
-    t->call.result = *out;
-    return t->compute(&t->call);
+    const table_call *t = user;
+    return tare__call_on(t->call, t->compute, in->as.tensor, out->as.tensor);
 }
 
 tare_status tare__code_table_of(const op_call *call, op_compute compute, const tare_tensor *x,
                                 uint8_t table[CODE_COUNT], bool *known) {
+    table_call t = {call, compute};
     *known = tare__is_function_of_a_code(call, x);
     if (!*known) return TARE_OK;
-    table_call t = {.call = *call, .compute = compute};
-    t.args = tare__arena_array(call->memory, call->arg_count, sizeof *t.args);
-    if (t.args == NULL) return tare__out_of_memory(call->err);
-    memcpy(t.args, call->args, call->arg_count * sizeof *t.args);
-    t.call.args = t.args;
-    for (size_t i = 0; i < call->param_count; i++)
-        for (size_t k = 0; k < call->arg_count; k++)
-            if (call->param[i] == &call->args[k]) t.call.param[i] = &t.args[k];
     return make_table(x, call->result.as.tensor, compute_call, &t, table, call->err);
 }

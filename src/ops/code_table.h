@@ -22,6 +22,9 @@ tare_status tare__code_table_run(const tare_tensor *x, tare_tensor *y, code_func
 /// Is the result of a call that a shape rule has bound a function of each code of its first
 /// argument x?
 bool tare__is_function_of_a_code(const op_call *call, const tare_tensor *x);
+/// Runs a call that a shape rule has bound on x in place of its first argument, into y. In the
+/// call's memory.
+tare_status tare__call_on(const op_call *call, op_compute compute, tare_tensor *x, tare_tensor *y);
 /// The table of a call that a shape rule has bound, whose reference is `compute`: what it gives for
 /// each code of its first argument x, a byte each. *known false: its result is no function of one
 /// code alone. In the call's memory.

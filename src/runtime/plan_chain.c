@@ -148,6 +148,25 @@ static void join_code_layer(plan_builder *b, size_t head) {
         append(b, head, &last, next);
 }
 
+// Codes that become floats, pass functions of one number, and are codes again.
+static void join_code_function(plan_builder *b, size_t head) {
+    size_t chain[MOST_ELEMENTS], count = 0, next = sole_reader(b, &b->records[head]);
+    const plan_record *before = &b->records[head];
+    for (; next != NOTHING && count < MOST_ELEMENTS; count++) {
+        const plan_record *r = &b->records[next];
+        const bool is_end = strcmp(tare__record_op(r), "quantize_per_tensor") == 0;
+        if (r->result == NOTHING || r->is_observer || !keeps_shape(b, before, r) ||
+            (!is_end && !(tare__plan_is_float(b, r) && tare__plan_is_element(r))))
+            return;
+        chain[count] = next;
+        if (is_end && count > 0) break;
+        before = r;
+        next = sole_reader(b, r);
+    }
+    if (next == NOTHING || count == MOST_ELEMENTS) return;
+    for (size_t i = 0, last = head; i <= count; i++) append(b, head, &last, chain[i]);
+}
+
 // --- elementwise operators ---
 
 static bool is_elementwise(const plan_builder *b, const plan_record *r) {
@@ -181,6 +200,8 @@ void tare__plan_join(plan_builder *b) {
             join_layer(b, i);
         else if (tare__plan_is_code_layer(r))
             join_code_layer(b, i);
+        else if (strcmp(tare__record_op(r), "dequantize") == 0)
+            join_code_function(b, i);
         else if (is_elementwise(b, r))
             join_elements(b, i);
         else if (strcmp(tare__record_op(r), "scaled_dot_product_attention") == 0)

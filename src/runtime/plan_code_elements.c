@@ -166,6 +166,57 @@ tare_status tare__plan_code_table(plan_builder *b, const plan_record *r, uint8_t
     return tare__code_table_of(&call, r->compute, x, table, known);
 }
 
+// A tensor of all codes, or what became of them, in the kind of `like`.
+static tare_status all_codes(const tare_tensor *like, tare_tensor **out, tare_error *err) {
+    const int64_t shape[] = {CODE_COUNT};
+    TARE_TRY(tare__tensor_meta(like->dtype, 1, shape, like->q, out, err));
+    return tare__tensor_allocate(*out, err);
+}
+
+static tare_status run_chain(plan_builder *b, size_t head, tare_tensor **at) {
+    for (size_t i = head; i != NOTHING; i = b->records[i].next) {
+        const plan_record *r = &b->records[i];
+        op_call call = r->call;
+        tare_tensor *y = NULL;
+        call.err = b->err;
+        call.memory = &b->scratch;
+        tare_status status = all_codes(b->values[r->result].tensor, &y, b->err);
+        if (status == TARE_OK) status = tare__call_on(&call, r->compute, *at, y);
+        tare_tensor_release(*at);
+        *at = y;
+        TARE_TRY(status);
+    }
+    return TARE_OK;
+}
+
+// A chain from codes through floats to codes.
+static tare_status chain_table(plan_builder *b, size_t head, const tare_tensor *x,
+                               uint8_t table[CODE_COUNT]) {
+    tare_tensor *at = NULL;
+    tare_status status = all_codes(x, &at, b->err);
+    for (int i = 0; status == TARE_OK && i < CODE_COUNT; i++) ((uint8_t *)at->data)[i] = (uint8_t)i;
+    if (status == TARE_OK) status = run_chain(b, head, &at);
+    if (status == TARE_OK) memcpy(table, at->data, CODE_COUNT);
+    tare_tensor_release(at);
+    return status;
+}
+
+static tare_status add_chain(plan_builder *b, size_t head, const code_call *c, code_step *s,
+                             bool *done) {
+    size_t last = head;
+    while (b->records[last].next != NOTHING) last = b->records[last].next;
+    const size_t x = tare__plan_find_value(b, c->a), y = b->records[last].result;
+    const plan_layout layout = tare__plan_layout(b, x);
+    if (!tare__is_byte_quantized(c->a) || !tare__is_byte_quantized(b->values[y].tensor))
+        return TARE_OK;
+    s->loop = look_up;
+    TARE_TRY(chain_table(b, head, c->a, s->table));
+    TARE_TRY(tare__plan_read(b, x, layout, &s->a));
+    TARE_TRY(tare__plan_write(b, y, layout, &s->y));
+    *done = true;
+    return tare__plan_add_step(b, &codes_class, s, c->record->node);
+}
+
 // Functions of one code: the reference computes each of them once.
 static tare_status set_table(plan_builder *b, code_call *c, code_step *s, bool *known) {
     s->loop = look_up;
@@ -211,6 +262,8 @@ tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
     code_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = (code_step){.b = NOTHING, .count = (size_t)c.y->count};
+    if (b->records[head].head == head && b->records[head].next != NOTHING)
+        return add_chain(b, head, &c, s, done);
     TARE_TRY(choose(b, &c, s, &known));
     if (!known) return TARE_OK;
     const bool has_pair = s->loop == combine || s->loop == combine_lines;

@@ -364,6 +364,81 @@ static void a_residual_block_is_two_layers(void **state) {
     tare_tensor_release(x);
 }
 
+// --- codes ---
+
+static tare_model *codes_through(const char *body) {
+    char code[1024];
+    (void)snprintf(code, sizeof code,
+                   "def forward(self, x):\n"
+                   "    q = torch.quantize_per_tensor(x, 0.05, 10, torch.quint8)\n"
+                   "    f = q.dequantize()\n%s",
+                   body);
+    return new_model(NULL, new_tree(), code);
+}
+
+static void functions_between_codes_are_one_table(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(1, 8, 6, 6);
+    tare_model *model =
+        codes_through("    s = torch.nn.functional.silu(f)\n"
+                      "    r = torch.quantize_per_tensor(s, 0.03, 5, torch.quint8)\n"
+                      "    d = r.dequantize()\n"
+                      "    return d\n");
+    assert_string_equal(steps_of(model, x), "codes codes codes");
+    check_model(model, x, "silu between codes");
+    tare_model_destroy(model);
+    // Floats that somebody else reads are made.
+    model = codes_through("    s = torch.nn.functional.silu(f)\n"
+                          "    r = torch.quantize_per_tensor(s, 0.03, 5, torch.quint8)\n"
+                          "    d = r.dequantize()\n"
+                          "    return (d, s)\n");
+    assert_string_equal(steps_of(model, x), "codes codes elements codes codes");
+    check_model(model, x, "silu between codes, and its floats");
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
+// A convolution, a depthwise one with ReLU6, and one whose result is added to what went in.
+static void integer_layers_take_in_bounds_and_sums(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "a", NN "Conv2d",
+               "in_channels=8, out_channels=24, kernel_size=(1, 1), stride=(1, 1), padding=(0, 0), "
+               "dilation=(1, 1), groups=1, bias=True");
+    put_module(root, NULL, "b", NN "Conv2d",
+               "in_channels=24, out_channels=24, kernel_size=(3, 3), stride=(1, 1), padding=(1, "
+               "1), dilation=(1, 1), groups=24, bias=True");
+    put_module(root, NULL, "c", NN "Conv2d",
+               "in_channels=24, out_channels=8, kernel_size=(1, 1), stride=(1, 1), padding=(0, 0), "
+               "dilation=(1, 1), groups=1, bias=True");
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n"
+                                  "    a = self.a(x)\n"
+                                  "    r = torch.nn.functional.relu6(a)\n"
+                                  "    b = self.b(r)\n"
+                                  "    s = torch.nn.functional.relu6(b)\n"
+                                  "    c = self.c(s)\n"
+                                  "    add = c + x\n"
+                                  "    pool = torch.nn.functional.max_pool2d(add, 2)\n"
+                                  "    return pool\n");
+    tare_tensor *x = NEW_INPUT(2, 8, 6, 6);
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *p = prepared(model, backend, mapping);
+    const tare_tensor *inputs[] = {x};
+    CHECK_DONE(tare_calibrate(p, inputs, 1, job_error()));
+    tare_model *q = lowered(p, backend);
+    assert_string_equal(steps_of(q, x),
+                        "codes reorder code layer code layer code layer code pool codes reorder");
+    check_model(q, x, "inverted residual in integers");
+    tare_model_destroy(q);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+    tare_tensor_release(x);
+}
+
 static void exported_programs_get_the_same_layers(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(1, 8, 6, 6);
@@ -657,6 +732,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_give_the_interpreters_results),
         cmocka_unit_test(a_residual_block_is_two_layers),
+        cmocka_unit_test(functions_between_codes_are_one_table),
+        cmocka_unit_test(integer_layers_take_in_bounds_and_sums),
         cmocka_unit_test(exported_programs_get_the_same_layers),
         cmocka_unit_test(what_depends_on_shapes_only_is_computed_once),
         cmocka_unit_test(norms_without_statistics_keep_none),
