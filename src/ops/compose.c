@@ -168,7 +168,7 @@ static bool fill(tare_tensor *to, const tare_tensor *from) {
 
 // Otherwise the computed tensors take the place of those of the shape rule.
 tare_status tare__composed_forward(op_call *call, value (*forward)(composer *c)) {
-    value made;
+    value made = tare__none();
     TARE_TRY(compose(call, forward, false, &made));
     if (made.kind == VALUE_TENSOR && call->result.kind == VALUE_TENSOR &&
         fill(call->result.as.tensor, made.as.tensor)) {
