@@ -299,6 +299,63 @@ static void our_files_keep_what_programs_need(void **state) {
     }
 }
 
+static tare_model *quantize(const char *name) {
+    const bytes b = recorded(name, "safetensors");
+    safetensors s = {0};
+    tare_model *model = NULL, *prepared = NULL, *converted = NULL;
+    tare_quantizer *q = NULL;
+    CHECK_DONE(tare__safetensors_parse(b.store, b.data, b.size, &s, job_error()));
+    const tare_tensor *x = tare__safetensors_get(&s, "0.in.0");
+    CHECK_DONE(tare_model_read(put_program(name), NULL, &model, job_error()));
+    CHECK_DONE(tare_quantizer_builtin("XNNPACKQuantizer", NULL, &q, job_error()));
+    CHECK_DONE(tare_prepare_pt2e(model, q, &prepared, job_error()));
+    CHECK_DONE(tare_calibrate(prepared, &x, 1, job_error()));
+    CHECK_DONE(tare_convert_pt2e(prepared, NULL, &converted, job_error()));
+    tare_quantizer_destroy(q);
+    tare_model_destroy(model);
+    tare_model_destroy(prepared);
+    tare__safetensors_release(&s);
+    tare__storage_release(b.store);
+    return converted;
+}
+
+static const char *first_tensor(const json_t *list) {
+    const json_t *first = json_array_get(list, 0), *arg = json_object_get(first, "arg");
+    const json_t *tensor = json_object_get(arg != NULL ? arg : first, "as_tensor");
+    return json_string_value(json_object_get(tensor, "name"));
+}
+
+// What convert inserts has the sizes of what it quantizes, also those that are open.
+static void inserted_nodes_follow_open_sizes(void **state) {
+    (void)state;
+    tare_model *model = quantize("open");
+    const char *path = temp_path("quantized.pt2");
+    opened made;
+    json_t *json = NULL;
+    size_t open_count = 0;
+    CHECK_DONE(tare_model_write_pt2(model, path, job_error()));
+    open_archive(path, &made);
+    CHECK_DONE(tare__pt2_read_json(&made.archive, "models/model.json", &json));
+    const json_t *g = json_object_get(json_object_get(json, "graph_module"), "graph");
+    const json_t *nodes = json_object_get(g, "nodes");
+    const json_t *tensors = json_object_get(g, "tensor_values");
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const json_t *n = json_array_get(nodes, i);
+        if (strstr(json_string_value(json_object_get(n, "target")), "quantize_per_tensor") == NULL)
+            continue;
+        const char *in = first_tensor(json_object_get(n, "inputs"));
+        const char *out = first_tensor(json_object_get(n, "outputs"));
+        json_t *sizes = json_object_get(json_object_get(tensors, out), "sizes");
+        assert_true(json_equal(json_object_get(json_object_get(tensors, in), "sizes"), sizes));
+        for (size_t d = 0; d < json_array_size(sizes); d++)
+            open_count += json_object_get(json_array_get(sizes, d), "as_expr") != NULL ? 1 : 0;
+    }
+    assert_true(open_count >= 4);
+    json_decref(json);
+    close_archive(&made);
+    tare_model_destroy(model);
+}
+
 static void every_allocation_of_writing_may_fail(void **state) {
     (void)state;
     tare_model *model = NULL;
@@ -314,6 +371,7 @@ int main(void) {
         cmocka_unit_test(programs_compute_what_torch_did),
         cmocka_unit_test(written_programs_are_what_they_were),
         cmocka_unit_test(our_files_keep_what_programs_need),
+        cmocka_unit_test(inserted_nodes_follow_open_sizes),
         cmocka_unit_test(every_allocation_of_writing_may_fail),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);
