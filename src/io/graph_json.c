@@ -3,10 +3,12 @@
 // later.
 #include "io/graph_json.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/json_write.h"
+#include "io/debug_handle.h"
 #include "io/value_json.h"
 #include "ops/classes.h"
 #include "ops/op.h"
@@ -114,7 +116,19 @@ static tare_status read_meta(reader *r, const json_at *at, node *n) {
         const json_at stack = tare__json_get(at, module_stack_key);
         TARE_TRY(read_scope(r, &stack, n));
     }
+    n->debug_handle = tare__debug_handle_read(json_object_get(at->value, "custom"));
     return keep_json(r, at, &n->meta_json);
+}
+
+// What passes made of the handle that the exporter gave.
+static tare_status read_handle(reader *r, const json_at *at, node *n) {
+    const json_at handle = tare__json_get(at, "debug_handle");
+    if (!tare__json_has(at, "debug_handle")) return TARE_OK;
+    TARE_TRY(tare__json_int(&handle, &n->debug_handle, r->err));
+    return n->debug_handle >= 0
+               ? TARE_OK
+               : tare__json_fail(&handle, r->err, "expected 0 or more, found %" PRId64,
+                                 n->debug_handle);
 }
 
 static tare_status read_extras(reader *r, const json_at *at, node *n) {
@@ -130,9 +144,11 @@ static tare_status read_extras(reader *r, const json_at *at, node *n) {
         TARE_TRY(tare__json_string(&origin, &name, r->err));
         TARE_TRY(keep_string(r, name, &n->origin));
     }
-    if (!tare__json_has(at, "meta")) return TARE_OK;
-    const json_at meta = tare__json_get(at, "meta");
-    return read_meta(r, &meta, n);
+    if (tare__json_has(at, "meta")) {
+        const json_at meta = tare__json_get(at, "meta");
+        TARE_TRY(read_meta(r, &meta, n));
+    }
+    return read_handle(r, at, n);
 }
 
 static tare_status read_op(const json_at *at, node_op *op, tare_error *err) {
@@ -154,8 +170,8 @@ static tare_status insert(reader *r, const json_at *at, const node_spec *spec) {
 }
 
 static tare_status read_node(reader *r, const json_at *at) {
-    static const char *const keys[] = {"name", "op",     "target", "args", "kwargs",
-                                       "type", "origin", "meta",   NULL};
+    static const char *const keys[] = {"name", "op",     "target", "args",         "kwargs",
+                                       "type", "origin", "meta",   "debug_handle", NULL};
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
     TARE_TRY(tare__json_only_keys(at, keys, r->err));
     const json_at name = tare__json_get(at, "name"), op = tare__json_get(at, "op");
@@ -269,6 +285,9 @@ static tare_status write_node(const node *n, text *out, tare_error *err) {
         tare__text_append(out, ", \"origin\": ");
         tare__text_json_string(out, n->origin);
     }
+    // An exporter's handle that no longer holds is to be denied.
+    if (n->debug_handle != 0 || (n->meta_json != NULL && strstr(n->meta_json, "_debug_handle")))
+        tare__text_printf(out, ", \"debug_handle\": %" PRId64, n->debug_handle);
     write_meta(n, out);
     tare__text_char(out, '}');
     return TARE_OK;

@@ -11,6 +11,7 @@
 //               the class's own state, stored as PATH.name; `graph`: {nodes, codegen} of a module
 //               that has a graph of its own;
 //   per node: `origin`: the node of the float model that it computes;
+//             `debug_handle`: its handle of the numeric debugger, over what `meta` says of it;
 //   at the top: `quantized` and `state` of the root, `record`: what the caller gave as extra
 //               (quant/model_io.c; docs/pt2e.md says what quantizers leave there), `tare`: {version}
 //               of the writer.

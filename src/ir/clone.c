@@ -35,6 +35,7 @@ static tare_status clone_node(cloning *c, const node *from, tare_error *err) {
     n->owner = c->to;
     n->op = from->op;
     n->id = from->id;
+    n->debug_handle = from->debug_handle;
     n->prev = c->to->last;
     *(n->prev ? &n->prev->next : &c->to->first) = n;
     c->to->last = n;

@@ -59,6 +59,7 @@ static void link_before(graph *g, node *n, node *before) {
 }
 
 static bool copy_origin(arena *a, const node *from, node *to) {
+    to->debug_handle = from->debug_handle;
     return tare__arena_copy_text(a, from->annotation, &to->annotation) &&
            tare__arena_copy_text(a, from->scope_path, &to->scope_path) &&
            tare__arena_copy_text(a, from->scope_type, &to->scope_type) &&

@@ -47,7 +47,10 @@ struct node {
     const char
         *origin; // the float model's node that this one computes; NULL: none (observers, quantize)
     const char *meta_json; // the file's `meta`, kept verbatim; NULL if none
-    size_t id;             // unique in the graph, never reused: an index for a pass's own tables
+    // The numeric debugger's number of the value that this node gives; 0: none. Passes hand it on
+    // to what gives that value afterwards.
+    int64_t debug_handle;
+    size_t id; // unique in the graph, never reused: an index for a pass's own tables
 };
 
 struct graph {

@@ -3,6 +3,8 @@
 #ifndef OPS_DECOMPOSED_H
 #define OPS_DECOMPOSED_H
 
+#include <string.h>
+
 #include "ops/op.h"
 
 /// The dtype can hold codes, and the range fits into it.
@@ -22,5 +24,10 @@ float tare__round_to(tare_dtype dtype, float x);
 double tare__decomposed_clamp(double code, int64_t quant_min, int64_t quant_max);
 
 #define DECOMPOSED_NAMES "torch.ops.quantized_decomposed."
+/// Does the node give codes without their parameters, whose values say nothing by themselves?
+static inline bool tare__gives_bare_codes(const node *n) {
+    return n->op == NODE_CALL_FUNCTION && strncmp(n->target, DECOMPOSED_NAMES "quantize_per_",
+                                                  sizeof DECOMPOSED_NAMES "quantize_per_" - 1) == 0;
+}
 
 #endif

@@ -91,12 +91,15 @@ static tare_status redirect(const fusion *f) {
     bool is_plain = false;
     size_t eps_index = 0;
     (void)tare__is_batch_norm_call(f->norm, &eps_index, &is_plain);
+    f->layer->debug_handle = f->norm->debug_handle;
     if (is_plain) return tare__node_replace_uses(f->norm, f->layer, NULL, err);
     for (size_t i = 0; i < f->norm->user_count; i++) {
         node *item = f->norm->users[i];
         const bool is_first = item->arg_count == 2 && item->args[1].kind == VALUE_INT &&
                               item->args[1].as.integer == 0;
-        if (is_first) TARE_TRY(tare__node_replace_uses(item, f->layer, NULL, err));
+        if (!is_first) continue;
+        f->layer->debug_handle = item->debug_handle;
+        TARE_TRY(tare__node_replace_uses(item, f->layer, NULL, err));
     }
     return TARE_OK;
 }

@@ -26,7 +26,9 @@ static tare_status insert_after(insertion *in, node *watched, module *observer, 
     TARE_TRY(bind(in, observer, &name));
     const value arg = tare__node_value(watched);
     const node_spec made = {.op = NODE_CALL_MODULE, .target = name, .args = &arg, .arg_count = 1};
-    return tare__graph_insert(in->p->model->root->graph, &made, watched->next, out, in->p->err);
+    TARE_TRY(tare__graph_insert(in->p->model->root->graph, &made, watched->next, out, in->p->err));
+    (*out)->debug_handle = watched->debug_handle;
+    return TARE_OK;
 }
 
 // --- inputs ---

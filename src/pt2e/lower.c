@@ -103,6 +103,7 @@ tare_status tare__absorb_relu(lowering *l, node *relu, node *into) {
     TARE_TRY(TARE_DECIDE(l->p, relu, "lowered", into->target, "computed in integers by %s",
                          into->target));
     TARE_TRY(tare__coverage_fused(l->p->model, relu->origin, into->origin, err));
+    into->debug_handle = relu->debug_handle;
     TARE_TRY(tare__node_replace_uses(relu, into, NULL, err));
     return tare__graph_erase(relu->owner, relu, err);
 }

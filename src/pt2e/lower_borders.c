@@ -74,6 +74,7 @@ static tare_status narrow(lowering *l, node *quantize, const border *b, node **c
     const node_spec spec = {
         .op = NODE_CALL_FUNCTION, .target = "torch.clamp", .args = args, .arg_count = 3};
     TARE_TRY(tare__graph_insert(quantize->owner, &spec, quantize->next, codes, l->p->err));
+    (*codes)->debug_handle = quantize->debug_handle;
     return tare__note_codes(l, *codes, &b->params);
 }
 

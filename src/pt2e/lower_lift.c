@@ -89,6 +89,7 @@ static tare_status lift(lowering *l, node *quantize, node *top, node *first) {
     TARE_TRY(tare__node_replace_input(quantize, last, top, err));
     TARE_TRY(tare__node_replace_input(first, top, quantize, err));
     tare__graph_move_before(quantize, top->next);
+    quantize->debug_handle = top->debug_handle;
     return TARE_OK;
 }
 

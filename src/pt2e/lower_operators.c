@@ -125,6 +125,7 @@ static tare_status finish_with_other_codes(const operator_call *c) {
                             .kwargs = output,
                             .kwarg_count = 2};
     TARE_TRY(tare__graph_insert(n->owner, &spec, n->next, &made, l->p->err));
+    made->debug_handle = n->debug_handle;
     // Whoever read the operator's floats reads what was made of its codes.
     TARE_TRY(tare__node_replace_uses(n, made, made, l->p->err));
     return tare__end_in_codes(l, made, &c->end, false);

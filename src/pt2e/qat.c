@@ -100,6 +100,9 @@ static tare_status insert_rest(rewrite *r, node *factor) {
         TARE_TRY(call(r, "add", "Tensor", tare__node_value(scaled_back), tare__node_value(shaped),
                       &result));
     }
+    // The scaled convolution gives another value than the one that it replaces.
+    r->new_conv->debug_handle = 0;
+    result->debug_handle = r->conv->debug_handle;
     // The pattern's momentum and eps, whatever the model's were, as in torch.
     const value args[] = {tare__node_value(result), r->norm->args[1],  r->norm->args[2],
                           r->norm->args[3],         r->norm->args[4],  tare__bool(true),

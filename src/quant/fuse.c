@@ -259,6 +259,7 @@ static tare_status fuse_match_at_last(fuse_pass *f, const fuse_match *match) {
     TARE_TRY(decide_fused(f, match, &match->structure, root));
     node *copy = NULL;
     TARE_TRY(tare__graph_copy_node(f->fused, root, copy_of, f, &copy, f->base->err));
+    copy->debug_handle = match->last->debug_handle;
     f->nodes[match->last->id].copy = copy;
     return append_extra_inputs(f, match, copy);
 }

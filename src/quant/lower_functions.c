@@ -73,6 +73,7 @@ static tare_status lower_binary(convert_pass *c, const static_match *m) {
         TARE_TRY(TARE_DECIDE(c->base, m->relu, "lowered", spec.target,
                              "computed in integers by %s at '%s'", spec.target, made->name));
         TARE_TRY(tare__coverage_fused(c->base->model, m->relu->origin, made->origin, err));
+        made->debug_handle = m->relu->debug_handle;
         TARE_TRY(tare__graph_erase(g, m->relu, err));
     }
     return tare__graph_erase(g, m->reference, err);

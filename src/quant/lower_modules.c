@@ -239,6 +239,7 @@ static tare_status lower_module(convert_pass *c, const static_match *m) {
         TARE_TRY(TARE_DECIDE(c->base, m->relu, "lowered", made->class->name,
                              "its codes begin at zero: computed by '%s'", m->reference->name));
         TARE_TRY(tare__coverage_fused(c->base->model, m->relu->origin, m->reference->origin, err));
+        m->reference->debug_handle = m->relu->debug_handle;
         TARE_TRY(tare__node_replace_uses(m->relu, m->reference, NULL, err));
         TARE_TRY(tare__graph_erase(g, m->relu, err));
     }

@@ -74,11 +74,12 @@ static tare_status retarget(convert_pass *c, const weighted_call *w, const char 
 }
 
 // The relu, which nothing reads any more, is part of the function now.
-static tare_status absorb_relu(convert_pass *c, node *relu, const node *function,
+static tare_status absorb_relu(convert_pass *c, node *relu, node *function,
                                const char *target) {
     tare_error *err = c->base->err;
     TARE_TRY(TARE_DECIDE(c->base, relu, "lowered", target, "computed in integers by %s", target));
     TARE_TRY(tare__coverage_fused(c->base->model, relu->origin, function->origin, err));
+    function->debug_handle = relu->debug_handle;
     return tare__graph_erase(relu->owner, relu, err);
 }
 

@@ -27,7 +27,17 @@ tare_status tare__site_insert_buffer(const observer_site *s, const char *suffix,
     return status == TARE_OK ? tare__site_insert(s, NODE_GET_ATTR, name, NULL, 0, out) : status;
 }
 
+// The value that was observed is what comes out of quantizing and dequantizing.
+static void hand_on_handle(const observer_site *s, node *with) {
+    node *quantized = tare__node_arg(with, 0);
+    if (with == s->watched) return;
+    with->debug_handle = s->observer->debug_handle;
+    if (quantized != NULL && quantized != s->watched)
+        quantized->debug_handle = s->observer->debug_handle;
+}
+
 tare_status tare__site_finish(const observer_site *s, node *with) {
+    hand_on_handle(s, with);
     TARE_TRY(tare__node_replace_uses(s->observer, with, NULL, s->p->err));
     return tare__graph_erase(graph_of(s), s->observer, s->p->err);
 }

@@ -38,7 +38,9 @@ tare_status tare__prepare_insert_observer(prepare_pass *p, node *watched, const 
     TARE_TRY(status);
     const value arg = tare__node_value(watched);
     const node_spec made = {.op = NODE_CALL_MODULE, .target = name, .args = &arg, .arg_count = 1};
-    return tare__graph_insert(model->root->graph, &made, watched->next, out, p->base->err);
+    TARE_TRY(tare__graph_insert(model->root->graph, &made, watched->next, out, p->base->err));
+    (*out)->debug_handle = watched->debug_handle;
+    return TARE_OK;
 }
 
 static tare_status insert_observer(prepare_pass *p, node *watched, const tare_observer_spec *spec,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/json_write.h"
+#include "io/debug_handle.h"
 #include "io/pt2/payload.h"
 #include "ops/classes.h"
 
@@ -228,6 +229,7 @@ static tare_status write_metadata(node *n, const json_at *metadata, text *out, t
         const char *chars = NULL;
         TARE_TRY(tare__json_string(&at, &chars, err));
         TARE_TRY(write_entry(n, &at, key, chars, out, err));
+        if (strcmp(key, "custom") == 0) n->debug_handle = tare__debug_handle_read(item);
     }
     return TARE_OK;
 }

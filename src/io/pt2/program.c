@@ -183,7 +183,9 @@ static tare_status add_guards(reader *r, const json_at *first) {
                             .arg_count = count};
     TARE_TRY(insert(r, &r->graph, &spec, &n));
     const json_at metadata = tare__json_get(first, "metadata"), none = {0};
-    return tare__pt2_set_meta(n, &none, NULL, 0, &metadata, r->err);
+    TARE_TRY(tare__pt2_set_meta(n, &none, NULL, 0, &metadata, r->err));
+    n->debug_handle = 0; // it gives no value
+    return TARE_OK;
 }
 
 // The last one, as torch adds it: graphs stand before it.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/json_write.h"
+#include "io/debug_handle.h"
 #include "io/pt2/schema.h"
 #include "io/pt2/write_program.h"
 #include "ops/classes.h"
@@ -47,6 +48,15 @@ static void write_entries(const json_t *list, text *out) {
     }
 }
 
+static void write_chars(const char *key, const text *chars, text *out) {
+    if (chars->length > 0) {
+        if (out->chars[out->length - 1] != '{') tare__text_append(out, ", ");
+        tare__text_printf(out, "\"%s\": ", key);
+        tare__text_json_string(out, tare__text_chars(chars));
+    }
+    out->failed = out->failed || chars->failed;
+}
+
 static void write_field(const char *key, const json_t *field, text *out) {
     text chars = {0};
     if (strcmp(key, "nn_module_stack") == 0 || strcmp(key, "source_fn_stack") == 0)
@@ -55,25 +65,34 @@ static void write_field(const char *key, const json_t *field, text *out) {
         write_entry(field, ';', &chars);
     else
         tare__json_write(field, &chars);
-    if (chars.length > 0) {
-        if (out->chars[out->length - 1] != '{') tare__text_append(out, ", ");
-        tare__text_printf(out, "\"%s\": ", key);
-        tare__text_json_string(out, tare__text_chars(&chars));
-    }
-    out->failed = out->failed || chars.failed;
+    write_chars(key, &chars, out);
     tare__text_release(&chars);
 }
 
-static void write_metadata(const json_t *meta, text *out) {
+// What an exporter kept there, with the debugger's handle.
+static tare_status write_custom(const json_t *meta, const node *n, text *out, tare_error *err) {
+    text chars = {0};
+    const tare_status status =
+        tare__debug_handle_write(json_object_get(meta, "custom"), n->debug_handle, &chars, err);
+    if (!out->failed) write_chars("custom", &chars, out);
+    tare__text_release(&chars);
+    return status;
+}
+
+static tare_status write_metadata(const json_t *meta, const node *n, text *out, tare_error *err) {
     static const char *const keys[] = {"stack_trace", "nn_module_stack", "source_fn_stack",
                                        "torch_fn",    "custom",          "from_node"};
     tare__text_append(out, ", \"metadata\": {");
-    if (out->failed) return;
+    if (out->failed) return tare__text_status(out, err);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *field = json_object_get(meta, keys[i]);
-        if (field != NULL && !out->failed) write_field(keys[i], field, out);
+        if (strcmp(keys[i], "custom") == 0)
+            TARE_TRY(write_custom(meta, n, out, err));
+        else if (field != NULL && !out->failed)
+            write_field(keys[i], field, out);
     }
     tare__text_char(out, '}');
+    return TARE_OK;
 }
 
 // --- arguments ---
@@ -310,7 +329,7 @@ static tare_status write_node(program_writer *w, const node *n) {
                       tare__starts_with(n->target, "operator.") ? "_" : "", n->target);
     TARE_TRY(write_call(w, n, out));
     tare__text_char(out, ']');
-    write_metadata(tare__pt2_sizes_meta(w->sizes, n), out);
+    TARE_TRY(write_metadata(tare__pt2_sizes_meta(w->sizes, n), n, out, w->err));
     tare__text_printf(out,
                       ", \"is_hop_single_tensor_return\": %s, \"name\": ", single_result(w, n));
     tare__text_json_string(out, n->name);
