@@ -7,6 +7,7 @@
 #include "tare/calibration.h"
 #include "tare/custom_config.h"
 #include "tare/data.h"
+#include "tare/debug.h"
 #include "tare/dtype.h"
 #include "tare/graph.h"
 #include "tare/model.h"

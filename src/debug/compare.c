@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two models side by side: values that belong together, and sums of how far they are apart.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/map.h"
+#include "core/struct_size.h"
+#include "ops/decomposed.h"
+#include "quant/model.h"
+#include "tare/debug.h"
+#include "tare/record.h"
+#include "tare/session.h"
+
+// A value of the reference that rows look at.
+typedef struct kept_value {
+    const char *name;
+    tare_tensor *tensor; // float32, of the run at hand; NULL: it gave none
+} kept_value;
+
+typedef struct compared_row {
+    int64_t handle;
+    const node *reference, *node;
+    size_t kept; // index of the reference's value
+    int64_t element_count;
+    double signal, reference_signal, noise, max_abs_error;
+} compared_row;
+
+struct tare_debug_comparison {
+    const tare_model *reference, *model;
+    tare_session *reference_session, *session;
+    bool by_handles;
+    compared_row *rows;
+    size_t row_count, row_capacity;
+    kept_value *kept;
+    size_t kept_count, kept_capacity;
+    map kept_names, row_names; // node name -> index + 1
+};
+
+// --- what belongs together ---
+
+static size_t index_of(const map *names, const char *name) {
+    return (size_t)tare__map_get(names, name);
+}
+
+static tare_status keep_reference(tare_debug_comparison *c, const node *n, size_t *out,
+                                  tare_error *err) {
+    *out = index_of(&c->kept_names, n->name);
+    if (*out != 0) return TARE_OK;
+    if (!tare__grow((void **)&c->kept, &c->kept_capacity, c->kept_count, sizeof *c->kept) ||
+        !tare__map_set(&c->kept_names, n->name, tare__map_int(c->kept_count + 1)))
+        return tare__out_of_memory(err);
+    c->kept[c->kept_count++] = (kept_value){.name = n->name};
+    *out = c->kept_count;
+    return TARE_OK;
+}
+
+static tare_status add_row(tare_debug_comparison *c, int64_t handle, const node *reference,
+                           const node *n, tare_error *err) {
+    size_t kept = 0;
+    TARE_TRY(keep_reference(c, reference, &kept, err));
+    if (!tare__grow((void **)&c->rows, &c->row_capacity, c->row_count, sizeof *c->rows) ||
+        !tare__map_set(&c->row_names, n->name, tare__map_int(c->row_count + 1)))
+        return tare__out_of_memory(err);
+    c->rows[c->row_count++] =
+        (compared_row){.handle = handle, .reference = reference, .node = n, .kept = kept - 1};
+    return TARE_OK;
+}
+
+static const node *last_with(const tare_model *model, int64_t handle) {
+    for (const node *n = model->root->graph->last; n != NULL; n = n->prev)
+        if (n->debug_handle == handle && !tare__gives_bare_codes(n)) return n;
+    return NULL;
+}
+
+static tare_status match_by_handles(tare_debug_comparison *c, tare_error *err) {
+    for (const node *n = c->model->root->graph->first; n != NULL; n = n->next) {
+        if (n->debug_handle == 0 || last_with(c->model, n->debug_handle) != n) continue;
+        const node *reference = last_with(c->reference, n->debug_handle);
+        if (reference != NULL) TARE_TRY(add_row(c, n->debug_handle, reference, n, err));
+    }
+    return TARE_OK;
+}
+
+static tare_status match_by_origin(tare_debug_comparison *c, tare_error *err) {
+    for (const node *n = c->model->root->graph->first; n != NULL; n = n->next) {
+        const char *origin = tare_model_float_node(c->model, n->name);
+        const node *reference =
+            origin != NULL ? tare__graph_find(c->reference->root->graph, origin) : NULL;
+        if (reference != NULL) TARE_TRY(add_row(c, 0, reference, n, err));
+    }
+    return TARE_OK;
+}
+
+// --- running ---
+
+static tare_status keep_value(void *user, const char *name, const tare_tensor *result,
+                              tare_error *err) {
+    tare_debug_comparison *c = user;
+    const size_t index = index_of(&c->kept_names, name);
+    if (index == 0 || result == NULL) return TARE_OK;
+    kept_value *kept = &c->kept[index - 1];
+    tare_tensor_release(kept->tensor);
+    kept->tensor = NULL;
+    return tare_tensor_to_float(result, &kept->tensor, err);
+}
+
+static void add(compared_row *row, const tare_tensor *reference, const tare_tensor *actual) {
+    const float *y = reference->data, *x = actual->data;
+    for (int64_t i = 0; i < actual->count; i++) {
+        const double error = (double)x[i] - (double)y[i];
+        row->signal += (double)x[i] * (double)x[i];
+        row->reference_signal += (double)y[i] * (double)y[i];
+        row->noise += error * error;
+        if (fabs(error) > row->max_abs_error) row->max_abs_error = fabs(error);
+    }
+    row->element_count += actual->count;
+}
+
+static tare_status differ_in_shape(const compared_row *row, const tare_tensor *reference,
+                                   const tare_tensor *actual, tare_error *err) {
+    char expected[256], found[256], key[32] = "";
+    tare__shape_text(reference->ndim, reference->shape, expected, sizeof expected);
+    tare__shape_text(actual->ndim, actual->shape, found, sizeof found);
+    if (row->handle != 0) snprintf(key, sizeof key, "%" PRId64, row->handle);
+    return tare__fail(
+        err, TARE_INVALID_ARGUMENT,
+        "For debug_info=%s from ref node %s and actual node %s: Cannot compare tensors "
+        "with different shapes: ref=%s vs actual=%s",
+        row->handle != 0 ? key : row->reference->name, row->reference->name, row->node->name,
+        expected, found);
+}
+
+static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
+    return a->ndim == b->ndim &&
+           (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
+}
+
+static tare_status compare_value(void *user, const char *name, const tare_tensor *result,
+                                 tare_error *err) {
+    tare_debug_comparison *c = user;
+    const size_t index = index_of(&c->row_names, name);
+    if (index == 0 || result == NULL) return TARE_OK;
+    compared_row *row = &c->rows[index - 1];
+    const tare_tensor *reference = c->kept[row->kept].tensor;
+    if (reference == NULL) return TARE_OK;
+    if (!same_shape(reference, result)) return differ_in_shape(row, reference, result, err);
+    tare_tensor *plain = NULL;
+    TARE_TRY(tare_tensor_to_float(result, &plain, err));
+    add(row, reference, plain);
+    tare_tensor_release(plain);
+    return TARE_OK;
+}
+
+static void forget(tare_debug_comparison *c) {
+    for (size_t i = 0; i < c->kept_count; i++) {
+        tare_tensor_release(c->kept[i].tensor);
+        c->kept[i].tensor = NULL;
+    }
+}
+
+static tare_status run(tare_session *session, const tare_tensor *const *inputs, size_t input_count,
+                       tare_debug_outputs *out, tare_error *err) {
+    enum { MOST = 64 };
+    tare_tensor *dropped[MOST] = {NULL};
+    tare_debug_outputs own = {dropped, MOST, 0};
+    tare_debug_outputs *to = out != NULL ? out : &own;
+    TARE_TRY(
+        tare_session_run(session, inputs, input_count, to->tensors, to->capacity, &to->count, err));
+    for (size_t i = 0; i < own.count; i++) tare_tensor_release(dropped[i]);
+    return TARE_OK;
+}
+
+tare_status tare_debug_compare(tare_debug_comparison *c, const tare_tensor *const *inputs,
+                               size_t input_count, tare_debug_outputs *reference_outputs,
+                               tare_debug_outputs *outputs, tare_error *err) {
+    tare_status status = run(c->reference_session, inputs, input_count, reference_outputs, err);
+    if (status == TARE_OK) {
+        status = run(c->session, inputs, input_count, outputs, err);
+        for (size_t i = 0;
+             status != TARE_OK && reference_outputs != NULL && i < reference_outputs->count; i++)
+            tare_tensor_release(reference_outputs->tensors[i]);
+        if (status != TARE_OK && reference_outputs != NULL) reference_outputs->count = 0;
+    }
+    forget(c);
+    return status;
+}
+
+// --- comparisons ---
+
+static tare_status open_sessions(tare_debug_comparison *c, int thread_count, tare_error *err) {
+    const tare_session_options options = {.thread_count = thread_count};
+    TARE_TRY(tare_session_create(c->reference, &options, &c->reference_session, err));
+    TARE_TRY(tare_session_create(c->model, &options, &c->session, err));
+    tare_session_watch(c->reference_session, keep_value, c);
+    tare_session_watch(c->session, compare_value, c);
+    return TARE_OK;
+}
+
+tare_status tare_debug_comparison_create(const tare_model *reference, const tare_model *model,
+                                         const tare_debug_options *options,
+                                         tare_debug_comparison **out, tare_error *err) {
+    tare_debug_options o = {0};
+    if (reference == NULL || model == NULL || out == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a comparison needs two models");
+    if (options != NULL) tare__struct_copy(&o, sizeof o, options);
+    tare_debug_comparison *c = tare__alloc_zeroed(1, sizeof *c);
+    if (c == NULL) return tare__out_of_memory(err);
+    c->reference = reference;
+    c->model = model;
+    c->by_handles = !o.by_origin && tare_model_has_debug_handles(reference) &&
+                    tare_model_has_debug_handles(model);
+    tare_status status = c->by_handles ? match_by_handles(c, err) : match_by_origin(c, err);
+    if (status == TARE_OK) status = open_sessions(c, o.thread_count, err);
+    if (status == TARE_OK)
+        *out = c;
+    else
+        tare_debug_comparison_destroy(c);
+    return status;
+}
+
+void tare_debug_comparison_destroy(tare_debug_comparison *c) {
+    if (c == NULL) return;
+    forget(c);
+    tare_session_destroy(c->reference_session);
+    tare_session_destroy(c->session);
+    tare__map_release(&c->kept_names);
+    tare__map_release(&c->row_names);
+    tare__free(c->kept);
+    tare__free(c->rows);
+    tare__free(c);
+}
+
+bool tare_debug_comparison_row(const tare_debug_comparison *c, size_t index, tare_debug_row *out) {
+    if (index >= c->row_count) return false;
+    const compared_row *row = &c->rows[index];
+    *out = (tare_debug_row){
+        .struct_size = sizeof *out,
+        .handle = row->handle,
+        .reference_node = row->reference->name,
+        .node = row->node->name,
+        .target = row->reference->target,
+        .element_count = row->element_count,
+        .signal = row->signal,
+        .reference = row->reference_signal,
+        .noise = row->noise,
+        .max_abs_error = row->max_abs_error,
+        .mse = row->element_count > 0 ? row->noise / (double)row->element_count : 0,
+        .sqnr_db = row->noise > 0 ? 10 * log10(row->signal / row->noise) : (double)INFINITY};
+    return true;
+}
+
+size_t tare_debug_comparison_row_count(const tare_debug_comparison *c) {
+    return c->row_count;
+}
+
+bool tare_debug_comparison_by_handles(const tare_debug_comparison *c) {
+    return c->by_handles;
+}
