@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // tare compare: how far a quantized model is from its float one, layer by layer and at the end.
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "command.h"
+#include "differences.h"
 #include "gather.h"
 #include "json.h"
-#include "layers.h"
 #include "models.h"
 #include "output.h"
 #include "report.h"
@@ -17,7 +15,7 @@
 typedef struct compare_options {
     const char *data, *report;
     int64_t batch, limit, threads;
-    bool as_json, quiet;
+    bool layers, worst, as_json, quiet;
     size_options sizes;
 } compare_options;
 
@@ -31,9 +29,8 @@ typedef struct verdict {
 typedef struct job {
     const compare_options *options;
     tare_model *float_model, *quantized_model;
-    tare_session *float_session, *quantized_session;
+    tare_debug_comparison *comparison;
     tare_data *data;
-    layer_list layers;
     verdict verdict;
     tare_error *err;
 } job;
@@ -47,12 +44,6 @@ typedef struct results {
 static void release_results(results *r) {
     for (size_t i = 0; i < r->count; i++) tare_tensor_release(r->tensors[i]);
     r->count = 0;
-}
-
-static tare_status run_model(job *j, tare_session *session, const tare_batch *batch, results *out) {
-    TRY(tare_session_run(session, batch->inputs, batch->input_count, out->tensors, GATHER_CAPACITY,
-                         &out->count, j->err));
-    return gather_plain(out->tensors, out->count, j->err);
 }
 
 static tare_status judge_classes(job *j, const tare_batch *batch, const tare_tensor *x,
@@ -79,13 +70,16 @@ static tare_status judge(job *j, const tare_batch *batch, const results *x, cons
     return x->count > 0 ? judge_classes(j, batch, x->tensors[0], y->tensors[0]) : TARE_OK;
 }
 
-/// The float model runs first and leaves its results with the layers, where the quantized one finds
-/// them.
 static tare_status compare_batch(job *j, const tare_batch *batch) {
     results x = {.count = 0}, y = {.count = 0};
-    layers_forget(&j->layers);
-    tare_status status = run_model(j, j->float_session, batch, &x);
-    if (status == TARE_OK) status = run_model(j, j->quantized_session, batch, &y);
+    tare_debug_outputs of_float = {x.tensors, GATHER_CAPACITY, 0};
+    tare_debug_outputs of_quantized = {y.tensors, GATHER_CAPACITY, 0};
+    tare_status status = tare_debug_compare(j->comparison, batch->inputs, batch->input_count,
+                                            &of_float, &of_quantized, j->err);
+    x.count = of_float.count;
+    y.count = of_quantized.count;
+    if (status == TARE_OK) status = gather_plain(x.tensors, x.count, j->err);
+    if (status == TARE_OK) status = gather_plain(y.tensors, y.count, j->err);
     if (status == TARE_OK) status = judge(j, batch, &x, &y);
     release_results(&x);
     release_results(&y);
@@ -113,17 +107,30 @@ static double part(int64_t count, int64_t whole) {
     return whole > 0 ? (double)count / (double)whole : 0.0;
 }
 
+static void write_layers(const job *j, FILE *stream) {
+    json_out json = json_out_begin(stream);
+    json_out_integer(&json, "samples", (uint64_t)j->verdict.sample_count);
+    write_values(j->comparison, j->options->worst, &json);
+    json_out_end(&json);
+}
+
 static void write_json(const job *j, FILE *stream) {
+    if (j->options->layers) {
+        write_layers(j, stream);
+        return;
+    }
     const verdict *v = &j->verdict;
     json_out json = json_out_begin(stream);
     json_out_integer(&json, "samples", (uint64_t)v->sample_count);
     json_out_open(&json, "layers", '[');
-    for (size_t i = 0; i < j->layers.count; i++) {
-        const layer *l = &j->layers.items[i];
+    tare_debug_row row;
+    for (size_t i = 0; tare_debug_comparison_row(j->comparison, i, &row); i++) {
+        const difference d = difference_of(&row);
+        if (row.element_count == 0) continue;
         json_out_open(&json, NULL, '{');
-        json_out_string(&json, "quantized_node", l->quantized_name);
-        json_out_string(&json, "float_node", l->float_name);
-        number_of_difference(&json, &l->difference);
+        json_out_string(&json, "quantized_node", row.node);
+        json_out_string(&json, "float_node", row.reference_node);
+        number_of_difference(&json, &d);
         json_out_close(&json, '}');
     }
     json_out_close(&json, ']');
@@ -140,23 +147,26 @@ static void write_json(const job *j, FILE *stream) {
 }
 
 static void print_row(const char *quantized, const char *original, const difference *d) {
-    printf("%-24s  %-24s  ", quantized, original);
-    const double db = signal_to_noise_db(d);
-    if (isfinite(db))
-        printf("%7.2f", db);
-    else
-        printf("%7s", "equal");
-    printf("  %10.4g\n", d->largest_error);
+    printf("%-24s  %-24s  %7s  %10.4g\n", quantized, original, decibels_text(signal_to_noise_db(d)),
+           d->largest_error);
+}
+
+static void print_layers(const job *j) {
+    tare_debug_row row;
+    printf("%-24s  %-24s  %7s  %10s\n", "node", "float node", "SQNR dB", "max error");
+    for (size_t i = 0; tare_debug_comparison_row(j->comparison, i, &row); i++) {
+        const difference d = difference_of(&row);
+        if (row.element_count > 0) print_row(row.node, row.reference_node, &d);
+    }
+    print_row("output", "output", &j->verdict.output);
 }
 
 static void print_text(const job *j) {
     const verdict *v = &j->verdict;
-    printf("%-24s  %-24s  %7s  %10s\n", "node", "float node", "SQNR dB", "max error");
-    for (size_t i = 0; i < j->layers.count; i++) {
-        const layer *l = &j->layers.items[i];
-        print_row(l->quantized_name, l->float_name, &l->difference);
-    }
-    print_row("output", "output", &v->output);
+    if (j->options->layers)
+        print_values(j->comparison, j->options->worst);
+    else
+        print_layers(j);
     printf("%" PRId64 " samples", v->sample_count);
     if (v->has_labels)
         printf(", accuracy %.2f %% float and %.2f %% quantized",
@@ -176,15 +186,15 @@ static tare_status write_report(const job *j) {
 }
 
 static tare_status open_models(job *j, const char *float_path, const char *quantized_path) {
-    const tare_session_options options = {.thread_count = (int)j->options->threads};
+    const tare_debug_options options = {.thread_count = (int)j->options->threads,
+                                        .by_origin = !j->options->layers};
     TRY(read_model(float_path, &j->options->sizes, &j->float_model, j->err));
     TRY(tare_model_read(quantized_path, NULL, &j->quantized_model, j->err));
-    TRY(tare_session_create(j->float_model, &options, &j->float_session, j->err));
-    TRY(tare_session_create(j->quantized_model, &options, &j->quantized_session, j->err));
-    j->layers.quantized_model = j->quantized_model;
-    tare_session_watch(j->float_session, layers_keep_float, &j->layers);
-    tare_session_watch(j->quantized_session, layers_compare, &j->layers);
-    return TARE_OK;
+    // The same numbers that quantize --debug-handles gave; those of the file stay.
+    if (j->options->layers && tare_model_has_debug_handles(j->quantized_model))
+        TRY(tare_debug_handles_generate(j->float_model, j->err));
+    return tare_debug_comparison_create(j->float_model, j->quantized_model, &options,
+                                        &j->comparison, j->err);
 }
 
 /// Both models see the same tensors; often the quantized one alone says how they are made.
@@ -219,14 +229,14 @@ static int run(const command *self, int argc, char **argv) {
     compare_options o = {0};
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
+    if (o.worst && !o.layers)
+        return wrong_usage(self->name, NULL, "--worst has no effect without --layers");
     if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
     if (o.quiet || o.as_json) silence_progress();
     job j = {.options = &o, .err = tare_error_create()};
     const int exit_status = finish_job(self->name, run_job(&j, operands), j.err);
-    layers_release(&j.layers);
     tare_data_close(j.data);
-    tare_session_destroy(j.float_session);
-    tare_session_destroy(j.quantized_session);
+    tare_debug_comparison_destroy(j.comparison);
     tare_model_destroy(j.float_model);
     tare_model_destroy(j.quantized_model);
     tare_error_destroy(j.err);
@@ -239,6 +249,9 @@ static const option options[] = {
     {"batch", "N", "samples at a time (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
     {"limit", "N", "compare on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    {"layers", NULL, "every value that both models have, by debug handles", FIELD(layers),
+     OPTION_FLAG, 0, false},
+    {"worst", NULL, "with --layers: the worst first", FIELD(worst), OPTION_FLAG, 0, false},
     {"report", "DIR", "write compare.json into DIR", FIELD(report), OPTION_TEXT, 0, false},
     {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
@@ -249,8 +262,9 @@ static const option options[] = {
 const command compare_command = {
     .name = "compare",
     .summary = "compare a quantized model with its float one, layer by layer",
-    .usage = "FLOAT QUANTIZED --data DATA [--batch N] [--limit N] [--threads N] [--report DIR] "
-             "[--json]\n       [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+    .usage =
+        "FLOAT QUANTIZED --data DATA [--batch N] [--limit N] [--threads N] [--layers [--worst]]\n"
+        "       [--report DIR] [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"FLOAT", "QUANTIZED"},
     .least_operands = 2,
     .options = options,
@@ -258,6 +272,12 @@ const command compare_command = {
              "samples, x being what the float model computes and y the quantized one. A\n"
              "layer is compared with the last float operator that was fused into it. In\n"
              "JSON, accuracies and agreement are fractions, and sqnr_db is null where\n"
-             "nothing differs.\n",
+             "nothing differs.\n"
+             "\n"
+             "With --layers every value that both models have is a row, as torch's numeric\n"
+             "debugger has it: matched by debug handles (tare quantize --debug-handles),\n"
+             "the last node with a handle counting; without them by the names that nodes\n"
+             "have in the float model. There x is what the quantized model computes and y\n"
+             "what the float one does. MSE: the mean of (x - y)^2.\n",
     .run = run,
 };

@@ -53,6 +53,9 @@ static tare_status check_stage(quantize_job *j) {
     TRY(j->flow->check_model(j));
     if (j->was_prepared && j->options->qat)
         return fail_here(j->input, NULL, "the model is prepared already: --qat has no effect");
+    if (j->was_prepared && j->options->debug_handles)
+        return fail_here(j->input, "prepare with it",
+                         "the model is prepared already: --debug-handles has no effect");
     if (j->was_prepared && j->stop == STOP_FUSE)
         return fail_here(j->input, NULL, "the model is prepared already: --stop fuse is too late");
     return TARE_OK;
@@ -60,6 +63,7 @@ static tare_status check_stage(quantize_job *j) {
 
 static tare_status quantize(quantize_job *j) {
     TRY(check_stage(j));
+    if (j->options->debug_handles) TRY(tare_debug_handles_generate(j->model, j->err));
     if (j->stop == STOP_FUSE) return j->flow->fuse(j);
     if (!j->was_prepared) TRY(j->flow->prepare(j));
     if (j->options->calibrate != NULL) TRY(calibrate(j));
@@ -161,6 +165,8 @@ static int check_options(const command *self, const quantize_options *o, quantiz
         return wrong_usage(self->name, NULL,
                            "--dry-run writes no model and watches no data: -o, --report, --print, "
                            "--calibrate and --state have no effect");
+    if (o->dry_run && o->debug_handles)
+        return wrong_usage(self->name, NULL, "--debug-handles has no effect with --dry-run");
     if (o->strict && o->lenient)
         return wrong_usage(self->name, NULL, "--strict and --lenient exclude each other");
     if (j->stop == STOP_FUSE && o->strict)
@@ -254,6 +260,8 @@ static const option options[] = {
      0, false},
     {"dry-run", NULL, "with --stop prepare: say what would become of it", FIELD(dry_run),
      OPTION_FLAG, 0, false},
+    {"debug-handles", NULL, "number the float model's values, for tare compare --layers",
+     FIELD(debug_handles), OPTION_FLAG, 0, false},
     {"print", NULL, "print the model that was made", FIELD(print), OPTION_FLAG, 0, false},
     {"report", "DIR", "write explain.json, coverage.json, model.txt", FIELD(report), OPTION_TEXT, 0,
      false},
@@ -273,7 +281,8 @@ const command quantize_command = {
              "OPTIONS: [--qat] [--calibrate DATA | --state STATE] [--batch N] [--limit N]\n"
              "       [--threads N] [--preprocess STEPS] [--stop STAGE] [--lenient | --strict] "
              "[--dry-run]\n"
-             "       [--print] [--report DIR] [--dim NAME=N,..] [--shape INPUT=NxN..,..]\n"
+             "       [--debug-handles] [--print] [--report DIR] [--dim NAME=N,..] [--shape "
+             "INPUT=NxN..,..]\n"
              "       [--json] [--quiet]",
     .operands = {"MODEL"},
     .least_operands = 1,

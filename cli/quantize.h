@@ -13,7 +13,7 @@ typedef struct quantize_options {
     const char *qconfig, *engine, *prepare_config, *convert_config, *equalize; // with --backend
     const char *quantizer_config;                                              // with --quantizer
     int64_t batch, limit, threads;
-    bool qat, print, lenient, strict, dry_run, quiet, as_json;
+    bool qat, print, debug_handles, lenient, strict, dry_run, quiet, as_json;
     size_options sizes;
 } quantize_options;
 

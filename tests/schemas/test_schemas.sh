@@ -43,6 +43,9 @@ fits explain explain "$int8" --json
 fits explain explain "$int8" --node conv1 --json
 fits compare compare "$digits" "$int8" --data "$test" --limit 32 --json
 fits compare compare "$digits" "$digits" --data random:3:0:1x8x8 --json
+fits compare_layers compare "$digits" "$int8" --data "$test" --limit 32 --layers --json
+"$tare" quantize "$digits" --backend x86 --calibrate "$test" --limit 32 --debug-handles --quiet -o "$work/numbered" >/dev/null
+fits compare_layers compare "$digits" "$work/numbered" --data "$test" --limit 32 --layers --worst --json
 fits preprocess preprocess "$digits" --json
 fits preprocess_write preprocess "$digits" --set imagenet --json -o "$work/imagenet"
 fits preprocess preprocess "$work/imagenet" --json
