@@ -83,7 +83,7 @@ static tare_status check_targets(const checking *c, const spec_source *source, c
         if (source_of(c->rule, t->from, t->node) == NULL)
             return refuse_target(c, from, name, t, "the rule does not annotate");
     }
-    if (comes_back(c->rule, source))
+    if (spec != NULL && comes_back(c->rule, source))
         return refuse_target(c, from, name, &spec->targets[0], "refers back to it");
     return source->otherwise != NULL ? check_targets(c, source->otherwise, from, name) : TARE_OK;
 }

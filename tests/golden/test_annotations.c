@@ -85,7 +85,7 @@ static tare_status check_rules(const recorded_case *c, findings *found, tare_err
         status = annotations_by(model, NULL, modes[i], &coded, err);
         if (status == TARE_OK)
             status = annotations_by(model, "examples/xnnpack_quantizer.json", modes[i], &data, err);
-        if (status == TARE_OK && strcmp(coded, data) != 0)
+        if (status == TARE_OK && coded != NULL && data != NULL && strcmp(coded, data) != 0)
             findings_add(found, FINDING_STRUCTURE, "by rules: %s\nby code: %s", data, coded);
         tare_string_free(coded);
         tare_string_free(data);
