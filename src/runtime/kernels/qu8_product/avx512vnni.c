@@ -51,20 +51,23 @@ UNROLLED void add_taps(const product_tile *t, __m512i acc[PRODUCT_ROWS][PRODUCT_
     }
 }
 
-// The constants of 16 channels, and which of them there are.
+// Which of 16 channels from c on there are.
+static inline __mmask16 mask_at(const product_tile *t, size_t c) {
+    const size_t left = t->channels - c;
+    return (__mmask16)(left < PRODUCT_LANES ? (1U << left) - 1 : 0xFFFFU);
+}
+
+// The constants of 16 channels.
 typedef struct vector_constants {
     __mmask16 mask;
     __m512 multiplier, bias;
-    __m512i start;
 } vector_constants;
 
 static inline vector_constants constants_of(const product_tile *t, size_t c) {
     const tile_epilogue *e = &t->epilogue;
-    const size_t left = t->channels - c;
-    const __mmask16 mask = (__mmask16)(left < PRODUCT_LANES ? (1U << left) - 1 : 0xFFFFU);
+    const __mmask16 mask = mask_at(t, c);
     return (vector_constants){mask, _mm512_maskz_loadu_ps(mask, e->multiplier + c),
-                              _mm512_maskz_loadu_ps(mask, e->bias + c),
-                              _mm512_maskz_loadu_epi32(mask, e->start + c)};
+                              _mm512_maskz_loadu_ps(mask, e->bias + c)};
 }
 
 static inline __m128i codes_of(const product_tile *t, const epilogue_constants *k,
@@ -91,21 +94,48 @@ UNROLLED void finish(const product_tile *t, const epilogue_constants *k,
     const size_t c = vector * PRODUCT_LANES;
     const vector_constants v = constants_of(t, c);
     for (size_t r = 0; r < rows; r++) {
-        const __m512i sum = _mm512_add_epi32(acc[r][vector], v.start);
         const size_t at = r * t->y_stride + c;
         if (t->real != NULL)
-            _mm512_mask_storeu_ps(t->real + at, v.mask, values_of(t, &v, sum));
+            _mm512_mask_storeu_ps(t->real + at, v.mask, values_of(t, &v, acc[r][vector]));
         else
-            _mm_mask_storeu_epi8(t->y + at, v.mask, codes_of(t, k, &v, sum, at));
+            _mm_mask_storeu_epi8(t->y + at, v.mask, codes_of(t, k, &v, acc[r][vector], at));
+    }
+}
+
+// A whole block without an addend, which is most of the work: the codes of a row's 64 channels are
+// packed together. Packing leaves four channels of each vector in each quarter of the register.
+UNROLLED void finish_block(const product_tile *t, const epilogue_constants *k,
+                           __m512i acc[PRODUCT_ROWS][PRODUCT_VECTORS], size_t rows) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const bool is_signed = t->epilogue.requant->lo < 0;
+    vector_constants v[PRODUCT_VECTORS];
+    for (size_t i = 0; i < PRODUCT_VECTORS; i++) v[i] = constants_of(t, i * PRODUCT_LANES);
+    for (size_t r = 0; r < rows; r++) {
+        __m512i codes[PRODUCT_VECTORS];
+        for (size_t i = 0; i < PRODUCT_VECTORS; i++)
+            codes[i] = requantize_codes(k, acc[r][i], v[i].multiplier, v[i].bias);
+        const __m512i low = _mm512_packs_epi32(codes[0], codes[1]);
+        const __m512i high = _mm512_packs_epi32(codes[2], codes[3]);
+        const __m512i bytes =
+            is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+        _mm512_storeu_si512(t->y + r * t->y_stride, _mm512_permutexvar_epi32(order, bytes));
     }
 }
 
 UNROLLED void run_tile(const product_tile *t, size_t rows, size_t vectors) {
     __m512i acc[PRODUCT_ROWS][PRODUCT_VECTORS];
-    for (size_t r = 0; r < rows; r++)
-        for (size_t v = 0; v < vectors; v++) acc[r][v] = _mm512_setzero_si512();
+    for (size_t v = 0; v < vectors; v++) {
+        const size_t c = v * PRODUCT_LANES;
+        const __m512i start = _mm512_maskz_loadu_epi32(mask_at(t, c), t->epilogue.start + c);
+        for (size_t r = 0; r < rows; r++) acc[r][v] = start;
+    }
     add_taps(t, acc, rows, vectors);
     const epilogue_constants k = epilogue_constants_of(t->epilogue.requant);
+    if (vectors == PRODUCT_VECTORS && t->channels == PRODUCT_BLOCK && t->real == NULL &&
+        t->addend == NULL) {
+        finish_block(t, &k, acc, rows);
+        return;
+    }
     for (size_t v = 0; v < vectors; v++) finish(t, &k, acc, rows, v);
 }
 
@@ -117,9 +147,10 @@ UNROLLED void run_tile(const product_tile *t, size_t rows, size_t vectors) {
     X(4, 1)                                                                                        \
     X(5, 1)                                                                                        \
     X(6, 1)                                                                                        \
-    X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2)     \
-        X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(1, 3) X(2, 3) X(3, 3) X(4, 3) \
-            X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+    X(7, 1)                                                                                        \
+    X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2)     \
+        X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) \
+            X(6, 3) X(7, 3) X(8, 3) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
 #define DEFINE(rows, vectors)                                                                      \
     static void tile_##rows##x##vectors(const product_tile *t) {                                   \
         run_tile(t, rows, vectors);                                                                \
