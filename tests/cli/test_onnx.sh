@@ -9,6 +9,12 @@ if "$tare" version | grep -q 'no ONNX'; then
 fi
 files=tests/fuzz/corpus/onnx
 
+# Observers are no part of a file for others, though they compute nothing.
+expect 0 quantize tests/fuzz/corpus/pt2/arguments --quantizer XNNPACKQuantizer --calibrate random:2 --stop prepare -q \
+    -o "$work/prepared"
+refuses 1 'observers and fake quantizers are not part of a finished model' export "$work/prepared" --to onnx -o "$work/out.onnx"
+[ ! -e "$work/out.onnx" ] || fail 'a refused file was written'
+
 expect 0 print $files/conv
 says '  (conv): Conv2d(2, 3, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))'
 "$tare" print - <$files/conv | cmp - "$work/stdout"

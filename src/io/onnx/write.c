@@ -284,6 +284,11 @@ static bool is_known(const onnx_writer *w, const out_record *r) {
     return t != NULL && tare__out_path(w, t) != NULL;
 }
 
+// An observer hands on what it is given, too, but says that the model is not finished.
+static bool is_observer(const out_record *r) {
+    return r->call.module != NULL && r->call.module->class->role == ROLE_OBSERVER;
+}
+
 static bool is_constant(const out_record *r) {
     return r->result.kind == VALUE_TENSOR && r->result.as.tensor->data != NULL;
 }
@@ -381,7 +386,8 @@ static tare_status write_record(onnx_writer *w, size_t i) {
     const out_record *r = &w->trace.records[i];
     onnx_out o = {
         .w = w, .record = r, .other = w->has_other ? &w->other.records[i] : NULL, .call = r->call};
-    if (!computes(r) || is_known(w, r) || is_plain_constant(w, i)) return TARE_OK;
+    const bool is_there = is_known(w, r) || is_plain_constant(w, i);
+    if (!computes(r) || (is_there && !is_observer(r))) return TARE_OK;
     const size_t mark = w->node_count;
     const char *batch_size = w->batch_size;
     o.call.err = w->rule_err;
@@ -392,7 +398,8 @@ static tare_status write_record(onnx_writer *w, size_t i) {
     if (o.status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(w->err);
     drop_nodes(w, mark);
     w->batch_size = batch_size;
-    if (is_constant(r) && !w->has_other) return TARE_OK; // it is there as what it comes to
+    if (is_constant(r) && !w->has_other && !is_observer(r))
+        return TARE_OK; // it is there as what it comes to
     list_refusal(&o);
     bind_dummies(w, &r->result);
     return TARE_OK;
