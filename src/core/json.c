@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/alloc.h"
+
 json_at tare__json_root(const json_t *value) {
     return (json_at){.value = value};
 }
@@ -111,6 +113,19 @@ tare_status tare__json_string(const json_at *at, const char **out, tare_error *e
     TARE_TRY(tare__json_expect(at, JSON_STRING, err));
     *out = json_string_value(at->value);
     return TARE_OK;
+}
+
+tare_status tare__json_flag(const json_at *object, const char *key, bool *out, tare_error *err) {
+    if (!tare__json_has(object, key)) return TARE_OK;
+    const json_at at = tare__json_get(object, key);
+    return tare__json_bool(&at, out, err);
+}
+
+tare_status tare__json_text(const json_at *at, char **out, tare_error *err) {
+    const char *chars = NULL;
+    TARE_TRY(tare__json_string(at, &chars, err));
+    *out = tare__strdup(chars);
+    return *out != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
 tare_status tare__json_int(const json_at *at, int64_t *out, tare_error *err) {

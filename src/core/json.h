@@ -42,6 +42,10 @@ tare_status tare__json_only_keys(const json_at *object, const char *const *keys,
 /// Typed reads; a missing or wrong value is an error at its path. A double may be an integer too,
 /// or {"float": "inf"}, "-inf", "nan".
 tare_status tare__json_string(const json_at *at, const char **out, tare_error *err);
+/// A member that may be left out: *out stays as it is.
+tare_status tare__json_flag(const json_at *object, const char *key, bool *out, tare_error *err);
+/// A copy of a string; the caller frees *out.
+tare_status tare__json_text(const json_at *at, char **out, tare_error *err);
 tare_status tare__json_int(const json_at *at, int64_t *out, tare_error *err);
 tare_status tare__json_double(const json_at *at, double *out, tare_error *err);
 /// "inf", "-inf" or "nan", of which JSON has none; false for anything else.

@@ -12,13 +12,6 @@ typedef struct reading {
     tare_error *err;
 } reading;
 
-static tare_status keep_text(const json_at *at, char **out, tare_error *err) {
-    const char *chars = NULL;
-    TARE_TRY(tare__json_string(at, &chars, err));
-    *out = tare__strdup(chars);
-    return *out != NULL ? TARE_OK : tare__out_of_memory(err);
-}
-
 // --- specs ---
 
 static const char *const config_names[] = {
@@ -179,7 +172,7 @@ tare_status tare__data_quantizer_parse(const json_t *json, data_quantizer *out, 
     TARE_TRY(tare__json_int(&version, &number, err));
     if (number != 1)
         return tare__json_fail(&version, err, "expected version 1, found %lld", (long long)number);
-    TARE_TRY(keep_text(&name, &out->name, err));
+    TARE_TRY(tare__json_text(&name, &out->name, err));
     TARE_TRY(read_specs(&r, &root));
     TARE_TRY(read_config(&r, &root));
     TARE_TRY(read_lists(&r, &root));

@@ -15,19 +15,6 @@ typedef struct reading {
     tare_error *err;
 } reading;
 
-static tare_status keep_text(const json_at *at, char **out, tare_error *err) {
-    const char *chars = NULL;
-    TARE_TRY(tare__json_string(at, &chars, err));
-    *out = tare__strdup(chars);
-    return *out != NULL ? TARE_OK : tare__out_of_memory(err);
-}
-
-static tare_status read_flag(reading *r, const json_at *object, const char *key, bool *out) {
-    if (!tare__json_has(object, key)) return TARE_OK;
-    const json_at at = tare__json_get(object, key);
-    return tare__json_bool(&at, out, r->err);
-}
-
 // --- examples ---
 
 static tare_status read_shape(reading *r, const json_at *at, capture_input *out) {
@@ -142,7 +129,7 @@ static tare_status read_code(reading *r, const json_at *rule, const json_at *at,
     size_t count = 0;
     bool matches_literals = false;
     text code = {0};
-    TARE_TRY(read_flag(r, rule, "match_literals", &matches_literals));
+    TARE_TRY(tare__json_flag(rule, "match_literals", &matches_literals, r->err));
     TARE_TRY(read_examples(r, rule, &examples, &count));
     options.ignore_literals = !matches_literals;
     tare_status status = join_lines(r, at, &code);
@@ -218,7 +205,7 @@ static tare_status read_input(reading *r, const json_at *pair, rule_node *n) {
         return tare__out_of_memory(r->err);
     rule_input *input = &n->inputs[n->input_count];
     *input = (rule_input){0};
-    TARE_TRY(keep_text(&name, &input->input, r->err));
+    TARE_TRY(tare__json_text(&name, &input->input, r->err));
     n->input_count++;
     return read_source(r, &spec, &input->source);
 }
@@ -242,7 +229,7 @@ static tare_status read_node(reading *r, const json_at *at, rule_node *n) {
         n->has_output = true;
         TARE_TRY(read_source(r, &output, &n->output));
     }
-    TARE_TRY(read_flag(r, at, "allow_implicit_sharing", &allows));
+    TARE_TRY(tare__json_flag(at, "allow_implicit_sharing", &allows, r->err));
     n->refuses_sharing = !allows;
     return TARE_OK;
 }
@@ -310,13 +297,13 @@ static tare_status read_rule(reading *r, const json_at *at, data_rule *rule) {
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
     TARE_TRY(tare__json_only_keys(at, keys, r->err));
     const json_at name = tare__json_get(at, "name");
-    TARE_TRY(keep_text(&name, &rule->name, r->err));
+    TARE_TRY(tare__json_text(&name, &rule->name, r->err));
     TARE_TRY(check_name(r, &name, rule));
     TARE_TRY(read_forms(r, at, rule));
     TARE_TRY(read_nodes(r, at, rule));
     TARE_TRY(read_marks(r, at, rule));
     TARE_TRY(read_origins(r, at, rule));
-    TARE_TRY(read_flag(r, at, "training_only", &rule->is_for_training));
+    TARE_TRY(tare__json_flag(at, "training_only", &rule->is_for_training, r->err));
     return tare__json_place(at, tare__data_rule_check(rule, r->err), r->err);
 }
 

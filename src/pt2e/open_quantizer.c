@@ -162,6 +162,17 @@ static tare_status check_all_used(const opening *o) {
                        tare__json_fail(&all, o->err, "settings for a quantizer that is not used"));
 }
 
+// Settings are found by names, and of two equal quantizers one would have no effect.
+static tare_status check_name(const opening *o, tare_quantizer *const *list, size_t index) {
+    const char *name = list[index]->class.name;
+    for (size_t i = 0; i < index; i++) {
+        if (strcmp(list[i]->class.name, name) != 0) continue;
+        tare__fail(o->err, TARE_INVALID_ARGUMENT, "two quantizers are called '%s'", name);
+        return tare__hint(o->err, TARE_INVALID_ARGUMENT, "leave one out, or rename it");
+    }
+    return TARE_OK;
+}
+
 // names: cut at its commas.
 static tare_status open_several(opening *o, char *names, tare_quantizer **list, size_t count,
                                 tare_quantizer **out) {
@@ -171,6 +182,7 @@ static tare_status open_several(opening *o, char *names, tare_quantizer **list, 
         if (*names == '\0')
             return tare__fail(o->err, TARE_INVALID_ARGUMENT, "an empty name of a quantizer");
         TARE_TRY(open_one(o, names, &list[i]));
+        TARE_TRY(check_name(o, list, i));
         names = end + 1;
     }
     TARE_TRY(check_all_used(o));

@@ -7,12 +7,6 @@
 
 // --- a config ---
 
-static tare_status read_flag(const json_at *object, const char *key, bool *out, tare_error *err) {
-    if (!tare__json_has(object, key)) return TARE_OK;
-    const json_at at = tare__json_get(object, key);
-    return tare__json_bool(&at, out, err);
-}
-
 // Two integers: [least, greatest].
 static tare_status read_range(const json_at *object, const char *key, bool *has, int64_t *least,
                               int64_t *most, tare_error *err) {
@@ -36,10 +30,10 @@ static tare_status read_default(const json_at *at, const settings_source *source
     tare_quantization_options o = {.struct_size = sizeof o, .is_qat = source->is_qat};
     TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
     TARE_TRY(tare__json_only_keys(at, keys, err));
-    TARE_TRY(read_flag(at, "is_per_channel", &o.is_per_channel, err));
-    TARE_TRY(read_flag(at, "is_qat", &o.is_qat, err));
-    TARE_TRY(read_flag(at, "is_dynamic", &o.is_dynamic, err));
-    TARE_TRY(read_flag(at, "reduce_range", &o.reduce_range, err));
+    TARE_TRY(tare__json_flag(at, "is_per_channel", &o.is_per_channel, err));
+    TARE_TRY(tare__json_flag(at, "is_qat", &o.is_qat, err));
+    TARE_TRY(tare__json_flag(at, "is_dynamic", &o.is_dynamic, err));
+    TARE_TRY(tare__json_flag(at, "reduce_range", &o.reduce_range, err));
     TARE_TRY(read_range(at, "act_range", &o.has_act_range, &o.act_min, &o.act_max, err));
     TARE_TRY(
         read_range(at, "weight_range", &o.has_weight_range, &o.weight_min, &o.weight_max, err));
@@ -63,7 +57,7 @@ static tare_status read_parts(const json_at *at, tare_quantization_config *out, 
     TARE_TRY(read_spec(at, "output_activation", &out->output_activation, err));
     TARE_TRY(read_spec(at, "weight", &out->weight, err));
     TARE_TRY(read_spec(at, "bias", &out->bias, err));
-    return read_flag(at, "is_qat", &out->is_qat, err);
+    return tare__json_flag(at, "is_qat", &out->is_qat, err);
 }
 
 // *is_none for null.
@@ -107,6 +101,16 @@ static tare_status read_pair(const json_at *pair, const settings_source *source,
     return s->status == TARE_OK ? TARE_OK : tare__out_of_memory(err);
 }
 
+// The later of two would take the place of the earlier one, which would have no effect.
+static tare_status check_once(const json_at *list, size_t index, tare_error *err) {
+    const json_at pair = tare__json_item(list, index);
+    const json_t *key = json_array_get(pair.value, 0);
+    for (size_t i = 0; i < index; i++)
+        if (json_equal(json_array_get(json_array_get(list->value, i), 0), key))
+            return tare__json_fail(&pair, err, "'%s' is set twice", json_string_value(key));
+    return TARE_OK;
+}
+
 static tare_status read_pairs(const json_at *root, const char *key, const settings_source *source,
                               key_setter set, tare_quantizer_settings *s, tare_error *err) {
     if (!tare__json_has(root, key)) return TARE_OK;
@@ -115,6 +119,7 @@ static tare_status read_pairs(const json_at *root, const char *key, const settin
     for (size_t i = 0; i < json_array_size(list.value); i++) {
         const json_at pair = tare__json_item(&list, i);
         TARE_TRY(read_pair(&pair, source, set, s, err));
+        TARE_TRY(check_once(&list, i, err));
     }
     return TARE_OK;
 }

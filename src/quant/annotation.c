@@ -344,12 +344,6 @@ typedef struct reading {
     tare_error *err;
 } reading;
 
-static tare_status read_flag(const json_at *at, const char *key, bool *out, tare_error *err) {
-    if (!tare__json_has(at, key)) return TARE_OK;
-    const json_at flag = tare__json_get(at, key);
-    return tare__json_bool(&flag, out, err);
-}
-
 static tare_status check_name(reading *r, const json_at *at, const char *name) {
     if (r->g != NULL && tare__graph_find(r->g, name) != NULL) return TARE_OK;
     return tare__json_place(
@@ -400,8 +394,8 @@ static tare_status read_annotation(reading *r, const json_at *at) {
     const char *slash = strrchr(at->key, '/');
     TARE_TRY(check_name(r, at, slash != NULL ? slash + 1 : at->key));
     TARE_TRY(tare__annotation_get(&r->book, at->key, &a, r->err));
-    TARE_TRY(read_flag(at, "allow_implicit_sharing", &a->allows_sharing, r->err));
-    TARE_TRY(read_flag(at, "_annotated", &a->is_marked, r->err));
+    TARE_TRY(tare__json_flag(at, "allow_implicit_sharing", &a->allows_sharing, r->err));
+    TARE_TRY(tare__json_flag(at, "_annotated", &a->is_marked, r->err));
     if (tare__json_has(at, "output_qspec")) {
         const json_at output = tare__json_get(at, "output_qspec");
         TARE_TRY(read_spec(r, &output, &a->output));

@@ -71,6 +71,11 @@ says '0 of 69 operators in integers'
 printf '{"globl": null}' >"$work/bad.json"
 refuses 1 "bad.json: \$: unknown key 'globl' (did you mean 'global'?)" \
     quantize "$net" --quantizer XNNPACKQuantizer --quantizer-config "$work/bad.json" --calibrate "$data" -o "$work/out"
+printf '{"operator": [["torch.ops.aten.conv2d.default", null], ["torch.ops.aten.conv2d.default", {"default": {}}]]}' >"$work/bad.json"
+refuses 1 "\$.operator[1]: 'torch.ops.aten.conv2d.default' is set twice" \
+    quantize "$net" --quantizer XNNPACKQuantizer --quantizer-config "$work/bad.json" --calibrate "$data" -o "$work/out"
+refuses 1 "two quantizers are called 'XNNPACKQuantizer'" \
+    quantize "$net" --quantizer XNNPACKQuantizer,XNNPACKQuantizer --calibrate "$data" -o "$work/out"
 printf '{"global": {"default": {"is_qat": true}}}' >"$work/qat.json"
 refuses 1 'says is_qat: true' \
     quantize "$net" --quantizer XNNPACKQuantizer --quantizer-config "$work/qat.json" --calibrate "$data" -o "$work/out"
