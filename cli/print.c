@@ -85,7 +85,7 @@ const command print_command = {
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .notes = "MODEL is a model file (.safetensors or .onnx); '-' is standard input.\n"
+    .notes = "MODEL is a model file (.safetensors, .pt2 or .onnx); '-' is standard input.\n"
              "Drawings: what computes in integers is green, in floats red; conversions are\n"
              "yellow, observers blue. Boxes are islands of one kind.\n",
     .run = run,

@@ -22,7 +22,6 @@ typedef struct tare_calibrate_options {
     uint32_t struct_size;
     tare_progress progress; // NULL: nobody is told
     void *progress_user;
-    // Threads at work, the caller among them; 0: 1.
     int thread_count; // at work, the caller among them; 0: 1
     /// Where an unfinished state is written after every checkpoint_samples samples (0: 512), and
     /// from where the work goes on if there is one of the same model and data; a finished one is
