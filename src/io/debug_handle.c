@@ -8,17 +8,22 @@
 
 static const char key[] = "numeric_debug_handle";
 
-// A new reference; NULL: no object.
-static json_t *parsed(const json_t *custom) {
+// *out: a new reference; NULL: no object.
+static tare_status parse(const json_t *custom, json_t **out, tare_error *err) {
     json_t *object = NULL;
-    if (json_is_object(custom)) return json_incref((json_t *)custom);
-    if (!json_is_string(custom)) return NULL;
+    *out = NULL;
+    if (json_is_object(custom)) *out = json_incref((json_t *)custom);
+    if (!json_is_string(custom)) return TARE_OK;
     const char *chars = json_string_value(custom);
+    const tare_status status = tare__json_parse(chars, strlen(chars), &object, NULL);
+    if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);
     // Exporters may keep anything here; what is no JSON has no handle.
-    if (tare__json_parse(chars, strlen(chars), &object, NULL) != TARE_OK) return NULL;
-    if (json_is_object(object)) return object;
-    json_decref(object);
-    return NULL;
+    if (status != TARE_OK) return TARE_OK;
+    if (json_is_object(object))
+        *out = object;
+    else
+        json_decref(object);
+    return TARE_OK;
 }
 
 static int64_t handle_of(const json_t *object) {
@@ -26,11 +31,12 @@ static int64_t handle_of(const json_t *object) {
     return handle > 0 ? handle : 0;
 }
 
-int64_t tare__debug_handle_read(const json_t *custom) {
-    json_t *object = parsed(custom);
-    const int64_t handle = handle_of(object);
+tare_status tare__debug_handle_read(const json_t *custom, int64_t *out, tare_error *err) {
+    json_t *object = NULL;
+    TARE_TRY(parse(custom, &object, err));
+    *out = handle_of(object);
     json_decref(object);
-    return handle;
+    return TARE_OK;
 }
 
 // An entry that is there keeps its place.
@@ -45,7 +51,8 @@ static tare_status set_handle(json_t *object, int64_t handle, tare_error *err) {
 
 tare_status tare__debug_handle_write(const json_t *custom, int64_t handle, text *out,
                                      tare_error *err) {
-    json_t *object = parsed(custom);
+    json_t *object = NULL;
+    TARE_TRY(parse(custom, &object, err));
     if (handle_of(object) == handle) {
         json_decref(object);
         if (json_is_string(custom))

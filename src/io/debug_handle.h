@@ -8,7 +8,7 @@
 #include "core/text.h"
 
 /// The handle in `custom`; 0: there is none. custom may be NULL.
-int64_t tare__debug_handle_read(const json_t *custom);
+tare_status tare__debug_handle_read(const json_t *custom, int64_t *out, tare_error *err);
 /// Appends `custom` as JSON with this handle in place of its own (0: with none); nothing where that
 /// leaves nothing. What says so already is appended as it is.
 tare_status tare__debug_handle_write(const json_t *custom, int64_t handle, text *out,

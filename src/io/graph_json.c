@@ -116,7 +116,8 @@ static tare_status read_meta(reader *r, const json_at *at, node *n) {
         const json_at stack = tare__json_get(at, module_stack_key);
         TARE_TRY(read_scope(r, &stack, n));
     }
-    n->debug_handle = tare__debug_handle_read(json_object_get(at->value, "custom"));
+    TARE_TRY(
+        tare__debug_handle_read(json_object_get(at->value, "custom"), &n->debug_handle, r->err));
     return keep_json(r, at, &n->meta_json);
 }
 

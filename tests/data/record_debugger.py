@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """python tests/data/record_debugger.py > tests/data/debugger/rows.txt
 
-A small network with debug handles as torch writes it (tests/data/debugger/model.pt2), inputs, and how
+A small network with debug handles as torch writes it (tests/data/debugger/model.pt2), one with graphs in it (branches.pt2), inputs, and how
 far the values of its quantized form are from its own by torchao's numeric debugger, a line per handle:
 handle, node, node of the converted program, then SQNR and MSE of each of the two batches. For
 tests/unit/debug/test_debug.c. Needs torch 2.15 and torchao 0.18."""
@@ -36,14 +36,30 @@ class Net(nn.Module):
         return self.fc(x)
 
 
+class Branches(nn.Module):
+    def forward(self, x):
+        def grow(x):
+            return torch.cond(x.mean() > 1, lambda x: x.cos() + 1, lambda x: x * 2, (x,)).sin()
+
+        x = torch.relu(x)
+        x = torch.cond(x.sum() > 0, grow, lambda x: x - 1, (x,))
+        return torch.tanh(x)
+
+
+def save(program, name):
+    pt2e.generate_numeric_debug_handle(program)
+    for graph in program.graph_module.modules():
+        for node in graph.graph.nodes:  # paths of the machine that recorded
+            node.meta.pop("stack_trace", None)
+    torch.export.save(program, folder / name)
+
+
 folder = pathlib.Path(__file__).parent / "debugger"
 torch.manual_seed(7)
 data = torch.randn(4, 3, 8, 8)
 program = torch.export.export(Net().eval(), (data[:2],))
-pt2e.generate_numeric_debug_handle(program)
-for node in program.graph.nodes:  # paths of the machine that recorded
-    node.meta.pop("stack_trace", None)
-torch.export.save(program, folder / "model.pt2")
+save(program, "model.pt2")
+save(torch.export.export(Branches(), (data,)), "branches.pt2")
 numpy.savez(folder / "input.npz", x=data.numpy())
 
 network = program.module()

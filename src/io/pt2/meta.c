@@ -229,7 +229,8 @@ static tare_status write_metadata(node *n, const json_at *metadata, text *out, t
         const char *chars = NULL;
         TARE_TRY(tare__json_string(&at, &chars, err));
         TARE_TRY(write_entry(n, &at, key, chars, out, err));
-        if (strcmp(key, "custom") == 0) n->debug_handle = tare__debug_handle_read(item);
+        if (strcmp(key, "custom") == 0)
+            TARE_TRY(tare__debug_handle_read(item, &n->debug_handle, err));
     }
     return TARE_OK;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/alloc.h"
 #include "core/text.h"
 #include "io/npz.h"
 #include "quant/pass.h"
@@ -145,6 +146,51 @@ static void handles_of_a_program_are_those_of_torch(void **state) {
     CHECK_REFUSED(tare_debug_handles_generate(m, job_error()), TARE_INVALID_ARGUMENT,
                   "node 'conv2d': no debug handle is left");
     CHECK_REFUSED(tare_debug_handles_generate(NULL, job_error()), TARE_INVALID_ARGUMENT, "a model");
+    tare_model_destroy(m);
+}
+
+// --- graphs in graphs ---
+
+typedef struct numbers {
+    bool forgets;    // first pass: keep what the file says, and forget it
+    int64_t of[128]; // in order of the walk
+    size_t count, seen;
+} numbers;
+
+static tare_status visit(void *user, const char *path, module *m, tare_error *err) {
+    numbers *list = user;
+    (void)path;
+    (void)err;
+    for (node *n = m->graph != NULL ? m->graph->first : NULL; n != NULL; n = n->next) {
+        // Archives do not have these two; items take over what they are items of.
+        if (n->op == NODE_GET_ATTR || strcmp(n->target, "operator.getitem") == 0) {
+            if (list->forgets) n->debug_handle = 0;
+            continue;
+        }
+        assert_true(list->count < 128);
+        if (list->forgets) {
+            list->of[list->count] = n->debug_handle;
+            n->debug_handle = 0;
+        } else {
+            assert_int_equal(n->debug_handle, list->of[list->count]);
+        }
+        list->seen += n->debug_handle != 0;
+        list->count++;
+    }
+    return TARE_OK;
+}
+
+static void graphs_of_control_flow_are_numbered_breadth_first(void **state) {
+    (void)state;
+    tare_model *m = NULL;
+    numbers list = {.forgets = true};
+    CHECK_DONE(tare_model_read("tests/data/debugger/branches.pt2", NULL, &m, job_error()));
+    CHECK_OK(tare__module_walk(m->root, visit, &list, NULL));
+    CHECK_OK(tare_debug_handles_generate(m, NULL));
+    list.forgets = false;
+    list.count = 0;
+    CHECK_OK(tare__module_walk(m->root, visit, &list, NULL));
+    assert_int_equal(list.seen, 13);
     tare_model_destroy(m);
 }
 
@@ -379,9 +425,38 @@ static void equal_models_do_not_differ(void **state) {
     tare_debug_comparison_destroy(NULL);
 }
 
+static tare_status compare_once(const fixture *f) {
+    const tare_tensor *x = f->batches[0];
+    tare_model *m = NULL;
+    tare_debug_comparison *c = NULL;
+    tare_status status = tare_model_read("tests/data/debugger/model.pt2", NULL, &m, job_error());
+    if (status == TARE_OK) status = tare_debug_handles_generate(m, job_error());
+    if (status == TARE_OK)
+        status = tare_debug_comparison_create(m, f->converted, NULL, &c, job_error());
+    if (status == TARE_OK) status = tare_debug_compare(c, &x, 1, NULL, NULL, job_error());
+    if (status == TARE_OK) assert_int_equal(tare_debug_comparison_row_count(c), f->row_count);
+    tare_debug_comparison_destroy(c);
+    tare_model_destroy(m);
+    return status;
+}
+
+static void any_allocation_may_fail(void **state) {
+    bool was_denied = true;
+    for (long request = 1; was_denied; request++) {
+        tare_error_clear(job_error());
+        tare__alloc_fail_at(request);
+        const tare_status status = compare_once(*state);
+        was_denied = tare__alloc_failed();
+        tare__alloc_fail_at(0);
+        if (status != TARE_OK && (status != TARE_OUT_OF_MEMORY || !was_denied))
+            fail_msg("allocation %ld: %s", request, tare_status_name(status));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handles_of_a_program_are_those_of_torch),
+        cmocka_unit_test(graphs_of_control_flow_are_numbered_breadth_first),
         cmocka_unit_test(handles_go_through_files),
         cmocka_unit_test(observers_and_conversions_have_what_they_watch),
         cmocka_unit_test(lowered_nodes_have_the_handle_of_the_last_operator),
@@ -393,6 +468,7 @@ int main(void) {
         cmocka_unit_test(without_handles_origins_match),
         cmocka_unit_test(other_shapes_are_refused),
         cmocka_unit_test(equal_models_do_not_differ),
+        cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
