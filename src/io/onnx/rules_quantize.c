@@ -118,6 +118,18 @@ static const char *decomposed(const linear *l, bool quantizes) {
                      : DECOMPOSED "dequantize_per_tensor.default";
 }
 
+// Parameters that are computed in a run: ONNX divides where torch multiplies by the inverse, so
+// that ties fall otherwise.
+static tare_status quantize_by_division(onnx_call *c, const value *x, const value *scale,
+                                        const value *zero, tare_dtype dtype, value *out) {
+    const dtype_info *info = tare__dtype(dtype);
+    TARE_TRY(ONNX_CALL(c, out, "torch.div", *x, *scale));
+    TARE_TRY(ONNX_CALL(c, out, "torch.round", *out));
+    TARE_TRY(ONNX_CALL(c, out, "torch.add", *out, *zero));
+    TARE_TRY(ONNX_CALL(c, out, "torch.clamp", *out, tare__int(info->min), tare__int(info->max)));
+    return tare__onnx_to(c, out, dtype, out);
+}
+
 static tare_status quantize_linear(onnx_call *c) {
     value args[8];
     size_t count = 0;
@@ -135,6 +147,12 @@ static tare_status quantize_linear(onnx_call *c) {
     const bool is_byte = l.dtype == TARE_UINT8 || l.dtype == TARE_INT8;
     const bool is_decomposed = !is_byte || l.is_computed || l.is_packed;
     TARE_TRY(arguments(c, &l, is_decomposed, args, &count));
+    if (l.is_computed && !l.is_per_channel && !l.is_packed) {
+        value y;
+        TARE_TRY(quantize_by_division(c, &args[0], &args[1], &args[2], l.dtype, &y));
+        tare__onnx_set_output(c, 0, &y);
+        return TARE_OK;
+    }
     const char *target = is_decomposed      ? decomposed(&l, true)
                          : l.is_per_channel ? "torch.quantize_per_channel"
                                             : "torch.quantize_per_tensor";
@@ -221,8 +239,8 @@ static tare_status dynamic_quantize_linear(onnx_call *c) {
                        tare__dtype_value(TARE_UINT8)));
     TARE_TRY(tare__onnx_item(c, &pair, 0, &scale));
     TARE_TRY(tare__onnx_item(c, &pair, 1, &zero));
-    TARE_TRY(ONNX_CALL(c, &y, DECOMPOSED "quantize_per_tensor.tensor", x, scale, zero, tare__int(0),
-                       tare__int(255), tare__dtype_value(TARE_UINT8)));
+    TARE_TRY(tare__onnx_to(c, &scale, TARE_FLOAT32, &scale)); // torch's is a double
+    TARE_TRY(quantize_by_division(c, &x, &scale, &zero, TARE_UINT8, &y));
     tare__onnx_set_output(c, 0, &y);
     if (tare__onnx_wants_output(c, 1)) {
         TARE_TRY(tare__onnx_reshape(c, &scale, NULL, 0, &scale));
