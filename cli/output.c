@@ -59,8 +59,9 @@ tare_status output_check(const char *path) {
 
 tare_status output_check_model(const char *path) {
     const char *ending = strrchr(path, '.');
-    if (ending != NULL && strcmp(ending, ".onnx") == 0)
-        return fail_here(path, "end it in .safetensors", "models are not written as ONNX");
+    if (ending != NULL && (strcmp(ending, ".onnx") == 0 || strcmp(ending, ".pt2") == 0))
+        return fail_here(path, "end it in .safetensors; tare export --to onnx and --to pt2 go on",
+                         "what is written here is a file of tare's own");
     return output_check(path);
 }
 

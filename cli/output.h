@@ -15,7 +15,7 @@ typedef struct output_file {
 /// Refuses, before the work, a file that could not be written when it is done. "-" is standard
 /// output.
 tare_status output_check(const char *path);
-/// The same for a model, which is not written as ONNX whatever its name says.
+/// The same for a model, which is neither ONNX nor a program whatever its name says.
 tare_status output_check_model(const char *path);
 /// The same for a folder that is made unless it is there.
 tare_status output_check_folder(const char *folder);
