@@ -60,13 +60,13 @@ static tare_status refuse_target(const checking *c, const char *from, const char
                       t->from != NULL ? "' by " : "", t->node, why);
 }
 
-// Following shared specs must end at one that says how.
-static bool comes_back(const data_rule *rule, const spec_source *start) {
-    const spec_source *at = start;
+// What a spec shares with or derives from must end, over shared specs, at one that says how.
+static bool comes_back(const data_rule *rule, const spec_source *start, const tare_edge_name *t) {
+    const spec_source *at = source_of(rule, t->from, t->node);
     for (size_t steps = 0; at != NULL && at->otherwise == NULL && at->spec != NULL; steps++) {
+        if (at == start || steps > 64) return true;
         if (at->spec->kind != TARE_QSPEC_SHARED) return false;
         at = source_of(rule, at->spec->targets[0].from, at->spec->targets[0].node);
-        if (at == start || steps > 64) return true;
     }
     return false;
 }
@@ -82,9 +82,9 @@ static tare_status check_targets(const checking *c, const spec_source *source, c
         if (source->otherwise != NULL) continue; // taken only where that is annotated
         if (source_of(c->rule, t->from, t->node) == NULL)
             return refuse_target(c, from, name, t, "the rule does not annotate");
+        if (comes_back(c->rule, source, t))
+            return refuse_target(c, from, name, t, "refers back to it");
     }
-    if (spec != NULL && comes_back(c->rule, source))
-        return refuse_target(c, from, name, &spec->targets[0], "refers back to it");
     return source->otherwise != NULL ? check_targets(c, source->otherwise, from, name) : TARE_OK;
 }
 

@@ -245,6 +245,12 @@ static void the_reader_is_strict(void **state) {
     check_bad("\"matcher\": \"relu\", \"annotations\": {\"output\": {\"output_qspec\": " SHARED(
                   "{\"node\": \"output\"}") "}}",
               "which refers back to it");
+    check_bad(
+        "\"matcher\": \"relu\", \"annotations\": {\"output\": {\"output_qspec\": {\"spec\": "
+        "\"DerivedQuantizationSpec\", \"dtype\": \"torch.int32\", \"derived_from\": [{\"node\": "
+        "\"output\"}, {\"node\": \"output\"}], \"derive_qparams_fn\": "
+        "\"_derive_bias_qparams_from_act_and_weight_qparams\"}}}",
+        "which refers back to it");
 }
 
 static void memory_may_run_out(void **state) {
