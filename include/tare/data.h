@@ -71,7 +71,8 @@ TARE_API void tare_data_close(tare_data *data); // NULL is fine
 /// The next batch, or *done (*out is then as it was).
 TARE_API tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err);
 /// Goes past so many batches of this shard, as far as there are, without reading what they hold
-/// (pictures are not decoded). *sample_count: the samples in them.
+/// (pictures are not decoded). *sample_count: the samples in them, also of those before an error.
+/// Fails as reading does for files that cannot be opened.
 TARE_API tare_status tare_data_skip(tare_data *data, int64_t batch_count, int64_t *sample_count,
                                     tare_error *err);
 /// Samples there are in all, of this shard; 0 where that is not known without reading everything.

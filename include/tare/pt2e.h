@@ -82,7 +82,8 @@ typedef struct tare_derive_rule {
 /// a weight. Named "_derive_bias_qparams_from_act_and_weight_qparams" in files, as in torchao.
 TARE_API const tare_derive_rule *tare_derive_bias_rule(void);
 /// Makes a rule known to files that name it: models read with this context may have specs derived
-/// by it. TARE_INVALID_ARGUMENT if the name is taken.
+/// by it. The rule is copied, its name too; its user is lent for as long as the context and these
+/// models live. TARE_INVALID_ARGUMENT if the name is taken, or it or derive is NULL.
 TARE_API tare_status tare_context_add_derive_rule(tare_context *context,
                                                   const tare_derive_rule *rule, tare_error *err);
 
@@ -159,7 +160,8 @@ TARE_API tare_status tare_model_annotate_sharing(tare_model *model, const tare_n
 /// none.
 TARE_API tare_status tare_model_mark_annotated(tare_model *model, const tare_node *node,
                                                bool is_annotated, tare_error *err);
-/// By which of its rules a quantizer annotates the node ("conv_relu"): tare explain tells it.
+/// By which of its rules a quantizer annotates the node ("conv_relu"): tare explain tells it. The
+/// name is copied.
 TARE_API tare_status tare_model_annotate_rule(tare_model *model, const tare_node *node,
                                               const char *rule, tare_error *err);
 TARE_API void tare_model_clear_annotation(tare_model *model, const tare_node *node);

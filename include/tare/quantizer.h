@@ -159,8 +159,9 @@ typedef struct tare_quantizer_open_options {
 /// A quantizer as users name it: a built-in one, a file of rules (a name with a dot or a slash, or
 /// "-"), or several with ',' between, composed. Settings of several are {"quantizers": {NAME:
 /// SETTINGS, ..}}; those left out have their own config. is_qat: default configs are of training,
-/// and so must be what the files say; the other way about, too (TARE_INVALID_ARGUMENT). options
-/// may be NULL. Errors name file and JSON path.
+/// and so must be what the files say; the other way about, too (TARE_INVALID_ARGUMENT, as for two
+/// quantizers of one name). The caller destroys *out. options may be NULL. Errors name file and
+/// JSON path.
 TARE_API tare_status tare_quantizer_open(const char *names,
                                          const tare_quantizer_open_options *options,
                                          tare_quantizer **out, tare_error *err);

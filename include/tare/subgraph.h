@@ -116,7 +116,7 @@ TARE_API tare_status tare_subgraph_pattern_create(const char *const *codes, size
 /// those of tare_subgraph_ready_at. Names in a match: "input", "weight", "bias", "stride" and so on
 /// as torch calls the arguments, "layer", "norm", "add" (with "other"), "activation", and "output"
 /// for the last node; attention has "query", "key", "value", "mask", "scores", "softmax" and
-/// "product". TARE_NOT_FOUND with a suggestion for other names.
+/// "product". The caller destroys *out. TARE_NOT_FOUND with a suggestion for other names.
 TARE_API tare_status tare_subgraph_pattern_ready(const char *name, tare_subgraph_pattern **out,
                                                  tare_error *err);
 
