@@ -116,14 +116,15 @@ def measure_program(tare, stem, folder, seconds):
 
 
 def printed_equal(results, name):
-    """"yes", or the stages at which a quantizer's text is not torch's."""
+    """"yes", or what is not equal to torch's text, by quantizer and stage."""
     unequal = []
     for form in QUANTIZERS:
         found = results.get(f"{name} {form}", {})
-        for stage in ("prepare", "convert"):
-            verdict = found.get(stage, {}).get("verdict", "not compared")
-            if verdict != "equal":
-                unequal.append(f"{form} {stage}: {verdict}")
+        verdicts = {stage: found.get(stage, {}).get("verdict", "not compared") for stage in ("prepare", "convert")}
+        if verdicts["prepare"] == "torch fails":
+            unequal.append(f"torch fails for {form}")
+        else:
+            unequal += [f"{form} {stage}: {verdict}" for stage, verdict in verdicts.items() if verdict != "equal"]
     return ", ".join(unequal) or "yes"
 
 
@@ -143,13 +144,13 @@ def measure_programs(options):
     folder = pathlib.Path(options.folder)
     kept = folder / "pt2e_measured.json"
     measured = json.loads(kept.read_text()) if kept.exists() else {}
+    results = json.loads(options.pt2.read_text())
     for name in options.names or sorted(path.stem for path in folder.glob("*.pt2")):
         with tempfile.TemporaryDirectory() as scratch:
             measured[name] = measure_program(options.tare, os.path.join(folder, name), pathlib.Path(scratch),
                                              options.seconds)
         kept.write_text(json.dumps(measured, indent=1) + "\n")
-        print(pt2_row(name, measured[name], json.loads(options.pt2.read_text())), flush=True)
-    results = json.loads(options.pt2.read_text())
+        print(pt2_row(name, measured[name], results), flush=True)
     write_table(options.docs, PT2_BEGIN, PT2_END, PT2_HEAD,
                 [pt2_row(name, measured[name], results) for name in sorted(measured)])
 
