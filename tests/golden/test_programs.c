@@ -132,8 +132,8 @@ static void run_in_session(const char *path, const safetensors *s, int calls) {
         const tare_tensor *inputs[8];
         tare_tensor *outputs[8];
         size_t count = 0, made = 0;
-        char name[32];
-        for (;; count++) {
+        char name[64];
+        for (; count < 8; count++) {
             (void)snprintf(name, sizeof name, "%d.in.%zu", call, count);
             if ((inputs[count] = tare__safetensors_get(s, name)) == NULL) break;
         }
