@@ -145,7 +145,8 @@ static tare_status check_fixed_batch(const tare_data *data, tare_error *err) {
                "the model takes %" PRId64 " samples at a time, found a batch of %" PRId64,
                data->fixed_batch, data->batch.size);
     return tare__hint(err, TARE_INVALID_ARGUMENT,
-                      "give whole batches, or export the model with an open batch (dynamic_axes)");
+                      "give whole batches, or export the model with an open batch "
+                      "(dynamic_shapes, or dynamic_axes of ONNX)");
 }
 
 tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err) {
