@@ -24,7 +24,18 @@ static bool has_prepare_options(const quantize_options *o) {
     return o->prepare_config != NULL || o->equalize != NULL;
 }
 
+/// Only patterns that name aten operators match it.
+static void note_exported(const quantize_job *j) {
+    if (!j->was_prepared && tare_model_is_exported(j->model))
+        (void)fprintf(
+            stderr,
+            "tare quantize: note: %s is an exported program, whose operators the backends "
+            "that ship do not name;\n--quantizer quantizes it (tare quantizer list)\n",
+            j->input);
+}
+
 static tare_status check_model(quantize_job *j) {
+    note_exported(j);
     if (tare_model_is_prepared_pt2e(j->model))
         return fail_here(j->input, "leave out --backend",
                          "the model was prepared by a quantizer: --backend has no effect");

@@ -182,6 +182,12 @@ typedef struct fact_walk {
     size_t count, capacity;
 } fact_walk;
 
+// Quantized tensors, and the codes that exported programs hold as plain integers.
+static bool is_codes(const tare_tensor *t, bool is_parameter) {
+    const bool is_byte = t->dtype == TARE_INT8 || t->dtype == TARE_UINT8;
+    return tare__tensor_is_quantized(t) || (is_byte && !is_parameter);
+}
+
 static tare_status count_module(void *user, const char *path, module *m, tare_error *err) {
     (void)path;
     fact_walk *w = user;
@@ -195,7 +201,8 @@ static tare_status count_module(void *user, const char *path, module *m, tare_er
         if (t == NULL) continue;
         w->facts->weight_bytes += tare__tensor_bytes(t);
         if (m->tensors[i].is_parameter) w->facts->parameter_count += (uint64_t)t->count;
-        if (tare__tensor_is_quantized(t)) w->facts->quantized_weight_bytes += tare__tensor_bytes(t);
+        if (is_codes(t, m->tensors[i].is_parameter))
+            w->facts->quantized_weight_bytes += tare__tensor_bytes(t);
     }
     return TARE_OK;
 }

@@ -17,6 +17,9 @@ expect 0 explain "$int8" --node conv2d
 says 'rule conv_relu [global]'
 expect 0 quantize "$net" --quantizer XNNPACKQuantizer --calibrate "$data" --stop reference --json -o "$work/reference"
 says '"stage": "reference"'
+# Backends know modules and torch's functions.
+expect 0 quantize "$net" --backend x86 --stop prepare --dry-run
+complains 'is an exported program'
 for engine in x86 fbgemm qnnpack onednn; do
     expect 0 quantize "$net" --quantizer XNNPACKQuantizer --calibrate "$data" --engine $engine -o "$work/$engine"
 done
