@@ -119,7 +119,11 @@ static tare_status copy_model(const tare_model *prepared, tare_model **out, tare
         tare__module_release(root);
         return status;
     }
-    return forget_all(*out, err);
+    status = forget_all(*out, err);
+    if (status == TARE_OK) return TARE_OK;
+    tare_model_destroy(*out);
+    *out = NULL;
+    return status;
 }
 
 // --- which way ---
