@@ -58,7 +58,8 @@ tare_status tare__xnnpack_each_with_relu(const xnnpack_level *l, const char *con
                                          pair_visitor visit) {
     for (node *n = l->a->g->first; n != NULL; n = n->next) {
         node *before = tare__calls(n, tare__relu_targets) ? tare__node_arg(n, 0) : NULL;
-        if (tare__calls(before, targets) && before->user_count == 1) TARE_TRY(visit(l, before, n));
+        if (before != NULL && tare__calls(before, targets) && before->user_count == 1)
+            TARE_TRY(visit(l, before, n));
     }
     return TARE_OK;
 }

@@ -54,10 +54,10 @@ static bool is_linear(const op_call *call) {
 }
 
 // The sum `next` of the layer's codes and others.
-static bool read_sum(const plan_builder *b, const plan_record *layer, const plan_record *next,
+static bool read_sum(const plan_builder *b, size_t layer_result, const plan_record *next,
                      product_addend *out, size_t *other) {
     const op_call *call = &next->call;
-    const tare_tensor *own = b->values[layer->result].tensor;
+    const tare_tensor *own = b->values[layer_result].tensor;
     const tare_tensor *first = tare__fast_input(call, 0), *second = tare__fast_input(call, 1);
     const tare_tensor *added = first == own ? second : first;
     const tare_tensor *y = b->values[next->result].tensor;
@@ -111,7 +111,7 @@ static bool is_clamp(const uint8_t *table, bool is_signed, code_bounds *out) {
 
 // What follows the layer in its chain.
 typedef struct code_tail {
-    size_t last, rest; // the record whose result the layer gives; NOTHING, or what is left
+    size_t result, rest; // the value that the layer gives; NOTHING, or the record that is left
     bool has_bounds;
     code_bounds bounds;
 } code_tail;
@@ -121,7 +121,7 @@ static tare_status read_tail(plan_builder *b, size_t head, code_tail *out) {
     const plan_record *r = &b->records[head];
     uint8_t table[CODE_COUNT];
     bool known = false;
-    *out = (code_tail){.last = head, .rest = r->next};
+    *out = (code_tail){.result = r->result, .rest = r->next};
     if (r->next == NOTHING || tare__is_code_sum(&b->records[r->next].call)) return TARE_OK;
     const plan_record *next = &b->records[r->next];
     const tare_tensor *x = b->values[r->result].tensor, *y = b->values[next->result].tensor;
@@ -133,7 +133,7 @@ static tare_status read_tail(plan_builder *b, size_t head, code_tail *out) {
             (int32_t)x->q->zero_point[0]) // requantization takes the zero point as a code
         return TARE_OK;
     out->has_bounds = true;
-    out->last = r->next;
+    out->result = next->result;
     out->rest = next->next;
     return TARE_OK;
 }
@@ -153,19 +153,23 @@ static tare_status add_rest(plan_builder *b, size_t rest) {
     return TARE_OK;
 }
 
+// Is what is left a sum that the layer can add itself?
+static bool takes_sum(const plan_builder *b, const code_tail *tail, code_layer_step *s,
+                      size_t *other) {
+    if (tail->rest == NOTHING || !tare__qlayer_adds(s->layer)) return false;
+    const plan_record *sum = &b->records[tail->rest];
+    return tare__is_code_sum(&sum->call) && read_sum(b, tail->result, sum, &s->addend, other);
+}
+
 static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail,
                              code_layer_step *s) {
-    const plan_record *r = &b->records[head], *last = &b->records[tail->last];
-    const plan_record *sum = tail->rest != NOTHING ? &b->records[tail->rest] : NULL;
+    const plan_record *r = &b->records[head];
     size_t other = NOTHING;
-    if (s->addend.kind == ADDEND_OF_VALUES) {
-        TARE_TRY(add_step(b, r, last->result, tare__plan_find_value(b, s->added), s));
-        return add_rest(b, tail->rest);
-    }
-    if (sum != NULL && tare__is_code_sum(&sum->call) && tare__qlayer_adds(s->layer) &&
-        read_sum(b, last, sum, &s->addend, &other))
-        return add_step(b, r, sum->result, other, s);
-    TARE_TRY(add_step(b, r, last->result, NOTHING, s));
+    if (s->addend.kind == ADDEND_OF_VALUES)
+        other = tare__plan_find_value(b, s->added);
+    else if (takes_sum(b, tail, s, &other))
+        return add_step(b, r, b->records[tail->rest].result, other, s);
+    TARE_TRY(add_step(b, r, tail->result, other, s));
     return add_rest(b, tail->rest);
 }
 

@@ -37,7 +37,7 @@ static inline void add_four(__m256i acc[REGISTERS], const uint8_t *const *x, siz
     const __m256i words[REGISTERS] = {
         _mm256_unpacklo_epi16(low01, low23), _mm256_unpackhi_epi16(low01, low23),
         _mm256_unpacklo_epi16(high01, high23), _mm256_unpackhi_epi16(high01, high23)};
-    for (int i = 0; i < REGISTERS; i++) acc[i] = add_products(acc[i], words[i], w + i * LANES);
+    for (size_t i = 0; i < REGISTERS; i++) acc[i] = add_products(acc[i], words[i], w + i * LANES);
 }
 
 // Four registers of int32 codes to 32 bytes, which undoes the interleaving.

@@ -20,7 +20,7 @@ static inline void add_four(__m512i acc[REGISTERS], const uint8_t *const *x, __m
     const __m512i words[REGISTERS] = {
         _mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
         _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
-    for (int i = 0; i < REGISTERS; i++)
+    for (size_t i = 0; i < REGISTERS; i++)
         acc[i] = _mm512_dpbusd_epi32(acc[i], words[i], _mm512_loadu_si512(w + i * LANES));
 }
 
@@ -34,7 +34,7 @@ static inline __m512i pack_codes(const __m512i codes[REGISTERS], bool is_signed)
 static void store_values(const depthwise_tile *t, size_t pixel, const __m512i sums[REGISTERS],
                          const __m512 *multiplier, const __m512 *bias) {
     float values[DEPTHWISE_BLOCK];
-    for (int i = 0; i < REGISTERS; i++)
+    for (size_t i = 0; i < REGISTERS; i++)
         _mm512_storeu_ps(values + i * LANES, real_lanes(sums[i], multiplier[i], bias[i]));
     tare__depthwise_order(values, REGISTERS, 0, t->channels, t->real + pixel * t->y_stride);
 }
@@ -46,13 +46,13 @@ void qu8_depthwise__avx512vnni(const depthwise_tile *t) {
     const __m512i flip = _mm512_set1_epi8((char)t->flip);
     const uint8_t *const *x = t->x;
     __m512 multiplier[REGISTERS], bias[REGISTERS];
-    for (int i = 0; i < REGISTERS; i++) {
+    for (size_t i = 0; i < REGISTERS; i++) {
         multiplier[i] = _mm512_loadu_ps(t->constants->multiplier + i * LANES);
         bias[i] = _mm512_loadu_ps(t->constants->bias + i * LANES);
     }
     for (size_t p = 0; p < t->pixels; p++) {
         __m512i acc[REGISTERS];
-        for (int i = 0; i < REGISTERS; i++)
+        for (size_t i = 0; i < REGISTERS; i++)
             acc[i] = _mm512_loadu_si512(t->constants->start + i * LANES);
         for (size_t f = 0; f < t->fours; f++, x += DEPTHWISE_WORD)
             add_four(acc, x, mask, flip, t->w + f * DEPTHWISE_BLOCK);
@@ -60,7 +60,7 @@ void qu8_depthwise__avx512vnni(const depthwise_tile *t) {
             store_values(t, p, acc, multiplier, bias);
             continue;
         }
-        for (int i = 0; i < REGISTERS; i++)
+        for (size_t i = 0; i < REGISTERS; i++)
             acc[i] = requantize_codes(&k, acc[i], multiplier[i], bias[i]);
         _mm512_mask_storeu_epi8(t->y + p * t->y_stride, mask, pack_codes(acc, t->is_signed));
     }

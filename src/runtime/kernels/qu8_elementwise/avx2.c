@@ -86,7 +86,7 @@ void qu8_look_up__avx2(const uint8_t table[256], const uint8_t *x, size_t count,
     for (; i + BYTES <= count; i += BYTES) {
         __m256i code = _mm256_loadu_si256((const __m256i *)(x + i));
         __m256i found = _mm256_setzero_si256();
-        for (int k = 0; k < TABLE_PARTS; k++) {
+        for (size_t k = 0; k < TABLE_PARTS; k++) {
             const __m128i half = _mm_loadu_si128((const __m128i *)(table + 16 * k));
             const __m256i part = _mm256_broadcastsi128_si256(half);
             const __m256i index = _mm256_adds_epu8(code, above);

@@ -95,12 +95,12 @@ void qu8_raise__avx512vnni(bool is_signed, const uint8_t *x, size_t count, uint8
 void qu8_look_up__avx512vnni(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
     __m512i parts[TABLE_PARTS];
     const __m512i step = _mm512_set1_epi8(16), above = _mm512_set1_epi8(0x70);
-    for (int i = 0; i < TABLE_PARTS; i++)
+    for (size_t i = 0; i < TABLE_PARTS; i++)
         parts[i] = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(table + 16 * i)));
     for (size_t i = 0; i < count; i += BYTES) {
         const __mmask64 mask = byte_mask_of(count - i);
         __m512i code = _mm512_maskz_loadu_epi8(mask, x + i), found = _mm512_setzero_si512();
-        for (int k = 0; k < TABLE_PARTS; k++) {
+        for (size_t k = 0; k < TABLE_PARTS; k++) {
             const __m512i index = _mm512_adds_epu8(code, above);
             found = _mm512_or_si512(found, _mm512_shuffle_epi8(parts[k], index));
             code = _mm512_sub_epi8(code, step);
