@@ -389,6 +389,11 @@ void tare_tensor_release(tare_tensor *tensor) {
 
 // --- reading and writing ---
 
+bool tare__same_shape(const tare_tensor *a, const tare_tensor *b) {
+    return a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+}
+
 size_t tare__tensor_bytes(const tare_tensor *t) {
     return (size_t)t->count * tare_dtype_size(t->dtype); // checked when the tensor was made
 }

@@ -115,6 +115,8 @@ tare_status tare__tensor_scalar_int(int64_t value, tare_tensor **out,
                                     tare_error *err); // 0-dim int64
 
 size_t tare__tensor_bytes(const tare_tensor *t);
+/// Whether dtypes agree is not asked.
+bool tare__same_shape(const tare_tensor *a, const tare_tensor *b);
 /// The element count of a shape; false on overflow or a negative size.
 bool tare__shape_count(int ndim, const int64_t *shape, int64_t *out);
 /// The element at flat index i as a double (quantized: dequantized is NOT applied, the integer).

@@ -2,7 +2,6 @@
 // Two models side by side: values that belong together, and sums of how far they are apart.
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "core/alloc.h"
 #include "core/map.h"
@@ -132,11 +131,6 @@ static tare_status differ_in_shape(const compared_row *row, const tare_tensor *r
         expected, found);
 }
 
-static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
-}
-
 static tare_status compare_value(void *user, const char *name, const tare_tensor *result,
                                  tare_error *err) {
     tare_debug_comparison *c = user;
@@ -145,7 +139,7 @@ static tare_status compare_value(void *user, const char *name, const tare_tensor
     compared_row *row = &c->rows[index - 1];
     const tare_tensor *reference = c->kept[row->kept].tensor;
     if (reference == NULL) return TARE_OK;
-    if (!same_shape(reference, result)) return differ_in_shape(row, reference, result, err);
+    if (!tare__same_shape(reference, result)) return differ_in_shape(row, reference, result, err);
     tare_tensor *plain = NULL;
     TARE_TRY(tare_tensor_to_float(result, &plain, err));
     add(row, reference, plain);

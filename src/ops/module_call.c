@@ -121,8 +121,7 @@ typedef struct stand_ins {
 // The shape rule has seen the module's own tensor, and the result is as large as it said.
 static bool is_alike(const value *made, const tare_tensor *own) {
     const tare_tensor *t = made->kind == VALUE_TENSOR ? made->as.tensor : NULL;
-    return t != NULL && t->dtype == own->dtype && t->ndim == own->ndim &&
-           memcmp(t->shape, own->shape, (size_t)own->ndim * sizeof *own->shape) == 0;
+    return t != NULL && t->dtype == own->dtype && tare__same_shape(t, own);
 }
 
 static tare_status stand_in(op_call *call, size_t i, const char *name, stand_ins *s) {

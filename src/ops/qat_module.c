@@ -73,9 +73,7 @@ static tare_status quantize_weight(op_call *call, const tare_tensor *weight, val
     if (fake_quant == NULL) return tare__call_fail(call, "has no 'weight_fake_quant'");
     TARE_TRY(tare__module_run_on(call, fake_quant, &given, false, out));
     const tare_tensor *t = out->kind == VALUE_TENSOR ? out->as.tensor : NULL;
-    if (t != NULL && t->dtype == weight->dtype && t->ndim == weight->ndim &&
-        memcmp(t->shape, weight->shape, (size_t)t->ndim * sizeof *t->shape) == 0)
-        return TARE_OK;
+    if (t != NULL && t->dtype == weight->dtype && tare__same_shape(t, weight)) return TARE_OK;
     tare__value_release_tensors(out);
     return tare__call_fail(call, "weight_fake_quant changes the weight's shape or dtype");
 }

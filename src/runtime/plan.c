@@ -77,8 +77,7 @@ bool tare__plan_fits(const plan *p, const tare_tensor *const *inputs, size_t inp
     if (input_count != p->input_count) return false;
     for (size_t i = 0; i < input_count; i++) {
         const tare_tensor *x = inputs[i], *own = p->inputs[i];
-        if (x == NULL || x->dtype != own->dtype || x->q != NULL || x->ndim != own->ndim ||
-            memcmp(x->shape, own->shape, (size_t)x->ndim * sizeof *x->shape) != 0)
+        if (x == NULL || x->dtype != own->dtype || x->q != NULL || !tare__same_shape(x, own))
             return false;
     }
     return true;

@@ -26,13 +26,8 @@ static size_t only_reader(const plan_builder *b, const plan_record *r) {
     return next != NOTHING && tare__plan_is_float(b, &b->records[next]) ? next : NOTHING;
 }
 
-static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
-    return a->ndim == b->ndim &&
-           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
-}
-
 static bool keeps_shape(const plan_builder *b, const plan_record *r, const plan_record *next) {
-    return same_shape(b->values[r->result].tensor, b->values[next->result].tensor);
+    return tare__same_shape(b->values[r->result].tensor, b->values[next->result].tensor);
 }
 
 // Arguments after the first `used` ones say nothing that a loop would have to know.
@@ -67,7 +62,7 @@ bool tare__plan_is_binary(const plan_record *r) {
 bool tare__plan_is_sum(const plan_builder *b, const plan_record *r) {
     return strcmp(tare__record_op(r), "add") == 0 && tare__plan_is_binary(r) &&
            r->input_count == 2 &&
-           same_shape(b->values[r->inputs[0]].tensor, b->values[r->inputs[1]].tensor);
+           tare__same_shape(b->values[r->inputs[0]].tensor, b->values[r->inputs[1]].tensor);
 }
 
 static void append(plan_builder *b, size_t head, size_t *last, size_t next) {
@@ -126,13 +121,14 @@ static bool is_sum_of_codes(const plan_builder *b, const plan_record *r) {
     const tare_tensor *x = tare__fast_input(&r->call, 0), *other = tare__fast_input(&r->call, 1);
     if (!tare__is_code_sum(&r->call) || x == NULL || other == NULL || x == other) return false;
     const tare_tensor *y = b->values[r->result].tensor;
-    return same_shape(x, y) && same_shape(other, y);
+    return tare__same_shape(x, y) && tare__same_shape(other, y);
 }
 
 static bool is_function_of_codes(const plan_builder *b, const plan_record *r) {
     const tare_tensor *x = tare__plan_code_input(r);
     return x != NULL && !r->is_observer && !r->is_view &&
-           tare__is_function_of_a_code(&r->call, x) && same_shape(x, b->values[r->result].tensor);
+           tare__is_function_of_a_code(&r->call, x) &&
+           tare__same_shape(x, b->values[r->result].tensor);
 }
 
 // A function of the layer's codes, and a sum of codes and others of the same shape.

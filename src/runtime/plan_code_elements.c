@@ -98,11 +98,6 @@ typedef struct code_call {
     const tare_tensor *a, *b, *y;
 } code_call;
 
-static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
-    return a->ndim == b->ndim &&
-           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
-}
-
 static tare_status set_quantize(plan_builder *b, code_call *c, code_step *s, bool *known) {
     (void)b;
     *known = c->a->dtype == TARE_FLOAT32 && tare__is_byte_quantized(c->y);
@@ -120,7 +115,7 @@ static tare_status set_dequantize(plan_builder *b, code_call *c, code_step *s, b
 }
 
 static bool is_pair(const code_call *c) {
-    return same_shape(c->a, c->y) && same_shape(c->b, c->y);
+    return tare__same_shape(c->a, c->y) && tare__same_shape(c->b, c->y);
 }
 
 // b as [N, C, 1, ..]: one line for all pixels of an image.
@@ -132,7 +127,7 @@ static bool is_line(const tare_tensor *b, const tare_tensor *y) {
 // Neither sums nor products depend on the order of their operands.
 static void order_operands(code_call *c) {
     const tare_tensor *a = c->a;
-    if (same_shape(a, c->y)) return;
+    if (tare__same_shape(a, c->y)) return;
     c->a = c->b;
     c->b = a;
 }
@@ -145,7 +140,7 @@ static tare_status set_binary(plan_builder *b, code_call *c, code_step *s, bool 
     order_operands(c);
     s->loop = combine;
     if (!is_pair(c)) {
-        if (!same_shape(c->a, c->y) || !is_line(c->b, c->y)) return TARE_OK;
+        if (!tare__same_shape(c->a, c->y) || !is_line(c->b, c->y)) return TARE_OK;
         s->loop = combine_lines;
         s->line = (size_t)c->y->shape[1];
         s->image = (size_t)(c->y->count / c->y->shape[0]);

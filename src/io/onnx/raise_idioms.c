@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What exporters take apart, as patterns: activations, norms, attention.
 #include <math.h>
-#include <string.h>
 
 #include "io/onnx/raise_match.h"
 
 // --- checks ---
 
 static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
-    return a != NULL && b != NULL && a->ndim == b->ndim && a->dtype == b->dtype &&
-           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+    return a != NULL && b != NULL && a->dtype == b->dtype && tare__same_shape(a, b);
 }
 
 static const tare_tensor *root_meta(const idiom_match *m) {

@@ -51,8 +51,7 @@ static bool keeps_order(onnx_import *in, const node *n) {
 
 static bool same_shape(const value *a, const value *b) {
     const tare_tensor *s = tensor_of(a), *t = tensor_of(b);
-    return s != NULL && t != NULL && s->ndim == t->ndim &&
-           memcmp(s->shape, t->shape, (size_t)s->ndim * sizeof *s->shape) == 0;
+    return s != NULL && t != NULL && tare__same_shape(s, t);
 }
 
 // Of this batch and of another one.

@@ -9,11 +9,6 @@
 
 enum { MOST_VALUES = 64 }; // elements of a tensor that stands in the metadata
 
-static bool same_shape(const tare_tensor *a, const tare_tensor *b) {
-    return a->ndim == b->ndim &&
-           (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
-}
-
 static bool same_elements(const tare_tensor *a, const tare_tensor *b) {
     for (int64_t i = 0; a->count == b->count && i < a->count; i++)
         if (tare__tensor_get(a, i) != tare__tensor_get(b, i)) return false;
@@ -66,7 +61,8 @@ static bool write_initializer(const onnx_writer *w, const onnx_source *s, const 
     text *out = &lists->made;
     const out_tensor *from = tare__out_find_tensor(w, s->initializer);
     if (from == NULL || (from->t != t && !same_elements(from->t, t))) return false;
-    const bool is_same = tare__dtype(from->t->dtype)->storage == t->dtype && same_shape(from->t, t);
+    const bool is_same =
+        tare__dtype(from->t->dtype)->storage == t->dtype && tare__same_shape(from->t, t);
     if (is_same && strcmp(from->name, name) == 0) {
         if (lists->plain.length > 0) tare__text_char(&lists->plain, ',');
         tare__text_json_string(&lists->plain, name);
