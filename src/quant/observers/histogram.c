@@ -239,7 +239,8 @@ static tare_status drop_infinities(const tare_tensor *x, tare_tensor **out, tare
     return TARE_OK;
 }
 
-static tare_status observe(state *s, const tare_tensor *x, tare_error *err) {
+static tare_status observe(void *user_state, const tare_tensor *x, tare_error *err) {
+    state *s = user_state;
     float min = 0, max = 0;
     tare__extremes(tare__f32(x), x->count, &min, &max);
     if (min != -INFINITY && max != INFINITY) return count_into(s, x, min, max, err);
@@ -255,12 +256,7 @@ static tare_status observe(state *s, const tare_tensor *x, tare_error *err) {
 }
 
 static tare_status update(void *user_state, const tare_tensor *x, tare_error *err) {
-    tare_tensor *floats = NULL;
-    if (x->count == 0) return TARE_OK;
-    TARE_TRY(tare__observed_floats(x, &floats, err));
-    const tare_status status = observe(user_state, floats, err);
-    tare_tensor_release(floats);
-    return status;
+    return tare__observe_floats(user_state, x, observe, err);
 }
 
 // --- what comes out ---

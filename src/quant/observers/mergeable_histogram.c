@@ -236,7 +236,8 @@ static tare_status observe_chunk(counting *c, const float *values, int64_t count
     return TARE_OK;
 }
 
-static tare_status observe(state *s, const tare_tensor *x, tare_error *err) {
+static tare_status observe(void *user_state, const tare_tensor *x, tare_error *err) {
+    state *s = user_state;
     counting c = {.s = s};
     tare_status status = TARE_OK;
     if (x->count >= CHUNK) {
@@ -252,12 +253,7 @@ static tare_status observe(state *s, const tare_tensor *x, tare_error *err) {
 }
 
 static tare_status update(void *user_state, const tare_tensor *x, tare_error *err) {
-    tare_tensor *floats = NULL;
-    if (x->count == 0) return TARE_OK;
-    TARE_TRY(tare__observed_floats(x, &floats, err));
-    const tare_status status = observe(user_state, floats, err);
-    tare_tensor_release(floats);
-    return status;
+    return tare__observe_floats(user_state, x, observe, err);
 }
 
 // --- what comes out ---

@@ -158,3 +158,15 @@ tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_
     *out = tare_tensor_retain((tare_tensor *)x);
     return TARE_OK;
 }
+
+tare_status tare__observe_floats(void *state, const tare_tensor *x,
+                                 tare_status (*observe)(void *state, const tare_tensor *floats,
+                                                        tare_error *err),
+                                 tare_error *err) {
+    tare_tensor *floats = NULL;
+    if (x->count == 0) return TARE_OK;
+    TARE_TRY(tare__observed_floats(x, &floats, err));
+    const tare_status status = observe(state, floats, err);
+    tare_tensor_release(floats);
+    return status;
+}

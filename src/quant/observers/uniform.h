@@ -61,5 +61,10 @@ tare_status tare__load_floats(tare_state_load load, void *io, const char *name,
 
 /// x itself, or its values as float32; the caller releases *out. Empty tensors are fine.
 tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_error *err);
+/// observe(state, floats) of such values, which there are; of an empty tensor nothing is observed.
+tare_status tare__observe_floats(void *state, const tare_tensor *x,
+                                 tare_status (*observe)(void *state, const tare_tensor *floats,
+                                                        tare_error *err),
+                                 tare_error *err);
 
 #endif
