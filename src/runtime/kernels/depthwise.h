@@ -25,7 +25,8 @@ typedef struct depthwise_constants {
 /// A block of channels of some output pixels. Taps come in fours: a word of weights holds four taps
 /// of a channel.
 typedef struct depthwise_tile {
-    const uint8_t *const *x; // [pixels][fours * 4] where the block's channels of each tap lie
+    const uint8_t *const *x; // [pixels][fours * 4] where each tap lies
+    size_t first;            // channel of a tap that is the block's first
     size_t pixels, fours;
     uint8_t flip;      // 0x80 for signed codes, which become unsigned; else 0
     const uint32_t *w; // [fours][DEPTHWISE_BLOCK], in the kernel's order

@@ -107,12 +107,8 @@ const char *tare__qdepthwise_kernel_name(const qdepthwise *p) {
 
 // --- running ---
 
-// Two lists of addresses: those listed, and where a block's channels lie.
-static size_t address_count(const qdepthwise *p) {
-    return PIXELS * p->fours * DEPTHWISE_WORD;
-}
 static size_t address_bytes(const qdepthwise *p) {
-    return tare__round_up(2 * address_count(p) * sizeof(uint8_t *), ALIGNMENT);
+    return tare__round_up(PIXELS * p->fours * DEPTHWISE_WORD * sizeof(uint8_t *), ALIGNMENT);
 }
 static size_t line_bytes(const qdepthwise *p) {
     return tare__round_up(p->channels, ALIGNMENT);
@@ -129,24 +125,25 @@ typedef struct depthwise_job {
     size_t pixels, step;   // of all images; of a part
 } depthwise_job;
 
-static void run_pixels(const depthwise_job *job, size_t first, size_t count, const uint8_t **all) {
+static void run_pixels(const depthwise_job *job, size_t first, size_t count,
+                       const uint8_t **taps_of) {
     const qdepthwise *p = job->p;
     const size_t taps = p->fours * DEPTHWISE_WORD;
-    const uint8_t **of_block = all + address_count(p);
     const window_list list = {.images = job->run->x,
                               .border = job->memory,
                               .first = first,
                               .count = count,
                               .pixel_step = taps,
                               .tap_step = 1};
-    for (size_t i = 0; i < count * taps; i++) all[i] = job->memory; // idle taps meet weights of 0
-    tare__conv_windows_list(&p->windows, &list, all);
+    for (size_t i = 0; i < count * taps; i++)
+        taps_of[i] = job->memory; // idle taps meet weights of 0
+    tare__conv_windows_list(&p->windows, &list, taps_of);
     for (size_t b = 0; b < p->blocks; b++) {
         const size_t channel = b * DEPTHWISE_BLOCK, left = p->channels - channel;
-        for (size_t i = 0; i < count * taps; i++) of_block[i] = all[i] + channel;
         const size_t at = first * p->channels + channel;
         const depthwise_tile tile = {
-            .x = of_block,
+            .x = taps_of,
+            .first = channel,
             .pixels = count,
             .fours = p->fours,
             .flip = p->constants.flip,

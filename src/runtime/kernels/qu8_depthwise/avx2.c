@@ -80,7 +80,7 @@ static void run_channels(const depthwise_tile *t, size_t first) {
         for (size_t i = 0; i < REGISTERS; i++)
             acc[i] = _mm256_loadu_si256((const __m256i *)(own->start + first + i * LANES));
         for (size_t f = 0; f < t->fours; f++, x += DEPTHWISE_WORD)
-            add_four(acc, x, first, count, flip, t->w + f * DEPTHWISE_BLOCK + first);
+            add_four(acc, x, t->first + first, count, flip, t->w + f * DEPTHWISE_BLOCK + first);
         if (t->real != NULL) {
             store_values(t, p, first, acc);
             continue;

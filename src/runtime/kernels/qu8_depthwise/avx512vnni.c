@@ -8,11 +8,11 @@
 
 enum { LANES = 16, REGISTERS = 4 };
 
-static inline void add_four(__m512i acc[REGISTERS], const uint8_t *const *x, __mmask64 mask,
-                            __m512i flip, const uint32_t *w) {
+static inline void add_four(__m512i acc[REGISTERS], const uint8_t *const *x, size_t first,
+                            __mmask64 mask, __m512i flip, const uint32_t *w) {
     __m512i tap[DEPTHWISE_WORD];
     for (int i = 0; i < DEPTHWISE_WORD; i++)
-        tap[i] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, x[i]), flip);
+        tap[i] = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, x[i] + first), flip);
     const __m512i low01 = _mm512_unpacklo_epi8(tap[0], tap[1]);
     const __m512i high01 = _mm512_unpackhi_epi8(tap[0], tap[1]);
     const __m512i low23 = _mm512_unpacklo_epi8(tap[2], tap[3]);
@@ -55,7 +55,7 @@ void qu8_depthwise__avx512vnni(const depthwise_tile *t) {
         for (size_t i = 0; i < REGISTERS; i++)
             acc[i] = _mm512_loadu_si512(t->constants->start + i * LANES);
         for (size_t f = 0; f < t->fours; f++, x += DEPTHWISE_WORD)
-            add_four(acc, x, mask, flip, t->w + f * DEPTHWISE_BLOCK);
+            add_four(acc, x, t->first, mask, flip, t->w + f * DEPTHWISE_BLOCK);
         if (t->real != NULL) {
             store_values(t, p, acc, multiplier, bias);
             continue;

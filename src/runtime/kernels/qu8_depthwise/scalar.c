@@ -6,7 +6,7 @@
 static void add_four(const depthwise_tile *t, const uint8_t *const *x, const uint32_t *w,
                      uint32_t sums[DEPTHWISE_BLOCK]) {
     for (size_t i = 0; i < DEPTHWISE_WORD; i++) {
-        const uint8_t *tap = x[i], flip = t->flip;
+        const uint8_t *tap = x[i] + t->first, flip = t->flip;
         for (size_t c = 0; c < t->channels; c++) {
             const int32_t weight = (int32_t)((w[c] >> 8 * i & 0xFF) ^ 0x80) - 128;
             sums[c] += (uint32_t)((tap[c] ^ flip) * weight);
