@@ -37,6 +37,8 @@ const fast_path *tare__fast_path_find(const op_call *call);
 
 /// Integer linear and convolution modules, packed (fast_layer.c).
 extern const fast_path tare__fast_layer;
+/// Is a call that it suits a linear layer, and no convolution?
+bool tare__fast_layer_is_linear(const op_call *call);
 /// Linear layers whose input is quantized on the fly (fast_dynamic.c).
 extern const fast_path tare__fast_dynamic;
 /// max_pool2d and adaptive_avg_pool2d on codes (fast_pool.c).

@@ -37,7 +37,7 @@ static void destroy_plans(void *state) {
     }
 }
 
-static bool is_linear(const op_call *call) {
+bool tare__fast_layer_is_linear(const op_call *call) {
     return strcmp(tare__call_layer_module(call)->class->op, "linear") == 0;
 }
 
@@ -104,14 +104,11 @@ static tare_status make_plan(fast_context *context, layer_plan **list, op_call *
 // To channels last, or back.
 static void move_channels(const tare_tensor *t, const void *from, bool to_last, void *to) {
     const int64_t channels = t->shape[1], pixels = t->count / t->shape[0] / channels;
-    const int64_t rows = to_last ? channels : pixels, columns = to_last ? pixels : channels;
-    for (int64_t n = 0; n < t->shape[0]; n++) {
-        const int64_t at = n * channels * pixels;
-        if (t->q != NULL)
-            tare__transpose_u8((const uint8_t *)from + at, rows, columns, (uint8_t *)to + at);
-        else
-            tare__transpose_f32((const float *)from + at, rows, columns, (float *)to + at);
-    }
+    const transposition images = {.batch = t->shape[0],
+                                  .rows = to_last ? channels : pixels,
+                                  .columns = to_last ? pixels : channels,
+                                  .element = tare_dtype_size(t->dtype)};
+    tare__transpose(&images, from, to);
 }
 
 // Where a run's tensors lie, channels last.
@@ -182,7 +179,8 @@ static tare_status run_layer(fast_context *context, void **state, op_call *call,
     if (plan->packed == NULL || y->count == 0) return TARE_OK;
     *handled = true;
     const tare_tensor *other = plan->adds ? tare__call_layer_addend(call) : NULL;
-    return run_packed(context, plan->packed, is_linear(call), x, other, y, call->err);
+    return run_packed(context, plan->packed, tare__fast_layer_is_linear(call), x, other, y,
+                      call->err);
 }
 
 const fast_path tare__fast_layer = {"layer", is_layer, run_layer, destroy_plans};

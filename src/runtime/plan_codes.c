@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integer layers: quantized linear and convolution modules, with a sum that follows, by kernels
 // that take codes channels last.
-#include <string.h>
-
 #include "ops/code_table.h"
 #include "ops/quantized_layer.h"
 #include "runtime/kernels/qlayer.h"
@@ -49,10 +47,6 @@ bool tare__plan_is_code_layer(const plan_record *r) {
     return r->result != NOTHING && !r->is_observer && tare__fast_layer.suits(&r->call);
 }
 
-static bool is_linear(const op_call *call) {
-    return strcmp(tare__call_layer_module(call)->class->op, "linear") == 0;
-}
-
 // The sum `next` of the layer's codes and others.
 static bool read_sum(const plan_builder *b, size_t layer_result, const plan_record *next,
                      product_addend *out, size_t *other) {
@@ -70,7 +64,7 @@ static bool read_sum(const plan_builder *b, size_t layer_result, const plan_reco
 
 static tare_status place(plan_builder *b, const plan_record *layer, size_t result, size_t other,
                          code_layer_step *s) {
-    const bool is_plain = is_linear(&layer->call);
+    const bool is_plain = tare__fast_layer_is_linear(&layer->call);
     const plan_layout layout = is_plain ? LAYOUT_PLAIN : LAYOUT_CHANNELS_LAST;
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&layer->call));
     const size_t threads = tare__thread_count(b->setting->fast->space.pool);
@@ -188,8 +182,9 @@ tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(read_tail(b, head, &tail));
     code_layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (code_layer_step){.batch = is_linear(&call) ? (size_t)(y->count / layer.out_channels)
-                                                     : (size_t)x->shape[0]};
+    *s = (code_layer_step){.batch = tare__fast_layer_is_linear(&call)
+                                        ? (size_t)(y->count / layer.out_channels)
+                                        : (size_t)x->shape[0]};
     s->gives_floats = y->q == NULL;
     s->added = added;
     if (added != NULL) s->addend = tare__value_addend_of(added);

@@ -6,22 +6,12 @@
 
 typedef struct reorder {
     size_t from, to; // places
-    int64_t batch, rows, columns;
-    size_t element; // bytes: 1 or 4
+    transposition images;
 } reorder;
 
 static tare_status run_reorder(const plan_run_state *run, void *state) {
     const reorder *r = state;
-    const unsigned char *x = tare__place_data(run, r->from);
-    unsigned char *y = tare__place_data(run, r->to);
-    const size_t bytes = (size_t)(r->rows * r->columns) * r->element;
-    for (int64_t n = 0; n < r->batch; n++, x += bytes, y += bytes) {
-        if (r->element == 1)
-            tare__transpose_u8(x, r->rows, r->columns, y);
-        else
-            tare__transpose_f32((const float *)(const void *)x, r->rows, r->columns,
-                                (float *)(void *)y);
-    }
+    tare__transpose(&r->images, tare__place_data(run, r->from), tare__place_data(run, r->to));
     return TARE_OK;
 }
 
@@ -35,10 +25,10 @@ tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layo
     const bool is_plain = to == LAYOUT_PLAIN;
     *r = (reorder){.from = from,
                    .to = place,
-                   .batch = t->shape[0],
-                   .rows = is_plain ? pixels : channels,
-                   .columns = is_plain ? channels : pixels,
-                   .element = tare__tensor_bytes(t) / (size_t)t->count};
+                   .images = {.batch = t->shape[0],
+                              .rows = is_plain ? pixels : channels,
+                              .columns = is_plain ? channels : pixels,
+                              .element = tare_dtype_size(t->dtype)}};
     *out = r;
     return TARE_OK;
 }

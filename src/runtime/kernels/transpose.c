@@ -5,7 +5,7 @@
 enum { TILE = 16 };
 
 #define DEFINE(name, type)                                                                         \
-    void name(const type *x, int64_t rows, int64_t columns, type *y) {                             \
+    static void name(const type *x, int64_t rows, int64_t columns, type *y) {                      \
         for (int64_t r = 0; r < rows; r += TILE)                                                   \
             for (int64_t c = 0; c < columns; c += TILE) {                                          \
                 const int64_t last_row = r + TILE < rows ? r + TILE : rows;                        \
@@ -15,5 +15,17 @@ enum { TILE = 16 };
             }                                                                                      \
     }
 
-DEFINE(tare__transpose_f32, float)
-DEFINE(tare__transpose_u8, uint8_t)
+DEFINE(transpose_words, uint32_t)
+DEFINE(transpose_bytes, uint8_t)
+
+void tare__transpose(const transposition *t, const void *x, void *y) {
+    const int64_t size = t->rows * t->columns;
+    for (int64_t n = 0; n < t->batch; n++) {
+        if (t->element == 1)
+            transpose_bytes((const uint8_t *)x + n * size, t->rows, t->columns,
+                            (uint8_t *)y + n * size);
+        else
+            transpose_words((const uint32_t *)x + n * size, t->rows, t->columns,
+                            (uint32_t *)y + n * size);
+    }
+}

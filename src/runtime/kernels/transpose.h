@@ -3,10 +3,14 @@
 #ifndef RUNTIME_KERNELS_TRANSPOSE_H
 #define RUNTIME_KERNELS_TRANSPOSE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/// y[c][r] = x[r][c]
-void tare__transpose_f32(const float *x, int64_t rows, int64_t columns, float *y);
-void tare__transpose_u8(const uint8_t *x, int64_t rows, int64_t columns, uint8_t *y);
+/// y[n][c][r] = x[n][r][c] for elements of 1 or 4 bytes.
+typedef struct transposition {
+    int64_t batch, rows, columns;
+    size_t element; // bytes
+} transposition;
+void tare__transpose(const transposition *t, const void *x, void *y);
 
 #endif

@@ -140,18 +140,15 @@ UNROLLED void run_tile(const product_tile *t, size_t rows, size_t vectors) {
 }
 
 // One function per size of tile: rows, vectors.
-#define EACH_SIZE(X)                                                                               \
-    X(1, 1)                                                                                        \
-    X(2, 1)                                                                                        \
-    X(3, 1)                                                                                        \
-    X(4, 1)                                                                                        \
-    X(5, 1)                                                                                        \
-    X(6, 1)                                                                                        \
-    X(7, 1)                                                                                        \
-    X(8, 1)                                                                                        \
-    X(9, 1) X(10, 1) X(11, 1) X(12, 1) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2)     \
-        X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) \
-            X(7, 3) X(8, 3) X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+// clang-format off
+#define EACH_SIZE(X) \
+    X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) \
+    X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1) \
+    X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) \
+    X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) \
+    X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) \
+    X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
+// clang-format on
 #define DEFINE(rows, vectors)                                                                      \
     static void tile_##rows##x##vectors(const product_tile *t) {                                   \
         run_tile(t, rows, vectors);                                                                \
