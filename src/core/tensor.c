@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/derived.h"
 #include "core/half.h"
 
 enum { DATA_ALIGNMENT = 64 };
@@ -22,6 +23,7 @@ struct storage {
     void *owner; // adopted bytes only
     void (*release)(void *owner);
     void (*forget)(void *data, size_t size); // NULL: cannot be had again
+    _Atomic(derived_table *) derived;        // NULL until something is made of the bytes
 };
 
 // --- storage ---
@@ -70,7 +72,17 @@ storage *tare__storage_retain(storage *s) {
 void tare__storage_release(storage *s) {
     if (!s || atomic_fetch_sub_explicit(&s->refcount, 1, memory_order_acq_rel) != 1) return;
     if (s->release) s->release(s->owner);
+    tare__derived_table_destroy(atomic_load(&s->derived));
     tare__free(s);
+}
+
+derived_table *tare__storage_derived(storage *s, derived_table *(*create)(size_t storage_size)) {
+    derived_table *found = atomic_load(&s->derived);
+    if (found != NULL || create == NULL) return found;
+    derived_table *made = create(s->size);
+    if (made == NULL || atomic_compare_exchange_strong(&s->derived, &found, made)) return made;
+    tare__derived_table_destroy(made); // somebody was faster
+    return found;
 }
 
 const void *tare__storage_data(const storage *s) {

@@ -6,27 +6,28 @@
 
 #include "core/alloc.h"
 #include "ops/engine_rules.h"
+#include "runtime/kernels/weight_sum.h"
 
 bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x) {
     return (layer->is_plain || layer->adds) && layer->rule != REQUANT_FIXED_POINT &&
            tare__is_byte_quantized(x) && !tare__has_zero_points(layer->weight);
 }
 
-static void fill(const quantized_layer *layer, qconstants *q) {
-    const int64_t count = layer->weight->count / layer->out_channels;
+// sums: of each channel's weights; NULL: yet to be added up.
+static void fill(const quantized_layer *layer, const int32_t *sums, qconstants *q) {
+    const size_t count = (size_t)(layer->weight->count / layer->out_channels);
     const int8_t *w = layer->weight->data;
     for (int64_t c = 0; c < layer->out_channels; c++, w += count) {
-        int64_t sum = 0;
-        for (int64_t i = 0; i < count; i++) sum += w[i];
-        q->sum[c] = tare__wrap_int32(sum);
-        const int32_t offset = tare__wrap_int32(-sum * q->zero_code);
+        q->sum[c] = sums != NULL ? sums[c] : tare__weight_sum(w, count);
+        const int32_t offset = tare__wrap_int32(-(int64_t)q->sum[c] * q->zero_code);
         const bool in_sum = q->requant->rule == REQUANT_Q;
         q->start[c] = tare__add_wrapping(offset, in_sum ? q->requant->bias_int[c] : 0);
     }
 }
 
-tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
-                                    const qparams *output, qconstants *out, tare_error *err) {
+tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32_t *sums,
+                                       const qparams *input, const qparams *output, qconstants *out,
+                                       tare_error *err) {
     const size_t count = (size_t)layer->out_channels;
     const bool is_signed = input->dtype == TARE_QINT8;
     qconstants q = {
@@ -43,9 +44,14 @@ tare_status tare__qconstants_create(const quantized_layer *layer, const qparams 
         tare__qconstants_release(&q);
         return status;
     }
-    fill(layer, &q);
+    fill(layer, sums, &q);
     *out = q;
     return TARE_OK;
+}
+
+tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
+                                    const qparams *output, qconstants *out, tare_error *err) {
+    return tare__qconstants_create_of(layer, NULL, input, output, out, err);
 }
 
 void tare__qconstants_set_input(qconstants *q, const qparams *weight, double scale,

@@ -20,6 +20,10 @@ typedef struct qconstants {
 bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x);
 tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
                                     const qparams *output, qconstants *out, tare_error *err);
+/// The same with the sums of the channels' weights, which need not be read again.
+tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32_t *sums,
+                                       const qparams *input, const qparams *output, qconstants *out,
+                                       tare_error *err);
 /// Other parameters of an input of unsigned codes, for a layer that gives floats.
 void tare__qconstants_set_input(qconstants *q, const qparams *weight, double scale,
                                 int32_t zero_point);

@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "runtime/kernels/conv_shape.h"
+#include "runtime/kernels/product_weights.h"
 #include "runtime/kernels/qconstants.h"
 #include "runtime/kernels/qlayer.h"
 
@@ -24,8 +25,8 @@ struct qproduct {
     qconstants constants;
     conv_geometry g;
     conv_shape shape;
-    bool by_rows;   // a tap is a row of the window
-    bool is_staged; // and the image has a border
+    product_form form;
+    bool is_staged; // taps are rows of the window, and the image has a border
     conv_windows windows;
     size_t groups, ins, outs; // channels of a group
     size_t all_ins, all_outs;
@@ -33,58 +34,8 @@ struct qproduct {
     size_t depth;       // words
     size_t pixels;      // of an output image
     size_t tile_rows, blocks;
-    size_t group_words; // of packed weights
-    uint32_t *weights;
+    product_weights *weights;
 };
-
-// --- weights ---
-
-static size_t words_of(size_t codes) {
-    return tare__ceil_div(codes, 4);
-}
-
-static size_t block_channels(const qproduct *p, size_t block) {
-    const size_t left = p->outs - block * PRODUCT_BLOCK;
-    return left < PRODUCT_BLOCK ? left : PRODUCT_BLOCK;
-}
-
-// The word of a channel at depth d; whole blocks come before.
-static size_t word_at(const qproduct *p, size_t channel, size_t d) {
-    const size_t block = channel / PRODUCT_BLOCK, lane = channel % PRODUCT_BLOCK;
-    const size_t lanes = tare__product_vectors(block_channels(p, block)) * PRODUCT_LANES;
-    return block * PRODUCT_BLOCK * p->depth + d * lanes + lane;
-}
-
-// Weights lie as [O][I][kh][kw]. Code k of tap i.
-static int8_t weight_of(const qproduct *p, const int8_t *w, size_t tap, size_t k) {
-    const size_t kw = (size_t)p->g.kernel[W], kh = (size_t)p->g.kernel[H];
-    const size_t channel = p->by_rows ? k % p->ins : k;
-    const size_t h = p->by_rows ? tap : tap / kw, x = p->by_rows ? k / p->ins : tap % kw;
-    return w[(channel * kh + h) * kw + x];
-}
-
-static void pack_channel(qproduct *p, const int8_t *w, size_t group, size_t channel) {
-    const size_t words = words_of(p->codes);
-    uint32_t *to = p->weights + group * p->group_words;
-    for (size_t tap = 0; tap < p->taps; tap++)
-        for (size_t k = 0; k < p->codes; k++)
-            to[word_at(p, channel, tap * words + k / 4)] |=
-                (uint32_t)(uint8_t)weight_of(p, w, tap, k) << k % 4 * 8;
-}
-
-static tare_status pack_weights(qproduct *p, const tare_tensor *weight, tare_error *err) {
-    size_t words;
-    if (!tare__mul_size(tare__round_up(p->outs, PRODUCT_LANES), p->depth, &p->group_words) ||
-        !tare__mul_size(p->group_words, p->groups, &words) || words > SIZE_MAX / sizeof *p->weights)
-        return tare__out_of_memory(err);
-    p->weights = tare__alloc_aligned(words * sizeof *p->weights, ALIGNMENT);
-    if (p->weights == NULL) return tare__out_of_memory(err);
-    memset(p->weights, 0, words * sizeof *p->weights);
-    const size_t per_channel = (size_t)(weight->count / weight->shape[0]);
-    for (size_t o = 0; o < p->all_outs; o++)
-        pack_channel(p, (const int8_t *)weight->data + o * per_channel, o / p->outs, o % p->outs);
-    return TARE_OK;
-}
 
 // --- planning ---
 
@@ -129,16 +80,22 @@ static tare_status read_layer(qproduct *p, const quantized_layer *layer, const t
 
 static void choose_taps(qproduct *p) {
     const size_t kh = (size_t)p->g.kernel[H], kw = (size_t)p->g.kernel[W];
-    p->by_rows =
-        p->groups == 1 && p->g.dilation[W] == 1 && words_of(p->ins * kw) < words_of(p->ins) * kw;
-    p->is_staged = p->by_rows && tare__conv_shape_is_padded(&p->shape);
-    p->taps = p->by_rows ? kh : kh * kw;
-    p->codes = p->by_rows ? p->ins * kw : p->ins;
-    p->depth = p->taps * words_of(p->codes);
+    p->form = (product_form){p->groups, p->outs, p->ins, kh, kw, false};
+    // Rows of pixels follow each other, and may take fewer words than their pixels one by one.
+    product_form rows = p->form;
+    rows.by_rows = true;
+    if (p->groups == 1 && p->g.dilation[W] == 1 &&
+        tare__product_depth(&rows) < tare__product_depth(&p->form))
+        p->form = rows;
+    p->is_staged = p->form.by_rows && tare__conv_shape_is_padded(&p->shape);
+    p->taps = tare__product_taps(&p->form);
+    p->codes = tare__product_codes(&p->form);
+    p->depth = tare__product_depth(&p->form);
     p->blocks = tare__ceil_div(p->outs, PRODUCT_BLOCK);
-    p->tile_rows = p->kernel->rows[tare__product_vectors(block_channels(p, 0)) - 1];
+    p->tile_rows =
+        p->kernel->rows[tare__product_vectors(tare__product_block_channels(&p->form, 0)) - 1];
     p->windows = tare__conv_windows_of(&p->g, &p->shape);
-    if (p->by_rows) p->windows.columns = 1;
+    if (p->form.by_rows) p->windows.columns = 1;
     if (!p->is_staged) return;
     p->windows.height = p->shape.staged_height;
     p->windows.width = p->shape.staged_width;
@@ -151,8 +108,8 @@ static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const t
     if (p->ins > SIZE_MAX / 64 / (size_t)p->g.kernel[H] / (size_t)p->g.kernel[W])
         return tare__out_of_memory(err);
     choose_taps(p);
-    TARE_TRY(tare__qconstants_create(layer, x->q, y->q, &p->constants, err));
-    return pack_weights(p, layer->weight, err);
+    TARE_TRY(tare__product_weights_get(layer->weight, &p->form, &p->weights, err));
+    return tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err);
 }
 
 tare_status tare__qproduct_create(const quantized_layer *layer, const tare_tensor *x,
@@ -175,7 +132,7 @@ tare_status tare__qproduct_create(const quantized_layer *layer, const tare_tenso
 void tare__qproduct_destroy(qproduct *p) {
     if (p == NULL) return;
     tare__qconstants_release(&p->constants);
-    tare__free_aligned(p->weights);
+    tare__product_weights_release(p->weights);
     tare__free(p);
 }
 
@@ -237,8 +194,8 @@ static void multiply(const product_job *job, const uint8_t *const *addresses, si
         .taps = p->taps,
         .codes = p->codes,
         .flip = p->constants.flip,
-        .w = p->weights + group * p->group_words + block * PRODUCT_BLOCK * p->depth,
-        .channels = block_channels(p, block),
+        .w = p->weights->words + group * p->weights->group_words + block * PRODUCT_BLOCK * p->depth,
+        .channels = tare__product_block_channels(&p->form, block),
         .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel),
         .addend = run->addend != NULL ? &addend : NULL,
         .y = run->y != NULL ? run->y + at : NULL,
@@ -303,7 +260,7 @@ static void divide(product_job *job, size_t threads) {
     const size_t blocks = p->blocks * p->groups,
                  parts = threads > 1 ? threads * PARTS_PER_THREAD : 1;
     const bool by_blocks =
-        blocks >= threads && p->group_words * p->groups * 4 > job->row_count * p->all_ins;
+        blocks >= threads && p->weights->group_words * p->groups * 4 > job->row_count * p->all_ins;
     job->row_step = by_blocks ? job->row_count : tare__share(tiles, parts, 1) * p->tile_rows;
     job->block_step = by_blocks ? tare__share(blocks, parts, 1) : blocks;
     job->row_parts = tare__ceil_div(job->row_count, job->row_step);

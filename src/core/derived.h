@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made of a storage's bytes and shared by all who need it (weights in the order of a
+// kernel): made once, by whoever asks first, and kept until the last user lets it go. Safe for any
+// number of threads.
+#ifndef CORE_DERIVED_H
+#define CORE_DERIVED_H
+
+#include <stdint.h>
+
+#include "core/tensor.h"
+
+enum { DERIVED_NUMBERS = 8 };
+
+/// Which bytes, and what was made of them.
+typedef struct derived_key {
+    const void *data;                  // within the storage
+    uint64_t numbers[DERIVED_NUMBERS]; // the form, as its maker counts
+} derived_key;
+
+/// The head of a shared thing; the rest is its maker's. Immutable once made.
+typedef struct derived {
+    struct derived *next;
+    storage *of; // reference owned: the bytes outlive what was made of them
+    derived_key key;
+    int refcount;
+    void (*destroy)(struct derived *thing); // frees it
+} derived;
+
+/// Makes the thing, with `destroy` set and all else of the head zero. It may not ask for another
+/// thing of this storage.
+typedef tare_status (*derived_make)(void *user, derived **out, tare_error *err);
+
+/// The thing of this key, with a reference for the caller, made now if nobody has it.
+tare_status tare__derive(storage *of, const derived_key *key, derived_make make, void *user,
+                         derived **out, tare_error *err);
+void tare__derived_release(derived *thing); // NULL is fine
+
+/// Where storages keep theirs.
+typedef struct derived_table derived_table;
+void tare__derived_table_destroy(derived_table *t); // NULL is fine; nothing in it is in use
+/// The storage's own, made when first asked for; NULL when memory is gone.
+derived_table *tare__storage_derived(storage *s, derived_table *(*create)(size_t storage_size));
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing for the product kernels: channels are put in the order of taps line by line, and 16 lines
+// are turned over at once.
+#include "runtime/kernels/product_weights.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "runtime/kernels/product.h"
+#include "runtime/kernels/scratch.h"
+#include "runtime/kernels/weight_sum.h"
+
+enum { LAYOUT_VERSION = 1, ALIGNMENT = 64 };
+
+static size_t words_of(size_t codes) {
+    return tare__ceil_div(codes, 4);
+}
+
+size_t tare__product_taps(const product_form *f) {
+    return f->by_rows ? f->height : f->height * f->width;
+}
+
+size_t tare__product_codes(const product_form *f) {
+    return f->by_rows ? f->ins * f->width : f->ins;
+}
+
+size_t tare__product_depth(const product_form *f) {
+    return tare__product_taps(f) * words_of(tare__product_codes(f));
+}
+
+size_t tare__product_block_channels(const product_form *f, size_t block) {
+    const size_t left = f->outs - block * PRODUCT_BLOCK;
+    return left < PRODUCT_BLOCK ? left : PRODUCT_BLOCK;
+}
+
+// --- packing ---
+
+typedef struct packing {
+    const product_form *f;
+    const int8_t *weights;
+    size_t per_channel, depth; // codes of a channel; words of a packed one
+    int8_t *lines;             // [PRODUCT_LANES][depth * 4]
+} packing;
+
+// A channel's codes [ins][height][width] as taps: [taps][codes rounded up to words]. What rounding
+// adds stays zero.
+static void order_channel(const packing *p, const int8_t *w, int8_t *line) {
+    const product_form *f = p->f;
+    const size_t taps = tare__product_taps(f), codes = tare__product_codes(f);
+    const size_t window = f->height * f->width, step = words_of(codes) * 4;
+    if (window == 1) {
+        memcpy(line, w, codes);
+    } else if (!f->by_rows) {
+        for (size_t tap = 0; tap < taps; tap++)
+            for (size_t k = 0; k < codes; k++) line[tap * step + k] = w[k * window + tap];
+    } else {
+        for (size_t i = 0; i < f->ins; i++)
+            for (size_t h = 0; h < f->height; h++)
+                for (size_t x = 0; x < f->width; x++)
+                    line[h * step + x * f->ins + i] = w[i * window + h * f->width + x];
+    }
+}
+
+// The first code is the lowest byte.
+static uint32_t word_at(const int8_t *codes) {
+    const uint8_t *c = (const uint8_t *)codes;
+    return c[0] | (uint32_t)c[1] << 8 | (uint32_t)c[2] << 16 | (uint32_t)c[3] << 24;
+}
+
+// 16 lines of codes to words of 16 lanes.
+static void turn_lines(const int8_t *lines, size_t depth, size_t lanes, uint32_t *to) {
+    for (size_t d = 0; d < depth; d++)
+        for (size_t lane = 0; lane < PRODUCT_LANES; lane++)
+            to[d * lanes + lane] = word_at(lines + (lane * depth + d) * 4);
+}
+
+// The channels of a block, from `first` of all.
+static void pack_block(const packing *p, size_t first, size_t channels, uint32_t *to) {
+    const size_t lanes = tare__product_vectors(channels) * PRODUCT_LANES;
+    for (size_t at = 0; at < lanes; at += PRODUCT_LANES) {
+        for (size_t lane = 0; lane < PRODUCT_LANES; lane++) {
+            int8_t *line = p->lines + lane * p->depth * 4;
+            if (at + lane < channels)
+                order_channel(p, p->weights + (first + at + lane) * p->per_channel, line);
+            else
+                memset(line, 0, p->depth * 4);
+        }
+        turn_lines(p->lines, p->depth, lanes, to + at);
+    }
+}
+
+static void pack_all(const packing *p, uint32_t *words, size_t group_words) {
+    const product_form *f = p->f;
+    for (size_t g = 0; g < f->groups; g++)
+        for (size_t c = 0; c < f->outs; c += PRODUCT_BLOCK)
+            pack_block(p, g * f->outs + c, tare__product_block_channels(f, c / PRODUCT_BLOCK),
+                       words + g * group_words + c * p->depth);
+}
+
+// --- what is shared ---
+
+typedef struct owned_weights {
+    product_weights shared;
+    uint32_t *words;
+    int32_t *sums;
+} owned_weights;
+
+static void destroy_weights(derived *thing) {
+    owned_weights *w = (owned_weights *)(void *)thing;
+    tare__free_aligned(w->words);
+    tare__free(w->sums);
+    tare__free(w);
+}
+
+static bool count_words(const product_form *f, size_t *group_words, size_t *bytes) {
+    size_t words;
+    return tare__mul_size(tare__round_up(f->outs, PRODUCT_LANES), tare__product_depth(f),
+                          group_words) &&
+           tare__mul_size(*group_words, f->groups, &words) &&
+           tare__mul_size(words, sizeof(uint32_t), bytes);
+}
+
+typedef struct weights_request {
+    const tare_tensor *weight;
+    const product_form *f;
+} weights_request;
+
+static tare_status pack(owned_weights *w, const weights_request *r, tare_error *err) {
+    const product_form *f = r->f;
+    const size_t channels = f->groups * f->outs;
+    packing p = {.f = f, .weights = r->weight->data, .depth = tare__product_depth(f)};
+    size_t bytes;
+    if (!count_words(f, &w->shared.group_words, &bytes)) return tare__out_of_memory(err);
+    p.per_channel = f->ins * f->height * f->width;
+    p.lines = tare__alloc_zeroed((size_t)4 * PRODUCT_LANES, p.depth);
+    w->shared.words = w->words = tare__alloc_aligned(bytes, ALIGNMENT);
+    w->shared.sums = w->sums = tare__alloc_zeroed(channels, sizeof *w->sums);
+    if (p.lines != NULL && w->words != NULL && w->sums != NULL) {
+        pack_all(&p, w->words, w->shared.group_words);
+        for (size_t c = 0; c < channels; c++)
+            w->sums[c] = tare__weight_sum(p.weights + c * p.per_channel, p.per_channel);
+    }
+    const bool is_done = p.lines != NULL && w->words != NULL && w->sums != NULL;
+    tare__free(p.lines);
+    if (!is_done) return tare__out_of_memory(err);
+    tare__tensor_forget(r->weight);
+    return TARE_OK;
+}
+
+static tare_status make_weights(void *user, derived **out, tare_error *err) {
+    owned_weights *w = tare__alloc_zeroed(1, sizeof *w);
+    if (w == NULL) return tare__out_of_memory(err);
+    w->shared.base.destroy = destroy_weights;
+    const tare_status status = pack(w, user, err);
+    if (status == TARE_OK)
+        *out = &w->shared.base;
+    else
+        destroy_weights(&w->shared.base);
+    return status;
+}
+
+tare_status tare__product_weights_get(const tare_tensor *weight, const product_form *f,
+                                      product_weights **out, tare_error *err) {
+    assert((size_t)weight->count == f->groups * f->outs * f->ins * f->height * f->width);
+    const derived_key key = {
+        .data = weight->data,
+        .numbers = {LAYOUT_VERSION, f->groups, f->outs, f->ins, f->height, f->width, f->by_rows}};
+    weights_request request = {weight, f};
+    derived *thing = NULL;
+    TARE_TRY(tare__derive(weight->store, &key, make_weights, &request, &thing, err));
+    *out = (product_weights *)(void *)thing;
+    return TARE_OK;
+}
+
+void tare__product_weights_release(product_weights *w) {
+    if (w != NULL) tare__derived_release(&w->base);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made of a storage's bytes is made once for all who hold it, and gone after the last.
+#include "support/test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/alloc.h"
+#include "core/derived.h"
+
+static _Atomic int made, alive;
+
+typedef struct sum_of_bytes {
+    derived base;
+    int sum;
+} sum_of_bytes;
+
+static void destroy(derived *thing) {
+    atomic_fetch_sub(&alive, 1);
+    tare__free(thing);
+}
+
+static tare_status make(void *user, derived **out, tare_error *err) {
+    sum_of_bytes *s = tare__alloc_zeroed(1, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(err);
+    const unsigned char *bytes = user;
+    for (int i = 0; i < 4; i++) s->sum += bytes[i];
+    s->base.destroy = destroy;
+    atomic_fetch_add(&made, 1);
+    atomic_fetch_add(&alive, 1);
+    *out = &s->base;
+    return TARE_OK;
+}
+
+static tare_status refuse(void *user, derived **out, tare_error *err) {
+    (void)user, (void)out;
+    return tare__fail(err, TARE_UNSUPPORTED, "no");
+}
+
+static storage *bytes_1_to_4(void) {
+    storage *s = tare__storage_create(1 << 20);
+    assert_non_null(s);
+    for (int i = 0; i < 4; i++)
+        ((unsigned char *)(uintptr_t)tare__storage_data(s))[i] = (unsigned char)(i + 1);
+    return s;
+}
+
+static derived *get(storage *s, uint64_t form) {
+    const derived_key key = {.data = tare__storage_data(s), .numbers = {form}};
+    derived *thing = NULL;
+    CHECK_OK(tare__derive(s, &key, make, (void *)(uintptr_t)tare__storage_data(s), &thing, NULL));
+    assert_int_equal(((sum_of_bytes *)(void *)thing)->sum, 10);
+    return thing;
+}
+
+static void test_shared_until_the_last_user(void **state) {
+    (void)state;
+    storage *s = bytes_1_to_4();
+    atomic_store(&made, 0);
+    derived *a = get(s, 1), *b = get(s, 1), *other = get(s, 2);
+    assert_ptr_equal(a, b);
+    assert_ptr_not_equal(a, other);
+    assert_int_equal(atomic_load(&made), 2);
+    tare__derived_release(a);
+    assert_int_equal(atomic_load(&alive), 2);
+    tare__storage_release(s); // the things keep it
+    tare__derived_release(b);
+    assert_int_equal(atomic_load(&alive), 1);
+    tare__derived_release(other);
+    tare__derived_release(NULL);
+    assert_int_equal(atomic_load(&alive), 0);
+}
+
+static void test_failures_leave_nothing(void **state) {
+    (void)state;
+    storage *s = bytes_1_to_4();
+    const derived_key key = {.data = tare__storage_data(s)};
+    derived *thing = NULL;
+    assert_int_equal(tare__derive(s, &key, refuse, NULL, &thing, NULL), TARE_UNSUPPORTED);
+    assert_null(thing);
+    thing = get(s, 0);
+    tare__derived_release(thing);
+    tare__storage_release(s);
+    for (long n = 1; n <= 2; n++) {
+        s = bytes_1_to_4();
+        tare__alloc_fail_at(n);
+        assert_int_equal(
+            tare__derive(s, &key, make, (void *)(uintptr_t)tare__storage_data(s), &thing, NULL),
+            TARE_OUT_OF_MEMORY);
+        tare__alloc_fail_at(0);
+        tare__storage_release(s);
+    }
+    assert_int_equal(atomic_load(&alive), 0);
+}
+
+enum { THREADS = 4, ROUNDS = 2000 };
+
+static void *use_often(void *user) {
+    storage *s = user;
+    const unsigned char *bytes = tare__storage_data(s);
+    for (int i = 0; i < ROUNDS; i++) {
+        const derived_key key = {.data = bytes, .numbers = {(uint64_t)i % 3}};
+        derived *thing = NULL;
+        if (tare__derive(s, &key, make, (void *)(uintptr_t)bytes, &thing, NULL) != TARE_OK)
+            return user;
+        if (((sum_of_bytes *)(void *)thing)->sum != 10) return user;
+        tare__derived_release(thing);
+    }
+    return NULL;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    storage *s = bytes_1_to_4();
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_often, s), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    tare__storage_release(s);
+    assert_int_equal(atomic_load(&alive), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shared_until_the_last_user),
+        cmocka_unit_test(test_failures_leave_nothing),
+        cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed weights hold every weight where the product kernels look for it and zeros elsewhere; the
+// sums are those of the channels; all users of a tensor share them.
+#include "support/test.h"
+
+#include "core/alloc.h"
+#include "runtime/kernels/product.h"
+#include "runtime/kernels/product_weights.h"
+#include "runtime/kernels/weight_sum.h"
+
+static tare_tensor *make_weights(const product_form *f) {
+    const int64_t shape[] = {(int64_t)(f->groups * f->outs), (int64_t)f->ins, (int64_t)f->height,
+                             (int64_t)f->width};
+    qparams *q = tare__qparams_per_tensor(TARE_QINT8, 1, 0);
+    tare_tensor *t = NULL;
+    assert_non_null(q);
+    CHECK_OK(tare__tensor_quantized(4, shape, q, &t, NULL));
+    tare__qparams_release(q);
+    uint32_t state = 1;
+    for (int64_t i = 0; i < t->count; i++) {
+        state = state * 1664525u + 1013904223u;
+        ((int8_t *)t->data)[i] = (int8_t)(state >> 24);
+    }
+    return t;
+}
+
+// As product.h says: [taps][words][channels rounded up] words of four codes.
+static int8_t packed_at(const product_weights *p, const product_form *f, size_t channel, size_t tap,
+                        size_t code) {
+    const size_t group = channel / f->outs, in_group = channel % f->outs;
+    const size_t block = in_group / PRODUCT_BLOCK, lane = in_group % PRODUCT_BLOCK;
+    const size_t lanes =
+        tare__product_vectors(tare__product_block_channels(f, block)) * PRODUCT_LANES;
+    const size_t words = (tare__product_codes(f) + 3) / 4;
+    const uint32_t word =
+        p->words[group * p->group_words + block * PRODUCT_BLOCK * tare__product_depth(f) +
+                 (tap * words + code / 4) * lanes + lane];
+    return (int8_t)(uint8_t)(word >> code % 4 * 8);
+}
+
+static void check_channel(const product_weights *p, const product_form *f, size_t channel,
+                          const int8_t *w) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < f->ins; i++)
+        for (size_t h = 0; h < f->height; h++)
+            for (size_t x = 0; x < f->width; x++) {
+                const int8_t weight = w[(i * f->height + h) * f->width + x];
+                const size_t tap = f->by_rows ? h : h * f->width + x;
+                const size_t code = f->by_rows ? x * f->ins + i : i;
+                assert_int_equal(packed_at(p, f, channel, tap, code), weight);
+                sum += weight;
+            }
+    assert_int_equal(p->sums[channel], sum);
+}
+
+static uint64_t count_nonzero(const void *bytes, size_t count) {
+    uint64_t found = 0;
+    for (size_t i = 0; i < count; i++) found += ((const uint8_t *)bytes)[i] != 0;
+    return found;
+}
+
+static void check_form(const product_form *f) {
+    tare_tensor *t = make_weights(f);
+    product_weights *p = NULL, *again = NULL;
+    CHECK_OK(tare__product_weights_get(t, f, &p, NULL));
+    CHECK_OK(tare__product_weights_get(t, f, &again, NULL));
+    assert_ptr_equal(p, again);
+    const size_t channels = f->groups * f->outs, size = (size_t)t->count / channels;
+    for (size_t c = 0; c < channels; c++)
+        check_channel(p, f, c, (const int8_t *)t->data + c * size);
+    // Nothing but the weights is there.
+    assert_int_equal(count_nonzero(p->words, p->group_words * f->groups * 4),
+                     count_nonzero(t->data, (size_t)t->count));
+    tare__product_weights_release(again);
+    tare_tensor_release(t); // the packed ones keep the bytes
+    tare__product_weights_release(p);
+}
+
+static void test_forms(void **state) {
+    (void)state;
+    const product_form forms[] = {
+        {1, 1, 1, 1, 1, false},   {1, 64, 8, 1, 1, false}, {1, 65, 7, 1, 1, false},
+        {1, 150, 9, 3, 3, false}, {3, 20, 5, 3, 3, false}, {1, 33, 3, 7, 7, true},
+        {1, 16, 3, 3, 2, true},   {2, 80, 4, 1, 5, false},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) check_form(&forms[i]);
+}
+
+static void test_sums(void **state) {
+    (void)state;
+    enum { MOST = 5000 };
+    int8_t *w = tare__alloc(MOST);
+    assert_non_null(w);
+    for (int extreme = -128; extreme <= 127; extreme += 255) {
+        memset(w, extreme, MOST);
+        for (size_t count = 0; count <= MOST; count += count < 40 ? 1 : 311)
+            assert_int_equal(tare__weight_sum(w, count), extreme * (int)count);
+    }
+    tare__free(w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_sums),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
