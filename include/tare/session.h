@@ -20,6 +20,10 @@ typedef struct tare_session_options {
     /// and other operators run on the caller alone.
     int thread_count;
     bool reference; // run by the operators' references only, for comparison
+    /// No library computes float convolutions, linear layers and products: ours do, slower, whose
+    /// bits depend on neither the machine nor the number of threads. TARE_FLOATS=portable in the
+    /// environment asks the same of every session.
+    bool portable_floats;
 } tare_session_options;
 
 /// Chooses kernels. The model must outlive the session and stay as it is: the first run on inputs

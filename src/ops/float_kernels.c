@@ -6,6 +6,7 @@
 #include "ops/float_kernels.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -186,17 +187,30 @@ struct float_kernels {
     void *state;
 };
 
+// Fastest first.
+static const float_provider *const providers[] = {
 #ifdef TARE_HAVE_DNNL
-#define FASTEST (&tare__dnnl_floats)
-#else
-#define FASTEST (&tare__portable_floats)
+    &tare__dnnl_floats,
 #endif
+    &tare__portable_floats,
+};
+enum { PROVIDER_COUNT = sizeof providers / sizeof *providers };
+
+tare_status tare__float_provider_choose(const float_provider **out, tare_error *err) {
+    const char *wanted = getenv("TARE_FLOATS");
+    *out = providers[0];
+    if (wanted == NULL || wanted[0] == '\0') return TARE_OK;
+    for (size_t i = 0; i < PROVIDER_COUNT; i++)
+        if (strcmp(wanted, providers[i]->name) == 0) return *out = providers[i], TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "TARE_FLOATS: expected %s%s, found '%s'",
+                      PROVIDER_COUNT > 1 ? "oneDNN or " : "", tare__portable_floats.name, wanted);
+}
 
 tare_status tare__float_kernels_create(const float_provider *provider, float_kernels **out,
                                        tare_error *err) {
     float_kernels *k = tare__alloc_zeroed(1, sizeof *k);
     if (k == NULL) return tare__out_of_memory(err);
-    k->provider = provider != NULL ? provider : FASTEST;
+    k->provider = provider != NULL ? provider : providers[0];
     const tare_status status = k->provider->create(&k->state, err);
     if (status != TARE_OK)
         tare__free(k);

@@ -42,6 +42,10 @@ typedef struct float_provider {
 extern const float_provider tare__portable_floats;
 extern const float_provider tare__dnnl_floats; // only where TARE_HAVE_DNNL is defined
 
+/// The fastest provider of this build, or the one that TARE_FLOATS in the environment names
+/// ("portable", and "oneDNN" where the build has it). TARE_INVALID_ARGUMENT for other names.
+tare_status tare__float_provider_choose(const float_provider **out, tare_error *err);
+
 /// A provider and its cache. Not shared between threads.
 typedef struct float_kernels float_kernels;
 /// provider NULL: the fastest one in this build. The caller destroys *out.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/struct_size.h"
 #include "ops/engine_rules.h"
 #include "ops/float_kernels.h"
 #include "ops/float_layers.h"
@@ -41,7 +42,7 @@ typedef struct graph_entries {
 
 struct tare_session {
     const tare_model *model;
-    bool reference;
+    bool reference, portable_floats;
     int thread_count;
     requant_rule linear_rule, conv_rule;
     float_kernels *floats;
@@ -140,15 +141,21 @@ static interpreter interpreter_of(tare_session *s) {
 static tare_status prepare_fast(tare_session *s, tare_error *err) {
     s->fast.space.least_shared_macs = LEAST_SHARED_MACS;
     TARE_TRY(tare__thread_pool_create(s->thread_count, &s->fast.space.pool, err));
-    TARE_TRY(tare__float_kernels_create(NULL, &s->floats, err));
-    TARE_TRY(tare__float_layers_create(s->fast.space.pool, &s->layers, err));
+    const float_provider *floats = &tare__portable_floats;
+    if (!s->portable_floats) TARE_TRY(tare__float_provider_choose(&floats, err));
+    TARE_TRY(tare__float_kernels_create(floats, &s->floats, err));
+    if (floats != &tare__portable_floats)
+        TARE_TRY(tare__float_layers_create(s->fast.space.pool, &s->layers, err));
     s->calls = interpreter_of(s);
     return TARE_OK;
 }
 
-static tare_status prepare(tare_session *s, const tare_session_options *options, tare_error *err) {
-    s->thread_count = options != NULL ? options->thread_count : 0;
-    s->reference = options != NULL && options->reference;
+static tare_status prepare(tare_session *s, const tare_session_options *given, tare_error *err) {
+    tare_session_options options = {0};
+    if (given != NULL) tare__struct_copy(&options, sizeof options, given);
+    s->thread_count = options.thread_count;
+    s->reference = options.reference;
+    s->portable_floats = options.portable_floats;
     if (s->thread_count < 0 || s->thread_count > 1024)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to 1024 threads, found %d",
                           s->thread_count);

@@ -7,7 +7,71 @@
 #include <stdlib.h>
 
 #include "core/text.h"
+#include "quant/model.h"
 #include "support/models.h"
+#include "support/temp.h"
+
+// --- reading ---
+
+void read_network(const char *name, recorded_case *out) {
+    char members[64];
+    const case_place place = {name, "tests/data/networks.zip", members};
+    snprintf(members, sizeof members, "%s/", name);
+    CHECK_DONE(case_read(&place, out, job_error()));
+}
+
+void read_program_file(const char *name, const char *file, case_bytes *out) {
+    char members[64];
+    const case_place place = {name, "tests/data/network_programs.zip", members};
+    snprintf(members, sizeof members, "%s/", name);
+    CHECK_DONE(case_read_file(&place, file, out, job_error()));
+}
+
+// Zeros give way to the recorded values.
+static tare_status take_values(void *user, const char *path, module *m, tare_error *err) {
+    const recorded_case *recorded = user;
+    char name[512];
+    for (size_t i = 0; i < m->tensor_count; i++) {
+        const named_tensor *t = &m->tensors[i];
+        snprintf(name, sizeof name, "%s%s%s", path, *path != '\0' ? "." : "", t->name);
+        tare_tensor *known = tare__safetensors_get(&recorded->model, name);
+        if (known == NULL || t->tensor == NULL) continue;
+        assert_int_equal(known->count, t->tensor->count);
+        TARE_TRY(tare__module_set_tensor(m, t->name, known, t->is_parameter, err));
+    }
+    return TARE_OK;
+}
+
+tare_model *read_program(const recorded_case *recorded, const char *file) {
+    case_bytes bytes = {0};
+    tare_model *model = NULL;
+    read_program_file(recorded->name, file, &bytes);
+    temp_write(temp_path(file), bytes.data, bytes.size);
+    tare__storage_release(bytes.store);
+    CHECK_DONE(tare_model_read(temp_path(file), NULL, &model, job_error()));
+    if (strcmp(file, "model.pt2") == 0)
+        CHECK_DONE(tare__module_walk(model->root, take_values, (void *)recorded, job_error()));
+    return model;
+}
+
+tare_model *prepare_program(const tare_model *model, const char *quantizer, const char *config,
+                            bool is_qat) {
+    char json[128];
+    tare_quantizer_settings *settings = NULL;
+    tare_quantizer *q = NULL;
+    tare_model *out = NULL;
+    snprintf(json, sizeof json, "{\"global\": {\"default\": {%s}}}", config);
+    CHECK_DONE(
+        tare_quantizer_settings_from_json(json, strlen(json), quantizer, &settings, job_error()));
+    CHECK_DONE(tare_quantizer_builtin(quantizer, settings, &q, job_error()));
+    if (is_qat)
+        CHECK_DONE(tare_prepare_qat_pt2e(model, q, &out, job_error()));
+    else
+        CHECK_DONE(tare_prepare_pt2e(model, q, &out, job_error()));
+    tare_quantizer_destroy(q);
+    tare_quantizer_settings_destroy(settings);
+    return out;
+}
 
 tensors tensors_of(const safetensors *data, const char *prefix) {
     tensors found = {0};

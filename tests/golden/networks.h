@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "io/safetensors.h"
+#include "replay/case.h"
 #include "tare/tare.h"
 
 // clang-format off
@@ -27,6 +27,17 @@ typedef struct tensors {
     const tare_tensor *items[MOST_TENSORS];
     size_t count;
 } tensors;
+
+/// One of tests/data/networks.zip; the caller gives it to case_release.
+void read_network(const char *name, recorded_case *out);
+/// A file of tests/data/network_programs.zip.
+void read_program_file(const char *name, const char *file, case_bytes *out);
+/// Such a file as an exported program. A "model.pt2" has zeros in place of the values that the
+/// recorded network has, and takes them from there. Needs the folder of support/temp.h.
+tare_model *read_program(const recorded_case *recorded, const char *file);
+/// Prepared by a built-in quantizer. config: members of its settings' config object, as JSON.
+tare_model *prepare_program(const tare_model *model, const char *quantizer, const char *config,
+                            bool is_qat);
 
 /// PREFIX.0, PREFIX.1, ..: lent; there must be one.
 tensors tensors_of(const safetensors *data, const char *prefix);

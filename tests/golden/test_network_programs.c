@@ -51,51 +51,11 @@ typedef struct network {
     const char *name;
     recorded_case recorded; // of networks.zip
     json_t *json;           // case.json of network_programs.zip
-    char members[64];
     double least_xnnpack, least_x86;
 } network;
 
-static case_place place_in(const network *n, const char *archive) {
-    return (case_place){n->name, archive, n->members};
-}
-
-static void read_member(const network *n, const char *file, case_bytes *out) {
-    const case_place place = place_in(n, "tests/data/network_programs.zip");
-    CHECK_DONE(case_read_file(&place, file, out, job_error()));
-}
-
 static bool has_train(const network *n) {
     return json_object_get(json_object_get(n->json, "sums"), "x86_qat convert") != NULL;
-}
-
-// --- the program ---
-
-// Zeros give way to the values of networks.zip.
-static tare_status take_values(void *user, const char *path, module *m, tare_error *err) {
-    const network *n = user;
-    char name[512];
-    for (size_t i = 0; i < m->tensor_count; i++) {
-        const named_tensor *t = &m->tensors[i];
-        snprintf(name, sizeof name, "%s%s%s", path, *path != '\0' ? "." : "", t->name);
-        tare_tensor *known = tare__safetensors_get(&n->recorded.model, name);
-        if (known == NULL || t->tensor == NULL) continue;
-        assert_int_equal(known->count, t->tensor->count);
-        TARE_TRY(tare__module_set_tensor(m, t->name, known, t->is_parameter, err));
-    }
-    return TARE_OK;
-}
-
-static tare_model *program_of(const network *n, bool is_training) {
-    const char *file = is_training ? "train.pt2" : "model.pt2";
-    case_bytes bytes = {0};
-    tare_model *model = NULL;
-    read_member(n, file, &bytes);
-    temp_write(temp_path(file), bytes.data, bytes.size);
-    tare__storage_release(bytes.store);
-    CHECK_DONE(tare_model_read(temp_path(file), NULL, &model, job_error()));
-    if (!is_training)
-        CHECK_DONE(tare__module_walk(model->root, take_values, (void *)n, job_error()));
-    return model;
 }
 
 // --- texts ---
@@ -176,27 +136,9 @@ static size_t check_text(const network *n, const form *f, const char *stage,
 
 // --- the flow ---
 
-static tare_model *prepare_by(const form *f, const tare_model *model) {
-    char json[128];
-    tare_quantizer_settings *settings = NULL;
-    tare_quantizer *quantizer = NULL;
-    tare_model *out = NULL;
-    snprintf(json, sizeof json, "{\"global\": {\"default\": {%s}}}", f->config);
-    CHECK_DONE(tare_quantizer_settings_from_json(json, strlen(json), f->quantizer, &settings,
-                                                 job_error()));
-    CHECK_DONE(tare_quantizer_builtin(f->quantizer, settings, &quantizer, job_error()));
-    if (f->is_qat)
-        CHECK_DONE(tare_prepare_qat_pt2e(model, quantizer, &out, job_error()));
-    else
-        CHECK_DONE(tare_prepare_pt2e(model, quantizer, &out, job_error()));
-    tare_quantizer_destroy(quantizer);
-    tare_quantizer_settings_destroy(settings);
-    return out;
-}
-
 static size_t check_form(const network *n, const form *f, const tare_model *model) {
     const tare_convert_pt2e_options lenient = {.struct_size = sizeof lenient, .is_lenient = true};
-    tare_model *p = prepare_by(f, model), *c = NULL;
+    tare_model *p = prepare_program(model, f->quantizer, f->config, f->is_qat), *c = NULL;
     CHECK_DONE(tare_convert_pt2e(p, &lenient, &c, job_error()));
     const size_t count = check_text(n, f, "prepare", p) + check_text(n, f, "convert", c);
     tare_model_destroy(c);
@@ -207,7 +149,8 @@ static size_t check_form(const network *n, const form *f, const tare_model *mode
 static void check_integers(const network *n, const form *f, const tare_model *model, double least) {
     const tensors inputs = tensors_of(&n->recorded.data, "input");
     const tensors outputs = tensors_of(&n->recorded.data, "float");
-    tare_model *p = prepare_by(f, model), *c = NULL, *q = NULL;
+    tare_model *p = prepare_program(model, f->quantizer, f->config, f->is_qat), *c = NULL,
+               *q = NULL;
     calibrate_network(p, &inputs);
     CHECK_DONE(tare_convert_pt2e(p, NULL, &c, job_error()));
     CHECK_DONE(tare_lower_pt2e(c, NULL, &q, job_error()));
@@ -235,13 +178,12 @@ static void check_network(void **state) {
     network *n = *state;
     case_bytes bytes = {0};
     size_t compared = 0;
-    snprintf(n->members, sizeof n->members, "%s/", n->name);
-    const case_place recorded = place_in(n, "tests/data/networks.zip");
-    CHECK_DONE(case_read(&recorded, &n->recorded, job_error()));
-    read_member(n, "case.json", &bytes);
+    read_network(n->name, &n->recorded);
+    read_program_file(n->name, "case.json", &bytes);
     CHECK_DONE(tare__json_parse((const char *)bytes.data, bytes.size, &n->json, job_error()));
     tare__storage_release(bytes.store);
-    tare_model *model = program_of(n, false), *train = has_train(n) ? program_of(n, true) : NULL;
+    tare_model *model = read_program(&n->recorded, "model.pt2");
+    tare_model *train = has_train(n) ? read_program(&n->recorded, "train.pt2") : NULL;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (!forms[i].is_qat || train != NULL)
             compared += check_form(n, &forms[i], forms[i].is_qat ? train : model);

@@ -101,10 +101,7 @@ static void check_form(network *n, const char *backend_name, const char *form) {
 
 static void check_network(void **state) {
     network *n = *state;
-    char members[64];
-    snprintf(members, sizeof members, "%s/", n->name);
-    const case_place place = {n->name, "tests/data/networks.zip", members};
-    CHECK_DONE(case_read(&place, &n->recorded, job_error()));
+    read_network(n->name, &n->recorded);
     for (size_t i = 0; i < 2; i++) {
         const char *backend = i == 0 ? "x86" : "qnnpack";
         check_form(n, backend, "ptq");

@@ -63,12 +63,9 @@ static void check_levels(const network *n, const tare_model *model, const tensor
 
 static void check_network(void **state) {
     const network *n = *state;
-    char members[64];
     recorded_case c;
     tare_model *model = NULL;
-    snprintf(members, sizeof members, "%s/", n->name);
-    const case_place place = {n->name, "tests/data/networks.zip", members};
-    CHECK_DONE(case_read(&place, &c, job_error()));
+    read_network(n->name, &c);
     CHECK_DONE(case_model(&c, &model, job_error()));
     const tensors inputs = tensors_of(&c.data, "input"), outputs = tensors_of(&c.data, "float");
     tensors found = run_tensors(model, &inputs);

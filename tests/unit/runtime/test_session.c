@@ -126,6 +126,47 @@ static void an_unknown_level_names_the_valid_ones(void **state) {
     tare_error_destroy(err);
 }
 
+static void an_unknown_float_library_names_the_valid_ones(void **state) {
+    const digits *d = *state;
+    const tare_session_options portable = {.struct_size = sizeof portable, .portable_floats = true};
+    tare_session *s = NULL;
+    tare_error *err = tare_error_create();
+    assert_int_equal(setenv("TARE_FLOATS", "abacus", 1), 0);
+    assert_int_equal(tare_session_create(d->model, NULL, &s, err), TARE_INVALID_ARGUMENT);
+    assert_null(s);
+    assert_non_null(strstr(tare_error_message(err), "portable"));
+    CHECK_OK(tare_session_create(d->model, &portable, &s, err)); // asks for none
+    assert_int_equal(unsetenv("TARE_FLOATS"), 0);
+    tare_session_destroy(s);
+    tare_error_destroy(err);
+}
+
+static tare_tensor *run_portably(const tare_model *m, const tare_tensor *x, int threads) {
+    const tare_session_options options = {.thread_count = threads, .portable_floats = true};
+    tare_session *s = NULL;
+    CHECK_OK(tare_session_create(m, &options, &s, NULL));
+    tare_tensor *y = run_once(s, x);
+    tare_session_destroy(s);
+    return y;
+}
+
+static void portable_floats_are_those_of_the_references(void **state) {
+    const digits *d = *state;
+    tare_tensor *expected = run_model(d->model, d->some, true);
+    for (int threads = 1; threads <= 4; threads++) {
+        tare_tensor *found = run_portably(d->model, d->some, threads);
+        assert_int_equal(found->count, expected->count);
+        assert_memory_equal(found->data, expected->data, tare__tensor_bytes(expected));
+        tare_tensor_release(found);
+    }
+    assert_int_equal(setenv("TARE_FLOATS", "portable", 1), 0);
+    tare_tensor *found = run_with_threads(d->model, d->some, 1);
+    assert_int_equal(unsetenv("TARE_FLOATS"), 0);
+    assert_memory_equal(found->data, expected->data, tare__tensor_bytes(expected));
+    tare_tensor_release(found);
+    tare_tensor_release(expected);
+}
+
 static void wrong_numbers_of_tensors_are_refused(void **state) {
     const digits *d = *state;
     tare_session *s = NULL;
@@ -190,6 +231,8 @@ int main(void) {
         cmocka_unit_test(every_level_gives_the_references_bits),
         cmocka_unit_test(every_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(an_unknown_level_names_the_valid_ones),
+        cmocka_unit_test(an_unknown_float_library_names_the_valid_ones),
+        cmocka_unit_test(portable_floats_are_those_of_the_references),
         cmocka_unit_test(wrong_numbers_of_tensors_are_refused),
         cmocka_unit_test(a_watcher_sees_nodes_and_may_end_the_run),
         cmocka_unit_test(runs_survive_every_failed_allocation),
