@@ -47,6 +47,58 @@ typedef tare_status (*tare_node_watcher)(void *user, const char *node_name,
 /// Sets the watcher of later runs; NULL: none.
 TARE_API void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *user);
 
+// --- what a run consists of ---
+
+/// The first run on inputs of some shapes makes a plan of steps for them; where there is none (see
+/// tare_session_step_count), nodes run one by one.
+#define TARE_STEP_WHY 192
+typedef struct tare_step {
+    uint32_t struct_size;
+    const char *kind;         // "code layer", "reorder", "call"
+    const char *node;         // that it begins with, or works for; "": the plan's own
+    const char *op;           // of that node: "conv2d"; "": none of an operator's
+    const char *const *nodes; // all that it computes, in order; those fused into it, too
+    size_t node_count;
+    int input_ndim, output_ndim; // of the first tensor that it reads, and writes
+    int64_t input_shape[TARE_MAX_DIMS], output_shape[TARE_MAX_DIMS];
+    int64_t input_bytes, output_bytes; // of all of them, without weights
+    int64_t weight_bytes;              // as packed
+    int64_t macs;                      // multiply-accumulates
+    const char *kernel;                // what computes: "qu8_product__avx512vnni"
+    char why[TARE_STEP_WHY];           // why that, in words; may be empty
+    /// It is computed by a library's float arithmetic: its last bits are not ours to fix, and may
+    /// differ between machines.
+    bool bits_may_differ;
+    size_t run_count;                       // while profiling was on; 0: the times mean nothing
+    uint64_t lower_ns, median_ns, upper_ns; // quartiles of the latest of these runs
+} tare_step;
+
+/// Times every step of later runs, and forgets the times of earlier ones; a session that is not
+/// profiled looks at no clock. Costs some 30 ns per step and run.
+TARE_API tare_status tare_session_profile(tare_session *session, bool on, tare_error *err);
+/// Steps of the plan of the latest run; 0 where there is none: no run yet, a session of references
+/// or with a watcher, or a model whose shapes depend on data.
+TARE_API size_t tare_session_step_count(const tare_session *session);
+/// False past the last one. Texts are lent until the next run, which may replace the plan.
+TARE_API bool tare_session_get_step(const tare_session *session, size_t index, tare_step *out);
+
+/// Memory of that plan. One block holds all results between steps; its pieces are places.
+typedef struct tare_plan_memory {
+    uint32_t struct_size;
+    int64_t block_bytes;
+    int64_t least_bytes;  // the most that lives at once: no block could be smaller
+    int64_t weight_bytes; // packed
+} tare_plan_memory;
+typedef struct tare_plan_place {
+    uint32_t struct_size;
+    int64_t offset, bytes;
+    size_t first_step, last_step; // that write and read it
+} tare_plan_place;
+/// False where there is no plan, and past the last place.
+TARE_API bool tare_session_get_memory(const tare_session *session, tare_plan_memory *out);
+TARE_API bool tare_session_get_place(const tare_session *session, size_t index,
+                                     tare_plan_place *out);
+
 /// The instruction set level in use: "scalar", "avx2", "avx512vnni" (TARE_ISA in the environment
 /// forces a lower one). Static storage.
 TARE_API const char *tare_isa_name(void);

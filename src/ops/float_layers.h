@@ -49,6 +49,8 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
                                       const float_epilogue *e, const float *w, const float *bias,
                                       float_layer **out, tare_error *err);
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err);
+/// What the library calls its implementation; static storage. *weight_bytes: as packed.
+const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes);
 void tare__float_layer_destroy(float_layer *layer); // NULL is fine
 
 /// y [rows][columns] = scale * x [rows][inner] * w, all with the given steps between rows; w is

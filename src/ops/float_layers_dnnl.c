@@ -8,6 +8,8 @@
 // and ruin every other thread on a machine that has no core to spare for them.
 #include "ops/float_layers.h"
 
+#include <string.h>
+
 #include "core/alloc.h"
 
 #ifdef TARE_HAVE_DNNL
@@ -224,12 +226,16 @@ static tare_status fill(float_layer *layer, size_t index, const form *f,
     return pack(l, &f->given[BIAS], bias, part->memory[BIAS], err);
 }
 
+static const char *implementation(const_dnnl_primitive_desc_t pd) {
+    const char *name = "";
+    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) == dnnl_success
+               ? name
+               : "ref";
+}
+
 // The reference implementations of oneDNN are slower than ours.
 static bool is_fast(const_dnnl_primitive_desc_t pd) {
-    const char *name = "";
-    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) != dnnl_success)
-        return false;
-    return name[0] != 'r' || name[1] != 'e' || name[2] != 'f';
+    return strncmp(implementation(pd), "ref", 3) != 0;
 }
 
 // desc: of a convolution or a product. *fits false: there is no fast form of it.
@@ -520,6 +526,19 @@ tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, 
     return TARE_OK;
 }
 
+const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes) {
+    const dnnl_memory_desc_t *weights = NULL;
+    const_dnnl_primitive_desc_t pd = NULL;
+    *weight_bytes = 0;
+    for (size_t i = 0; i < layer->part_count; i++)
+        if (!layer->parts[i].lends_weights &&
+            dnnl_memory_get_memory_desc(layer->parts[i].memory[WEIGHTS], &weights) == dnnl_success)
+            *weight_bytes += dnnl_memory_desc_get_size(weights);
+    return dnnl_primitive_get_primitive_desc(layer->parts[0].primitive, &pd) == dnnl_success
+               ? implementation(pd)
+               : "";
+}
+
 static void destroy_part(float_part *part) {
     for (int i = 0; i < MEMORIES; i++)
         if (part->memory[i] != NULL && !(i == WEIGHTS && part->lends_weights))
@@ -571,6 +590,11 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
     (void)layer, (void)x, (void)y;
     return tare__fail(err, TARE_INTERNAL, "there are no float layers in this build");
+}
+const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes) {
+    (void)layer;
+    *weight_bytes = 0;
+    return "";
 }
 void tare__float_layer_destroy(float_layer *layer) {
     (void)layer;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/plan_build.h"
+#include "runtime/plan_profile.h"
 
 // --- making ---
 
@@ -65,6 +66,7 @@ void tare__plan_destroy(plan *p) {
     tare__free(p->steps);
     tare__free(p->moving);
     tare__free(p->outputs);
+    tare__plan_stop_profile(p);
     tare__free_aligned(p->block);
     tare__arena_release(&p->memory);
     tare__arena_release(&p->run_memory);
@@ -104,11 +106,17 @@ static void move_in(plan *p, const tare_tensor *const *inputs) {
         p->moving[i].tensor->data = p->places[p->moving[i].place].data;
 }
 
-static tare_status run_steps(plan *p, tare_error *err) {
-    const plan_run_state run = {.plan = p, .fast = p->setting.fast, .err = err};
+static tare_status run_all(const plan_run_state *run) {
+    const plan *p = run->plan;
     tare_status status = TARE_OK;
     for (size_t i = 0; i < p->step_count && status == TARE_OK; i++)
-        status = p->steps[i].class->run(&run, p->steps[i].state);
+        status = p->steps[i].class->run(run, p->steps[i].state);
+    return status;
+}
+
+static tare_status run_steps(plan *p, tare_error *err) {
+    const plan_run_state run = {.plan = p, .fast = p->setting.fast, .err = err};
+    const tare_status status = p->profile != NULL ? tare__plan_run_timed(&run) : run_all(&run);
     tare__arena_release(&p->run_memory);
     return status;
 }

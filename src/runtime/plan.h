@@ -19,6 +19,7 @@ typedef struct plan_setting {
 } plan_setting;
 
 typedef struct plan plan;
+typedef struct plan_profile plan_profile;
 
 /// A plan for inputs like these (shapes and dtypes count). TARE_UNSUPPORTED if the graph or its
 /// inputs cannot be planned: results whose shapes depend on data, modules in training, quantized

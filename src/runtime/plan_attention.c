@@ -90,7 +90,17 @@ static tare_status run_attention(const plan_run_state *run, void *state) {
     return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
 }
 
-static const step_class attention_class = {"attention", run_attention, NULL};
+static void describe_step(const plan *p, const void *state, step_note *out) {
+    const attention_step *s = state;
+    const attention_call *a = &s->call;
+    (void)p;
+    out->kernel = "sgemm";
+    out->macs = s->count * a->queries * a->keys * (a->width + a->value_width);
+    out->bits_may_differ = true;
+    tare__step_say(out, "float: oneDNN's products; bits may differ between machines");
+}
+
+static const step_class attention_class = {"attention", run_attention, NULL, describe_step};
 
 // --- planning ---
 

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "ops/op.h"
 #include "runtime/plan.h"
+#include "tare/session.h"
 
 enum { PLACE_ALIGNMENT = 64 };
 #define NOTHING SIZE_MAX // no place, value, record or group
@@ -33,17 +34,42 @@ typedef struct plan_run_state {
     tare_error *err;
 } plan_run_state;
 
+/// What a step says of itself, for profiles.
+typedef struct step_note {
+    const char *kernel;      // what computes, if it has another name than the class
+    char why[TARE_STEP_WHY]; // why it was chosen
+    size_t weight_bytes;
+    int64_t macs;         // as the operators' rows count them, unless it knows better
+    bool bits_may_differ; // between machines: a library's arithmetic
+} step_note;
+
 /// A kind of step; `state` is its own.
 typedef struct step_class {
     const char *name;
     tare_status (*run)(const plan_run_state *run, void *state);
     void (*destroy)(void *state); // NULL: state is in the plan's arena and owns nothing
+    void (*describe)(const struct plan *p, const void *state, step_note *out);
 } step_class;
+
+/// What is noted of a step while it is planned (plan_profile.c). Of tensors, the first of those
+/// that it reads and writes.
+typedef struct step_facts {
+    const char *op;
+    const char *const *nodes; // that it computes
+    size_t node_count;
+    const tare_tensor *x, *y;
+    size_t bytes_in, bytes_out;
+    int64_t macs;
+    const char *declined; // of a call: why it has no step of its own
+} step_facts;
+
+void tare__step_say(step_note *note, const char *format, ...) TARE_PRINTF(2, 3);
 
 typedef struct plan_step {
     const step_class *class;
     void *state;
     const char *node_name;
+    step_facts facts;
 } plan_step;
 
 /// A tensor whose data is where its place is, which moves with inputs and outputs.
@@ -75,7 +101,8 @@ struct plan {
     size_t input_count;
     plan_output *outputs;
     size_t output_count, output_capacity;
-    void *block; // PLACE_ARENA
+    plan_profile *profile; // NULL: runs are not timed
+    void *block;           // PLACE_ARENA
     size_t block_bytes, least_bytes;
 };
 
@@ -133,6 +160,8 @@ typedef struct plan_builder {
     size_t record_count, record_capacity;
     size_t *touched; // places that the next step reads or writes
     size_t touched_count, touched_capacity;
+    step_facts facts;     // of the next step
+    const char *declined; // why the planner of the chain at hand made no step
     tare_error *err;
 } plan_builder;
 
@@ -154,6 +183,11 @@ tare_status tare__plan_emit(plan_builder *b);
 tare_status tare__plan_new_place(plan_builder *b, place_kind kind, size_t bytes, size_t *out);
 /// Memory that the next step works in.
 tare_status tare__plan_new_scratch(plan_builder *b, size_t bytes, size_t *out);
+/// Why the planner at work leaves its chain to calls: `why` lasts as long as the program.
+static inline tare_status tare__plan_decline(plan_builder *b, const char *why) {
+    b->declined = why;
+    return TARE_OK;
+}
 /// Adds a step, which reads and writes what was asked for since the last one. `state` is taken
 /// over, also by a failure.
 tare_status tare__plan_add_step(plan_builder *b, const step_class *class, void *state,
@@ -181,6 +215,10 @@ static inline const char *tare__record_op(const plan_record *r) {
 // call. A planner adds nothing to the plan before it knows that it will be done.
 typedef tare_status (*chain_planner)(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_call(plan_builder *b, size_t record); // plan_call.c
+
+// plan_profile.c
+/// Of a chain's steps from `first_step` on: the nodes that each computes, and what they cost.
+tare_status tare__plan_note_chain(plan_builder *b, size_t first_step, size_t head);
 
 // plan_memory.c
 /// Gives the places of the plan's memory their offsets, and allocates it.

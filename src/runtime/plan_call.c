@@ -3,6 +3,9 @@
 // once, or of the fast way through its node.
 #include <string.h>
 
+#include "ops/dynamic.h"
+#include "ops/quantized_layer.h"
+#include "ops/rules.h"
 #include "runtime/plan_build.h"
 
 typedef struct call_step {
@@ -78,7 +81,39 @@ static tare_status run_call(const plan_run_state *run, void *state) {
     return status;
 }
 
-static const step_class call_class = {"call", run_call, NULL};
+static int64_t weight_macs(const tare_tensor *weight, const tare_tensor *of) {
+    if (weight->ndim < 2 || weight->shape[0] == 0 || of == NULL) return 0;
+    return tare__size_product(of->count, weight->count / weight->shape[0]);
+}
+
+// Layers on codes keep their weights where rows do not see them.
+static int64_t layer_macs(const call_step *s, const fast_path *path) {
+    op_call call = s->call;
+    quantized_layer layer;
+    dynamic_weights w;
+    bool relu;
+    call.err = NULL;
+    if (path == &tare__fast_layer && tare__call_layer_read(&call, &layer) == TARE_OK)
+        return weight_macs(layer.weight, layer.weight->ndim > 2 && layer.conv.is_transposed
+                                             ? tare__call_layer_input(&call)
+                                             : s->results[0]);
+    if (path == &tare__fast_dynamic && tare__dynamic_linear_read(&call, &w, &relu) == TARE_OK)
+        return weight_macs(w.weight, s->results[0]);
+    return 0;
+}
+
+// Whether a fast way takes a call shows when it runs; this is the one that would be asked.
+static void describe(const plan *p, const void *state, step_note *out) {
+    const call_step *s = state;
+    const fast_path *path = s->may_be_fast ? tare__fast_path_find(&s->call) : NULL;
+    const tare_tensor *y = s->result_count > 0 ? s->results[0] : NULL;
+    out->kernel = path != NULL ? path->name : "reference";
+    if (out->macs == 0) out->macs = layer_macs(s, path);
+    out->bits_may_differ = path == NULL && out->macs > 0 && p->setting.layers != NULL &&
+                           y != NULL && y->dtype == TARE_FLOAT32 && s->call.module == NULL;
+}
+
+static const step_class call_class = {"call", run_call, NULL, describe};
 
 // --- planning ---
 
@@ -110,5 +145,6 @@ tare_status tare__plan_call(plan_builder *b, size_t record) {
         TARE_TRY(tare__plan_read(b, r->inputs[i], LAYOUT_PLAIN, &unused));
     }
     TARE_TRY(place_results(b, s));
+    b->facts.declined = b->declined;
     return tare__plan_add_step(b, &call_class, s, r->node);
 }

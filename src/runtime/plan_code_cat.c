@@ -59,7 +59,12 @@ static tare_status run_cat(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class cat_class = {"code cat", run_cat, NULL};
+static void describe(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "integers: copied, or looked up where the parameters differ");
+}
+
+static const step_class cat_class = {"code cat", run_cat, NULL, describe};
 
 // --- planning ---
 

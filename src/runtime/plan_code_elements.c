@@ -88,7 +88,27 @@ static tare_status run_codes(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class codes_class = {"codes", run_codes, NULL};
+static void describe(const plan *p, const void *state, step_note *out) {
+    static const struct {
+        code_loop loop;
+        const char *kernel, *why;
+    } loops[] = {
+        {quantize, "quantize", "floats to codes"},
+        {dequantize, "dequantize", "codes to floats"},
+        {combine, "combine", "integers: two codes"},
+        {combine_lines, "combine", "integers: two codes, one of them of a channel"},
+        {look_up, "look_up", "integers: a function of one code is a table"},
+    };
+    const code_step *s = state;
+    (void)p;
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
+        if (loops[i].loop != s->loop) continue;
+        out->kernel = loops[i].kernel;
+        tare__step_say(out, "%s", loops[i].why);
+    }
+}
+
+static const step_class codes_class = {"codes", run_codes, NULL, describe};
 
 // --- planning ---
 

@@ -72,7 +72,12 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class pool_class = {"code pool", run_pool, NULL};
+static void describe(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "integers: pixels as lines of channels");
+}
+
+static const step_class pool_class = {"code pool", run_pool, NULL, describe};
 
 // Rows read floats: a tensor of them stands for the codes.
 static tare_status read_pool(op_call *call, const tare_tensor *x, pool_call *out, bool *known) {

@@ -39,7 +39,23 @@ static void destroy_layer(void *state) {
     tare__qlayer_destroy(s->layer);
 }
 
-static const step_class layer_class = {"code layer", run_layer, destroy_layer};
+static void describe_layer(const plan *p, const void *state, step_note *out) {
+    const code_layer_step *s = state;
+    const qlayer_form form = tare__qlayer_form(s->layer);
+    (void)p;
+    out->kernel = form.kernel;
+    out->weight_bytes = form.weight_bytes;
+    out->macs = (int64_t)(s->batch * form.macs);
+    if (form.is_depthwise)
+        tare__step_say(out, "integers: one input channel per output channel");
+    else
+        tare__step_say(out, "integers: product, tiles of %zu x %zu channels", form.tile_rows,
+                       form.tile_channels);
+    if (s->addend.kind != 0) tare__step_say(out, ", with a sum");
+    if (s->gives_floats) tare__step_say(out, ", to floats");
+}
+
+static const step_class layer_class = {"code layer", run_layer, destroy_layer, describe_layer};
 
 // --- planning ---
 
@@ -190,7 +206,7 @@ tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done) {
     if (added != NULL) s->addend = tare__value_addend_of(added);
     if (tail.has_bounds) narrow(&layer, &tail.bounds);
     TARE_TRY(tare__qlayer_create(&layer, x, y, b->setting->fast->isa, &s->layer, b->err));
-    if (s->layer == NULL) return TARE_OK;
+    if (s->layer == NULL) return tare__plan_decline(b, tare__qlayer_refusal(&layer, x));
     *done = true;
     return add_steps(b, head, &tail, s);
 }

@@ -86,7 +86,14 @@ static tare_status run_elements(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class elements_class = {"elements", run_elements, NULL};
+static void describe(const plan *p, const void *state, step_note *out) {
+    const elements *e = state;
+    (void)p;
+    tare__step_say(out, "float: %zu loop%s in a row over blocks that stay in the cache",
+                   e->step_count, e->step_count == 1 ? "" : "s");
+}
+
+static const step_class elements_class = {"elements", run_elements, NULL, describe};
 
 // --- planning ---
 

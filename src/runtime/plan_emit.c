@@ -27,6 +27,18 @@ static tare_status touch(plan_builder *b, size_t place) {
     return TARE_OK;
 }
 
+static tare_status touch_value(plan_builder *b, size_t place, const tare_tensor *t, bool reads) {
+    const tare_tensor **first = reads ? &b->facts.x : &b->facts.y;
+    if (*first == NULL) *first = t;
+    *(reads ? &b->facts.bytes_in : &b->facts.bytes_out) += tare__tensor_bytes(t);
+    return touch(b, place);
+}
+
+static void forget_touched(plan_builder *b) {
+    b->touched_count = 0;
+    b->facts = (step_facts){0};
+}
+
 tare_status tare__plan_new_scratch(plan_builder *b, size_t bytes, size_t *out) {
     TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, bytes, out));
     return touch(b, *out);
@@ -52,9 +64,11 @@ static tare_status push_step(plan_builder *b, const step_class *class, void *sta
 tare_status tare__plan_add_step(plan_builder *b, const step_class *class, void *state,
                                 const node *n) {
     TARE_TRY(push_step(b, class, state, n));
+    plan_step *step = &b->plan->steps[b->plan->step_count - 1];
     for (size_t i = 0; i < b->touched_count; i++)
         note_use(b->plan, b->touched[i], b->plan->step_count - 1);
-    b->touched_count = 0;
+    step->facts = b->facts;
+    forget_touched(b);
     return TARE_OK;
 }
 
@@ -103,6 +117,9 @@ static tare_status convert_layout(plan_builder *b, size_t v, plan_layout to) {
     TARE_TRY(push_step(b, &tare__reorder_class, state, NULL));
     note_use(b->plan, from, b->plan->step_count - 1);
     note_use(b->plan, place, b->plan->step_count - 1);
+    const size_t bytes = tare__tensor_bytes(found->tensor);
+    b->plan->steps[b->plan->step_count - 1].facts =
+        (step_facts){.x = found->tensor, .y = found->tensor, .bytes_in = bytes, .bytes_out = bytes};
     found->place[to] = place;
     return TARE_OK;
 }
@@ -111,9 +128,14 @@ static tare_status convert_layout(plan_builder *b, size_t v, plan_layout to) {
 static tare_status emit_deferred(plan_builder *b, size_t v) {
     size_t *touched = b->touched;
     const size_t count = b->touched_count, capacity = b->touched_capacity;
+    const size_t deferred = b->values[v].deferred, first_step = b->plan->step_count;
+    const step_facts facts = b->facts;
     b->touched = NULL;
     b->touched_count = b->touched_capacity = 0;
-    const tare_status status = tare__plan_call(b, b->values[v].deferred);
+    b->facts = (step_facts){0};
+    tare_status status = tare__plan_call(b, deferred);
+    if (status == TARE_OK) status = tare__plan_note_chain(b, first_step, deferred);
+    b->facts = facts;
     tare__free(b->touched);
     b->touched = touched;
     b->touched_count = count;
@@ -128,14 +150,14 @@ tare_status tare__plan_read(plan_builder *b, size_t v, plan_layout layout, size_
     share_layouts(b, v);
     if (found->place[layout] == NOTHING) TARE_TRY(convert_layout(b, v, layout));
     *place = found->place[layout];
-    return touch(b, *place);
+    return touch_value(b, *place, found->tensor, true);
 }
 
 tare_status tare__plan_write(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
     plan_value *found = &b->values[v];
     TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), place));
     found->place[layout] = *place;
-    return touch(b, *place);
+    return touch_value(b, *place, found->tensor, false);
 }
 
 static size_t uses_of_place(const plan_builder *b, size_t place) {
@@ -156,7 +178,7 @@ tare_status tare__plan_write_over(plan_builder *b, size_t v, size_t input, plan_
         tare__tensor_bytes(b->values[input].tensor) == tare__tensor_bytes(b->values[v].tensor);
     if (!*is_same) return tare__plan_write(b, v, layout, place);
     b->values[v].place[layout] = *place = old;
-    return touch(b, old);
+    return touch_value(b, old, b->values[v].tensor, false);
 }
 
 // --- records ---
@@ -181,7 +203,7 @@ static tare_status emit_view(plan_builder *b, const plan_record *r) {
         size_t place;
         if (b->values[v].base != base) continue;
         TARE_TRY(tare__plan_read(b, v, LAYOUT_PLAIN, &place));
-        b->touched_count--; // what reads the view does
+        forget_touched(b); // what reads the view touches it
         b->values[r->result].place[LAYOUT_PLAIN] = place;
         return TARE_OK;
     }
@@ -217,9 +239,10 @@ static tare_status emit_calls(plan_builder *b, size_t head) {
     return TARE_OK;
 }
 
-static tare_status emit_chain(plan_builder *b, size_t head) {
+static tare_status emit_steps(plan_builder *b, size_t head) {
     const plan_record *r = &b->records[head];
     bool done = false;
+    b->declined = NULL;
     if (r->is_view) {
         TARE_TRY(emit_view(b, r));
         consume_inputs(b, r);
@@ -233,9 +256,16 @@ static tare_status emit_chain(plan_builder *b, size_t head) {
         tare__plan_is_float(b, r) ? tare__plan_float_planner(r) : tare__plan_code_planner(b, r);
     if (r->is_observer) planner = tare__plan_observe;
     if (planner != NULL) TARE_TRY(planner(b, head, &done));
+    if (planner == NULL) b->declined = "this operator has no step of its own";
     if (!done) return emit_calls(b, head);
     for (size_t i = head; i != NOTHING; i = b->records[i].next) consume_inputs(b, &b->records[i]);
     return TARE_OK;
+}
+
+static tare_status emit_chain(plan_builder *b, size_t head) {
+    const size_t first_step = b->plan->step_count;
+    TARE_TRY(emit_steps(b, head));
+    return tare__plan_note_chain(b, first_step, head);
 }
 
 // --- outputs ---
@@ -250,7 +280,7 @@ static tare_status emit_outputs(plan_builder *b) {
         out->is_copied = place->kind != PLACE_ARENA;
         if (place->kind == PLACE_ARENA) place->kind = PLACE_OUTPUT;
     }
-    b->touched_count = 0;
+    forget_touched(b);
     return TARE_OK;
 }
 

@@ -130,7 +130,15 @@ static void destroy_layer(void *state) {
     tare__float_layer_destroy(s->layer);
 }
 
-static const step_class layer_class = {"layer", run_layer, destroy_layer};
+static void describe_layer(const plan *p, const void *state, step_note *out) {
+    const layer_step *s = state;
+    (void)p;
+    out->kernel = tare__float_layer_kernel(s->layer, &out->weight_bytes);
+    out->bits_may_differ = true;
+    tare__step_say(out, "float: oneDNN; bits may differ between machines");
+}
+
+static const step_class layer_class = {"layer", run_layer, destroy_layer, describe_layer};
 
 // What a chain consists of.
 typedef struct layer_chain {
@@ -215,9 +223,12 @@ static tare_status place(plan_builder *b, size_t head, const layer_chain *chain,
 tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done) {
     layer_chain chain;
     float_layer *layer = NULL;
-    if (b->setting->layers == NULL || !read_chain(b, head, &chain)) return TARE_OK;
+    if (b->setting->layers == NULL)
+        return tare__plan_decline(b, "float: no library compiles float layers here");
+    if (!read_chain(b, head, &chain))
+        return tare__plan_decline(b, "float: its weights are not constant");
     TARE_TRY(compile(b, head, &chain, &layer));
-    if (layer == NULL) return TARE_OK;
+    if (layer == NULL) return tare__plan_decline(b, "float: oneDNN has no fast form of it");
     layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     tare_status status = s != NULL ? TARE_OK : tare__out_of_memory(b->err);
     if (status == TARE_OK) status = place(b, head, &chain, s);

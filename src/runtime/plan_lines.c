@@ -67,8 +67,13 @@ static tare_status run_softmax(const plan_run_state *run, void *state) {
     return run_lines(run, state, softmax_part);
 }
 
-static const step_class layer_norm_class = {"layer_norm", run_layer_norm, NULL};
-static const step_class softmax_class = {"softmax", run_softmax, NULL};
+static void describe(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "float: sums in a fixed order");
+}
+
+static const step_class layer_norm_class = {"layer_norm", run_layer_norm, NULL, describe};
+static const step_class softmax_class = {"softmax", run_softmax, NULL, describe};
 
 static tare_status add_lines(plan_builder *b, const plan_record *r, size_t x,
                              const step_class *class, line_step like, bool *done) {

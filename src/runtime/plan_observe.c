@@ -28,7 +28,12 @@ static void destroy_observe(void *state) {
     tare_tensor_release(s->x);
 }
 
-static const step_class observe_class = {"observe", run_observe, destroy_observe};
+static void describe(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "it watches, and changes nothing");
+}
+
+static const step_class observe_class = {"observe", run_observe, destroy_observe, describe};
 
 // A fake quantizer makes a tensor of its own.
 static bool hands_on(const plan_record *r) {

@@ -18,6 +18,11 @@ static void mean_of_pixels(const float *x, int64_t pixels, size_t channels, floa
     for (size_t c = 0; c < channels; c++) y[c] /= (float)pixels;
 }
 
+static void describe(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "float: pixels as lines of channels");
+}
+
 // --- pooling ---
 
 typedef struct pool_step {
@@ -72,7 +77,7 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class pool_class = {"pool", run_pool, NULL};
+static const step_class pool_class = {"pool", run_pool, NULL, describe};
 
 static bool is_channels_last(const plan_builder *b, size_t v) {
     return tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST;
@@ -113,7 +118,7 @@ static tare_status run_mean(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class mean_class = {"mean", run_mean, NULL};
+static const step_class mean_class = {"mean", run_mean, NULL, describe};
 
 // Over all dimensions but the first two, each named once.
 static bool is_over_pixels(const plan_record *r, const tare_tensor *x) {
@@ -172,7 +177,7 @@ static tare_status run_cat(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class cat_class = {"cat", run_cat, NULL};
+static const step_class cat_class = {"cat", run_cat, NULL, describe};
 
 // One input that lies channels last is enough: the others are moved, and what follows is layers.
 static bool joins_channels(const plan_builder *b, op_call *call, const tare_tensor *y,

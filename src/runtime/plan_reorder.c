@@ -15,7 +15,12 @@ static tare_status run_reorder(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-const step_class tare__reorder_class = {"reorder", run_reorder, NULL};
+static void describe(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "the step behind it wants another layout");
+}
+
+const step_class tare__reorder_class = {"reorder", run_reorder, NULL, describe};
 
 tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layout to, size_t from,
                                 size_t place, void **out) {

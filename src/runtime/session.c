@@ -15,6 +15,7 @@
 #include "quant/model.h"
 #include "runtime/fast.h"
 #include "runtime/plan.h"
+#include "runtime/plan_profile.h"
 
 // Waking a thread and waiting for it takes some 10 us, in which one core does about a million
 // multiply-accumulates with its widest instructions.
@@ -42,7 +43,7 @@ typedef struct graph_entries {
 
 struct tare_session {
     const tare_model *model;
-    bool reference, portable_floats;
+    bool reference, portable_floats, is_profiled;
     int thread_count;
     requant_rule linear_rule, conv_rule;
     float_kernels *floats;
@@ -201,6 +202,21 @@ void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *
     session->watcher_user = user;
 }
 
+const plan *tare__session_plan(const tare_session *session) {
+    return session != NULL ? session->plans[0] : NULL;
+}
+
+tare_status tare_session_profile(tare_session *session, bool on, tare_error *err) {
+    session->is_profiled = on;
+    for (size_t i = 0; i < MOST_PLANS && session->plans[i] != NULL; i++) {
+        if (on)
+            TARE_TRY(tare__plan_start_profile(session->plans[i], err));
+        else
+            tare__plan_stop_profile(session->plans[i]);
+    }
+    return TARE_OK;
+}
+
 // --- running ---
 
 typedef struct output_list {
@@ -290,7 +306,14 @@ static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, 
         keep_plan(s, i, *out);
         return TARE_OK;
     }
-    const tare_status status = tare__plan_create(&setting, inputs, count, out, NULL);
+    tare_status status = tare__plan_create(&setting, inputs, count, out, NULL);
+    if (status == TARE_OK && s->is_profiled) {
+        status = tare__plan_start_profile(*out, NULL);
+        if (status != TARE_OK) {
+            tare__plan_destroy(*out);
+            *out = NULL;
+        }
+    }
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);
     if (status != TARE_OK) s->refusal_count++;
     if (status != TARE_OK) return TARE_OK;

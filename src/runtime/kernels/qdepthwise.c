@@ -101,8 +101,14 @@ void tare__qdepthwise_destroy(qdepthwise *p) {
     tare__free(p);
 }
 
-const char *tare__qdepthwise_kernel_name(const qdepthwise *p) {
-    return p->kernel->name;
+qlayer_form tare__qdepthwise_form(const qdepthwise *p) {
+    return (qlayer_form){
+        .kernel = p->kernel->name,
+        .is_depthwise = true,
+        .weight_bytes = p->blocks * p->fours * DEPTHWISE_BLOCK * sizeof *p->weights,
+        .macs = p->shape.out_height * p->shape.out_width * p->channels *
+                tare__conv_window_taps(&p->windows),
+    };
 }
 
 // --- running ---

@@ -17,8 +17,8 @@ struct qlayer_run; // qlayer.h
 tare_status tare__qdepthwise_create(const quantized_layer *layer, const tare_tensor *x,
                                     const tare_tensor *y, isa_level isa, qdepthwise **out,
                                     tare_error *err);
-void tare__qdepthwise_destroy(qdepthwise *p); // NULL is fine
-const char *tare__qdepthwise_kernel_name(const qdepthwise *p);
+void tare__qdepthwise_destroy(qdepthwise *p);                  // NULL is fine
+struct qlayer_form tare__qdepthwise_form(const qdepthwise *p); // qlayer.h
 /// Memory that a run of this many threads works in, 64-byte aligned.
 size_t tare__qdepthwise_scratch_bytes(const qdepthwise *p, size_t thread_count);
 void tare__qdepthwise_run(const qdepthwise *p, const struct qlayer_run *run);

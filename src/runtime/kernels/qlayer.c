@@ -39,9 +39,13 @@ void tare__qlayer_destroy(qlayer *layer) {
     tare__free(layer);
 }
 
-const char *tare__qlayer_kernel_name(const qlayer *layer) {
-    return layer->product != NULL ? tare__qproduct_kernel_name(layer->product)
-                                  : tare__qdepthwise_kernel_name(layer->depthwise);
+qlayer_form tare__qlayer_form(const qlayer *layer) {
+    return layer->product != NULL ? tare__qproduct_form(layer->product)
+                                  : tare__qdepthwise_form(layer->depthwise);
+}
+
+const char *tare__qlayer_refusal(const quantized_layer *layer, const tare_tensor *x) {
+    return tare__qproduct_refusal(layer, x); // it covers what depthwise kernels do
 }
 
 void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale,

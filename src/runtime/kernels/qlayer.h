@@ -16,7 +16,17 @@ typedef struct qlayer qlayer;
 tare_status tare__qlayer_create(const quantized_layer *layer, const tare_tensor *x,
                                 const tare_tensor *y, isa_level isa, qlayer **out, tare_error *err);
 void tare__qlayer_destroy(qlayer *layer); // NULL is fine
-const char *tare__qlayer_kernel_name(const qlayer *layer);
+/// What it was packed for.
+typedef struct qlayer_form {
+    const char *kernel;
+    bool is_depthwise;
+    size_t tile_rows, tile_channels; // of a product: what a call of the kernel gives at most
+    size_t weight_bytes;             // packed
+    size_t macs;                     // of an image, or of a row of a linear layer
+} qlayer_form;
+qlayer_form tare__qlayer_form(const qlayer *layer);
+/// Why tare__qlayer_create packs no such layer; NULL: it does.
+const char *tare__qlayer_refusal(const quantized_layer *layer, const tare_tensor *x);
 /// Other parameters of the unsigned codes of a linear layer's input; it gives floats.
 void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale, int32_t zero_point);
 /// Can it add other codes to its own, or to its values?

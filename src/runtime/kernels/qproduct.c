@@ -43,11 +43,16 @@ static bool is_conv(const quantized_layer *layer) {
     return layer->weight->ndim > 2;
 }
 
-static bool fits(const quantized_layer *layer, const tare_tensor *x) {
+const char *tare__qproduct_refusal(const quantized_layer *layer, const tare_tensor *x) {
     const conv_geometry *g = &layer->conv;
-    if (!tare__qconstants_fit(layer, x) || x->count == 0) return false;
-    return !is_conv(layer) ||
-           (!g->is_transposed && !g->reflects && g->dims <= 2 && x->ndim == g->dims + 2);
+    if (x->count == 0) return "there is nothing to compute";
+    if (!tare__qconstants_fit(layer, x))
+        return "weights with zero points, or a rounding rule that kernels lack";
+    if (!is_conv(layer)) return NULL;
+    if (g->is_transposed) return "transposed convolutions have no kernel";
+    if (g->reflects) return "reflecting borders have no kernel";
+    if (g->dims > 2) return "convolutions in three dimensions have no kernel";
+    return x->ndim != g->dims + 2 ? "convolutions without a batch have no kernel" : NULL;
 }
 
 // A linear layer is a convolution of one pixel.
@@ -116,7 +121,7 @@ tare_status tare__qproduct_create(const quantized_layer *layer, const tare_tenso
                                   const tare_tensor *y, isa_level isa, qproduct **out,
                                   tare_error *err) {
     *out = NULL;
-    if (!fits(layer, x)) return TARE_OK;
+    if (tare__qproduct_refusal(layer, x) != NULL) return TARE_OK;
     qproduct *p = tare__alloc_zeroed(1, sizeof *p);
     if (p == NULL) return tare__out_of_memory(err);
     p->kernel = tare__product_choose(isa);
@@ -141,8 +146,12 @@ void tare__qproduct_set_input(qproduct *p, const qparams *weight, double scale,
     tare__qconstants_set_input(&p->constants, weight, scale, zero_point);
 }
 
-const char *tare__qproduct_kernel_name(const qproduct *p) {
-    return p->kernel->name;
+qlayer_form tare__qproduct_form(const qproduct *p) {
+    return (qlayer_form){.kernel = p->kernel->name,
+                         .tile_rows = p->tile_rows,
+                         .tile_channels = tare__product_block_channels(&p->form, 0),
+                         .weight_bytes = p->weights->group_words * p->groups * sizeof(uint32_t),
+                         .macs = p->pixels * p->all_outs * p->taps * p->codes};
 }
 
 // --- memory of a run ---

@@ -9,6 +9,7 @@
 #include "runtime/kernels/scratch.h"
 
 typedef struct qproduct qproduct;
+struct qlayer_form; // qlayer.h
 
 /// Packs the layer for inputs of x's shape (but for the batch) and parameters and outputs of y's.
 /// *out is NULL when it does not cover the layer (three dimensions, transposed, reflecting, without
@@ -19,7 +20,8 @@ tare_status tare__qproduct_create(const quantized_layer *layer, const tare_tenso
 void tare__qproduct_destroy(qproduct *p); // NULL is fine
 void tare__qproduct_set_input(qproduct *p, const qparams *weight, double scale,
                               int32_t zero_point); // as of layers
-const char *tare__qproduct_kernel_name(const qproduct *p);
+struct qlayer_form tare__qproduct_form(const qproduct *p);
+const char *tare__qproduct_refusal(const quantized_layer *layer, const tare_tensor *x);
 /// Memory that a run of this many threads works in.
 size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count);
 struct qlayer_run; // qlayer.h

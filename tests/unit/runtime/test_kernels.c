@@ -252,7 +252,7 @@ static void check_linear(uint64_t seed, requant_rule rule, int64_t rows, int64_t
         assert_non_null(layer);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
             run_layer(&c, layer, threads, NULL);
-            check_linear_sums(&c, tare__qlayer_kernel_name(layer));
+            check_linear_sums(&c, tare__qlayer_form(layer).kernel);
         }
         tare__qlayer_destroy(layer);
         end_case(&c);
@@ -368,7 +368,7 @@ static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
         assert_non_null(layer);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
             run_layer(&c, layer, threads, NULL);
-            check_conv_sums(&c, &k, tare__qlayer_kernel_name(layer));
+            check_conv_sums(&c, &k, tare__qlayer_form(layer).kernel);
         }
         if (tare__qlayer_adds(layer) && c.layer.is_plain && !c.layer.gives_floats)
             check_addend(&c, layer);
