@@ -80,3 +80,24 @@ void tare__conv_windows_list(const conv_windows *w, const window_list *list, con
         n++;
     }
 }
+
+// The columns of a row of the image; NULL: it lies in the border.
+static void list_row(const conv_windows *w, const column_list *list, const uint8_t *row,
+                     const uint8_t **to) {
+    const ptrdiff_t left = (ptrdiff_t)(list->first * w->stride[1]) - (ptrdiff_t)w->before;
+    for (size_t j = 0; j < list->column_count; j++, to += list->column_step) {
+        const ptrdiff_t x = left + (ptrdiff_t)j;
+        const bool is_inside = row != NULL && x >= 0 && x < (ptrdiff_t)w->width;
+        *to = is_inside ? row + (size_t)x * w->channels : list->border;
+    }
+}
+
+void tare__conv_columns_list(const conv_windows *w, const column_list *list, const uint8_t **to) {
+    const ptrdiff_t top = (ptrdiff_t)(list->row * w->stride[0]) - (ptrdiff_t)w->above;
+    for (size_t i = 0; i < list->column_step; i++) {
+        const ptrdiff_t y = top + (ptrdiff_t)(i * w->step[0]);
+        const bool is_inside = i < list->row_count && y >= 0 && y < (ptrdiff_t)w->height;
+        list_row(w, list, is_inside ? list->image + (size_t)y * w->width * w->channels : NULL,
+                 to + i);
+    }
+}

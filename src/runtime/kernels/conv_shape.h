@@ -46,4 +46,16 @@ typedef struct window_list {
 } window_list;
 void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to);
 
+/// The addresses of the pixels of some rows that some columns of windows meet, from those of the
+/// window at output pixel (row, first) on:
+///   to[column * column_step + i] for i < row_count
+/// and `border` for i beyond.
+typedef struct column_list {
+    const uint8_t *image, *border;
+    size_t row, row_count;
+    size_t first, column_count;
+    size_t column_step;
+} column_list;
+void tare__conv_columns_list(const conv_windows *w, const column_list *list, const uint8_t **to);
+
 #endif

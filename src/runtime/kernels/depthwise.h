@@ -2,7 +2,11 @@
 // Depthwise convolution of codes that lie channels last: what its kernels are given, and the rows
 // that offer them.
 //
-//   y[p][c] = requantize(sum over taps t of x[p][t][c] * w[t][c])
+//   y[r][p][c] = requantize(sum over columns j and rows i of x[p * stride + j * dilation][i][c] *
+//                           w[r][j][i][c])
+//
+// Rows of a column come in words of four. Two rows of output read the same words where the rows of
+// their windows follow each other: the second one's weights stand one row lower.
 #ifndef RUNTIME_KERNELS_DEPTHWISE_H
 #define RUNTIME_KERNELS_DEPTHWISE_H
 
@@ -13,37 +17,44 @@
 #include "core/requant.h"
 #include "runtime/isa.h"
 
-enum { DEPTHWISE_BLOCK = 64, DEPTHWISE_WORD = 4 };
+enum {
+    DEPTHWISE_BLOCK = 64, // channels, at most, of any kernel
+    DEPTHWISE_WORD = 4,
+    DEPTHWISE_QUAD = 16, // channels of 16 bytes
+};
 
-/// The constants of a block of channels, each array in the kernel's order: channel c of the block
-/// stands at tare__depthwise_place(quads, c).
+/// The constants of a block of channels, each array in the block's order: channel c stands at
+/// tare__depthwise_place(quads, c).
 typedef struct depthwise_constants {
     int32_t start[DEPTHWISE_BLOCK]; // of the sums
     float multiplier[DEPTHWISE_BLOCK], bias[DEPTHWISE_BLOCK];
 } depthwise_constants;
 
-/// A block of channels of some output pixels. Taps come in fours: a word of weights holds four taps
-/// of a channel.
+/// A block of channels of some pixels of one or two rows of output.
 typedef struct depthwise_tile {
-    const uint8_t *const *x; // [pixels][fours * 4] where each tap lies
-    size_t first;            // channel of a tap that is the block's first
-    size_t pixels, fours;
-    uint8_t flip;      // 0x80 for signed codes, which become unsigned; else 0
-    const uint32_t *w; // [fours][DEPTHWISE_BLOCK], in the kernel's order
+    const uint8_t *const *x; // [columns of the input][words * 4] where each row's pixel lies
+    size_t first;            // channel of a pixel that is the block's first
+    size_t words;            // of a column
+    size_t columns;          // of a window
+    size_t stride, dilation; // of columns
+    size_t rows, pixels;     // of output; pixels of a row
+    uint8_t flip;            // 0x80 for signed codes, which become unsigned; else 0
+    const uint32_t *w;       // [rows][columns][words][16 * quads], in the block's order
     const requant *requant;
     const depthwise_constants *constants;
     bool is_signed;  // the result
-    size_t channels; // at most DEPTHWISE_BLOCK
-    uint8_t *y;      // [pixels][y_stride]
+    bool is_small;   // as tile_epilogue's
+    size_t channels; // of the block
+    uint8_t *y;      // [rows][pixels][channels], y_row and y_stride apart
     float *real;     // in place of y, the values of rule O; NULL: codes are wanted
-    size_t y_stride;
+    size_t y_row, y_stride;
 } depthwise_tile;
 
 typedef struct depthwise_kernel {
     void (*run)(const depthwise_tile *t);
     const char *name;
     isa_level needs;
-    size_t quads; // groups of four lanes of a register, in each of which bytes are interleaved
+    size_t quads; // 16 bytes of the widest register, in each of which bytes are interleaved
 } depthwise_kernel;
 
 /// Best first; the last row needs nothing.
@@ -54,17 +65,24 @@ const depthwise_kernel *tare__depthwise_choose(isa_level isa);
 #include "runtime/kernels/qu8_depthwise/kernels.def"
 #undef KERNEL
 
-/// Registers of quads * 16 bytes hold as many channels; interleaving four of them gives four
-/// registers of int32 lanes, each with four channels of each quad.
-static inline size_t tare__depthwise_place(size_t quads, size_t channel) {
-    const size_t bytes = 16 * quads, whole = channel / bytes, c = channel % bytes;
-    return whole * bytes + c % 16 / 4 * 4 * quads + c / 16 * 4 + c % 4;
+/// Those of the narrowest register that holds a block's channels, at most the kernel's.
+static inline size_t tare__depthwise_quads(const depthwise_kernel *kernel, size_t channels) {
+    size_t quads = 1;
+    while (quads < kernel->quads && quads * DEPTHWISE_QUAD < channels) quads *= 2;
+    return quads;
 }
 
-/// The values of a pixel out of the kernel's order.
-static inline void tare__depthwise_order(const float *values, size_t quads, size_t first,
-                                         size_t last, float *y) {
-    for (size_t c = first; c < last; c++) y[c] = values[tare__depthwise_place(quads, c) - first];
+/// A register of 16 * quads bytes holds as many channels; interleaving four of them gives four
+/// registers of int32 lanes, each with four channels of each quad.
+static inline size_t tare__depthwise_place(size_t quads, size_t channel) {
+    const size_t quad = channel / DEPTHWISE_QUAD, c = channel % DEPTHWISE_QUAD;
+    return c / 4 * 4 * quads + quad * 4 + c % 4;
+}
+
+/// The values of a block's first channels out of its order.
+static inline void tare__depthwise_order(const float *values, size_t quads, size_t count,
+                                         float *y) {
+    for (size_t c = 0; c < count; c++) y[c] = values[tare__depthwise_place(quads, c)];
 }
 
 #endif

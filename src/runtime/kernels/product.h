@@ -29,6 +29,7 @@ typedef struct tile_epilogue {
     const int32_t *start; // [c] of the sum: -(x zero point) * sum of the weights; in rule Q the
                           // integer bias, too
     const float *multiplier, *bias; // [c] as in requant; in rule Q, bias is 0 (it is in start)
+    bool is_small; // no float before rounding reaches 2^30, so that converting it does not overflow
 } tile_epilogue;
 
 /// What is added to a layer's result, and where.

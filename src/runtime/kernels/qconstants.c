@@ -4,6 +4,8 @@
 // whose last term does not depend on the input and starts the sum.
 #include "runtime/kernels/qconstants.h"
 
+#include <math.h>
+
 #include "core/alloc.h"
 #include "ops/engine_rules.h"
 #include "runtime/kernels/weight_sum.h"
@@ -23,6 +25,17 @@ static void fill(const quantized_layer *layer, const int32_t *sums, qconstants *
         const bool in_sum = q->requant->rule == REQUANT_Q;
         q->start[c] = tare__add_wrapping(offset, in_sum ? q->requant->bias_int[c] : 0);
     }
+}
+
+// Whatever the sum, does no float before rounding reach 2^30? Then converting it does not overflow.
+static bool stays_small(const requant *r) {
+    for (int64_t c = 0; c < r->channel_count; c++) {
+        const double multiplier = fabs((double)r->multiplier[c]), bias = fabs((double)r->bias[c]);
+        const double most = r->rule == REQUANT_O ? (0x1p31 * multiplier + bias) * (double)r->inverse
+                                                 : (0x1p31 + bias) * multiplier;
+        if (!(most < 0x1p29)) return false;
+    }
+    return true;
 }
 
 tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32_t *sums,
@@ -45,6 +58,7 @@ tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32
         return status;
     }
     fill(layer, sums, &q);
+    q.is_small = stays_small(q.requant);
     *out = q;
     return TARE_OK;
 }
@@ -75,6 +89,7 @@ tile_epilogue tare__qconstants_epilogue(const qconstants *q, int64_t first_chann
     const requant *r = q->requant;
     return (tile_epilogue){
         .requant = r,
+        .is_small = q->is_small,
         .start = q->start + first_channel,
         .multiplier = r->multiplier + first_channel,
         .bias = (r->rule == REQUANT_Q ? q->no_bias : r->bias) + first_channel,

@@ -13,6 +13,7 @@ typedef struct qconstants {
     float *no_bias;    // zeros
     uint8_t flip;      // 0x80 for qint8 inputs, which become unsigned codes; else 0
     uint8_t zero_code; // the input's zero point as such a code
+    bool is_small;     // as tile_epilogue's
 } qconstants;
 
 /// Can the kernels compute this layer on such an input? (one byte per code, no zero points of

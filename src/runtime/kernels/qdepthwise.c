@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution: every tap of a window is a line of channels. The addresses of some output
-// pixels' taps are listed, and all blocks of channels meet them.
+// Depthwise convolution. The addresses of the columns that some pixels of one or two rows of output
+// meet are listed, and all blocks of channels meet them.
 #include "runtime/kernels/qdepthwise.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "runtime/kernels/qlayer.h"
 
 enum {
-    PIXELS = 32, // whose addresses are listed together
+    PIXELS = 64, // of a row, whose columns are listed together
     PARTS_PER_THREAD = 4,
     ALIGNMENT = 64,
     MOST_TAPS = 1 << 12,
@@ -23,9 +23,11 @@ struct qdepthwise {
     qconstants constants;
     conv_shape shape;
     conv_windows windows;
-    size_t channels, blocks, fours; // of taps
+    size_t channels, block, blocks; // channels of a block
+    size_t words;                   // of a column of a window
+    size_t rows;                    // of output that are computed together
     bool is_signed;                 // the result
-    uint32_t *weights;              // [blocks][fours][DEPTHWISE_BLOCK], in the kernel's order
+    uint32_t *weights;              // [blocks][rows][columns][words][lanes], in a block's order
     depthwise_constants *ordered;   // [blocks]
 };
 
@@ -40,15 +42,41 @@ static bool fits(const quantized_layer *layer, const tare_tensor *x) {
            g->kernel[H] * g->kernel[W] <= MOST_TAPS;
 }
 
+static size_t block_channels(const qdepthwise *p, size_t block) {
+    const size_t left = p->channels - block * p->block;
+    return left < p->block ? left : p->block;
+}
+
+// Words of a block that has this many lanes.
+static size_t block_words(const qdepthwise *p, size_t lanes) {
+    return p->rows * p->windows.columns * p->words * lanes;
+}
+
+static uint32_t *block_weights(const qdepthwise *p, size_t block) {
+    return p->weights + block * block_words(p, p->block);
+}
+
+// Weights lie as [C][kh][kw]. In the words of output row r they stand r rows lower.
 static void pack_channel(qdepthwise *p, const int8_t *w, size_t channel) {
-    const size_t block = channel / DEPTHWISE_BLOCK;
-    const size_t place = tare__depthwise_place(p->kernel->quads, channel % DEPTHWISE_BLOCK);
+    const size_t block = channel / p->block, kw = p->windows.columns;
+    const size_t quads = tare__depthwise_quads(p->kernel, block_channels(p, block));
+    const size_t place = tare__depthwise_place(quads, channel % p->block);
+    uint32_t *to = block_weights(p, block) + place;
+    for (size_t r = 0; r < p->rows; r++)
+        for (size_t j = 0; j < kw; j++)
+            for (size_t i = 0; i < p->windows.rows; i++) {
+                const size_t word = (r * kw + j) * p->words + (r + i) / DEPTHWISE_WORD;
+                to[word * quads * DEPTHWISE_QUAD] |= (uint32_t)(uint8_t)w[i * kw + j]
+                                                     << (r + i) % DEPTHWISE_WORD * 8;
+            }
+}
+
+static void order_constants(qdepthwise *p, size_t channel) {
+    const size_t block = channel / p->block;
+    const size_t quads = tare__depthwise_quads(p->kernel, block_channels(p, block));
+    const size_t place = tare__depthwise_place(quads, channel % p->block);
     const tile_epilogue e = tare__qconstants_epilogue(&p->constants, (int64_t)channel);
     depthwise_constants *own = &p->ordered[block];
-    uint32_t *to = p->weights + block * p->fours * DEPTHWISE_BLOCK + place;
-    for (size_t tap = 0; tap < tare__conv_window_taps(&p->windows); tap++)
-        to[tap / DEPTHWISE_WORD * DEPTHWISE_BLOCK] |= (uint32_t)(uint8_t)w[tap]
-                                                      << tap % DEPTHWISE_WORD * 8;
     own->start[place] = e.start[0];
     own->multiplier[place] = e.multiplier[0];
     own->bias[place] = e.bias[0];
@@ -56,14 +84,22 @@ static void pack_channel(qdepthwise *p, const int8_t *w, size_t channel) {
 
 static tare_status pack(qdepthwise *p, const tare_tensor *weight, tare_error *err) {
     const size_t taps = tare__conv_window_taps(&p->windows);
-    p->fours = tare__ceil_div(taps, DEPTHWISE_WORD);
-    p->blocks = tare__ceil_div(p->channels, DEPTHWISE_BLOCK);
-    p->weights = tare__alloc_zeroed(p->blocks, p->fours * DEPTHWISE_BLOCK * sizeof *p->weights);
+    p->weights = tare__alloc_zeroed(p->blocks, block_words(p, p->block) * sizeof *p->weights);
     p->ordered = tare__alloc_zeroed(p->blocks, sizeof *p->ordered);
     if (p->weights == NULL || p->ordered == NULL) return tare__out_of_memory(err);
-    for (size_t c = 0; c < p->channels; c++)
+    for (size_t c = 0; c < p->channels; c++) {
         pack_channel(p, (const int8_t *)weight->data + c * taps, c);
+        order_constants(p, c);
+    }
     return TARE_OK;
+}
+
+// Two rows of output share words where their windows are a row apart and need no more words.
+static size_t rows_together(const conv_windows *w) {
+    const size_t words = tare__ceil_div(w->rows, DEPTHWISE_WORD);
+    const bool is_shared = w->stride[0] == 1 && w->step[0] == 1 &&
+                           tare__ceil_div(w->rows + 1, DEPTHWISE_WORD) == words;
+    return is_shared ? 2 : 1;
 }
 
 static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer, const tare_tensor *x,
@@ -71,6 +107,10 @@ static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer, const
     TARE_TRY(tare__conv_shape_of(&layer->conv, x, &p->shape, err));
     p->windows = tare__conv_windows_of(&layer->conv, &p->shape);
     p->channels = (size_t)layer->conv.in_channels;
+    p->block = p->kernel->quads * DEPTHWISE_QUAD;
+    p->blocks = tare__ceil_div(p->channels, p->block);
+    p->words = tare__ceil_div(p->windows.rows, DEPTHWISE_WORD);
+    p->rows = rows_together(&p->windows);
     p->is_signed = y->dtype == TARE_QINT8;
     TARE_TRY(tare__qconstants_create(layer, x->q, y->q, &p->constants, err));
     return pack(p, layer->weight, err);
@@ -113,8 +153,16 @@ qlayer_form tare__qdepthwise_form(const qdepthwise *p) {
 
 // --- running ---
 
+// Columns of the input that some pixels of a row of output meet.
+static size_t columns_of(const qdepthwise *p, size_t pixels) {
+    const conv_windows *w = &p->windows;
+    return (pixels - 1) * w->stride[1] + (w->columns - 1) * w->step[1] + 1;
+}
+
 static size_t address_bytes(const qdepthwise *p) {
-    return tare__round_up(PIXELS * p->fours * DEPTHWISE_WORD * sizeof(uint8_t *), ALIGNMENT);
+    const size_t width = p->shape.out_width;
+    const size_t columns = columns_of(p, width < PIXELS ? width : PIXELS);
+    return tare__round_up(columns * p->words * DEPTHWISE_WORD * sizeof(uint8_t *), ALIGNMENT);
 }
 static size_t line_bytes(const qdepthwise *p) {
     return tare__round_up(p->channels, ALIGNMENT);
@@ -128,59 +176,95 @@ typedef struct depthwise_job {
     const qdepthwise *p;
     const qlayer_run *run;
     unsigned char *memory; // a line of zero points, and a slice for each thread
-    size_t pixels, step;   // of all images; of a part
+    size_t bands;          // of rows, of an image
+    size_t block_step, block_parts;
 } depthwise_job;
 
-static void run_pixels(const depthwise_job *job, size_t first, size_t count,
-                       const uint8_t **taps_of) {
+// Pixels of a row of output, and of the one below it.
+typedef struct depthwise_band {
+    size_t image, row, rows;
+    size_t first, pixels; // of a row
+} depthwise_band;
+
+static void run_block(const depthwise_job *job, const depthwise_band *band,
+                      const uint8_t *const *addresses, size_t block) {
     const qdepthwise *p = job->p;
-    const size_t taps = p->fours * DEPTHWISE_WORD;
-    const window_list list = {.images = job->run->x,
-                              .border = job->memory,
-                              .first = first,
-                              .count = count,
-                              .pixel_step = taps,
-                              .tap_step = 1};
-    for (size_t i = 0; i < count * taps; i++)
-        taps_of[i] = job->memory; // idle taps meet weights of 0
-    tare__conv_windows_list(&p->windows, &list, taps_of);
-    for (size_t b = 0; b < p->blocks; b++) {
-        const size_t channel = b * DEPTHWISE_BLOCK, left = p->channels - channel;
-        const size_t at = first * p->channels + channel;
-        const depthwise_tile tile = {
-            .x = taps_of,
-            .first = channel,
-            .pixels = count,
-            .fours = p->fours,
-            .flip = p->constants.flip,
-            .w = p->weights + b * p->fours * DEPTHWISE_BLOCK,
-            .requant = p->constants.requant,
-            .constants = &p->ordered[b],
-            .is_signed = p->is_signed,
-            .channels = left < DEPTHWISE_BLOCK ? left : DEPTHWISE_BLOCK,
-            .y = job->run->y != NULL ? job->run->y + at : NULL,
-            .real = job->run->real != NULL ? job->run->real + at : NULL,
-            .y_stride = p->channels,
-        };
-        p->kernel->run(&tile);
-    }
+    const conv_windows *w = &p->windows;
+    const size_t channel = block * p->block;
+    const size_t row = band->image * w->out_height + band->row;
+    const size_t at = (row * w->out_width + band->first) * p->channels + channel;
+    const depthwise_tile tile = {
+        .x = addresses,
+        .first = channel,
+        .words = p->words,
+        .columns = w->columns,
+        .stride = w->stride[1],
+        .dilation = w->step[1],
+        .rows = band->rows,
+        .pixels = band->pixels,
+        .flip = p->constants.flip,
+        .w = block_weights(p, block),
+        .requant = p->constants.requant,
+        .constants = &p->ordered[block],
+        .is_signed = p->is_signed,
+        .is_small = p->constants.is_small,
+        .channels = block_channels(p, block),
+        .y = job->run->y != NULL ? job->run->y + at : NULL,
+        .real = job->run->real != NULL ? job->run->real + at : NULL,
+        .y_row = w->out_width * p->channels,
+        .y_stride = p->channels,
+    };
+    p->kernel->run(&tile);
 }
 
 static void run_part(void *user, size_t part, size_t worker) {
     const depthwise_job *job = user;
-    const size_t first = part * job->step;
-    const size_t last = first + job->step < job->pixels ? first + job->step : job->pixels;
-    unsigned char *slice = job->memory + line_bytes(job->p) + worker * address_bytes(job->p);
-    for (size_t i = first; i < last; i += PIXELS)
-        run_pixels(job, i, last - i < PIXELS ? last - i : PIXELS, (const uint8_t **)(void *)slice);
+    const qdepthwise *p = job->p;
+    const conv_windows *w = &p->windows;
+    const size_t number = part / job->block_parts;
+    const size_t first_block = part % job->block_parts * job->block_step;
+    size_t last_block = first_block + job->block_step;
+    const uint8_t **addresses =
+        (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * address_bytes(p));
+    depthwise_band band = {.image = number / job->bands, .row = number % job->bands * p->rows};
+    band.rows = w->out_height - band.row < p->rows ? w->out_height - band.row : p->rows;
+    if (last_block > p->blocks) last_block = p->blocks;
+    for (; band.first < w->out_width; band.first += PIXELS) {
+        const size_t left = w->out_width - band.first;
+        band.pixels = left < PIXELS ? left : PIXELS;
+        const column_list list = {.image =
+                                      job->run->x + band.image * w->height * w->width * w->channels,
+                                  .border = job->memory,
+                                  .row = band.row,
+                                  .row_count = w->rows + band.rows - 1,
+                                  .first = band.first,
+                                  .column_count = columns_of(p, band.pixels),
+                                  .column_step = p->words * DEPTHWISE_WORD};
+        tare__conv_columns_list(w, &list, addresses);
+        for (size_t b = first_block; b < last_block; b++) run_block(job, &band, addresses, b);
+    }
+}
+
+// Threads share bands of rows, and channels where there are few bands.
+static void divide(depthwise_job *job, size_t bands, size_t threads) {
+    const qdepthwise *p = job->p;
+    const size_t parts = threads > 1 ? threads * PARTS_PER_THREAD : 1;
+    job->block_step =
+        bands < parts ? tare__share(p->blocks, tare__ceil_div(parts, bands), 1) : p->blocks;
+    job->block_parts = tare__ceil_div(p->blocks, job->block_step);
 }
 
 void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
+    depthwise_job job = {.p = p,
+                         .run = run,
+                         .memory = run->scratch,
+                         .bands = tare__ceil_div(p->shape.out_height, p->rows)};
     const size_t pixels = run->batch * p->shape.out_height * p->shape.out_width;
-    // Four taps of a channel cost about as much as 16 multiply-accumulates of a product.
-    thread_pool *pool = tare__workspace_pool(run->space, pixels * p->channels * p->fours * 16);
-    depthwise_job job = {.p = p, .run = run, .memory = run->scratch, .pixels = pixels};
-    job.step = tare__share(pixels, PARTS_PER_THREAD * tare__thread_count(pool), PIXELS);
+    // A word of a channel costs about as much as 8 multiply-accumulates of a product.
+    thread_pool *pool =
+        tare__workspace_pool(run->space, pixels * p->channels * p->windows.columns * p->words * 8);
+    if (pixels == 0) return;
+    divide(&job, run->batch * job.bands, tare__thread_count(pool));
     memset(run->scratch, p->constants.zero_code ^ p->constants.flip, line_bytes(p));
-    if (pixels > 0) tare__thread_pool_run(pool, tare__ceil_div(pixels, job.step), run_part, &job);
+    tare__thread_pool_run(pool, run->batch * job.bands * job.block_parts, run_part, &job);
 }

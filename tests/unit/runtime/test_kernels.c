@@ -457,6 +457,21 @@ static void depthwise_equals_the_plain_sum_for_every_number_of_channels(void **s
                    (conv_case){1, channels, channels, 5, 4, 3, 1, 1, 1, channels});
 }
 
+// Windows whose columns are kept, and those that are too large for it; rows of several words.
+static void depthwise_equals_the_plain_sum_for_large_windows(void **state) {
+    (void)state;
+    uint64_t seed = 9000;
+    for (int64_t kernel = 5; kernel <= 11; kernel += 2)
+        for (int64_t stride = 1; stride <= 3; stride++)
+            for (int64_t dilation = 1; dilation <= 3; dilation++) {
+                const int64_t size = dilation * (kernel - 1) + 1;
+                check_conv(seed++, REQUANT_O,
+                           (conv_case){1, 40, 40, size, size + 30, kernel, stride, kernel / 2,
+                                       dilation, 40});
+            }
+    check_conv(seed, REQUANT_F, (conv_case){1, 5, 5, 4, 150, 3, 1, 1, 1, 5}); // more than a list
+}
+
 static void layers_survive_every_failed_allocation(void **state) {
     (void)state;
     const conv_case cases[] = {{1, 4, 4, 4, 4, 3, 1, 1, 1, 1}, {1, 4, 4, 4, 4, 3, 1, 1, 1, 4}};
@@ -517,6 +532,7 @@ int main(void) {
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_geometry),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_number_of_channels),
+        cmocka_unit_test(depthwise_equals_the_plain_sum_for_large_windows),
         cmocka_unit_test(layers_survive_every_failed_allocation),
         cmocka_unit_test(weights_with_zero_points_are_left_to_the_reference),
         cmocka_unit_test(the_environment_lowers_the_level),

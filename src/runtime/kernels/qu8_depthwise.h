@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolution for vectors of any width, with what qu8_epilogue.h needs and
+//   BYTES                      of a register
+//   LOAD_SOME(x, count), STORE_SOME(y, count, v)   the first `count` bytes of a register
+//   DOT(acc, words, weights)   adds the four products of unsigned and signed bytes to each lane
+// The bytes of four rows of a column are interleaved, so that a lane holds a channel's four codes.
+// Windows beside each other share columns, and so do two rows of output: their weights stand one
+// row lower in the words.
+#include "runtime/kernels/depthwise.h"
+#include "runtime/kernels/qu8_epilogue.h"
+
+#ifndef RUNTIME_KERNELS_QU8_DEPTHWISE_H
+#define RUNTIME_KERNELS_QU8_DEPTHWISE_H
+// Bounds of loops that the compiler unrolls, so that sums become registers.
+#define UNROLLED static inline __attribute__((always_inline))
+enum {
+    KEPT_COLUMNS = 24, // interleaved ahead
+    MOST_WORDS = 2,    // of a column that is kept
+    PAIR = 2,          // of pixels
+};
+#endif
+
+enum { WIDTH(LANES) = BYTES / 4 };
+
+typedef struct WIDTH(depthwise_setting) {
+    const depthwise_tile *t;
+    WIDTH(pack_constants) pack;
+    VEC flip;
+} WIDTH(depthwise_setting);
+
+static inline VEC WIDTH(load_lanes)(const void *p) {
+    return V_INT(loadu)((const VEC *)p);
+}
+
+// Four rows of a column.
+static inline void WIDTH(interleave)(const WIDTH(depthwise_setting) * s, const uint8_t *const *x,
+                                     VEC words[PACKED_REGISTERS]) {
+    const size_t first = s->t->first, count = s->t->channels;
+    VEC row[DEPTHWISE_WORD];
+    for (int i = 0; i < DEPTHWISE_WORD; i++)
+        row[i] = V_INT(xor)(LOAD_SOME(x[i] + first, count), s->flip);
+    const VEC low01 = V(unpacklo_epi8)(row[0], row[1]);
+    const VEC high01 = V(unpackhi_epi8)(row[0], row[1]);
+    const VEC low23 = V(unpacklo_epi8)(row[2], row[3]);
+    const VEC high23 = V(unpackhi_epi8)(row[2], row[3]);
+    words[0] = V(unpacklo_epi16)(low01, low23);
+    words[1] = V(unpackhi_epi16)(low01, low23);
+    words[2] = V(unpacklo_epi16)(high01, high23);
+    words[3] = V(unpackhi_epi16)(high01, high23);
+}
+
+static void WIDTH(store_values)(const depthwise_tile *t, float *y,
+                                const VEC sums[PACKED_REGISTERS]) {
+    float values[BYTES];
+    for (int i = 0; i < PACKED_REGISTERS; i++) {
+        const size_t at = (size_t)i * WIDTH(LANES);
+        V(storeu_ps)
+        (values + at, WIDTH(value_lanes)(sums[i], V(loadu_ps)(t->constants->multiplier + at),
+                                         V(loadu_ps)(t->constants->bias + at)));
+    }
+    tare__depthwise_order(values, BYTES / 16, t->channels, y);
+}
+
+UNROLLED void WIDTH(start_sums)(const depthwise_tile *t, VEC acc[PACKED_REGISTERS]) {
+    for (int i = 0; i < PACKED_REGISTERS; i++)
+        acc[i] = WIDTH(load_lanes)(t->constants->start + i * WIDTH(LANES));
+}
+
+UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size_t pixel,
+                            const VEC acc[PACKED_REGISTERS]) {
+    const depthwise_tile *t = s->t;
+    const size_t at = row * t->y_row + pixel * t->y_stride;
+    VEC codes[PACKED_REGISTERS];
+    if (t->real != NULL) {
+        WIDTH(store_values)(t, t->real + at, acc);
+        return;
+    }
+    for (int i = 0; i < PACKED_REGISTERS; i++)
+        codes[i] = WIDTH(scale_lanes)(&s->pack, acc[i],
+                                      V(loadu_ps)(t->constants->multiplier + i * WIDTH(LANES)),
+                                      V(loadu_ps)(t->constants->bias + i * WIDTH(LANES)));
+    STORE_SOME(t->y + at, t->channels, WIDTH(pack_lanes)(&s->pack, codes));
+}
+
+// Adds a word of a column to the sums of its window.
+UNROLLED void WIDTH(add_word)(const uint32_t *w, const VEC words[PACKED_REGISTERS],
+                              VEC acc[PACKED_REGISTERS]) {
+    for (int i = 0; i < PACKED_REGISTERS; i++)
+        acc[i] = DOT(acc[i], words[i], WIDTH(load_lanes)(w + i * WIDTH(LANES)));
+}
+
+// Windows of three columns of a word each: the columns stay in registers.
+UNROLLED void WIDTH(slide)(const WIDTH(depthwise_setting) * s, size_t rows, size_t stride) {
+    const depthwise_tile *t = s->t;
+    const uint8_t *const *x = t->x;
+    VEC column[3][PACKED_REGISTERS];
+    for (size_t j = stride; j < 3; j++, x += DEPTHWISE_WORD) WIDTH(interleave)(s, x, column[j]);
+    for (size_t p = 0; p < t->pixels; p++) {
+        for (size_t j = 0; j + stride < 3; j++)
+            for (int i = 0; i < PACKED_REGISTERS; i++) column[j][i] = column[j + stride][i];
+        for (size_t j = 3 - stride; j < 3; j++, x += DEPTHWISE_WORD)
+            WIDTH(interleave)(s, x, column[j]);
+        for (size_t r = 0; r < rows; r++) {
+            VEC acc[PACKED_REGISTERS];
+            WIDTH(start_sums)(t, acc);
+            for (size_t j = 0; j < 3; j++)
+                WIDTH(add_word)(t->w + (r * 3 + j) * BYTES, column[j], acc);
+            WIDTH(finish)(s, r, p, acc);
+        }
+    }
+}
+
+// Pixels from `pixel` on, whose columns are kept.
+UNROLLED void WIDTH(add_kept)(const WIDTH(depthwise_setting) * s,
+                              VEC (*kept)[MOST_WORDS][PACKED_REGISTERS], size_t pixel,
+                              size_t pixels, size_t rows, size_t words) {
+    const depthwise_tile *t = s->t;
+    VEC acc[2][PAIR][PACKED_REGISTERS];
+    for (size_t r = 0; r < rows; r++)
+        for (size_t p = 0; p < pixels; p++) WIDTH(start_sums)(t, acc[r][p]);
+    for (size_t j = 0; j < t->columns; j++)
+        for (size_t k = 0; k < words; k++)
+            for (size_t r = 0; r < rows; r++)
+                for (size_t p = 0; p < pixels; p++) WIDTH(add_word)
+    (t->w + ((r * t->columns + j) * words + k) * BYTES, kept[p * t->stride + j * t->dilation][k],
+     acc[r][p]);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t p = 0; p < pixels; p++) WIDTH(finish)(s, r, pixel + p, acc[r][p]);
+}
+
+// Some pixels at a time, whose columns are interleaved before.
+UNROLLED void WIDTH(keep)(const WIDTH(depthwise_setting) * s, size_t rows, size_t words) {
+    const depthwise_tile *t = s->t;
+    const size_t span = (t->columns - 1) * t->dilation + 1;
+    const size_t step = (KEPT_COLUMNS - span) / t->stride + 1;
+    VEC kept[KEPT_COLUMNS][MOST_WORDS][PACKED_REGISTERS];
+    for (size_t first = 0; first < t->pixels; first += step) {
+        const size_t count = t->pixels - first < step ? t->pixels - first : step;
+        const uint8_t *const *x = t->x + first * t->stride * words * DEPTHWISE_WORD;
+        size_t p = 0;
+        for (size_t j = 0; j < (count - 1) * t->stride + span; j++)
+            for (size_t k = 0; k < words; k++, x += DEPTHWISE_WORD)
+                WIDTH(interleave)(s, x, kept[j][k]);
+        for (; p + PAIR <= count; p += PAIR)
+            WIDTH(add_kept)(s, kept + p * t->stride, first + p, PAIR, rows, words);
+        if (p < count) WIDTH(add_kept)(s, kept + p * t->stride, first + p, 1, rows, words);
+    }
+}
+
+// Windows of any size.
+static void WIDTH(add_each)(const WIDTH(depthwise_setting) * s) {
+    const depthwise_tile *t = s->t;
+    for (size_t r = 0; r < t->rows; r++) {
+        for (size_t p = 0; p < t->pixels; p++) {
+            const uint32_t *w = t->w + r * t->columns * t->words * BYTES;
+            VEC acc[PACKED_REGISTERS], words[PACKED_REGISTERS];
+            WIDTH(start_sums)(t, acc);
+            for (size_t j = 0; j < t->columns; j++) {
+                const size_t column = p * t->stride + j * t->dilation;
+                const uint8_t *const *x = t->x + column * t->words * DEPTHWISE_WORD;
+                for (size_t k = 0; k < t->words; k++, x += DEPTHWISE_WORD, w += BYTES) {
+                    WIDTH(interleave)(s, x, words);
+                    WIDTH(add_word)(w, words, acc);
+                }
+            }
+            WIDTH(finish)(s, r, p, acc);
+        }
+    }
+}
+
+static void WIDTH(run_depthwise)(const depthwise_tile *t) {
+    const WIDTH(depthwise_setting)
+        s = {t, WIDTH(pack_constants_of)(t->requant, t->is_small, t->is_signed),
+             V(set1_epi8)((char)t->flip)};
+    const bool slides = t->columns == 3 && t->words == 1 && t->dilation == 1;
+    const bool is_kept =
+        t->words <= MOST_WORDS && (t->columns - 1) * t->dilation + 1 <= KEPT_COLUMNS;
+    const bool is_pair = t->rows == 2;
+    if (slides && t->stride == 1 && is_pair)
+        WIDTH(slide)(&s, 2, 1);
+    else if (slides && t->stride == 1)
+        WIDTH(slide)(&s, 1, 1);
+    else if (slides && t->stride == 2 && !is_pair)
+        WIDTH(slide)(&s, 1, 2);
+    else if (!is_kept)
+        WIDTH(add_each)(&s);
+    else if (t->words == 1 && is_pair)
+        WIDTH(keep)(&s, 2, 1);
+    else if (t->words == 1)
+        WIDTH(keep)(&s, 1, 1);
+    else if (is_pair)
+        WIDTH(keep)(&s, 2, 2);
+    else
+        WIDTH(keep)(&s, 1, 2);
+}
