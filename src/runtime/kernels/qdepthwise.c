@@ -145,7 +145,7 @@ qlayer_form tare__qdepthwise_form(const qdepthwise *p) {
     return (qlayer_form){
         .kernel = p->kernel->name,
         .is_depthwise = true,
-        .weight_bytes = p->blocks * p->fours * DEPTHWISE_BLOCK * sizeof *p->weights,
+        .weight_bytes = p->blocks * block_words(p, p->block) * sizeof *p->weights,
         .macs = p->shape.out_height * p->shape.out_width * p->channels *
                 tare__conv_window_taps(&p->windows),
     };
