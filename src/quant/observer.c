@@ -411,6 +411,15 @@ tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *e
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
 }
 
+tare_status tare__observer_update_by(module *m, const tare_tensor *x, const float_scan *scan,
+                                     tare_error *err) {
+    const scan_update update = tare__builtin_scan_update(m->class->kind);
+    if (update == NULL) return tare__observer_update(m, x, err);
+    const instance *i = instance_of(m);
+    const tare_status status = update(i->state, x, scan, err);
+    return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", i->class->name);
+}
+
 tare_status tare__take_qparams(void *sink, int64_t count, const double *scale,
                                const double *zero_point, tare_error *err) {
     qparams_wish *wish = sink;

@@ -76,6 +76,10 @@ const tare_observer_info *tare__observer_info(const module *m);
 const tare_observer_class *tare__observer_class_of(const module *m);
 void *tare__observer_state(const module *m); // the class's own; not of a fake quantizer (asserted)
 tare_status tare__observer_update(module *m, const tare_tensor *x, tare_error *err);
+/// The same by given loops and threads, with the same outcome.
+struct float_scan; // quant/observers/scan.h
+tare_status tare__observer_update_by(module *m, const tare_tensor *x, const struct float_scan *scan,
+                                     tare_error *err);
 /// The proposed parameters as a new qparams (caller releases). quant_min/max are the observer's.
 tare_status tare__observer_qparams(const module *m, const qparams **out, bool *is_calibrated,
                                    tare_error *err);

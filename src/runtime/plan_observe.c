@@ -3,6 +3,7 @@
 // stay channels last. One that nothing is told by is left out, and one that sees the same tensor in
 // every run looks once.
 #include "quant/observer.h"
+#include "runtime/kernels/scan.h"
 #include "runtime/plan_steps.h"
 
 typedef struct observe_step {
@@ -10,6 +11,7 @@ typedef struct observe_step {
     module *observer; // the model's
     tare_tensor *x;   // owned; its data is where the place is
     size_t place;
+    float_scan scan;
     bool looks_once, has_looked;
 } observe_step;
 
@@ -17,7 +19,7 @@ static tare_status run_observe(const plan_run_state *run, void *state) {
     observe_step *s = state;
     if (s->looks_once && s->has_looked) return TARE_OK;
     s->x->data = tare__place_data(run, s->place);
-    const tare_status status = tare__observer_update(s->observer, s->x, run->err);
+    const tare_status status = tare__observer_update_by(s->observer, s->x, &s->scan, run->err);
     s->x->data = NULL;
     s->has_looked = status == TARE_OK;
     return status == TARE_OK ? status : tare__at(run->err, status, "node '%s'", s->node->name);
@@ -52,9 +54,11 @@ tare_status tare__plan_observe(plan_builder *b, size_t head, bool *done) {
     const plan_value *seen = &b->values[v];
     observe_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (observe_step){.node = r->node,
-                        .observer = observer,
-                        .looks_once = seen->is_constant && tare__observer_is_idempotent(observer)};
+    *s = (observe_step){
+        .node = r->node,
+        .observer = observer,
+        .scan = {tare__scan_choose(b->setting->fast->isa), b->setting->fast->space.pool},
+        .looks_once = seen->is_constant && tare__observer_is_idempotent(observer)};
     const tare_tensor *t = seen->tensor;
     TARE_TRY(tare__plan_read(
         b, v, tare__observer_ignores_order(observer) ? tare__plan_layout(b, v) : LAYOUT_PLAIN,

@@ -2,6 +2,8 @@
 // The list of built-in observer classes, and what those without a state share.
 #include "quant/observers/builtin.h"
 
+#include "quant/observers/range.h"
+
 typedef struct builtin {
     const tare_observer_class *class;
     bool is_fake_quantize;
@@ -24,6 +26,22 @@ bool tare__builtin_is_fake_quantize(const tare_observer_class *class) {
     for (size_t i = 0; i < BUILTIN_COUNT; i++)
         if (builtins[i].class == class) return builtins[i].is_fake_quantize;
     return false;
+}
+
+static const struct {
+    const tare_observer_class *class;
+    scan_update update;
+} scanners[] = {
+    {&tare__min_max_observer, tare__range_update_by},
+    {&tare__moving_average_min_max_observer, tare__range_update_by},
+    {&tare__histogram_observer, tare__histogram_update},
+    {&tare__mergeable_histogram_observer, tare__mergeable_histogram_update},
+};
+
+scan_update tare__builtin_scan_update(const tare_observer_class *class) {
+    for (size_t i = 0; i < sizeof scanners / sizeof *scanners; i++)
+        if (scanners[i].class == class) return scanners[i].update;
+    return NULL;
 }
 
 void *tare__no_state(void) {

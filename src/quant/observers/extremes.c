@@ -1,45 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Least and greatest values: independent lanes, so that compilers vectorize without reordering
-// floats.
+// Least and greatest values of tensors and their channels.
 #include "quant/observers/extremes.h"
 
 #include <math.h>
 
-enum { LANES = 16 };
-
-typedef struct lanes {
-    float min[LANES], max[LANES];
-    uint32_t nan[LANES]; // comparisons drop NaN, so it is noted beside them
-} lanes;
-
-static void update_lanes(lanes *l, const float *values) {
-    for (int k = 0; k < LANES; k++) {
-        const float v = values[k];
-        l->min[k] = v < l->min[k] ? v : l->min[k];
-        l->max[k] = v > l->max[k] ? v : l->max[k];
-        l->nan[k] |= v != v;
-    }
-}
+#include "quant/observers/scan.h"
 
 void tare__extremes(const float *values, int64_t count, float *min, float *max) {
-    lanes l;
-    for (int k = 0; k < LANES; k++) {
-        l.min[k] = INFINITY;
-        l.max[k] = -INFINITY;
-        l.nan[k] = 0;
-    }
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES) update_lanes(&l, values + i);
-    *min = INFINITY;
-    *max = -INFINITY;
-    for (; i < count; i++) {
-        *min = tare__least(*min, values[i]);
-        *max = tare__most(*max, values[i]);
-    }
-    for (int k = 0; k < LANES; k++) {
-        *min = tare__least(*min, l.nan[k] ? NAN : l.min[k]);
-        *max = tare__most(*max, l.nan[k] ? NAN : l.max[k]);
-    }
+    tare__scan_extremes(&tare__scan_alone, values, count, min, max);
 }
 
 // Channels innermost: one row of all channels at a time.

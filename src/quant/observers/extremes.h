@@ -5,7 +5,7 @@
 
 #include "core/tensor.h"
 
-/// Of `count` values, count > 0. One NaN makes both NaN, as torch.aminmax does.
+/// Of `count` values, count > 0. One NaN makes both NaN, as torch.aminmax does; a zero is +0.
 void tare__extremes(const float *values, int64_t count, float *min, float *max);
 /// Of each slice along `axis` (0 <= axis < x->ndim) of a non-empty float32 tensor; min and max have
 /// shape[axis] elements.

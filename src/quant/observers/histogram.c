@@ -12,7 +12,7 @@
 #include "quant/observers/histogram_search.h"
 #include "quant/observers/uniform.h"
 
-enum { UPSAMPLE_RATE = 16, BLOCK = 256, COUNTER_SETS = 4 };
+enum { UPSAMPLE_RATE = 16 };
 static const int64_t most_bins = 1 << 24; // beyond it float32 indices stop being exact
 
 typedef struct state {
@@ -99,64 +99,27 @@ static tare_status clone(const void *user_state, void **out, tare_error *err) {
 
 // --- counting ---
 
-typedef struct bin_map {
-    float min, width; // of the range
-    float bins, last;
-} bin_map;
-
-static bin_map map_of_range(int64_t bins, float min, float max) {
+static range_bins bins_of(int64_t bins, float min, float max) {
     if (min == max) { // torch.histc widens an empty range
         min -= 1;
         max += 1;
     }
-    return (bin_map){min, max - min, (float)bins, (float)(bins - 1)};
-}
-
-// The products are torch's, left to right; clamping catches index `bins` at the upper end and,
-// where the width overflowed, what is no index at all.
-static int32_t find_bin(const bin_map *m, float value) {
-    float place = (value - m->min) * m->bins / m->width;
-    place = place < m->last ? place : m->last;
-    return (int32_t)(place > 0 ? place : 0);
-}
-
-// Kept apart from the counting and of a constant length, so that it vectorizes.
-static void find_bins(const bin_map *m, const float values[BLOCK], int32_t out[BLOCK]) {
-    for (int i = 0; i < BLOCK; i++) out[i] = find_bin(m, values[i]);
-}
-
-// Several sets of counters, so that runs of equal values do not wait for each other.
-static void count_block(const int32_t found[BLOCK], int64_t bins, uint32_t *counters) {
-    for (int i = 0; i < BLOCK; i += COUNTER_SETS)
-        for (int k = 0; k < COUNTER_SETS; k++) counters[k * bins + found[i + k]]++;
-}
-
-static void count_all(const bin_map *m, const tare_tensor *x, int64_t bins, uint32_t *counters) {
-    const float *values = tare__f32(x);
-    int64_t i = 0;
-    for (; i + BLOCK <= x->count; i += BLOCK) {
-        int32_t found[BLOCK];
-        find_bins(m, values + i, found);
-        count_block(found, bins, counters);
-    }
-    for (; i < x->count; i++) counters[find_bin(m, values[i])]++;
+    return (range_bins){min, max - min, (float)bins, (float)(bins - 1)};
 }
 
 // torch.histc into out[bins]. All values lie inside [min, max].
-static tare_status count_values(const tare_tensor *x, int64_t bins, float min, float max,
-                                float *out, tare_error *err) {
-    const bin_map m = map_of_range(bins, min, max);
-    uint32_t *counters = tare__alloc_zeroed((size_t)bins, COUNTER_SETS * sizeof *counters);
-    if (counters == NULL) return tare__out_of_memory(err);
-    count_all(&m, x, bins, counters);
-    for (int64_t b = 0; b < bins; b++) {
-        uint64_t count = 0;
-        for (int k = 0; k < COUNTER_SETS; k++) count += counters[k * bins + b];
-        // Torch counts in float32, where 2^24 + 1 is 2^24 again.
-        out[b] = (float)(count < (1U << 24) ? count : (1U << 24));
-    }
-    tare__free(counters);
-    return TARE_OK;
+static tare_status count_values(const tare_tensor *x, const float_scan *scan, int64_t bins,
+                                float min, float max, float *out, tare_error *err) {
+    const range_bins m = bins_of(bins, min, max);
+    uint64_t *counts = tare__alloc_zeroed((size_t)bins, sizeof *counts);
+    if (counts == NULL) return tare__out_of_memory(err);
+    const tare_status status =
+        tare__scan_range(scan, &m, tare__f32(x), x->count, bins, counts, err);
+    // Torch counts in float32, where 2^24 + 1 is 2^24 again.
+    for (int64_t b = 0; b < bins; b++)
+        out[b] = (float)(counts[b] < (1U << 24) ? counts[b] : (1U << 24));
+    tare__free(counts);
+    return status;
 }
 
 // --- growing ---
@@ -185,8 +148,8 @@ static void spread_counts(const state *s, float min, float max, float *out, floa
 
 // All old counts were of one value: they fall into one bin.
 static void move_counts(const state *s, float min, float max, float *out) {
-    const bin_map m = map_of_range(s->bins, min, max);
-    out[find_bin(&m, s->min)] += tare__torch_sum(s->counts, s->bins);
+    const range_bins m = bins_of(s->bins, min, max);
+    out[tare__bin_in_range(&m, s->min)] += tare__torch_sum(s->counts, s->bins);
 }
 
 // `found` holds the new values' counts over [min, max]; it becomes the histogram.
@@ -200,8 +163,8 @@ static void join_counts(state *s, float min, float max, float *found, float *scr
         spread_counts(s, min, max, found, scratch);
 }
 
-static tare_status count_into(state *s, const tare_tensor *x, float min, float max,
-                              tare_error *err) {
+static tare_status count_into(state *s, const tare_tensor *x, const float_scan *scan, float min,
+                              float max, tare_error *err) {
     const bool is_first = s->min == INFINITY || s->max == -INFINITY;
     const float new_min = is_first ? min : tare__least(min, s->min);
     const float new_max = is_first ? max : tare__most(max, s->max);
@@ -211,7 +174,7 @@ static tare_status count_into(state *s, const tare_tensor *x, float min, float m
     float *found = tare__alloc_zeroed((size_t)s->bins, sizeof *found);
     float *scratch = tare__alloc_zeroed((size_t)s->bins, sizeof *scratch);
     tare_status status = found != NULL && scratch != NULL ? TARE_OK : tare__out_of_memory(err);
-    if (status == TARE_OK) status = count_values(x, s->bins, new_min, new_max, found, err);
+    if (status == TARE_OK) status = count_values(x, scan, s->bins, new_min, new_max, found, err);
     if (status == TARE_OK) {
         if (!is_first) join_counts(s, new_min, new_max, found, scratch);
         memcpy(s->counts, found, (size_t)s->bins * sizeof *found);
@@ -239,24 +202,30 @@ static tare_status drop_infinities(const tare_tensor *x, tare_tensor **out, tare
     return TARE_OK;
 }
 
-static tare_status observe(void *user_state, const tare_tensor *x, tare_error *err) {
+static tare_status observe(void *user_state, const tare_tensor *x, const float_scan *scan,
+                           tare_error *err) {
     state *s = user_state;
     float min = 0, max = 0;
-    tare__extremes(tare__f32(x), x->count, &min, &max);
-    if (min != -INFINITY && max != INFINITY) return count_into(s, x, min, max, err);
+    tare__scan_extremes(scan, tare__f32(x), x->count, &min, &max);
+    if (min != -INFINITY && max != INFINITY) return count_into(s, x, scan, min, max, err);
     tare_tensor *finite = NULL;
     TARE_TRY(drop_infinities(x, &finite, err));
     tare_status status = TARE_OK;
     if (finite->count > 0) {
-        tare__extremes(tare__f32(finite), finite->count, &min, &max);
-        status = count_into(s, finite, min, max, err);
+        tare__scan_extremes(scan, tare__f32(finite), finite->count, &min, &max);
+        status = count_into(s, finite, scan, min, max, err);
     }
     tare_tensor_release(finite);
     return status;
 }
 
+tare_status tare__histogram_update(void *user_state, const tare_tensor *x, const float_scan *scan,
+                                   tare_error *err) {
+    return tare__observe_floats(user_state, x, scan, observe, err);
+}
+
 static tare_status update(void *user_state, const tare_tensor *x, tare_error *err) {
-    return tare__observe_floats(user_state, x, observe, err);
+    return tare__histogram_update(user_state, x, &tare__scan_alone, err);
 }
 
 // --- what comes out ---

@@ -17,8 +17,6 @@ enum {
     MOST_EXPONENT = 128,
     LEAST_BINS = 16,
     MOST_BINS = 1 << 16,
-    BLOCK = 256,
-    COUNTER_SETS = 4,
     CHUNK = 1 << 14, // values whose extremes are found before they are counted, while in cache
 };
 
@@ -146,39 +144,20 @@ static double bin_width(const state *s) {
 
 // --- counting ---
 
-// The quotient by a power of two is exact, but where it is far below 1, and is then cut to 0 as it
-// should be. Negative values mirror positive ones: ~m is -1 - m.
-static inline int32_t find_bin(float value, float per_width, int32_t middle) {
-    const int32_t m = (int32_t)(fabsf(value) * per_width);
-    return (m ^ -(int32_t)(value < 0)) + middle;
-}
-
-// Kept apart from the counting and of a constant length, so that it vectorizes.
-static void find_bins(const float values[BLOCK], float per_width, int32_t middle,
-                      int32_t out[BLOCK]) {
-    for (int i = 0; i < BLOCK; i++) out[i] = find_bin(values[i], per_width, middle);
-}
-
-// Several sets of counters, so that runs of equal values do not wait for each other.
-static void count_block(const int32_t found[BLOCK], int64_t bins, uint32_t *counters) {
-    for (int i = 0; i < BLOCK; i += COUNTER_SETS)
-        for (int k = 0; k < COUNTER_SETS; k++) counters[k * bins + found[i + k]]++;
-}
-
-static float bins_per_unit(const state *s) {
-    return (float)(1 / bin_width(s));
+static centred_bins bins_of(const state *s) {
+    return (centred_bins){(float)(1 / bin_width(s)), (int32_t)(s->bins / 2)};
 }
 
 static void count_few(state *s, const float *values, int64_t count) {
-    const float per_width = bins_per_unit(s);
-    for (int64_t i = 0; i < count; i++)
-        s->counts[find_bin(values[i], per_width, (int32_t)(s->bins / 2))]++;
+    const centred_bins bins = bins_of(s);
+    for (int64_t i = 0; i < count; i++) s->counts[tare__bin_about_zero(&bins, values[i])]++;
 }
 
 // Counters of one update, ahead of the state's: of 32 bits, and of the state's range.
 typedef struct counting {
     state *s;
-    uint32_t *counters; // [COUNTER_SETS][bins]; NULL: there are few values
+    const float_scan *scan;
+    uint32_t *counters; // [SCAN_SETS][bins]; NULL: there are few values
     int64_t pending;    // values in them
 } counting;
 
@@ -186,7 +165,7 @@ static void flush(counting *c) {
     const int64_t bins = c->s->bins;
     if (c->pending == 0) return;
     for (int64_t b = 0; b < bins; b++)
-        for (int k = 0; k < COUNTER_SETS; k++) {
+        for (int k = 0; k < SCAN_SETS; k++) {
             c->s->counts[b] += c->counters[k * bins + b];
             c->counters[k * bins + b] = 0;
         }
@@ -194,12 +173,8 @@ static void flush(counting *c) {
 }
 
 static void count_chunk(counting *c, const float *values) {
-    const float per_width = bins_per_unit(c->s);
-    for (int64_t i = 0; i < CHUNK; i += BLOCK) {
-        int32_t found[BLOCK];
-        find_bins(values + i, per_width, (int32_t)(c->s->bins / 2), found);
-        count_block(found, c->s->bins, c->counters);
-    }
+    const centred_bins bins = bins_of(c->s);
+    c->scan->kernels->count_centred(&bins, values, CHUNK, (size_t)c->s->bins, c->counters);
     c->pending += CHUNK;
 }
 
@@ -222,7 +197,7 @@ static tare_status observe_one_by_one(state *s, const float *values, int64_t cou
 static tare_status observe_chunk(counting *c, const float *values, int64_t count, tare_error *err) {
     state *s = c->s;
     float min = 0, max = 0;
-    tare__extremes(values, count, &min, &max);
+    tare__scan_extremes(c->scan, values, count, &min, &max);
     const bool is_plain = isfinite(min) && isfinite(max);
     if (!is_plain || exponent_of(min) > s->exponent || exponent_of(max) > s->exponent ||
         c->pending > INT32_MAX - CHUNK)
@@ -236,12 +211,13 @@ static tare_status observe_chunk(counting *c, const float *values, int64_t count
     return TARE_OK;
 }
 
-static tare_status observe(void *user_state, const tare_tensor *x, tare_error *err) {
+static tare_status observe(void *user_state, const tare_tensor *x, const float_scan *scan,
+                           tare_error *err) {
     state *s = user_state;
-    counting c = {.s = s};
+    counting c = {.s = s, .scan = scan};
     tare_status status = TARE_OK;
     if (x->count >= CHUNK) {
-        c.counters = tare__alloc_zeroed((size_t)s->bins, COUNTER_SETS * sizeof *c.counters);
+        c.counters = tare__alloc_zeroed((size_t)s->bins, SCAN_SETS * sizeof *c.counters);
         if (c.counters == NULL) return tare__out_of_memory(err);
     }
     for (int64_t i = 0; i < x->count && status == TARE_OK; i += CHUNK)
@@ -252,8 +228,15 @@ static tare_status observe(void *user_state, const tare_tensor *x, tare_error *e
     return status;
 }
 
+// Chunks are counted while they are in cache, which is what threads would wait for.
+tare_status tare__mergeable_histogram_update(void *user_state, const tare_tensor *x,
+                                             const float_scan *scan, tare_error *err) {
+    const float_scan alone = {scan->kernels, NULL};
+    return tare__observe_floats(user_state, x, &alone, observe, err);
+}
+
 static tare_status update(void *user_state, const tare_tensor *x, tare_error *err) {
-    return tare__observe_floats(user_state, x, observe, err);
+    return tare__mergeable_histogram_update(user_state, x, &tare__scan_alone, err);
 }
 
 // --- what comes out ---

@@ -159,8 +159,8 @@ static tare_status find_axis(const range_state *s, const tare_tensor *x, int *ou
     return TARE_OK;
 }
 
-static tare_status find_extremes(const range_state *s, const tare_tensor *x, range_state *found,
-                                 tare_error *err) {
+static tare_status find_extremes(const range_state *s, const tare_tensor *x, const float_scan *scan,
+                                 range_state *found, tare_error *err) {
     int axis = 0;
     if (s->is_per_channel) TARE_TRY(find_axis(s, x, &axis, err));
     const int64_t count = s->is_per_channel ? x->shape[axis] : 1;
@@ -172,7 +172,7 @@ static tare_status find_extremes(const range_state *s, const tare_tensor *x, ran
     if (s->is_per_channel)
         tare__extremes_per_channel(x, axis, found->min, found->max);
     else
-        tare__extremes(tare__f32(x), x->count, found->min, found->max);
+        tare__scan_extremes(scan, tare__f32(x), x->count, found->min, found->max);
     return TARE_OK;
 }
 
@@ -198,17 +198,22 @@ static void join_ranges(range_state *s, range_state *found, const range_join *jo
     }
 }
 
-tare_status tare__range_update(void *state, const tare_tensor *x, tare_error *err) {
+tare_status tare__range_update_by(void *state, const tare_tensor *x, const float_scan *scan,
+                                  tare_error *err) {
     range_state *s = state;
     tare_tensor *floats = NULL;
     range_state found = {0};
     if (x->count == 0) return TARE_OK;
     TARE_TRY(tare__observed_floats(x, &floats, err));
-    const tare_status status = find_extremes(s, floats, &found, err);
+    const tare_status status = find_extremes(s, floats, scan, &found, err);
     if (status == TARE_OK) join_ranges(s, &found, s->kind->join);
     tare__free(found.min);
     tare_tensor_release(floats);
     return status;
+}
+
+tare_status tare__range_update(void *state, const tare_tensor *x, tare_error *err) {
+    return tare__range_update_by(state, x, &tare__scan_alone, err);
 }
 
 static float join_fused(const range_state *s, float kept, float found) {
@@ -219,7 +224,7 @@ tare_status tare__range_update_fused(range_state *s, const tare_tensor *x, bool 
                                      tare_error *err) {
     range_state found = {0};
     if (x->count == 0) return TARE_OK;
-    TARE_TRY(find_extremes(s, x, &found, err));
+    TARE_TRY(find_extremes(s, x, &tare__scan_alone, &found, err));
     tare_status status = TARE_OK;
     if (s->count == 0 && !resize(s, found.count)) status = tare__out_of_memory(err);
     if (status == TARE_OK && observes) {

@@ -34,6 +34,8 @@ tare_status tare__range_create(void *kind, const tare_observer_args *args, void 
                                tare_observer_info *info, tare_error *err);
 /// Extremes of x, taken as they are the first time, else joined.
 tare_status tare__range_update(void *state, const tare_tensor *x, tare_error *err);
+tare_status tare__range_update_by(void *state, const tare_tensor *x, const float_scan *scan,
+                                  tare_error *err);
 
 /// As torch's fused operator does: channels count from the first batch on, and each end that is
 /// infinite takes the new value as it is. observes: false: only the channels are counted.

@@ -159,14 +159,12 @@ tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_
     return TARE_OK;
 }
 
-tare_status tare__observe_floats(void *state, const tare_tensor *x,
-                                 tare_status (*observe)(void *state, const tare_tensor *floats,
-                                                        tare_error *err),
-                                 tare_error *err) {
+tare_status tare__observe_floats(void *state, const tare_tensor *x, const float_scan *scan,
+                                 scan_update observe, tare_error *err) {
     tare_tensor *floats = NULL;
     if (x->count == 0) return TARE_OK;
     TARE_TRY(tare__observed_floats(x, &floats, err));
-    const tare_status status = observe(state, floats, err);
+    const tare_status status = observe(state, floats, scan, err);
     tare_tensor_release(floats);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "core/text.h"
+#include "quant/observers/scan.h"
 #include "tare/observer.h"
 
 /// Names of the arguments, for the `arguments` of a descriptor; those of the class itself stand
@@ -61,10 +62,12 @@ tare_status tare__load_floats(tare_state_load load, void *io, const char *name,
 
 /// x itself, or its values as float32; the caller releases *out. Empty tensors are fine.
 tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_error *err);
-/// observe(state, floats) of such values, which there are; of an empty tensor nothing is observed.
-tare_status tare__observe_floats(void *state, const tare_tensor *x,
-                                 tare_status (*observe)(void *state, const tare_tensor *floats,
-                                                        tare_error *err),
-                                 tare_error *err);
+/// An update by given loops and threads.
+typedef tare_status (*scan_update)(void *state, const tare_tensor *x, const float_scan *scan,
+                                   tare_error *err);
+/// observe(state, floats, scan) of such values, which there are; of an empty tensor nothing is
+/// observed.
+tare_status tare__observe_floats(void *state, const tare_tensor *x, const float_scan *scan,
+                                 scan_update observe, tare_error *err);
 
 #endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of observers over floats for every level; all give the same counts and extremes.
+#ifndef RUNTIME_KERNELS_SCAN_H
+#define RUNTIME_KERNELS_SCAN_H
+
+#include "quant/observers/scan.h"
+#include "runtime/isa.h"
+
+typedef struct scan_row {
+    isa_level needs;
+    scan_kernels kernels;
+} scan_row;
+
+/// Best first; the last row needs nothing.
+extern const scan_row tare__scan_rows[];
+extern const size_t tare__scan_row_count;
+const scan_kernels *tare__scan_choose(isa_level isa);
+
+#define KERNEL(suffix, needs) SCAN_KERNELS(suffix)
+#include "runtime/kernels/f32_scan/kernels.def"
+#undef KERNEL
+
+#endif
