@@ -7,11 +7,19 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/exp_code.h"
 #include "ops/element.h"
 #include "ops/families.h"
 #include "ops/layer_call.h"
+#include "ops/quantized_layer.h"
 
 enum { QUERY, KEY, VALUE, MASK, DROPOUT, IS_CAUSAL, SCALE, ENABLE_GQA };
+
+#define OF_CODES "quantized.scaled_dot_product_attention"
+
+bool tare__attention_is_of_codes(const op_call *call) {
+    return call->op != NULL && strcmp(call->op->id, OF_CODES) == 0;
+}
 
 // Strides of k's or v's matrices over q's batch. With groups the last batch dimension is divided.
 static tare_status fit_batch(op_call *call, attention_call *a, const tare_tensor *t,
@@ -68,10 +76,18 @@ static tare_status read_mask(op_call *call, attention_call *a) {
     return TARE_OK;
 }
 
+static tare_status need_operand(op_call *call, size_t i, const tare_tensor **out) {
+    if (!tare__attention_is_of_codes(call)) return tare__need_float(call, i, out);
+    TARE_TRY(tare__call_need_tensor(call, i, out));
+    if (tare__is_byte_quantized(*out)) return TARE_OK;
+    return tare__call_fail(call, "takes byte codes with one scale, found %s",
+                           tare_dtype_name((*out)->dtype));
+}
+
 static tare_status read_tensors(op_call *call, attention_call *a) {
-    TARE_TRY(tare__need_float(call, QUERY, &a->q));
-    TARE_TRY(tare__need_float(call, KEY, &a->k));
-    TARE_TRY(tare__need_float(call, VALUE, &a->v));
+    TARE_TRY(need_operand(call, QUERY, &a->q));
+    TARE_TRY(need_operand(call, KEY, &a->k));
+    TARE_TRY(need_operand(call, VALUE, &a->v));
     const tare_tensor *q = a->q, *k = a->k, *v = a->v;
     if (q->ndim < 2 || k->ndim < 2 || v->ndim < 2 ||
         q->shape[q->ndim - 1] != k->shape[k->ndim - 1] ||
@@ -196,6 +212,95 @@ static tare_status attention_reference(op_call *call) {
     return status;
 }
 
+// --- of codes ---
+
+// What makes signed codes of unsigned ones, by subtraction or by turning a bit over.
+static int32_t signed_shift(const tare_tensor *t) {
+    return t->dtype == TARE_QINT8 ? 0 : 0x80;
+}
+
+code_attention tare__code_attention_of(const attention_call *a) {
+    const qparams *q = a->q->q, *k = a->k->q, *v = a->v->q;
+    const double scale = q->scale[0] * k->scale[0] * (double)a->scale;
+    return (code_attention){
+        .factor = (float)(scale * (double)EXP_LOG2_E),
+        .query_zero = (int32_t)(q->zero_point[0] - signed_shift(a->q)),
+        .value_scale = (float)v->scale[0],
+        .offset = -((float)(v->zero_point[0] - signed_shift(a->v)) * (float)v->scale[0]),
+    };
+}
+
+static int32_t code_at(const tare_tensor *t, int64_t i) {
+    return (int8_t)(((const uint8_t *)t->data)[i] ^ signed_shift(t));
+}
+
+// The zero point of keys shifts all scores of a query alike, which weights do not see.
+static void look_at_codes(const attention_call *a, const code_attention *c, int64_t q, int64_t k,
+                          float *scores) {
+    for (int64_t j = 0; j < a->keys; j++) {
+        int64_t sum = 0;
+        for (int64_t i = 0; i < a->width; i++)
+            sum += (int64_t)(code_at(a->q, q + i) - c->query_zero) *
+                   code_at(a->k, k + j * a->width + i);
+        scores[j] = (float)tare__wrap_int32(sum) * c->factor;
+    }
+}
+
+void tare__code_attention_mask(const attention_call *a, const attention_part *part, int64_t query,
+                               float *scores) {
+    const int64_t step = a->mask != NULL ? a->mask_stride[a->batch_ndim + 1] : 0;
+    int64_t at = part->mask + (a->mask != NULL ? query * a->mask_stride[a->batch_ndim] : 0);
+    for (int64_t s = 0; s < a->keys; s++, at += step) {
+        if (a->is_causal && s > query) scores[s] = -INFINITY;
+        if (a->mask == NULL) continue;
+        if (a->mask->dtype == TARE_FLOAT32)
+            scores[s] += tare__f32(a->mask)[at] * EXP_LOG2_E;
+        else if (tare__tensor_get(a->mask, at) == 0)
+            scores[s] = -INFINITY;
+    }
+}
+
+static void mix_codes(const attention_call *a, const code_attention *c, const float *scores,
+                      int64_t v, float *y) {
+    float top = -INFINITY;
+    int64_t total = 0;
+    for (int64_t j = 0; j < a->keys; j++) top = scores[j] > top ? scores[j] : top;
+    for (int64_t j = 0; j < a->keys; j++) total += tare__exp2_code(scores[j] - top);
+    const float inverse = total > 0 ? 1.0F / (float)total : 0;
+    for (int64_t i = 0; i < a->value_width; i++) {
+        int64_t sum = 0;
+        for (int64_t j = 0; j < a->keys; j++)
+            sum += (int64_t)tare__exp2_code(scores[j] - top) *
+                   code_at(a->v, v + j * a->value_width + i);
+        const float mixed = (float)tare__wrap_int32(sum) * c->value_scale;
+        y[i] = total > 0 ? mixed * inverse + c->offset : 0;
+    }
+}
+
+static tare_status code_attention_reference(op_call *call) {
+    attention_call a;
+    TARE_TRY(tare__attention_read(call, &a));
+    tare_tensor *result = tare__call_out(call);
+    const int64_t matrix = tare__size_product(a.queries, a.value_width);
+    if (a.keys == 0 || result->count == 0) {
+        memset(result->data, 0, tare__tensor_bytes(result));
+        return TARE_OK;
+    }
+    float *scores = tare__alloc_zeroed((size_t)a.keys, sizeof *scores), *y = tare__f32(result);
+    if (scores == NULL) return tare__out_of_memory(call->err);
+    const code_attention c = tare__code_attention_of(&a);
+    for (int64_t i = 0; i < result->count / matrix; i++) {
+        const attention_part part = tare__attention_part(&a, i);
+        for (int64_t r = 0; r < a.queries; r++, y += a.value_width) {
+            look_at_codes(&a, &c, (i * a.queries + r) * a.width, part.k * a.keys * a.width, scores);
+            tare__code_attention_mask(&a, &part, r, scores);
+            mix_codes(&a, &c, scores, part.v * a.keys * a.value_width, y);
+        }
+    }
+    tare__free(scores);
+    return TARE_OK;
+}
+
 static int64_t attention_macs(const op_call *call) {
     const value *q = call->param[QUERY], *k = call->param[KEY], *y = &call->result;
     if (q == NULL || k == NULL || q->kind != VALUE_TENSOR || k->kind != VALUE_TENSOR ||
@@ -205,13 +310,23 @@ static int64_t attention_macs(const op_call *call) {
     return tare__size_product(q->as.tensor->count + y->as.tensor->count, keys);
 }
 
+#define PARAMETERS "query|key|value|attn_mask|dropout_p|is_causal|scale|enable_gqa"
+
 static const op_info rows[] = {
     {.id = "scaled_dot_product_attention",
      .functions = "torch._C._nn.scaled_dot_product_attention|"
                   "torch.ops.aten.scaled_dot_product_attention.default",
-     .params = "query|key|value|attn_mask|dropout_p|is_causal|scale|enable_gqa",
+     .params = PARAMETERS,
      .shape = attention_shape,
      .reference = attention_reference,
+     .macs = attention_macs},
+    // Ours, of byte codes: scores are exact sums, weights of keys bytes (core/exp_code.h).
+    {.id = OF_CODES,
+     .functions = "torch.ops.tare.scaled_dot_product_attention",
+     .params = PARAMETERS,
+     .traits = OP_ANY_DTYPE,
+     .shape = attention_shape,
+     .reference = code_attention_reference,
      .macs = attention_macs},
 };
 

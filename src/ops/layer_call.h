@@ -71,6 +71,21 @@ typedef struct attention_part {
     int64_t k, v, mask;
 } attention_part;
 attention_part tare__attention_part(const attention_call *a, int64_t i);
+/// Is it attention of byte codes, which are summed as integers?
+bool tare__attention_is_of_codes(const op_call *call);
+/// Such a call's numbers. With signed codes q, k, v (unsigned ones count as 128 less):
+///   u[s] = f32(sum over i of (q[i] - query_zero) * k[s][i]) * factor, in units of log2, masked
+///   w[s] = tare__exp2_code(u[s] - max u), total = sum of w
+///   y[c] = (f32(sum over s of w[s] * v[s][c]) * value_scale) * (1 / total) + offset
+/// Sums are int32 modulo 2^32. A query that may look at nothing gets zeros.
+typedef struct code_attention {
+    float factor, value_scale, offset;
+    int32_t query_zero;
+} code_attention;
+code_attention tare__code_attention_of(const attention_call *a);
+/// Adds a query's line of the mask to its scores.
+void tare__code_attention_mask(const attention_call *a, const attention_part *part, int64_t query,
+                               float *scores);
 /// Scales a query's `keys` scores and adds its line of the mask; false if it may look at nothing.
 bool tare__attention_mask(const attention_call *a, const attention_part *part, int64_t query,
                           float *scores);

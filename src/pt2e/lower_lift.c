@@ -25,13 +25,30 @@ static bool is_idle(const node *n) {
     return n->arg_count == 3 && n->args[2].kind == VALUE_BOOL && !n->args[2].as.boolean;
 }
 
+typedef struct extra_inputs {
+    const node *first;
+    bool are_sizes;
+} extra_inputs;
+
+static void look_for_sizes(void *user, node *input) {
+    extra_inputs *x = user;
+    const op_info *op = operator_of(input);
+    if (input != x->first && (op == NULL || (op->traits & OP_NOT_ON_TENSORS) == 0))
+        x->are_sizes = false;
+}
+
+// Sizes of a view may be nodes, where dimensions are open.
+static bool has_one_tensor(const node *n) {
+    extra_inputs extra = {.first = tare__node_arg(n, 0), .are_sizes = true};
+    tare__node_each_input(n, look_for_sizes, &extra);
+    return extra.first != NULL && extra.are_sizes;
+}
+
 // One tensor in, the same values out, or the greatest of some. Not an item, whose input are many.
 static bool commutes(const node *n) {
     static const char *const greatest[] = {"max_pool1d", "max_pool2d", "max_pool3d"};
     const op_info *op = operator_of(n);
-    if (op == NULL || n->input_count != 1 || tare__node_arg(n, 0) == NULL ||
-        strcmp(op->id, "getitem") == 0)
-        return false;
+    if (op == NULL || !has_one_tensor(n) || strcmp(op->id, "getitem") == 0) return false;
     const unsigned moves = OP_MOVES_DATA | OP_KEEPS_QPARAMS;
     const bool is_plain = (op->traits & (OP_NOT_ON_TENSORS | OP_SHAPED_BY_DATA)) == 0;
     return is_plain && (strcmp(op->id, "dropout") != 0 || is_idle(n)) &&

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention by a library's matrix products. Queries, keys and values are mostly projections
-// [batch][length][heads][width] seen with heads before length, and so is the result: such
-// transpositions are read and written in place instead of being copied.
+// Attention by a library's matrix products, and of byte codes by our own. Queries, keys and values
+// are mostly projections [batch][length][heads][width] seen with heads before length, and so is the
+// result: such transpositions are read and written in place instead of being copied.
 #include <string.h>
 
 #include "ops/layer_call.h"
+#include "ops/quantized_layer.h"
+#include "runtime/kernels/code_attention.h"
 #include "runtime/plan_steps.h"
 
 // Where a matrix of [..][rows][columns] lies: plain, or with the dimensions of rows and matrices
@@ -18,13 +20,22 @@ typedef struct matrices {
 typedef struct attention_step {
     attention_call call; // its tensors are the plan's; the mask's data is where its place is
     matrices q, k, v, y;
-    size_t scores; // place
+    size_t scores; // place: the scores of a matrix, or what codes need, for each thread
     int64_t count; // of q's matrices
+    attention_codes codes;
+    size_t thread_bytes; // of codes
 } attention_step;
 
+static int64_t offset_of(const matrices *m, int64_t i) {
+    return i / m->group * m->outer_step + i % m->group * m->step;
+}
+
 static float *matrix_at(const plan_run_state *run, const matrices *m, int64_t i) {
-    float *data = tare__place_data(run, m->place);
-    return data + i / m->group * m->outer_step + i % m->group * m->step;
+    return (float *)tare__place_data(run, m->place) + offset_of(m, i);
+}
+
+static uint8_t *codes_at(const plan_run_state *run, const matrices *m, int64_t i) {
+    return (uint8_t *)tare__place_data(run, m->place) + offset_of(m, i);
 }
 
 static void weigh(const plan_run_state *run, const attention_step *s, const attention_part *part,
@@ -102,6 +113,49 @@ static void describe_step(const plan *p, const void *state, step_note *out) {
 
 static const step_class attention_class = {"attention", run_attention, NULL, describe_step};
 
+// --- of codes ---
+
+static void attend_codes(void *user, size_t i, size_t worker) {
+    const attention_run *r = user;
+    const attention_step *s = r->s;
+    const attention_part part = tare__attention_part(&s->call, (int64_t)i);
+    const attention_head head = {
+        .part = part,
+        .q = codes_at(r->run, &s->q, (int64_t)i),
+        .k = codes_at(r->run, &s->k, part.k),
+        .v = codes_at(r->run, &s->v, part.v),
+        .q_step = (size_t)s->q.row_step,
+        .k_step = (size_t)s->k.row_step,
+        .v_step = (size_t)s->v.row_step,
+        .y_step = (size_t)s->y.row_step,
+        .y = s->codes.gives_codes ? (void *)codes_at(r->run, &s->y, (int64_t)i)
+                                  : (void *)matrix_at(r->run, &s->y, (int64_t)i),
+    };
+    unsigned char *memory = tare__place_data(r->run, s->scores);
+    tare__attention_codes_run(&s->codes, &head, memory + worker * s->thread_bytes);
+}
+
+static tare_status run_code_attention(const plan_run_state *run, void *state) {
+    const attention_step *s = state;
+    attention_run r = {.run = run, .s = s};
+    const int64_t work = s->count * s->call.queries * s->call.keys;
+    tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_codes, &r);
+    return TARE_OK;
+}
+
+static void describe_codes(const plan *p, const void *state, step_note *out) {
+    const attention_step *s = state;
+    const attention_call *a = &s->call;
+    (void)p;
+    out->kernel = s->codes.product->name;
+    out->macs = s->count * a->queries * a->keys * (a->width + a->value_width);
+    tare__step_say(out, "integers: scores and mixtures, weights in bytes");
+    if (!s->codes.gives_codes) tare__step_say(out, ", to floats");
+}
+
+static const step_class code_attention_class = {"code attention", run_code_attention, NULL,
+                                                describe_codes};
+
 // --- planning ---
 
 bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r) {
@@ -109,7 +163,7 @@ bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r) {
     call.err = NULL;
     if (r->result == NOTHING || r->input_count != 1 || call.op == NULL || r->is_view) return false;
     const tare_tensor *x = b->values[r->inputs[0]].tensor;
-    if (x->ndim != 4 || x->dtype != TARE_FLOAT32) return false;
+    if (x->ndim != 4 || (x->dtype != TARE_FLOAT32 && !tare__is_byte_quantized(x))) return false;
     if (strcmp(call.op->id, "transpose") == 0) {
         int d[2];
         return tare__call_dim(&call, 1, 0, 4, &d[0]) == TARE_OK &&
@@ -145,32 +199,72 @@ static bool is_sane(const attention_call *a) {
     return a->queries > 0 && a->keys > 0 && a->width > 0 && a->value_width > 0;
 }
 
+// What follows in the chain: the result is quantized, and heads and length are swapped.
+typedef struct attention_tail {
+    size_t result; // the value that the step gives
+    bool is_swapped;
+    const tare_tensor *codes; // NULL: floats
+} attention_tail;
+
+static attention_tail read_tail(const plan_builder *b, const plan_record *r) {
+    attention_tail tail = {.result = r->result};
+    for (size_t i = r->next; i != NOTHING; i = b->records[i].next) {
+        tail.result = b->records[i].result;
+        if (tare__plan_swaps_heads(b, &b->records[i]))
+            tail.is_swapped = true;
+        else
+            tail.codes = b->values[tail.result].tensor;
+    }
+    return tail;
+}
+
+// Memory for every thread.
+static tare_status take_scratch(plan_builder *b, attention_step *s, size_t bytes) {
+    if (!tare__mul_size(bytes, tare__thread_count(b->setting->fast->space.pool), &bytes))
+        return tare__out_of_memory(b->err);
+    return tare__plan_new_scratch(b, bytes, &s->scores);
+}
+
+static tare_status place(plan_builder *b, const attention_tail *tail, attention_step *s,
+                         size_t bytes) {
+    const attention_call *a = &s->call;
+    size_t unused;
+    TARE_TRY(read_matrices(b, a->q, &s->q));
+    TARE_TRY(read_matrices(b, a->k, &s->k));
+    TARE_TRY(read_matrices(b, a->v, &s->v));
+    if (a->mask != NULL)
+        TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &unused));
+    TARE_TRY(take_scratch(b, s, bytes));
+    return tare__plan_write(b, tail->result, LAYOUT_PLAIN, &s->y.place);
+}
+
+static void use_codes(const plan_builder *b, const attention_tail *tail, attention_step *s) {
+    code_scheme scheme;
+    if (tail->codes != NULL) scheme = tare__code_scheme_of(tail->codes);
+    tare__attention_codes_init(&s->codes, &s->call, tail->codes != NULL ? &scheme : NULL,
+                               b->setting->fast->isa);
+    s->thread_bytes = tare__attention_codes_bytes(&s->codes);
+}
+
 tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *y = b->values[r->result].tensor;
-    const size_t swap = r->next; // the transposition that alone reads the result
-    const size_t result = swap != NOTHING ? b->records[swap].result : r->result;
-    size_t bytes, unused;
+    const attention_tail tail = read_tail(b, r);
+    size_t bytes;
     op_call call = r->call;
     attention_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     call.err = b->err;
     TARE_TRY(tare__attention_read(&call, &s->call));
     const attention_call *a = &s->call;
-    if (b->setting->layers == NULL || !is_sane(a) ||
+    const bool of_codes = tare__attention_is_of_codes(&call);
+    if ((!of_codes && b->setting->layers == NULL) || !is_sane(a) ||
         !tare__mul_size((size_t)a->queries * sizeof(float), (size_t)a->keys, &bytes))
         return TARE_OK;
     s->count = y->count / (a->queries * a->value_width);
-    s->y = describe(y, swap != NOTHING);
-    TARE_TRY(read_matrices(b, a->q, &s->q));
-    TARE_TRY(read_matrices(b, a->k, &s->k));
-    TARE_TRY(read_matrices(b, a->v, &s->v));
-    if (a->mask != NULL)
-        TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &unused));
-    if (!tare__mul_size(bytes, tare__thread_count(b->setting->fast->space.pool), &bytes))
-        return tare__out_of_memory(b->err);
-    TARE_TRY(tare__plan_new_scratch(b, bytes, &s->scores));
-    TARE_TRY(tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place));
+    s->y = describe(y, tail.is_swapped);
+    if (of_codes) use_codes(b, &tail, s);
+    TARE_TRY(place(b, &tail, s, of_codes ? s->thread_bytes : bytes));
     *done = true;
-    return tare__plan_add_step(b, &attention_class, s, r->node);
+    return tare__plan_add_step(b, of_codes ? &code_attention_class : &attention_class, s, r->node);
 }

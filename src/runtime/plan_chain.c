@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "ops/code_table.h"
+#include "ops/layer_call.h"
+#include "ops/quantized_layer.h"
 #include "ops/rules.h"
 #include "runtime/plan_steps.h"
 
@@ -180,12 +182,27 @@ static void join_elements(plan_builder *b, size_t head) {
     }
 }
 
-// Attention writes its result as the transposition behind it wants it.
-static void join_swap(plan_builder *b, size_t head) {
-    size_t last = head;
-    const size_t next = only_reader(b, &b->records[head]);
+static bool gives_bytes(const plan_builder *b, const plan_record *r) {
+    return strcmp(tare__record_op(r), "quantize_per_tensor") == 0 && r->result != NOTHING &&
+           !r->is_observer && tare__is_byte_quantized(b->values[r->result].tensor);
+}
+
+// Attention writes its result as the transposition behind it wants it; that of codes gives codes,
+// too.
+static void join_attention(plan_builder *b, size_t head) {
+    size_t last = head, next = sole_reader(b, &b->records[head]);
+    if (next != NOTHING && tare__attention_is_of_codes(&b->records[head].call) &&
+        gives_bytes(b, &b->records[next])) {
+        append(b, head, &last, next);
+        next = sole_reader(b, &b->records[last]);
+    }
     if (next != NOTHING && tare__plan_swaps_heads(b, &b->records[next]))
         append(b, head, &last, next);
+}
+
+static bool is_attention(const plan_record *r) {
+    return strcmp(tare__record_op(r), "scaled_dot_product_attention") == 0 ||
+           tare__attention_is_of_codes(&r->call);
 }
 
 void tare__plan_join(plan_builder *b) {
@@ -200,7 +217,7 @@ void tare__plan_join(plan_builder *b) {
             join_code_function(b, i);
         else if (is_elementwise(b, r))
             join_elements(b, i);
-        else if (strcmp(tare__record_op(r), "scaled_dot_product_attention") == 0)
-            join_swap(b, i);
+        else if (is_attention(r))
+            join_attention(b, i);
     }
 }

@@ -90,6 +90,7 @@ fits_file() {
     "$TARE_SCHEMA_CHECK" "docs/schemas/$1.json" <"$2" || fail "$2: does not fit $1"
 }
 fits_file quantizer examples/data/toy_quantizer.json
+fits_file quantizer examples/data/attention_quantizer.json
 fits_file quantizer examples/npu_quantizer.json
 fits_file quantizer examples/xnnpack_quantizer.json
 fits_file quantizer-settings examples/data/quantizer_settings.json

@@ -557,6 +557,57 @@ static void quantize_moves_in_front_of_what_only_moves(void **state) {
     for (size_t i = 0; i < 2; i++) tare_tensor_release(inputs[i]);
 }
 
+// The projections of attention: views of open sizes do not keep a layer from giving codes.
+static program attention_program(bool has_mask) {
+    program p = new_program("v, u");
+    const grid x = random_grid(false, 0.01), w = {true, 0.01, 0, -127, 127};
+    const int64_t weight[] = {8, 8};
+    static const char *const names[] = {"q", "k", "w"};
+    quantized(&p, "x", "v", &x);
+    line(&p, "size = torch.ops.aten.sym_size.int(v, 0)");
+    for (int i = 0; i < 3; i++) {
+        char frozen[16], real[16], heads[16];
+        const grid codes = random_grid(false, 0.02);
+        (void)snprintf(frozen, sizeof frozen, "codes%d", i);
+        (void)snprintf(real, sizeof real, "weight%d", i);
+        (void)snprintf(heads, sizeof heads, "heads%d", i);
+        put_codes(&p, frozen, TARE_INT8, 2, weight, -127, 127);
+        dequantized(&p, real, frozen, &w);
+        line(&p, "linear%d = torch.ops.aten.linear.default(x, %s)", i, real);
+        line(&p, "view%d = torch.ops.aten.view.default(linear%d, [size, 5, 2, 4])", i, i);
+        line(&p, "%s = torch.ops.aten.transpose.int(view%d, 1, 2)", heads, i);
+        quantized(&p, names[i], heads, &codes);
+    }
+    line(&p, "y = torch.ops.aten.scaled_dot_product_attention.default(q, k, w%s)",
+         has_mask ? ", u, scale = 0.25" : "");
+    return p;
+}
+
+static void attention_of_codes_is_computed_in_integers(void **state) {
+    (void)state;
+    for (int has_mask = 0; has_mask < 2; has_mask++) {
+        program p = attention_program(has_mask != 0);
+        tare_tensor *inputs[] = {NEW_INPUT(2, 5, 8), NEW_INPUT(5, 5)}, *y[2];
+        tare_model *m = converted(&p, "y"), *l = NULL;
+        CHECK_DONE(tare_lower_pt2e(m, NULL, &l, job_error()));
+        CHECK_HOLDS(printed(l), "y = torch.ops.tare.scaled_dot_product_attention(heads0, heads1, "
+                                "heads2");
+        CHECK_HOLDS(printed(l), "linear0 = torch.ops.quantized.linear(");
+        CHECK_HOLDS(decided(l, "y"), "lower: lowered: computed in integers by "
+                                     "torch.ops.tare.scaled_dot_product_attention");
+        y[0] = result_of(m, (const tare_tensor *const *)inputs, 2);
+        y[1] = result_of(l, (const tare_tensor *const *)inputs, 2);
+        check_session(l, inputs, 2, y[1]);
+        // Weights of bytes are off by half a code, one of 255 for the nearest key.
+        for (int64_t i = 0; i < y[0]->count; i++)
+            assert_true(fabs(tare__tensor_get(y[0], i) - tare__tensor_get(y[1], i)) < 0.02);
+        for (size_t i = 0; i < 2; i++) tare_tensor_release(inputs[i]);
+        for (size_t i = 0; i < 2; i++) tare_tensor_release(y[i]);
+        tare_model_destroy(l);
+        tare_model_destroy(m);
+    }
+}
+
 static void items_of_tuples_stay_behind_them(void **state) {
     (void)state;
     program p = new_program("v");
@@ -902,6 +953,7 @@ int main(void) {
         cmocka_unit_test(relus_and_bounds_are_fused_or_follow),
         cmocka_unit_test(what_stays_float_says_why),
         cmocka_unit_test(quantize_moves_in_front_of_what_only_moves),
+        cmocka_unit_test(attention_of_codes_is_computed_in_integers),
         cmocka_unit_test(items_of_tuples_stay_behind_them),
         cmocka_unit_test(joined_layers_give_the_codes_of_the_references),
         cmocka_unit_test(codes_are_requantized_without_floats),

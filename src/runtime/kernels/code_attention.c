@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of byte codes: two products around weights in bytes.
+#include "runtime/kernels/code_attention.h"
+
+#include <string.h>
+
+#include "runtime/kernels/scratch.h"
+
+enum { BAND = 24, ALIGNMENT = 64 }; // queries that go through together: whole tiles
+
+// What a thread works in.
+typedef struct attention_memory {
+    uint32_t *keys, *values; // packed
+    int32_t *starts;         // of the sums with each key
+    float *scores;           // [BAND][score_step]
+    uint8_t *weights;        // [BAND][weight_step]
+    float *mixed;            // [BAND][value_step], where codes are wanted
+    size_t score_step, weight_step, value_step;
+    uint32_t totals[BAND];
+} attention_memory;
+
+static size_t lanes_of(size_t channels) {
+    return tare__round_up(channels, PRODUCT_LANES);
+}
+
+static size_t take(unsigned char *memory, size_t *used, size_t bytes, void **out) {
+    *out = memory != NULL ? memory + *used : NULL;
+    return *used += tare__round_up(bytes, ALIGNMENT);
+}
+
+// Lays it out in `memory`; NULL: counts the bytes only.
+static size_t lay_out(const attention_call *c, unsigned char *memory, attention_memory *m) {
+    const size_t keys = (size_t)c->keys, width = (size_t)c->width;
+    const size_t value_width = (size_t)c->value_width;
+    size_t used = 0;
+    void *at[6];
+    m->score_step = m->weight_step = tare__round_up(keys, ALIGNMENT);
+    m->value_step = lanes_of(value_width);
+    take(memory, &used, lanes_of(keys) * tare__round_up(width, 4), &at[0]);
+    take(memory, &used, m->value_step * tare__round_up(keys, 4), &at[1]);
+    take(memory, &used, lanes_of(keys) * sizeof *m->starts, &at[2]);
+    take(memory, &used, BAND * m->score_step * sizeof *m->scores, &at[3]);
+    take(memory, &used, BAND * m->weight_step, &at[4]);
+    take(memory, &used, BAND * m->value_step * sizeof *m->mixed, &at[5]);
+    m->keys = at[0];
+    m->values = at[1];
+    m->starts = at[2];
+    m->scores = at[3];
+    m->weights = at[4];
+    m->mixed = at[5];
+    return used;
+}
+
+size_t tare__attention_codes_bytes(const attention_codes *a) {
+    attention_memory m;
+    return lay_out(a->call, NULL, &m);
+}
+
+static uint8_t flip_to_signed(const tare_tensor *t) {
+    return t->dtype == TARE_QINT8 ? 0 : 0x80;
+}
+
+void tare__attention_codes_init(attention_codes *out, const attention_call *call,
+                                const code_scheme *scheme, isa_level isa) {
+    *out = (attention_codes){
+        .kernels = tare__attention_choose(isa),
+        .product = tare__product_choose(isa),
+        .elementwise = tare__elementwise_choose(isa),
+        .call = call,
+        .gives_codes = scheme != NULL,
+        .numbers = tare__code_attention_of(call),
+        .query_flip = flip_to_signed(call->q) ^ 0x80, // products take unsigned ones
+        .key_flip = flip_to_signed(call->k),
+        .value_flip = flip_to_signed(call->v),
+        .rule = {.rule = REQUANT_O},
+    };
+    if (scheme != NULL) out->scheme = *scheme;
+    out->query_zero = out->numbers.query_zero + 128;
+    for (size_t i = 0; i < PRODUCT_BLOCK; i++) {
+        out->factors[i] = out->numbers.factor;
+        out->scales[i] = out->numbers.value_scale;
+    }
+}
+
+// --- packing ---
+
+static size_t part_of(size_t count, size_t first, size_t most) {
+    return count - first < most ? count - first : most;
+}
+
+static void pack(const attention_codes *a, const attention_head *head, const attention_memory *m) {
+    const size_t keys = (size_t)a->call->keys, width = (size_t)a->call->width;
+    const size_t value_width = (size_t)a->call->value_width;
+    const size_t key_depth = tare__ceil_div(width, 4), value_depth = tare__ceil_div(keys, 4);
+    for (size_t j = 0; j < keys; j += PRODUCT_BLOCK) {
+        const code_matrix block = {.x = head->k + j * head->k_step,
+                                   .step = head->k_step,
+                                   .rows = part_of(keys, j, PRODUCT_BLOCK),
+                                   .columns = width,
+                                   .flip = a->key_flip};
+        a->kernels->pack_rows(&block, lanes_of(block.rows), m->keys + j * key_depth, m->starts + j);
+    }
+    for (size_t j = 0; j < keys; j++)
+        m->starts[j] = tare__wrap_int32(-(int64_t)a->query_zero * m->starts[j]);
+    for (size_t i = 0; i < value_width; i += PRODUCT_BLOCK) {
+        const code_matrix block = {.x = head->v + i,
+                                   .step = head->v_step,
+                                   .rows = keys,
+                                   .columns = part_of(value_width, i, PRODUCT_BLOCK),
+                                   .flip = a->value_flip};
+        a->kernels->pack_columns(&block, lanes_of(block.columns), m->values + i * value_depth);
+    }
+}
+
+// --- products ---
+
+// A band of rows of codes by packed ones: floats.
+typedef struct band_product {
+    const uint8_t *x;
+    size_t x_step, rows, codes; // of a row
+    uint8_t flip;
+    const uint32_t *w;
+    size_t channels;
+    const int32_t *starts; // NULL: 0
+    const float *multipliers;
+    float *y;
+    size_t y_step;
+} band_product;
+
+static void multiply_block(const attention_codes *a, const band_product *p, size_t channel) {
+    const size_t channels = part_of(p->channels, channel, PRODUCT_BLOCK);
+    const size_t step = a->product->rows[tare__product_vectors(channels) - 1];
+    const uint8_t *x[PRODUCT_ROWS];
+    for (size_t row = 0; row < p->rows; row += step) {
+        const size_t rows = part_of(p->rows, row, step);
+        for (size_t i = 0; i < rows; i++) x[i] = p->x + (row + i) * p->x_step;
+        const product_tile tile = {
+            .x = x,
+            .rows = rows,
+            .taps = 1,
+            .codes = p->codes,
+            .flip = p->flip,
+            .w = p->w + channel * tare__ceil_div(p->codes, 4),
+            .channels = channels,
+            .epilogue = {.requant = &a->rule,
+                         .start = p->starts != NULL ? p->starts + channel : a->starts,
+                         .multiplier = p->multipliers,
+                         .bias = a->zeros},
+            .real = p->y + row * p->y_step + channel,
+            .y_stride = p->y_step,
+        };
+        a->product->run(&tile);
+    }
+}
+
+static void multiply(const attention_codes *a, const band_product *p) {
+    for (size_t channel = 0; channel < p->channels; channel += PRODUCT_BLOCK)
+        multiply_block(a, p, channel);
+}
+
+// --- a band ---
+
+static void look(const attention_codes *a, const attention_head *head, const attention_memory *m,
+                 size_t first, size_t rows) {
+    const band_product p = {.x = head->q + first * head->q_step,
+                            .x_step = head->q_step,
+                            .rows = rows,
+                            .codes = (size_t)a->call->width,
+                            .flip = a->query_flip,
+                            .w = m->keys,
+                            .channels = (size_t)a->call->keys,
+                            .starts = m->starts,
+                            .multipliers = a->factors,
+                            .y = m->scores,
+                            .y_step = m->score_step};
+    multiply(a, &p);
+}
+
+static void weigh(const attention_codes *a, const attention_head *head, attention_memory *m,
+                  size_t first, size_t rows) {
+    const bool is_plain = a->call->mask == NULL && !a->call->is_causal;
+    for (size_t i = 0; i < rows; i++) {
+        float *scores = m->scores + i * m->score_step;
+        if (!is_plain)
+            tare__code_attention_mask(a->call, &head->part, (int64_t)(first + i), scores);
+        m->totals[i] =
+            a->kernels->weigh(scores, (size_t)a->call->keys, m->weights + i * m->weight_step);
+    }
+}
+
+static void finish_row(const attention_codes *a, uint32_t total, float *y) {
+    const size_t width = (size_t)a->call->value_width;
+    if (total == 0)
+        memset(y, 0, width * sizeof *y);
+    else
+        a->kernels->scale(1.0F / (float)total, a->numbers.offset, width, y);
+}
+
+static void mix(const attention_codes *a, const attention_head *head, const attention_memory *m,
+                size_t first, size_t rows) {
+    const size_t width = (size_t)a->call->value_width;
+    float *y = a->gives_codes ? m->mixed : (float *)head->y + first * head->y_step;
+    const size_t step = a->gives_codes ? m->value_step : head->y_step;
+    const band_product p = {.x = m->weights,
+                            .x_step = m->weight_step,
+                            .rows = rows,
+                            .codes = (size_t)a->call->keys,
+                            .w = m->values,
+                            .channels = width,
+                            .multipliers = a->scales,
+                            .y = y,
+                            .y_step = step};
+    multiply(a, &p);
+    for (size_t i = 0; i < rows; i++) {
+        finish_row(a, m->totals[i], y + i * step);
+        if (!a->gives_codes) continue;
+        uint8_t *codes = (uint8_t *)head->y + (first + i) * head->y_step;
+        a->elementwise->quantize(&a->scheme, y + i * step, width, codes);
+    }
+}
+
+void tare__attention_codes_run(const attention_codes *a, const attention_head *head, void *memory) {
+    const size_t queries = (size_t)a->call->queries;
+    attention_memory m;
+    (void)lay_out(a->call, memory, &m);
+    pack(a, head, &m);
+    for (size_t first = 0; first < queries; first += BAND) {
+        const size_t rows = part_of(queries, first, BAND);
+        look(a, head, &m, first, rows);
+        weigh(a, head, &m, first, rows);
+        mix(a, head, &m, first, rows);
+    }
+}
