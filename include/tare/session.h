@@ -40,6 +40,13 @@ TARE_API tare_status tare_session_run(tare_session *session, const tare_tensor *
                                       size_t input_count, tare_tensor **outputs,
                                       size_t output_capacity, size_t *output_count,
                                       tare_error *err);
+/// The same into tensors of the caller's, as a run before handed them out: dtype, shape and, where
+/// they are quantized, parameters are those of the outputs. No one else may hold them, and they
+/// overlap no input. For inputs of shapes seen before, such a run allocates no memory (but oneDNN's
+/// own, in float layers).
+TARE_API tare_status tare_session_run_into(tare_session *session, const tare_tensor *const *inputs,
+                                           size_t input_count, tare_tensor *const *outputs,
+                                           size_t output_count, tare_error *err);
 /// Called after every node with its first result tensor, lent for the call (NULL if it is not a
 /// tensor); a failure ends the run.
 typedef tare_status (*tare_node_watcher)(void *user, const char *node_name,

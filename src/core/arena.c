@@ -80,6 +80,19 @@ char *tare__arena_printf(arena *a, const char *format, ...) {
     return out;
 }
 
+void tare__arena_clear(arena *a) {
+    size_t total = 0;
+    if (!a->blocks) return;
+    if (!a->blocks->next) {
+        memset(a->blocks->bytes, 0, a->blocks->used);
+        a->blocks->used = 0;
+        return;
+    }
+    for (const arena_block *b = a->blocks; b; b = b->next) total += b->size;
+    tare__arena_release(a);
+    (void)add_block(a, total); // without it, the next one that allocates asks again
+}
+
 void tare__arena_release(arena *a) {
     arena_block *block = a->blocks;
     while (block) {

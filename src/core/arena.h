@@ -23,6 +23,9 @@ char *tare__arena_printf(arena *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)))
 #endif
     ;
+/// Gives up what was allocated, and keeps memory for as much: an arena that is filled alike again
+/// asks for none.
+void tare__arena_clear(arena *a);
 void tare__arena_release(arena *a);
 
 #endif

@@ -90,15 +90,6 @@ static tare_status create_like(const tare_tensor *t, tare_tensor **out, tare_err
     return tare_tensor_create(t->dtype, t->ndim, t->shape, out, err);
 }
 
-static tare_status make_outputs(plan *p, tare_tensor **made, tare_error *err) {
-    for (size_t i = 0; i < p->output_count; i++) {
-        const plan_output *out = &p->outputs[i];
-        TARE_TRY(create_like(out->like, &made[i], err));
-        if (!out->is_copied) p->places[out->place].data = made[i]->data;
-    }
-    return TARE_OK;
-}
-
 static void move_in(plan *p, const tare_tensor *const *inputs) {
     for (size_t i = 0; i < p->input_count; i++)
         if (p->input_places[i] != NOTHING) p->places[p->input_places[i]].data = inputs[i]->data;
@@ -117,7 +108,7 @@ static tare_status run_all(const plan_run_state *run) {
 static tare_status run_steps(plan *p, tare_error *err) {
     const plan_run_state run = {.plan = p, .fast = p->setting.fast, .err = err};
     const tare_status status = p->profile != NULL ? tare__plan_run_timed(&run) : run_all(&run);
-    tare__arena_release(&p->run_memory);
+    tare__arena_clear(&p->run_memory);
     return status;
 }
 
@@ -127,13 +118,50 @@ static void copy_outputs(const plan *p, tare_tensor *const *made) {
             memcpy(made[i]->data, p->places[p->outputs[i].place].data, tare__tensor_bytes(made[i]));
 }
 
-static tare_status run_into(plan *p, const tare_tensor *const *inputs, tare_tensor **made,
-                            tare_error *err) {
-    TARE_TRY(make_outputs(p, made, err));
+static tare_status run_on(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
+                          tare_error *err) {
+    for (size_t i = 0; i < p->output_count; i++)
+        if (!p->outputs[i].is_copied) p->places[p->outputs[i].place].data = outputs[i]->data;
     move_in(p, inputs);
     TARE_TRY(run_steps(p, err));
-    copy_outputs(p, made);
+    copy_outputs(p, outputs);
     return TARE_OK;
+}
+
+tare_status tare__plan_check_output(size_t index, const tare_tensor *like, const tare_tensor *given,
+                                    tare_error *err) {
+    if (given->dtype == like->dtype && tare__same_shape(given, like) &&
+        (like->q == NULL || (given->q != NULL && tare__qparams_equal(given->q, like->q))))
+        return TARE_OK;
+    char expected[128], found[128];
+    tare__shape_text(like->ndim, like->shape, expected, sizeof expected);
+    tare__shape_text(given->ndim, given->shape, found, sizeof found);
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "output %zu: expected a tensor of %s and shape %s%s, found %s and %s", index,
+                      tare__dtype(like->dtype)->name, expected,
+                      like->q != NULL ? " with the model's scale and zero point" : "",
+                      tare__dtype(given->dtype)->name, found);
+}
+
+tare_status tare__plan_check_count(size_t found, size_t given, tare_error *err) {
+    if (found == given) return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "the model has %zu outputs, %zu are given", found,
+                      given);
+}
+
+tare_status tare__plan_run_into(plan *p, const tare_tensor *const *inputs,
+                                tare_tensor *const *outputs, size_t output_count, tare_error *err) {
+    TARE_TRY(tare__plan_check_count(p->output_count, output_count, err));
+    for (size_t i = 0; i < output_count; i++)
+        TARE_TRY(tare__plan_check_output(i, p->outputs[i].like, outputs[i], err));
+    return run_on(p, inputs, outputs, err);
+}
+
+static tare_status run_anew(plan *p, const tare_tensor *const *inputs, tare_tensor **made,
+                            tare_error *err) {
+    for (size_t i = 0; i < p->output_count; i++)
+        TARE_TRY(create_like(p->outputs[i].like, &made[i], err));
+    return run_on(p, inputs, made, err);
 }
 
 tare_status tare__plan_run(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,
@@ -141,7 +169,7 @@ tare_status tare__plan_run(plan *p, const tare_tensor *const *inputs, tare_tenso
     *count = p->output_count;
     if (p->output_count > capacity) return TARE_OK;
     for (size_t i = 0; i < p->output_count; i++) outputs[i] = NULL;
-    const tare_status status = run_into(p, inputs, outputs, err);
+    const tare_status status = run_anew(p, inputs, outputs, err);
     for (size_t i = 0; status != TARE_OK && i < p->output_count; i++) {
         tare_tensor_release(outputs[i]);
         outputs[i] = NULL;

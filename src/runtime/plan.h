@@ -33,6 +33,15 @@ bool tare__plan_fits(const plan *p, const tare_tensor *const *inputs, size_t inp
 tare_status tare__plan_run(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,
                            size_t capacity, size_t *count, tare_error *err);
 
+/// TARE_INVALID_ARGUMENT unless a given tensor can be the index-th output, which is like `like`.
+tare_status tare__plan_check_output(size_t index, const tare_tensor *like, const tare_tensor *given,
+                                    tare_error *err);
+tare_status tare__plan_check_count(size_t found, size_t given, tare_error *err);
+/// The same into the caller's tensors, whose shapes, dtypes and parameters must be those of the
+/// outputs. They overlap neither each other nor the inputs.
+tare_status tare__plan_run_into(plan *p, const tare_tensor *const *inputs,
+                                tare_tensor *const *outputs, size_t output_count, tare_error *err);
+
 size_t tare__plan_output_count(const plan *p);
 
 /// For tests and listings: the steps in order, by name ("conv", "call"); NULL past the end.

@@ -201,6 +201,8 @@ tare_status tare__plan_write(plan_builder *b, size_t value, plan_layout layout, 
 /// needs that any more and it is as large; *is_same tells.
 tare_status tare__plan_write_over(plan_builder *b, size_t value, size_t input, plan_layout layout,
                                   size_t *place, bool *is_same);
+bool tare__plan_may_write_over(const plan_builder *b, size_t value, size_t input,
+                               plan_layout layout);
 /// The layout in which a value already lies, channels last if in both.
 plan_layout tare__plan_layout(const plan_builder *b, size_t value);
 /// Have both layouts the same order of elements for this tensor (or has it none but the plain one)?

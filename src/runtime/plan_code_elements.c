@@ -226,8 +226,9 @@ static tare_status add_chain(plan_builder *b, size_t head, const code_call *c, c
         return TARE_OK;
     s->loop = look_up;
     TARE_TRY(chain_table(b, head, c->a, s->table));
+    bool is_same;
     TARE_TRY(tare__plan_read(b, x, layout, &s->a));
-    TARE_TRY(tare__plan_write(b, y, layout, &s->y));
+    TARE_TRY(tare__plan_write_over(b, y, x, layout, &s->y, &is_same));
     *done = true;
     return tare__plan_add_step(b, &codes_class, s, c->record->node);
 }
@@ -270,6 +271,15 @@ static plan_layout layout_of(const plan_builder *b, size_t a, size_t other) {
     return first == LAYOUT_CHANNELS_LAST || other == NOTHING ? first : tare__plan_layout(b, other);
 }
 
+// Every code is read before it is written: the result may take the place of an operand.
+static tare_status write_result(plan_builder *b, size_t y, size_t first, size_t second,
+                                plan_layout layout, size_t *place) {
+    const size_t over =
+        second != NOTHING && !tare__plan_may_write_over(b, y, first, layout) ? second : first;
+    bool is_same;
+    return tare__plan_write_over(b, y, over, layout, place, &is_same);
+}
+
 tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
     code_call c;
     bool known = false;
@@ -288,7 +298,7 @@ tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
         s->loop == combine_lines ? LAYOUT_CHANNELS_LAST : layout_of(b, first, second);
     TARE_TRY(tare__plan_read(b, first, layout, &s->a));
     if (second != NOTHING) TARE_TRY(tare__plan_read(b, second, layout, &s->b));
-    TARE_TRY(tare__plan_write(b, c.record->result, layout, &s->y));
+    TARE_TRY(write_result(b, c.record->result, first, second, layout, &s->y));
     *done = true;
     return tare__plan_add_step(b, &codes_class, s, c.record->node);
 }

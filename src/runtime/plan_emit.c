@@ -170,12 +170,16 @@ static size_t uses_of_place(const plan_builder *b, size_t place) {
     return uses;
 }
 
+bool tare__plan_may_write_over(const plan_builder *b, size_t v, size_t input, plan_layout layout) {
+    const size_t old = b->values[input].place[layout];
+    return b->plan->places[old].kind == PLACE_ARENA && uses_of_place(b, old) == 1 &&
+           tare__tensor_bytes(b->values[input].tensor) == tare__tensor_bytes(b->values[v].tensor);
+}
+
 tare_status tare__plan_write_over(plan_builder *b, size_t v, size_t input, plan_layout layout,
                                   size_t *place, bool *is_same) {
     const size_t old = b->values[input].place[layout];
-    *is_same =
-        b->plan->places[old].kind == PLACE_ARENA && uses_of_place(b, old) == 1 &&
-        tare__tensor_bytes(b->values[input].tensor) == tare__tensor_bytes(b->values[v].tensor);
+    *is_same = tare__plan_may_write_over(b, v, input, layout);
     if (!*is_same) return tare__plan_write(b, v, layout, place);
     b->values[v].place[layout] = *place = old;
     return touch_value(b, old, b->values[v].tensor, false);

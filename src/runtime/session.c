@@ -343,6 +343,72 @@ tare_status tare_session_run(tare_session *session, const tare_tensor *const *in
     return interpret(session, inputs, input_count, outputs, output_capacity, output_count, err);
 }
 
+// --- into the caller's tensors ---
+
+static bool overlap(const tare_tensor *a, const tare_tensor *b) {
+    const uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+    return x < y + tare__tensor_bytes(b) && y < x + tare__tensor_bytes(a);
+}
+
+static bool overlaps_any(const tare_tensor *output, const tare_tensor *const *others,
+                         size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (others[i] != NULL && others[i]->data != NULL && overlap(output, others[i])) return true;
+    return false;
+}
+
+static tare_status check_outputs(const tare_tensor *const *inputs, size_t input_count,
+                                 tare_tensor *const *outputs, size_t count, tare_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        tare_tensor *out = outputs[i];
+        if (out == NULL || (tare_tensor_mutable_data(out) == NULL && out->count > 0))
+            return tare__fail(err, TARE_INVALID_ARGUMENT,
+                              "output %zu: expected a tensor that can be written, and that nobody "
+                              "else holds",
+                              i);
+        if (overlaps_any(out, inputs, input_count) ||
+            overlaps_any(out, (const tare_tensor *const *)outputs, i))
+            return tare__fail(err, TARE_INVALID_ARGUMENT,
+                              "output %zu shares its memory with another tensor", i);
+    }
+    return TARE_OK;
+}
+
+static tare_status copy_result(const tare_tensor *from, tare_tensor *to, size_t index,
+                               tare_error *err) {
+    TARE_TRY(tare__plan_check_output(index, from, to, err));
+    if (from->count > 0) memcpy(to->data, from->data, tare__tensor_bytes(to));
+    return TARE_OK;
+}
+
+static tare_status interpret_into(tare_session *s, const tare_tensor *const *inputs,
+                                  size_t input_count, tare_tensor *const *outputs, size_t count,
+                                  tare_error *err) {
+    size_t found = 0;
+    tare_tensor **made = tare__alloc_zeroed(count + 1, sizeof(tare_tensor *));
+    if (made == NULL) return tare__out_of_memory(err);
+    tare_status status = interpret(s, inputs, input_count, made, count, &found, err);
+    if (status == TARE_OK) status = tare__plan_check_count(found, count, err);
+    for (size_t i = 0; status == TARE_OK && i < count; i++)
+        status = copy_result(made[i], outputs[i], i, err);
+    for (size_t i = 0; i < found && i < count; i++) tare_tensor_release(made[i]);
+    tare__free(made);
+    return status;
+}
+
+tare_status tare_session_run_into(tare_session *session, const tare_tensor *const *inputs,
+                                  size_t input_count, tare_tensor *const *outputs,
+                                  size_t output_count, tare_error *err) {
+    if (session == NULL || (inputs == NULL && input_count > 0) ||
+        (outputs == NULL && output_count > 0))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a run needs a session, inputs and outputs");
+    plan *p = NULL;
+    TARE_TRY(check_outputs(inputs, input_count, outputs, output_count, err));
+    TARE_TRY(find_plan(session, inputs, input_count, &p, err));
+    return p != NULL ? tare__plan_run_into(p, inputs, outputs, output_count, err)
+                     : interpret_into(session, inputs, input_count, outputs, output_count, err);
+}
+
 static tare_status feed_interpreter(tare_session *s, const tare_tensor *const *inputs, size_t count,
                                     tare_error *err) {
     arena memory = {0};
