@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 WERROR ?= OFF
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench format tidy install help clean
+.PHONY: build demo test test-arm64 bench format tidy install help clean
 
 build: ## Build the library and the programs: build/bin/tare, build/bin/tare-replay
 	@sh scripts/setup.sh build
@@ -21,6 +21,11 @@ test: build ## Build with assertions and run every test
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev -j $(JOBS)
 	@ctest --preset dev -j $(JOBS)
+	@echo 'The kernels of 64-bit Arm were not run: make test-arm64 does, under qemu'
+
+test-arm64: ## Run the tests of bits on 64-bit Arm, under qemu
+	@sh scripts/setup.sh arm64
+	@sh scripts/arm64.sh
 
 bench: build ## Run the benchmarks
 	@cmake --build --preset release --target bench
@@ -40,4 +45,4 @@ clean: ## Remove everything that was built
 	rm -rf build
 
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

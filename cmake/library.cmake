@@ -29,15 +29,29 @@ add_custom_command(
   COMMENT "Embedding backends/" VERBATIM)
 
 # The name of a kernel's file gives its instruction set; a machine without it never runs the code.
+set(tare_x86_levels avx2 avx512vnni)
 set(tare_isa_flags_avx2 -mavx2 -mfma)
 set(tare_isa_flags_avx512vnni
     -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma)
-set(tare_x86_kernels ${tare_sources})
-list(FILTER tare_x86_kernels INCLUDE REGEX "/src/runtime/kernels/.*(avx2|avx512vnni)\\.c$")
+set(tare_arm_levels neon neondot i8mm)
+set(tare_isa_flags_neon "")
+set(tare_isa_flags_neondot -march=armv8.2-a+dotprod)
+set(tare_isa_flags_i8mm -march=armv8.2-a+dotprod+i8mm)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  set(TARE_HAVE_X86_KERNELS 1)
-  foreach(source IN LISTS tare_x86_kernels)
-    string(REGEX REPLACE ".*(avx2|avx512vnni)\\.c$" "\\1" isa "${source}")
+  set(tare_kernel_definition TARE_HAVE_X86_KERNELS=1)
+  set(tare_levels ${tare_x86_levels})
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(tare_kernel_definition TARE_HAVE_ARM_KERNELS=1)
+  set(tare_levels ${tare_arm_levels})
+endif()
+foreach(isa IN LISTS tare_x86_levels tare_arm_levels)
+  set(tare_kernels ${tare_sources})
+  list(FILTER tare_kernels INCLUDE REGEX "/src/runtime/kernels/.*/${isa}\\.c$")
+  if(NOT isa IN_LIST tare_levels)
+    list(REMOVE_ITEM tare_sources ${tare_kernels})
+    continue()
+  endif()
+  foreach(source IN LISTS tare_kernels)
     set_property(SOURCE "${source}" PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}})
     if(source MATCHES "/(f32_|qu8_product|qu8_depthwise)") # loops for the compiler to vectorize or to unroll
       set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS
@@ -48,9 +62,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
       endif()
     endif()
   endforeach()
-elseif(tare_x86_kernels)
-  list(REMOVE_ITEM tare_sources ${tare_x86_kernels})
-endif()
+endforeach()
 
 # The portable kernels and the elementwise references are loops for the compiler to vectorize, which
 # gcc's -O2 does half-heartedly.
@@ -81,9 +93,7 @@ target_include_directories(tare_objects
 target_compile_definitions(tare_objects PRIVATE $<$<CONFIG:Debug>:TARE_VERIFY=1>)
 set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/core/version.c" PROPERTY
   COMPILE_DEFINITIONS "TARE_VERSION_STRING=\"${PROJECT_VERSION}\"")
-if(TARE_HAVE_X86_KERNELS)
-  target_compile_definitions(tare_objects PRIVATE TARE_HAVE_X86_KERNELS=1)
-endif()
+target_compile_definitions(tare_objects PRIVATE ${tare_kernel_definition})
 target_include_directories(tare_objects SYSTEM PRIVATE "${PROJECT_BINARY_DIR}/generated")
 target_link_libraries(tare_objects PRIVATE tare_dependencies)
 

@@ -15,9 +15,7 @@ function(tare_add_inner_program target folder)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE
     "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-  if(TARE_HAVE_X86_KERNELS)
-    target_compile_definitions(${target} PRIVATE TARE_HAVE_X86_KERNELS=1)
-  endif()
+  target_compile_definitions(${target} PRIVATE ${tare_kernel_definition})
   target_link_libraries(${target} PRIVATE tare_static tare_dependencies)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${folder}")

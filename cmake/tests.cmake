@@ -146,12 +146,26 @@ function(tare_add_replay_tests)
   tare_add_test(replay_numerics tare_replay --numerics tests/data/numerics)
 endfunction()
 
+# The tests whose bits are the same on every machine, for builds that run them under an emulator: the
+# label `bits`, and a target that builds no more than they and the programs.
+function(tare_label_tests_of_bits)
+  get_property(tests DIRECTORY PROPERTY TESTS)
+  list(FILTER tests INCLUDE REGEX
+       "^(unit\\.runtime\\.(kernels|elementwise|lines|plan|pool)|golden\\.networks|replay_numerics)$")
+  set_tests_properties(${tests} PROPERTIES LABELS bits)
+  set(programs ${tests})
+  list(FILTER programs EXCLUDE REGEX "^replay_")
+  list(TRANSFORM programs REPLACE "\\." "_")
+  add_custom_target(tests_of_bits DEPENDS ${programs} tare_cli tare_replay)
+endfunction()
+
 if(TARE_TESTS)
   tare_add_replay_tests()
   tare_add_unit_tests()
   tare_add_script_tests()
   tare_add_example_tests()
   tare_add_tree_tests()
+  tare_label_tests_of_bits()
 endif()
 if(TARE_TESTS OR TARE_FUZZ)
   tare_add_fuzzers()

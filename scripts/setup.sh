@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that a target needs and the machine lacks. Quick when none is missing.
-# usage: setup.sh build|test|format|ci
+# usage: setup.sh build|test|format|ci|arm64
 set -eu
 
 build='cmake ninja-build gcc libc6-dev make pkg-config libjansson-dev libminizip-dev zlib1g-dev'
@@ -9,6 +9,7 @@ build_optional='libdnnl-dev libpng-dev libjpeg-dev protobuf-c-compiler libprotob
 test="$build libcmocka-dev g++"
 format='clang-format'
 ci="$test clang clang-tidy llvm git"
+arm64='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static'
 ci_optional="$build_optional libclang-rt-dev"
 
 case ${1-} in
@@ -16,8 +17,9 @@ build) needed=$build optional=$build_optional ;;
 test) needed=$test optional=$build_optional ;;
 format) needed=$format optional= ;;
 ci) needed=$ci optional=$ci_optional ;;
+arm64) needed=$build optional="$build_optional $arm64" ;; # scripts/arm64.sh says what is missing
 *)
-    echo "usage: setup.sh build|test|format|ci" >&2
+    echo "usage: setup.sh build|test|format|ci|arm64" >&2
     exit 2
     ;;
 esac

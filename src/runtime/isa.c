@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef TARE_HAVE_ARM_KERNELS
+#include <sys/auxv.h>
+#endif
 #ifdef TARE_HAVE_DNNL
 #include <oneapi/dnnl/dnnl_version.h>
 #endif
@@ -12,14 +15,25 @@
 #include "core/text.h"
 #include "tare/session.h"
 
-static const char *const level_names[ISA_LEVEL_COUNT] = {
+#if defined(TARE_HAVE_X86_KERNELS)
+static const char *const level_names[] = {
     [ISA_SCALAR] = "scalar", [ISA_AVX2] = "avx2", [ISA_AVX512VNNI] = "avx512vnni"};
+#define KERNELS "scalar, avx2, avx512vnni"
+#elif defined(TARE_HAVE_ARM_KERNELS)
+static const char *const level_names[] = {
+    [ISA_SCALAR] = "scalar", [ISA_NEON] = "neon", [ISA_NEONDOT] = "neondot", [ISA_I8MM] = "i8mm"};
+#define KERNELS "scalar, neon, neondot, i8mm"
+#else
+static const char *const level_names[] = {[ISA_SCALAR] = "scalar"};
+#define KERNELS "scalar"
+#endif
+enum { LEVEL_COUNT = sizeof level_names / sizeof *level_names };
 
 const char *tare__isa_level_name(isa_level level) {
-    return level < ISA_LEVEL_COUNT ? level_names[level] : "";
+    return (size_t)level < LEVEL_COUNT ? level_names[level] : "";
 }
 
-#ifdef TARE_HAVE_X86_KERNELS
+#if defined(TARE_HAVE_X86_KERNELS)
 
 // The compilers' own test asks cpuid for the instructions, and xgetbv whether the system keeps the
 // registers.
@@ -31,6 +45,15 @@ isa_level tare__isa_detect(void) {
         __builtin_cpu_supports("avx512vnni"))
         return ISA_AVX512VNNI;
     return ISA_AVX2;
+}
+
+#elif defined(TARE_HAVE_ARM_KERNELS)
+
+// The kernel tells what the CPU has, as bits that AArch64's ABI fixes.
+isa_level tare__isa_detect(void) {
+    const unsigned long asimddp = 1UL << 20, i8mm = 1UL << 13;
+    if ((getauxval(AT_HWCAP) & asimddp) == 0) return ISA_NEON;
+    return (getauxval(AT_HWCAP2) & i8mm) == 0 ? ISA_NEONDOT : ISA_I8MM;
 }
 
 #else
@@ -59,7 +82,7 @@ tare_status tare__isa_choose(isa_level *out, tare_error *err) {
         if (strcmp(wanted, level_names[i]) == 0) return *out = (isa_level)i, TARE_OK;
     char levels[64];
     list_levels(highest, levels, sizeof levels);
-    for (int i = (int)highest + 1; i < ISA_LEVEL_COUNT; i++)
+    for (int i = (int)highest + 1; i < (int)LEVEL_COUNT; i++)
         if (strcmp(wanted, level_names[i]) == 0)
             return tare__fail(err, TARE_INVALID_ARGUMENT,
                               "TARE_ISA: this machine or build lacks '%s', it has %s", wanted,
@@ -81,12 +104,6 @@ const char *tare_isa_name(void) {
 #else
 #define FLOAT_LIBRARY "no oneDNN"
 #endif
-#ifdef TARE_HAVE_X86_KERNELS
-#define KERNELS "scalar, avx2, avx512vnni"
-#else
-#define KERNELS "scalar"
-#endif
-
 #ifdef TARE_HAVE_PNG
 #define PNG_LIBRARY "libpng"
 #else

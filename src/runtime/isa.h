@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Levels of instruction sets, lowest first. Every kernel row names the level that it needs.
+// Levels of instruction sets, lowest first. Every kernel row names the level that it needs. A
+// machine of a level has all that are lower on the list of its architecture.
 #ifndef RUNTIME_ISA_H
 #define RUNTIME_ISA_H
 
 #include "core/error.h"
 
 typedef enum isa_level {
-    ISA_SCALAR,     // plain C
-    ISA_AVX2,       // AVX2 and FMA
-    ISA_AVX512VNNI, // AVX-512 F, BW, DQ, VL and VNNI
-    ISA_LEVEL_COUNT,
+    ISA_SCALAR, // plain C
+    // x86
+    ISA_AVX2 = 1,       // AVX2 and FMA
+    ISA_AVX512VNNI = 2, // AVX-512 F, BW, DQ, VL and VNNI
+    // Arm, 64 bits
+    ISA_NEON = 1,    // what every such CPU has
+    ISA_NEONDOT = 2, // dot products of signed bytes (+dotprod)
+    ISA_I8MM = 3,    // and of unsigned with signed ones, and products of matrices (+i8mm)
 } isa_level;
 
 const char *tare__isa_level_name(isa_level level); // "scalar"

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "core/requant.h"
 #include "runtime/isa.h"
@@ -29,6 +30,8 @@ typedef struct tile_epilogue {
     const int32_t *start; // [c] of the sum: -(x zero point) * sum of the weights; in rule Q the
                           // integer bias, too
     const float *multiplier, *bias; // [c] as in requant; in rule Q, bias is 0 (it is in start)
+    const int32_t *weight_sums; // [c] of the weights, for kernels that multiply signed codes and
+                                // so miss 128 times as much; NULL: such a kernel counts them
     bool is_small; // no float before rounding reaches 2^30, so that converting it does not overflow
 } tile_epilogue;
 
@@ -90,6 +93,14 @@ static inline uint32_t tare__product_tail(const uint8_t *x, size_t count) {
     uint32_t word = x[0];
     if (count > 1) word |= (uint32_t)x[1] << 8;
     if (count > 2) word |= (uint32_t)x[2] << 16;
+    return word;
+}
+
+/// A word of codes, of which a tap has `left` at least.
+static inline uint32_t tare__product_word(const uint8_t *x, size_t left) {
+    uint32_t word;
+    if (left < sizeof word) return tare__product_tail(x, left);
+    memcpy(&word, x, sizeof word);
     return word;
 }
 

@@ -93,5 +93,6 @@ tile_epilogue tare__qconstants_epilogue(const qconstants *q, int64_t first_chann
         .start = q->start + first_channel,
         .multiplier = r->multiplier + first_channel,
         .bias = (r->rule == REQUANT_Q ? q->no_bias : r->bias) + first_channel,
+        .weight_sums = q->sum + first_channel,
     };
 }
