@@ -20,21 +20,21 @@
 #define EXP_CODE_C4 0.0095700575038791F
 #define EXP_LOG2_E  1.44269504088896341F
 
-/// round(255 * 2^d), d <= 0; 0 for NaN. No operation is fused with another.
+/// round(255 * 2^d), d <= 0; 0 for NaN. What is written as fmaf is one rounding, nothing else is.
 static inline uint8_t tare__exp2_code(float d) {
     const float moved = d + EXP_CODE_OFFSET;
     const float at = moved > EXP_CODE_LEAST ? moved : EXP_CODE_LEAST;
     const float n = at + EXP_CODE_MAGIC, r = at - (n - EXP_CODE_MAGIC);
     float p = EXP_CODE_C4, power;
     uint32_t bits;
-    p = p * r + EXP_CODE_C3;
-    p = p * r + EXP_CODE_C2;
-    p = p * r + EXP_CODE_C1;
-    p = p * r + EXP_CODE_C0;
+    p = fmaf(p, r, EXP_CODE_C3);
+    p = fmaf(p, r, EXP_CODE_C2);
+    p = fmaf(p, r, EXP_CODE_C1);
+    p = fmaf(p, r, EXP_CODE_C0);
     memcpy(&bits, &n, sizeof bits);
     bits = (bits << 23) + 0x3f800000U; // 2^n has it in its exponent
     memcpy(&power, &bits, sizeof power);
-    p = p * power + EXP_CODE_MAGIC;
+    p = fmaf(p, power, EXP_CODE_MAGIC);
     memcpy(&bits, &p, sizeof bits);
     return (uint8_t)bits;
 }

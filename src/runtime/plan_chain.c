@@ -10,7 +10,7 @@
 #include "ops/rules.h"
 #include "runtime/plan_steps.h"
 
-enum { MOST_ELEMENTS = 16 };
+enum { MOST_ELEMENTS = 16, MOST_BAND_OPS = 8 };
 
 // The record that alone reads what r makes; NOTHING if there are others, or it is in a chain.
 static size_t sole_reader(const plan_builder *b, const plan_record *r) {
@@ -146,6 +146,37 @@ static void join_code_layer(plan_builder *b, size_t head) {
         append(b, head, &last, next);
 }
 
+static bool gives_bytes(const plan_builder *b, const plan_record *r) {
+    return strcmp(tare__record_op(r), "quantize_per_tensor") == 0 && r->result != NOTHING &&
+           !r->is_observer && tare__is_byte_quantized(b->values[r->result].tensor);
+}
+
+// The record that makes codes of r's floats before anybody else reads these; NOTHING: none.
+static size_t first_quantize(const plan_builder *b, size_t record) {
+    const size_t made = b->records[record].result;
+    for (size_t i = record + 1; i < b->record_count; i++) {
+        const plan_record *r = &b->records[i];
+        bool reads = false;
+        for (size_t k = 0; k < r->input_count; k++) reads = reads || r->inputs[k] == made;
+        if (reads) return gives_bytes(b, r) && r->head == i && r->next == NOTHING ? i : NOTHING;
+    }
+    return NOTHING;
+}
+
+// A linear layer's floats, what bands of rows can do to them, and the codes they become; others
+// may read the last floats, too.
+static void join_bands(plan_builder *b, size_t head) {
+    size_t last = head, next = only_reader(b, &b->records[head]);
+    for (size_t count = 0; next != NOTHING && count < MOST_BAND_OPS; count++) {
+        if (!tare__plan_goes_on_in_bands(b, last, next)) break;
+        append(b, head, &last, next);
+        next = only_reader(b, &b->records[last]);
+    }
+    if (last == head) return;
+    const size_t quantize = first_quantize(b, last);
+    if (quantize != NOTHING) append(b, head, &last, quantize);
+}
+
 // Codes that become floats, pass functions of one number, and are codes again.
 static void join_code_function(plan_builder *b, size_t head) {
     size_t chain[MOST_ELEMENTS], count = 0, next = sole_reader(b, &b->records[head]);
@@ -182,11 +213,6 @@ static void join_elements(plan_builder *b, size_t head) {
     }
 }
 
-static bool gives_bytes(const plan_builder *b, const plan_record *r) {
-    return strcmp(tare__record_op(r), "quantize_per_tensor") == 0 && r->result != NOTHING &&
-           !r->is_observer && tare__is_byte_quantized(b->values[r->result].tensor);
-}
-
 // Attention writes its result as the transposition behind it wants it; that of codes gives codes,
 // too.
 static void join_attention(plan_builder *b, size_t head) {
@@ -211,6 +237,8 @@ void tare__plan_join(plan_builder *b) {
         if (r->head != i) continue;
         if (is_layer(b, r))
             join_layer(b, i);
+        else if (tare__plan_begins_bands(b, r))
+            join_bands(b, i);
         else if (tare__plan_is_code_layer(r))
             join_code_layer(b, i);
         else if (strcmp(tare__record_op(r), "dequantize") == 0)

@@ -187,12 +187,18 @@ static bool read_two(const plan_builder *b, const plan_record *r, size_t self, e
     return false;
 }
 
-static bool read_step(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
+bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, element_loop *loop,
+                             float p[ELEMENT_MAX_PARAMETERS]) {
     op_call call = r->call;
     call.err = NULL;
+    (void)b;
+    *loop = call.op->element->loop;
+    return tare__element_parameters(&call, call.op->element, p) == TARE_OK;
+}
+
+static bool read_step(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
     if (!tare__plan_is_element(r)) return read_two(b, r, self, s);
-    s->loop = call.op->element->loop;
-    return tare__element_parameters(&call, call.op->element, s->p) == TARE_OK;
+    return tare__plan_element_loop(b, r, &s->loop, s->p);
 }
 
 // The head's input that has the result's shape, best one that lies channels last.

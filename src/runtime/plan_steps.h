@@ -32,6 +32,10 @@ const struct layer_kind *tare__plan_layer_kind(const plan_record *r);
 /// Can a layer apply it to its result?
 bool tare__plan_has_epilogue(const plan_record *r);
 
+/// The loop of an operator that tare__plan_is_element accepts, and its parameters; false: none
+/// (plan_elements.c).
+bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, element_loop *loop,
+                             float p[ELEMENT_MAX_PARAMETERS]);
 /// Elementwise operators in a row (plan_elements.c).
 tare_status tare__plan_elements(plan_builder *b, size_t head, bool *done);
 
@@ -61,6 +65,11 @@ tare_status tare__plan_code_table(plan_builder *b, const plan_record *r, uint8_t
 bool tare__plan_is_code_layer(const plan_record *r);
 /// Such layers, with a sum that follows (plan_codes.c).
 tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done);
+/// Linear layers whose floats go on in bands of rows, as far as `next` is what a band can do
+/// (plan_code_band.c).
+bool tare__plan_begins_bands(const plan_builder *b, const plan_record *r);
+bool tare__plan_goes_on_in_bands(const plan_builder *b, size_t before, size_t next);
+tare_status tare__plan_code_bands(plan_builder *b, size_t head, bool *done);
 /// Between floats and codes, sums and products of codes, and functions of one code
 /// (plan_code_elements.c).
 tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done);

@@ -63,6 +63,7 @@ const tare_tensor *tare__plan_code_input(const plan_record *r) {
 
 chain_planner tare__plan_code_planner(const plan_builder *b, const plan_record *r) {
     if (r->result == NOTHING || r->is_observer || r->is_view) return NULL;
+    if (r->next != NOTHING && tare__plan_begins_bands(b, r)) return tare__plan_code_bands;
     if (tare__plan_is_code_layer(r)) return tare__plan_code_layer;
     const planner_row *row = row_of(r);
     if (row->codes != NULL) return row->codes;

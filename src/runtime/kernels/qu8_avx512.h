@@ -39,6 +39,16 @@ static inline __m128i round_to_codes(__m512 bounded, __m512i zero_point) {
     return _mm512_cvtepi32_epi8(round_codes(bounded, zero_point));
 }
 
+// The bytes of 64 codes. Packing leaves four of each vector in each quarter of the register.
+static inline __m512i pack_codes(bool is_signed, const __m512i codes[4]) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i low = _mm512_packs_epi32(codes[0], codes[1]);
+    const __m512i high = _mm512_packs_epi32(codes[2], codes[3]);
+    const __m512i bytes =
+        is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    return _mm512_permutexvar_epi32(order, bytes);
+}
+
 // The value of rule O.
 static inline __m512 real_lanes(__m512i acc, __m512 multiplier, __m512 bias) {
     return _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc), multiplier), bias);

@@ -132,7 +132,7 @@ static tare_model *model_of_case(const attention_case *c) {
 
 // A step with the product's kernel, no call of the reference.
 static void check_is_planned(const tare_session *s) {
-    tare_step step;
+    tare_step step = {.struct_size = sizeof step};
     size_t i = 0;
     while (tare_session_get_step(s, i, &step) && strstr(step.why, "weights in bytes") == NULL) i++;
     assert_true(i < tare_session_step_count(s));

@@ -58,13 +58,13 @@ static inline __m256i exp2_codes(__m256 d) {
     const __m256 at = _mm256_max_ps(moved, _mm256_set1_ps(EXP_CODE_LEAST));
     const __m256 n = _mm256_add_ps(at, magic), r = _mm256_sub_ps(at, _mm256_sub_ps(n, magic));
     __m256 p = _mm256_set1_ps(EXP_CODE_C4);
-    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(EXP_CODE_C3));
-    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(EXP_CODE_C2));
-    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(EXP_CODE_C1));
-    p = _mm256_add_ps(_mm256_mul_ps(p, r), _mm256_set1_ps(EXP_CODE_C0));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_CODE_C3));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_CODE_C2));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_CODE_C1));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(EXP_CODE_C0));
     const __m256i power = _mm256_add_epi32(_mm256_slli_epi32(_mm256_castps_si256(n), 23),
                                            _mm256_set1_epi32(0x3f800000));
-    return _mm256_castps_si256(_mm256_add_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(power)), magic));
+    return _mm256_castps_si256(_mm256_fmadd_ps(p, _mm256_castsi256_ps(power), magic));
 }
 
 uint32_t qu8_weigh__avx2(const float *x, size_t count, uint8_t *codes) {

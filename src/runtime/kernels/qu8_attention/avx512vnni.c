@@ -5,9 +5,10 @@
 
 #include "core/exp_code.h"
 #include "runtime/kernels/product.h"
+#include "runtime/kernels/qu8_avx512.h"
 #include "runtime/kernels/qu8_columns_x86.h"
 
-enum { LANES = 16 };
+enum { LANES = 16, BYTES = 64 };
 
 static inline __mmask16 mask_of(size_t left) {
     return (__mmask16)(left < LANES ? (1U << left) - 1 : 0xFFFFU);
@@ -62,24 +63,42 @@ static inline __m512i exp2_codes(__m512 d) {
     const __m512 at = _mm512_max_ps(moved, _mm512_set1_ps(EXP_CODE_LEAST));
     const __m512 n = _mm512_add_ps(at, magic), r = _mm512_sub_ps(at, _mm512_sub_ps(n, magic));
     __m512 p = _mm512_set1_ps(EXP_CODE_C4);
-    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(EXP_CODE_C3));
-    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(EXP_CODE_C2));
-    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(EXP_CODE_C1));
-    p = _mm512_add_ps(_mm512_mul_ps(p, r), _mm512_set1_ps(EXP_CODE_C0));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_CODE_C3));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_CODE_C2));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_CODE_C1));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_CODE_C0));
     const __m512i power = _mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(n), 23),
                                            _mm512_set1_epi32(0x3f800000));
-    return _mm512_castps_si512(_mm512_add_ps(_mm512_mul_ps(p, _mm512_castsi512_ps(power)), magic));
+    return _mm512_castps_si512(_mm512_fmadd_ps(p, _mm512_castsi512_ps(power), magic));
+}
+
+// The bytes of 64 scores; 0 where the mask has none.
+static inline __m512i weigh_block(const float *x, __mmask64 mask, __m512 top) {
+    const __m512i low = _mm512_set1_epi32(0xFF);
+    __m512i codes[4];
+    for (size_t v = 0; v < 4; v++) {
+        const __mmask16 part = (__mmask16)(mask >> v * LANES);
+        const __m512 d = _mm512_sub_ps(_mm512_maskz_loadu_ps(part, x + v * LANES), top);
+        codes[v] = _mm512_maskz_and_epi32(part, exp2_codes(d), low);
+    }
+    return pack_codes(false, codes);
 }
 
 uint32_t qu8_weigh__avx512vnni(const float *x, size_t count, uint8_t *codes) {
     const __m512 top = _mm512_set1_ps(top_of(x, count));
-    const __m512i low = _mm512_set1_epi32(0xFF);
+    const __m512i ones = _mm512_set1_epi8(1);
     __m512i sum = _mm512_setzero_si512();
-    for (size_t i = 0; i < count; i += LANES) {
-        const __mmask16 mask = mask_of(count - i);
-        const __m512i bits = exp2_codes(_mm512_sub_ps(_mm512_maskz_loadu_ps(mask, x + i), top));
-        sum = _mm512_mask_add_epi32(sum, mask, sum, _mm512_and_si512(bits, low));
-        _mm_mask_storeu_epi8(codes + i, mask, _mm512_cvtepi32_epi8(bits));
+    size_t i = 0;
+    for (; i + BYTES <= count; i += BYTES) {
+        const __m512i bytes = weigh_block(x + i, ~(__mmask64)0, top);
+        sum = _mm512_dpbusd_epi32(sum, bytes, ones);
+        _mm512_storeu_si512(codes + i, bytes);
+    }
+    if (i < count) {
+        const __mmask64 mask = ((__mmask64)1 << (count - i)) - 1;
+        const __m512i bytes = weigh_block(x + i, mask, top);
+        sum = _mm512_dpbusd_epi32(sum, bytes, ones);
+        _mm512_mask_storeu_epi8(codes + i, mask, bytes);
     }
     return (uint32_t)_mm512_reduce_add_epi32(sum);
 }

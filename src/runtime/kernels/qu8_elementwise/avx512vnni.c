@@ -14,18 +14,40 @@ static inline __mmask64 byte_mask_of(size_t left) {
     return left < BYTES ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
 }
 
+// What quantizing does to sixteen floats.
+typedef struct quantize_constants {
+    __m512 inverse, low, high;
+    __m512i zero_point;
+} quantize_constants;
+
+static inline __m512i quantize_lanes(const quantize_constants *k, __m512 x) {
+    const __m512 scaled = _mm512_mul_ps(x, k->inverse);
+    // The minimum comes first: of NaN and a bound it takes the bound, the highest code.
+    return round_codes(_mm512_max_ps(_mm512_min_ps(scaled, k->high), k->low), k->zero_point);
+}
+
 void qu8_quantize__avx512vnni(const code_scheme *s, const float *x, size_t count, uint8_t *y) {
-    const __m512 inverse = _mm512_set1_ps(s->inverse);
-    const __m512 low = _mm512_set1_ps((float)(s->least - s->zero_point));
-    const __m512 high = _mm512_set1_ps((float)(s->most - s->zero_point));
-    const __m512i zero_point = _mm512_set1_epi32(s->zero_point);
-    for (size_t i = 0; i < count; i += LANES) {
-        const __mmask16 mask = mask_of(count - i);
-        const __m512 scaled = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + i), inverse);
-        // The minimum comes first: of NaN and a bound it takes the bound, the highest code.
-        const __m512 bounded = _mm512_max_ps(_mm512_min_ps(scaled, high), low);
-        _mm_mask_storeu_epi8(y + i, mask, round_to_codes(bounded, zero_point));
+    const quantize_constants k = {
+        .inverse = _mm512_set1_ps(s->inverse),
+        .low = _mm512_set1_ps((float)(s->least - s->zero_point)),
+        .high = _mm512_set1_ps((float)(s->most - s->zero_point)),
+        .zero_point = _mm512_set1_epi32(s->zero_point),
+    };
+    const bool is_signed = s->least < 0;
+    size_t i = 0;
+    for (; i + BYTES <= count; i += BYTES) {
+        __m512i codes[4];
+        for (size_t v = 0; v < 4; v++)
+            codes[v] = quantize_lanes(&k, _mm512_loadu_ps(x + i + v * LANES));
+        _mm512_storeu_si512(y + i, pack_codes(is_signed, codes));
     }
+    if (i == count) return;
+    const __mmask64 mask = byte_mask_of(count - i);
+    __m512i codes[4];
+    for (size_t v = 0; v < 4; v++)
+        codes[v] = quantize_lanes(
+            &k, _mm512_maskz_loadu_ps((__mmask16)(mask >> v * LANES), x + i + v * LANES));
+    _mm512_mask_storeu_epi8(y + i, mask, pack_codes(is_signed, codes));
 }
 
 void qu8_dequantize__avx512vnni(const code_scheme *s, const uint8_t *x, size_t count, float *y) {

@@ -103,10 +103,9 @@ UNROLLED void finish(const product_tile *t, const epilogue_constants *k,
 }
 
 // A whole block without an addend, which is most of the work: the codes of a row's 64 channels are
-// packed together. Packing leaves four channels of each vector in each quarter of the register.
+// packed together.
 UNROLLED void finish_block(const product_tile *t, const epilogue_constants *k,
                            __m512i acc[PRODUCT_ROWS][PRODUCT_VECTORS], size_t rows) {
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const bool is_signed = t->epilogue.requant->lo < 0;
     vector_constants v[PRODUCT_VECTORS];
     for (size_t i = 0; i < PRODUCT_VECTORS; i++) v[i] = constants_of(t, i * PRODUCT_LANES);
@@ -114,11 +113,7 @@ UNROLLED void finish_block(const product_tile *t, const epilogue_constants *k,
         __m512i codes[PRODUCT_VECTORS];
         for (size_t i = 0; i < PRODUCT_VECTORS; i++)
             codes[i] = requantize_codes(k, acc[r][i], v[i].multiplier, v[i].bias);
-        const __m512i low = _mm512_packs_epi32(codes[0], codes[1]);
-        const __m512i high = _mm512_packs_epi32(codes[2], codes[3]);
-        const __m512i bytes =
-            is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-        _mm512_storeu_si512(t->y + r * t->y_stride, _mm512_permutexvar_epi32(order, bytes));
+        _mm512_storeu_si512(t->y + r * t->y_stride, pack_codes(is_signed, codes));
     }
 }
 
