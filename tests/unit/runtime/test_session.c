@@ -226,10 +226,93 @@ static void runs_survive_every_failed_allocation(void **state) {
     tare_model_destroy(m);
 }
 
+// The first `count` images.
+static tare_tensor *some_images(const digits *d, int64_t count) {
+    const tare_tensor *all = tare__map_get(&d->images, "x");
+    const int64_t shape[] = {count, 1, 8, 8};
+    tare_tensor *out = NULL;
+    CHECK_OK(tare_tensor_from_data(TARE_FLOAT32, 4, shape, tare_tensor_data(all), &out, NULL));
+    return out;
+}
+
+// More shapes than plans are kept, in an order that finds some plans and misses others.
+static void many_shapes_stay_right(void **state) {
+    const digits *d = *state;
+    enum { SHAPES = 6, RUNS = 60 };
+    tare_model *m = quantize(d, "x86");
+    tare_tensor *images[SHAPES], *expected[SHAPES];
+    tare_session *s = NULL;
+    CHECK_OK(tare_session_create(m, NULL, &s, NULL));
+    for (int i = 0; i < SHAPES; i++) {
+        images[i] = some_images(d, 1 + 2 * i);
+        expected[i] = run_model(m, images[i], true);
+    }
+    for (int i = 0, at = 0; i < RUNS; i++, at = (at * 5 + i) % SHAPES) {
+        tare_tensor *found = run_once(s, images[at]);
+        assert_int_equal(found->count, expected[at]->count);
+        assert_memory_equal(found->data, expected[at]->data, tare__tensor_bytes(found));
+        tare_tensor_release(found);
+    }
+    for (int i = 0; i < SHAPES; i++) {
+        tare_tensor_release(images[i]);
+        tare_tensor_release(expected[i]);
+    }
+    tare_session_destroy(s);
+    tare_model_destroy(m);
+}
+
+static void check_refused(tare_session *s, const tare_tensor *x, tare_tensor *const *outputs,
+                          size_t count, const char *words) {
+    tare_error *err = tare_error_create();
+    assert_int_equal(tare_session_run_into(s, &x, 1, outputs, count, err), TARE_INVALID_ARGUMENT);
+    if (strstr(tare_error_message(err), words) == NULL)
+        fail_msg("expected '%s' in '%s'", words, tare_error_message(err));
+    tare_error_destroy(err);
+}
+
+static void check_runs_into(const tare_model *m, const tare_tensor *x, bool reference) {
+    const tare_session_options options = {.reference = reference};
+    const int64_t shape[] = {2, 3};
+    tare_session *s = NULL;
+    CHECK_OK(tare_session_create(m, &options, &s, NULL));
+    tare_tensor *expected = run_once(s, x), *y = run_once(s, x), *other = NULL;
+    CHECK_OK(tare_tensor_create(TARE_FLOAT32, 2, shape, &other, NULL));
+    memset(y->data, 0xff, tare__tensor_bytes(y));
+    CHECK_OK(tare_session_run_into(s, &x, 1, &y, 1, NULL));
+    assert_memory_equal(y->data, expected->data, tare__tensor_bytes(y));
+    tare_tensor *const twice[] = {y, y}, *const none[] = {NULL};
+    check_refused(s, x, &other, 1,
+                  "output 0: expected a tensor of torch.float32 and shape [5, 10]");
+    check_refused(s, x, twice, 2, "output 1 shares its memory");
+    check_refused(s, x, none, 1, "output 0: expected a tensor that can be written");
+    check_refused(s, x, &y, 0, "the model has 1 output");
+    check_refused(s, y, &y, 1, "output 0 shares its memory");
+    tare_tensor *held = tare_tensor_retain(y), *view = NULL;
+    CHECK_OK(tare__tensor_reshape(y, y->ndim, y->shape, &view, NULL));
+    check_refused(s, x, &held, 1, "nobody else holds");
+    tare_tensor_release(view);
+    tare_tensor_release(held);
+    tare_tensor_release(other);
+    tare_tensor_release(expected);
+    tare_tensor_release(y);
+    tare_session_destroy(s);
+}
+
+static void outputs_go_into_given_tensors(void **state) {
+    const digits *d = *state;
+    tare_model *m = quantize(d, "x86");
+    check_runs_into(m, d->some, false);
+    check_runs_into(m, d->some, true);
+    check_runs_into(d->model, d->some, false);
+    tare_model_destroy(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_gives_the_references_bits),
         cmocka_unit_test(every_number_of_threads_gives_the_same_bits),
+        cmocka_unit_test(many_shapes_stay_right),
+        cmocka_unit_test(outputs_go_into_given_tensors),
         cmocka_unit_test(an_unknown_level_names_the_valid_ones),
         cmocka_unit_test(an_unknown_float_library_names_the_valid_ones),
         cmocka_unit_test(portable_floats_are_those_of_the_references),
