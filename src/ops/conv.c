@@ -319,7 +319,7 @@ DIMENSIONS(3)
         .functions = "torch.conv" #n "d|torch.ops.aten.conv" #n "d.default|torch.ops.aten.conv" #n \
                      "d.padding",                                                                  \
         .params = "input|weight|bias|stride|padding|dilation|groups|!padding_mode",                \
-        .traits = OP_WEIGHTED, .shape = conv##n##d_shape, .reference = conv##n##d,                 \
+        .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = conv##n##d_shape, .reference = conv##n##d,  \
         .macs = conv_macs                                                                          \
     }
 #define TRANSPOSED(n, aten)                                                                        \
@@ -327,8 +327,8 @@ DIMENSIONS(3)
         .id = "conv_transpose" #n "d",                                                             \
         .functions = "torch.conv_transpose" #n "d|torch.ops.aten.conv_transpose" aten,             \
         .params = "input|weight|bias|stride|padding|output_padding|groups|dilation",               \
-        .traits = OP_WEIGHTED, .shape = transposed##n##d_shape, .reference = transposed##n##d,     \
-        .macs = transposed_macs                                                                    \
+        .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = transposed##n##d_shape,                     \
+        .reference = transposed##n##d, .macs = transposed_macs                                     \
     }
 
 static const op_info rows[] = {

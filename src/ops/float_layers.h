@@ -38,15 +38,22 @@ typedef struct float_layer float_layer;
 tare_status tare__float_layers_create(thread_pool *pool, float_layers **out, tare_error *err);
 void tare__float_layers_destroy(float_layers *l); // NULL is fine
 
-/// y [batch][out..][out_channels] of x [batch][in..][in_channels], with w and bias (may be NULL) as
-/// in float_conv; both are packed, and not needed afterwards. *out is NULL if the library has no
-/// fast form of it.
+/// What a layer multiplies with, and adds (bias may be NULL). Both are packed, and not needed
+/// afterwards. is_model: w is a model's tensor, whose packed weights all sessions share.
+typedef struct float_weights {
+    const tare_tensor *w;
+    const float *bias;
+    bool is_model;
+} float_weights;
+
+/// y [batch][out..][out_channels] of x [batch][in..][in_channels], with weights as in float_conv.
+/// *out is NULL if the library has no fast form of it. What is computed depends on neither the
+/// batch nor the number of threads, as far as the library's kernels go over images and rows.
 tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
-                                   const float *w, const float *bias, float_layer **out,
-                                   tare_error *err);
+                                   const float_weights *w, float_layer **out, tare_error *err);
 /// y [rows][columns] = x [rows][inner] * w (transposed: [columns][inner]) + bias.
 tare_status tare__float_layer_product(float_layers *l, const float_product *p,
-                                      const float_epilogue *e, const float *w, const float *bias,
+                                      const float_epilogue *e, const float_weights *w,
                                       float_layer **out, tare_error *err);
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err);
 /// What the library calls its implementation; static storage. *weight_bytes: as packed.

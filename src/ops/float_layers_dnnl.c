@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/derived.h"
 
 #ifdef TARE_HAVE_DNNL
 #include <oneapi/dnnl/dnnl.h>
@@ -23,6 +24,9 @@ void omp_set_num_threads(int count);
 // Cutting a layer of fewer multiply-accumulates costs more than it saves.
 enum { LEAST_SHARED_MACS = 1 << 20, MOST_PARTS = 64 };
 
+// Tells our packed weights from what others make of a tensor.
+#define WEIGHTS_TAG UINT64_C(0x646e6e6c666c6f61)
+
 // What a primitive works in. One per part: parts of different layers never run at once.
 typedef struct work_memory {
     void *data;
@@ -34,17 +38,28 @@ struct float_layers {
     dnnl_stream_t stream;
     thread_pool *pool; // lent
     size_t thread_count;
-    work_memory *work; // [thread_count]
+    work_memory *work; // [thread_count + 1]: the parts of a layer, and the rest of a batch
 };
 
 enum { SRC, WEIGHTS, BIAS, DST, WORK, MEMORIES };
 
+// Weights in the order that a primitive wants. Those of a model hang on its tensor, for all who
+// need them so; others are a part's own.
+typedef struct packed_weights {
+    derived base; // `of` NULL: a part's own
+    dnnl_memory_desc_t desc;
+    void *data;
+} packed_weights;
+
 typedef struct float_part {
     dnnl_primitive_t primitive;
-    dnnl_memory_t memory[MEMORIES]; // SRC, DST and WORK point to others' data
-    void *weights, *bias;           // packed; NULL: another part's
-    bool lends_weights;             // memory[WEIGHTS] is the first part's
-    int64_t x_first, y_first;       // elements
+    dnnl_memory_t memory[MEMORIES]; // SRC, WEIGHTS, DST and WORK point to others' data
+    packed_weights *weights;        // reference owned; NULL: another part's
+    void *bias;
+    bool lends_weights;       // memory[WEIGHTS] is the first part's
+    int64_t x_first, y_first; // elements
+    size_t times;             // it runs so often, each time one step further
+    int64_t x_step, y_step;
 } float_part;
 
 struct float_layer {
@@ -66,7 +81,7 @@ tare_status tare__float_layers_create(thread_pool *pool, float_layers **out, tar
     if (l == NULL) return tare__out_of_memory(err);
     l->pool = pool;
     l->thread_count = tare__thread_count(pool);
-    l->work = tare__alloc_zeroed(l->thread_count, sizeof *l->work);
+    l->work = tare__alloc_zeroed(l->thread_count + 1, sizeof *l->work);
     dnnl_status_t status = l->work != NULL ? dnnl_success : dnnl_out_of_memory;
     if (status == dnnl_success) status = dnnl_engine_create(&l->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
@@ -83,7 +98,7 @@ void tare__float_layers_destroy(float_layers *l) {
     if (l == NULL) return;
     if (l->stream != NULL) dnnl_stream_destroy(l->stream);
     if (l->engine != NULL) dnnl_engine_destroy(l->engine);
-    for (size_t i = 0; l->work != NULL && i < l->thread_count; i++)
+    for (size_t i = 0; l->work != NULL && i <= l->thread_count; i++)
         tare__free_aligned(l->work[i].data);
     tare__free(l->work);
     tare__free(l);
@@ -136,7 +151,9 @@ static tare_status create_attributes(const float_epilogue *e, dnnl_primitive_att
 typedef struct form {
     dnnl_memory_desc_t given[MEMORIES]; // of the weights: as they come
     dnnl_memory_desc_t wanted_weights;  // in any order
-    bool has_bias, is_band;             // is_band: its weights are those of the other parts
+    bool is_band;                       // its weights are those of the other parts
+    const float *w, *bias;              // as they come; bias NULL: none
+    const tare_tensor *model_weights;   // w lies in it, and others may want it packed; NULL: no
 } form;
 
 static tare_status create_memory(const float_layers *l, dnnl_memory_t *memory,
@@ -178,9 +195,86 @@ static tare_status pack(const float_layers *l, const dnnl_memory_desc_t *given, 
     return status;
 }
 
+// --- packed weights ---
+
+static void destroy_weights(derived *thing) {
+    packed_weights *w = (packed_weights *)(void *)thing;
+    tare__free_aligned(w->data);
+    tare__free(w);
+}
+
+static void release_weights(packed_weights *w) {
+    if (w == NULL) return;
+    if (w->base.of != NULL)
+        tare__derived_release(&w->base);
+    else
+        destroy_weights(&w->base);
+}
+
+typedef struct weights_request {
+    const float_layers *layers;
+    const form *form;
+    const dnnl_memory_desc_t *wanted;
+} weights_request;
+
+static tare_status fill_packed(const weights_request *r, packed_weights *w, tare_error *err) {
+    dnnl_memory_t memory = NULL;
+    w->base.destroy = destroy_weights;
+    w->desc = *r->wanted;
+    tare_status status = create_memory(r->layers, &memory, r->wanted, &w->data, err);
+    if (status == TARE_OK)
+        status = pack(r->layers, &r->form->given[WEIGHTS], r->form->w, memory, err);
+    if (memory != NULL) dnnl_memory_destroy(memory);
+    return status;
+}
+
+static tare_status make_weights(void *user, derived **out, tare_error *err) {
+    const weights_request *r = user;
+    packed_weights *w = tare__alloc_zeroed(1, sizeof *w);
+    if (w == NULL) return tare__out_of_memory(err);
+    const tare_status status = fill_packed(r, w, err);
+    if (status != TARE_OK) {
+        destroy_weights(&w->base);
+        return status;
+    }
+    if (r->form->model_weights != NULL) tare__tensor_forget(r->form->model_weights);
+    *out = &w->base;
+    return TARE_OK;
+}
+
+// FNV-1a.
+static uint64_t hash_of(const dnnl_memory_desc_t *desc) {
+    const unsigned char *bytes = (const unsigned char *)desc;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < sizeof *desc; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+// Equal keys may hide different orders, as unlikely as that is.
+static tare_status get_weights(const weights_request *r, packed_weights **out, tare_error *err) {
+    const form *f = r->form;
+    derived *thing = NULL;
+    *out = NULL;
+    if (f->model_weights != NULL) {
+        const derived_key key = {
+            .data = f->w,
+            .numbers = {WEIGHTS_TAG, hash_of(&f->given[WEIGHTS]), hash_of(r->wanted)}};
+        TARE_TRY(tare__derive(f->model_weights->store, &key, make_weights, (void *)r, &thing, err));
+        packed_weights *found = (packed_weights *)(void *)thing;
+        if (dnnl_memory_desc_equal(&found->desc, r->wanted)) {
+            *out = found;
+            return TARE_OK;
+        }
+        tare__derived_release(thing);
+    }
+    TARE_TRY(make_weights((void *)r, &thing, err));
+    *out = (packed_weights *)(void *)thing;
+    return TARE_OK;
+}
+
 // Bands of one image have the same weights, mostly in the same order.
 static tare_status fill_weights(float_layer *layer, float_part *part, const form *f,
-                                const dnnl_memory_desc_t *wanted, const float *w, tare_error *err) {
+                                const dnnl_memory_desc_t *wanted, tare_error *err) {
     const dnnl_memory_desc_t *first = NULL;
     dnnl_memory_t lent = layer->parts[0].memory[WEIGHTS];
     if (f->is_band && lent != NULL) {
@@ -191,9 +285,14 @@ static tare_status fill_weights(float_layer *layer, float_part *part, const form
             return TARE_OK;
         }
     }
-    TARE_TRY(create_memory(layer->shared, &part->memory[WEIGHTS], wanted, &part->weights, err));
-    return pack(layer->shared, &f->given[WEIGHTS], w, part->memory[WEIGHTS], err);
+    const weights_request request = {layer->shared, f, wanted};
+    TARE_TRY(get_weights(&request, &part->weights, err));
+    DNNL_TRY(dnnl_memory_create(&part->memory[WEIGHTS], wanted, layer->shared->engine,
+                                part->weights->data));
+    return TARE_OK;
 }
+
+// --- layers in parts ---
 
 static tare_status reserve_work(float_layers *l, size_t part, const dnnl_memory_desc_t *desc,
                                 tare_error *err) {
@@ -208,22 +307,21 @@ static tare_status reserve_work(float_layers *l, size_t part, const dnnl_memory_
 }
 
 static tare_status fill(float_layer *layer, size_t index, const form *f,
-                        const_dnnl_primitive_desc_t pd, const float *w, const float *bias,
-                        tare_error *err) {
+                        const_dnnl_primitive_desc_t pd, tare_error *err) {
     float_layers *l = layer->shared;
     float_part *part = &layer->parts[index];
     const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     TARE_TRY(create_memory(l, &part->memory[SRC], &f->given[SRC], NULL, err));
     TARE_TRY(create_memory(l, &part->memory[DST], &f->given[DST], NULL, err));
     TARE_TRY(fill_weights(layer, part, f,
-                          dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), w, err));
+                          dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), err));
     if (work != NULL && dnnl_memory_desc_get_size(work) > 0) {
         TARE_TRY(reserve_work(l, index, work, err));
         TARE_TRY(create_memory(l, &part->memory[WORK], work, NULL, err));
     }
-    if (!f->has_bias) return TARE_OK;
+    if (f->bias == NULL) return TARE_OK;
     TARE_TRY(create_memory(l, &part->memory[BIAS], &f->given[BIAS], &part->bias, err));
-    return pack(l, &f->given[BIAS], bias, part->memory[BIAS], err);
+    return pack(l, &f->given[BIAS], f->bias, part->memory[BIAS], err);
 }
 
 static const char *implementation(const_dnnl_primitive_desc_t pd) {
@@ -240,8 +338,7 @@ static bool is_fast(const_dnnl_primitive_desc_t pd) {
 
 // desc: of a convolution or a product. *fits false: there is no fast form of it.
 static tare_status compile(float_layer *layer, size_t index, const form *f, const void *desc,
-                           const float_epilogue *e, const float *w, const float *bias, bool *fits,
-                           tare_error *err) {
+                           const float_epilogue *e, bool *fits, tare_error *err) {
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t pd = NULL;
     *fits = false;
@@ -252,7 +349,7 @@ static tare_status compile(float_layer *layer, size_t index, const form *f, cons
     if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
     if (status == TARE_OK && is_fast(pd)) {
         status = status_of(dnnl_primitive_create(&layer->parts[index].primitive, pd), err);
-        if (status == TARE_OK) status = fill(layer, index, f, pd, w, bias, err);
+        if (status == TARE_OK) status = fill(layer, index, f, pd, err);
         *fits = status == TARE_OK;
     }
     if (pd != NULL) dnnl_primitive_desc_destroy(pd);
@@ -266,6 +363,7 @@ static tare_status create_layer(float_layers *l, size_t part_count, float_layer 
     use_one_thread();
     layer->shared = l;
     layer->part_count = part_count;
+    for (size_t i = 0; i < part_count; i++) layer->parts[i].times = 1;
     *out = layer;
     return TARE_OK;
 }
@@ -336,16 +434,9 @@ static tare_status describe_conv(const sizes *s, form *f, dnnl_convolution_desc_
                                           dnnl_format_tag_any));
     DNNL_TRY(dnnl_dilated_convolution_forward_desc_init(
         out, dnnl_forward_inference, dnnl_convolution_direct, &f->given[SRC], &f->wanted_weights,
-        f->has_bias ? &f->given[BIAS] : NULL, &f->given[DST], s->stride, s->dilation, s->before,
+        f->bias != NULL ? &f->given[BIAS] : NULL, &f->given[DST], s->stride, s->dilation, s->before,
         s->after));
     return TARE_OK;
-}
-
-// Images [first, last) of a batch.
-static float_conv slice_batch(const float_conv *c, int64_t first, int64_t last) {
-    float_conv part = *c;
-    part.batch = last - first;
-    return part;
 }
 
 // Rows [first, last) of the output, and the rows of the input, from *begin on, that they see.
@@ -361,16 +452,22 @@ static float_conv slice_rows(const float_conv *c, int64_t first, int64_t last, i
     return part;
 }
 
+static form form_of(const float_weights *w) {
+    return (form){
+        .w = tare__f32(w->w), .bias = w->bias, .model_weights = w->is_model ? w->w : NULL};
+}
+
 static tare_status compile_conv(float_layer *layer, size_t index, const float_conv *c,
-                                const float_epilogue *e, const float *w, const float *bias,
-                                bool *fits, tare_error *err) {
+                                const float_epilogue *e, const float_weights *w, bool *fits,
+                                tare_error *err) {
     const sizes s = sizes_of(c);
-    form f = {.has_bias = bias != NULL, .is_band = true};
+    form f = form_of(w);
+    f.is_band = true;
     dnnl_convolution_desc_t desc;
     *fits = false;
     const tare_status status = describe_conv(&s, &f, &desc, err);
     if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
-    return compile(layer, index, &f, &desc, e, w, bias, fits, err);
+    return compile(layer, index, &f, &desc, e, fits, err);
 }
 
 // A part sees at least one row of the input: bands that lie in the padding are not worth a case.
@@ -379,21 +476,11 @@ static bool can_slice_rows(const float_conv *c) {
            c->pad[1] < c->dilation[1] * (c->kernel[1] - 1) + 1;
 }
 
-static int64_t pieces_of(const float_conv *c) {
-    if (c->batch > 1) return c->batch;
-    return can_slice_rows(c) ? c->out[1] : 1;
-}
-
 static float_conv slice(const float_conv *c, size_t index, size_t count, float_part *part) {
     if (count == 1) return *c;
-    const int64_t pieces = pieces_of(c), n = (int64_t)count, i = (int64_t)index;
-    const int64_t first = i * pieces / n, last = (i + 1) * pieces / n;
+    const int64_t n = (int64_t)count, i = (int64_t)index;
+    const int64_t first = i * c->out[1] / n, last = (i + 1) * c->out[1] / n;
     int64_t begin = first;
-    if (c->batch > 1) {
-        part->x_first = first * c->in_channels * c->in[0] * c->in[1] * c->in[2];
-        part->y_first = first * c->out_channels * c->out[0] * c->out[1] * c->out[2];
-        return slice_batch(c, first, last);
-    }
     const float_conv band = slice_rows(c, first, last, &begin);
     part->x_first = begin * c->in[2] * c->in_channels;
     part->y_first = first * c->out[2] * c->out_channels;
@@ -406,20 +493,62 @@ static double conv_macs(const float_conv *c) {
     return macs * (double)c->in_channels / (double)c->groups;
 }
 
-tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
-                                   const float *w, const float *bias, float_layer **out,
-                                   tare_error *err) {
-    const size_t count = count_parts(l, conv_macs(c), pieces_of(c));
+static tare_status conv_of_bands(float_layers *l, const float_conv *c, const float_epilogue *e,
+                                 const float_weights *w, float_layer **out, tare_error *err) {
+    const size_t count = count_parts(l, conv_macs(c), can_slice_rows(c) ? c->out[1] : 1);
     float_layer *layer = NULL;
-    *out = NULL;
     TARE_TRY(create_layer(l, count, &layer, err));
     tare_status status = TARE_OK;
     bool fits = true;
     for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
         const float_conv part = slice(c, i, count, &layer->parts[i]);
-        status = compile_conv(layer, i, &part, e, w, bias, &fits, err);
+        status = compile_conv(layer, i, &part, e, w, &fits, err);
     }
     return finish(layer, status, fits, out);
+}
+
+// So many images at a time are worth a call. It does not depend on the threads, so that neither do
+// the bits.
+static int64_t images_at_once(const float_conv *c) {
+    const double images = LEAST_SHARED_MACS / (conv_macs(c) / (double)c->batch + 1);
+    return images < 1 ? 1 : images < (double)c->batch ? (int64_t)images : c->batch;
+}
+
+static int64_t image_elements(int64_t channels, const int64_t size[3]) {
+    return channels * size[0] * size[1] * size[2];
+}
+
+// One primitive of some images runs many times, and one more takes the rest: what an image needs
+// stays in cache from layer to layer, however many there are.
+static tare_status conv_of_images(float_layers *l, const float_conv *c, const float_epilogue *e,
+                                  const float_weights *w, float_layer **out, tare_error *err) {
+    const int64_t images = images_at_once(c), all = c->batch / images, rest = c->batch % images;
+    const size_t shares = count_parts(l, conv_macs(c), all), count = shares + (rest > 0);
+    const int64_t x_step = images * image_elements(c->in_channels, c->in);
+    const int64_t y_step = images * image_elements(c->out_channels, c->out);
+    float_layer *layer = NULL;
+    tare_status status = TARE_OK;
+    bool fits = true;
+    TARE_TRY(create_layer(l, count, &layer, err));
+    for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
+        float_part *part = &layer->parts[i];
+        float_conv few = *c;
+        const bool is_rest = i == shares;
+        const int64_t first = is_rest ? all : all * (int64_t)i / (int64_t)shares;
+        const int64_t last = is_rest ? all + 1 : all * ((int64_t)i + 1) / (int64_t)shares;
+        few.batch = is_rest ? rest : images;
+        part->times = (size_t)(last - first);
+        part->x_first = first * (part->x_step = x_step);
+        part->y_first = first * (part->y_step = y_step);
+        status = compile_conv(layer, i, &few, e, w, &fits, err);
+    }
+    return finish(layer, status, fits, out);
+}
+
+tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
+                                   const float_weights *w, float_layer **out, tare_error *err) {
+    *out = NULL;
+    return (c->batch > 1 ? conv_of_images : conv_of_bands)(l, c, e, w, out, err);
 }
 
 // --- product ---
@@ -436,24 +565,22 @@ static tare_status describe_product(const float_product *p, form *f, dnnl_matmul
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->wanted_weights, 2, weights, dnnl_f32,
                                           dnnl_format_tag_any));
     DNNL_TRY(dnnl_matmul_desc_init(out, &f->given[SRC], &f->wanted_weights,
-                                   f->has_bias ? &f->given[BIAS] : NULL, &f->given[DST]));
+                                   f->bias != NULL ? &f->given[BIAS] : NULL, &f->given[DST]));
     return TARE_OK;
 }
 
 static tare_status compile_product(float_layer *layer, size_t index, const float_product *p,
-                                   const float_epilogue *e, const float *w, const float *bias,
-                                   bool is_band, bool *fits, tare_error *err) {
-    form f = {.has_bias = bias != NULL, .is_band = is_band};
+                                   const float_epilogue *e, form f, bool *fits, tare_error *err) {
     dnnl_matmul_desc_t desc;
     *fits = false;
     const tare_status status = describe_product(p, &f, &desc, err);
     if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
-    return compile(layer, index, &f, &desc, e, w, bias, fits, err);
+    return compile(layer, index, &f, &desc, e, fits, err);
 }
 
 // Rows are cut; of one row alone its columns, which lie in a row as the rows of the weights do.
 tare_status tare__float_layer_product(float_layers *l, const float_product *p,
-                                      const float_epilogue *e, const float *w, const float *bias,
+                                      const float_epilogue *e, const float_weights *w,
                                       float_layer **out, tare_error *err) {
     const bool by_columns = p->rows == 1 && p->transposed;
     const int64_t pieces = by_columns ? p->columns : p->rows;
@@ -473,8 +600,11 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
         part.columns = by_columns ? size : p->columns;
         layer->parts[i].x_first = row * p->inner;
         layer->parts[i].y_first = row * p->columns + column;
-        status = compile_product(layer, i, &part, e, w + column * p->inner,
-                                 bias != NULL ? bias + column : NULL, !by_columns, &fits, err);
+        form f = form_of(w);
+        f.w += column * p->inner;
+        f.bias = f.bias != NULL ? f.bias + column : NULL;
+        f.is_band = !by_columns;
+        status = compile_product(layer, i, &part, e, f, &fits, err);
     }
     return finish(layer, status, fits, out);
 }
@@ -488,24 +618,33 @@ typedef struct layer_run {
     dnnl_status_t *statuses; // by part
 } layer_run;
 
-static dnnl_status_t run_part(const float_layer *layer, size_t index, const float *x, float *y) {
+static dnnl_status_t run_once(const float_layer *layer, size_t index, const float *x, float *y) {
     static const int names[MEMORIES] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST,
                                         DNNL_ARG_SCRATCHPAD};
     const float_part *part = &layer->parts[index];
     const float_layers *l = layer->shared;
     dnnl_exec_arg_t args[MEMORIES];
     int count = 0;
-    use_one_thread();
-    dnnl_status_t status =
-        dnnl_memory_set_data_handle(part->memory[SRC], (void *)(x + part->x_first));
-    if (status == dnnl_success)
-        status = dnnl_memory_set_data_handle(part->memory[DST], y + part->y_first);
+    dnnl_status_t status = dnnl_memory_set_data_handle(part->memory[SRC], (void *)x);
+    if (status == dnnl_success) status = dnnl_memory_set_data_handle(part->memory[DST], y);
     if (status == dnnl_success && part->memory[WORK] != NULL)
         status = dnnl_memory_set_data_handle(part->memory[WORK], l->work[index].data);
     for (int i = 0; i < MEMORIES; i++)
         if (part->memory[i] != NULL) args[count++] = (dnnl_exec_arg_t){names[i], part->memory[i]};
     if (status == dnnl_success)
         status = dnnl_primitive_execute(part->primitive, l->stream, count, args);
+    return status;
+}
+
+static dnnl_status_t run_part(const float_layer *layer, size_t index, const float *x, float *y) {
+    const float_part *part = &layer->parts[index];
+    dnnl_status_t status = dnnl_success;
+    use_one_thread();
+    x += part->x_first;
+    y += part->y_first;
+    for (size_t i = 0; i < part->times && status == dnnl_success; i++)
+        status =
+            run_once(layer, index, x + (int64_t)i * part->x_step, y + (int64_t)i * part->y_step);
     return status;
 }
 
@@ -516,7 +655,7 @@ static void run_task(void *user, size_t part, size_t worker) {
 }
 
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
-    dnnl_status_t statuses[MOST_PARTS];
+    dnnl_status_t statuses[MOST_PARTS + 1];
     layer_run run = {layer, x, y, statuses};
     if (layer->part_count == 1)
         statuses[0] = run_part(layer, 0, x, y);
@@ -544,7 +683,7 @@ static void destroy_part(float_part *part) {
         if (part->memory[i] != NULL && !(i == WEIGHTS && part->lends_weights))
             dnnl_memory_destroy(part->memory[i]);
     if (part->primitive != NULL) dnnl_primitive_destroy(part->primitive);
-    tare__free_aligned(part->weights);
+    release_weights(part->weights);
     tare__free_aligned(part->bias);
 }
 
@@ -574,16 +713,15 @@ void tare__float_layers_destroy(float_layers *l) {
     (void)l;
 }
 tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
-                                   const float *w, const float *bias, float_layer **out,
-                                   tare_error *err) {
-    (void)l, (void)c, (void)e, (void)w, (void)bias, (void)err;
+                                   const float_weights *w, float_layer **out, tare_error *err) {
+    (void)l, (void)c, (void)e, (void)w, (void)err;
     *out = NULL;
     return TARE_OK;
 }
 tare_status tare__float_layer_product(float_layers *l, const float_product *p,
-                                      const float_epilogue *e, const float *w, const float *bias,
+                                      const float_epilogue *e, const float_weights *w,
                                       float_layer **out, tare_error *err) {
-    (void)l, (void)p, (void)e, (void)w, (void)bias, (void)err;
+    (void)l, (void)p, (void)e, (void)w, (void)err;
     *out = NULL;
     return TARE_OK;
 }

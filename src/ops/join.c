@@ -132,7 +132,7 @@ static tare_status stack_reference(op_call *call) {
 #define JOIN(name, names)                                                                          \
     {                                                                                              \
         .id = #name, .functions = names, .params = "tensors|dim/axis",                             \
-        .traits = OP_KEEPS_QPARAMS | OP_ANY_DTYPE, .shape = name##_shape,                          \
+        .traits = OP_KEEPS_QPARAMS | OP_ANY_DTYPE | OP_BY_SAMPLE, .shape = name##_shape,           \
         .reference = name##_reference, .quantized = name##_reference                               \
     }
 

@@ -177,7 +177,7 @@ static tare_status addmm_reference(op_call *call) {
 // clang-format off
 static const op_info rows[] = {
     {.id = "linear", .functions = "torch._C._nn.linear|torch.ops.aten.linear.default", .params = "input/self|weight|bias",
-     .traits = OP_WEIGHTED, .shape = linear_shape, .reference = linear_reference, .macs = linear_macs},
+     .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = linear_shape, .reference = linear_reference, .macs = linear_macs},
     {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default",
      .methods = "matmul|bmm|mm", .params = "input/self|other/mat2", .shape = matmul_shape, .reference = matmul_reference, .macs = matmul_macs},
     {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",

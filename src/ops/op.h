@@ -23,6 +23,9 @@ typedef enum op_trait {
         1 << 8, // averages: torch computes on codes minus their zero point, so that ties are exact
     OP_SHAPED_BY_DATA = 1 << 9,  // what comes out depends on the elements of an input
     OP_BLIND_TO_FIRST = 1 << 10, // asks the first input for no more than its shape and dtype
+    // Where dimension 0 of the inputs is a batch and the result's is, an item of the result follows
+    // from the items of the same index. Which dimension is the batch is for shapes to tell.
+    OP_BY_SAMPLE = 1 << 11,
 } op_trait;
 
 typedef struct op_info {

@@ -256,7 +256,7 @@ POOLS(3)
 #define ROW(kind, n, names, parameters)                                                            \
     {                                                                                              \
         .id = #kind #n "d", .functions = names, .params = parameters,                              \
-        .traits = OP_KEEPS_QPARAMS | OP_ON_CODES, .shape = kind##n##d_shape,                       \
+        .traits = OP_KEEPS_QPARAMS | OP_ON_CODES | OP_BY_SAMPLE, .shape = kind##n##d_shape,        \
         .reference = kind##n##d                                                                    \
     }
 #define MAX_PARAMS "input/self|kernel_size|stride|padding|dilation|ceil_mode|return_indices"

@@ -443,12 +443,13 @@ GATHER_OPERATOR(channel_shuffle, plan_channel_shuffle)
 #define SAME(name, names, method_names, parameters, rule)                                          \
     {                                                                                              \
         .id = name, .functions = names, .methods = method_names, .params = parameters,             \
-        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = rule                                  \
+        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS | OP_BY_SAMPLE, .shape = rule                   \
     }
 #define VIEW(name, names, method_names, parameters, rule)                                          \
     {                                                                                              \
         .id = name, .functions = names, .methods = method_names, .params = parameters,             \
-        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "view_back", .shape = rule         \
+        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS | OP_BY_SAMPLE, .put_back = "view_back",        \
+        .shape = rule                                                                              \
     }
 #define MOVE(name, names, method_names, parameters)                                                \
     {                                                                                              \

@@ -36,7 +36,7 @@ typedef struct calibrator {
     tare_data *data;
     tare_calibrate_options options;
     calibrate_mode mode;
-    bool is_sliced, is_tried; // batches are cut into samples; this was tried
+    bool is_sliced, is_tried, is_proved; // batches are cut into samples; this was tried, or proved
     size_t worker_count;
     worker *workers; // NULL: nothing has begun
     thread_pool *pool;
@@ -156,11 +156,14 @@ static tare_status choose_mode(calibrator *c, const tare_batch *batch) {
     return TARE_OK;
 }
 
-// Two samples that come together are tried before they are taken apart, once.
+// Two samples that come together are tried before they are taken apart, once, unless rules tell
+// that they may be.
 static tare_status try_slices(calibrator *c, const tare_batch *batch) {
     tare_model *copy = NULL;
     if (!c->is_sliced || c->is_tried || batch->size < 2) return TARE_OK;
     c->is_tried = true;
+    TARE_TRY(tare__samples_by_rule(c->prepared, batch, &c->is_proved, c->err));
+    if (c->is_proved) return TARE_OK;
     TARE_TRY(copy_model(c->prepared, &copy, c->err));
     const tare_status status = tare__samples_by_value(copy, batch, &c->is_sliced, c->err);
     tare_model_destroy(copy);

@@ -23,9 +23,12 @@ typedef struct layer_kind {
                            const float_epilogue *e, float_layer **out);
 } layer_kind;
 
-static const float *floats_or(const tare_tensor *own, const tare_tensor *folded) {
-    const tare_tensor *t = folded != NULL ? folded : own;
-    return t != NULL ? tare__f32(t) : NULL;
+static float_weights weights_of(const tare_tensor *w, const tare_tensor *bias,
+                                const folded_norm *folded) {
+    const tare_tensor *b = folded->bias != NULL ? folded->bias : bias;
+    return (float_weights){.w = folded->weight != NULL ? folded->weight : w,
+                           .bias = b != NULL ? tare__f32(b) : NULL,
+                           .is_model = folded->weight == NULL};
 }
 
 static tare_status compile_conv(plan_builder *b, op_call *call, const folded_norm *folded,
@@ -33,8 +36,8 @@ static tare_status compile_conv(plan_builder *b, op_call *call, const folded_nor
     conv_call c;
     TARE_TRY(tare__conv_read(call, &c));
     if (!c.is_plain) return TARE_OK;
-    return tare__float_layer_conv(b->setting->layers, &c.conv, e, floats_or(c.w, folded->weight),
-                                  floats_or(c.bias, folded->bias), out, b->err);
+    const float_weights w = weights_of(c.w, c.bias, folded);
+    return tare__float_layer_conv(b->setting->layers, &c.conv, e, &w, out, b->err);
 }
 
 static tare_status compile_linear(plan_builder *b, op_call *call, const folded_norm *folded,
@@ -45,8 +48,8 @@ static tare_status compile_linear(plan_builder *b, op_call *call, const folded_n
                              .inner = c.w->shape[1],
                              .columns = c.w->shape[0],
                              .transposed = true};
-    return tare__float_layer_product(b->setting->layers, &p, e, floats_or(c.w, folded->weight),
-                                     floats_or(c.bias, folded->bias), out, b->err);
+    const float_weights w = weights_of(c.w, c.bias, folded);
+    return tare__float_layer_product(b->setting->layers, &p, e, &w, out, b->err);
 }
 
 static const layer_kind kinds[] = {

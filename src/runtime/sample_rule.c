@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Independence of samples, proved: of every operator it is known that items of dimension 0 have
+// nothing to do with each other, and the shapes of two runs tell that dimension 0 is the batch.
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/interpret.h"
+#include "ops/op.h"
+#include "quant/fake_quantize.h"
+#include "quant/observer.h"
+#include "runtime/samples.h"
+
+typedef enum node_kind {
+    FIXED,   // the same for all data
+    BATCHED, // a tensor whose items along dimension 0 come from the samples
+    SIZE,    // no tensor: follows from shapes
+} node_kind;
+
+// What is known of a node, by its id. runs: of one sample and of two.
+typedef struct node_facts {
+    node_kind kind;
+    int ndim[2]; // -1: no tensor, or not seen
+    int64_t shape[2][TARE_MAX_DIMS];
+    bool is_seen, is_elementwise, is_by_sample, is_not_on_tensors;
+} node_facts;
+
+typedef struct proof {
+    const tare_model *model;
+    node_facts *facts;
+    size_t count;
+    int run;
+    const node_facts *at; // while its inputs are looked at
+    bool any_batched, any_size, is_refused;
+} proof;
+
+// --- what is called ---
+
+static bool trains(const op_call *call) {
+    op_call copy = *call;
+    bool training = false;
+    const size_t i = tare__op_param_index(call->op, "training");
+    copy.err = NULL;
+    if (i >= call->param_count || call->module != NULL) return false;
+    return tare__call_bool(&copy, i, false, &training) != TARE_OK || training;
+}
+
+static bool has_trait(const op_info *op, unsigned trait) {
+    return op != NULL && (op->traits & trait) != 0;
+}
+
+static const op_info *row_of_class(const module_class *class) {
+    return class->op != NULL ? tare__op_by_id(class->op, class->dims) : NULL;
+}
+
+// A fused module computes what its children do, and sums and ReLUs between them.
+static bool are_by_sample(const module *fused) {
+    bool all = fused->child_count > 0;
+    for (size_t i = 0; i < fused->child_count; i++)
+        all = all && has_trait(row_of_class(fused->children[i].module->class),
+                               OP_BY_SAMPLE | OP_ELEMENTWISE);
+    return all;
+}
+
+static bool only_watches(const module *m) {
+    return m->class->role == ROLE_OBSERVER && tare__fake_quantize_kind_of(m) == NULL;
+}
+
+static void read_call(const op_call *call, node_facts *f) {
+    const module *m = call->module;
+    f->is_elementwise = has_trait(call->op, OP_ELEMENTWISE);
+    f->is_by_sample = has_trait(call->op, OP_BY_SAMPLE) && !trains(call);
+    f->is_not_on_tensors = has_trait(call->op, OP_NOT_ON_TENSORS);
+    if (m == NULL) return;
+    if (m->class->role == ROLE_FUSED)
+        f->is_by_sample = are_by_sample(m);
+    else if (m->class->role == ROLE_OBSERVER)
+        f->is_by_sample = only_watches(m);
+    else if (m->class->role != ROLE_FLOAT)
+        f->is_by_sample = f->is_elementwise = false;
+}
+
+static void keep_shape(const tare_tensor *t, int run, node_facts *f) {
+    f->ndim[run] = t->ndim;
+    memcpy(f->shape[run], t->shape, sizeof t->shape);
+}
+
+static tare_status note_call(void *user, const node *n, const op_call *call, op_compute compute) {
+    const proof *p = user;
+    (void)compute;
+    if (n->owner != p->model->root->graph || n->id >= p->count) return TARE_OK;
+    node_facts *f = &p->facts[n->id];
+    f->is_seen = true;
+    read_call(call, f);
+    if (call->result.kind == VALUE_TENSOR) keep_shape(call->result.as.tensor, p->run, f);
+    return TARE_OK;
+}
+
+// --- runs on shapes ---
+
+static tare_status share_meta(const tare_batch *batch, int64_t size, arena *memory, value **out) {
+    *out = tare__arena_array(memory, batch->input_count + 1, sizeof **out);
+    if (*out == NULL) return TARE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < batch->input_count; i++) (*out)[i] = tare__none();
+    for (size_t i = 0; i < batch->input_count; i++) {
+        const tare_tensor *x = batch->inputs[i];
+        int64_t shape[TARE_MAX_DIMS];
+        memcpy(shape, x->shape, sizeof shape);
+        shape[0] = size;
+        (*out)[i].kind = VALUE_TENSOR;
+        (*out)[i].as.tensor = NULL;
+        const tare_status status =
+            tare__tensor_meta(x->dtype, x->ndim, shape, x->q, &(*out)[i].as.tensor, NULL);
+        if (status == TARE_OK) continue;
+        (*out)[i] = tare__none();
+        return status;
+    }
+    return TARE_OK;
+}
+
+static tare_status infer(proof *p, const tare_batch *batch, int run) {
+    const interpreter it = {.root = p->model->root,
+                            .thread_count = 1,
+                            .shapes_only = true,
+                            .shaped = note_call,
+                            .user = p};
+    arena memory = {0};
+    value *inputs = NULL, result = tare__none();
+    p->run = run;
+    tare_status status = share_meta(batch, run + 1, &memory, &inputs);
+    if (status == TARE_OK)
+        status = tare__interpret(&it, inputs, batch->input_count, &memory, &result, NULL);
+    tare__value_release_tensors(&result);
+    for (size_t i = 0; inputs != NULL && i < batch->input_count; i++)
+        tare__value_release_tensors(&inputs[i]);
+    tare__arena_release(&memory);
+    return status;
+}
+
+// --- the proof ---
+
+static bool follows(const node_facts *f) {
+    return f->ndim[0] > 0 && f->ndim[0] == f->ndim[1] && f->shape[0][0] == 1 &&
+           f->shape[1][0] == 2 &&
+           memcmp(f->shape[0] + 1, f->shape[1] + 1, (size_t)(f->ndim[0] - 1) * sizeof(int64_t)) ==
+               0;
+}
+
+// Broadcasting aligns last dimensions: only tensors of as many have the samples in the same place.
+static void look_at_input(void *user, node *input) {
+    proof *p = user;
+    const node_facts *f = &p->facts[input->id];
+    p->any_size = p->any_size || f->kind == SIZE;
+    if (f->kind != BATCHED) return;
+    p->any_batched = true;
+    if (p->at->is_elementwise && f->ndim[1] != p->at->ndim[1]) p->is_refused = true;
+}
+
+static void judge_call(proof *p, const node *n) {
+    node_facts *f = &p->facts[n->id];
+    p->at = f;
+    p->any_batched = p->any_size = false;
+    tare__node_each_input(n, look_at_input, p);
+    if (!p->any_batched && !p->any_size) return; // fixed
+    if (f->is_seen && f->ndim[1] < 0 && f->is_not_on_tensors) {
+        f->kind = SIZE;
+        return;
+    }
+    const bool may = f->is_by_sample || (f->is_elementwise && !p->any_size);
+    if (may && p->any_batched && follows(f))
+        f->kind = BATCHED;
+    else
+        p->is_refused = true;
+}
+
+// Shapes of inputs are the batch's by what was asked for.
+static void judge(proof *p) {
+    for (const node *n = p->model->root->graph->first; n != NULL && !p->is_refused; n = n->next) {
+        if (tare__node_is_input(n))
+            p->facts[n->id].kind = BATCHED;
+        else if (tare__node_is_call(n))
+            judge_call(p, n);
+    }
+}
+
+static void set_inputs(proof *p, const tare_batch *batch) {
+    size_t i = 0;
+    for (const node *n = p->model->root->graph->first; n != NULL; n = n->next) {
+        node_facts *f = &p->facts[n->id];
+        f->ndim[0] = f->ndim[1] = -1;
+        if (!tare__node_is_input(n) || i >= batch->input_count) continue;
+        const tare_tensor *x = batch->inputs[i++];
+        for (int run = 0; run < 2; run++) {
+            keep_shape(x, run, f);
+            f->shape[run][0] = run + 1;
+        }
+    }
+}
+
+tare_status tare__samples_by_rule(const tare_model *prepared, const tare_batch *batch, bool *out,
+                                  tare_error *err) {
+    proof p = {.model = prepared, .count = prepared->root->graph->next_id};
+    *out = false;
+    p.facts = tare__alloc_zeroed(p.count + 1, sizeof *p.facts);
+    if (p.facts == NULL) return tare__out_of_memory(err);
+    set_inputs(&p, batch);
+    tare_status status = infer(&p, batch, 1);
+    if (status == TARE_OK) status = infer(&p, batch, 0);
+    if (status == TARE_OK) judge(&p);
+    *out = status == TARE_OK && !p.is_refused;
+    tare__free(p.facts);
+    return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(err) : TARE_OK;
+}

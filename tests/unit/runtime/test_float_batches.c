@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float convolutions of batches: images run as they do alone, whatever the batch and the threads.
+#include "support/models.h"
+#include "support/test.h"
+
+#include "tare/session.h"
+
+#define NN "torch.nn."
+#define CONV(in, out, groups)                                                                      \
+    "in_channels=" #in ", out_channels=" #out ", kernel_size=(3, 3), stride=(1, 1), "              \
+    "padding=(1, 1), dilation=(1, 1), groups=" #groups ", padding_mode='zeros'"
+
+enum { SAMPLES = 7 };
+
+// The sizes make a call of one image worth it, of several, and of none.
+static tare_model *make(void) {
+    module *root = new_tree();
+    put_module(root, NULL, "first", NN "Conv2d", CONV(3, 16, 1));
+    put_module(root, NULL, "deep", NN "Conv2d", CONV(16, 16, 16));
+    put_module(root, NULL, "wide", NN "Conv2d", CONV(16, 48, 1));
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    first = self.first(x)\n"
+                     "    relu = torch.relu(first)\n"
+                     "    deep = self.deep(relu)\n"
+                     "    add = deep + relu\n"
+                     "    wide = self.wide(add)\n"
+                     "    return wide\n");
+}
+
+static tare_tensor *run(const tare_model *model, const tare_tensor *x, int threads) {
+    const tare_session_options options = {.thread_count = threads};
+    tare_session *session = NULL;
+    tare_tensor *y = NULL;
+    size_t count = 0;
+    CHECK_DONE(tare_session_create(model, &options, &session, job_error()));
+    CHECK_DONE(tare_session_run(session, &x, 1, &y, 1, &count, job_error()));
+    tare_session_destroy(session);
+    return y;
+}
+
+static tare_tensor *make_input(int64_t samples, int64_t size) {
+    const int64_t shape[] = {samples, 3, size, size};
+    tare_tensor *x = NULL;
+    uint64_t seed = 5;
+    CHECK_DONE(tare_tensor_create(TARE_FLOAT32, 4, shape, &x, job_error()));
+    for (int64_t i = 0; i < x->count; i++) {
+        seed = seed * 6364136223846793005U + 1442695040888963407U;
+        tare__f32(x)[i] = (float)(seed >> 40) / 8388608.0F - 1.0F;
+    }
+    return x;
+}
+
+static void check_size(const tare_model *model, int64_t size) {
+    tare_tensor *x = make_input(SAMPLES, size);
+    tare_tensor *one = run(model, x, 1);
+    const size_t bytes = tare__tensor_bytes(one) / SAMPLES;
+    for (int threads = 2; threads <= 4; threads++) {
+        tare_tensor *more = run(model, x, threads);
+        assert_memory_equal(more->data, one->data, SAMPLES * bytes);
+        tare_tensor_release(more);
+    }
+    for (int64_t i = 0; i < SAMPLES; i++) {
+        tare_tensor *sample = NULL;
+        CHECK_DONE(tare__tensor_rows(x, i, 1, &sample, job_error()));
+        tare_tensor *alone = run(model, sample, 1);
+        assert_memory_equal(alone->data, (char *)one->data + (size_t)i * bytes, bytes);
+        tare_tensor_release(alone);
+        tare_tensor_release(sample);
+    }
+    tare_tensor_release(one);
+    tare_tensor_release(x);
+}
+
+static void images_of_a_batch_are_those_alone(void **state) {
+    (void)state;
+    tare_model *model = make();
+    const int64_t sizes[] = {5, 9, 14, 40};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_size(model, sizes[i]);
+    tare_model_destroy(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(images_of_a_batch_are_those_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
