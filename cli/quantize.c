@@ -71,7 +71,11 @@ static tare_status quantize(quantize_job *j) {
     if (j->stop == STOP_PREPARE) return TARE_OK;
     // What stays float runs as in evaluation from here on.
     TRY(tare_model_set_training(j->model, false, j->err));
-    return j->flow->convert(j);
+    tare_model *converted = NULL;
+    TRY(j->options->never_slower ? quantize_never_slower(j, &converted)
+                                 : j->flow->convert(j, NULL, 0, &converted));
+    quantize_advance(j, converted);
+    return TARE_OK;
 }
 
 // A default mapping asks for types that most networks have none of, by torch's list, not the
@@ -94,7 +98,9 @@ static tare_status deliver(quantize_job *j) {
         if (o->report != NULL) remove_report(o->report);
         return status;
     }
-    if (o->as_json) return print_job_json(j->model, stop_names[j->stop], o->output, stream, j->err);
+    const tare_never_slower_result *race = o->never_slower ? &j->race : NULL;
+    if (o->as_json)
+        return print_job_json(j->model, stop_names[j->stop], o->output, race, stream, j->err);
     if (o->print) {
         TRY(tare_model_print(j->model, TARE_PRINT_MODEL, write_to_stream, stream, j->err));
         (void)fprintf(stream, "\n\n");
@@ -104,6 +110,7 @@ static tare_status deliver(quantize_job *j) {
         bool is_all_float = false;
         TRY(print_coverage(j->model, stream, &is_all_float, j->err));
         if (is_all_float) next = STOP_REFERENCE; // ask why, there is nothing to compare
+        if (race != NULL) print_race(race, stream);
     }
     print_next_command(stream, next, j->was_prepared ? "FLOAT" : j->input, o->output, o->backend,
                        o->calibrate);
@@ -195,6 +202,11 @@ static int check_options(const command *self, const quantize_options *o, quantiz
     if (j->stop < STOP_REFERENCE && o->convert_config != NULL)
         return wrong_usage(self->name, NULL, "--convert-config has no effect with --stop %s",
                            o->stop);
+    if (j->stop != STOP_LOWER && o->never_slower)
+        return wrong_usage(self->name, NULL, "--never-slower has an effect with --stop lower only");
+    if (!o->never_slower && o->run_threads != 0)
+        return wrong_usage(self->name, NULL, "--run-threads has no effect without --never-slower");
+    if (o->run_threads > 1024) return wrong_usage(self->name, NULL, "--run-threads: at most 1024");
     if (j->stop != STOP_LOWER && o->engine != NULL)
         return wrong_usage(self->name, NULL, "--engine has an effect with --stop lower only");
     return EXIT_JOB_DONE;
@@ -254,6 +266,10 @@ static const option options[] = {
      false, stop_name_at},
     {"engine", "NAME", "whose rounding: x86, fbgemm, qnnpack, onednn", FIELD(engine), OPTION_TEXT,
      0, false, engine_choice_at},
+    {"never-slower", NULL, "leave float what is slower in integers on this machine",
+     FIELD(never_slower), OPTION_FLAG, 0, false},
+    {"run-threads", "N", "threads of the runs that --never-slower times (default 1)",
+     FIELD(run_threads), OPTION_NUMBER, 0, false},
     {"lenient", NULL, "warn in the record where it would be an error", FIELD(lenient), OPTION_FLAG,
      0, false},
     {"strict", NULL, "fail where a selector asks for what stays float", FIELD(strict), OPTION_FLAG,
@@ -279,8 +295,9 @@ const command quantize_command = {
              "       tare quantize PROGRAM --quantizer NAME|FILE[,..] [--quantizer-config FILE]\n"
              "       OPTIONS -o OUT\n"
              "OPTIONS: [--qat] [--calibrate DATA | --state STATE] [--batch N] [--limit N]\n"
-             "       [--threads N] [--preprocess STEPS] [--stop STAGE] [--lenient | --strict] "
-             "[--dry-run]\n"
+             "       [--threads N] [--preprocess STEPS] [--stop STAGE] [--never-slower "
+             "[--run-threads N]]\n"
+             "       [--lenient | --strict] [--dry-run]\n"
              "       [--debug-handles] [--print] [--report DIR] [--dim NAME=N,..] [--shape "
              "INPUT=NxN..,..]\n"
              "       [--json] [--quiet]",

@@ -12,8 +12,8 @@ typedef struct quantize_options {
     const char *backend, *quantizer, *calibrate, *state, *preprocess, *stop, *report, *output;
     const char *qconfig, *engine, *prepare_config, *convert_config, *equalize; // with --backend
     const char *quantizer_config;                                              // with --quantizer
-    int64_t batch, limit, threads;
-    bool qat, print, debug_handles, lenient, strict, dry_run, quiet, as_json;
+    int64_t batch, limit, threads, run_threads;
+    bool qat, never_slower, print, debug_handles, lenient, strict, dry_run, quiet, as_json;
     size_options sizes;
 } quantize_options;
 
@@ -24,9 +24,10 @@ typedef struct quantize_job {
     const quantize_flow *flow;
     const char *input;
     stop_stage stop;
-    tare_model *model;   // as far as it has come
-    bool was_prepared;   // when it was read
-    bool is_wrong_usage; // what failed was the command line
+    tare_model *model;             // as far as it has come
+    bool was_prepared;             // when it was read
+    bool is_wrong_usage;           // what failed was the command line
+    tare_never_slower_result race; // of --never-slower
     tare_error *err;
     // of the flow with a backend
     tare_engine engine;
@@ -47,8 +48,13 @@ struct quantize_flow {
     tare_status (*check_model)(quantize_job *j);
     tare_status (*fuse)(quantize_job *j); // NULL: not a stage of this flow
     tare_status (*prepare)(quantize_job *j);
-    tare_status (*convert)(quantize_job *j); // to j->stop
+    /// To j->stop, with these nodes left float; j->model stays.
+    tare_status (*convert)(quantize_job *j, const tare_float_choice *choices, size_t count,
+                           tare_model **out);
 };
+
+/// The flow's conversion, with what is slower in integers left float.
+tare_status quantize_never_slower(quantize_job *j, tare_model **out);
 
 extern const quantize_flow fx_flow, pt2e_flow;
 

@@ -96,20 +96,19 @@ static tare_status prepare(quantize_job *j) {
     return TARE_OK;
 }
 
-static tare_status convert(quantize_job *j) {
-    if (j->options->convert_config != NULL)
+static tare_status convert(quantize_job *j, const tare_float_choice *choices, size_t count,
+                           tare_model **out) {
+    if (j->options->convert_config != NULL && j->convert_config == NULL)
         TRY(tare_convert_custom_config_read(j->options->convert_config, &j->convert_config,
                                             j->err));
     const tare_convert_options options = {.backend = j->backend,
                                           .engine = j->engine,
                                           .is_lenient = j->options->lenient,
-                                          .custom_config = j->convert_config};
-    tare_model *converted = NULL;
-    TRY(j->stop == STOP_REFERENCE
-            ? tare_convert_to_reference_fx(j->model, &options, &converted, j->err)
-            : tare_convert_fx(j->model, &options, &converted, j->err));
-    quantize_advance(j, converted);
-    return TARE_OK;
+                                          .custom_config = j->convert_config,
+                                          .float_choices = choices,
+                                          .float_choice_count = count};
+    return j->stop == STOP_REFERENCE ? tare_convert_to_reference_fx(j->model, &options, out, j->err)
+                                     : tare_convert_fx(j->model, &options, out, j->err);
 }
 
 const char *engine_choice_at(const void *user, size_t index) {

@@ -46,24 +46,29 @@ static tare_status prepare(quantize_job *j) {
     return TARE_OK;
 }
 
-static tare_status lower(quantize_job *j) {
+static tare_status lower(quantize_job *j, const tare_model *converted, tare_model **out) {
     const char *engine = j->options->engine;
     const tare_lower_pt2e_options options = {
         .struct_size = sizeof options,
         .engine = engine != NULL ? tare_engine_from_name(engine) : TARE_ENGINE_DEFAULT};
-    tare_model *lowered = NULL;
-    TRY(tare_lower_pt2e(j->model, &options, &lowered, j->err));
-    quantize_advance(j, lowered);
-    return TARE_OK;
+    return tare_lower_pt2e(converted, &options, out, j->err);
 }
 
-static tare_status convert(quantize_job *j) {
+static tare_status convert(quantize_job *j, const tare_float_choice *choices, size_t count,
+                           tare_model **out) {
     const tare_convert_pt2e_options options = {.struct_size = sizeof options,
-                                               .is_lenient = j->options->lenient};
+                                               .is_lenient = j->options->lenient,
+                                               .float_choices = choices,
+                                               .float_choice_count = count};
     tare_model *converted = NULL;
     TRY(tare_convert_pt2e(j->model, &options, &converted, j->err));
-    quantize_advance(j, converted);
-    return j->stop == STOP_LOWER ? lower(j) : TARE_OK;
+    if (j->stop != STOP_LOWER) {
+        *out = converted;
+        return TARE_OK;
+    }
+    const tare_status status = lower(j, converted, out);
+    tare_model_destroy(converted);
+    return status;
 }
 
 static int check_options(const command *self, const quantize_options *o) {

@@ -80,13 +80,39 @@ static tare_status write_coverage(const tare_model *model, FILE *stream, tare_er
     return TARE_OK;
 }
 
+void print_race(const tare_never_slower_result *race, FILE *stream) {
+    (void)fprintf(stream,
+                  "never slower: %zu of %zu layers stay float; %.3f ms, all in integers %.3f ms, "
+                  "all in float %.3f ms\n",
+                  race->float_count, race->layer_count, (double)race->chosen_ns * 1e-6,
+                  (double)race->integer_ns * 1e-6, (double)race->float_ns * 1e-6);
+    if (race->kept_count > 0)
+        (void)fprintf(stream,
+                      "%zu more would be faster in float by %s, but not with the conversions "
+                      "around %s\n",
+                      race->kept_count, race->kept_count == 1 ? "itself" : "themselves",
+                      race->kept_count == 1 ? "it" : "them");
+}
+
+static void write_race(const tare_never_slower_result *race, json_out *json) {
+    json_out_open(json, "never_slower", '{');
+    json_out_integer(json, "layers", race->layer_count);
+    json_out_integer(json, "left_float", race->float_count);
+    json_out_integer(json, "kept_in_integers", race->kept_count);
+    json_out_number(json, "chosen_ms", (double)race->chosen_ns * 1e-6);
+    json_out_number(json, "all_integers_ms", (double)race->integer_ns * 1e-6);
+    json_out_number(json, "all_float_ms", (double)race->float_ns * 1e-6);
+    json_out_close(json, '}');
+}
+
 tare_status print_job_json(const tare_model *model, const char *stage, const char *output,
-                           FILE *stream, tare_error *err) {
+                           const tare_never_slower_result *race, FILE *stream, tare_error *err) {
     json_out json = json_out_begin(stream);
     json_out_string(&json, "output", output);
     json_out_string(&json, "stage", stage);
     if (tare_model_get_stage(model) >= TARE_STAGE_REFERENCE)
         TRY(write_coverage_to(model, &json, err));
+    if (race != NULL) write_race(race, &json);
     json_out_end(&json);
     return TARE_OK;
 }

@@ -19,8 +19,11 @@ void print_next_command(FILE *stream, stop_stage stop, const char *input, const 
 /// Makes `folder` if need be and writes explain.json, coverage.json and model.txt into it.
 tare_status write_report(const tare_model *model, const char *folder, tare_error *err);
 void remove_report(const char *folder); // the files, not the folder
-/// What was made, as JSON: the file, its stage, and the coverage of a converted model.
+/// What --never-slower found, in a line.
+void print_race(const tare_never_slower_result *race, FILE *stream);
+/// What was made, as JSON: the file, its stage, the coverage of a converted model, and what
+/// --never-slower found (race; NULL: nothing was timed).
 tare_status print_job_json(const tare_model *model, const char *stage, const char *output,
-                           FILE *stream, tare_error *err);
+                           const tare_never_slower_result *race, FILE *stream, tare_error *err);
 
 #endif

@@ -295,6 +295,10 @@ typedef struct tare_convert_pt2e_options {
     bool is_lenient;     // an observer that saw nothing gives scale 1 and a warning, not an error
     bool use_reference_representation; // int8 operators as arithmetic on integers, as backends
                                        // compute them: what a backend is compared with
+    /// Nodes to leave float; observers between such nodes alone go, too. TARE_NOT_FOUND for a name
+    /// that the program does not have, TARE_INVALID_ARGUMENT for one that stays float anyway.
+    const tare_float_choice *float_choices;
+    size_t float_choice_count;
 } tare_convert_pt2e_options;
 /// Observers become quantize and dequantize operators with literal parameters, quantized weights
 /// constants. Observers of weights need no calibration. options may be NULL. TARE_INVALID_ARGUMENT

@@ -40,6 +40,13 @@ typedef struct tare_prepare_options {
     const tare_qconfig_mapping *equalization;
 } tare_prepare_options;
 
+/// A node of a prepared model that stays float although its qconfig would quantize it, and why:
+/// both go to the record.
+typedef struct tare_float_choice {
+    const char *node; // that computes an operator or calls a module, not an observer
+    const char *rule, *reason;
+} tare_float_choice;
+
 typedef struct tare_convert_options {
     uint32_t struct_size;
     const tare_backend_config *backend; // NULL: native
@@ -50,6 +57,10 @@ typedef struct tare_convert_options {
     /// convert can only switch quantization off.
     const tare_qconfig_mapping *qconfig_mapping;
     bool keeps_original_weights; // see tare_model_original_weight
+    /// Nodes to leave float; an observer between such nodes alone goes, too. TARE_NOT_FOUND for a
+    /// name that the model does not have, TARE_INVALID_ARGUMENT for one that stays float anyway.
+    const tare_float_choice *float_choices;
+    size_t float_choice_count;
 } tare_convert_options;
 
 /// Fuses what the backend fuses (NULL: native). The float model is not changed.

@@ -14,11 +14,11 @@ extern "C" {
 /// One decision. Strings are lent and never NULL ("" when there is nothing to say).
 typedef struct tare_decision {
     uint32_t struct_size;
-    const char *pass;    // "fuse", "prepare", "convert", "lower"
+    const char *pass;    // "fuse", "prepare", "convert", "lower", "measure"
     const char *node;    // the node's name
     const char *subject; // its operator: "torch.nn.Conv2d"
     const char
-        *decision;      // "fused", "quantized", "left float", "observed", "lowered", "warning", ..
+        *decision;      // "fused", "quantized", "left float", "observed", "lowered", "measured", ..
     const char *rule;   // the selector, pattern or constraint that decided
     const char *reason; // one sentence
 } tare_decision;

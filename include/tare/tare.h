@@ -12,6 +12,7 @@
 #include "tare/graph.h"
 #include "tare/model.h"
 #include "tare/module.h"
+#include "tare/never_slower.h"
 #include "tare/observer.h"
 #include "tare/onnx.h"
 #include "tare/preprocess.h"

@@ -14,9 +14,11 @@ static tare_status convert_branch(void *user, const tare_model *branch, tare_mod
 static tare_status run(pass *p, const tare_convert_pt2e_options *options) {
     tare_convert_pt2e_options of_branch = *options;
     of_branch.struct_size = sizeof of_branch;
+    of_branch.float_choice_count = 0;
     TARE_TRY(tare__pt2e_each_branch(p, TARE_STAGE_PREPARED, convert_branch, &of_branch));
     // torch copies the prepared program first, and a copy knows the names in use only.
     TARE_TRY(tare__graph_refresh_names(p->model->root->graph, p->err));
+    TARE_TRY(tare__pt2e_apply_choices(p, options->float_choices, options->float_choice_count));
     TARE_TRY(tare__pt2e_replace_observers(p, options->is_lenient));
     TARE_TRY(tare__remove_unused_modules(p));
     TARE_TRY(tare__pt2e_fold_training(p));

@@ -6,6 +6,10 @@
 #include "pt2e/steps.h"
 #include "quant/observer_site.h"
 
+/// Step: leaves nodes float by name (choices.c).
+tare_status tare__pt2e_apply_choices(pass *p, const tare_float_choice *list, size_t count);
+/// Was it left float by such a choice? Convert's record says so, in files too.
+bool tare__pt2e_stays_float(const pass *p, const node *n);
 /// Step: observers become quantize and dequantize operators.
 tare_status tare__pt2e_replace_observers(pass *p, bool is_lenient);
 /// Step: torch's training pattern of a convolution and its batch norm becomes a convolution.

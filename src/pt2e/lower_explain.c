@@ -102,7 +102,8 @@ tare_status tare__pt2e_explain_floats(lowering *l) {
         const bool is_operator =
             tare__traced_op(l->p->model, n->origin) != NULL ||
             (n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten."));
-        if (is_operator && !was_lowered(l, n)) TARE_TRY(explain(l, n));
+        if (is_operator && !was_lowered(l, n) && !tare__pt2e_stays_float(l->p, n))
+            TARE_TRY(explain(l, n));
     }
     return TARE_OK;
 }

@@ -238,7 +238,9 @@ static tare_status find_residual(lowering *l, const weighted_call *w, tare_dtype
     const node *n = w->function;
     *found = false;
     node *add = n->user_count == 1 ? n->users[0] : NULL;
-    if (strcmp(w->row->id, "conv2d") != 0 || add == NULL || !is_plain_sum(add)) return TARE_OK;
+    if (strcmp(w->row->id, "conv2d") != 0 || add == NULL || !is_plain_sum(add) ||
+        tare__pt2e_stays_float(l->p, add))
+        return TARE_OK;
     node *addend = tare__node_arg(add, tare__node_arg(add, 0) == n ? 1 : 0);
     const code_params *codes = tare__codes_behind(l, addend);
     *out = (residual){add, addend, tare__ending_of(l, add)};

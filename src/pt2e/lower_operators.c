@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/op.h"
+#include "pt2e/convert.h"
 #include "pt2e/lower.h"
 #include "quant/coverage.h"
 
@@ -315,6 +316,7 @@ static tare_status visit(lowering *l, node *n) {
     if (c.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_codes(l, n); // a size
     const code_params *result = tare__codes_given(l, c.end.quantize);
     if (result == NULL || (c.bound.op->traits & OP_WEIGHTED)) return TARE_OK;
+    if (tare__pt2e_stays_float(l->p, n)) return TARE_OK;
     // What converts between dtypes is no operator between codes.
     const unsigned kept = c.bound.op->traits & (OP_ANY_DTYPE | OP_KEEPS_QPARAMS);
     if (kept == OP_ANY_DTYPE) return TARE_OK;

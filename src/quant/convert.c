@@ -64,6 +64,7 @@ static tare_status rebuild(convert_pass *c) {
 
 static tare_status run(convert_pass *c) {
     TARE_TRY(tare__convert_apply_mapping(c));
+    TARE_TRY(tare__convert_apply_choices(c));
     TARE_TRY(tare__convert_find_limits(c));
     TARE_TRY(tare__convert_equalize(c));
     TARE_TRY(tare__convert_observe_weights(c));
@@ -113,6 +114,7 @@ tare_status tare__convert_standalone(convert_pass *c, const module *observed,
     tare_convert_options options = *c->options;
     options.custom_config = NULL;
     options.qconfig_mapping = NULL;
+    options.float_choice_count = 0;
     options.backend = c->base->backend;
     options.engine = c->base->model->engine;
     TARE_TRY(tare__module_clone(observed, &copy, err));

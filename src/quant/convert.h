@@ -31,7 +31,8 @@ typedef struct convert_pass {
     bool *gives_codes;                        // by id below that: calls of quantized custom modules
     convert_limit *limits;                    // in base->scratch
     size_t limit_count, limit_capacity;
-    bool *switched_off; // by index in prepared->nodes: by a mapping of convert's own; NULL: none
+    bool *switched_off; // by index in prepared->nodes: by convert's own mapping or choices; NULL:
+                        // none
     map call_counts;    // while lowering: a module's path -> how many nodes call it
 } convert_pass;
 
@@ -46,6 +47,8 @@ tare_status tare__convert_apply_limits(convert_pass *c, const node *n, const mod
 
 /// Step: which nodes a mapping given at convert switches off.
 tare_status tare__convert_apply_mapping(convert_pass *c);
+/// Step: which nodes stay float because the options name them (convert_choices.c).
+tare_status tare__convert_apply_choices(convert_pass *c);
 /// Step: observers, and what the custom configs ask for, in the order of the nodes.
 tare_status tare__convert_nodes(convert_pass *c);
 /// A standalone module by itself, of what prepare made and kept of it. path: where it stands.

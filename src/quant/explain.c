@@ -5,14 +5,29 @@
 #include "quant/coverage.h"
 #include "quant/pass.h"
 
+// A decision that settles nothing.
+#define MEASURED "measured"
+
 // The decision that settled an operator: the last one about it, passes in order; warnings aside.
 static const tare_decision *settled_by(const tare_model *model, const char *name) {
     const tare_decision *last = NULL;
     for (size_t i = 0; i < model->decisions.count; i++) {
         const tare_decision *d = &model->decisions.items[i];
-        if (strcmp(d->node, name) == 0 && strcmp(d->decision, "warning") != 0) last = d;
+        if (strcmp(d->node, name) == 0 && strcmp(d->decision, "warning") != 0 &&
+            strcmp(d->decision, MEASURED) != 0)
+            last = d;
     }
     return last;
+}
+
+// What it was measured to take; "" if it was not.
+static const char *measured(const tare_model *model, const char *name) {
+    const char *words = "";
+    for (size_t i = 0; i < model->decisions.count; i++) {
+        const tare_decision *d = &model->decisions.items[i];
+        if (strcmp(d->decision, MEASURED) == 0 && strcmp(d->node, name) == 0) words = d->reason;
+    }
+    return words;
 }
 
 // A pass may have put another node in the operator's place.
@@ -55,6 +70,8 @@ static void write_reason(const tare_model *model, const traced_op *op, text *out
 static void explain_op(const tare_model *model, const traced_op *op, text *out) {
     tare__text_printf(out, "%s (%s): %s: ", op->name, op->subject, outcome(model, op));
     write_reason(model, op, out);
+    const char *times = measured(model, tare__traced_carrier(model, op)->name);
+    if (times[0] != '\0') tare__text_printf(out, "; %s", times);
     tare__text_append(out, "\n");
 }
 

@@ -166,3 +166,14 @@ refuses 1 "the object_type selector 'torch.nn.Conv2d' asks to quantize it, but i
 [ ! -e "$work/strict" ] || fail 'a model is left behind'
 expect 0 quantize examples/data/tutorial_conv_relu.safetensors "$@" --strict -o "$work/strict"
 refuses 2 'exclude each other' quantize $tutorial "$@" --strict --lenient -o "$work/strict"
+
+# What is slower in integers stays float; the model says what everything took.
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 8 --never-slower --run-threads 2 -o "$work/fast"
+says 'never slower: '
+expect 0 explain "$work/fast"
+says ' us in integers, '
+says '2 threads)'
+refuses 2 '--never-slower has an effect with --stop lower only' \
+    quantize "$digits" --backend x86 --never-slower --stop prepare -o "$work/fast"
+refuses 2 '--run-threads has no effect without --never-slower' \
+    quantize "$digits" --backend x86 --calibrate "$train" --run-threads 2 -o "$work/fast"
