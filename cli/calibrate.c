@@ -47,7 +47,7 @@ static void print_info(const job *j, const tare_calibration_info *info) {
 
 static tare_status open_job(job *j, const char *model) {
     const calibrate_options *o = j->options;
-    const tare_data_options data = {.batch_size = o->batch != 0 ? o->batch : 32,
+    const tare_data_options data = {.batch_size = o->batch != 0 ? o->batch : 16,
                                     .sample_limit = o->limit,
                                     .shard_index = j->shard_index,
                                     .shard_count = j->shard_count};
@@ -151,7 +151,7 @@ static const option options[] = {
     {"shard", "I/N", "every N-th batch, from the I-th on (0 <= I < N)", FIELD(shard), OPTION_TEXT,
      0, false},
     {"merge", NULL, "join the states that are named into one", FIELD(merge), OPTION_FLAG, 0, false},
-    {"batch", "N", "samples of a batch (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
+    {"batch", "N", "samples of a batch (default 16)", FIELD(batch), OPTION_NUMBER, 0, false},
     {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
     {"resume", NULL, "go on where STATE ends, and keep it written", FIELD(resume), OPTION_FLAG, 0,

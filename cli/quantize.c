@@ -21,7 +21,7 @@ void quantize_advance(quantize_job *j, tare_model *next) {
 
 static tare_status calibrate(quantize_job *j) {
     const tare_data_options options = {.batch_size =
-                                           j->options->batch != 0 ? j->options->batch : 32,
+                                           j->options->batch != 0 ? j->options->batch : 16,
                                        .sample_limit = j->options->limit};
     tare_data *data = NULL;
     TRY(tare_data_open(j->options->calibrate, j->model, &options, &data, j->err));
@@ -258,7 +258,7 @@ static const option options[] = {
      false},
     {"preprocess", "STEPS", "how pictures become inputs; kept in OUT", FIELD(preprocess),
      OPTION_TEXT, 0, false, preprocess_choice_at},
-    {"batch", "N", "samples of a calibration batch (default 32)", FIELD(batch), OPTION_NUMBER, 0,
+    {"batch", "N", "samples of a calibration batch (default 16)", FIELD(batch), OPTION_NUMBER, 0,
      false},
     {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads that calibrate (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},

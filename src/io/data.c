@@ -156,5 +156,7 @@ tare_status tare__data_check(const data_source *s, size_t i, const tare_tensor *
     tare_status status = check_dtype(&s->inputs[i], t, array, err);
     if (status == TARE_OK) status = check_shape(&s->inputs[i], t, array, err);
     if (status == TARE_OK) status = tare__tensor_refuse_nan(t, "array", array, err);
-    return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", file);
+    if (status != TARE_OK) return tare__at(err, status, "%s", file);
+    tare__tensor_forget(t); // a file may hold more samples than memory does
+    return TARE_OK;
 }

@@ -3,6 +3,7 @@
 // conversions of dtype. The forms on plain integer tensors stand in decomposed.c.
 #include "ops/quantize.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -25,15 +26,15 @@ static int64_t code_of(const qparams *q, int64_t c, float x) {
 
 enum { MOST_NEAR = 1 << 20 };
 
-// As tare__quantize, for bounds near zero: clamping to whole numbers and rounding may change
-// places, and adding a number whose last bit counts as one rounds to nearest even. Compilers
-// vectorize it.
+// As tare__quantize and tare__quantize_channel, for bounds near zero: clamping to whole numbers and
+// rounding may change places, and adding a number whose last bit counts as one rounds to nearest
+// even. Compilers vectorize it. of_nan: what counts in place of NaN.
 static void quantize_near_zero(const float *x, int64_t count, float inverse, int32_t zero_point,
-                               const float bound[2], uint8_t *y) {
+                               const float bound[2], float of_nan, uint8_t *y) {
     const float rounder = 0x1.8p23F, least = bound[0], most = bound[1];
     for (int64_t i = 0; i < count; i++) {
-        const float v = x[i] * inverse;
-        const float below = v < most ? v : most; // NaN gives the most
+        const float product = x[i] * inverse, v = product == product ? product : of_nan;
+        const float below = v < most ? v : most;
         const float inside = below > least ? below : least;
         const float whole = (inside + rounder) - rounder;
         y[i] = (uint8_t)((int32_t)whole + zero_point);
@@ -44,14 +45,14 @@ static void quantize_near_zero(const float *x, int64_t count, float inverse, int
 static void quantize_bytes(const float *x, int64_t count, const qparams *q, int64_t c, uint8_t *y) {
     const float inverse = tare__inverse_scale(q->scale[c]);
     const int64_t zero_point = (int64_t)q->zero_point[c], min = q->quant_min, max = q->quant_max;
-    if (tare__qscheme_is_per_channel(q->scheme))
-        for (int64_t i = 0; i < count; i++)
-            y[i] = (uint8_t)tare__quantize_channel(x[i], inverse, zero_point, min, max);
-    else if (zero_point > -MOST_NEAR && zero_point < MOST_NEAR && min > -MOST_NEAR &&
-             max < MOST_NEAR)
+    const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
+    if (zero_point > -MOST_NEAR && zero_point < MOST_NEAR && min > -MOST_NEAR && max < MOST_NEAR)
         quantize_near_zero(x, count, inverse, (int32_t)zero_point,
                            (const float[]){(float)(min - zero_point), (float)(max - zero_point)},
-                           y);
+                           per_channel ? 0.0F : INFINITY, y);
+    else if (per_channel)
+        for (int64_t i = 0; i < count; i++)
+            y[i] = (uint8_t)tare__quantize_channel(x[i], inverse, zero_point, min, max);
     else
         for (int64_t i = 0; i < count; i++)
             y[i] = (uint8_t)tare__quantize(x[i], inverse, zero_point, min, max);

@@ -195,6 +195,15 @@ static tare_status begin(calibrator *c, const tare_batch *batch) {
     return tare__thread_pool_create((int)c->worker_count, &c->pool, c->err);
 }
 
+// Mapped data need not stay in memory: nobody looks at it twice.
+static void release_items(calibrator *c) {
+    for (size_t i = 0; i < c->item_count * c->input_count; i++) {
+        if (c->items[i] != NULL) tare__tensor_forget(c->items[i]);
+        tare_tensor_release(c->items[i]);
+    }
+    c->item_count = 0;
+}
+
 static void end(calibrator *c) {
     tare__thread_pool_destroy(c->pool);
     for (size_t i = 0; c->workers != NULL && i < c->worker_count; i++) {
@@ -202,7 +211,7 @@ static void end(calibrator *c) {
         tare_model_destroy(c->workers[i].model);
         tare_error_destroy(c->workers[i].err);
     }
-    for (size_t i = 0; i < c->item_count * c->input_count; i++) tare_tensor_release(c->items[i]);
+    release_items(c);
     tare__free(c->workers);
     tare__free(c->items);
 }
@@ -303,8 +312,7 @@ static tare_status save_if_due(calibrator *c) {
 static tare_status run_round(calibrator *c, int64_t batches, int64_t samples) {
     const tare_calibrate_options *o = &c->options;
     TARE_TRY(run_items(c));
-    for (size_t i = 0; i < c->item_count * c->input_count; i++) tare_tensor_release(c->items[i]);
-    c->item_count = 0;
+    release_items(c);
     c->done += samples;
     c->batch_count += batches;
     TARE_TRY(save_if_due(c));

@@ -59,21 +59,49 @@ static void pool_pixel(const pool_step *s, const line_kernels *k, const float *i
     if (!p->is_max) divide(s, &w, y);
 }
 
+typedef struct pool_run {
+    const pool_step *step;
+    const line_kernels *lines;
+    const float *x;
+    float *y;
+    size_t part_count;
+} pool_run;
+
+static int64_t pixels_of(const int64_t size[3]) {
+    return size[0] * size[1] * size[2];
+}
+
+// Each part pools as many pixels of the batch.
+static void pool_part(void *user, size_t part, size_t worker) {
+    const pool_run *run = user;
+    const pool_step *s = run->step;
+    const pool_call *p = &s->call;
+    const int64_t in = pixels_of(p->in), out = pixels_of(p->out), all = s->batch * out;
+    const int64_t parts = (int64_t)run->part_count;
+    const int64_t end = all * ((int64_t)part + 1) / parts;
+    (void)worker;
+    for (int64_t i = all * (int64_t)part / parts; i < end; i++) {
+        const int64_t pixel = i % out, rest = pixel / p->out[2];
+        const int64_t at[] = {rest / p->out[1], rest % p->out[1], pixel % p->out[2]};
+        pool_pixel(s, run->lines, run->x + (size_t)(i / out * in) * s->channels, at,
+                   run->y + (size_t)i * s->channels);
+    }
+}
+
 static tare_status run_pool(const plan_run_state *run, void *state) {
     const pool_step *s = state;
     const pool_call *p = &s->call;
-    const int64_t in = p->in[0] * p->in[1] * p->in[2], out = p->out[0] * p->out[1] * p->out[2];
-    const float *x = tare__place_data(run, s->x);
-    float *y = tare__place_data(run, s->y);
-    const bool is_mean = p->is_adaptive && !p->is_max && out == 1;
-    for (int64_t n = 0; is_mean && n < s->batch; n++, y += s->channels)
-        mean_of_pixels(x + (size_t)(n * in) * s->channels, in, s->channels, y);
-    for (int64_t n = 0; !is_mean && n < s->batch; n++, x += (size_t)in * s->channels)
-        for (int64_t i = 0; i < out; i++, y += s->channels) {
-            const int64_t at[] = {i / p->out[2] / p->out[1], i / p->out[2] % p->out[1],
-                                  i % p->out[2]};
-            pool_pixel(s, run->fast->lines, x, at, y);
-        }
+    const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
+    pool_run r = {s, run->fast->lines, tare__place_data(run, s->x), tare__place_data(run, s->y), 1};
+    if (p->is_adaptive && !p->is_max && out == 1) {
+        for (int64_t n = 0; n < s->batch; n++)
+            mean_of_pixels(r.x + (size_t)(n * in) * s->channels, in, s->channels,
+                           r.y + (size_t)n * s->channels);
+        return TARE_OK;
+    }
+    thread_pool *threads = tare__threads_for(run, s->batch * in * (int64_t)s->channels);
+    r.part_count = tare__thread_count(threads);
+    tare__thread_pool_run(threads, r.part_count, pool_part, &r);
     return TARE_OK;
 }
 
