@@ -52,28 +52,46 @@ static void list_at_border(const conv_windows *w, const window_list *list, const
     }
 }
 
+// Windows beside each other, from the one that begins at `at` on.
 static void list_inside(const conv_windows *w, const window_list *list, const uint8_t *at,
-                        const uint8_t **to) {
+                        size_t count, const uint8_t **to) {
     const size_t row = w->step[0] * w->width * w->channels, column = w->step[1] * w->channels;
+    const size_t next = w->stride[1] * w->channels;
     for (size_t i = 0; i < w->rows; i++, at += row)
-        for (size_t j = 0; j < w->columns; j++, to += list->tap_step) *to = at + j * column;
+        for (size_t j = 0; j < w->columns; j++, to += list->tap_step) {
+            const uint8_t *tap = at + j * column;
+            for (size_t p = 0; p < count; p++, tap += next) to[p * list->pixel_step] = tap;
+        }
+}
+
+// How many of `count` windows from x on lie inside, in a row whose windows do.
+static size_t count_inside(const conv_windows *w, size_t x, size_t count) {
+    const ptrdiff_t last = (ptrdiff_t)w->width - 1 - (ptrdiff_t)((w->columns - 1) * w->step[1]);
+    const ptrdiff_t left = (ptrdiff_t)(x * w->stride[1]) - (ptrdiff_t)w->before;
+    if (left < 0 || left > last) return 0;
+    const size_t inside = (size_t)(last - left) / w->stride[1] + 1;
+    return inside < count ? inside : count;
 }
 
 void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to) {
     const size_t pixels = w->out_height * w->out_width, image = w->height * w->width * w->channels;
     const ptrdiff_t last_top = (ptrdiff_t)w->height - (ptrdiff_t)((w->rows - 1) * w->step[0]);
-    const ptrdiff_t last_left = (ptrdiff_t)w->width - (ptrdiff_t)((w->columns - 1) * w->step[1]);
     size_t n = list->first / pixels, y = list->first % pixels / w->out_width;
-    size_t x = list->first % w->out_width;
-    for (size_t i = 0; i < list->count; i++, to += list->pixel_step) {
+    size_t x = list->first % w->out_width, done;
+    for (size_t left = list->count; left > 0; left -= done, to += done * list->pixel_step) {
         const uint8_t *at = list->images + n * image;
         const ptrdiff_t top = (ptrdiff_t)(y * w->stride[0]) - (ptrdiff_t)w->above;
-        const ptrdiff_t left = (ptrdiff_t)(x * w->stride[1]) - (ptrdiff_t)w->before;
-        if (top >= 0 && left >= 0 && top < last_top && left < last_left)
-            list_inside(w, list, at + ((size_t)top * w->width + (size_t)left) * w->channels, to);
+        const ptrdiff_t first = (ptrdiff_t)(x * w->stride[1]) - (ptrdiff_t)w->before;
+        const size_t of_row = w->out_width - x < left ? w->out_width - x : left;
+        done = top >= 0 && top < last_top ? count_inside(w, x, of_row) : 0;
+        if (done > 0)
+            list_inside(w, list, at + ((size_t)top * w->width + (size_t)first) * w->channels, done,
+                        to);
         else
-            list_at_border(w, list, at, top, left, to);
-        if (++x < w->out_width) continue;
+            list_at_border(w, list, at, top, first, to);
+        done += done == 0;
+        x += done;
+        if (x < w->out_width) continue;
         x = 0;
         if (++y < w->out_height) continue;
         y = 0;

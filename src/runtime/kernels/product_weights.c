@@ -29,6 +29,10 @@ size_t tare__product_depth(const product_form *f) {
     return tare__product_taps(f) * words_of(tare__product_codes(f));
 }
 
+size_t tare__product_block_count(const product_form *f) {
+    return tare__ceil_div(f->outs, PRODUCT_BLOCK);
+}
+
 size_t tare__product_block_channels(const product_form *f, size_t block) {
     const size_t left = f->outs - block * PRODUCT_BLOCK;
     return left < PRODUCT_BLOCK ? left : PRODUCT_BLOCK;

@@ -17,6 +17,8 @@ typedef struct product_form {
 size_t tare__product_taps(const product_form *f);
 size_t tare__product_codes(const product_form *f); // of a tap
 size_t tare__product_depth(const product_form *f); // words of four codes, of all taps
+/// The blocks of channels of a group, which a kernel computes at a time, and those of a block.
+size_t tare__product_block_count(const product_form *f);
 size_t tare__product_block_channels(const product_form *f, size_t block);
 
 typedef struct product_weights {

@@ -17,6 +17,7 @@
 enum {
     PARTS_PER_THREAD = 4,
     CACHED_WEIGHTS = 384 << 10, // bytes that stay in the second-level cache beside codes
+    MOST_BLOCKS = 16,           // of channels that a tile of rows meets in turn
     ALIGNMENT = 64,
 };
 
@@ -26,7 +27,8 @@ struct qproduct {
     conv_geometry g;
     conv_shape shape;
     product_form form;
-    bool is_staged; // taps are rows of the window, and the image has a border
+    bool is_staged; // taps are rows of the window of an image that is copied with its border
+    bool is_flat;   // windows are single pixels that follow each other
     conv_windows windows;
     size_t groups, ins, outs; // channels of a group
     size_t all_ins, all_outs;
@@ -86,22 +88,26 @@ static tare_status read_layer(qproduct *p, const quantized_layer *layer, const t
 static void choose_taps(qproduct *p) {
     const size_t kh = (size_t)p->g.kernel[H], kw = (size_t)p->g.kernel[W];
     p->form = (product_form){p->groups, p->outs, p->ins, kh, kw, false};
-    // Rows of pixels follow each other, and may take fewer words than their pixels one by one.
+    // Pixels that are no whole words follow each other in rows, which may take fewer words.
     product_form rows = p->form;
     rows.by_rows = true;
-    if (p->groups == 1 && p->g.dilation[W] == 1 &&
-        tare__product_depth(&rows) < tare__product_depth(&p->form))
+    if (p->groups == 1 && p->g.dilation[W] == 1 && kw > 1 && p->ins % 4 != 0 &&
+        tare__product_depth(&rows) <= tare__product_depth(&p->form))
         p->form = rows;
-    p->is_staged = p->form.by_rows && tare__conv_shape_is_padded(&p->shape);
+    p->is_staged = p->form.by_rows;
     p->taps = tare__product_taps(&p->form);
     p->codes = tare__product_codes(&p->form);
     p->depth = tare__product_depth(&p->form);
-    p->blocks = tare__ceil_div(p->outs, PRODUCT_BLOCK);
+    p->blocks = tare__product_block_count(&p->form);
     p->tile_rows =
         p->kernel->rows[tare__product_vectors(tare__product_block_channels(&p->form, 0)) - 1];
     p->windows = tare__conv_windows_of(&p->g, &p->shape);
-    if (p->form.by_rows) p->windows.columns = 1;
+    p->is_flat = tare__conv_window_taps(&p->windows) == 1 && p->windows.stride[0] == 1 &&
+                 p->windows.stride[1] == 1 && !tare__conv_shape_is_padded(&p->shape);
     if (!p->is_staged) return;
+    // Words are read whole: what lies behind a tap meets weights of 0.
+    p->codes = tare__round_up(p->codes, 4);
+    p->windows.columns = 1;
     p->windows.height = p->shape.staged_height;
     p->windows.width = p->shape.staged_width;
     p->windows.above = p->windows.before = 0;
@@ -151,7 +157,7 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
                          .tile_rows = p->tile_rows,
                          .tile_channels = tare__product_block_channels(&p->form, 0),
                          .weight_bytes = p->weights->group_words * p->groups * sizeof(uint32_t),
-                         .macs = p->pixels * p->all_outs * p->taps * p->codes};
+                         .macs = p->pixels * p->all_outs * p->taps * tare__product_codes(&p->form)};
 }
 
 // --- memory of a run ---
@@ -165,8 +171,8 @@ static size_t line_bytes(const qproduct *p) {
 }
 static size_t stage_bytes(const qproduct *p) {
     const conv_shape *s = &p->shape;
-    return p->is_staged ? tare__round_up(s->staged_height * s->staged_width * p->ins, ALIGNMENT)
-                        : 0;
+    const size_t image = s->staged_height * s->staged_width * p->ins;
+    return p->is_staged ? tare__round_up(image + sizeof(uint32_t), ALIGNMENT) : 0;
 }
 
 size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count) {
@@ -186,59 +192,87 @@ typedef struct product_job {
     size_t block_step, block_parts; // blocks of channels of a part, over all groups
 } product_job;
 
-static void multiply(const product_job *job, const uint8_t *const *addresses, size_t row,
-                     size_t rows, size_t group, size_t block) {
+// The tile of a block of channels, but for where rows lie.
+static product_tile tile_of(const product_job *job, const uint8_t *const *addresses, size_t group,
+                            size_t block) {
     const qproduct *p = job->p;
-    const qlayer_run *run = job->run;
     const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
-    const size_t at = (job->first_row + row) * p->all_outs + channel;
-    product_addend addend;
-    if (run->addend != NULL) {
-        addend = *run->addend;
-        addend.codes += at;
-    }
-    const product_tile tile = {
+    return (product_tile){
         .x = addresses,
-        .rows = rows,
         .taps = p->taps,
         .codes = p->codes,
         .flip = p->constants.flip,
         .w = p->weights->words + group * p->weights->group_words + block * PRODUCT_BLOCK * p->depth,
         .channels = tare__product_block_channels(&p->form, block),
         .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel),
-        .addend = run->addend != NULL ? &addend : NULL,
-        .y = run->y != NULL ? run->y + at : NULL,
-        .real = run->real != NULL ? run->real + at : NULL,
-        .fuses = run->fuses,
+        .fuses = job->run->fuses,
         .y_stride = p->all_outs,
     };
-    p->kernel->run(&tile);
+}
+
+static void multiply(const product_job *job, product_tile *tile, size_t row, size_t rows,
+                     size_t channel) {
+    const qlayer_run *run = job->run;
+    const size_t at = (job->first_row + row) * job->p->all_outs + channel;
+    product_addend addend;
+    tile->rows = rows;
+    if (run->y != NULL) tile->y = run->y + at;
+    if (run->real != NULL) tile->real = run->real + at;
+    if (run->addend != NULL) {
+        addend = *run->addend;
+        addend.codes += at;
+        tile->addend = &addend;
+    }
+    job->p->kernel->run(tile);
 }
 
 static void list_tile(const product_job *job, size_t row, size_t rows, size_t first_channel,
                       const uint8_t **to) {
+    const qproduct *p = job->p;
+    if (p->is_flat) {
+        const uint8_t *at = job->image + row * p->all_ins + first_channel;
+        for (size_t r = 0; r < rows; r++, at += p->all_ins) to[r] = at;
+        return;
+    }
     const window_list list = {.images = job->image + first_channel,
                               .border = job->border,
                               .first = row,
                               .count = rows,
                               .pixel_step = 1,
                               .tap_step = rows};
-    tare__conv_windows_list(&job->p->windows, &list, to);
+    tare__conv_windows_list(&p->windows, &list, to);
 }
 
+// Blocks of one group and of as many vectors meet a tile of rows after the other.
 static void multiply_rows(const product_job *job, const uint8_t **addresses, size_t first,
-                          size_t last, size_t first_block, size_t last_block) {
+                          size_t last, size_t first_block, size_t block_count) {
     const qproduct *p = job->p;
-    const size_t step = p->tile_rows;
-    for (size_t row = first; row < last; row += step) {
-        const size_t rows = last - row < step ? last - row : step;
-        for (size_t i = first_block; i < last_block; i++) {
-            const size_t group = i / p->blocks;
-            if (i == first_block || i % p->blocks == 0)
-                list_tile(job, row, rows, group * p->ins, addresses);
-            multiply(job, addresses, row, rows, group, i % p->blocks);
-        }
+    const size_t group = first_block / p->blocks, block = first_block % p->blocks;
+    const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
+    product_tile tiles[MOST_BLOCKS];
+    for (size_t i = 0; i < block_count; i++) tiles[i] = tile_of(job, addresses, group, block + i);
+    const size_t most = p->kernel->rows[tare__product_vectors(tiles[0].channels) - 1];
+    // As many tiles, but none of few rows, for which weights would be loaded as for many.
+    size_t left = tare__ceil_div(last - first, most);
+    for (size_t row = first, rows; row < last; row += rows, left--) {
+        rows = tare__ceil_div(last - row, left);
+        list_tile(job, row, rows, group * p->ins, addresses);
+        for (size_t i = 0; i < block_count; i++)
+            multiply(job, &tiles[i], row, rows, channel + i * PRODUCT_BLOCK);
     }
+}
+
+static size_t least_of(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+// Whole blocks come before the last one, which may have larger tiles.
+static size_t alike_blocks(const qproduct *p, size_t block) {
+    const size_t left = p->blocks - block;
+    const bool is_alike =
+        tare__product_vectors(tare__product_block_channels(&p->form, p->blocks - 1)) ==
+        PRODUCT_VECTORS;
+    return is_alike || left == 1 ? left : left - 1;
 }
 
 // Weights that the cache holds meet all of a tile's channels before the next tile; others are read
@@ -248,18 +282,17 @@ static void multiply_part(void *user, size_t part, size_t worker) {
     const qproduct *p = job->p;
     const size_t first = part / job->block_parts * job->row_step;
     const size_t first_block = part % job->block_parts * job->block_step;
-    const size_t all_blocks = p->blocks * p->groups;
-    size_t last = first + job->row_step, last_block = first_block + job->block_step;
+    const size_t last = least_of(first + job->row_step, job->row_count);
+    const size_t last_block = least_of(first_block + job->block_step, p->blocks * p->groups);
     const uint8_t **addresses =
         (const uint8_t **)(void *)(job->addresses + worker * address_bytes(p));
-    if (last > job->row_count) last = job->row_count;
-    if (last_block > all_blocks) last_block = all_blocks;
-    if (first >= last || first_block >= last_block) return;
-    const size_t bytes = (last_block - first_block) * PRODUCT_BLOCK * p->depth * 4;
-    const size_t step = bytes <= CACHED_WEIGHTS ? last_block - first_block : 1;
-    for (size_t i = first_block; i < last_block; i += step)
-        multiply_rows(job, addresses, first, last, i,
-                      i + step < last_block ? i + step : last_block);
+    const size_t cached = CACHED_WEIGHTS / (PRODUCT_BLOCK * p->depth * 4);
+    const size_t step = cached < 1 ? 1 : least_of(cached, MOST_BLOCKS);
+    if (first >= last) return;
+    for (size_t i = first_block, count; i < last_block; i += count) {
+        count = least_of(least_of(step, last_block - i), alike_blocks(p, i % p->blocks));
+        multiply_rows(job, addresses, first, last, i, count);
+    }
 }
 
 // Threads share rows, or channels where weights are larger than codes.
@@ -293,7 +326,7 @@ static void stage(const qproduct *p, const uint8_t *image, uint8_t *to) {
 void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
     unsigned char *memory = run->scratch;
     uint8_t *staged = memory + line_bytes(p);
-    const size_t macs = run->batch * p->pixels * p->outs * p->groups * p->taps * p->codes;
+    const size_t macs = run->batch * p->pixels * p->all_outs * p->taps * p->codes;
     thread_pool *pool = tare__workspace_pool(run->space, macs);
     product_job job = {.p = p,
                        .run = run,

@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of the AVX-512 kernels: rules F, O and Q of core/requant.h on 16 sums at once. Bounds are
-// applied to the float, where they give what clamping the code gives, NaN included.
+// Between floats and codes with AVX-512, 16 at a time. Bounds are applied to the float, where they
+// give what clamping the code gives, NaN included.
 #ifndef RUNTIME_KERNELS_QU8_AVX512_H
 #define RUNTIME_KERNELS_QU8_AVX512_H
 
 #include <immintrin.h>
 
 #include "core/requant.h"
-
-typedef struct epilogue_constants {
-    bool is_o;
-    __m512 inverse, zero_point_float; // rule O
-    __m512 low, high;                 // of the float before rounding
-    __m512i zero_point;               // added after rounding
-} epilogue_constants;
-
-static inline epilogue_constants epilogue_constants_of(const requant *r) {
-    const bool is_o = r->rule == REQUANT_O;
-    const int32_t shift = is_o ? 0 : r->zero_point;
-    return (epilogue_constants){
-        .is_o = is_o,
-        .inverse = _mm512_set1_ps(r->inverse),
-        .zero_point_float = _mm512_set1_ps((float)r->zero_point),
-        .low = _mm512_set1_ps((float)(r->lo - shift)),
-        .high = _mm512_set1_ps((float)(r->hi - shift)),
-        .zero_point = _mm512_set1_epi32(shift),
-    };
-}
 
 // rint(bounded) + zero_point.
 static inline __m512i round_codes(__m512 bounded, __m512i zero_point) {
@@ -47,35 +27,6 @@ static inline __m512i pack_codes(bool is_signed, const __m512i codes[4]) {
     const __m512i bytes =
         is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
     return _mm512_permutexvar_epi32(order, bytes);
-}
-
-// The value of rule O.
-static inline __m512 real_lanes(__m512i acc, __m512 multiplier, __m512 bias) {
-    return _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc), multiplier), bias);
-}
-
-static inline __m512i requantize_codes(const epilogue_constants *k, __m512i acc, __m512 multiplier,
-                                       __m512 bias) {
-    __m512 scaled;
-    if (k->is_o) {
-        const __m512 value = real_lanes(acc, multiplier, bias);
-        scaled = _mm512_add_ps(_mm512_mul_ps(value, k->inverse), k->zero_point_float);
-    } else {
-        scaled = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(acc), bias), multiplier);
-    }
-    const __m512 bounded = _mm512_min_ps(_mm512_max_ps(scaled, k->low), k->high);
-    return round_codes(bounded, k->zero_point);
-}
-
-// The end of rule O on a value.
-static inline __m128i finish_lanes(const epilogue_constants *k, __m512 real) {
-    const __m512 scaled = _mm512_add_ps(_mm512_mul_ps(real, k->inverse), k->zero_point_float);
-    return round_to_codes(_mm512_min_ps(_mm512_max_ps(scaled, k->low), k->high), k->zero_point);
-}
-
-static inline __m128i requantize_lanes(const epilogue_constants *k, __m512i acc, __m512 multiplier,
-                                       __m512 bias) {
-    return _mm512_cvtepi32_epi8(requantize_codes(k, acc, multiplier, bias));
 }
 
 static inline __m512i widen_lanes(bool is_signed, __m128i codes) {

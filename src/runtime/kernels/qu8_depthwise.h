@@ -76,10 +76,11 @@ UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size
         return;
     }
     for (int i = 0; i < PACKED_REGISTERS; i++)
-        codes[i] = WIDTH(scale_lanes)(&s->pack, acc[i],
-                                      V(loadu_ps)(t->constants->multiplier + i * WIDTH(LANES)),
-                                      V(loadu_ps)(t->constants->bias + i * WIDTH(LANES)));
-    STORE_SOME(t->y + at, t->channels, WIDTH(pack_lanes)(&s->pack, codes));
+        codes[i] = WIDTH(round_lanes)(
+            &s->pack, WIDTH(scale_lanes)(&s->pack, acc[i],
+                                         V(loadu_ps)(t->constants->multiplier + i * WIDTH(LANES)),
+                                         V(loadu_ps)(t->constants->bias + i * WIDTH(LANES))));
+    STORE_SOME(t->y + at, t->channels, WIDTH(pack_lanes)(&s->pack, codes, PACKED_REGISTERS));
 }
 
 // Adds a word of a column to the sums of its window.

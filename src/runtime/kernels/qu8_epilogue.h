@@ -51,29 +51,33 @@ static inline FLOATS WIDTH(value_lanes)(VEC acc, FLOATS multiplier, FLOATS bias)
     return V(add_ps)(V(mul_ps)(V(cvtepi32_ps)(acc), multiplier), bias);
 }
 
+static inline FLOATS WIDTH(bound_lanes)(const WIDTH(pack_constants) * k, FLOATS scaled) {
+    return V(min_ps)(V(max_ps)(scaled, k->low), k->high);
+}
+
 static inline VEC WIDTH(round_lanes)(const WIDTH(pack_constants) * k, FLOATS scaled) {
-    if (!k->is_small) scaled = V(min_ps)(V(max_ps)(scaled, k->low), k->high);
-    return V(cvtps_epi32)(scaled);
+    return V(cvtps_epi32)(k->is_small ? scaled : WIDTH(bound_lanes)(k, scaled));
 }
 
-// What is added to codes comes after packing.
-static inline VEC WIDTH(scale_lanes)(const WIDTH(pack_constants) * k, VEC acc, FLOATS multiplier,
-                                     FLOATS bias) {
-    FLOATS scaled;
-    if (k->is_o) {
-        const FLOATS value = WIDTH(value_lanes)(acc, multiplier, bias);
-        scaled = V(add_ps)(V(mul_ps)(value, k->inverse), k->zero_point_float);
-    } else {
-        scaled = V(mul_ps)(V(add_ps)(V(cvtepi32_ps)(acc), bias), multiplier);
-    }
-    return WIDTH(round_lanes)(k, scaled);
+// The end of rule O on a value: what is rounded.
+static inline FLOATS WIDTH(scale_value)(const WIDTH(pack_constants) * k, FLOATS value) {
+    return V(add_ps)(V(mul_ps)(value, k->inverse), k->zero_point_float);
 }
 
-// Rounded lanes to bytes.
-static inline VEC WIDTH(pack_lanes)(const WIDTH(pack_constants) * k,
-                                    const VEC lanes[PACKED_REGISTERS]) {
-    const VEC low = V(adds_epi16)(V(packs_epi32)(lanes[0], lanes[1]), k->zero_point);
-    const VEC high = V(adds_epi16)(V(packs_epi32)(lanes[2], lanes[3]), k->zero_point);
+// What is rounded to codes; where rule O is not used, less the zero point.
+static inline FLOATS WIDTH(scale_lanes)(const WIDTH(pack_constants) * k, VEC acc, FLOATS multiplier,
+                                        FLOATS bias) {
+    return k->is_o ? WIDTH(scale_value)(k, WIDTH(value_lanes)(acc, multiplier, bias))
+                   : V(mul_ps)(V(add_ps)(V(cvtepi32_ps)(acc), bias), multiplier);
+}
+
+// Rounded lanes to bytes. Of two registers, the other half of the result is without meaning.
+static inline VEC WIDTH(pack_lanes)(const WIDTH(pack_constants) * k, const VEC *lanes,
+                                    size_t registers) {
+    const VEC low = V(adds_epi16)(V(packs_epi32)(lanes[0], lanes[registers > 1]), k->zero_point);
+    VEC high = low;
+    if (registers > 2)
+        high = V(adds_epi16)(V(packs_epi32)(lanes[2], lanes[registers > 3 ? 3 : 2]), k->zero_point);
     if (k->is_signed) return V(min_epi8)(V(max_epi8)(V(packs_epi16)(low, high), k->least), k->most);
     return V(min_epu8)(V(max_epu8)(V(packus_epi16)(low, high), k->least), k->most);
 }
