@@ -128,6 +128,11 @@ function(tare_add_tree_tests)
   mark_as_advanced(TARE_CXX_COMPILER)
   tare_add_test(headers_cpp sh "${tests}/headers/check_headers.sh"
     "${PROJECT_SOURCE_DIR}/include" "${TARE_CXX_COMPILER}" c++ c++17)
+  if("avxvnni" IN_LIST tare_levels)
+    tare_add_test(isa_encoding sh "${tests}/isa/check_encoding.sh"
+      "${PROJECT_BINARY_DIR}/CMakeFiles/tare_objects.dir/src/runtime/kernels/qu8_product/avxvnni.c.o"
+      "${PROJECT_BINARY_DIR}/CMakeFiles/tare_objects.dir/src/runtime/kernels/qu8_depthwise/avxvnni.c.o")
+  endif()
   tare_add_test(exports sh "${tests}/exports/check_exports.sh" "$<TARGET_FILE:tare>")
   string(JOIN " " flags ${tare_sanitizer_flags})
   tare_add_test(install sh "${tests}/install/check_install.sh"
@@ -151,7 +156,7 @@ endfunction()
 function(tare_label_tests_of_bits)
   get_property(tests DIRECTORY PROPERTY TESTS)
   list(FILTER tests INCLUDE REGEX
-       "^(unit\\.runtime\\.(kernels|elementwise|lines|plan|pool)|golden\\.networks|replay_numerics)$")
+       "^(unit\\.runtime\\.(kernels|product_tiles|elementwise|lines|plan|pool)|golden\\.networks|replay_numerics)$")
   set_tests_properties(${tests} PROPERTIES LABELS bits)
   set(programs ${tests})
   list(FILTER programs EXCLUDE REGEX "^replay_")

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef TARE_HAVE_ARM_KERNELS
+#if defined(TARE_HAVE_X86_KERNELS)
+#include <cpuid.h>
+#elif defined(TARE_HAVE_ARM_KERNELS)
 #include <sys/auxv.h>
 #endif
 #ifdef TARE_HAVE_DNNL
@@ -17,8 +19,12 @@
 
 #if defined(TARE_HAVE_X86_KERNELS)
 static const char *const level_names[] = {
-    [ISA_SCALAR] = "scalar", [ISA_AVX2] = "avx2", [ISA_AVX512VNNI] = "avx512vnni"};
-#define KERNELS "scalar, avx2, avx512vnni"
+    [ISA_SCALAR] = "scalar",
+    [ISA_AVX2] = "avx2",
+    [ISA_AVXVNNI] = "avxvnni",
+    [ISA_AVX512VNNI] = "avx512vnni",
+};
+#define KERNELS "scalar, avx2, avxvnni, avx512vnni"
 #elif defined(TARE_HAVE_ARM_KERNELS)
 static const char *const level_names[] = {
     [ISA_SCALAR] = "scalar", [ISA_NEON] = "neon", [ISA_NEONDOT] = "neondot", [ISA_I8MM] = "i8mm"};
@@ -35,6 +41,12 @@ const char *tare__isa_level_name(isa_level level) {
 
 #if defined(TARE_HAVE_X86_KERNELS)
 
+// A bit of cpuid that not all compilers have a name for. The registers are those of AVX2.
+static bool has_avxvnni(void) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1U << 4) != 0;
+}
+
 // The compilers' own test asks cpuid for the instructions, and xgetbv whether the system keeps the
 // registers.
 isa_level tare__isa_detect(void) {
@@ -44,7 +56,7 @@ isa_level tare__isa_detect(void) {
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512vnni"))
         return ISA_AVX512VNNI;
-    return ISA_AVX2;
+    return has_avxvnni() ? ISA_AVXVNNI : ISA_AVX2;
 }
 
 #elif defined(TARE_HAVE_ARM_KERNELS)

@@ -4,13 +4,16 @@
 #ifndef RUNTIME_ISA_H
 #define RUNTIME_ISA_H
 
+#include <stdbool.h>
+
 #include "core/error.h"
 
 typedef enum isa_level {
     ISA_SCALAR, // plain C
     // x86
     ISA_AVX2 = 1,       // AVX2 and FMA
-    ISA_AVX512VNNI = 2, // AVX-512 F, BW, DQ, VL and VNNI
+    ISA_AVXVNNI = 2,    // and dot products of bytes in registers of 256 bits
+    ISA_AVX512VNNI = 3, // AVX-512 F, BW, DQ, VL and VNNI
     // Arm, 64 bits
     ISA_NEON = 1,    // what every such CPU has
     ISA_NEONDOT = 2, // dot products of signed bytes (+dotprod)
@@ -26,5 +29,13 @@ isa_level tare__isa_detect(void);
 /// The level in use: the detected one, or the lower one that TARE_ISA in the environment names.
 /// TARE_INVALID_ARGUMENT if that is no level or one that this machine lacks.
 tare_status tare__isa_choose(isa_level *out, tare_error *err);
+
+#if defined(__x86_64__) || defined(__i386__)
+/// The instructions of avxvnni have two encodings: AVX-512's (VL), which all CPUs of the level
+/// above have, and AVX-VNNI's, which those have that lack AVX-512.
+static inline bool tare__isa_has_avx512_encoding(void) {
+    return __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+#endif
 
 #endif

@@ -13,3 +13,12 @@ const depthwise_kernel *tare__depthwise_choose(isa_level isa) {
     while (k->needs > isa) k++; // ends: the last row needs nothing
     return k;
 }
+
+#ifdef TARE_HAVE_X86_KERNELS
+void qu8_depthwise__avxvnni(const depthwise_tile *t) {
+    if (tare__isa_has_avx512_encoding())
+        qu8_depthwise__avx512vl(t);
+    else
+        qu8_depthwise__avxvnni_vex(t);
+}
+#endif

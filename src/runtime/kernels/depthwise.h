@@ -64,6 +64,9 @@ const depthwise_kernel *tare__depthwise_choose(isa_level isa);
 #define KERNEL(name, needs, quads) void name(const depthwise_tile *t);
 #include "runtime/kernels/qu8_depthwise/kernels.def"
 #undef KERNEL
+// The two encodings of one kernel.
+void qu8_depthwise__avxvnni_vex(const depthwise_tile *t);
+void qu8_depthwise__avx512vl(const depthwise_tile *t);
 
 /// Those of the narrowest register that holds a block's channels, at most the kernel's.
 static inline size_t tare__depthwise_quads(const depthwise_kernel *kernel, size_t channels) {

@@ -3,7 +3,7 @@
 #include "runtime/kernels/product.h"
 
 const product_kernel tare__product_kernels[] = {
-#define KERNEL(name, needs, ...) {name, #name, needs, {__VA_ARGS__}},
+#define KERNEL(name, needs, asks_pairs, ...) {name, #name, needs, asks_pairs, {__VA_ARGS__}},
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
 };
@@ -13,3 +13,12 @@ const product_kernel *tare__product_choose(isa_level isa) {
     while (k->needs > isa) k++; // ends: the last row needs nothing
     return k;
 }
+
+#ifdef TARE_HAVE_X86_KERNELS
+void qu8_product__avxvnni(const product_tile *t) {
+    if (tare__isa_has_avx512_encoding())
+        qu8_product__avx512vl(t);
+    else
+        qu8_product__avxvnni_vex(t);
+}
+#endif

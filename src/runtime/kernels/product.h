@@ -60,7 +60,8 @@ typedef struct product_tile {
     size_t codes; // of a tap
     uint8_t flip; // 0x80 for signed codes, which become unsigned; else 0
     const uint32_t *w;
-    size_t channels; // at most PRODUCT_BLOCK
+    const bool *pairs_fit; // [vectors][product_chunks] of w (product_pairs.h); NULL: not known
+    size_t channels;       // at most PRODUCT_BLOCK
     tile_epilogue epilogue;
     const product_addend *addend; // NULL: none; its codes as y
     uint8_t *y;                   // [rows][y_stride]
@@ -73,6 +74,7 @@ typedef struct product_kernel {
     void (*run)(const product_tile *t);
     const char *name;
     isa_level needs;
+    bool asks_pairs;              // is faster where it knows that pairs of products fit
     size_t rows[PRODUCT_VECTORS]; // the best tile's, by the vectors of a block, 1 first
 } product_kernel;
 
@@ -80,9 +82,12 @@ typedef struct product_kernel {
 extern const product_kernel tare__product_kernels[];
 const product_kernel *tare__product_choose(isa_level isa);
 
-#define KERNEL(name, needs, ...) void name(const product_tile *t);
+#define KERNEL(name, needs, asks_pairs, ...) void name(const product_tile *t);
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
+// The two encodings of one kernel.
+void qu8_product__avxvnni_vex(const product_tile *t);
+void qu8_product__avx512vl(const product_tile *t);
 
 static inline size_t tare__product_vectors(size_t channels) {
     return (channels + PRODUCT_LANES - 1) / PRODUCT_LANES;

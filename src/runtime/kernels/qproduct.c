@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "runtime/kernels/conv_shape.h"
+#include "runtime/kernels/product_pairs.h"
 #include "runtime/kernels/product_weights.h"
 #include "runtime/kernels/qconstants.h"
 #include "runtime/kernels/qlayer.h"
@@ -37,6 +38,7 @@ struct qproduct {
     size_t pixels;      // of an output image
     size_t tile_rows, blocks;
     product_weights *weights;
+    bool *pairs_fit; // [groups][vectors of channels][chunks]; NULL: the kernel does not ask
 };
 
 // --- planning ---
@@ -113,6 +115,30 @@ static void choose_taps(qproduct *p) {
     p->windows.above = p->windows.before = 0;
 }
 
+static const uint32_t *block_weights(const qproduct *p, size_t group, size_t block) {
+    return p->weights->words + group * p->weights->group_words + block * PRODUCT_BLOCK * p->depth;
+}
+
+static size_t pairs_of_group(const qproduct *p) {
+    return tare__product_vectors(p->outs) * tare__product_chunks(p->depth);
+}
+
+static size_t first_pair(const qproduct *p, size_t group, size_t block) {
+    return group * pairs_of_group(p) + block * PRODUCT_VECTORS * tare__product_chunks(p->depth);
+}
+
+static tare_status find_pairs(qproduct *p, tare_error *err) {
+    if (!p->kernel->asks_pairs) return TARE_OK;
+    p->pairs_fit = tare__alloc_zeroed(p->groups, pairs_of_group(p));
+    if (p->pairs_fit == NULL) return tare__out_of_memory(err);
+    for (size_t g = 0; g < p->groups; g++)
+        for (size_t b = 0; b < p->blocks; b++)
+            tare__product_find_pairs(block_weights(p, g, b),
+                                     tare__product_block_channels(&p->form, b), p->depth,
+                                     p->pairs_fit + first_pair(p, g, b));
+    return TARE_OK;
+}
+
 static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const tare_tensor *x,
                               const tare_tensor *y, tare_error *err) {
     TARE_TRY(read_layer(p, layer, x, err));
@@ -120,6 +146,7 @@ static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const t
         return tare__out_of_memory(err);
     choose_taps(p);
     TARE_TRY(tare__product_weights_get(layer->weight, &p->form, &p->weights, err));
+    TARE_TRY(find_pairs(p, err));
     return tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err);
 }
 
@@ -144,6 +171,7 @@ void tare__qproduct_destroy(qproduct *p) {
     if (p == NULL) return;
     tare__qconstants_release(&p->constants);
     tare__product_weights_release(p->weights);
+    tare__free(p->pairs_fit);
     tare__free(p);
 }
 
@@ -202,7 +230,8 @@ static product_tile tile_of(const product_job *job, const uint8_t *const *addres
         .taps = p->taps,
         .codes = p->codes,
         .flip = p->constants.flip,
-        .w = p->weights->words + group * p->weights->group_words + block * PRODUCT_BLOCK * p->depth,
+        .w = block_weights(p, group, block),
+        .pairs_fit = p->pairs_fit != NULL ? p->pairs_fit + first_pair(p, group, block) : NULL,
         .channels = tare__product_block_channels(&p->form, block),
         .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel),
         .fuses = job->run->fuses,

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with AVX2: up to 4 pixels by 16 channels at a time. Weights and codes are widened to 16
-// bits, even and odd ones apart; vpmaddwd adds two exact products.
-#include <string.h>
+// Products with AVX2: up to 4 pixels by 16 channels at a time. vpmaddubsw adds two products of
+// unsigned and signed bytes in 16 bits, and saturates. It is used for chunks of the depth whose
+// weights are known to rule that out. Elsewhere weights and codes are widened to 16 bits, even and
+// odd ones apart; vpmaddwd adds two exact products.
+enum { ROWS = 4 };
+#include "runtime/kernels/product_pairs.h"
+#include "runtime/kernels/qu8_product/ymm.h"
 
-#include "runtime/kernels/product.h"
-#include "runtime/kernels/qu8_avx2.h"
-
-enum { ROWS = 4, HALF = 8, HALVES = 2 };
-// Bounds of loops that the compiler unrolls, so that the sums become registers.
-#define UNROLLED static inline __attribute__((always_inline))
-
-UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[ROWS],
+UNROLLED void add_wide(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[ROWS],
                        const uint32_t *w) {
     __m256i even[HALVES], odd[HALVES];
     for (size_t h = 0; h < HALVES; h++) {
-        const __m256i weights = _mm256_loadu_si256((const __m256i *)(w + h * HALF));
+        const __m256i weights = load_weights(w + h * HALF);
         even[h] = _mm256_srai_epi16(_mm256_slli_epi16(weights, 8), 8);
         odd[h] = _mm256_srai_epi16(weights, 8);
     }
@@ -29,97 +26,64 @@ UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[R
     }
 }
 
-// Channels from w on; lanes: the words of a step of depth.
-UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows,
-                       const uint32_t *w, size_t lanes) {
-    const int32_t flip = (int32_t)(t->flip * 0x01010101U);
-    const size_t whole = t->codes / 4 * 4, tail = t->codes - whole;
-    for (size_t i = 0; i < t->taps; i++) {
-        const uint8_t *const *at = t->x + i * rows;
-        int32_t x[ROWS];
-        for (size_t k = 0; k < whole; k += 4, w += lanes) {
-            for (size_t r = 0; r < rows; r++) {
-                memcpy(&x[r], at[r] + k, sizeof x[r]);
-                x[r] ^= flip;
-            }
-            add_word(acc, rows, x, w);
+UNROLLED void add_narrow(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[ROWS],
+                         const uint32_t *w) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    for (size_t h = 0; h < HALVES; h++) {
+        const __m256i weights = load_weights(w + h * HALF);
+        for (size_t r = 0; r < rows; r++) {
+            const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi32(x[r]), weights);
+            acc[r][h] = _mm256_add_epi32(acc[r][h], _mm256_madd_epi16(pairs, ones));
         }
-        if (tail == 0) continue;
-        for (size_t r = 0; r < rows; r++)
-            x[r] = (int32_t)tare__product_tail(at[r] + whole, tail) ^ flip;
-        add_word(acc, rows, x, w);
-        w += lanes;
     }
 }
 
-// Constants of eight channels, zeros beyond the last one.
-typedef struct half_constants {
-    __m256 multiplier, bias;
-    __m256i start;
-} half_constants;
+UNROLLED void add_word(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[ROWS],
+                       const uint32_t *w, bool pairs_fit) {
+    if (pairs_fit)
+        add_narrow(acc, rows, x, w);
+    else
+        add_wide(acc, rows, x, w);
+}
 
-static half_constants constants_of(const tile_epilogue *e, size_t c, size_t count) {
-    float multiplier[HALF] = {0}, bias[HALF] = {0};
-    int32_t start[HALF] = {0};
-    for (size_t i = 0; i < HALF && i < count; i++) {
-        multiplier[i] = e->multiplier[c + i];
-        bias[i] = e->bias[c + i];
-        start[i] = e->start[c + i];
+// Codes k to `last` of a tap, or to its end, and their weights.
+UNROLLED void add_codes(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows,
+                        const uint8_t *const *at, size_t k, size_t last, const uint32_t *w,
+                        bool pairs_fit) {
+    const int32_t flip = (int32_t)(t->flip * 0x01010101U);
+    const size_t step = words_of_step(t);
+    int32_t x[ROWS];
+    for (; k + 4 <= t->codes && k < last; k += 4, w += step) {
+        for (size_t r = 0; r < rows; r++) x[r] = (int32_t)tare__product_word(at[r] + k, 4) ^ flip;
+        add_word(acc, rows, x, w, pairs_fit);
     }
-    return (half_constants){_mm256_loadu_ps(multiplier), _mm256_loadu_ps(bias),
-                            _mm256_loadu_si256((const __m256i *)start)};
+    if (k >= last) return;
+    for (size_t r = 0; r < rows; r++)
+        x[r] = (int32_t)tare__product_tail(at[r] + k, t->codes - k) ^ flip;
+    add_word(acc, rows, x, w, pairs_fit);
 }
 
-static __m128i load_some(const uint8_t *x, size_t count) {
-    uint8_t bytes[HALF] = {0};
-    if (count >= HALF) return _mm_loadl_epi64((const __m128i *)x);
-    memcpy(bytes, x, count);
-    return _mm_loadl_epi64((const __m128i *)bytes);
-}
-
-// Eight codes of sums whose result is element `at`.
-static inline __m128i codes_of(const product_tile *t, const epilogue_constants *k,
-                               const half_constants *h, __m256i acc, size_t at, size_t left) {
-    const product_addend *a = t->addend;
-    if (a == NULL) return requantize_lanes(k, acc, h->multiplier, h->bias);
-    const __m128i other = load_some(a->codes + at, left);
-    if (a->kind == ADDEND_OF_CODES)
-        return add_lanes(&a->add, a->is_signed, requantize_lanes(k, acc, h->multiplier, h->bias),
-                         other);
-    return finish_lanes(
-        k, _mm256_add_ps(real_lanes(acc, h->multiplier, h->bias),
-                         dequantize_lanes(a->is_signed, a->zero_point, a->scale, other)));
-}
-
-static inline __m256 values_of(const product_tile *t, const half_constants *h, __m256i acc) {
-    return t->fuses ? _mm256_fmadd_ps(_mm256_cvtepi32_ps(acc), h->multiplier, h->bias)
-                    : real_lanes(acc, h->multiplier, h->bias);
-}
-
-UNROLLED void finish(const product_tile *t, const epilogue_constants *k, __m256i acc[ROWS][HALVES],
-                     size_t rows, size_t c, size_t half) {
-    const size_t left = t->channels - c;
-    const half_constants h = constants_of(&t->epilogue, c, left);
-    for (size_t r = 0; r < rows; r++) {
-        const __m256i sum = _mm256_add_epi32(acc[r][half], h.start);
-        const size_t at = r * t->y_stride + c;
-        if (t->real != NULL)
-            store_floats(t->real + at, left, values_of(t, &h, sum));
-        else
-            store_codes(t->y + at, left, codes_of(t, k, &h, sum, at, left));
-    }
-}
-
-UNROLLED void run_rows(const product_tile *t, size_t rows) {
-    const epilogue_constants k = epilogue_constants_of(t->epilogue.requant);
-    const size_t lanes = tare__product_vectors(t->channels) * PRODUCT_LANES;
-    for (size_t c = 0; c < t->channels; c += PRODUCT_LANES) {
-        __m256i acc[ROWS][HALVES];
-        for (size_t r = 0; r < rows; r++)
-            for (size_t h = 0; h < HALVES; h++) acc[r][h] = _mm256_setzero_si256();
-        add_taps(t, acc, rows, t->w + c, lanes);
-        finish(t, &k, acc, rows, c, 0);
-        if (c + HALF < t->channels) finish(t, &k, acc, rows, c + HALF, 1);
+UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows, size_t c) {
+    const size_t words = (t->codes + 3) / 4, depth = t->taps * words;
+    const bool *pairs_fit = t->pairs_fit == NULL
+                                ? NULL
+                                : t->pairs_fit + c / PRODUCT_LANES * tare__product_chunks(depth);
+    const uint32_t *w = t->w + c;
+    size_t word = 0; // of the depth
+    for (size_t tap = 0; tap < t->taps; tap++) {
+        const uint8_t *const *at = t->x + tap * rows;
+        const size_t end = (tap + 1) * words;
+        while (word < end) {
+            const size_t next = (word / PRODUCT_CHUNK + 1) * PRODUCT_CHUNK;
+            const size_t last = next < end ? next : end;
+            const size_t k = (word - tap * words) * 4, stop = k + (last - word) * 4;
+            if (pairs_fit != NULL && pairs_fit[word / PRODUCT_CHUNK])
+                add_codes(t, acc, rows, at, k, stop, w, true);
+            else
+                add_codes(t, acc, rows, at, k, stop, w, false);
+            w += (last - word) * words_of_step(t);
+            word = last;
+        }
     }
 }
 
