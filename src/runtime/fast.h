@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "ops/call.h"
+#include "ops/dynamic.h"
 #include "ops/op.h"
 #include "runtime/isa.h"
 #include "runtime/kernels/elementwise.h"
 #include "runtime/kernels/lines.h"
 #include "runtime/kernels/product.h"
+#include "runtime/kernels/scan.h"
 #include "runtime/kernels/scratch.h"
 
 typedef struct fast_context {
@@ -41,6 +43,16 @@ extern const fast_path tare__fast_layer;
 bool tare__fast_layer_is_linear(const op_call *call);
 /// Linear layers whose input is quantized on the fly (fast_dynamic.c).
 extern const fast_path tare__fast_dynamic;
+/// A layer of such weights, packed; *out is NULL if no kernel covers it. y: its result.
+struct qlayer;
+tare_status tare__dynamic_pack(const module *m, const dynamic_weights *w, const tare_tensor *y,
+                               isa_level isa, struct qlayer **out, tare_error *err);
+/// Least and greatest of count > 0 floats, as such layers find them.
+void tare__dynamic_range(const scan_kernels *k, const float *x, size_t count, float *min,
+                         float *max);
+/// The codes that floats of this range get, and their scale: unsigned ones, 128 higher where the
+/// layer's are signed, as products take them.
+code_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max, double *scale);
 /// max_pool2d and adaptive_avg_pool2d on codes (fast_pool.c).
 extern const fast_path tare__fast_max_pool, tare__fast_average_pool;
 

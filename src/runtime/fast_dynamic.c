@@ -38,8 +38,9 @@ static bool is_dynamic(const op_call *call) {
 }
 
 // Any parameters do: each run sets its own.
-static tare_status pack(dynamic_state *s, isa_level isa, const dynamic_weights *w, op_call *call) {
-    const quantized_layer layer = {.module = s->layer,
+tare_status tare__dynamic_pack(const module *m, const dynamic_weights *w, const tare_tensor *y,
+                               isa_level isa, struct qlayer **out, tare_error *err) {
+    const quantized_layer layer = {.module = m,
                                    .weight = w->weight,
                                    .bias = w->bias,
                                    .out_channels = w->weight->shape[0],
@@ -49,10 +50,10 @@ static tare_status pack(dynamic_state *s, isa_level isa, const dynamic_weights *
     const int64_t shape[] = {1, w->weight->shape[1]};
     tare_tensor *x = NULL;
     const qparams *q = tare__qparams_per_tensor(TARE_QUINT8, 1, 0);
-    if (q == NULL) return tare__out_of_memory(call->err);
-    tare_status status = tare__tensor_meta(TARE_QUINT8, 2, shape, q, &x, call->err);
-    if (status == TARE_OK)
-        status = tare__qlayer_create(&layer, x, tare__call_out(call), isa, &s->packed, call->err);
+    *out = NULL;
+    if (q == NULL) return tare__out_of_memory(err);
+    tare_status status = tare__tensor_meta(TARE_QUINT8, 2, shape, q, &x, err);
+    if (status == TARE_OK) status = tare__qlayer_create(&layer, x, y, isa, out, err);
     tare_tensor_release(x);
     tare__qparams_release(q);
     return status;
@@ -71,53 +72,50 @@ static tare_status prepare(fast_context *context, void **state, const dynamic_we
     const bool fits = w->weight->dtype == TARE_QINT8 && !tare__has_zero_points(w->weight) &&
                       w->weight->shape[1] > 0;
     const module *layer = layer_of(call);
-    if (fits) TARE_TRY(pack(s, context->isa, w, call));
+    if (fits)
+        TARE_TRY(tare__dynamic_pack(layer, w, tare__call_out(call), context->isa, &s->packed,
+                                    call->err));
     s->layer = layer;
     return TARE_OK;
 }
 
-// Sixteen ranges beside each other, which vectors take at once. NaNs are left out, but for the
-// first number, as in the reference.
-static void find_range(const float *x, size_t count, float *min, float *max) {
-    enum { LANES = 16 };
-    float low[LANES], high[LANES];
-    size_t i = 0;
-    for (size_t k = 0; k < LANES; k++) low[k] = high[k] = x[0];
-    for (; i + LANES <= count; i += LANES)
-        for (size_t k = 0; k < LANES; k++) {
-            low[k] = x[i + k] < low[k] ? x[i + k] : low[k];
-            high[k] = x[i + k] > high[k] ? x[i + k] : high[k];
-        }
-    for (; i < count; i++) {
-        low[0] = x[i] < low[0] ? x[i] : low[0];
-        high[0] = x[i] > high[0] ? x[i] : high[0];
-    }
-    *min = low[0];
-    *max = high[0];
-    for (size_t k = 1; k < LANES; k++) {
-        *min = low[k] < *min ? low[k] : *min;
-        *max = high[k] > *max ? high[k] : *max;
+// NaNs are left out, but for the first number, as in the reference.
+void tare__dynamic_range(const scan_kernels *k, const float *x, size_t count, float *min,
+                         float *max) {
+    bool has_nan = false;
+    k->extremes(x, count, min, max, &has_nan);
+    if (!has_nan) return;
+    *min = *max = x[0];
+    for (size_t i = 1; i < count; i++) {
+        *min = x[i] < *min ? x[i] : *min;
+        *max = x[i] > *max ? x[i] : *max;
     }
 }
 
-// Signed codes become unsigned ones, 128 higher, as the kernels take them.
-static tare_status quantize(fast_context *context, dynamic_state *s, const dynamic_weights *w,
-                            const tare_tensor *x, op_call *call) {
+code_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max, double *scale) {
     int32_t least, most;
-    float min, max;
-    uint8_t *codes = tare__scratch_reserve(&s->codes, (size_t)x->count);
-    if (codes == NULL) return tare__out_of_memory(call->err);
-    find_range(tare__f32(x), (size_t)x->count, &min, &max);
     tare__dynamic_bounds(w, &least, &most);
     const dynamic_qparams q = tare__dynamic_choose(w, min, max);
     const int32_t shift = least < 0 ? 128 : 0;
-    const code_scheme scheme = {.scale = (float)q.scale,
-                                .inverse = tare__inverse_scale(q.scale),
-                                .zero_point = q.zero_point + shift,
-                                .least = least + shift,
-                                .most = most + shift};
+    *scale = q.scale;
+    return (code_scheme){.scale = (float)q.scale,
+                         .inverse = tare__inverse_scale(q.scale),
+                         .zero_point = q.zero_point + shift,
+                         .least = least + shift,
+                         .most = most + shift};
+}
+
+static tare_status quantize(fast_context *context, dynamic_state *s, const dynamic_weights *w,
+                            const tare_tensor *x, op_call *call) {
+    float min, max;
+    double scale;
+    uint8_t *codes = tare__scratch_reserve(&s->codes, (size_t)x->count);
+    if (codes == NULL) return tare__out_of_memory(call->err);
+    tare__dynamic_range(tare__scan_choose(context->isa), tare__f32(x), (size_t)x->count, &min,
+                        &max);
+    const code_scheme scheme = tare__dynamic_scheme(w, min, max, &scale);
     context->elementwise->quantize(&scheme, tare__f32(x), (size_t)x->count, codes);
-    tare__qlayer_set_input(s->packed, w->weight->q, q.scale, scheme.zero_point);
+    tare__qlayer_set_input(s->packed, w->weight->q, scale, scheme.zero_point);
     s->fuses = w->rule == REQUANT_F;
     return TARE_OK;
 }

@@ -160,8 +160,9 @@ typedef struct plan_builder {
     size_t record_count, record_capacity;
     size_t *touched; // places that the next step reads or writes
     size_t touched_count, touched_capacity;
-    step_facts facts;     // of the next step
-    const char *declined; // why the planner of the chain at hand made no step
+    struct dynamic_codes *dynamic; // the floats that were quantized on the fly so far
+    step_facts facts;              // of the next step
+    const char *declined;          // why the planner of the chain at hand made no step
     tare_error *err;
 } plan_builder;
 
@@ -181,6 +182,8 @@ void tare__plan_join(plan_builder *b);
 tare_status tare__plan_emit(plan_builder *b);
 
 tare_status tare__plan_new_place(plan_builder *b, place_kind kind, size_t bytes, size_t *out);
+/// The next step reads or writes this place.
+tare_status tare__plan_touch(plan_builder *b, size_t place);
 /// Memory that the next step works in.
 tare_status tare__plan_new_scratch(plan_builder *b, size_t bytes, size_t *out);
 /// Why the planner at work leaves its chain to calls: `why` lasts as long as the program.

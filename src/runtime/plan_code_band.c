@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers of codes whose floats go on through functions, a sum, a norm, and become codes
-// again: a band of rows goes all the way while it is in the cache, so that floats which nobody else
-// reads never reach memory.
+// Linear layers of codes, or of floats that are quantized on the fly, whose floats go on through
+// functions, a sum, a norm, and become codes again: a band of rows goes all the way while it is in
+// the cache, so that floats which nobody else reads never reach memory.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -17,7 +17,7 @@ enum {
     PARTS_PER_THREAD = 4,
 };
 
-typedef enum band_kind { BAND_ELEMENT, BAND_SUM, BAND_NORM } band_kind;
+typedef enum band_kind { BAND_ELEMENT, BAND_SUM, BAND_NORM, BAND_RELU } band_kind;
 
 typedef struct band_op {
     band_kind kind;
@@ -32,7 +32,11 @@ typedef struct code_band {
     qlayer *layer;
     size_t rows, width, ins;          // of all bands; of a row: floats, codes
     size_t step;                      // rows of a band
+    bool is_whole;                    // all are one, and the product shares itself out
     size_t x, y, codes, scratch;      // places; y, codes: NOTHING if nobody reads them
+    size_t input;                     // the place of what the codes mean; NOTHING: known
+    const qparams *weights;           // whose scales go into the multipliers then
+    bool fuses;                       // as qlayer_run has it
     size_t layer_bytes, thread_bytes; // of scratch
     code_scheme scheme;
     size_t count;
@@ -57,7 +61,9 @@ static void normalize(const band_run *r, const band_op *op, const float *x, size
 static void apply(const band_run *r, const band_op *op, size_t first, size_t rows, float *x,
                   float *y) {
     const size_t count = rows * r->s->width;
-    if (op->kind == BAND_NORM) {
+    if (op->kind == BAND_RELU) {
+        for (size_t i = 0; i < count; i++) y[i] = x[i] < 0 ? 0.0F : x[i];
+    } else if (op->kind == BAND_NORM) {
         normalize(r, op, x, rows, y);
     } else if (op->kind == BAND_ELEMENT) {
         op->loop(x, y, (int64_t)count, op->p);
@@ -80,9 +86,10 @@ static void run_part(void *user, size_t part, size_t worker) {
     if (s->y != NOTHING) last = (float *)tare__place_data(r->run, s->y) + first * s->width;
     const qlayer_run product = {.batch = rows,
                                 .x = (uint8_t *)tare__place_data(r->run, s->x) + first * s->ins,
-                                .real = values,
+                                .real = s->count > 0 ? values : last,
+                                .fuses = s->fuses,
                                 .scratch = memory,
-                                .space = &alone};
+                                .space = s->is_whole ? &r->run->fast->space : &alone};
     tare__qlayer_run(s->layer, &product);
     for (size_t i = 0; i < s->count; i++)
         apply(r, &s->ops[i], first, rows, values, i + 1 < s->count ? values : last);
@@ -94,6 +101,14 @@ static void run_part(void *user, size_t part, size_t worker) {
 static tare_status run_bands(const plan_run_state *run, void *state) {
     const code_band *s = state;
     band_run r = {run, s};
+    if (s->input != NOTHING) {
+        const dynamic_input *in = tare__place_data(run, s->input);
+        tare__qlayer_set_input(s->layer, s->weights, in->scale, in->zero_point);
+    }
+    if (s->is_whole) {
+        run_part(&r, 0, 0);
+        return TARE_OK;
+    }
     thread_pool *pool = tare__workspace_pool(&run->fast->space, s->rows * s->width * s->ins);
     tare__thread_pool_run(pool, tare__ceil_div(s->rows, s->step), run_part, &r);
     return TARE_OK;
@@ -147,15 +162,41 @@ static bool read_op(const plan_builder *b, const plan_record *r, size_t self, ba
     return tare__plan_element_loop(b, r, &op->loop, op->p);
 }
 
-bool tare__plan_begins_bands(const plan_builder *b, const plan_record *r) {
-    op_call call = r->call;
+// A layer as kernels take it; w: how it quantizes its input.
+typedef struct band_layer {
     quantized_layer layer;
-    call.err = NULL;
-    if (!tare__plan_is_code_layer(r) || !tare__fast_layer_is_linear(&call)) return false;
-    const tare_tensor *x = tare__call_layer_input(&call), *y = b->values[r->result].tensor;
-    return y->q == NULL && y->count > 0 && tare__call_layer_read(&call, &layer) == TARE_OK &&
-           !layer.adds && tare__qlayer_refusal(&layer, x) == NULL &&
-           layer.weight->count <= CACHED_WEIGHTS;
+    bool is_dynamic, relu;
+    dynamic_weights w;
+} band_layer;
+
+static tare_status read_dynamic(op_call *call, band_layer *out) {
+    const module *m = tare__call_layer_module(call);
+    out->is_dynamic = true;
+    TARE_TRY(tare__dynamic_linear_read(call, &out->w, &out->relu));
+    out->layer = (quantized_layer){
+        .module = m, .weight = out->w.weight, .out_channels = out->w.weight->shape[0]};
+    return TARE_OK;
+}
+
+static tare_status read_layer(const plan_record *r, tare_error *err, band_layer *out) {
+    op_call call = r->call;
+    call.err = err;
+    *out = (band_layer){0};
+    return tare__plan_is_dynamic_layer(r) ? read_dynamic(&call, out)
+                                          : tare__call_layer_read(&call, &out->layer);
+}
+
+static bool is_cached(const band_layer *l) {
+    return l->layer.weight->count <= CACHED_WEIGHTS;
+}
+
+bool tare__plan_begins_bands(const plan_builder *b, const plan_record *r) {
+    band_layer l;
+    if (tare__plan_is_dynamic_layer(r)) return read_layer(r, NULL, &l) == TARE_OK && is_cached(&l);
+    if (!tare__plan_is_code_layer(r) || !tare__fast_layer_is_linear(&r->call)) return false;
+    const tare_tensor *x = tare__call_layer_input(&r->call), *y = b->values[r->result].tensor;
+    return y->q == NULL && y->count > 0 && read_layer(r, NULL, &l) == TARE_OK && !l.layer.adds &&
+           tare__qlayer_refusal(&l.layer, x) == NULL && is_cached(&l);
 }
 
 bool tare__plan_goes_on_in_bands(const plan_builder *b, size_t before, size_t next) {
@@ -195,26 +236,31 @@ static void choose_bands(const plan_builder *b, code_band *s) {
     const size_t share = tare__share(s->rows, parts, tile);
     s->step = cached < share ? cached : share;
     if (s->step == 0) s->step = tile;
-    s->layer_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, 1), PLACE_ALIGNMENT);
-    s->thread_bytes =
-        s->layer_bytes + tare__round_up(s->step * s->width * sizeof(float), PLACE_ALIGNMENT);
+    if (s->is_whole) s->step = s->rows;
+    const size_t workers = s->is_whole ? threads : 1;
+    const size_t floats = s->count > 0 ? s->step * s->width : 0;
+    s->layer_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, workers), PLACE_ALIGNMENT);
+    s->thread_bytes = s->layer_bytes + tare__round_up(floats * sizeof(float), PLACE_ALIGNMENT);
 }
 
-static tare_status place(plan_builder *b, const plan_record *r, code_band *s, size_t floats,
-                         size_t codes) {
+static tare_status place(plan_builder *b, const plan_record *r, const band_layer *l, code_band *s,
+                         size_t floats, size_t codes) {
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&r->call));
-    const size_t threads = tare__thread_count(b->setting->fast->space.pool);
+    const size_t threads = s->is_whole ? 1 : tare__thread_count(b->setting->fast->space.pool);
     const size_t inner_uses = codes != NOTHING ? 1 : 0; // the quantize of the chain
     size_t other = NOTHING;
     bool unused;
-    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
+    s->y = s->codes = s->input = NOTHING;
+    if (l->is_dynamic)
+        TARE_TRY(tare__plan_dynamic_codes(b, r, &l->w, x, &s->x, &s->input));
+    else
+        TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     for (size_t i = 0; i < s->count; i++) {
         if (s->ops[i].kind != BAND_SUM) continue;
         other = s->ops[i].other;
         TARE_TRY(tare__plan_read(b, other, LAYOUT_PLAIN, &s->ops[i].other_place));
     }
     TARE_TRY(tare__plan_new_scratch(b, threads * s->thread_bytes, &s->scratch));
-    s->y = s->codes = NOTHING;
     // Bands do not meet, so that the sum may be written over what was added last.
     if (b->values[floats].uses_left > inner_uses)
         TARE_TRY(other != NOTHING
@@ -223,32 +269,42 @@ static tare_status place(plan_builder *b, const plan_record *r, code_band *s, si
     return codes != NOTHING ? tare__plan_write(b, codes, LAYOUT_PLAIN, &s->codes) : TARE_OK;
 }
 
-static tare_status add_bands(plan_builder *b, const plan_record *r, code_band *s, size_t floats,
-                             size_t codes) {
+static tare_status add_bands(plan_builder *b, const plan_record *r, const band_layer *l,
+                             code_band *s, size_t floats, size_t codes) {
     choose_bands(b, s);
-    const tare_status status = place(b, r, s, floats, codes);
+    const tare_status status = place(b, r, l, s, floats, codes);
     if (status == TARE_OK) return tare__plan_add_step(b, &band_class, s, r->node);
     tare__qlayer_destroy(s->layer);
     return status;
 }
 
+// The layer, packed; NULL: no kernel covers it.
+static tare_status pack(plan_builder *b, const band_layer *l, const tare_tensor *x,
+                        const tare_tensor *y, qlayer **out) {
+    const isa_level isa = b->setting->fast->isa;
+    if (!l->is_dynamic) return tare__qlayer_create(&l->layer, x, y, isa, out, b->err);
+    return tare__dynamic_pack(l->layer.module, &l->w, y, isa, out, b->err);
+}
+
 tare_status tare__plan_code_bands(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
-    op_call call = r->call;
-    quantized_layer layer;
+    band_layer l;
     size_t floats, codes;
-    call.err = b->err;
-    TARE_TRY(tare__call_layer_read(&call, &layer));
-    const tare_tensor *x = tare__call_layer_input(&call), *y = b->values[r->result].tensor;
+    TARE_TRY(read_layer(r, b->err, &l));
+    const tare_tensor *x = tare__call_layer_input(&r->call), *y = b->values[r->result].tensor;
     code_band *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (code_band){.rows = (size_t)(y->count / layer.out_channels),
-                     .width = (size_t)layer.out_channels,
-                     .ins = (size_t)layer.weight->shape[1]};
+    *s = (code_band){.rows = (size_t)(y->count / l.layer.out_channels),
+                     .width = (size_t)l.layer.out_channels,
+                     .ins = (size_t)l.layer.weight->shape[1],
+                     .weights = l.layer.weight->q,
+                     .fuses = l.w.rule == REQUANT_F,
+                     .is_whole = !is_cached(&l)};
+    if (l.relu) s->ops[s->count++].kind = BAND_RELU;
     if (tare__plan_find_value(b, x) == NOTHING || !read_chain(b, head, s, &floats, &codes))
         return TARE_OK;
-    TARE_TRY(tare__qlayer_create(&layer, x, y, b->setting->fast->isa, &s->layer, b->err));
-    if (s->layer == NULL) return tare__plan_decline(b, tare__qlayer_refusal(&layer, x));
+    TARE_TRY(pack(b, &l, x, y, &s->layer));
+    if (s->layer == NULL) return tare__plan_decline(b, tare__qlayer_refusal(&l.layer, x));
     *done = true;
-    return add_bands(b, r, s, floats, codes);
+    return add_bands(b, r, &l, s, floats, codes);
 }

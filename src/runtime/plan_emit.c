@@ -19,7 +19,7 @@ tare_status tare__plan_new_place(plan_builder *b, place_kind kind, size_t bytes,
     return TARE_OK;
 }
 
-static tare_status touch(plan_builder *b, size_t place) {
+tare_status tare__plan_touch(plan_builder *b, size_t place) {
     if (!tare__grow((void **)&b->touched, &b->touched_capacity, b->touched_count,
                     sizeof *b->touched))
         return tare__out_of_memory(b->err);
@@ -31,7 +31,7 @@ static tare_status touch_value(plan_builder *b, size_t place, const tare_tensor 
     const tare_tensor **first = reads ? &b->facts.x : &b->facts.y;
     if (*first == NULL) *first = t;
     *(reads ? &b->facts.bytes_in : &b->facts.bytes_out) += tare__tensor_bytes(t);
-    return touch(b, place);
+    return tare__plan_touch(b, place);
 }
 
 static void forget_touched(plan_builder *b) {
@@ -41,7 +41,7 @@ static void forget_touched(plan_builder *b) {
 
 tare_status tare__plan_new_scratch(plan_builder *b, size_t bytes, size_t *out) {
     TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, bytes, out));
-    return touch(b, *out);
+    return tare__plan_touch(b, *out);
 }
 
 static void note_use(plan *p, size_t place, size_t step) {

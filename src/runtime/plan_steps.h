@@ -3,6 +3,7 @@
 #ifndef RUNTIME_PLAN_STEPS_H
 #define RUNTIME_PLAN_STEPS_H
 
+#include "ops/dynamic.h"
 #include "ops/element.h"
 #include "ops/float_layers.h"
 #include "runtime/plan_build.h"
@@ -65,6 +66,18 @@ tare_status tare__plan_code_table(plan_builder *b, const plan_record *r, uint8_t
 bool tare__plan_is_code_layer(const plan_record *r);
 /// Such layers, with a sum that follows (plan_codes.c).
 tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done);
+/// Codes of floats whose range is found in the run, and the numbers that it gives them: unsigned
+/// ones, 128 higher where the layer's are signed. Layers that ask for the same share them
+/// (plan_dynamic.c).
+typedef struct dynamic_input {
+    double scale;
+    int32_t zero_point;
+} dynamic_input;
+tare_status tare__plan_dynamic_codes(plan_builder *b, const plan_record *layer,
+                                     const dynamic_weights *w, size_t x, size_t *codes,
+                                     size_t *input);
+/// Is it a linear layer that quantizes its input on the fly, by weights that kernels take?
+bool tare__plan_is_dynamic_layer(const plan_record *r);
 /// Linear layers whose floats go on in bands of rows, as far as `next` is what a band can do
 /// (plan_code_band.c).
 bool tare__plan_begins_bands(const plan_builder *b, const plan_record *r);

@@ -43,6 +43,7 @@ static const planner_row *row_of(const plan_record *r) {
 }
 
 chain_planner tare__plan_float_planner(const plan_record *r) {
+    if (tare__plan_is_dynamic_layer(r)) return tare__plan_code_bands;
     const chain_planner planner = row_of(r)->plan;
     if (planner != NULL) return planner;
     return tare__plan_is_element(r) || tare__plan_is_binary(r) ? tare__plan_elements : NULL;
@@ -63,6 +64,7 @@ const tare_tensor *tare__plan_code_input(const plan_record *r) {
 
 chain_planner tare__plan_code_planner(const plan_builder *b, const plan_record *r) {
     if (r->result == NOTHING || r->is_observer || r->is_view) return NULL;
+    if (tare__plan_is_dynamic_layer(r)) return tare__plan_code_bands;
     if (r->next != NOTHING && tare__plan_begins_bands(b, r)) return tare__plan_code_bands;
     if (tare__plan_is_code_layer(r)) return tare__plan_code_layer;
     const planner_row *row = row_of(r);

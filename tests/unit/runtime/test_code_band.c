@@ -26,18 +26,32 @@ static const char block[] = "def forward(self, x):\n" LAYER("f1", "x") //
                         "    total = torch.ops.aten.add.Tensor(scaled, norm)\n"
                         "    return (total, norm)\n";
 
-static tare_model *lowered_block(const tare_tensor *x) {
+static tare_quantizer *new_quantizer(bool is_dynamic) {
+    static const char name[] = "X86InductorQuantizer";
+    const tare_quantization_options options = {.struct_size = sizeof options,
+                                               .is_dynamic = is_dynamic};
+    tare_quantization_config config;
+    tare_quantizer_settings *settings = tare_quantizer_settings_create();
+    tare_quantizer *q = NULL;
+    CHECK_DONE(tare_quantization_config_default(name, &options, &config, job_error()));
+    tare_quantizer_settings_set_global(settings, &config);
+    CHECK_DONE(tare_quantizer_builtin(name, settings, &q, job_error()));
+    tare_quantization_config_release(&config);
+    tare_quantizer_settings_destroy(settings);
+    return q;
+}
+
+static tare_model *lowered_block(const tare_tensor *x, bool is_dynamic) {
     module *root = new_tree();
     put_module(root, NULL, "f1", "torch.nn.Linear", "in_features=24, out_features=50");
     put_module(root, NULL, "f2", "torch.nn.Linear", "in_features=50, out_features=24");
     put_module(root, NULL, "f3", "torch.nn.Linear", "in_features=24, out_features=24");
     tare_model *m = new_exported(root, block), *p = NULL, *c = NULL, *l = NULL;
-    tare_quantizer *q = NULL;
+    tare_quantizer *q = new_quantizer(is_dynamic);
     static const char *const layers[] = {"f1", "f2", "f3"};
     for (size_t i = 0; i < 3; i++) set_source(m, layers[i], layers[i], "torch._C._nn.linear");
-    CHECK_DONE(tare_quantizer_builtin("X86InductorQuantizer", NULL, &q, job_error()));
     CHECK_DONE(tare_prepare_pt2e(m, q, &p, job_error()));
-    CHECK_DONE(tare_calibrate(p, &x, 1, job_error()));
+    if (!is_dynamic) CHECK_DONE(tare_calibrate(p, &x, 1, job_error()));
     CHECK_DONE(tare_convert_pt2e(p, NULL, &c, job_error()));
     CHECK_DONE(tare_lower_pt2e(c, NULL, &l, job_error()));
     tare_quantizer_destroy(q);
@@ -82,15 +96,15 @@ static void check_close(const tare_tensor *found, const tare_tensor *expected) {
         assert_true(fabs(tare__tensor_get(found, i) - tare__tensor_get(expected, i)) < 0.02);
 }
 
-static void check_rows(int64_t rows) {
+static void check_rows(int64_t rows, bool is_dynamic, const char *steps) {
     tare_tensor *x = NEW_INPUT(2, rows, 24);
-    tare_model *m = lowered_block(x);
+    tare_model *m = lowered_block(x, is_dynamic);
     results reference = run(m, x, true, 1), first = {0};
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++)
         for (int threads = 1; threads <= 3; threads++) {
             assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
             results found = run(m, x, false, threads);
-            assert_string_equal(found.steps, "codes code band code band code band ");
+            assert_string_equal(found.steps, steps);
             for (size_t k = 0; k < 2; k++) {
                 check_close(found.at[k], reference.at[k]);
                 if (first.at[k] != NULL) check_same_tensor(found.at[k], first.at[k]);
@@ -110,13 +124,17 @@ static void check_rows(int64_t rows) {
 static void bands_of_any_rows_give_the_same_bits(void **state) {
     (void)state;
     static const int64_t rows[] = {1, 2, 5, 13, 64, 301};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) check_rows(rows[i]);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_rows(rows[i], false, "codes code band code band code band ");
+        check_rows(rows[i], true,
+                   "dynamic codes code band dynamic codes code band dynamic codes code band ");
+    }
 }
 
 static void a_failure_of_memory_leaves_nothing(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(1, 7, 24);
-    tare_model *m = lowered_block(x);
+    tare_model *m = lowered_block(x, true);
     tare_status status = TARE_OK;
     EVERY_ALLOCATION_FAILS(
         status,
