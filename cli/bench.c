@@ -6,9 +6,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "bench.h"
 #include "command.h"
 #include "json.h"
 #include "models.h"
+#include "output.h"
 #include "report.h"
 #include "tare/tare.h"
 
@@ -21,9 +23,9 @@ enum {
 };
 
 typedef struct bench_options {
-    const char *input, *against;
+    const char *input, *against, *roofline;
     int64_t batch, threads, seconds;
-    bool memory, as_json, quiet;
+    bool layers, memory, as_json, quiet;
     size_options sizes;
 } bench_options;
 
@@ -43,6 +45,8 @@ typedef struct job {
     size_t subject_count;
     tare_data *data;
     tare_batch batch;
+    tare_machine_peak peak; // where layers are told
+    layer_list layers;
     tare_error *err;
 } job;
 
@@ -73,12 +77,20 @@ static tare_status load(job *j, subject *s) {
     return s->run_ms != NULL ? TARE_OK : TARE_OUT_OF_MEMORY;
 }
 
+static int thread_count(const job *j) {
+    return j->options->threads != 0 ? (int)j->options->threads : 1;
+}
+
+static bool tells_layers(const job *j) {
+    return j->options->layers || j->options->roofline != NULL;
+}
+
 static tare_status start(job *j, subject *s) {
     const tare_session_options options = {.thread_count = (int)j->options->threads};
     const double begin = now_ms();
     TRY(tare_session_create(s->model, &options, &s->session, j->err));
     s->start_ms = now_ms() - begin;
-    return TARE_OK;
+    return tells_layers(j) ? tare_session_profile(s->session, true, j->err) : TARE_OK;
 }
 
 /// The next whole batch; from the beginning again when there is none left. Inputs that stay the
@@ -167,6 +179,8 @@ static void print_subject_json(const subject *s, int64_t batch, json_out *json, 
     json_out_number(json, "start_ms", s->start_ms);
     json_out_integer(json, "runs", s->run_count);
     json_out_number(json, "median_ms", quantile(s, 0.5));
+    json_out_number(json, "lower_ms", quantile(s, 0.25));
+    json_out_number(json, "upper_ms", quantile(s, 0.75));
     json_out_number(json, "p10_ms", quantile(s, 0.1));
     json_out_number(json, "p90_ms", quantile(s, 0.9));
     json_out_number(json, "samples_per_second", 1e3 * (double)batch / quantile(s, 0.5));
@@ -174,40 +188,71 @@ static void print_subject_json(const subject *s, int64_t batch, json_out *json, 
 }
 
 static void print_json(const job *j) {
+    const bool has_other = j->subject_count > 1;
     json_out json = json_out_begin(stdout);
     json_out_string(&json, "isa", tare_isa_name());
     json_out_integer(&json, "batch", (uint64_t)j->batch.size);
-    json_out_integer(&json, "threads",
-                     j->options->threads != 0 ? (uint64_t)j->options->threads : 1);
+    json_out_integer(&json, "threads", (uint64_t)thread_count(j));
+    print_machine_json(tells_layers(j) ? &j->peak : NULL, &json);
     print_subject_json(&j->subjects[0], j->batch.size, &json, "model");
-    if (j->subject_count > 1) {
+    if (has_other) {
         print_subject_json(&j->subjects[1], j->batch.size, &json, "against");
         json_out_number(&json, "speed_ratio", speed_ratio(j));
     }
-    if (j->options->memory) json_out_integer(&json, "peak_bytes", peak_bytes());
+    if (j->options->layers) print_layers_json(&j->layers, &j->peak, has_other, &json);
+    if (j->options->memory) {
+        json_out_integer(&json, "peak_bytes", peak_bytes());
+        print_plan_memory_json(j->subjects[0].session, &json);
+    }
     json_out_end(&json);
 }
 
-static void print_text(const job *j) {
-    printf("%-28s  %10s  %10s  %10s  %12s\n", "model", "median ms", "p10 ms", "p90 ms",
-           "samples/s");
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static void print_models(const job *j) {
+    printf("%-28s  %10s  %10s  %10s  %10s  %12s\n", "model", "median ms", "quartile", "quartile",
+           "p90 ms", "samples/s");
     for (size_t i = 0; i < j->subject_count; i++) {
         const subject *s = &j->subjects[i];
-        const char *slash = strrchr(s->path, '/');
-        printf("%-28s  %10.4f  %10.4f  %10.4f  %12.1f\n", slash != NULL ? slash + 1 : s->path,
-               quantile(s, 0.5), quantile(s, 0.1), quantile(s, 0.9),
+        printf("%-28s  %10.4f  %10.4f  %10.4f  %10.4f  %12.1f\n", file_name(s->path),
+               quantile(s, 0.5), quantile(s, 0.25), quantile(s, 0.75), quantile(s, 0.9),
                1e3 * (double)j->batch.size / quantile(s, 0.5));
     }
     if (j->subject_count > 1) printf("speed ratio: %.2f\n", speed_ratio(j));
-    printf("%zu runs, batch %lld, %lld thread%s, %s; load %.2f ms, start %.2f ms\n",
-           j->subjects[0].run_count, (long long)j->batch.size,
-           (long long)(j->options->threads != 0 ? j->options->threads : 1),
-           j->options->threads > 1 ? "s" : "", tare_isa_name(), j->subjects[0].load_ms,
+    printf("%zu runs, batch %lld, %d thread%s, %s; load %.2f ms, start %.2f ms\n",
+           j->subjects[0].run_count, (long long)j->batch.size, thread_count(j),
+           thread_count(j) > 1 ? "s" : "", tare_isa_name(), j->subjects[0].load_ms,
            j->subjects[0].start_ms);
-    if (j->options->memory) printf("peak memory: %.1f MB\n", (double)peak_bytes() * 1e-6);
+}
+
+static void print_text(const job *j) {
+    print_models(j);
+    if (tells_layers(j)) print_peak(&j->peak, thread_count(j));
+    if (j->options->layers) print_layers(&j->layers, &j->peak, j->subject_count > 1);
+    if (!j->options->memory) return;
+    print_plan_memory(j->subjects[0].session);
+    printf("peak memory: %.1f MB\n", (double)peak_bytes() * 1e-6);
+}
+
+/// The peak is measured when all is timed: it reads more memory than caches hold.
+static tare_status read_layers(job *j) {
+    if (!tells_layers(j)) return TARE_OK;
+    const tare_session *against = j->subject_count > 1 ? j->subjects[1].session : NULL;
+    TRY(layer_list_read(&j->layers, j->subjects[0].session, against));
+    TRY(tare_machine_measure(thread_count(j), &j->peak, j->err));
+    if (j->options->roofline == NULL) return TARE_OK;
+    char title[512];
+    (void)snprintf(title, sizeof title, "%s, batch %lld, %d thread%s, %s",
+                   file_name(j->subjects[0].path), (long long)j->batch.size, thread_count(j),
+                   thread_count(j) > 1 ? "s" : "", tare_isa_name());
+    return write_roofline(j->options->roofline, title, &j->layers, &j->peak);
 }
 
 static tare_status run_job(job *j) {
+    if (j->options->roofline != NULL) TRY(output_check(j->options->roofline));
     for (size_t i = 0; i < j->subject_count; i++) TRY(load(j, &j->subjects[i]));
     TRY(open_data(j));
     for (size_t i = 0; i < j->subject_count; i++) TRY(start(j, &j->subjects[i]));
@@ -215,6 +260,7 @@ static tare_status run_job(job *j) {
     end_progress();
     for (size_t i = 0; i < j->subject_count; i++)
         qsort(j->subjects[i].run_ms, j->subjects[i].run_count, sizeof(double), by_size);
+    TRY(read_layers(j));
     if (j->options->as_json)
         print_json(j);
     else
@@ -233,6 +279,7 @@ static int run(const command *self, int argc, char **argv) {
     j.subjects[1].path = o.against;
     j.err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(&j), j.err);
+    layer_list_release(&j.layers);
     tare_data_close(j.data);
     for (size_t i = 0; i < 2; i++) {
         tare_session_destroy(j.subjects[i].session);
@@ -251,7 +298,11 @@ static const option options[] = {
     {"batch", "N", "samples of a run (default 1)", FIELD(batch), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
     {"seconds", "N", "time to spend (default 2)", FIELD(seconds), OPTION_NUMBER, 0, false},
-    {"memory", NULL, "print the peak memory too", FIELD(memory), OPTION_FLAG, 0, false},
+    {"layers", NULL, "print what each layer takes, and why", FIELD(layers), OPTION_FLAG, 0, false},
+    {"roofline", "OUT.svg", "draw the layers under the machine's peak", FIELD(roofline),
+     OPTION_TEXT, 0, false},
+    {"memory", NULL, "print where results lie, and the peak memory", FIELD(memory), OPTION_FLAG, 0,
+     false},
     {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
     SIZE_OPTIONS(bench_options, sizes),
@@ -262,13 +313,17 @@ const command bench_command = {
     .name = "bench",
     .summary = "time a model, alone or against another",
     .usage = "MODEL [--against FLOAT] [--input DATA] [--batch N] [--threads N] [--seconds N]\n"
-             "       [--memory] [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+             "       [--layers] [--roofline OUT.svg] [--memory] [--json] [--quiet]\n"
+             "       [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
     .notes = "Where the model does not say the shapes of its inputs, give them:\n"
              "--input random:64:0:3x224x224. Speed ratio: the other model's median over this\n"
              "one's; above 1 this one is faster. TARE_ISA in the environment forces a lower\n"
-             "instruction set (scalar, avx2).\n",
+             "instruction set (scalar, avx2). Layers: medians of the latest runs; shares of\n"
+             "the peak that this machine is measured to have; with --against the other\n"
+             "model's time over this one's where both compute the node, '!' where this one is\n"
+             "slower.\n",
     .run = run,
 };

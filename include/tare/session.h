@@ -73,6 +73,7 @@ typedef struct tare_step {
     int64_t macs;                      // multiply-accumulates
     const char *kernel;                // what computes: "qu8_product__avx512vnni"
     char why[TARE_STEP_WHY];           // why that, in words; may be empty
+    bool multiplies_codes;             // else floats; where there is something to multiply
     /// It is computed by a library's float arithmetic: its last bits are not ours to fix, and may
     /// differ between machines.
     bool bits_may_differ;

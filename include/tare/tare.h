@@ -10,6 +10,7 @@
 #include "tare/debug.h"
 #include "tare/dtype.h"
 #include "tare/graph.h"
+#include "tare/machine.h"
 #include "tare/model.h"
 #include "tare/module.h"
 #include "tare/never_slower.h"

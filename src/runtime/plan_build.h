@@ -39,8 +39,9 @@ typedef struct step_note {
     const char *kernel;      // what computes, if it has another name than the class
     char why[TARE_STEP_WHY]; // why it was chosen
     size_t weight_bytes;
-    int64_t macs;         // as the operators' rows count them, unless it knows better
-    bool bits_may_differ; // between machines: a library's arithmetic
+    int64_t macs;          // as the operators' rows count them, unless it knows better
+    bool multiplies_codes; // if the first tensor is one of codes, unless it knows better
+    bool bits_may_differ;  // between machines: a library's arithmetic
 } step_note;
 
 /// A kind of step; `state` is its own.

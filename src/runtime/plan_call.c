@@ -109,6 +109,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const tare_tensor *y = s->result_count > 0 ? s->results[0] : NULL;
     out->kernel = path != NULL ? path->name : "reference";
     if (out->macs == 0) out->macs = layer_macs(s, path);
+    if (path == &tare__fast_dynamic) out->multiplies_codes = true;
     out->bits_may_differ = path == NULL && out->macs > 0 && p->setting.layers != NULL &&
                            y != NULL && y->dtype == TARE_FLOAT32 && s->call.module == NULL;
 }

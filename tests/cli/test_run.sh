@@ -69,5 +69,16 @@ for key in isa median_ms p90_ms speed_ratio peak_bytes load_ms; do says "\"$key\
 expect 0 bench "$int8" --input "$test_data" --batch 2 --seconds 1
 says 'samples/s'
 says 'batch 2, 1 thread'
+# What layers take beside the float model's, and why; where results lie; the picture.
+expect 0 bench "$int8" --against "$digits" --seconds 1 --layers --memory --roofline "$work/roof.svg"
+says "the machine's peak, 1 thread"
+grep -q '^conv1 .*qu8_product__.*integers: product' "$work/stdout" || fail 'no line tells of conv1'
+grep -q 'results between layers: [0-9]* bytes in one block' "$work/stdout" || fail 'no line tells of memory'
+grep -q '<title>conv1 (.*of the peak' "$work/roof.svg" || fail 'the picture lacks conv1'
+[ "$(grep -c '</svg>' "$work/roof.svg")" = 1 ] || fail 'the picture has no end'
+expect 0 bench "$digits" --input "$test_data" --seconds 1 --layers --json
+says '"bits_may_differ": '
+says '"int8_gops": '
+refuses 1 'roof.svg' bench "$int8" --seconds 1 --roofline "$work/nowhere/roof.svg"
 refuses 1 'random:N:SEED:3x32x32' bench "$digits"
 refuses 1 'there are only' bench "$int8" --input "$test_data" --batch 1000

@@ -38,7 +38,7 @@ fits calibrate calibrate --merge "$work/state" --json -o "$work/merged"
 fits run run "$int8" --input "$test" --limit 32 --json
 fits run run "$int8" --input random:3:0:1x8x8 --json
 fits bench bench "$int8" --input "$test" --seconds 1 --json
-fits bench bench "$int8" --against "$digits" --input "$test" --seconds 1 --memory --json
+fits bench bench "$int8" --against "$digits" --input "$test" --seconds 1 --layers --memory --json
 fits explain explain "$int8" --json
 fits explain explain "$int8" --node conv1 --json
 fits compare compare "$digits" "$int8" --data "$test" --limit 32 --json

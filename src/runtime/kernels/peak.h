@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops that do nothing but what a machine can do fastest: multiply-accumulates of operands that
+// stay in registers, and reading memory. The rows that offer them.
+#ifndef RUNTIME_KERNELS_PEAK_H
+#define RUNTIME_KERNELS_PEAK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/isa.h"
+
+enum { PEAK_READ_WORDS = 64 };
+
+/// Results are handed out so that no compiler leaves the work undone.
+typedef struct peak_kernels {
+    uint32_t (*multiply_codes)(size_t rounds); // unsigned bytes by signed ones, into int32
+    float (*multiply_floats)(size_t rounds);
+    uint64_t (*read)(const uint64_t *data, size_t count); // count: of PEAK_READ_WORDS
+    size_t codes, floats;                                 // multiply-accumulates of a round
+    isa_level needs;
+} peak_kernels;
+
+/// The best ones of a level.
+const peak_kernels *tare__peak_choose(isa_level isa);
+
+#endif

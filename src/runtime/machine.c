@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine's peak: every measure is the best of some samples, each long enough for the clock.
+#include "tare/machine.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/threads.h"
+#include "runtime/kernels/peak.h"
+
+enum { SAMPLES = 7, MOST_THREADS = 1024, CACHE_LINE = 64 };
+static const double SAMPLE_SECONDS = 2e-3;
+static const size_t USUAL_L2 = 1 << 20, MEMORY_BYTES = 256 << 20;
+
+/// What a thread does, `rounds` times; its result goes to `results`, so that it must be done.
+struct machine_job;
+typedef uint64_t (*machine_work)(const struct machine_job *job, size_t worker);
+
+typedef struct machine_job {
+    const peak_kernels *kernels;
+    thread_pool *pool;
+    size_t threads, rounds;
+    machine_work work;
+    uint64_t *results; // [threads], each in a cache line of its own
+    uint64_t *data;
+    size_t words; // of data that each thread reads
+} machine_job;
+
+static uint64_t multiply_codes(const machine_job *job, size_t worker) {
+    (void)worker;
+    return job->kernels->multiply_codes(job->rounds);
+}
+
+static uint64_t multiply_floats(const machine_job *job, size_t worker) {
+    (void)worker;
+    return (uint64_t)job->kernels->multiply_floats(job->rounds);
+}
+
+static uint64_t read_memory(const machine_job *job, size_t worker) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < job->rounds; i++)
+        sum += job->kernels->read(job->data + worker * job->words, job->words);
+    return sum;
+}
+
+// --- measuring ---
+
+static void run_part(void *user, size_t part, size_t worker) {
+    const machine_job *job = user;
+    (void)worker;
+    job->results[part * CACHE_LINE / sizeof *job->results] = job->work(job, part);
+}
+
+static double now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double seconds_of(machine_job *job) {
+    const double begin = now();
+    tare__thread_pool_run(job->pool, job->threads, run_part, job);
+    return now() - begin;
+}
+
+// Billions of `units` per second, of a thread's round.
+static double measure(machine_job *job, machine_work work, double units) {
+    job->work = work;
+    job->rounds = 1;
+    double seconds = seconds_of(job), best = 0;
+    while (seconds < SAMPLE_SECONDS) {
+        job->rounds *= seconds < SAMPLE_SECONDS / 16 ? 8 : 2;
+        seconds = seconds_of(job);
+    }
+    for (int i = 0; i < SAMPLES; i++) {
+        const double rate = (double)job->rounds * (double)job->threads * units / seconds_of(job);
+        if (rate > best) best = rate;
+    }
+    return best * 1e-9;
+}
+
+// bytes: of all threads.
+static double measure_reading(machine_job *job, size_t bytes) {
+    enum { WORDS = PEAK_READ_WORDS };
+    job->words = bytes / sizeof *job->data / job->threads / WORDS * WORDS;
+    return measure(job, read_memory, (double)(job->words * sizeof *job->data));
+}
+
+static size_t l2_bytes(void) {
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    const long found = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    if (found > 0) return (size_t)found;
+#endif
+    return USUAL_L2;
+}
+
+static void measure_all(machine_job *job, tare_machine_peak *out) {
+    const size_t l2 = l2_bytes();
+    size_t cached = l2 / 2 * job->threads;
+    if (cached > MEMORY_BYTES) cached = MEMORY_BYTES;
+    memset(job->data, 1, MEMORY_BYTES); // else all of it is one page of zeros
+    *out = (tare_machine_peak){
+        .struct_size = sizeof *out,
+        .int8_gops = measure(job, multiply_codes, 2.0 * (double)job->kernels->codes),
+        .float_gflops = measure(job, multiply_floats, 2.0 * (double)job->kernels->floats),
+        .l2_gbs = measure_reading(job, cached),
+        .l3_gbs = measure_reading(job, l2 < MEMORY_BYTES / 8 ? 8 * l2 : MEMORY_BYTES),
+        .memory_gbs = measure_reading(job, MEMORY_BYTES),
+    };
+}
+
+static tare_status run_job(machine_job *job, int threads, tare_machine_peak *out, tare_error *err) {
+    isa_level isa;
+    TARE_TRY(tare__isa_choose(&isa, err));
+    job->kernels = tare__peak_choose(isa);
+    TARE_TRY(tare__thread_pool_create(threads, &job->pool, err));
+    job->results = tare__alloc_zeroed(job->threads, CACHE_LINE);
+    job->data = tare__alloc_aligned(MEMORY_BYTES, CACHE_LINE);
+    if (job->results == NULL || job->data == NULL) return tare__out_of_memory(err);
+    measure_all(job, out);
+    return TARE_OK;
+}
+
+tare_status tare_machine_measure(int thread_count, tare_machine_peak *out, tare_error *err) {
+    const int threads = thread_count > 0 ? thread_count : 1;
+    machine_job job = {.threads = (size_t)threads};
+    if (thread_count < 0 || threads > MOST_THREADS)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to %d threads, found %d",
+                          MOST_THREADS, thread_count);
+    const tare_status status = run_job(&job, threads, out, err);
+    tare__thread_pool_destroy(job.pool);
+    tare__free(job.results);
+    tare__free_aligned(job.data);
+    return status;
+}
