@@ -2,35 +2,31 @@
 // Activations: mostly functions of one element.
 #include <string.h>
 
+#include "core/lines.h"
 #include "ops/element.h"
 #include "ops/families.h"
 
-ELEMENT(relu, v < 0 ? 0.0f : v)
-ELEMENT(relu6, tare__clampf(v, 0.0f, 6.0f))
-ELEMENT_WITH(hardtanh, tare__clampf(v, p[0], p[1]), -1, 1)
-ELEMENT_WITH(clamp_float, tare__clampf(v, p[0], p[1]), -HUGE_VAL, HUGE_VAL)
-ELEMENT(sigmoid, tare__sigmoidf(v))
-ELEMENT(tanh, tare__tanhf(v))
-ELEMENT(hardsigmoid, tare__clampf(v + 3.0f, 0.0f, 6.0f) / 6.0f)
-ELEMENT(hardswish, v *tare__clampf(v + 3.0f, 0.0f, 6.0f) / 6.0f)
-ELEMENT_WITH(leaky_relu, v > 0 ? v : v * p[0], 0.01)
-ELEMENT_WITH(elu, v <= 0 ? tare__expm1f(v * p[2]) * p[0] * p[1] : v * p[1], 1, 1, 1)
-ELEMENT_WITH(celu, v <= 0 ? tare__expm1f(v / p[0]) * p[0] : v, 1)
-ELEMENT(selu, 1.0507009873554804934193349852946f *
-                  (v <= 0 ? tare__expm1f(v) * 1.6732632423543772848170429916717f : v))
-ELEMENT(gelu, 0.5f * v * (1.0f + tare__erff(v * 0.70710678118654752440f)))
-ELEMENT_LOOP(gelu_tanh,
-             0.5f * v * (1.0f + tare__tanhf(0.79788456080286535588f * (v + 0.044715f * v * v * v))))
-static const op_element gelu_tanh_element = {gelu_tanh_loop, NULL, 0};
-ELEMENT(silu, v / (1.0f + tare__expf(-v)))
-ELEMENT(mish, v *tare__tanhf(tare__log1pf(tare__expf(v))))
+VECTOR_ELEMENT(relu, RELU)
+VECTOR_ELEMENT(relu6, RELU6)
+VECTOR_ELEMENT_WITH(hardtanh, CLAMP, -1, 1)
+VECTOR_ELEMENT_WITH(clamp_float, CLAMP, -HUGE_VAL, HUGE_VAL)
+VECTOR_ELEMENT(sigmoid, SIGMOID)
+VECTOR_ELEMENT(tanh, TANH)
+VECTOR_ELEMENT(hardsigmoid, HARDSIGMOID)
+VECTOR_ELEMENT(hardswish, HARDSWISH)
+VECTOR_ELEMENT_WITH(leaky_relu, LEAKY_RELU, 0.01)
+VECTOR_ELEMENT_WITH(elu, ELU, 1, 1, 1)
+VECTOR_ELEMENT_WITH(celu, CELU, 1)
+VECTOR_ELEMENT(selu, SELU)
+VECTOR_ELEMENT(silu, SILU)
+VECTOR_ELEMENT(mish, MISH)
 ELEMENT_WITH(softplus, v *p[0] > p[1] ? v : tare__log1pf(tare__expf(v * p[0])) / p[0], 1, 20)
 ELEMENT(log_sigmoid, (v < 0 ? v : 0.0f) - tare__log1pf(tare__expf(-fabsf(v))))
 ELEMENT_WITH(threshold, v <= p[0] ? p[1] : v, 0, 0)
 ELEMENT(softsign, v / (1.0f + fabsf(v)))
 ELEMENT_WITH(hardshrink, v >= -p[0] && v <= p[0] ? 0.0f : v, 0.5)
 ELEMENT_WITH(softshrink, v > p[0] ? v - p[0] : v < -p[0] ? v + p[0] : 0.0f, 0.5)
-ELEMENT(tanhshrink, v - tare__tanhf(v))
+VECTOR_ELEMENT(tanhshrink, TANHSHRINK)
 
 static tare_status clamp_reference(op_call *call) {
     const tare_tensor *x;
@@ -47,11 +43,24 @@ static tare_status clamp_reference(op_call *call) {
     return TARE_OK;
 }
 
-static tare_status gelu_any_reference(op_call *call) {
+static const op_element *choose_gelu(const op_call *call);
+static const op_element gelu_element = {.kind = ELEMENT_GELU, .choose = choose_gelu};
+static const op_element gelu_tanh_element = {.kind = ELEMENT_GELU_TANH};
+
+static const op_element *choose_gelu(const op_call *call) {
+    op_call quiet = *call;
+    const char *approximate;
+    quiet.err = NULL;
+    if (tare__call_text(&quiet, 1, "none", &approximate) != TARE_OK) return NULL;
+    if (strcmp(approximate, "none") == 0) return &gelu_element;
+    return strcmp(approximate, "tanh") == 0 ? &gelu_tanh_element : NULL;
+}
+
+static tare_status gelu_reference(op_call *call) {
     const char *approximate;
     TARE_TRY(tare__call_text(call, 1, "none", &approximate));
-    if (strcmp(approximate, "none") == 0) return gelu_reference(call);
-    if (strcmp(approximate, "tanh") == 0) return tare__element_apply(call, &gelu_tanh_element);
+    const op_element *element = choose_gelu(call);
+    if (element != NULL) return tare__element_apply(call, element);
     return tare__call_fail(call, "approximate must be 'none' or 'tanh', found '%s'", approximate);
 }
 
@@ -77,16 +86,24 @@ static tare_status prelu_reference(op_call *call) {
 
 // --- softmax ---
 
-void tare__softmax_line(const float *x, float *y, int64_t count, int64_t step, bool logarithm) {
-    float top = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < count; i++) top = x[i * step] > top ? x[i * step] : top;
-    for (int64_t i = 0; i < count; i++) {
-        y[i * step] = tare__expf(x[i * step] - top);
-        sum += y[i * step];
-    }
-    const float log_sum = logarithm ? tare__logf(sum) : 0;
-    for (int64_t i = 0; i < count; i++)
-        y[i * step] = logarithm ? x[i * step] - top - log_sum : y[i * step] / sum;
+typedef struct softmax_lines {
+    const float *x;
+    float *y;
+    int64_t count, step; // elements of a line, and their distance
+    float *from, *to;    // a line whose elements do not lie side by side
+    bool logarithm;
+} softmax_lines;
+
+static void softmax_line(const softmax_lines *s, int64_t at) {
+    const bool is_apart = s->step != 1;
+    const float *x = is_apart ? s->from : s->x + at;
+    float *y = is_apart ? s->to : s->y + at;
+    for (int64_t i = 0; is_apart && i < s->count; i++) s->from[i] = s->x[at + i * s->step];
+    if (s->logarithm)
+        f32_log_softmax__scalar(x, (size_t)s->count, y);
+    else
+        f32_softmax__scalar(x, (size_t)s->count, y);
+    for (int64_t i = 0; is_apart && i < s->count; i++) s->y[at + i * s->step] = y[i];
 }
 
 static tare_status softmax_of(op_call *call, bool logarithm) {
@@ -99,12 +116,16 @@ static tare_status softmax_of(op_call *call, bool logarithm) {
     const int64_t inner = tare__inner_count(x, dim);
     const int64_t count = x->ndim == 0 ? 1 : x->shape[dim];
     const int64_t outer = x->count == 0 ? 0 : x->count / (count * inner);
+    softmax_lines s = {.x = tare__f32(x),
+                       .y = tare__f32(tare__call_out(call)),
+                       .count = count,
+                       .step = inner,
+                       .logarithm = logarithm};
+    s.from = tare__arena_array(call->memory, (size_t)count + 1, 2 * sizeof *s.from);
+    if (s.from == NULL) return tare__out_of_memory(call->err);
+    s.to = s.from + count;
     for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < inner; i++) {
-            const int64_t at = o * count * inner + i;
-            tare__softmax_line(tare__f32(x) + at, tare__f32(tare__call_out(call)) + at, count,
-                               inner, logarithm);
-        }
+        for (int64_t i = 0; i < inner; i++) softmax_line(&s, o * count * inner + i);
     return TARE_OK;
 }
 
@@ -156,7 +177,7 @@ static const op_info rows[] = {
     ACTIVATION(celu, "torch.nn.functional.celu|torch.celu|torch.celu_|torch.ops.aten.celu.default|torch.ops.aten.celu_.default", NULL, "input/self|alpha|inplace", 0),
     ACTIVATION(selu, "torch.nn.functional.selu|torch.selu|torch.selu_|torch.ops.aten.selu.default|torch.ops.aten.selu_.default", NULL, "input/self|inplace", 0),
     {.id = "gelu", .functions = "torch._C._nn.gelu|torch.ops.aten.gelu.default|torch.ops.aten.gelu_.default", .params = "input/self|approximate",
-     .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = gelu_any_reference, .element = &gelu_element},
+     .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = gelu_reference, .element = &gelu_element},
     ACTIVATION(silu, "torch.nn.functional.silu|torch._C._nn.silu|torch.ops.aten.silu.default|torch.ops.aten.silu_.default", NULL, "input/self|inplace", 0),
     ACTIVATION(mish, "torch.nn.functional.mish|torch._C._nn.mish|torch.ops.aten.mish.default|torch.ops.aten.mish_.default", NULL, "input/self|inplace", 0),
     ACTIVATION(softplus, "torch._C._nn.softplus|torch.ops.aten.softplus.default", NULL, "input/self|beta|threshold", 0),

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/math_f64.h"
 #include "ops/element.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -244,7 +245,7 @@ FAST_SAME(maximum, RESULT_COMMON, a > b || a != a ? a : b)
 FAST_SAME(minimum, RESULT_COMMON, a < b || a != a ? a : b)
 EXACT(floor_divide, RESULT_COMMON, floor(a / b))
 EXACT(remainder, RESULT_COMMON, remainder_of(a, b))
-EXACT(pow, RESULT_COMMON, pow(a, b))
+EXACT(pow, RESULT_COMMON, tare__pow(a, b))
 EXACT(eq, RESULT_BOOL, a == b)
 EXACT(ne, RESULT_BOOL, a != b)
 EXACT(lt, RESULT_BOOL, a < b)

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/exp_code.h"
+#include "core/lines.h"
 #include "ops/element.h"
 #include "ops/families.h"
 #include "ops/layer_call.h"
@@ -156,7 +157,7 @@ bool tare__attention_mask(const attention_call *a, const attention_part *part, i
 static void weigh(const attention_call *a, const attention_part *part, float *scores) {
     for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
         if (tare__attention_mask(a, part, i, scores))
-            tare__softmax_line(scores, scores, a->keys, 1, false);
+            f32_softmax__scalar(scores, (size_t)a->keys, scores);
         else
             memset(scores, 0, (size_t)a->keys * sizeof *scores);
     }

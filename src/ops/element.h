@@ -3,18 +3,22 @@
 #ifndef OPS_ELEMENT_H
 #define OPS_ELEMENT_H
 
+#include "core/elements.h"
 #include "core/math_f32.h"
 #include "ops/rules.h"
 
 enum { ELEMENT_MAX_PARAMETERS = 3 };
 
-typedef void (*element_loop)(const float *x, float *y, int64_t count, const float *p);
-
-/// y[i] = loop(x[i]) with `count` number parameters, which follow x and have these defaults.
+/// y[i] = f(x[i]) with `count` number parameters, which follow x and have these defaults. f is one
+/// of core/elements.def, which vectors compute too, or a loop.
 typedef struct op_element {
-    element_loop loop;
+    element_kind kind;
+    element_loop loop; // of ELEMENT_OTHER
     const double *defaults;
     size_t count;
+    /// Which function this call of the row asks for; NULL: that is this one. Gives NULL if there is
+    /// none.
+    const struct op_element *(*choose)(const op_call *call);
 } op_element;
 
 /// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 or 1.
@@ -35,6 +39,10 @@ typedef struct op_binary {
 
 /// Runs the loop over the first parameter; one that is absent or None takes its default.
 tare_status tare__element_apply(op_call *call, const op_element *element);
+/// The function that a call of a row with an element asks for; NULL: none.
+const op_element *tare__element_of(const op_call *call);
+/// Its loop in plain C.
+element_loop tare__element_loop(const op_element *element);
 /// Its number parameters.
 tare_status tare__element_parameters(op_call *call, const op_element *element,
                                      float p[ELEMENT_MAX_PARAMETERS]);
@@ -47,26 +55,33 @@ tare_status tare__element_parameters(op_call *call, const op_element *element,
             y[i] = (expression);                                                                   \
         }                                                                                          \
     }
-/// Defines NAME_element and NAME_reference: y = expression of an element v.
-#define ELEMENT(name, expression)                                                                  \
-    ELEMENT_LOOP(name, expression)                                                                 \
-    static const op_element name##_element = {name##_loop, NULL, 0};                               \
+#define ELEMENT_REFERENCE(name)                                                                    \
     static tare_status name##_reference(op_call *call) {                                           \
         return tare__element_apply(call, &name##_element);                                         \
     }
+/// Defines NAME_element and NAME_reference: y = expression of an element v.
+#define ELEMENT(name, expression)                                                                  \
+    ELEMENT_LOOP(name, expression)                                                                 \
+    static const op_element name##_element = {.loop = name##_loop};                                \
+    ELEMENT_REFERENCE(name)
 /// As ELEMENT, with parameters p[0], p[1], .. whose defaults follow.
 #define ELEMENT_WITH(name, expression, ...)                                                        \
     ELEMENT_LOOP(name, expression)                                                                 \
     static const double name##_defaults[] = {__VA_ARGS__};                                         \
-    static const op_element name##_element = {name##_loop, name##_defaults,                        \
-                                              sizeof name##_defaults / sizeof(double)};            \
-    static tare_status name##_reference(op_call *call) {                                           \
-        return tare__element_apply(call, &name##_element);                                         \
-    }
-
-/// softmax, or its logarithm, of one line of `count` elements, `step` apart (activation.c). y may
-/// be x, but not for the logarithm.
-void tare__softmax_line(const float *x, float *y, int64_t count, int64_t step, bool logarithm);
+    static const op_element name##_element = {.loop = name##_loop,                                 \
+                                              .defaults = name##_defaults,                         \
+                                              .count = sizeof name##_defaults / sizeof(double)};   \
+    ELEMENT_REFERENCE(name)
+/// Defines both for a function of core/elements.def; parameters' defaults may follow.
+#define VECTOR_ELEMENT(name, of)                                                                   \
+    static const op_element name##_element = {.kind = ELEMENT_##of};                               \
+    ELEMENT_REFERENCE(name)
+#define VECTOR_ELEMENT_WITH(name, of, ...)                                                         \
+    static const double name##_defaults[] = {__VA_ARGS__};                                         \
+    static const op_element name##_element = {.kind = ELEMENT_##of,                                \
+                                              .defaults = name##_defaults,                         \
+                                              .count = sizeof name##_defaults / sizeof(double)};   \
+    ELEMENT_REFERENCE(name)
 
 /// NaN stays NaN, as in torch; the upper bound wins over the lower one.
 static inline float tare__clampf(float v, float low, float high) {

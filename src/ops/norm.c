@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/lines.h"
+#include "core/math_f64.h"
 #include "ops/families.h"
 #include "ops/layer_call.h"
 #include "ops/rules.h"
@@ -192,20 +194,10 @@ tare_status tare__layer_norm_read(op_call *call, layer_norm_call *out) {
 static tare_status layer_norm_reference(op_call *call) {
     layer_norm_call c;
     TARE_TRY(tare__layer_norm_read(call, &c));
-    const tare_tensor *x = c.x;
-    const float *weight = c.weight, *bias = c.bias;
-    const int64_t inner = c.inner;
-    const double eps = c.eps;
-    const float *from = tare__f32(x);
+    const float *from = tare__f32(c.x);
     float *y = tare__f32(tare__call_out(call));
-    for (int64_t at = 0; at < x->count; at += inner) {
-        const moments m = moments_of(from + at, 1, inner, 0);
-        const float scale = (float)(1 / sqrt(m.variance + eps)), shift = (float)-m.mean * scale;
-        for (int64_t i = 0; i < inner; i++) {
-            const float unit = from[at + i] * scale + shift;
-            y[at + i] = unit * (weight != NULL ? weight[i] : 1) + (bias != NULL ? bias[i] : 0);
-        }
-    }
+    for (int64_t at = 0; at < c.x->count; at += c.inner)
+        f32_normalize__scalar(from + at, (size_t)c.inner, c.weight, c.bias, (float)c.eps, y + at);
     return TARE_OK;
 }
 
@@ -240,9 +232,9 @@ static double line_norm(const float *x, int64_t count, int64_t step, double p) {
         if (isinf(p))
             sum = size > sum || size != size ? size : sum;
         else
-            sum += p == 2 ? size * size : pow(size, p);
+            sum += p == 2 ? size * size : tare__pow(size, p);
     }
-    return isinf(p) ? sum : p == 2 ? sqrt(sum) : pow(sum, 1 / p);
+    return isinf(p) ? sum : p == 2 ? sqrt(sum) : tare__pow(sum, 1 / p);
 }
 
 static tare_status normalize_reference(op_call *call) {
@@ -270,14 +262,15 @@ static void normalize_groups(const tare_tensor *x, int64_t groups, const float *
     const int64_t channels = x->shape[1], inner = tare__inner_count(x, 1), each = channels / groups;
     for (int64_t i = 0; i < x->shape[0] * groups; i++) {
         const int64_t at = i * each * inner;
-        const moments m = moments_of(tare__f32(x) + at, 1, each * inner, 0);
-        const double deviation = sqrt(m.variance + eps);
+        float mean, variance;
+        if (inner == 0) continue;
+        f32_moments__scalar(tare__f32(x) + at, (size_t)(each * inner), &mean, &variance);
+        const float unit = 1 / sqrtf(variance + (float)eps);
         for (int64_t k = 0; k < each; k++) {
-            const int64_t c = i % groups * each + k;
-            const double scale = (weight != NULL ? (double)weight[c] : 1) / deviation;
-            const double shift = (bias != NULL ? (double)bias[c] : 0) - m.mean * scale;
-            scale_and_shift(tare__f32(x) + at + k * inner, y + at + k * inner, inner, (float)scale,
-                            (float)shift);
+            const int64_t c = i % groups * each + k, from = at + k * inner;
+            const float scale = weight != NULL ? weight[c] * unit : unit;
+            const float shift = fmaf(-mean, scale, bias != NULL ? bias[c] : 0);
+            f32_scale_shift__scalar(tare__f32(x) + from, (size_t)inner, scale, shift, y + from);
         }
     }
 }
@@ -343,7 +336,7 @@ static tare_status response_norm_reference(op_call *call) {
             const double v = (double)from[i + (n - c) * inner];
             squares += v * v;
         }
-        to[i] = (float)((double)from[i] / pow(k + alpha * squares / (double)size, beta));
+        to[i] = (float)((double)from[i] / tare__pow(k + alpha * squares / (double)size, beta));
     }
     return TARE_OK;
 }

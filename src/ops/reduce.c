@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/math_f64.h"
 #include "ops/families.h"
 #include "ops/line_sum.h"
 #include "ops/rules.h"
@@ -192,9 +193,9 @@ static tare_status logsumexp_reference(op_call *call) {
     for (int64_t i = 0; i < y->count; i++) top[i] = isinf(top[i]) ? 0 : top[i];
     for (int64_t i = 0; i < p.x->count; i++) {
         const int64_t to = place_of(&p, i);
-        sums[to] += exp(tare__tensor_get(p.x, i) - top[to]);
+        sums[to] += tare__exp(tare__tensor_get(p.x, i) - top[to]);
     }
-    for (int64_t i = 0; i < y->count; i++) tare__tensor_set(y, i, log(sums[i]) + top[i]);
+    for (int64_t i = 0; i < y->count; i++) tare__tensor_set(y, i, tare__log(sums[i]) + top[i]);
     return TARE_OK;
 }
 

@@ -38,14 +38,11 @@ static bool has_only(const plan_record *r, size_t used) {
     call.err = NULL;
     for (size_t i = used; i < call.param_count; i++) {
         double factor = 0;
-        const char *name = "";
         if (!tare__call_given(&call, i) || tare__op_param_is(call.op, i, "inplace")) continue;
         if (tare__op_param_is(call.op, i, "alpha") &&
             tare__call_double(&call, i, 1, &factor) == TARE_OK && factor == 1)
             continue;
-        if (tare__op_param_is(call.op, i, "approximate") &&
-            tare__call_text(&call, i, "none", &name) == TARE_OK && strcmp(name, "none") == 0)
-            continue;
+        if (tare__op_param_is(call.op, i, "approximate")) continue; // tare__element_of reads it
         return false;
     }
     return true;
@@ -53,7 +50,8 @@ static bool has_only(const plan_record *r, size_t used) {
 
 bool tare__plan_is_element(const plan_record *r) {
     const op_info *op = r->call.op;
-    return op != NULL && op->element != NULL && has_only(r, 1 + op->element->count);
+    return op != NULL && op->element != NULL && has_only(r, 1 + op->element->count) &&
+           tare__element_of(&r->call) != NULL;
 }
 
 bool tare__plan_is_binary(const plan_record *r) {

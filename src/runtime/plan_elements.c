@@ -191,9 +191,11 @@ bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, elemen
                              float p[ELEMENT_MAX_PARAMETERS]) {
     op_call call = r->call;
     call.err = NULL;
-    (void)b;
-    *loop = call.op->element->loop;
-    return tare__element_parameters(&call, call.op->element, p) == TARE_OK;
+    const op_element *element = tare__element_of(&call);
+    const bool has_kernel = element->kind != ELEMENT_OTHER && b->setting->fast != NULL;
+    *loop =
+        has_kernel ? b->setting->fast->lines->elements[element->kind] : tare__element_loop(element);
+    return tare__element_parameters(&call, element, p) == TARE_OK;
 }
 
 static bool read_step(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {

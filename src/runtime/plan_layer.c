@@ -94,6 +94,7 @@ static bool read_epilogue(const plan_record *r, float_epilogue *e) {
     op_call call = r->call;
     call.err = NULL;
     if (!tare__plan_is_element(r) || e->count == MOST_EPILOGUES ||
+        tare__element_of(&call) != call.op->element ||
         tare__element_parameters(&call, call.op->element, p) != TARE_OK)
         return false;
     for (size_t i = 0; i < sizeof epilogues / sizeof *epilogues; i++) {

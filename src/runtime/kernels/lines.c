@@ -3,13 +3,18 @@
 #include "runtime/kernels/lines.h"
 
 const line_kernels tare__line_kernels[] = {
-#define KERNEL(suffix, needs)                                                                      \
-    {#suffix,                                                                                      \
-     needs,                                                                                        \
-     f32_add__##suffix,                                                                            \
-     f32_raise__##suffix,                                                                          \
-     f32_softmax__##suffix,                                                                        \
-     f32_normalize__##suffix},
+#define KERNEL(suffix, level)                                                                      \
+    {.name = #suffix,                                                                              \
+     .needs = level,                                                                               \
+     .add = f32_add__##suffix,                                                                     \
+     .sum = f32_sum__##suffix,                                                                     \
+     .raise = f32_raise__##suffix,                                                                 \
+     .softmax = f32_softmax__##suffix,                                                             \
+     .log_softmax = f32_log_softmax__##suffix,                                                     \
+     .moments = f32_moments__##suffix,                                                             \
+     .scale_shift = f32_scale_shift__##suffix,                                                     \
+     .normalize = f32_normalize__##suffix,                                                         \
+     .elements = f32_elements__##suffix},
 #include "runtime/kernels/f32_lines/kernels.def"
 #undef KERNEL
 };

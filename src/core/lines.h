@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of lines of floats with the same bits from every kind of vectors. Sums have a fixed
+// order: element i goes to sum i mod 64, in the order of elements; then sum j takes sum j + 32 for
+// j < 32, and so on by halves. Those of a softmax have 16 sums instead, and one if the line has
+// fewer than 16 elements.
+#ifndef CORE_LINES_H
+#define CORE_LINES_H
+
+#include <stddef.h>
+
+enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
+
+/// Declares them for one kind of vectors. y may be x, but for log_softmax. count > 0.
+///   add            y[i] += x[i]
+///   sum            y[i] = a[i] + b[i]
+///   raise          y[i] = max(y[i], x[i]); NaN is greater than all
+///   softmax        y[i] = e[i] / sum of e, e[i] = exp(x[i] - max(x)), 0 where that is below
+///                  exp(-87.3); all NaN if an element is NaN or infinity, or all are -infinity
+///   log_softmax    y[i] = x[i] - max(x) - log(sum of e)
+///   moments        the mean, and the mean square of the distances to it
+///   scale_shift    y[i] = fma(x[i], scale, shift)
+///   normalize      y[i] = (x[i] - mean) * (1 / sqrt(variance + eps)) * weight[i] + bias[i], the
+///                  last two in one rounding; weight and bias may be NULL
+#define LINE_FUNCTIONS(suffix)                                                                     \
+    void f32_add__##suffix(const float *x, size_t count, float *y);                                \
+    void f32_sum__##suffix(const float *a, const float *b, size_t count, float *y);                \
+    void f32_raise__##suffix(const float *x, size_t count, float *y);                              \
+    void f32_softmax__##suffix(const float *x, size_t count, float *y);                            \
+    void f32_log_softmax__##suffix(const float *x, size_t count, float *y);                        \
+    void f32_moments__##suffix(const float *x, size_t count, float *mean, float *variance);        \
+    void f32_scale_shift__##suffix(const float *x, size_t count, float scale, float shift,         \
+                                   float *y);                                                      \
+    void f32_normalize__##suffix(const float *x, size_t count, const float *weight,                \
+                                 const float *bias, float eps, float *y);
+
+LINE_FUNCTIONS(scalar)
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions of double as fixed sequences of IEEE operations, so that they do not depend
+// on the C library. They are made for results that become floats: errors stay below 4 ulp of a
+// double, those of pow below 16, if results are normal numbers; where pow's exponent is a small
+// whole number, exact results are exact.
+#ifndef CORE_MATH_F64_H
+#define CORE_MATH_F64_H
+
+double tare__exp(double x);
+double tare__log(double x);
+double tare__log2(double x);
+/// log(1 + x)
+double tare__log1p(double x);
+/// As C's pow, with the same results for zeros, infinities and NaN.
+double tare__pow(double x, double y);
+double tare__atan(double x);
+
+#endif
