@@ -8,6 +8,7 @@
 
 #include "bench.h"
 #include "command.h"
+#include "floats.h"
 #include "json.h"
 #include "models.h"
 #include "output.h"
@@ -23,7 +24,7 @@ enum {
 };
 
 typedef struct bench_options {
-    const char *input, *against, *roofline;
+    const char *input, *against, *roofline, *float_type;
     int64_t batch, threads, seconds;
     bool layers, memory, as_json, quiet;
     size_options sizes;
@@ -48,6 +49,7 @@ typedef struct job {
     tare_machine_peak peak; // where layers are told
     layer_list layers;
     tare_error *err;
+    bool uses_bf16;
 } job;
 
 static double now_ms(void) {
@@ -86,7 +88,8 @@ static bool tells_layers(const job *j) {
 }
 
 static tare_status start(job *j, subject *s) {
-    const tare_session_options options = {.thread_count = (int)j->options->threads};
+    const tare_session_options options = {.thread_count = (int)j->options->threads,
+                                          .bfloat16 = j->uses_bf16};
     const double begin = now_ms();
     TRY(tare_session_create(s->model, &options, &s->session, j->err));
     s->start_ms = now_ms() - begin;
@@ -275,6 +278,7 @@ static int run(const command *self, int argc, char **argv) {
     if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
     if (o.quiet || o.as_json) silence_progress();
     job j = {.options = &o, .subject_count = o.against != NULL ? 2 : 1};
+    if (!read_float_type(self->name, o.float_type, &j.uses_bf16)) return EXIT_WRONG_USAGE;
     j.subjects[0].path = operands[0];
     j.subjects[1].path = o.against;
     j.err = tare_error_create();
@@ -297,6 +301,7 @@ static const option options[] = {
     {"input", "DATA", "what to run on (default random:N)", FIELD(input), OPTION_TEXT, 'i', false},
     {"batch", "N", "samples of a run (default 1)", FIELD(batch), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    FLOAT_OPTION(FIELD(float_type)),
     {"seconds", "N", "time to spend (default 2)", FIELD(seconds), OPTION_NUMBER, 0, false},
     {"layers", NULL, "print what each layer takes, and why", FIELD(layers), OPTION_FLAG, 0, false},
     {"roofline", "OUT.svg", "draw the layers under the machine's peak", FIELD(roofline),
@@ -312,9 +317,10 @@ static const option options[] = {
 const command bench_command = {
     .name = "bench",
     .summary = "time a model, alone or against another",
-    .usage = "MODEL [--against FLOAT] [--input DATA] [--batch N] [--threads N] [--seconds N]\n"
-             "       [--layers] [--roofline OUT.svg] [--memory] [--json] [--quiet]\n"
-             "       [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+    .usage =
+        "MODEL [--against FLOAT] [--input DATA] [--batch N] [--threads N] [--seconds N]\n"
+        "       [--float f32|bf16] [--layers] [--roofline OUT.svg] [--memory] [--json] [--quiet]\n"
+        "       [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "floats.h"
 #include "gather.h"
 #include "json.h"
 #include "models.h"
@@ -15,7 +16,7 @@
 #include "tare/tare.h"
 
 typedef struct run_options {
-    const char *input, *output;
+    const char *input, *output, *float_type;
     int64_t threads, batch, limit;
     bool as_is, as_json, quiet;
     size_options sizes;
@@ -28,7 +29,7 @@ typedef struct job {
     tare_data *data;
     gathered outputs;
     int64_t sample_count, correct_count;
-    bool has_accuracy;
+    bool has_accuracy, uses_bf16;
     tare_error *err;
 } job;
 
@@ -83,7 +84,8 @@ static void print_result(const job *j, FILE *stream) {
 
 static tare_status run_job(job *j, const char *model) {
     const run_options *o = j->options;
-    const tare_session_options session = {.thread_count = (int)o->threads};
+    const tare_session_options session = {.thread_count = (int)o->threads,
+                                          .bfloat16 = j->uses_bf16};
     const tare_data_options data = {
         .batch_size = o->batch != 0 ? o->batch : 32, .sample_limit = o->limit, .as_is = o->as_is};
     if (o->output != NULL) {
@@ -107,7 +109,9 @@ static int run(const command *self, int argc, char **argv) {
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
     if (o.quiet || o.as_json) silence_progress();
-    job j = {.options = &o, .err = tare_error_create()};
+    job j = {.options = &o};
+    if (!read_float_type(self->name, o.float_type, &j.uses_bf16)) return EXIT_WRONG_USAGE;
+    j.err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(&j, operands[0]), j.err);
     gather_release(&j.outputs);
     tare_session_destroy(j.session);
@@ -125,6 +129,7 @@ static const option options[] = {
     {"batch", "N", "samples at a time (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
     {"limit", "N", "run on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    FLOAT_OPTION(FIELD(float_type)),
     {"as-is", NULL, "take FILE.npz as it stands: any shapes, no batch", FIELD(as_is), OPTION_FLAG,
      0, false},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
@@ -136,8 +141,9 @@ static const option options[] = {
 const command run_command = {
     .name = "run",
     .summary = "run a model on data",
-    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--as-is]\n"
-             "       [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+    .usage =
+        "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--as-is]\n"
+        "       [--float f32|bf16] [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -24,6 +24,10 @@ typedef struct tare_session_options {
     /// bits depend on neither the machine nor the number of threads. TARE_FLOATS=portable in the
     /// environment asks the same of every session.
     bool portable_floats;
+    /// Float convolutions and linear layers may round their weights and inputs to bfloat16 (8 bits),
+    /// where that is faster: each product is off by less than 2^-7.9 of its size. Sums and results
+    /// are float32. TARE_UNSUPPORTED where the machine (AVX512-BF16) or the build (oneDNN) cannot.
+    bool bfloat16;
 } tare_session_options;
 
 /// Chooses kernels. The model must outlive the session and stay as it is: the first run on inputs

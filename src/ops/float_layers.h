@@ -34,8 +34,11 @@ typedef struct float_layers float_layers; // what layers share; one per session
 typedef struct float_layer float_layer;
 
 /// *out is NULL where this build has no such library. pool (lent; NULL: the caller alone): who
-/// shares the work of a layer. The caller destroys *out, after its layers.
-tare_status tare__float_layers_create(thread_pool *pool, float_layers **out, tare_error *err);
+/// shares the work of a layer. uses_bf16: weights and inputs of layers are rounded to bfloat16
+/// where that pays; products are added up in float32, and outputs are float32. TARE_UNSUPPORTED
+/// where machine or build cannot. The caller destroys *out, after its layers.
+tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
+                                      tare_error *err);
 void tare__float_layers_destroy(float_layers *l); // NULL is fine
 
 /// What a layer multiplies with, and adds (bias may be NULL). Both are packed, and not needed

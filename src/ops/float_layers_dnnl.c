@@ -27,6 +27,9 @@ enum { LEAST_SHARED_MACS = 1 << 20, MOST_PARTS = 64 };
 // Tells our packed weights from what others make of a tensor.
 #define WEIGHTS_TAG UINT64_C(0x646e6e6c666c6f61)
 
+// Fewer multiply-accumulates with an element are not worth rounding it to bfloat16 first.
+enum { LEAST_BF16_MACS = 32 };
+
 // What a primitive works in. One per part: parts of different layers never run at once.
 typedef struct work_memory {
     void *data;
@@ -38,7 +41,10 @@ struct float_layers {
     dnnl_stream_t stream;
     thread_pool *pool; // lent
     size_t thread_count;
-    work_memory *work; // [thread_count + 1]: the parts of a layer, and the rest of a batch
+    bool uses_bf16;
+    // [thread_count + 1]: the parts of a layer, and the rest of a batch. narrow: inputs in
+    // bfloat16.
+    work_memory *work, *narrow;
 };
 
 enum { SRC, WEIGHTS, BIAS, DST, WORK, MEMORIES };
@@ -54,7 +60,9 @@ typedef struct packed_weights {
 typedef struct float_part {
     dnnl_primitive_t primitive;
     dnnl_memory_t memory[MEMORIES]; // SRC, WEIGHTS, DST and WORK point to others' data
-    packed_weights *weights;        // reference owned; NULL: another part's
+    dnnl_primitive_t narrowing;     // of `wide` to SRC; NULL: SRC is what is given
+    dnnl_memory_t wide;
+    packed_weights *weights; // reference owned; NULL: another part's
     void *bias;
     bool lends_weights;       // memory[WEIGHTS] is the first part's
     int64_t x_first, y_first; // elements
@@ -76,13 +84,26 @@ static tare_status status_of(dnnl_status_t status, tare_error *err) {
 }
 #define DNNL_TRY(call) TARE_TRY(status_of((call), err))
 
-tare_status tare__float_layers_create(thread_pool *pool, float_layers **out, tare_error *err) {
+// oneDNN also emulates it, slower than it computes float32.
+static tare_status check_bf16(bool uses_bf16, tare_error *err) {
+    const unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
+    const unsigned needed = (unsigned)dnnl_cpu_isa_avx512_core_bf16;
+    if (!uses_bf16 || (has & needed) == needed) return TARE_OK;
+    return tare__fail(err, TARE_UNSUPPORTED,
+                      "bfloat16: this machine lacks its instructions (AVX512-BF16)");
+}
+
+tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
+                                      tare_error *err) {
+    TARE_TRY(check_bf16(uses_bf16, err));
     float_layers *l = tare__alloc_zeroed(1, sizeof *l);
     if (l == NULL) return tare__out_of_memory(err);
     l->pool = pool;
+    l->uses_bf16 = uses_bf16;
     l->thread_count = tare__thread_count(pool);
     l->work = tare__alloc_zeroed(l->thread_count + 1, sizeof *l->work);
-    dnnl_status_t status = l->work != NULL ? dnnl_success : dnnl_out_of_memory;
+    l->narrow = tare__alloc_zeroed(l->thread_count + 1, sizeof *l->narrow);
+    dnnl_status_t status = l->work != NULL && l->narrow != NULL ? dnnl_success : dnnl_out_of_memory;
     if (status == dnnl_success) status = dnnl_engine_create(&l->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&l->stream, l->engine, dnnl_stream_default_flags);
@@ -94,13 +115,17 @@ tare_status tare__float_layers_create(thread_pool *pool, float_layers **out, tar
     return TARE_OK;
 }
 
+static void free_work(work_memory *work, size_t count) {
+    for (size_t i = 0; work != NULL && i < count; i++) tare__free_aligned(work[i].data);
+    tare__free(work);
+}
+
 void tare__float_layers_destroy(float_layers *l) {
     if (l == NULL) return;
     if (l->stream != NULL) dnnl_stream_destroy(l->stream);
     if (l->engine != NULL) dnnl_engine_destroy(l->engine);
-    for (size_t i = 0; l->work != NULL && i <= l->thread_count; i++)
-        tare__free_aligned(l->work[i].data);
-    tare__free(l->work);
+    free_work(l->work, l->thread_count + 1);
+    free_work(l->narrow, l->thread_count + 1);
     tare__free(l);
 }
 
@@ -151,6 +176,7 @@ static tare_status create_attributes(const float_epilogue *e, dnnl_primitive_att
 typedef struct form {
     dnnl_memory_desc_t given[MEMORIES]; // of the weights: as they come
     dnnl_memory_desc_t wanted_weights;  // in any order
+    bool is_bf16;                       // weights and input are rounded, sums and output are not
     bool is_band;                       // its weights are those of the other parts
     const float *w, *bias;              // as they come; bias NULL: none
     const tare_tensor *model_weights;   // w lies in it, and others may want it packed; NULL: no
@@ -294,9 +320,7 @@ static tare_status fill_weights(float_layer *layer, float_part *part, const form
 
 // --- layers in parts ---
 
-static tare_status reserve_work(float_layers *l, size_t part, const dnnl_memory_desc_t *desc,
-                                tare_error *err) {
-    work_memory *work = &l->work[part];
+static tare_status reserve(work_memory *work, const dnnl_memory_desc_t *desc, tare_error *err) {
     const size_t size = dnnl_memory_desc_get_size(desc);
     if (size <= work->size) return TARE_OK;
     void *data = tare__alloc_aligned(size, 64);
@@ -306,17 +330,33 @@ static tare_status reserve_work(float_layers *l, size_t part, const dnnl_memory_
     return TARE_OK;
 }
 
+static tare_status narrow_input(float_layers *l, size_t index, float_part *part, const form *f,
+                                tare_error *err) {
+    dnnl_memory_desc_t wide = f->given[SRC];
+    dnnl_primitive_desc_t pd = NULL;
+    wide.data_type = dnnl_f32; // in the same dense order
+    TARE_TRY(create_memory(l, &part->wide, &wide, NULL, err));
+    TARE_TRY(reserve(&l->narrow[index], &f->given[SRC], err));
+    DNNL_TRY(
+        dnnl_reorder_primitive_desc_create(&pd, &wide, l->engine, &f->given[SRC], l->engine, NULL));
+    const dnnl_status_t status = dnnl_primitive_create(&part->narrowing, pd);
+    dnnl_primitive_desc_destroy(pd);
+    DNNL_TRY(status);
+    return TARE_OK;
+}
+
 static tare_status fill(float_layer *layer, size_t index, const form *f,
                         const_dnnl_primitive_desc_t pd, tare_error *err) {
     float_layers *l = layer->shared;
     float_part *part = &layer->parts[index];
     const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     TARE_TRY(create_memory(l, &part->memory[SRC], &f->given[SRC], NULL, err));
+    if (f->is_bf16) TARE_TRY(narrow_input(l, index, part, f, err));
     TARE_TRY(create_memory(l, &part->memory[DST], &f->given[DST], NULL, err));
     TARE_TRY(fill_weights(layer, part, f,
                           dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), err));
     if (work != NULL && dnnl_memory_desc_get_size(work) > 0) {
-        TARE_TRY(reserve_work(l, index, work, err));
+        TARE_TRY(reserve(&l->work[index], work, err));
         TARE_TRY(create_memory(l, &part->memory[WORK], work, NULL, err));
     }
     if (f->bias == NULL) return TARE_OK;
@@ -425,12 +465,13 @@ static tare_status describe_conv(const sizes *s, form *f, dnnl_convolution_desc_
     const dnnl_format_tag_t image = deep ? dnnl_ndhwc : dnnl_nhwc;
     const dnnl_format_tag_t filter =
         s->grouped ? (deep ? dnnl_goidhw : dnnl_goihw) : (deep ? dnnl_oidhw : dnnl_oihw);
-    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[SRC], n, s->src, dnnl_f32, image));
+    const dnnl_data_type_t type = f->is_bf16 ? dnnl_bf16 : dnnl_f32;
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[SRC], n, s->src, type, image));
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[DST], n, s->dst, dnnl_f32, image));
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[BIAS], 1, s->bias, dnnl_f32, dnnl_a));
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[WEIGHTS], weight_dims, s->weights, dnnl_f32,
                                           filter));
-    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->wanted_weights, weight_dims, s->weights, dnnl_f32,
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->wanted_weights, weight_dims, s->weights, type,
                                           dnnl_format_tag_any));
     DNNL_TRY(dnnl_dilated_convolution_forward_desc_init(
         out, dnnl_forward_inference, dnnl_convolution_direct, &f->given[SRC], &f->wanted_weights,
@@ -457,17 +498,41 @@ static form form_of(const float_weights *w) {
         .w = tare__f32(w->w), .bias = w->bias, .model_weights = w->is_model ? w->w : NULL};
 }
 
-static tare_status compile_conv(float_layer *layer, size_t index, const float_conv *c,
-                                const float_epilogue *e, const float_weights *w, bool *fits,
-                                tare_error *err) {
+static double conv_macs(const float_conv *c) {
+    double macs = (double)c->batch * (double)c->out_channels;
+    for (int d = 0; d < 3; d++) macs *= (double)c->out[d] * (double)c->kernel[d];
+    return macs * (double)c->in_channels / (double)c->groups;
+}
+
+static int64_t image_elements(int64_t channels, const int64_t size[3]) {
+    return channels * size[0] * size[1] * size[2];
+}
+
+static tare_status compile_conv_as(float_layer *layer, size_t index, const float_conv *c,
+                                   const float_epilogue *e, form f, bool *fits, tare_error *err) {
     const sizes s = sizes_of(c);
-    form f = form_of(w);
-    f.is_band = true;
     dnnl_convolution_desc_t desc;
     *fits = false;
     const tare_status status = describe_conv(&s, &f, &desc, err);
     if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
     return compile(layer, index, &f, &desc, e, fits, err);
+}
+
+static bool is_worth_bf16(const float_layers *l, double macs, double elements) {
+    return l->uses_bf16 && macs >= LEAST_BF16_MACS * elements;
+}
+
+static tare_status compile_conv(float_layer *layer, size_t index, const float_conv *c,
+                                const float_epilogue *e, const float_weights *w, bool *fits,
+                                tare_error *err) {
+    form f = form_of(w);
+    f.is_band = true;
+    f.is_bf16 = is_worth_bf16(layer->shared, conv_macs(c),
+                              (double)(c->batch * image_elements(c->in_channels, c->in)));
+    TARE_TRY(compile_conv_as(layer, index, c, e, f, fits, err));
+    if (*fits || !f.is_bf16) return TARE_OK;
+    f.is_bf16 = false;
+    return compile_conv_as(layer, index, c, e, f, fits, err);
 }
 
 // A part sees at least one row of the input: bands that lie in the padding are not worth a case.
@@ -485,12 +550,6 @@ static float_conv slice(const float_conv *c, size_t index, size_t count, float_p
     part->x_first = begin * c->in[2] * c->in_channels;
     part->y_first = first * c->out[2] * c->out_channels;
     return band;
-}
-
-static double conv_macs(const float_conv *c) {
-    double macs = (double)c->batch * (double)c->out_channels;
-    for (int d = 0; d < 3; d++) macs *= (double)c->out[d] * (double)c->kernel[d];
-    return macs * (double)c->in_channels / (double)c->groups;
 }
 
 static tare_status conv_of_bands(float_layers *l, const float_conv *c, const float_epilogue *e,
@@ -512,10 +571,6 @@ static tare_status conv_of_bands(float_layers *l, const float_conv *c, const flo
 static int64_t images_at_once(const float_conv *c) {
     const double images = LEAST_SHARED_MACS / (conv_macs(c) / (double)c->batch + 1);
     return images < 1 ? 1 : images < (double)c->batch ? (int64_t)images : c->batch;
-}
-
-static int64_t image_elements(int64_t channels, const int64_t size[3]) {
-    return channels * size[0] * size[1] * size[2];
 }
 
 // One primitive of some images runs many times, and one more takes the rest: what an image needs
@@ -557,13 +612,14 @@ static tare_status describe_product(const float_product *p, form *f, dnnl_matmul
                                     tare_error *err) {
     const dnnl_dims_t src = {p->rows, p->inner}, weights = {p->inner, p->columns};
     const dnnl_dims_t bias = {1, p->columns}, dst = {p->rows, p->columns};
-    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[SRC], 2, src, dnnl_f32, dnnl_ab));
+    const dnnl_data_type_t type = f->is_bf16 ? dnnl_bf16 : dnnl_f32;
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[SRC], 2, src, type, dnnl_ab));
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[DST], 2, dst, dnnl_f32, dnnl_ab));
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[BIAS], 2, bias, dnnl_f32, dnnl_ab));
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[WEIGHTS], 2, weights, dnnl_f32,
                                           p->transposed ? dnnl_ba : dnnl_ab));
-    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->wanted_weights, 2, weights, dnnl_f32,
-                                          dnnl_format_tag_any));
+    DNNL_TRY(
+        dnnl_memory_desc_init_by_tag(&f->wanted_weights, 2, weights, type, dnnl_format_tag_any));
     DNNL_TRY(dnnl_matmul_desc_init(out, &f->given[SRC], &f->wanted_weights,
                                    f->bias != NULL ? &f->given[BIAS] : NULL, &f->given[DST]));
     return TARE_OK;
@@ -604,6 +660,10 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
         f.w += column * p->inner;
         f.bias = f.bias != NULL ? f.bias + column : NULL;
         f.is_band = !by_columns;
+        f.is_bf16 = is_worth_bf16(l, macs, (double)p->rows * (double)p->inner);
+        status = compile_product(layer, i, &part, e, f, &fits, err);
+        if (status != TARE_OK || fits || !f.is_bf16) continue;
+        f.is_bf16 = false;
         status = compile_product(layer, i, &part, e, f, &fits, err);
     }
     return finish(layer, status, fits, out);
@@ -618,6 +678,18 @@ typedef struct layer_run {
     dnnl_status_t *statuses; // by part
 } layer_run;
 
+// x itself, or x in bfloat16.
+static dnnl_status_t hand_input(const float_layers *l, size_t index, const float_part *part,
+                                const float *x) {
+    if (part->narrowing == NULL) return dnnl_memory_set_data_handle(part->memory[SRC], (void *)x);
+    dnnl_status_t status = dnnl_memory_set_data_handle(part->wide, (void *)x);
+    if (status == dnnl_success)
+        status = dnnl_memory_set_data_handle(part->memory[SRC], l->narrow[index].data);
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, part->wide}, {DNNL_ARG_TO, part->memory[SRC]}};
+    return status == dnnl_success ? dnnl_primitive_execute(part->narrowing, l->stream, 2, args)
+                                  : status;
+}
+
 static dnnl_status_t run_once(const float_layer *layer, size_t index, const float *x, float *y) {
     static const int names[MEMORIES] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST,
                                         DNNL_ARG_SCRATCHPAD};
@@ -625,7 +697,7 @@ static dnnl_status_t run_once(const float_layer *layer, size_t index, const floa
     const float_layers *l = layer->shared;
     dnnl_exec_arg_t args[MEMORIES];
     int count = 0;
-    dnnl_status_t status = dnnl_memory_set_data_handle(part->memory[SRC], (void *)x);
+    dnnl_status_t status = hand_input(l, index, part, x);
     if (status == dnnl_success) status = dnnl_memory_set_data_handle(part->memory[DST], y);
     if (status == dnnl_success && part->memory[WORK] != NULL)
         status = dnnl_memory_set_data_handle(part->memory[WORK], l->work[index].data);
@@ -683,6 +755,8 @@ static void destroy_part(float_part *part) {
         if (part->memory[i] != NULL && !(i == WEIGHTS && part->lends_weights))
             dnnl_memory_destroy(part->memory[i]);
     if (part->primitive != NULL) dnnl_primitive_destroy(part->primitive);
+    if (part->narrowing != NULL) dnnl_primitive_destroy(part->narrowing);
+    if (part->wide != NULL) dnnl_memory_destroy(part->wide);
     release_weights(part->weights);
     tare__free_aligned(part->bias);
 }
@@ -703,11 +777,12 @@ tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, c
 }
 #else
 // Without a library no layer has a fast form.
-tare_status tare__float_layers_create(thread_pool *pool, float_layers **out, tare_error *err) {
+tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
+                                      tare_error *err) {
     (void)pool;
-    (void)err;
     *out = NULL;
-    return TARE_OK;
+    if (!uses_bf16) return TARE_OK;
+    return tare__fail(err, TARE_UNSUPPORTED, "bfloat16: this build has no library for it (oneDNN)");
 }
 void tare__float_layers_destroy(float_layers *l) {
     (void)l;

@@ -43,7 +43,7 @@ typedef struct graph_entries {
 
 struct tare_session {
     const tare_model *model;
-    bool reference, portable_floats, is_profiled;
+    bool reference, portable_floats, uses_bf16, is_profiled;
     int thread_count;
     requant_rule linear_rule, conv_rule;
     float_kernels *floats;
@@ -139,6 +139,11 @@ static interpreter interpreter_of(tare_session *s) {
     };
 }
 
+static tare_status refuse_bf16(tare_error *err) {
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "bfloat16 is a library's: neither references nor portable floats have it");
+}
+
 static tare_status prepare_fast(tare_session *s, tare_error *err) {
     s->fast.space.least_shared_macs = LEAST_SHARED_MACS;
     TARE_TRY(tare__thread_pool_create(s->thread_count, &s->fast.space.pool, err));
@@ -146,7 +151,9 @@ static tare_status prepare_fast(tare_session *s, tare_error *err) {
     if (!s->portable_floats) TARE_TRY(tare__float_provider_choose(&floats, err));
     TARE_TRY(tare__float_kernels_create(floats, &s->floats, err));
     if (floats != &tare__portable_floats)
-        TARE_TRY(tare__float_layers_create(s->fast.space.pool, &s->layers, err));
+        TARE_TRY(tare__float_layers_create(s->fast.space.pool, s->uses_bf16, &s->layers, err));
+    else if (s->uses_bf16)
+        return refuse_bf16(err);
     s->calls = interpreter_of(s);
     return TARE_OK;
 }
@@ -157,6 +164,8 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     s->thread_count = options.thread_count;
     s->reference = options.reference;
     s->portable_floats = options.portable_floats;
+    s->uses_bf16 = options.bfloat16;
+    if (s->reference && s->uses_bf16) return refuse_bf16(err);
     if (s->thread_count < 0 || s->thread_count > 1024)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to 1024 threads, found %d",
                           s->thread_count);

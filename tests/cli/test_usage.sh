@@ -28,6 +28,8 @@ refuses 2 '--backend NAME|FILE or --quantizer NAME|FILE is missing' quantize "$d
 refuses 2 "'-o' needs a value" quantize "$digits" --backend x86 -o
 refuses 2 '--lenient takes no value' quantize "$digits" --backend x86 --lenient=yes -o "$work/out"
 refuses 2 "found 'many'" run "$digits" --input random:1 --batch many
+refuses 2 "expected f32 or bf16, found 'f16'" run "$digits" --input random:1 --float f16
+refuses 2 "expected f32 or bf16, found 'f16'" bench "$digits" --float f16
 refuses 2 "found '0'" run "$digits" --input random:1 --threads=0
 refuses 2 "no stage 'lowr' (did you mean 'lower'?)" \
     quantize "$digits" --backend x86 --stop lowr -o "$work/out"
