@@ -10,7 +10,7 @@
 
 typedef struct export_options {
     const char *format, *output;
-    bool as_json;
+    bool as_json, packed;
     size_options sizes;
     onnx_export onnx;
 } export_options;
@@ -22,7 +22,8 @@ typedef struct model_format {
 } model_format;
 
 static tare_status write_own(const tare_model *model, const export_options *o, tare_error *err) {
-    return tare_model_write(model, o->output, err);
+    return o->packed ? tare_model_write_packed(model, o->output, err)
+                     : tare_model_write(model, o->output, err);
 }
 
 static tare_status write_pt2(const tare_model *model, const export_options *o, tare_error *err) {
@@ -90,6 +91,8 @@ static int run(const command *self, int argc, char **argv) {
                            "--opset, --external-data, --report and --input-shape are "
                            "for --to onnx",
                            "an option without effect");
+    if (strcmp(o.format, "tare") != 0 && o.packed)
+        return wrong_usage(self->name, "--packed is for --to tare", "an option without effect");
     tare_error *err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(operands[0], &o, format, err), err);
     tare_error_destroy(err);
@@ -103,6 +106,8 @@ static const option options[] = {
      FIELD(format), OPTION_TEXT, 0, true, format_name},
     {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
      true},
+    {"packed", NULL, "tare: integer weights in the order of the kernels, too: a faster start",
+     FIELD(packed), OPTION_FLAG, 0, false},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     SIZE_OPTIONS(export_options, sizes),
     ONNX_EXPORT_OPTIONS(export_options, onnx),
@@ -115,7 +120,7 @@ const command export_command = {
     .usage =
         "MODEL --to tare|pt2|onnx [--opset N] [--external-data] [--report FILE]\n"
         "            [--input-shape INPUT=NxN..,..] [--dim NAME=N,..] [--shape INPUT=NxN..,..]\n"
-        "            [--json] -o OUT",
+        "            [--packed] [--json] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -51,6 +51,12 @@ TARE_API tare_status tare_session_run(tare_session *session, const tare_tensor *
 TARE_API tare_status tare_session_run_into(tare_session *session, const tare_tensor *const *inputs,
                                            size_t input_count, tare_tensor *const *outputs,
                                            size_t output_count, tare_error *err);
+/// Writes the model as tare_model_write does, with the weights of integer layers in the order of
+/// the kernels, too: the file is about twice as large, and a session of it packs nothing and reads
+/// them where the file is mapped. They suit every instruction set; what a later version wants in
+/// another order, it packs again.
+TARE_API tare_status tare_model_write_packed(const tare_model *model, const char *path,
+                                             tare_error *err);
 /// Called after every node with its first result tensor, lent for the call (NULL if it is not a
 /// tensor); a failure ends the run.
 typedef tare_status (*tare_node_watcher)(void *user, const char *node_name,

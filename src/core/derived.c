@@ -8,10 +8,21 @@
 
 #include "core/alloc.h"
 
+typedef struct offered {
+    struct offered *next;
+    derived_key key;
+    derived_offer offer;
+} offered;
+
+typedef struct bucket {
+    derived_thing *things;
+    offered *offers;
+} bucket;
+
 struct derived_table {
     pthread_mutex_t lock;
     size_t bucket_count;
-    derived *buckets[];
+    bucket buckets[];
 };
 
 // A storage may be a tensor's own, or a file with thousands of them.
@@ -32,11 +43,16 @@ static derived_table *create_table(size_t storage_size) {
 
 void tare__derived_table_destroy(derived_table *t) {
     if (t == NULL) return;
+    for (size_t i = 0; i < t->bucket_count; i++)
+        for (offered *at = t->buckets[i].offers, *next; at != NULL; at = next) {
+            next = at->next;
+            tare__free(at);
+        }
     pthread_mutex_destroy(&t->lock);
     tare__free(t);
 }
 
-static derived **bucket_of(derived_table *t, const derived_key *key) {
+static bucket *bucket_of(derived_table *t, const derived_key *key) {
     const uintptr_t address = (uintptr_t)key->data / 64;
     return &t->buckets[(address ^ address >> 12) % t->bucket_count];
 }
@@ -45,23 +61,30 @@ static bool is_key(const derived_key *a, const derived_key *b) {
     return a->data == b->data && memcmp(a->numbers, b->numbers, sizeof a->numbers) == 0;
 }
 
-static tare_status make_thing(storage *of, const derived_key *key, derived_make make, void *user,
-                              derived **out, tare_error *err) {
-    TARE_TRY(make(user, out, err));
+static derived_offer find_offer(const bucket *b, const derived_key *key) {
+    const offered *at = b->offers;
+    while (at != NULL && !is_key(&at->key, key)) at = at->next;
+    return at != NULL ? at->offer : (derived_offer){NULL, 0};
+}
+
+static tare_status make_thing(storage *of, const derived_key *key, derived_offer offer,
+                              derived_make make, void *user, derived_thing **out, tare_error *err) {
+    TARE_TRY(make(user, offer, out, err));
     (*out)->of = tare__storage_retain(of);
     (*out)->key = *key;
     return TARE_OK;
 }
 
 static tare_status find_or_make(derived_table *t, storage *of, const derived_key *key,
-                                derived_make make, void *user, derived **out, tare_error *err) {
-    derived **first = bucket_of(t, key);
-    derived *found = *first;
+                                derived_make make, void *user, derived_thing **out,
+                                tare_error *err) {
+    bucket *b = bucket_of(t, key);
+    derived_thing *found = b->things;
     while (found != NULL && !is_key(&found->key, key)) found = found->next;
     if (found == NULL) {
-        TARE_TRY(make_thing(of, key, make, user, &found, err));
-        found->next = *first;
-        *first = found;
+        TARE_TRY(make_thing(of, key, find_offer(b, key), make, user, &found, err));
+        found->next = b->things;
+        b->things = found;
     }
     found->refcount++;
     *out = found;
@@ -69,7 +92,7 @@ static tare_status find_or_make(derived_table *t, storage *of, const derived_key
 }
 
 tare_status tare__derive(storage *of, const derived_key *key, derived_make make, void *user,
-                         derived **out, tare_error *err) {
+                         derived_thing **out, tare_error *err) {
     derived_table *t = tare__storage_derived(of, create_table);
     if (t == NULL) return tare__out_of_memory(err);
     pthread_mutex_lock(&t->lock);
@@ -79,15 +102,15 @@ tare_status tare__derive(storage *of, const derived_key *key, derived_make make,
 }
 
 // Takes it out of the table if this was its last user.
-static bool let_go(derived_table *t, derived *thing) {
+static bool let_go(derived_table *t, derived_thing *thing) {
     if (--thing->refcount > 0) return false;
-    derived **at = bucket_of(t, &thing->key);
+    derived_thing **at = &bucket_of(t, &thing->key)->things;
     while (*at != thing) at = &(*at)->next;
     *at = thing->next;
     return true;
 }
 
-void tare__derived_release(derived *thing) {
+void tare__derived_release(derived_thing *thing) {
     if (thing == NULL) return;
     storage *of = thing->of;
     derived_table *t = tare__storage_derived(of, NULL);
@@ -97,4 +120,21 @@ void tare__derived_release(derived *thing) {
     if (!is_last) return;
     thing->destroy(thing);
     tare__storage_release(of);
+}
+
+tare_status tare__derive_offer(storage *of, const derived_key *key, derived_offer offer,
+                               tare_error *err) {
+    derived_table *t = tare__storage_derived(of, create_table);
+    offered *made = tare__alloc_zeroed(1, sizeof *made);
+    if (t == NULL || made == NULL) {
+        tare__free(made);
+        return tare__out_of_memory(err);
+    }
+    *made = (offered){.key = *key, .offer = offer};
+    pthread_mutex_lock(&t->lock);
+    bucket *b = bucket_of(t, key);
+    made->next = b->offers;
+    b->offers = made;
+    pthread_mutex_unlock(&t->lock);
+    return TARE_OK;
 }

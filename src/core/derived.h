@@ -18,22 +18,33 @@ typedef struct derived_key {
 } derived_key;
 
 /// The head of a shared thing; the rest is its maker's. Immutable once made.
-typedef struct derived {
-    struct derived *next;
+typedef struct derived_thing {
+    struct derived_thing *next;
     storage *of; // reference owned: the bytes outlive what was made of them
     derived_key key;
     int refcount;
-    void (*destroy)(struct derived *thing); // frees it
-} derived;
+    void (*destroy)(struct derived_thing *thing); // frees it
+} derived_thing;
+
+/// Bytes of the storage itself that a file offers as what the maker would make. They may hold
+/// anything: the maker looks whether it can take them.
+typedef struct derived_offer {
+    const void *data; // NULL: there is none
+    size_t size;
+} derived_offer;
 
 /// Makes the thing, with `destroy` set and all else of the head zero. It may not ask for another
 /// thing of this storage.
-typedef tare_status (*derived_make)(void *user, derived **out, tare_error *err);
+typedef tare_status (*derived_make)(void *user, derived_offer offer, derived_thing **out,
+                                    tare_error *err);
 
 /// The thing of this key, with a reference for the caller, made now if nobody has it.
 tare_status tare__derive(storage *of, const derived_key *key, derived_make make, void *user,
-                         derived **out, tare_error *err);
-void tare__derived_release(derived *thing); // NULL is fine
+                         derived_thing **out, tare_error *err);
+void tare__derived_release(derived_thing *thing); // NULL is fine
+/// Offers bytes of the storage to whoever will make the thing of this key; the latest offer counts.
+tare_status tare__derive_offer(storage *of, const derived_key *key, derived_offer offer,
+                               tare_error *err);
 
 /// Where storages keep theirs.
 typedef struct derived_table derived_table;

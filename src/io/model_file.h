@@ -13,19 +13,35 @@
 //   per node: `origin`: the node of the float model that it computes;
 //             `debug_handle`: its handle of the numeric debugger, over what `meta` says of it;
 //   at the top: `quantized` and `state` of the root, `record`: what the caller gave as extra
-//               (quant/model_io.c; docs/pt2e.md says what quantizers leave there), `tare`: {version}
-//               of the writer.
+//               (quant/model_io.c; docs/pt2e.md says what quantizers leave there), `tare`:
+//               {version} of the writer; `packed`: [{weight, form, bytes}, ..], weights in the
+//               order of kernels, beside the plain ones: which tensor's, in which form (numbers),
+//               and the tensor that holds them, 64-byte aligned. Forms that nobody asks for are
+//               ignored.
 #ifndef IO_MODEL_FILE_H
 #define IO_MODEL_FILE_H
 
 #include <jansson.h>
 
+#include "core/derived.h"
 #include "core/text.h"
 #include "io/safetensors.h"
 #include "ir/module.h"
 #include "ops/classes.h"
 
 #define MODEL_FILE_VERSION 1
+
+/// Weights in another form, beside the plain ones: for whoever asks tare__derive for a thing with
+/// these numbers.
+typedef struct model_packing {
+    const tare_tensor *weight; // of the model
+    uint64_t numbers[DERIVED_NUMBERS];
+    tare_tensor *bytes; // uint8 [n], n a multiple of 64
+} model_packing;
+typedef struct model_packings {
+    model_packing *items;
+    size_t count, capacity;
+} model_packings;
 
 /// How the `state` of modules (an observer's statistics) becomes tensors and comes back. The quant
 /// room has one.
@@ -59,6 +75,10 @@ tare_status tare__model_from_file(const safetensors *file, const registry *class
 tare_status tare__model_file_write(const char *path, const module *root,
                                    const model_state_io *state, const json_t *extra,
                                    tare_error *err);
+/// The same with weights packed, too. packings: lent; NULL: none.
+tare_status tare__model_file_write_packed(const char *path, const module *root,
+                                          const model_state_io *state, const json_t *extra,
+                                          const model_packings *packings, tare_error *err);
 /// JSON and tensors (name -> tare_tensor *, references owned by the caller), for files of another
 /// format that hold both.
 tare_status tare__model_to_parts(const module *root, const model_state_io *state,

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/derived.h"
 #include "core/json.h"
 #include "io/graph_json.h"
 #include "io/model_file.h"
@@ -293,6 +294,68 @@ static tare_status check_all_used(const reader *r) {
     return TARE_OK;
 }
 
+// --- packed weights ---
+
+static tare_status read_form(const json_at *at, derived_key *key, tare_error *err) {
+    TARE_TRY(tare__json_expect(at, JSON_ARRAY, err));
+    if (json_array_size(at->value) != DERIVED_NUMBERS)
+        return tare__json_fail(at, err, "expected %d numbers, found %zu", DERIVED_NUMBERS,
+                               json_array_size(at->value));
+    for (size_t i = 0; i < DERIVED_NUMBERS; i++) {
+        const json_at item = tare__json_item(at, i);
+        int64_t number = 0;
+        TARE_TRY(tare__json_int(&item, &number, err));
+        if (number < 0) return tare__json_fail(&item, err, "a form has no negative number");
+        key->numbers[i] = (uint64_t)number;
+    }
+    return TARE_OK;
+}
+
+// Bytes of another storage than the weight's are not offered: each would have to keep the other.
+static tare_status offer_packed(const json_at *bytes_at, const tare_tensor *weight,
+                                const tare_tensor *bytes, const derived_key *key, tare_error *err) {
+    if (bytes->dtype != TARE_UINT8 || bytes->ndim != 1)
+        return tare__json_fail(bytes_at, err, "packed weights are bytes in one dimension");
+    if (weight->store == NULL || weight->store != bytes->store) return TARE_OK;
+    const derived_offer offer = {bytes->data, (size_t)bytes->count};
+    return tare__derive_offer(weight->store, key, offer, err);
+}
+
+static tare_status read_packing(reader *r, const json_at *at) {
+    static const char *const keys[] = {"weight", "form", "bytes", NULL};
+    const json_at weight_at = tare__json_get(at, "weight"), form_at = tare__json_get(at, "form"),
+                  bytes_at = tare__json_get(at, "bytes");
+    const char *weight_name = NULL, *bytes_name = NULL;
+    tare_tensor *bytes = NULL;
+    derived_key key = {0};
+    TARE_TRY(tare__json_expect(at, JSON_OBJECT, r->err));
+    TARE_TRY(tare__json_only_keys(at, keys, r->err));
+    TARE_TRY(tare__json_string(&weight_at, &weight_name, r->err));
+    TARE_TRY(tare__json_string(&bytes_at, &bytes_name, r->err));
+    TARE_TRY(read_form(&form_at, &key, r->err));
+    const tare_tensor *weight = tare__map_get(&r->made, weight_name);
+    if (weight == NULL)
+        return tare__json_fail(&weight_at, r->err, "the model has no tensor '%s'", weight_name);
+    if (tare__map_has(&r->used, bytes_name))
+        return tare__json_fail(&bytes_at, r->err, "tensor '%s' has another place", bytes_name);
+    TARE_TRY(take_tensor(r, bytes_name, &bytes));
+    if (bytes == NULL)
+        return tare__json_fail(&bytes_at, r->err, "the file has no tensor '%s'", bytes_name);
+    key.data = weight->data;
+    return offer_packed(&bytes_at, weight, bytes, &key, r->err);
+}
+
+static tare_status read_packings(reader *r) {
+    if (!tare__json_has(r->top, "packed")) return TARE_OK;
+    const json_at packed = tare__json_get(r->top, "packed");
+    TARE_TRY(tare__json_expect(&packed, JSON_ARRAY, r->err));
+    for (size_t i = 0; i < json_array_size(packed.value); i++) {
+        const json_at at = tare__json_item(&packed, i);
+        TARE_TRY(read_packing(r, &at));
+    }
+    return TARE_OK;
+}
+
 // --- states and graphs ---
 
 static tare_status collect_state(reader *r, const json_at *names, const char *path, map *tensors) {
@@ -368,9 +431,10 @@ static tare_status finish_modules(reader *r) {
 // --- the whole ---
 
 static tare_status check_format(const json_at *top, tare_error *err) {
-    static const char *const keys[] = {"format",     "version", "class_name", "training", "modules",
-                                       "parameters", "buffers", "aliases",    "nodes",    "codegen",
-                                       "quantized",  "state",   "record",     "tare",     NULL};
+    static const char *const keys[] = {"format",  "version",    "class_name", "training",
+                                       "modules", "parameters", "buffers",    "aliases",
+                                       "nodes",   "codegen",    "quantized",  "state",
+                                       "record",  "tare",       "packed",     NULL};
     const json_at format_at = tare__json_get(top, "format");
     const json_at version_at = tare__json_get(top, "version");
     const char *format = NULL;
@@ -403,6 +467,7 @@ static tare_status read_model(reader *r) {
     TARE_TRY(read_tensors(r, "parameters", true));
     TARE_TRY(read_tensors(r, "buffers", false));
     TARE_TRY(check_aliases(r));
+    TARE_TRY(read_packings(r));
     TARE_TRY(finish_modules(r));
     return tare__graph_from_json(r->top, r->root, &r->root->graph, r->err);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing a model: one walk of the tree lists modules and gathers tensors, then the JSON is put
 // together.
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -29,7 +30,9 @@ typedef struct writer {
     arena paths; // of modules and tensors
     seen_list modules, tensors;
     text module_json, parameters, buffers, aliases,
-        top; // the parts of the JSON; `top`: the root's own keys
+        top;                        // the parts of the JSON; `top`: the root's own keys
+    const model_packings *packings; // NULL: none
+    map first;                      // names of their tensors
     tare_error *err;
 } writer;
 
@@ -249,6 +252,36 @@ static tare_status check_parts(const writer *w) {
     return TARE_OK;
 }
 
+static tare_status write_packing(writer *w, const model_packing *p, text *out) {
+    const char *name = find_seen(&w->tensors, p->weight);
+    if (name == NULL)
+        return tare__fail(w->err, TARE_INVALID_ARGUMENT,
+                          "packed weights of no tensor of the model");
+    const char *bytes = tare__arena_printf(&w->paths, "%s.packed", name);
+    if (bytes == NULL) return tare__out_of_memory(w->err);
+    tare__text_append(out, "{\"weight\": ");
+    tare__text_json_string(out, name);
+    tare__text_append(out, ", \"form\": [");
+    for (size_t i = 0; i < DERIVED_NUMBERS; i++)
+        tare__text_printf(out, "%s%" PRIu64, i > 0 ? ", " : "", p->numbers[i]);
+    tare__text_append(out, "], \"bytes\": ");
+    tare__text_json_string(out, bytes);
+    tare__text_char(out, '}');
+    TARE_TRY(add_tensor(w, bytes, tare_tensor_retain(p->bytes)));
+    return tare__map_set(&w->first, bytes, p->bytes) ? TARE_OK : tare__out_of_memory(w->err);
+}
+
+static tare_status write_packings(writer *w, text *out) {
+    if (w->packings == NULL || w->packings->count == 0) return TARE_OK;
+    tare__text_append(out, ", \"packed\": [");
+    for (size_t i = 0; i < w->packings->count; i++) {
+        if (i > 0) tare__text_append(out, ", ");
+        TARE_TRY(write_packing(w, &w->packings->items[i], out));
+    }
+    tare__text_char(out, ']');
+    return TARE_OK;
+}
+
 static tare_status write_json(writer *w, const json_t *extra, text *out) {
     if (w->root->graph == NULL)
         return tare__fail(w->err, TARE_INVALID_ARGUMENT,
@@ -263,12 +296,14 @@ static tare_status write_json(writer *w, const json_t *extra, text *out) {
         tare__text_append(out, ", \"record\": ");
         tare__json_write(extra, out);
     }
+    TARE_TRY(write_packings(w, out));
     tare__text_printf(out, ", \"tare\": {\"version\": \"%s\"}}", tare_version());
     return tare__text_status(out, w->err);
 }
 
 static void release(writer *w) {
     tare__tensor_map_release(&w->file);
+    tare__map_release(&w->first);
     tare__arena_release(&w->paths);
     tare__free(w->modules.items);
     tare__free(w->tensors.items);
@@ -295,23 +330,30 @@ tare_status tare__model_to_json(const module *root, const model_state_io *state,
     return status;
 }
 
-static tare_status write_file(const char *path, const map *tensors, const text *json,
+static tare_status write_file(const char *path, const writer *w, const text *json,
                               tare_error *err) {
     json_t *metadata = json_pack("{s:s%}", "tare.graph", tare__text_chars(json), json->length);
     if (metadata == NULL) return tare__out_of_memory(err);
-    const tare_status status = tare__safetensors_write(path, tensors, metadata, err);
+    const tare_status status =
+        tare__safetensors_write_first(path, &w->file, &w->first, metadata, err);
     json_decref(metadata);
+    return status;
+}
+
+tare_status tare__model_file_write_packed(const char *path, const module *root,
+                                          const model_state_io *state, const json_t *extra,
+                                          const model_packings *packings, tare_error *err) {
+    writer w = {.root = root, .state = state, .packings = packings, .err = err};
+    text json = {0};
+    tare_status status = write_json(&w, extra, &json);
+    if (status == TARE_OK) status = write_file(path, &w, &json, err);
+    tare__text_release(&json);
+    release(&w);
     return status;
 }
 
 tare_status tare__model_file_write(const char *path, const module *root,
                                    const model_state_io *state, const json_t *extra,
                                    tare_error *err) {
-    writer w = {.root = root, .state = state, .err = err};
-    text json = {0};
-    tare_status status = write_json(&w, extra, &json);
-    if (status == TARE_OK) status = write_file(path, &w.file, &json, err);
-    tare__text_release(&json);
-    release(&w);
-    return status;
+    return tare__model_file_write_packed(path, root, state, extra, NULL, err);
 }

@@ -287,8 +287,9 @@ static void describe_tensor(const map_entry *e, size_t offset, text *out) {
     tare__text_printf(out, "],\"data_offsets\":[%zu,%zu]}", offset, offset + tare__tensor_bytes(t));
 }
 
+// Data begin at a multiple of `alignment`.
 static tare_status make_header(const map_entry *sorted, size_t count, const json_t *metadata,
-                               text *out, tare_error *err) {
+                               size_t alignment, text *out, tare_error *err) {
     tare__text_char(out, '{');
     if (metadata != NULL) {
         tare__text_printf(out, "\"%s\":", metadata_key);
@@ -302,7 +303,7 @@ static tare_status make_header(const map_entry *sorted, size_t count, const json
         offset += tare__tensor_bytes(sorted[i].value);
     }
     tare__text_char(out, '}');
-    tare__text_spaces(out, (8 - out->length % 8) % 8);
+    tare__text_spaces(out, alignment - 1 - (8 + out->length + alignment - 1) % alignment);
     TARE_TRY(tare__text_status(out, err));
     if (out->length > SAFETENSORS_MAX_HEADER_BYTES)
         return tare__fail(err, TARE_UNSUPPORTED, "a header of %zu bytes is over the limit of %u",
@@ -333,18 +334,39 @@ static tare_status write_file(const char *path, const text *header, const map_en
     return status;
 }
 
-tare_status tare__safetensors_write(const char *path, const map *tensors, const json_t *metadata,
-                                    tare_error *err) {
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const map_entry *)a)->key, ((const map_entry *)b)->key);
+}
+
+// Those of `first` (NULL: none) come first.
+static size_t sort_tensors(const map *tensors, const map *first, map_entry *sorted) {
+    size_t first_count = 0, count = 0;
+    for (size_t i = 0; i < tensors->count; i++)
+        if (first != NULL && tare__map_has(first, tensors->entries[i].key))
+            sorted[first_count++] = tensors->entries[i];
+    count = first_count;
+    for (size_t i = 0; i < tensors->count; i++)
+        if (first == NULL || !tare__map_has(first, tensors->entries[i].key))
+            sorted[count++] = tensors->entries[i];
+    qsort(sorted, first_count, sizeof *sorted, by_name);
+    qsort(sorted + first_count, count - first_count, sizeof *sorted, by_alignment);
+    return first_count;
+}
+
+tare_status tare__safetensors_write_first(const char *path, const map *tensors, const map *first,
+                                          const json_t *metadata, tare_error *err) {
     map_entry *sorted = tare__alloc_zeroed(tensors->count + 1, sizeof *sorted);
     if (sorted == NULL) return tare__out_of_memory(err);
-    if (tensors->count > 0) {
-        memcpy(sorted, tensors->entries, tensors->count * sizeof *sorted);
-        qsort(sorted, tensors->count, sizeof *sorted, by_alignment);
-    }
+    const size_t alignment = sort_tensors(tensors, first, sorted) > 0 ? 64 : 8;
     text header = {0};
-    tare_status status = make_header(sorted, tensors->count, metadata, &header, err);
+    tare_status status = make_header(sorted, tensors->count, metadata, alignment, &header, err);
     if (status == TARE_OK) status = write_file(path, &header, sorted, tensors->count, err);
     tare__text_release(&header);
     tare__free(sorted);
     return status;
+}
+
+tare_status tare__safetensors_write(const char *path, const map *tensors, const json_t *metadata,
+                                    tare_error *err) {
+    return tare__safetensors_write_first(path, tensors, NULL, metadata, err);
 }

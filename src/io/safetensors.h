@@ -36,5 +36,9 @@ const char *tare__safetensors_metadata(const safetensors *s,
 /// refused: the caller takes them apart into integers, scales and zero points.
 tare_status tare__safetensors_write(const char *path, const map *tensors, const json_t *metadata,
                                     tare_error *err);
+/// The same with the tensors of these names (keys of `first`) before all others, by name, the first
+/// of them at a multiple of 64 bytes of the file.
+tare_status tare__safetensors_write_first(const char *path, const map *tensors, const map *first,
+                                          const json_t *metadata, tare_error *err);
 
 #endif

@@ -52,7 +52,7 @@ enum { SRC, WEIGHTS, BIAS, DST, WORK, MEMORIES };
 // Weights in the order that a primitive wants. Those of a model hang on its tensor, for all who
 // need them so; others are a part's own.
 typedef struct packed_weights {
-    derived base; // `of` NULL: a part's own
+    derived_thing base; // `of` NULL: a part's own
     dnnl_memory_desc_t desc;
     void *data;
 } packed_weights;
@@ -223,7 +223,7 @@ static tare_status pack(const float_layers *l, const dnnl_memory_desc_t *given, 
 
 // --- packed weights ---
 
-static void destroy_weights(derived *thing) {
+static void destroy_weights(derived_thing *thing) {
     packed_weights *w = (packed_weights *)(void *)thing;
     tare__free_aligned(w->data);
     tare__free(w);
@@ -254,8 +254,10 @@ static tare_status fill_packed(const weights_request *r, packed_weights *w, tare
     return status;
 }
 
-static tare_status make_weights(void *user, derived **out, tare_error *err) {
+static tare_status make_weights(void *user, derived_offer offer, derived_thing **out,
+                                tare_error *err) {
     const weights_request *r = user;
+    (void)offer; // files hold weights in the order of our kernels only
     packed_weights *w = tare__alloc_zeroed(1, sizeof *w);
     if (w == NULL) return tare__out_of_memory(err);
     const tare_status status = fill_packed(r, w, err);
@@ -279,7 +281,7 @@ static uint64_t hash_of(const dnnl_memory_desc_t *desc) {
 // Equal keys may hide different orders, as unlikely as that is.
 static tare_status get_weights(const weights_request *r, packed_weights **out, tare_error *err) {
     const form *f = r->form;
-    derived *thing = NULL;
+    derived_thing *thing = NULL;
     *out = NULL;
     if (f->model_weights != NULL) {
         const derived_key key = {
@@ -293,7 +295,7 @@ static tare_status get_weights(const weights_request *r, packed_weights **out, t
         }
         tare__derived_release(thing);
     }
-    TARE_TRY(make_weights((void *)r, &thing, err));
+    TARE_TRY(make_weights((void *)r, (derived_offer){NULL, 0}, &thing, err));
     *out = (packed_weights *)(void *)thing;
     return TARE_OK;
 }

@@ -229,7 +229,7 @@ bool tare__conv_sizes(const conv_geometry *g, const tare_tensor *x, int64_t size
 // --- reading ---
 
 // Everything but the output's parameters.
-static tare_status read_weights(const module *m, quantized_layer *out, tare_error *err) {
+tare_status tare__quantized_weights_read(const module *m, quantized_layer *out, tare_error *err) {
     const fused_with fused = m->class->fused;
     *out = (quantized_layer){
         .module = m,
@@ -255,7 +255,7 @@ static tare_status read_weights(const module *m, quantized_layer *out, tare_erro
 
 tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
                                        tare_error *err) {
-    TARE_TRY(read_weights(m, out, err));
+    TARE_TRY(tare__quantized_weights_read(m, out, err));
     return read_output(m, call_name, out, err);
 }
 
@@ -263,7 +263,8 @@ tare_status tare__packed_check(const module *m, tare_error *err) {
     quantized_layer layer;
     const tare_tensor *w = tare__module_tensor(m, "weight");
     const bool is_half = w != NULL && w->dtype == TARE_FLOAT16 && m->class->dims == 0;
-    return is_half ? tare__dynamic_linear_check(m, err) : read_weights(m, &layer, err);
+    return is_half ? tare__dynamic_linear_check(m, err)
+                   : tare__quantized_weights_read(m, &layer, err);
 }
 
 const module *tare__call_layer_module(const op_call *call) {
@@ -292,7 +293,7 @@ tare_status tare__call_layer_read(op_call *call, quantized_layer *out) {
     const module *m = NULL;
     double scale, zero_point;
     TARE_TRY(tare__packed_weights(call, &m));
-    TARE_TRY(read_weights(m, out, call->err));
+    TARE_TRY(tare__quantized_weights_read(m, out, call->err));
     out->relu = tare__packed_has_relu(call);
     out->gives_floats = tare__packed_gives_floats(call);
     out->adds = tare__packed_adds(call);

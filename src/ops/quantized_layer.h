@@ -42,6 +42,8 @@ typedef struct quantized_layer {
 /// module's own.
 tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
                                        tare_error *err);
+/// The same without what says how its results are stored; also of a module of role PACKED.
+tare_status tare__quantized_weights_read(const module *m, quantized_layer *out, tare_error *err);
 /// The layer of a call: of a module, or of a function that takes packed weights (packed.h) and its
 /// output's parameters as arguments.
 tare_status tare__call_layer_read(op_call *call, quantized_layer *out);

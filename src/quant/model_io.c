@@ -103,13 +103,19 @@ tare_status tare_model_write_pt2(const tare_model *model, const char *path, tare
     return tare__pt2_write(path, model->root, err);
 }
 
-tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err) {
+tare_status tare__model_write_packed(const tare_model *model, const char *path,
+                                     const model_packings *packings, tare_error *err) {
     json_t *extra = NULL;
     tare_status status = tare__model_extra(model, &extra, err);
     if (status == TARE_OK)
-        status = tare__model_file_write(path, model->root, &tare__observer_state_io, extra, err);
+        status = tare__model_file_write_packed(path, model->root, &tare__observer_state_io, extra,
+                                               packings, err);
     json_decref(extra);
     return status;
+}
+
+tare_status tare_model_write(const tare_model *model, const char *path, tare_error *err) {
+    return tare__model_write_packed(model, path, NULL, err);
 }
 
 static tare_status read_prepared_node(prepared_state *s, const json_at *at, tare_error *err) {

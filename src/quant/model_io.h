@@ -5,9 +5,14 @@
 
 #include <jansson.h>
 
+#include "io/model_file.h"
 #include "quant/model.h"
 
 /// Stage, engine, decisions and the rest, as a file's `record` has them. The caller's json_decref.
 tare_status tare__model_extra(const tare_model *model, json_t **out, tare_error *err);
+
+/// As tare_model_write, with weights packed, too.
+tare_status tare__model_write_packed(const tare_model *model, const char *path,
+                                     const model_packings *packings, tare_error *err);
 
 #endif

@@ -25,6 +25,15 @@ TARE_ISA=scalar "$tare" run "$int8" --input "$test_data" --limit 50 -o "$work/sc
 cmp "$work/base.npz" "$work/scalar.npz"
 "$tare" run "$int8" --input "$test_data" --limit 50 -o - >"$work/piped" 2>/dev/null
 cmp "$work/base.npz" "$work/piped"
+# Packed weights in the file change nothing but the time to start.
+expect 0 export "$int8" --to tare --packed -o "$work/packed.safetensors"
+for isa in scalar "$("$tare" version --json | sed -n 's/.*"isa": "\(.*\)".*/\1/p')"; do
+    TARE_ISA=$isa "$tare" run "$work/packed.safetensors" --input "$test_data" --limit 50 -o "$work/isa.npz" >/dev/null
+    cmp "$work/base.npz" "$work/isa.npz"
+done
+expect 0 export "$work/packed.safetensors" --to tare -o "$work/plain.safetensors"
+cmp "$int8" "$work/plain.safetensors"
+refuses 2 '--packed is for --to tare' export "$int8" --to onnx --packed -o "$work/out.onnx"
 expect 0 run "$int8" --input "$test_data" --limit 3 --output "$work/three.npy"
 [ "$(wc -c <"$work/three.npy")" -eq 248 ] || fail '3 x 10 scores are not 128 + 120 bytes'
 expect 0 run "$int8" --input "$test_data" --limit 3 --output "$work/three.safetensors"

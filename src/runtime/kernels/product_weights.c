@@ -17,6 +17,24 @@ static size_t words_of(size_t codes) {
     return tare__ceil_div(codes, 4);
 }
 
+product_form tare__product_form_of(const quantized_layer *layer) {
+    const conv_geometry *g = &layer->conv;
+    const tare_tensor *w = layer->weight;
+    if (w->ndim == 2)
+        return (product_form){1, (size_t)w->shape[0], (size_t)w->shape[1], 1, 1, false};
+    const product_form pixels = {.groups = (size_t)g->groups,
+                                 .outs = (size_t)(g->out_channels / g->groups),
+                                 .ins = (size_t)(g->in_channels / g->groups),
+                                 .height = (size_t)g->kernel[1],
+                                 .width = (size_t)g->kernel[2]};
+    product_form rows = pixels;
+    rows.by_rows = true;
+    const bool may_be_rows =
+        g->groups == 1 && g->dilation[2] == 1 && pixels.width > 1 && pixels.ins % 4 != 0;
+    return may_be_rows && tare__product_depth(&rows) <= tare__product_depth(&pixels) ? rows
+                                                                                     : pixels;
+}
+
 size_t tare__product_taps(const product_form *f) {
     return f->by_rows ? f->height : f->height * f->width;
 }
@@ -110,7 +128,7 @@ typedef struct owned_weights {
     int32_t *sums;
 } owned_weights;
 
-static void destroy_weights(derived *thing) {
+static void destroy_weights(derived_thing *thing) {
     owned_weights *w = (owned_weights *)(void *)thing;
     tare__free_aligned(w->words);
     tare__free(w->sums);
@@ -123,6 +141,16 @@ static bool count_words(const product_form *f, size_t *group_words, size_t *byte
                           group_words) &&
            tare__mul_size(*group_words, f->groups, &words) &&
            tare__mul_size(words, sizeof(uint32_t), bytes);
+}
+
+// Sums follow the words, and the bytes end with a line of the cache.
+static bool count_bytes(const product_form *f, size_t *group_words, size_t *word_bytes,
+                        size_t *bytes) {
+    size_t sum_bytes;
+    return count_words(f, group_words, word_bytes) &&
+           tare__mul_size(f->groups * f->outs, sizeof(int32_t), &sum_bytes) &&
+           tare__add_size(*word_bytes, sum_bytes + ALIGNMENT - 1, bytes) &&
+           (*bytes = *bytes / ALIGNMENT * ALIGNMENT) > 0;
 }
 
 typedef struct weights_request {
@@ -152,11 +180,25 @@ static tare_status pack(owned_weights *w, const weights_request *r, tare_error *
     return TARE_OK;
 }
 
-static tare_status make_weights(void *user, derived **out, tare_error *err) {
+// Bytes of the right size may hold any weights, and kernels read nothing else.
+static bool take_offer(product_weights *w, const product_form *f, derived_offer offer) {
+    size_t word_bytes, bytes;
+    if (offer.data == NULL || (uintptr_t)offer.data % ALIGNMENT != 0 ||
+        !count_bytes(f, &w->group_words, &word_bytes, &bytes) || bytes != offer.size)
+        return false;
+    w->words = offer.data;
+    w->sums = (const int32_t *)(const void *)((const unsigned char *)offer.data + word_bytes);
+    w->is_mapped = true;
+    return true;
+}
+
+static tare_status make_weights(void *user, derived_offer offer, derived_thing **out,
+                                tare_error *err) {
+    const weights_request *r = user;
     owned_weights *w = tare__alloc_zeroed(1, sizeof *w);
     if (w == NULL) return tare__out_of_memory(err);
     w->shared.base.destroy = destroy_weights;
-    const tare_status status = pack(w, user, err);
+    const tare_status status = take_offer(&w->shared, r->f, offer) ? TARE_OK : pack(w, r, err);
     if (status == TARE_OK)
         *out = &w->shared.base;
     else
@@ -164,16 +206,33 @@ static tare_status make_weights(void *user, derived **out, tare_error *err) {
     return status;
 }
 
+derived_key tare__product_key(const tare_tensor *weight, const product_form *f) {
+    return (derived_key){
+        .data = weight->data,
+        .numbers = {LAYOUT_VERSION, f->groups, f->outs, f->ins, f->height, f->width, f->by_rows}};
+}
+
 tare_status tare__product_weights_get(const tare_tensor *weight, const product_form *f,
                                       product_weights **out, tare_error *err) {
     assert((size_t)weight->count == f->groups * f->outs * f->ins * f->height * f->width);
-    const derived_key key = {
-        .data = weight->data,
-        .numbers = {LAYOUT_VERSION, f->groups, f->outs, f->ins, f->height, f->width, f->by_rows}};
+    const derived_key key = tare__product_key(weight, f);
     weights_request request = {weight, f};
-    derived *thing = NULL;
+    derived_thing *thing = NULL;
     TARE_TRY(tare__derive(weight->store, &key, make_weights, &request, &thing, err));
     *out = (product_weights *)(void *)thing;
+    return TARE_OK;
+}
+
+tare_status tare__product_weights_bytes(const product_weights *w, const product_form *f,
+                                        tare_tensor **out, tare_error *err) {
+    size_t group_words, word_bytes, bytes;
+    if (!count_bytes(f, &group_words, &word_bytes, &bytes) || bytes > INT64_MAX)
+        return tare__out_of_memory(err);
+    const int64_t shape[] = {(int64_t)bytes};
+    TARE_TRY(tare_tensor_create(TARE_UINT8, 1, shape, out, err));
+    memcpy((*out)->data, w->words, word_bytes);
+    memcpy((unsigned char *)(*out)->data + word_bytes, w->sums,
+           f->groups * f->outs * sizeof *w->sums);
     return TARE_OK;
 }
 

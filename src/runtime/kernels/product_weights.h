@@ -5,6 +5,7 @@
 #define RUNTIME_KERNELS_PRODUCT_WEIGHTS_H
 
 #include "core/derived.h"
+#include "ops/quantized_layer.h"
 
 /// How weights [groups * outs][ins][height][width] become taps of codes. A tap is a pixel of the
 /// window, with all its channels, or a row of pixels, each with its channels.
@@ -14,6 +15,9 @@ typedef struct product_form {
     bool by_rows;
 } product_form;
 
+/// A linear layer's, or a convolution's of at most two dimensions that is not transposed. Taps are
+/// rows where their pixels follow each other (dilation 1) and so take fewer words.
+product_form tare__product_form_of(const quantized_layer *layer);
 size_t tare__product_taps(const product_form *f);
 size_t tare__product_codes(const product_form *f); // of a tap
 size_t tare__product_depth(const product_form *f); // words of four codes, of all taps
@@ -22,11 +26,19 @@ size_t tare__product_block_count(const product_form *f);
 size_t tare__product_block_channels(const product_form *f, size_t block);
 
 typedef struct product_weights {
-    derived base;
+    derived_thing base;
     const uint32_t *words; // [groups][group_words], 64-byte aligned
     size_t group_words;
     const int32_t *sums; // [groups * outs] of the weights, modulo 2^32
+    bool is_mapped;      // they are a file's
 } product_weights;
+
+/// How files tell forms apart: by the numbers of the key.
+derived_key tare__product_key(const tare_tensor *weight, const product_form *f);
+/// A copy of packed weights as files hold them and offer them again: bytes [size], words first,
+/// then sums. The caller releases *out.
+tare_status tare__product_weights_bytes(const product_weights *w, const product_form *f,
+                                        tare_tensor **out, tare_error *err);
 
 /// The packed weights of a tensor of int8 codes with data. Mapped weights leave memory when they
 /// are packed. The caller releases *out.

@@ -87,15 +87,8 @@ static tare_status read_layer(qproduct *p, const quantized_layer *layer, const t
     return TARE_OK;
 }
 
-static void choose_taps(qproduct *p) {
-    const size_t kh = (size_t)p->g.kernel[H], kw = (size_t)p->g.kernel[W];
-    p->form = (product_form){p->groups, p->outs, p->ins, kh, kw, false};
-    // Pixels that are no whole words follow each other in rows, which may take fewer words.
-    product_form rows = p->form;
-    rows.by_rows = true;
-    if (p->groups == 1 && p->g.dilation[W] == 1 && kw > 1 && p->ins % 4 != 0 &&
-        tare__product_depth(&rows) <= tare__product_depth(&p->form))
-        p->form = rows;
+static void choose_taps(qproduct *p, const quantized_layer *layer) {
+    p->form = tare__product_form_of(layer);
     p->is_staged = p->form.by_rows;
     p->taps = tare__product_taps(&p->form);
     p->codes = tare__product_codes(&p->form);
@@ -144,7 +137,7 @@ static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const t
     TARE_TRY(read_layer(p, layer, x, err));
     if (p->ins > SIZE_MAX / 64 / (size_t)p->g.kernel[H] / (size_t)p->g.kernel[W])
         return tare__out_of_memory(err);
-    choose_taps(p);
+    choose_taps(p, layer);
     TARE_TRY(tare__product_weights_get(layer->weight, &p->form, &p->weights, err));
     TARE_TRY(find_pairs(p, err));
     return tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err);

@@ -11,16 +11,19 @@
 static _Atomic int made, alive;
 
 typedef struct sum_of_bytes {
-    derived base;
+    derived_thing base;
     int sum;
 } sum_of_bytes;
 
-static void destroy(derived *thing) {
+static void destroy(derived_thing *thing) {
     atomic_fetch_sub(&alive, 1);
     tare__free(thing);
 }
 
-static tare_status make(void *user, derived **out, tare_error *err) {
+static _Thread_local derived_offer offer_seen;
+
+static tare_status make(void *user, derived_offer offer, derived_thing **out, tare_error *err) {
+    offer_seen = offer;
     sum_of_bytes *s = tare__alloc_zeroed(1, sizeof *s);
     if (s == NULL) return tare__out_of_memory(err);
     const unsigned char *bytes = user;
@@ -32,8 +35,8 @@ static tare_status make(void *user, derived **out, tare_error *err) {
     return TARE_OK;
 }
 
-static tare_status refuse(void *user, derived **out, tare_error *err) {
-    (void)user, (void)out;
+static tare_status refuse(void *user, derived_offer offer, derived_thing **out, tare_error *err) {
+    (void)user, (void)offer, (void)out;
     return tare__fail(err, TARE_UNSUPPORTED, "no");
 }
 
@@ -45,9 +48,9 @@ static storage *bytes_1_to_4(void) {
     return s;
 }
 
-static derived *get(storage *s, uint64_t form) {
+static derived_thing *get(storage *s, uint64_t form) {
     const derived_key key = {.data = tare__storage_data(s), .numbers = {form}};
-    derived *thing = NULL;
+    derived_thing *thing = NULL;
     CHECK_OK(tare__derive(s, &key, make, (void *)(uintptr_t)tare__storage_data(s), &thing, NULL));
     assert_int_equal(((sum_of_bytes *)(void *)thing)->sum, 10);
     return thing;
@@ -57,7 +60,7 @@ static void test_shared_until_the_last_user(void **state) {
     (void)state;
     storage *s = bytes_1_to_4();
     atomic_store(&made, 0);
-    derived *a = get(s, 1), *b = get(s, 1), *other = get(s, 2);
+    derived_thing *a = get(s, 1), *b = get(s, 1), *other = get(s, 2);
     assert_ptr_equal(a, b);
     assert_ptr_not_equal(a, other);
     assert_int_equal(atomic_load(&made), 2);
@@ -75,7 +78,7 @@ static void test_failures_leave_nothing(void **state) {
     (void)state;
     storage *s = bytes_1_to_4();
     const derived_key key = {.data = tare__storage_data(s)};
-    derived *thing = NULL;
+    derived_thing *thing = NULL;
     assert_int_equal(tare__derive(s, &key, refuse, NULL, &thing, NULL), TARE_UNSUPPORTED);
     assert_null(thing);
     thing = get(s, 0);
@@ -93,6 +96,23 @@ static void test_failures_leave_nothing(void **state) {
     assert_int_equal(atomic_load(&alive), 0);
 }
 
+static void test_offers(void **state) {
+    (void)state;
+    storage *s = bytes_1_to_4();
+    const unsigned char *data = tare__storage_data(s);
+    const derived_key key = {.data = data, .numbers = {7}};
+    CHECK_OK(tare__derive_offer(s, &key, (derived_offer){data + 8, 4}, NULL));
+    CHECK_OK(tare__derive_offer(s, &key, (derived_offer){data + 64, 16}, NULL));
+    derived_thing *thing = get(s, 7);
+    assert_ptr_equal(offer_seen.data, data + 64);
+    assert_int_equal(offer_seen.size, 16);
+    tare__derived_release(thing);
+    thing = get(s, 8);
+    assert_null(offer_seen.data);
+    tare__derived_release(thing);
+    tare__storage_release(s);
+}
+
 enum { THREADS = 4, ROUNDS = 2000 };
 
 static void *use_often(void *user) {
@@ -100,7 +120,7 @@ static void *use_often(void *user) {
     const unsigned char *bytes = tare__storage_data(s);
     for (int i = 0; i < ROUNDS; i++) {
         const derived_key key = {.data = bytes, .numbers = {(uint64_t)i % 3}};
-        derived *thing = NULL;
+        derived_thing *thing = NULL;
         if (tare__derive(s, &key, make, (void *)(uintptr_t)bytes, &thing, NULL) != TARE_OK)
             return user;
         if (((sum_of_bytes *)(void *)thing)->sum != 10) return user;
@@ -128,6 +148,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared_until_the_last_user),
         cmocka_unit_test(test_failures_leave_nothing),
+        cmocka_unit_test(test_offers),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
