@@ -3,7 +3,7 @@
 #include "runtime/kernels/depthwise.h"
 
 const depthwise_kernel tare__depthwise_kernels[] = {
-#define KERNEL(name, needs, quads) {name, #name, needs, quads},
+#define KERNEL(name, needs, quads, moved) {name, #name, needs, quads, moved},
 #include "runtime/kernels/qu8_depthwise/kernels.def"
 #undef KERNEL
 };

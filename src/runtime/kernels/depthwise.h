@@ -38,7 +38,7 @@ typedef struct depthwise_tile {
     size_t columns;          // of a window
     size_t stride, dilation; // of columns
     size_t rows, pixels;     // of output; pixels of a row
-    uint8_t flip;            // 0x80 for signed codes, which become unsigned; else 0
+    uint8_t flip;            // 0x80 for codes whose sign is not what the kernel multiplies; else 0
     const uint32_t *w;       // [rows][columns][words][16 * quads], in the block's order
     const requant *requant;
     const depthwise_constants *constants;
@@ -54,14 +54,16 @@ typedef struct depthwise_kernel {
     void (*run)(const depthwise_tile *t);
     const char *name;
     isa_level needs;
-    size_t quads; // 16 bytes of the widest register, in each of which bytes are interleaved
+    size_t quads;  // 16 bytes of the widest register, in each of which bytes are interleaved
+    uint8_t moved; // 128: it multiplies signed codes, and sums start that often the weights higher;
+                   // 0: unsigned ones
 } depthwise_kernel;
 
 /// Best first; the last row needs nothing.
 extern const depthwise_kernel tare__depthwise_kernels[];
 const depthwise_kernel *tare__depthwise_choose(isa_level isa);
 
-#define KERNEL(name, needs, quads) void name(const depthwise_tile *t);
+#define KERNEL(name, needs, quads, moved) void name(const depthwise_tile *t);
 #include "runtime/kernels/qu8_depthwise/kernels.def"
 #undef KERNEL
 // The two encodings of one kernel.

@@ -77,7 +77,8 @@ static void order_constants(qdepthwise *p, size_t channel) {
     const size_t place = tare__depthwise_place(quads, channel % p->block);
     const tile_epilogue e = tare__qconstants_epilogue(&p->constants, (int64_t)channel);
     depthwise_constants *own = &p->ordered[block];
-    own->start[place] = e.start[0];
+    own->start[place] =
+        tare__wrap_int32((int64_t)e.start[0] + (int64_t)p->kernel->moved * e.weight_sums[0]);
     own->multiplier[place] = e.multiplier[0];
     own->bias[place] = e.bias[0];
 }
@@ -202,7 +203,7 @@ static void run_block(const depthwise_job *job, const depthwise_band *band,
         .dilation = w->step[1],
         .rows = band->rows,
         .pixels = band->pixels,
-        .flip = p->constants.flip,
+        .flip = p->constants.flip ^ p->kernel->moved,
         .w = block_weights(p, block),
         .requant = p->constants.requant,
         .constants = &p->ordered[block],

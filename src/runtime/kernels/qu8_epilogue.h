@@ -10,7 +10,6 @@
 
 #ifndef RUNTIME_KERNELS_QU8_EPILOGUE_H
 #define RUNTIME_KERNELS_QU8_EPILOGUE_H
-#include <immintrin.h>
 #include <stdbool.h>
 
 #include "core/requant.h"

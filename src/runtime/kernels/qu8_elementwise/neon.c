@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise kernels with NEON, sixteen elements at a time; the scalar ones take the rest.
+#include "runtime/kernels/elementwise.h"
+
+#include "runtime/kernels/qu8_neon.h"
+
+enum { TABLE_PART = 64, TABLE_PARTS = 4 };
+
+void qu8_quantize__neon(const code_scheme *s, const float *x, size_t count, uint8_t *y) {
+    const float32x4_t low = vdupq_n_f32((float)(s->least - s->zero_point));
+    const float32x4_t high = vdupq_n_f32((float)(s->most - s->zero_point));
+    const int32x4_t zero_point = vdupq_n_s32(s->zero_point);
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES) {
+        neon_floats v = load_floats(x + i, NEON_LANES);
+        for (size_t k = 0; k < NEON_QUADS; k++) {
+            const float32x4_t scaled = vmulq_n_f32(v.v[k], s->inverse);
+            // The minimum comes first: of NaN and a bound it takes the bound, the highest code.
+            v.v[k] = vmaxnmq_f32(vminnmq_f32(scaled, high), low);
+        }
+        vst1q_u8(y + i, round_to_codes(v, zero_point));
+    }
+    qu8_quantize__scalar(s, x + i, count - i, y + i);
+}
+
+void qu8_dequantize__neon(const code_scheme *s, const uint8_t *x, size_t count, float *y) {
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES)
+        store_floats(y + i, NEON_LANES,
+                     dequantize_lanes(s->is_signed, s->zero_point, s->scale, vld1q_u8(x + i)));
+    qu8_dequantize__scalar(s, x + i, count - i, y + i);
+}
+
+void qu8_add__neon(const native_add *op, bool is_signed, const uint8_t *a, const uint8_t *b,
+                   size_t count, uint8_t *y) {
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES)
+        vst1q_u8(y + i, add_lanes(op, is_signed, vld1q_u8(a + i), vld1q_u8(b + i)));
+    qu8_add__scalar(op, is_signed, a + i, b + i, count - i, y + i);
+}
+
+void qu8_mul__neon(const quantized_mul *op, bool is_signed, const uint8_t *a, const uint8_t *b,
+                   size_t count, uint8_t *y) {
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES) {
+        const neon_codes ca = widen_lanes(is_signed, vld1q_u8(a + i), op->zero_a);
+        const neon_codes cb = widen_lanes(is_signed, vld1q_u8(b + i), op->zero_b);
+        neon_floats products;
+        for (size_t k = 0; k < NEON_QUADS; k++)
+            products.v[k] = vcvtq_f32_s32(vmulq_s32(ca.v[k], cb.v[k]));
+        vst1q_u8(y + i, scale_to_codes(products, op->multiplier, op->lo, op->hi, op->zero_point));
+    }
+    qu8_mul__scalar(op, is_signed, a + i, b + i, count - i, y + i);
+}
+
+void qu8_sum__neon(bool is_signed, const uint8_t *x, size_t count, int32_t *sums) {
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES) {
+        const neon_codes codes = widen_lanes(is_signed, vld1q_u8(x + i), 0);
+        for (size_t k = 0; k < NEON_QUADS; k++)
+            vst1q_s32(sums + i + 4 * k, vaddq_s32(vld1q_s32(sums + i + 4 * k), codes.v[k]));
+    }
+    qu8_sum__scalar(is_signed, x + i, count - i, sums + i);
+}
+
+// A quarter of the table at a time: indices beyond it leave what was found before.
+void qu8_look_up__neon(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
+    uint8x16x4_t parts[TABLE_PARTS];
+    for (size_t k = 0; k < TABLE_PARTS; k++)
+        for (size_t j = 0; j < 4; j++) parts[k].val[j] = vld1q_u8(table + TABLE_PART * k + 16 * j);
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES) {
+        uint8x16_t code = vld1q_u8(x + i), found = vqtbl4q_u8(parts[0], code);
+        for (size_t k = 1; k < TABLE_PARTS; k++) {
+            code = vsubq_u8(code, vdupq_n_u8(TABLE_PART));
+            found = vqtbx4q_u8(found, parts[k], code);
+        }
+        vst1q_u8(y + i, found);
+    }
+    qu8_look_up__scalar(table, x + i, count - i, y + i);
+}
+
+void qu8_raise__neon(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES) {
+        const uint8x16_t a = vld1q_u8(x + i), b = vld1q_u8(y + i);
+        const int8x16_t larger = vmaxq_s8(vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b));
+        vst1q_u8(y + i, is_signed ? vreinterpretq_u8_s8(larger) : vmaxq_u8(a, b));
+    }
+    qu8_raise__scalar(is_signed, x + i, count - i, y + i);
+}
