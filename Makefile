@@ -27,8 +27,8 @@ test-arm64: ## Run the tests of bits on 64-bit Arm, under qemu
 	@sh scripts/setup.sh arm64
 	@sh scripts/arm64.sh
 
-bench: build ## Run the benchmarks
-	@cmake --build --preset release --target bench
+bench: build ## Compare our speed with the last recorded figures (bench/record.json)
+	@python3 bench/record.py
 
 format: ## Format the C sources
 	@sh scripts/setup.sh format

@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMAGE, HIDDEN, TOKENS = (3, 224, 224), 384, 128
 SHAPES = {"resnet50": IMAGE, "resnet18": IMAGE, "mobilenet_v2": IMAGE, "mobilenet_v3_large": IMAGE,
           "encoder": (TOKENS, HIDDEN), "linear": (1024,)}
-CALIBRATION, EVALUATION = 32, 32
+CALIBRATION, EVALUATION = 32, {"linear": 128}  # samples; else 32
 
 # How we quantize: engine -> the file that is quantized, and arguments of `tare quantize`. Where a network has several,
 # the table takes the fastest of those that are as exact as the peer.
@@ -34,8 +34,8 @@ def calibration(name):
     return inputs(name, CALIBRATION, 1)
 
 
-def evaluation(name, count=EVALUATION):
-    return inputs(name, count, 2)
+def evaluation(name, count=None):
+    return inputs(name, count or EVALUATION.get(name, 32), 2)
 
 
 def sqnr(reference, found):

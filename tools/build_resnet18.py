@@ -94,17 +94,19 @@ class Builder:
         stack = self.scopes + [[key, path, f"torch.nn.modules.{class_name}"]]
         return self.node(path.replace(".", "_"), "call_module", path, [x], stack)
 
-    def conv(self, path, x, c_in, c_out, kernel, stride, padding):
+    def conv(self, path, x, c_in, c_out, kernel, stride, padding, groups=1):
         """Weights that map a second moment of 1 to a variance of 2: He's rule."""
         config = {"in_channels": c_in, "out_channels": c_out, "kernel_size": pair(kernel), "stride": pair(stride),
-                  "padding": pair(padding), "dilation": pair(1), "groups": 1, "padding_mode": "zeros"}
+                  "padding": pair(padding), "dilation": pair(1), "groups": groups, "padding_mode": "zeros"}
         text = f"{c_in}, {c_out}, kernel_size=({kernel}, {kernel}), stride=({stride}, {stride})"
         if padding:
             text += f", padding=({padding}, {padding})"
+        if groups > 1:
+            text += f", groups={groups}"
         self.module(path, "Conv2d", config, text + ", bias=False")
-        fan_in = c_in * kernel * kernel
+        fan_in = c_in // groups * kernel * kernel
         data = self.gauss(c_out * fan_in, 0.0, (2.0 / fan_in) ** 0.5)
-        self.parameter(f"{path}.weight", [c_out, c_in, kernel, kernel], data)
+        self.parameter(f"{path}.weight", [c_out, c_in // groups, kernel, kernel], data)
         return self.call(path, "conv.Conv2d", x)
 
     def batch_norm(self, path, x, channels, variance, gain):
@@ -124,6 +126,13 @@ class Builder:
         if path not in self.calls:
             self.module(path, "ReLU", {"inplace": True}, "inplace=True")
         return self.call(path, "activation.ReLU", x)
+
+    def linear(self, path, x, c_in, c_out):
+        self.module(path, "Linear", {"in_features": c_in, "out_features": c_out},
+                    f"in_features={c_in}, out_features={c_out}, bias=True")
+        self.parameter(f"{path}.weight", [c_out, c_in], self.gauss(c_out * c_in, 0.0, c_in ** -0.5))
+        self.parameter(f"{path}.bias", [c_out], self.gauss(c_out, 0.0, 0.1))
+        return self.call(path, "linear.Linear", x)
 
     def add(self, a, b):
         return self.node("add", "call_function", "operator.add", [a, b], list(self.scopes))
@@ -162,11 +171,7 @@ def head(b, x, channels, classes):
     b.module("avgpool", "AdaptiveAvgPool2d", {"output_size": pair(1)}, "output_size=(1, 1)")
     x = b.call("avgpool", "pooling.AdaptiveAvgPool2d", x)
     x = b.node("flatten", "call_function", "torch.flatten", [x, 1], [])
-    b.module("fc", "Linear", {"in_features": channels, "out_features": classes},
-             f"in_features={channels}, out_features={classes}, bias=True")
-    b.parameter("fc.weight", [classes, channels], b.gauss(classes * channels, 0.0, channels ** -0.5))
-    b.parameter("fc.bias", [classes], b.gauss(classes, 0.0, 0.1))
-    return b.call("fc", "linear.Linear", x)
+    return b.linear("fc", x, channels, classes)
 
 
 def build(width, classes, seed):

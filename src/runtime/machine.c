@@ -12,8 +12,8 @@
 #include "runtime/kernels/peak.h"
 
 enum { SAMPLES = 7, MOST_THREADS = 1024, CACHE_LINE = 64 };
-static const double SAMPLE_SECONDS = 2e-3;
-static const size_t USUAL_L2 = 1 << 20, MEMORY_BYTES = 256 << 20;
+static const double sample_seconds = 2e-3;
+static const size_t usual_l2 = 1 << 20, memory_bytes = 256 << 20;
 
 /// What a thread does, `rounds` times; its result goes to `results`, so that it must be done.
 struct machine_job;
@@ -71,8 +71,8 @@ static double measure(machine_job *job, machine_work work, double units) {
     job->work = work;
     job->rounds = 1;
     double seconds = seconds_of(job), best = 0;
-    while (seconds < SAMPLE_SECONDS) {
-        job->rounds *= seconds < SAMPLE_SECONDS / 16 ? 8 : 2;
+    while (seconds < sample_seconds) {
+        job->rounds *= seconds < sample_seconds / 16 ? 8 : 2;
         seconds = seconds_of(job);
     }
     for (int i = 0; i < SAMPLES; i++) {
@@ -94,21 +94,21 @@ static size_t l2_bytes(void) {
     const long found = sysconf(_SC_LEVEL2_CACHE_SIZE);
     if (found > 0) return (size_t)found;
 #endif
-    return USUAL_L2;
+    return usual_l2;
 }
 
 static void measure_all(machine_job *job, tare_machine_peak *out) {
     const size_t l2 = l2_bytes();
     size_t cached = l2 / 2 * job->threads;
-    if (cached > MEMORY_BYTES) cached = MEMORY_BYTES;
-    memset(job->data, 1, MEMORY_BYTES); // else all of it is one page of zeros
+    if (cached > memory_bytes) cached = memory_bytes;
+    memset(job->data, 1, memory_bytes); // else all of it is one page of zeros
     *out = (tare_machine_peak){
         .struct_size = sizeof *out,
         .int8_gops = measure(job, multiply_codes, 2.0 * (double)job->kernels->codes),
         .float_gflops = measure(job, multiply_floats, 2.0 * (double)job->kernels->floats),
         .l2_gbs = measure_reading(job, cached),
-        .l3_gbs = measure_reading(job, l2 < MEMORY_BYTES / 8 ? 8 * l2 : MEMORY_BYTES),
-        .memory_gbs = measure_reading(job, MEMORY_BYTES),
+        .l3_gbs = measure_reading(job, l2 < memory_bytes / 8 ? 8 * l2 : memory_bytes),
+        .memory_gbs = measure_reading(job, memory_bytes),
     };
 }
 
@@ -118,7 +118,7 @@ static tare_status run_job(machine_job *job, int threads, tare_machine_peak *out
     job->kernels = tare__peak_choose(isa);
     TARE_TRY(tare__thread_pool_create(threads, &job->pool, err));
     job->results = tare__alloc_zeroed(job->threads, CACHE_LINE);
-    job->data = tare__alloc_aligned(MEMORY_BYTES, CACHE_LINE);
+    job->data = tare__alloc_aligned(memory_bytes, CACHE_LINE);
     if (job->results == NULL || job->data == NULL) return tare__out_of_memory(err);
     measure_all(job, out);
     return TARE_OK;

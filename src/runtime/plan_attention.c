@@ -148,6 +148,7 @@ static void describe_codes(const plan *p, const void *state, step_note *out) {
     const attention_call *a = &s->call;
     (void)p;
     out->kernel = s->codes.product->name;
+    out->multiplies_codes = true;
     out->macs = s->count * a->queries * a->keys * (a->width + a->value_width);
     tare__step_say(out, "integers: scores and mixtures, weights in bytes");
     if (!s->codes.gives_codes) tare__step_say(out, ", to floats");
