@@ -1,13 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool of threads. One lock guards the work at hand; parts are coarse, so that taking one under
-// the lock costs nothing against doing it. Nobody spins: an idle pool leaves its cores to others.
+// A pool of threads without locks. The parts of a piece of work are dealt out in ranges, one for
+// each thread, so that a thread meets the same rows in layer after layer; who is done with its own
+// takes from others'. Threads that wait look for work for some microseconds and then sleep: steps
+// follow each other sooner than a sleeper wakes up.
 #include "core/threads.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
 #include "core/alloc.h"
+#include "core/wait.h"
+
+enum {
+    LINE = 64, // bytes that processors hand each other
+    SPIN_NS = 5000,
+    LOOKS = 8, // between two looks at the clock
+};
+
+// Parts that are still to be taken: the next one in the low half, the end in the high one.
+typedef struct range {
+    _Alignas(LINE) _Atomic uint64_t parts;
+} range;
 
 typedef struct worker {
     thread_pool *pool;
@@ -16,69 +34,150 @@ typedef struct worker {
 } worker;
 
 struct thread_pool {
-    pthread_mutex_t lock;
-    pthread_cond_t work, done; // there are parts to take; the last part is done
+    _Alignas(LINE) atomic_uint works; // pieces of work so far; idle workers wait for the next
+    _Alignas(LINE) atomic_uint left;  // parts that are not done; the owner waits for the last
+    atomic_bool owner_sleeps;
+    atomic_uint sleepers;
+    atomic_bool ends;
     thread_task task;
     void *user;
-    size_t part_count, next_part, done_count;
-    bool ends;
-    size_t worker_count; // without the caller
-    worker workers[];
+    size_t thread_count; // the owner's, too
+    size_t started;      // workers
+    worker *workers;
+    range *ranges; // one for each thread
 };
 
-// Takes parts until none is left. Called with the lock held, and returns with it held.
+// --- parts ---
+
+static bool take(range *r, size_t *part) {
+    uint64_t parts = atomic_load_explicit(&r->parts, memory_order_acquire);
+    while ((uint32_t)parts < parts >> 32)
+        if (atomic_compare_exchange_weak_explicit(&r->parts, &parts, parts + 1,
+                                                  memory_order_acquire, memory_order_acquire)) {
+            *part = (uint32_t)parts;
+            return true;
+        }
+    return false;
+}
+
+// A part that was taken belongs to the work at hand: the owner hands out no other before it is
+// done.
+static void do_part(thread_pool *pool, size_t part, size_t number) {
+    pool->task(pool->user, part, number);
+    if (atomic_fetch_sub(&pool->left, 1) == 1 && atomic_load(&pool->owner_sleeps))
+        tare__wake(&pool->left, 1);
+}
+
 static void take_parts(thread_pool *pool, size_t number) {
-    while (pool->next_part < pool->part_count) {
-        const size_t part = pool->next_part++;
-        const thread_task task = pool->task;
-        void *user = pool->user;
-        pthread_mutex_unlock(&pool->lock);
-        task(user, part, number);
-        pthread_mutex_lock(&pool->lock);
-        if (++pool->done_count == pool->part_count) pthread_cond_signal(&pool->done);
+    const size_t threads = pool->thread_count;
+    for (size_t i = 0; i < threads; i++) {
+        range *r = &pool->ranges[(number + i) % threads];
+        size_t part;
+        while (take(r, &part)) do_part(pool, part, number);
     }
+}
+
+static void deal(thread_pool *pool, size_t part_count) {
+    const size_t threads = pool->thread_count;
+    for (size_t i = 0; i < threads; i++) {
+        const uint64_t first = i * part_count / threads, end = (i + 1) * part_count / threads;
+        atomic_store_explicit(&pool->ranges[i].parts, end << 32 | first, memory_order_release);
+    }
+}
+
+// --- waiting ---
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+// Looks for a while whether the word is still that; false: it has changed.
+static bool stays(atomic_uint *word, unsigned value) {
+    const int64_t end = now_ns() + SPIN_NS;
+    do {
+        for (int i = 0; i < LOOKS; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) != value) return false;
+            tare__pause();
+        }
+    } while (now_ns() < end);
+    return true;
+}
+
+static void wait_for_work(thread_pool *pool, unsigned seen) {
+    if (!stays(&pool->works, seen)) return;
+    atomic_fetch_add(&pool->sleepers, 1);
+    while (atomic_load(&pool->works) == seen) tare__wait_while(&pool->works, seen);
+    atomic_fetch_sub(&pool->sleepers, 1);
+}
+
+static void wait_for_parts(thread_pool *pool) {
+    unsigned left;
+    while ((left = atomic_load(&pool->left)) != 0) {
+        if (!stays(&pool->left, left)) continue;
+        atomic_store(&pool->owner_sleeps, true);
+        left = atomic_load(&pool->left);
+        if (left != 0) tare__wait_while(&pool->left, left);
+        atomic_store(&pool->owner_sleeps, false);
+    }
+}
+
+static void announce(thread_pool *pool, size_t part_count) {
+    atomic_fetch_add(&pool->works, 1);
+    if (atomic_load(&pool->sleepers) > 0) tare__wake(&pool->works, (unsigned)part_count);
 }
 
 static void *work(void *user) {
     const worker *self = user;
     thread_pool *pool = self->pool;
-    pthread_mutex_lock(&pool->lock);
-    while (!pool->ends) {
+    for (;;) {
+        const unsigned seen = atomic_load(&pool->works);
+        if (atomic_load(&pool->ends)) return NULL;
         take_parts(pool, self->number);
-        if (!pool->ends) pthread_cond_wait(&pool->work, &pool->lock);
+        wait_for_work(pool, seen);
     }
-    pthread_mutex_unlock(&pool->lock);
-    return NULL;
 }
 
+// --- pools ---
+
 // Signals are the program's: none is delivered to a worker.
-static bool start_workers(thread_pool *pool, size_t count) {
+static bool start_workers(thread_pool *pool) {
     sigset_t all, before;
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return false;
     bool ok = true;
-    while (ok && pool->worker_count < count) {
-        worker *w = &pool->workers[pool->worker_count];
-        *w = (worker){.pool = pool, .number = pool->worker_count + 1};
+    while (ok && pool->started + 1 < pool->thread_count) {
+        worker *w = &pool->workers[pool->started];
+        *w = (worker){.pool = pool, .number = pool->started + 1};
         ok = pthread_create(&w->thread, NULL, work, w) == 0;
-        if (ok) pool->worker_count++;
+        if (ok) pool->started++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return ok;
 }
 
+static thread_pool *create_pool(size_t thread_count) {
+    thread_pool *pool = tare__alloc_aligned(sizeof *pool, LINE);
+    if (pool == NULL) return NULL;
+    *pool = (thread_pool){.thread_count = thread_count,
+                          .workers = tare__alloc_zeroed(thread_count, sizeof *pool->workers),
+                          .ranges = tare__alloc_aligned(thread_count * sizeof(range), LINE)};
+    if (pool->workers == NULL || pool->ranges == NULL) {
+        tare__thread_pool_destroy(pool);
+        return NULL;
+    }
+    for (size_t i = 0; i < thread_count; i++) atomic_init(&pool->ranges[i].parts, 0);
+    return pool;
+}
+
 tare_status tare__thread_pool_create(int thread_count, thread_pool **out, tare_error *err) {
     *out = NULL;
     if (thread_count <= 1) return TARE_OK;
-    const size_t count = (size_t)thread_count - 1;
-    thread_pool *pool = tare__alloc_zeroed(1, sizeof *pool + count * sizeof *pool->workers);
+    thread_pool *pool = create_pool((size_t)thread_count);
     if (pool == NULL) return tare__out_of_memory(err);
-    // Default attributes need no memory; these calls cannot fail on the systems we know.
-    pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->work, NULL);
-    pthread_cond_init(&pool->done, NULL);
-    if (!start_workers(pool, count)) {
-        const size_t started = pool->worker_count + 1;
+    if (!start_workers(pool)) {
+        const size_t started = pool->started + 1;
         tare__thread_pool_destroy(pool);
         return tare__fail(err, TARE_OUT_OF_MEMORY,
                           "the system gives %zu threads, %d were asked for", started, thread_count);
@@ -89,19 +188,16 @@ tare_status tare__thread_pool_create(int thread_count, thread_pool **out, tare_e
 
 void tare__thread_pool_destroy(thread_pool *pool) {
     if (pool == NULL) return;
-    pthread_mutex_lock(&pool->lock);
-    pool->ends = true;
-    pthread_cond_broadcast(&pool->work);
-    pthread_mutex_unlock(&pool->lock);
-    for (size_t i = 0; i < pool->worker_count; i++) pthread_join(pool->workers[i].thread, NULL);
-    pthread_cond_destroy(&pool->done);
-    pthread_cond_destroy(&pool->work);
-    pthread_mutex_destroy(&pool->lock);
-    tare__free(pool);
+    atomic_store(&pool->ends, true);
+    announce(pool, pool->thread_count);
+    for (size_t i = 0; i < pool->started; i++) pthread_join(pool->workers[i].thread, NULL);
+    tare__free(pool->workers);
+    tare__free_aligned(pool->ranges);
+    tare__free_aligned(pool);
 }
 
 size_t tare__thread_count(const thread_pool *pool) {
-    return pool != NULL ? pool->worker_count + 1 : 1;
+    return pool != NULL ? pool->thread_count : 1;
 }
 
 void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user) {
@@ -109,15 +205,12 @@ void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task tas
         for (size_t i = 0; i < part_count; i++) task(user, i, 0);
         return;
     }
-    pthread_mutex_lock(&pool->lock);
+    assert(part_count <= UINT32_MAX);
     pool->task = task;
     pool->user = user;
-    pool->part_count = part_count;
-    pool->next_part = pool->done_count = 0;
-    // No more are woken than find a part.
-    for (size_t i = 0; i < pool->worker_count && i + 1 < part_count; i++)
-        pthread_cond_signal(&pool->work);
+    atomic_store(&pool->left, (unsigned)part_count);
+    deal(pool, part_count);
+    announce(pool, part_count - 1);
     take_parts(pool, 0);
-    while (pool->done_count < part_count) pthread_cond_wait(&pool->done, &pool->lock);
-    pthread_mutex_unlock(&pool->lock);
+    wait_for_parts(pool);
 }

@@ -9,14 +9,28 @@
 #include "ops/rules.h"
 #include "runtime/plan_steps.h"
 
+enum {
+    AVERAGED_CHANNELS = 256, // of a part: where windows are few, channels are shared out
+    SCRATCH_STEP = 64,
+};
+
 typedef struct code_pool {
     pool_call call;
-    size_t x, y, sums; // places; sums: of averages
+    size_t x, y, scratch; // places; scratch: a slice for each thread
+    size_t scratch_bytes; // of a slice
     size_t channels;
     int64_t batch;
     bool is_signed;
     average_rule average;
 } code_pool;
+
+typedef struct pool_job {
+    const code_pool *s;
+    const elementwise_kernels *kernels;
+    const uint8_t *x;
+    uint8_t *y;
+    unsigned char *scratch;
+} pool_job;
 
 static const uint8_t *pixel_at(const code_pool *s, const uint8_t *image, int64_t i, int64_t j,
                                int64_t l) {
@@ -24,51 +38,83 @@ static const uint8_t *pixel_at(const code_pool *s, const uint8_t *image, int64_t
     return image + (size_t)((i * p->in[1] + j) * p->in[2] + l) * s->channels;
 }
 
-// The greatest codes of a window, which is never empty.
-static void take_greatest(const code_pool *s, const elementwise_kernels *k, const pool_window *w,
-                          const uint8_t *image, uint8_t *y) {
-    const pool_call *p = &s->call;
-    bool is_first = true;
-    for (int64_t i = w->begin[0]; i < w->end[0]; i += p->dilation[0])
-        for (int64_t j = w->begin[1]; j < w->end[1]; j += p->dilation[1])
-            for (int64_t l = w->begin[2]; l < w->end[2]; l += p->dilation[2]) {
-                const uint8_t *pixel = pixel_at(s, image, i, j, l);
-                if (is_first)
-                    memcpy(y, pixel, s->channels);
-                else
-                    k->raise(s->is_signed, pixel, s->channels, y);
-                is_first = false;
-            }
+static const uint8_t *image_at(const pool_job *job, int64_t n) {
+    const int64_t *in = job->s->call.in;
+    return job->x + (size_t)(n * in[0] * in[1] * in[2]) * job->s->channels;
 }
 
-static void take_average(const code_pool *s, const elementwise_kernels *k, const pool_window *w,
-                         const uint8_t *image, int32_t *sums, uint8_t *y) {
+// y = the greatest of lines, of which `is_first` is the first.
+static void raise(const pool_job *job, bool is_first, const uint8_t *x, size_t count, uint8_t *y) {
+    if (is_first)
+        memcpy(y, x, count);
+    else
+        job->kernels->raise(job->s->is_signed, x, count, y);
+}
+
+// A row of windows: first the greatest of their rows of pixels, then of columns of these. No window
+// is empty.
+static void take_greatest(void *user, size_t part, size_t worker) {
+    const pool_job *job = user;
+    const code_pool *s = job->s;
+    const pool_call *p = &s->call;
+    const int64_t row = (int64_t)part, depth = row / p->out[1] % p->out[0];
+    const uint8_t *image = image_at(job, row / p->out[1] / p->out[0]);
+    uint8_t *line = job->scratch + worker * s->scratch_bytes;
+    uint8_t *y = job->y + part * (size_t)p->out[2] * s->channels;
+    pool_window w = tare__pool_window_at(p, (int64_t[]){depth, row % p->out[1], 0});
+    for (int64_t i = w.begin[0]; i < w.end[0]; i += p->dilation[0])
+        for (int64_t j = w.begin[1]; j < w.end[1]; j += p->dilation[1])
+            raise(job, i == w.begin[0] && j == w.begin[1], pixel_at(s, image, i, j, 0),
+                  (size_t)p->in[2] * s->channels, line);
+    for (int64_t x = 0; x < p->out[2]; x++, y += s->channels) {
+        w = tare__pool_window_at(p, (int64_t[]){depth, row % p->out[1], x});
+        for (int64_t l = w.begin[2]; l < w.end[2]; l += p->dilation[2])
+            raise(job, l == w.begin[2], line + (size_t)l * s->channels, s->channels, y);
+    }
+}
+
+static size_t channel_parts(const code_pool *s) {
+    return tare__ceil_div(s->channels, AVERAGED_CHANNELS);
+}
+
+// Some channels of a window.
+static void take_average(void *user, size_t part, size_t worker) {
+    const pool_job *job = user;
+    const code_pool *s = job->s;
+    const pool_call *p = &s->call;
+    const int64_t pixel = (int64_t)(part / channel_parts(s));
+    const int64_t x = pixel % p->out[2], row = pixel / p->out[2];
+    const int64_t at[] = {row / p->out[1] % p->out[0], row % p->out[1], x};
+    const pool_window w = tare__pool_window_at(p, at);
+    const size_t first = part % channel_parts(s) * AVERAGED_CHANNELS;
+    const size_t left = s->channels - first;
+    const size_t channels = left < AVERAGED_CHANNELS ? left : AVERAGED_CHANNELS;
+    const uint8_t *image = image_at(job, row / p->out[1] / p->out[0]) + first;
+    uint8_t *y = job->y + (size_t)pixel * s->channels + first;
+    int32_t *sums = (int32_t *)(void *)(job->scratch + worker * s->scratch_bytes);
     int64_t count = 0;
-    memset(sums, 0, s->channels * sizeof *sums);
-    for (int64_t i = w->begin[0]; i < w->end[0]; i++)
-        for (int64_t j = w->begin[1]; j < w->end[1]; j++)
-            for (int64_t l = w->begin[2]; l < w->end[2]; l++, count++)
-                k->sum(s->is_signed, pixel_at(s, image, i, j, l), s->channels, sums);
-    for (size_t c = 0; c < s->channels; c++) y[c] = tare__average_code(&s->average, sums[c], count);
+    memset(sums, 0, channels * sizeof *sums);
+    for (int64_t i = w.begin[0]; i < w.end[0]; i++)
+        for (int64_t j = w.begin[1]; j < w.end[1]; j++)
+            for (int64_t l = w.begin[2]; l < w.end[2]; l++, count++)
+                job->kernels->sum(s->is_signed, pixel_at(s, image, i, j, l), channels, sums);
+    for (size_t c = 0; c < channels; c++) y[c] = tare__average_code(&s->average, sums[c], count);
 }
 
 static tare_status run_pool(const plan_run_state *run, void *state) {
     const code_pool *s = state;
     const pool_call *p = &s->call;
-    const int64_t in = p->in[0] * p->in[1] * p->in[2], out = p->out[0] * p->out[1] * p->out[2];
-    const uint8_t *x = tare__place_data(run, s->x);
-    uint8_t *y = tare__place_data(run, s->y);
-    int32_t *sums = p->is_max ? NULL : tare__place_data(run, s->sums);
-    for (int64_t n = 0; n < s->batch; n++, x += (size_t)in * s->channels)
-        for (int64_t i = 0; i < out; i++, y += s->channels) {
-            const int64_t at[] = {i / p->out[2] / p->out[1], i / p->out[2] % p->out[1],
-                                  i % p->out[2]};
-            const pool_window w = tare__pool_window_at(p, at);
-            if (p->is_max)
-                take_greatest(s, run->fast->elementwise, &w, x, y);
-            else
-                take_average(s, run->fast->elementwise, &w, x, sums, y);
-        }
+    const size_t rows = (size_t)(s->batch * p->out[0] * p->out[1]);
+    const size_t windows = rows * (size_t)p->out[2];
+    pool_job job = {.s = s,
+                    .kernels = run->fast->elementwise,
+                    .x = tare__place_data(run, s->x),
+                    .y = tare__place_data(run, s->y),
+                    .scratch = tare__place_data(run, s->scratch)};
+    thread_pool *pool =
+        tare__threads_for(run, s->batch * p->in[0] * p->in[1] * p->in[2] * (int64_t)s->channels);
+    tare__thread_pool_run(pool, p->is_max ? rows : windows * channel_parts(s),
+                          p->is_max ? take_greatest : take_average, &job);
     return TARE_OK;
 }
 
@@ -118,8 +164,11 @@ tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done) {
     s->average = tare__average_rule_of(&r->call, x);
     TARE_TRY(tare__plan_read(b, v, LAYOUT_CHANNELS_LAST, &s->x));
     TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
-    if (!s->call.is_max)
-        TARE_TRY(tare__plan_new_scratch(b, s->channels * sizeof(int32_t), &s->sums));
+    s->scratch_bytes =
+        s->call.is_max ? (size_t)s->call.in[2] * s->channels : AVERAGED_CHANNELS * sizeof(int32_t);
+    s->scratch_bytes = tare__round_up(s->scratch_bytes, SCRATCH_STEP);
+    TARE_TRY(tare__plan_new_scratch(
+        b, tare__thread_count(b->setting->fast->space.pool) * s->scratch_bytes, &s->scratch));
     *done = true;
     return tare__plan_add_step(b, &pool_class, s, r->node);
 }

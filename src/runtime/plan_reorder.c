@@ -9,9 +9,35 @@ typedef struct reorder {
     transposition images;
 } reorder;
 
+enum { PART = 1 << 14 }; // elements, about
+
+typedef struct reorder_job {
+    const reorder *r;
+    const void *x;
+    void *y;
+    int64_t step, parts; // columns of a part; parts of an image
+} reorder_job;
+
+static void run_part(void *user, size_t part, size_t worker) {
+    const reorder_job *job = user;
+    const transposition *t = &job->r->images;
+    const int64_t image = (int64_t)part / job->parts;
+    const int64_t first = (int64_t)part % job->parts * job->step;
+    const int64_t last = first + job->step < t->columns ? first + job->step : t->columns;
+    (void)worker;
+    tare__transpose_columns(t, image, first, last, job->x, job->y);
+}
+
 static tare_status run_reorder(const plan_run_state *run, void *state) {
     const reorder *r = state;
-    tare__transpose(&r->images, tare__place_data(run, r->from), tare__place_data(run, r->to));
+    const transposition *t = &r->images;
+    reorder_job job = {.r = r,
+                       .x = tare__place_data(run, r->from),
+                       .y = tare__place_data(run, r->to),
+                       .step = t->rows < PART ? PART / t->rows : 1};
+    job.parts = (t->columns + job.step - 1) / job.step;
+    thread_pool *pool = tare__threads_for(run, t->batch * t->rows * t->columns);
+    tare__thread_pool_run(pool, (size_t)(t->batch * job.parts), run_part, &job);
     return TARE_OK;
 }
 

@@ -12,5 +12,8 @@ typedef struct transposition {
     size_t element; // bytes
 } transposition;
 void tare__transpose(const transposition *t, const void *x, void *y);
+/// Columns [first, last) of one image.
+void tare__transpose_columns(const transposition *t, int64_t image, int64_t first, int64_t last,
+                             const void *x, void *y);
 
 #endif
