@@ -275,7 +275,7 @@ static const char *steps_of(const tare_model *model, const tare_tensor *x) {
     fast_context fast = {.lines = tare__lines_choose(ISA_SCALAR)};
     float_layers *layers = NULL;
     plan *p = NULL;
-    CHECK_DONE(tare__float_layers_create(NULL, &layers, job_error()));
+    CHECK_DONE(tare__float_layers_create(NULL, false, &layers, job_error()));
     const plan_setting setting = {.it = &it, .fast = &fast, .layers = layers};
     CHECK_DONE(tare__plan_create(&setting, &x, 1, &p, job_error()));
     names[0] = '\0';
@@ -343,7 +343,7 @@ static tare_model *exported_block(void) {
 
 static bool has_layers(void) {
     float_layers *layers = NULL;
-    CHECK_OK(tare__float_layers_create(NULL, &layers, NULL));
+    CHECK_OK(tare__float_layers_create(NULL, false, &layers, NULL));
     tare__float_layers_destroy(layers);
     return layers != NULL;
 }
