@@ -215,8 +215,7 @@ static tare_status attention_reference(op_call *call) {
 
 // --- of codes ---
 
-// What makes signed codes of unsigned ones, by subtraction or by turning a bit over.
-static int32_t signed_shift(const tare_tensor *t) {
+int32_t tare__signed_shift(const tare_tensor *t) {
     return t->dtype == TARE_QINT8 ? 0 : 0x80;
 }
 
@@ -225,14 +224,14 @@ code_attention tare__code_attention_of(const attention_call *a) {
     const double scale = q->scale[0] * k->scale[0] * (double)a->scale;
     return (code_attention){
         .factor = (float)(scale * (double)EXP_LOG2_E),
-        .query_zero = (int32_t)(q->zero_point[0] - signed_shift(a->q)),
+        .query_zero = (int32_t)(q->zero_point[0] - tare__signed_shift(a->q)),
         .value_scale = (float)v->scale[0],
-        .offset = -((float)(v->zero_point[0] - signed_shift(a->v)) * (float)v->scale[0]),
+        .offset = -((float)(v->zero_point[0] - tare__signed_shift(a->v)) * (float)v->scale[0]),
     };
 }
 
 static int32_t code_at(const tare_tensor *t, int64_t i) {
-    return (int8_t)(((const uint8_t *)t->data)[i] ^ signed_shift(t));
+    return (int8_t)(((const uint8_t *)t->data)[i] ^ tare__signed_shift(t));
 }
 
 // The zero point of keys shifts all scores of a query alike, which weights do not see.

@@ -39,6 +39,7 @@
     X(quantized_arithmetic)                                                                        \
     X(packed)                                                                                      \
     X(quantized_rule)                                                                              \
+    X(code_matmul)                                                                                 \
     X(decomposed)                                                                                  \
     X(decomposed_groups)                                                                           \
     X(out_dtype)                                                                                   \

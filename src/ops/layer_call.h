@@ -21,6 +21,31 @@ typedef struct linear_call {
 } linear_call;
 tare_status tare__linear_read(op_call *call, linear_call *out);
 
+/// A bound call of matmul, of floats or of byte codes: a [batch..][rows][inner], b [batch..][inner]
+/// [columns], or one row or column without that dimension.
+typedef struct matmul_call {
+    const tare_tensor *a, *b;
+    int64_t rows, inner, columns;
+    int batch_ndim;
+    int64_t batch[TARE_MAX_DIMS], a_stride[TARE_MAX_DIMS], b_stride[TARE_MAX_DIMS]; // in matrices
+} matmul_call;
+/// first: the parameter that is a; b follows.
+tare_status tare__matmul_read(op_call *call, size_t first, matmul_call *out);
+/// Gives the call a float result of the product's shape.
+tare_status tare__matmul_result(op_call *call, const matmul_call *m);
+int64_t tare__matmul_macs(const op_call *call);
+/// Is it a product of byte codes, which are summed as integers?
+bool tare__matmul_is_of_codes(const op_call *call);
+/// Such a call's numbers. With signed codes a, b (unsigned ones count as 128 less):
+///   y = f32(sum of (a - a_zero) * b) * factor - f32(b_zero * sum of (a - a_zero)) * factor
+/// over the inner dimension; integers are int32 modulo 2^32. quantized.matmul quantizes y.
+typedef struct code_matmul {
+    float factor;
+    int32_t a_zero, b_zero;
+} code_matmul;
+code_matmul tare__code_matmul_of(const matmul_call *m);
+tare_status tare__code_matmul_compute(op_call *call);
+
 /// A bound call of a pooling row. Unused dimensions of the three have size 1 and one window.
 typedef struct pool_call {
     const tare_tensor *x;
@@ -71,6 +96,9 @@ typedef struct attention_part {
     int64_t k, v, mask;
 } attention_part;
 attention_part tare__attention_part(const attention_call *a, int64_t i);
+/// What makes signed codes of a tensor's unsigned ones, by subtraction or by turning a bit over: 0
+/// or 128.
+int32_t tare__signed_shift(const tare_tensor *t);
 /// Is it attention of byte codes, which are summed as integers?
 bool tare__attention_is_of_codes(const op_call *call);
 /// Such a call's numbers. With signed codes q, k, v (unsigned ones count as 128 less):

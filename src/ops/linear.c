@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/float_kernels.h"
 #include "ops/layer_call.h"
+#include "ops/quantized_layer.h"
 #include "ops/rules.h"
 
 // --- linear: x [..][in], weight [out][in], bias [out] ---
@@ -61,13 +62,6 @@ static int64_t linear_macs(const op_call *call) {
 
 // --- matmul, with the batch dimensions broadcast ---
 
-typedef struct matmul_plan {
-    const tare_tensor *a, *b;
-    int64_t rows, inner, columns;
-    int batch_ndim;
-    int64_t batch[TARE_MAX_DIMS], a_stride[TARE_MAX_DIMS], b_stride[TARE_MAX_DIMS]; // in matrices
-} matmul_plan;
-
 // A tensor with the shape of t's matrices' batch: its last two dimensions (or the only one)
 // dropped.
 static tare_tensor batch_of(const tare_tensor *t) {
@@ -76,9 +70,18 @@ static tare_tensor batch_of(const tare_tensor *t) {
     return batch;
 }
 
-static tare_status read_matmul(op_call *call, size_t first, matmul_plan *p) {
-    TARE_TRY(tare__need_float(call, first, &p->a));
-    TARE_TRY(tare__need_float(call, first + 1, &p->b));
+static tare_status need_operand(op_call *call, size_t i, const tare_tensor **out) {
+    if (!tare__matmul_is_of_codes(call)) return tare__need_float(call, i, out);
+    TARE_TRY(tare__call_need_tensor(call, i, out));
+    if (tare__is_byte_quantized(*out)) return TARE_OK;
+    return tare__call_fail(call, "takes byte codes with one scale, found %s",
+                           tare_dtype_name((*out)->dtype));
+}
+
+tare_status tare__matmul_read(op_call *call, size_t first, matmul_call *p) {
+    *p = (matmul_call){0};
+    TARE_TRY(need_operand(call, first, &p->a));
+    TARE_TRY(need_operand(call, first + 1, &p->b));
     const tare_tensor *a = p->a, *b = p->b;
     if (a->ndim == 0 || b->ndim == 0) return tare__call_fail(call, "needs at least one dimension");
     p->rows = a->ndim > 1 ? a->shape[a->ndim - 2] : 1;
@@ -95,7 +98,7 @@ static tare_status read_matmul(op_call *call, size_t first, matmul_plan *p) {
     return TARE_OK;
 }
 
-static tare_status matmul_result(op_call *call, const matmul_plan *p) {
+tare_status tare__matmul_result(op_call *call, const matmul_call *p) {
     int64_t shape[TARE_MAX_DIMS + 2];
     int ndim = p->batch_ndim;
     memcpy(shape, p->batch, sizeof p->batch);
@@ -104,7 +107,7 @@ static tare_status matmul_result(op_call *call, const matmul_plan *p) {
     return tare__call_result(call, TARE_FLOAT32, ndim, shape, NULL);
 }
 
-static tare_status matmul_compute(op_call *call, const matmul_plan *p, const float *bias) {
+static tare_status matmul_compute(op_call *call, const matmul_call *p, const float *bias) {
     const float_product product = {.rows = p->rows, .inner = p->inner, .columns = p->columns};
     float *y = tare__f32(tare__call_out(call));
     int64_t count = 1;
@@ -120,18 +123,18 @@ static tare_status matmul_compute(op_call *call, const matmul_plan *p, const flo
 }
 
 static tare_status matmul_shape(op_call *call) {
-    matmul_plan p;
-    TARE_TRY(read_matmul(call, 0, &p));
-    return matmul_result(call, &p);
+    matmul_call p;
+    TARE_TRY(tare__matmul_read(call, 0, &p));
+    return tare__matmul_result(call, &p);
 }
 
 static tare_status matmul_reference(op_call *call) {
-    matmul_plan p;
-    TARE_TRY(read_matmul(call, 0, &p));
+    matmul_call p;
+    TARE_TRY(tare__matmul_read(call, 0, &p));
     return matmul_compute(call, &p, NULL);
 }
 
-static int64_t matmul_macs(const op_call *call) {
+int64_t tare__matmul_macs(const op_call *call) {
     const value *a = call->param[0], *y = &call->result;
     if (a == NULL || a->kind != VALUE_TENSOR || y->kind != VALUE_TENSOR) return 0;
     const tare_tensor *t = a->as.tensor;
@@ -141,17 +144,17 @@ static int64_t matmul_macs(const op_call *call) {
 // --- addmm: beta * input + alpha * (mat1 @ mat2) ---
 
 static tare_status addmm_shape(op_call *call) {
-    matmul_plan p;
-    TARE_TRY(read_matmul(call, 1, &p));
-    return matmul_result(call, &p);
+    matmul_call p;
+    TARE_TRY(tare__matmul_read(call, 1, &p));
+    return tare__matmul_result(call, &p);
 }
 
 static tare_status addmm_reference(op_call *call) {
-    matmul_plan p;
+    matmul_call p;
     const tare_tensor *added;
     int64_t stride[TARE_MAX_DIMS];
     double beta, alpha;
-    TARE_TRY(read_matmul(call, 1, &p));
+    TARE_TRY(tare__matmul_read(call, 1, &p));
     TARE_TRY(tare__need_float(call, 0, &added));
     TARE_TRY(tare__call_double(call, 3, 1, &beta));
     TARE_TRY(tare__call_double(call, 4, 1, &alpha));
@@ -179,7 +182,7 @@ static const op_info rows[] = {
     {.id = "linear", .functions = "torch._C._nn.linear|torch.ops.aten.linear.default", .params = "input/self|weight|bias",
      .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = linear_shape, .reference = linear_reference, .macs = linear_macs},
     {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default",
-     .methods = "matmul|bmm|mm", .params = "input/self|other/mat2", .shape = matmul_shape, .reference = matmul_reference, .macs = matmul_macs},
+     .methods = "matmul|bmm|mm", .params = "input/self|other/mat2", .shape = matmul_shape, .reference = matmul_reference, .macs = tare__matmul_macs},
     {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",
      .shape = addmm_shape, .reference = addmm_reference},
 };

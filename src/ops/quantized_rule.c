@@ -9,6 +9,7 @@
 
 #include "ops/code_table.h"
 #include "ops/families.h"
+#include "ops/layer_call.h"
 #include "ops/quantize.h"
 #include "ops/quantized.h"
 #include "ops/quantized_layer.h"
@@ -216,9 +217,18 @@ static bool joins_codes(const op_call *call) {
     return true;
 }
 
+// Sums of integers are exact.
+static bool multiplies_codes(const op_call *call) {
+    const value *a = call->param[0], *b = call->param[1];
+    return tare__matmul_is_of_codes(call) && a != NULL && b != NULL && a->kind == VALUE_TENSOR &&
+           b->kind == VALUE_TENSOR && tare__is_byte_quantized(a->as.tensor) &&
+           tare__is_byte_quantized(b->as.tensor);
+}
+
 static tare_status function_reference(op_call *call) {
     rule_call rule;
     if (joins_codes(call)) return tare__join_codes(call);
+    if (multiplies_codes(call)) return tare__code_matmul_compute(call);
     TARE_TRY(bind_function(call, &rule));
     return tare__rule_compute(call, &rule);
 }

@@ -186,7 +186,7 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_lift_quantize(l));
     TARE_TRY(tare__pt2e_lower_layers(l));
     TARE_TRY(tare__pt2e_lower_dynamic(l));
-    TARE_TRY(tare__pt2e_lower_attention(l));
+    TARE_TRY(tare__pt2e_lower_products(l));
     TARE_TRY(tare__pt2e_lower_operators(l));
     // What was dequantized for others is not read any more.
     TARE_TRY(tare__pt2e_eliminate_dead(p));

@@ -76,8 +76,8 @@ tare_status tare__pt2e_lift_quantize(lowering *l);
 tare_status tare__pt2e_lower_layers(lowering *l);
 /// Step: linear functions whose input is quantized on the fly, and quantized tables.
 tare_status tare__pt2e_lower_dynamic(lowering *l);
-/// Step: attention of codes.
-tare_status tare__pt2e_lower_attention(lowering *l);
+/// Step: attention of codes, and products of two tensors of codes that stay float.
+tare_status tare__pt2e_lower_products(lowering *l);
 /// Step: all other operators between dequantize and quantize.
 tare_status tare__pt2e_lower_operators(lowering *l);
 /// Step: what bounds the codes of a layer becomes bounds of the layer.

@@ -32,6 +32,8 @@ static const planner_row rows[] = {
     {"softmax", tare__plan_softmax, NULL},
     {"scaled_dot_product_attention", tare__plan_attention, NULL},
     {"quantized.cat", NULL, tare__plan_code_cat},
+    {"quantized.matmul", NULL, tare__plan_code_matmul},
+    {"quantized.matmul_float", NULL, tare__plan_code_matmul},
     {"quantized.scaled_dot_product_attention", NULL, tare__plan_attention},
     {NULL, NULL, NULL},
 };

@@ -36,8 +36,8 @@ static size_t lay_out(const attention_call *c, unsigned char *memory, attention_
     void *at[6];
     m->score_step = m->weight_step = tare__round_up(keys, ALIGNMENT);
     m->value_step = lanes_of(value_width);
-    take(memory, &used, lanes_of(keys) * tare__round_up(width, 4), &at[0]);
-    take(memory, &used, m->value_step * tare__round_up(keys, 4), &at[1]);
+    take(memory, &used, tare__code_product_bytes(width, keys), &at[0]);
+    take(memory, &used, tare__code_product_bytes(keys, value_width), &at[1]);
     take(memory, &used, lanes_of(keys) * sizeof *m->starts, &at[2]);
     take(memory, &used, BAND * m->score_step * sizeof *m->scores, &at[3]);
     take(memory, &used, BAND * m->weight_step, &at[4]);
@@ -72,14 +72,9 @@ void tare__attention_codes_init(attention_codes *out, const attention_call *call
         .query_flip = flip_to_signed(call->q) ^ 0x80, // products take unsigned ones
         .key_flip = flip_to_signed(call->k),
         .value_flip = flip_to_signed(call->v),
-        .rule = {.rule = REQUANT_O},
     };
     if (scheme != NULL) out->scheme = *scheme;
     out->query_zero = out->numbers.query_zero + 128;
-    for (size_t i = 0; i < PRODUCT_BLOCK; i++) {
-        out->factors[i] = out->numbers.factor;
-        out->scales[i] = out->numbers.value_scale;
-    }
 }
 
 // --- packing ---
@@ -90,8 +85,7 @@ static size_t part_of(size_t count, size_t first, size_t most) {
 
 static void pack(const attention_codes *a, const attention_head *head, const attention_memory *m) {
     const size_t keys = (size_t)a->call->keys, width = (size_t)a->call->width;
-    const size_t value_width = (size_t)a->call->value_width;
-    const size_t key_depth = tare__ceil_div(width, 4), value_depth = tare__ceil_div(keys, 4);
+    const size_t key_depth = tare__ceil_div(width, 4);
     for (size_t j = 0; j < keys; j += PRODUCT_BLOCK) {
         const code_matrix block = {.x = head->k + j * head->k_step,
                                    .step = head->k_step,
@@ -102,67 +96,20 @@ static void pack(const attention_codes *a, const attention_head *head, const att
     }
     for (size_t j = 0; j < keys; j++)
         m->starts[j] = tare__wrap_int32(-(int64_t)a->query_zero * m->starts[j]);
-    for (size_t i = 0; i < value_width; i += PRODUCT_BLOCK) {
-        const code_matrix block = {.x = head->v + i,
-                                   .step = head->v_step,
-                                   .rows = keys,
-                                   .columns = part_of(value_width, i, PRODUCT_BLOCK),
-                                   .flip = a->value_flip};
-        a->kernels->pack_columns(&block, lanes_of(block.columns), m->values + i * value_depth);
-    }
-}
-
-// --- products ---
-
-// A band of rows of codes by packed ones: floats.
-typedef struct band_product {
-    const uint8_t *x;
-    size_t x_step, rows, codes; // of a row
-    uint8_t flip;
-    const uint32_t *w;
-    size_t channels;
-    const int32_t *starts; // NULL: 0
-    const float *multipliers;
-    float *y;
-    size_t y_step;
-} band_product;
-
-static void multiply_block(const attention_codes *a, const band_product *p, size_t channel) {
-    const size_t channels = part_of(p->channels, channel, PRODUCT_BLOCK);
-    const size_t step = a->product->rows[tare__product_vectors(channels) - 1];
-    const uint8_t *x[PRODUCT_ROWS];
-    for (size_t row = 0; row < p->rows; row += step) {
-        const size_t rows = part_of(p->rows, row, step);
-        for (size_t i = 0; i < rows; i++) x[i] = p->x + (row + i) * p->x_step;
-        const product_tile tile = {
-            .x = x,
-            .rows = rows,
-            .taps = 1,
-            .codes = p->codes,
-            .flip = p->flip,
-            .w = p->w + channel * tare__ceil_div(p->codes, 4),
-            .channels = channels,
-            .epilogue = {.requant = &a->rule,
-                         .start = p->starts != NULL ? p->starts + channel : a->starts,
-                         .multiplier = p->multipliers,
-                         .bias = a->zeros},
-            .real = p->y + row * p->y_step + channel,
-            .y_stride = p->y_step,
-        };
-        a->product->run(&tile);
-    }
-}
-
-static void multiply(const attention_codes *a, const band_product *p) {
-    for (size_t channel = 0; channel < p->channels; channel += PRODUCT_BLOCK)
-        multiply_block(a, p, channel);
+    const code_matrix values = {.x = head->v,
+                                .step = head->v_step,
+                                .rows = keys,
+                                .columns = (size_t)a->call->value_width,
+                                .flip = a->value_flip};
+    tare__code_product_pack(a->kernels, &values, m->values);
 }
 
 // --- a band ---
 
 static void look(const attention_codes *a, const attention_head *head, const attention_memory *m,
                  size_t first, size_t rows) {
-    const band_product p = {.x = head->q + first * head->q_step,
+    const code_product p = {.kernel = a->product,
+                            .x = head->q + first * head->q_step,
                             .x_step = head->q_step,
                             .rows = rows,
                             .codes = (size_t)a->call->width,
@@ -170,10 +117,10 @@ static void look(const attention_codes *a, const attention_head *head, const att
                             .w = m->keys,
                             .channels = (size_t)a->call->keys,
                             .starts = m->starts,
-                            .multipliers = a->factors,
+                            .multiplier = a->numbers.factor,
                             .y = m->scores,
                             .y_step = m->score_step};
-    multiply(a, &p);
+    tare__code_product_run(&p);
 }
 
 static void weigh(const attention_codes *a, const attention_head *head, attention_memory *m,
@@ -201,16 +148,17 @@ static void mix(const attention_codes *a, const attention_head *head, const atte
     const size_t width = (size_t)a->call->value_width;
     float *y = a->gives_codes ? m->mixed : (float *)head->y + first * head->y_step;
     const size_t step = a->gives_codes ? m->value_step : head->y_step;
-    const band_product p = {.x = m->weights,
+    const code_product p = {.kernel = a->product,
+                            .x = m->weights,
                             .x_step = m->weight_step,
                             .rows = rows,
                             .codes = (size_t)a->call->keys,
                             .w = m->values,
                             .channels = width,
-                            .multipliers = a->scales,
+                            .multiplier = a->numbers.value_scale,
                             .y = y,
                             .y_step = step};
-    multiply(a, &p);
+    tare__code_product_run(&p);
     for (size_t i = 0; i < rows; i++) {
         finish_row(a, m->totals[i], y + i * step);
         if (!a->gives_codes) continue;

@@ -6,9 +6,8 @@
 #define RUNTIME_KERNELS_CODE_ATTENTION_H
 
 #include "ops/layer_call.h"
-#include "runtime/kernels/attention.h"
+#include "runtime/kernels/code_product.h"
 #include "runtime/kernels/elementwise.h"
-#include "runtime/kernels/product.h"
 
 typedef struct attention_codes {
     const attention_kernels *kernels;
@@ -20,10 +19,6 @@ typedef struct attention_codes {
     code_attention numbers;
     uint8_t query_flip, key_flip, value_flip;
     int32_t query_zero; // of unsigned codes
-    // Of the channels of a block, all alike.
-    float factors[PRODUCT_BLOCK], scales[PRODUCT_BLOCK], zeros[PRODUCT_BLOCK];
-    int32_t starts[PRODUCT_BLOCK];
-    requant rule;
 } attention_codes;
 
 /// call, and what it points to, must outlive *out. scheme: what the result is quantized to; NULL:

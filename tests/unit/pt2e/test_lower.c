@@ -608,6 +608,23 @@ static void attention_of_codes_is_computed_in_integers(void **state) {
     }
 }
 
+static void products_that_floats_follow_give_floats(void **state) {
+    (void)state;
+    program p = new_program("v, u");
+    const grid a = random_grid(false, 0.008), b = random_grid(false, 0.006);
+    quantized(&p, "a", "v", &a);
+    quantized(&p, "b", "u", &b);
+    line(&p, "y = torch.ops.aten.matmul.default(a, b)");
+    line(&p, "z = torch.ops.aten.softmax.int(y, -1)");
+    p.output_scale = 1e-3;
+    tare_tensor *inputs[] = {NEW_INPUT(2, 6, 5, 8), NEW_INPUT(2, 6, 8, 5)};
+    tare_model *m = checked(&p, "z", inputs, 2);
+    CHECK_HOLDS(printed(m), "y = torch.ops.tare.matmul_float(q_a, q_b)");
+    CHECK_HOLDS(decided(m, "y"), "lower: lowered: computed in integers by ");
+    tare_model_destroy(m);
+    for (size_t i = 0; i < 2; i++) tare_tensor_release(inputs[i]);
+}
+
 static void items_of_tuples_stay_behind_them(void **state) {
     (void)state;
     program p = new_program("v");
@@ -954,6 +971,7 @@ int main(void) {
         cmocka_unit_test(what_stays_float_says_why),
         cmocka_unit_test(quantize_moves_in_front_of_what_only_moves),
         cmocka_unit_test(attention_of_codes_is_computed_in_integers),
+        cmocka_unit_test(products_that_floats_follow_give_floats),
         cmocka_unit_test(items_of_tuples_stay_behind_them),
         cmocka_unit_test(joined_layers_give_the_codes_of_the_references),
         cmocka_unit_test(codes_are_requantized_without_floats),
