@@ -34,15 +34,6 @@ static const form forms[] = {
     {"inductor_dynamic", NULL, "X86InductorQuantizer", "\"is_dynamic\": true", true},
 };
 
-// Layer norm and softmax sum in another order in a plan's steps than in their references.
-static bool sums_apart(const char *network) {
-    static const char *const names[] = {"bert",    "convnext_tiny", "gpt",     "minilm",
-                                        "seq2seq", "swin_t",        "vit_b_16"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], network) == 0) return true;
-    return false;
-}
-
 // --- samples ---
 
 static tare_tensor *empty_like(const tare_tensor *t, int64_t batch) {
@@ -186,11 +177,10 @@ static void check_ways(const subject *s, int64_t batch) {
         const char *level = tare__isa_level_name((isa_level)isa);
         for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)
             check_way(s, &(way){level, threads[t]}, 0, batch);
-        if (!sums_apart(s->network)) check_way(s, &(way){level, 2, .is_watched = true}, 0, batch);
+        check_way(s, &(way){level, 2, .is_watched = true}, 0, batch);
     }
     const way reference = {best_level(), 1, .reference = true};
-    if (!sums_apart(s->network))
-        check_way(s, &reference, 0, s->looks_at_all || batch < 4 ? batch : 4);
+    check_way(s, &reference, 0, s->looks_at_all || batch < 4 ? batch : 4);
     const way library = {best_level(), 1, .lets_library = true};
     if (!has_float_layers(s->model)) check_way(s, &library, 0, batch);
 }
