@@ -21,6 +21,7 @@ enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
 ///   scale_shift    y[i] = fma(x[i], scale, shift)
 ///   normalize      y[i] = (x[i] - mean) * (1 / sqrt(variance + eps)) * weight[i] + bias[i], the
 ///                  last two in one rounding; weight and bias may be NULL
+///   rms_normalize  y[i] = x[i] * (1 / sqrt(mean square + eps)) * weight[i]; weight may be NULL
 #define LINE_FUNCTIONS(suffix)                                                                     \
     void f32_add__##suffix(const float *x, size_t count, float *y);                                \
     void f32_sum__##suffix(const float *a, const float *b, size_t count, float *y);                \
@@ -31,7 +32,9 @@ enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
     void f32_scale_shift__##suffix(const float *x, size_t count, float scale, float shift,         \
                                    float *y);                                                      \
     void f32_normalize__##suffix(const float *x, size_t count, const float *weight,                \
-                                 const float *bias, float eps, float *y);
+                                 const float *bias, float eps, float *y);                          \
+    void f32_rms_normalize__##suffix(const float *x, size_t count, const float *weight, float eps, \
+                                     float *y);
 
 LINE_FUNCTIONS(scalar)
 

@@ -112,26 +112,13 @@ static double reduce(float x, unsigned *n) {
     return at - whole * 0x1.921fb54p+0 - whole * 0x1.10b46p-30 - whole * 0x1.1a62633145c07p-54;
 }
 
-static double sine_near_0(double r) {
-    const double square = r * r;
-    double sum = 0;
-    for (int k = 16; k > 0; k -= 2) sum = (1 - sum) * square / (k * (k + 1));
-    return r * (1 - sum);
-}
-static double cosine_near_0(double r) {
-    const double square = r * r;
-    double sum = 0;
-    for (int k = 17; k > 0; k -= 2) sum = (1 - sum) * square / (k * (k + 1));
-    return 1 - sum;
-}
-
 // The sine of x + turns pi / 2.
 static double sine(float x, unsigned turns) {
     unsigned n;
     if (!isfinite(x)) return (double)(x - x);
     const double r = reduce(x, &n);
     n += turns;
-    const double size = n % 2 != 0 ? cosine_near_0(r) : sine_near_0(r);
+    const double size = n % 2 != 0 ? tare__cosine_near_0(r) : tare__sine_near_0(r);
     return n % 4 >= 2 ? -size : size;
 }
 

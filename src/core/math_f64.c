@@ -165,7 +165,27 @@ double tare__pow(double x, double y) {
     return signbit(x) && is_odd(y) ? -power : power;
 }
 
-// --- atan ---
+// --- circular functions ---
+
+double tare__sine_near_0(double r) {
+    const double square = r * r;
+    double sum = 0;
+    for (int k = 16; k > 0; k -= 2) sum = (1 - sum) * square / (k * (k + 1));
+    return r * (1 - sum);
+}
+double tare__cosine_near_0(double r) {
+    const double square = r * r;
+    double sum = 0;
+    for (int k = 17; k > 0; k -= 2) sum = (1 - sum) * square / (k * (k + 1));
+    return 1 - sum;
+}
+
+double tare__cos_of_turns(double turns) {
+    const double quarters = rint(4 * turns), r = (turns - quarters / 4) * (4 * half_pi);
+    const double n = quarters - 4 * floor(quarters / 4);
+    const double size = n == 1 || n == 3 ? tare__sine_near_0(r) : tare__cosine_near_0(r);
+    return n == 1 || n == 2 ? -size : size;
+}
 
 // Half the angle has the tangent x / (1 + sqrt(1 + x^2)): twice, that is small enough for a series.
 double tare__atan(double x) {

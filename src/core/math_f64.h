@@ -14,5 +14,10 @@ double tare__log1p(double x);
 /// As C's pow, with the same results for zeros, infinities and NaN.
 double tare__pow(double x, double y);
 double tare__atan(double x);
+/// cos(2 pi turns)
+double tare__cos_of_turns(double turns);
+/// For |r| <= pi / 4.
+double tare__sine_near_0(double r);
+double tare__cosine_near_0(double r);
 
 #endif

@@ -177,3 +177,14 @@ void LINES(f32_normalize)(const float *x, size_t count, const float *weight, con
         give(y + i, a, left);
     }
 }
+
+void LINES(f32_rms_normalize)(const float *x, size_t count, const float *weight, float eps,
+                              float *y) {
+    const float mean = squares_of(x, count, 0.0F) / (float)count;
+    const vec scale = v_set(1.0F / sqrtf(mean + eps));
+    for (size_t i = 0; i < count; i += WIDTH) {
+        const size_t left = count - i;
+        const vec a = v_mul(take(x + i, left), scale);
+        give(y + i, weight != NULL ? v_mul(a, take(weight + i, left)) : a, left);
+    }
+}

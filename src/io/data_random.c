@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/math_f64.h"
 #include "io/data_source.h"
 
 typedef struct random_state {
@@ -29,8 +30,8 @@ static double next_uniform(uint64_t *state) {
 
 // Box and Muller's transform, of which the cosine half is used.
 static float next_normal(uint64_t *state) {
-    const double radius = sqrt(-2 * log(next_uniform(state)));
-    return (float)(radius * cos(2 * 3.14159265358979323846 * next_uniform(state)));
+    const double radius = sqrt(-2 * tare__log(next_uniform(state)));
+    return (float)(radius * tare__cos_of_turns(next_uniform(state)));
 }
 
 static void fill_sample(float *out, int64_t count, uint64_t seed, size_t input, int64_t sample) {

@@ -76,6 +76,23 @@ typedef struct layer_norm_call {
     double eps;
 } layer_norm_call;
 tare_status tare__layer_norm_read(op_call *call, layer_norm_call *out);
+/// The same of rms_norm, which has no bias.
+tare_status tare__rms_norm_read(op_call *call, layer_norm_call *out);
+
+/// A bound call of group_norm, or of instance_norm by the input's own statistics: x [N][C][..],
+/// weight and bias [C] or NULL.
+typedef struct group_norm_call {
+    const tare_tensor *x;
+    const float *weight, *bias;
+    int64_t groups, each, inner; // channels of a group, elements of a channel
+    double eps;
+} group_norm_call;
+tare_status tare__group_norm_read(op_call *call, group_norm_call *out);
+/// *own false: running statistics are asked for, and nothing else is known.
+tare_status tare__instance_norm_read(op_call *call, group_norm_call *out, bool *own);
+/// What channel c of a group with these moments is multiplied by, and what is added then.
+void tare__group_norm_factors(const group_norm_call *g, int64_t c, float mean, float variance,
+                              float *scale, float *shift);
 
 /// A bound call of scaled_dot_product_attention: q [batch..][queries][width],
 /// k [..][keys][width], v [..][keys][value_width].

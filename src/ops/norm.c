@@ -203,23 +203,20 @@ static tare_status layer_norm_reference(op_call *call) {
 
 // --- RMS norm: divides by the root of the mean square of the last dimensions ---
 
+tare_status tare__rms_norm_read(op_call *call, layer_norm_call *out) {
+    *out = (layer_norm_call){0};
+    TARE_TRY(read_layer_norm(call, &out->x, &out->inner));
+    TARE_TRY(optional_floats(call, 2, out->inner, &out->weight));
+    return tare__call_double(call, 3, (double)FLT_EPSILON, &out->eps);
+}
+
 static tare_status rms_norm_reference(op_call *call) {
-    const tare_tensor *x;
-    const float *weight;
-    int64_t inner;
-    double eps;
-    TARE_TRY(read_layer_norm(call, &x, &inner));
-    TARE_TRY(optional_floats(call, 2, inner, &weight));
-    TARE_TRY(tare__call_double(call, 3, (double)FLT_EPSILON, &eps));
-    const float *from = tare__f32(x);
+    layer_norm_call c;
+    TARE_TRY(tare__rms_norm_read(call, &c));
+    const float *from = tare__f32(c.x);
     float *y = tare__f32(tare__call_out(call));
-    for (int64_t at = 0; at < x->count; at += inner) {
-        double squares = 0;
-        for (int64_t i = 0; i < inner; i++) squares += (double)from[at + i] * (double)from[at + i];
-        const float scale = (float)(1 / sqrt(squares / (double)inner + eps));
-        for (int64_t i = 0; i < inner; i++)
-            y[at + i] = from[at + i] * scale * (weight != NULL ? weight[i] : 1);
-    }
+    for (int64_t at = 0; at < c.x->count; at += c.inner)
+        f32_rms_normalize__scalar(from + at, (size_t)c.inner, c.weight, (float)c.eps, y + at);
     return TARE_OK;
 }
 
@@ -257,55 +254,73 @@ static tare_status normalize_reference(op_call *call) {
 
 // --- group norm, instance norm: over a group of channels of one image ---
 
-static void normalize_groups(const tare_tensor *x, int64_t groups, const float *weight,
-                             const float *bias, double eps, float *y) {
-    const int64_t channels = x->shape[1], inner = tare__inner_count(x, 1), each = channels / groups;
-    for (int64_t i = 0; i < x->shape[0] * groups; i++) {
-        const int64_t at = i * each * inner;
-        float mean, variance;
-        if (inner == 0) continue;
-        f32_moments__scalar(tare__f32(x) + at, (size_t)(each * inner), &mean, &variance);
-        const float unit = 1 / sqrtf(variance + (float)eps);
-        for (int64_t k = 0; k < each; k++) {
-            const int64_t c = i % groups * each + k, from = at + k * inner;
-            const float scale = weight != NULL ? weight[c] * unit : unit;
-            const float shift = fmaf(-mean, scale, bias != NULL ? bias[c] : 0);
-            f32_scale_shift__scalar(tare__f32(x) + from, (size_t)inner, scale, shift, y + from);
+static void set_sizes(group_norm_call *g) {
+    g->inner = tare__inner_count(g->x, 1);
+    g->each = g->x->shape[1] / g->groups;
+}
+
+tare_status tare__group_norm_read(op_call *call, group_norm_call *out) {
+    *out = (group_norm_call){0};
+    TARE_TRY(tare__need_float(call, 0, &out->x));
+    TARE_TRY(tare__call_int(call, 1, 1, &out->groups));
+    const tare_tensor *x = out->x;
+    if (x->ndim < 2 || out->groups < 1 || x->shape[1] % out->groups != 0)
+        return tare__call_fail(call, "input of shape %s has no %lld groups of channels",
+                               tare__call_shape_text(call, x), (long long)out->groups);
+    TARE_TRY(optional_floats(call, 2, x->shape[1], &out->weight));
+    TARE_TRY(optional_floats(call, 3, x->shape[1], &out->bias));
+    set_sizes(out);
+    return tare__call_double(call, 4, 1e-5, &out->eps);
+}
+
+// With running statistics it is a batch norm in evaluation. Modules carry `training` instead of
+// use_input_stats: the input's own statistics are used in training or when none are tracked.
+tare_status tare__instance_norm_read(op_call *call, group_norm_call *out, bool *own) {
+    *out = (group_norm_call){0};
+    TARE_TRY(tare__need_float(call, 0, &out->x));
+    TARE_TRY(optional_floats(call, BN_WEIGHT, out->x->shape[1], &out->weight));
+    TARE_TRY(optional_floats(call, BN_BIAS, out->x->shape[1], &out->bias));
+    TARE_TRY(tare__call_bool(call, BN_TRAINING, true, own));
+    *own = *own || !tare__call_given(call, BN_MEAN);
+    out->groups = out->x->shape[1];
+    if (out->groups > 0) set_sizes(out);
+    return tare__call_double(call, BN_EPS, 1e-5, &out->eps);
+}
+
+void tare__group_norm_factors(const group_norm_call *g, int64_t c, float mean, float variance,
+                              float *scale, float *shift) {
+    const float unit = 1 / sqrtf(variance + (float)g->eps);
+    *scale = g->weight != NULL ? g->weight[c] * unit : unit;
+    *shift = fmaf(-mean, *scale, g->bias != NULL ? g->bias[c] : 0);
+}
+
+static void normalize_groups(const group_norm_call *g, float *y) {
+    const float *x = tare__f32(g->x);
+    if (g->x->count == 0) return;
+    for (int64_t i = 0; i < g->x->shape[0] * g->groups; i++) {
+        float mean, variance, scale, shift;
+        f32_moments__scalar(x, (size_t)(g->each * g->inner), &mean, &variance);
+        for (int64_t k = 0; k < g->each; k++, x += g->inner, y += g->inner) {
+            const int64_t c = i % g->groups * g->each + k;
+            tare__group_norm_factors(g, c, mean, variance, &scale, &shift);
+            f32_scale_shift__scalar(x, (size_t)g->inner, scale, shift, y);
         }
     }
 }
 
 static tare_status group_norm_reference(op_call *call) {
-    const tare_tensor *x;
-    const float *weight, *bias;
-    int64_t groups;
-    double eps;
-    TARE_TRY(tare__need_float(call, 0, &x));
-    TARE_TRY(tare__call_int(call, 1, 1, &groups));
-    if (x->ndim < 2 || groups < 1 || x->shape[1] % groups != 0)
-        return tare__call_fail(call, "input of shape %s has no %lld groups of channels",
-                               tare__call_shape_text(call, x), (long long)groups);
-    TARE_TRY(optional_floats(call, 2, x->shape[1], &weight));
-    TARE_TRY(optional_floats(call, 3, x->shape[1], &bias));
-    TARE_TRY(tare__call_double(call, 4, 1e-5, &eps));
-    normalize_groups(x, groups, weight, bias, eps, tare__f32(tare__call_out(call)));
+    group_norm_call g;
+    TARE_TRY(tare__group_norm_read(call, &g));
+    normalize_groups(&g, tare__f32(tare__call_out(call)));
     return TARE_OK;
 }
 
-// With running statistics it is a batch norm in evaluation. Modules carry `training` instead of
-// use_input_stats: the input's own statistics are used in training or when none are tracked.
 static tare_status instance_norm_reference(op_call *call) {
-    const tare_tensor *x;
-    const float *weight, *bias;
+    group_norm_call g;
     bool own;
-    double eps;
-    TARE_TRY(tare__need_float(call, 0, &x));
-    TARE_TRY(optional_floats(call, BN_WEIGHT, x->shape[1], &weight));
-    TARE_TRY(optional_floats(call, BN_BIAS, x->shape[1], &bias));
-    TARE_TRY(tare__call_bool(call, BN_TRAINING, true, &own));
-    TARE_TRY(tare__call_double(call, BN_EPS, 1e-5, &eps));
-    if (!own && tare__call_given(call, BN_MEAN)) return batch_norm_reference(call);
-    normalize_groups(x, x->shape[1], weight, bias, eps, tare__f32(tare__call_out(call)));
+    TARE_TRY(tare__instance_norm_read(call, &g, &own));
+    if (!own) return batch_norm_reference(call);
+    normalize_groups(&g, tare__f32(tare__call_out(call)));
     return TARE_OK;
 }
 

@@ -48,6 +48,11 @@ tare_status tare__plan_cat(plan_builder *b, size_t head, bool *done);
 /// Norms and softmax over the last dimension (plan_lines.c).
 tare_status tare__plan_layer_norm(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_softmax(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_log_softmax(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_rms_norm(plan_builder *b, size_t head, bool *done);
+/// Norms over groups of channels (plan_groups.c).
+tare_status tare__plan_group_norm(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_instance_norm(plan_builder *b, size_t head, bool *done);
 /// Attention, with the transpositions around it (plan_attention.c).
 tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done);
 /// Is it a transposition that swaps heads and length: dimensions 1 and 2 of 4?

@@ -14,6 +14,7 @@ const line_kernels tare__line_kernels[] = {
      .moments = f32_moments__##suffix,                                                             \
      .scale_shift = f32_scale_shift__##suffix,                                                     \
      .normalize = f32_normalize__##suffix,                                                         \
+     .rms_normalize = f32_rms_normalize__##suffix,                                                 \
      .elements = f32_elements__##suffix},
 #include "runtime/kernels/f32_lines/kernels.def"
 #undef KERNEL

@@ -22,6 +22,7 @@ typedef struct line_kernels {
     void (*scale_shift)(const float *x, size_t count, float scale, float shift, float *y);
     void (*normalize)(const float *x, size_t count, const float *weight, const float *bias,
                       float eps, float *y);
+    void (*rms_normalize)(const float *x, size_t count, const float *weight, float eps, float *y);
     const element_loop *elements; // by element_kind
 } line_kernels;
 

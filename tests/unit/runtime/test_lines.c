@@ -75,6 +75,12 @@ static void normalize(const line_kernels *k, const float *x, size_t count, float
     k->normalize(x, count, count % 3 != 0 ? weight : NULL, count % 2 != 0 ? bias : NULL, 1e-5F, y);
 }
 
+static void rms_normalize(const line_kernels *k, const float *x, size_t count, float *y) {
+    float weight[MOST];
+    fill(weight, MOST, 5, 2);
+    k->rms_normalize(x, count, count % 3 != 0 ? weight : NULL, 1e-5F, y);
+}
+
 static void check_line(line_function f, const line_kernels *level, const float *x, size_t count) {
     float expected[MOST + 2], found[MOST + 2];
     fill(expected, MOST + 2, count + 1, 3);
@@ -113,6 +119,7 @@ static void every_level_gives_the_same_bits(void **state) {
     check_levels(moments, 3);
     check_levels(scale_shift, 3);
     check_levels(normalize, 3);
+    check_levels(rms_normalize, 3);
 }
 
 static void check_loop(element_loop loop, element_loop expected_loop, const float *x,

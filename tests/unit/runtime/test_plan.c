@@ -142,6 +142,8 @@ static void add_unary(generator *g) {
         "%s.abs()",
         "torch.nn.functional.dropout(%s, 0.5, False)",
         "torch.nn.functional.hardsigmoid(%s)",
+        "torch.nn.functional.elu(%s)",
+        "torch.nn.functional.mish(%s)",
         "%s * %s",
     };
     const char *call = calls[draw(g, sizeof calls / sizeof *calls)];
@@ -194,7 +196,9 @@ static void add_window(generator *g) {
         "v%d.reshape(size, -1, 6, 6)",
         "v%d.permute(0, 1, 3, 2)",
         "torch.nn.functional.softmax(v%d, dim = 1)",
+        "torch.nn.functional.softmax(v%d, dim = -1)",
         "torch.nn.functional.layer_norm(v%d, (6,))",
+        "torch.nn.functional.rms_norm(v%d, (6,))",
     };
     const int v = any_value(g);
     begin_line(g, g->channels[v]);
@@ -479,7 +483,7 @@ static void norms_without_statistics_keep_none(void **state) {
         "    z = torch.ops.aten.batch_norm.default(y, None, None, None, None, True, 0.1, 1e-05, "
         "True)\n"
         "    return z\n");
-    assert_string_equal(steps_of(model, x), "call call");
+    assert_string_equal(steps_of(model, x), "group_norm call");
     check_model(model, x, "norms by their input's statistics");
     tare_model_destroy(model);
     tare_tensor_release(x);
