@@ -7,15 +7,8 @@
 #include "ops/layer_call.h"
 #include "ops/quantized_layer.h"
 #include "runtime/kernels/code_attention.h"
+#include "runtime/plan_matrices.h"
 #include "runtime/plan_steps.h"
-
-// Where a matrix of [..][rows][columns] lies: plain, or with the dimensions of rows and matrices
-// swapped.
-typedef struct matrices {
-    size_t place;
-    int64_t row_step, step, outer_step; // between rows, matrices, and groups of `group` matrices
-    int64_t group;
-} matrices;
 
 typedef struct attention_step {
     attention_call call; // its tensors are the plan's; the mask's data is where its place is
@@ -26,16 +19,8 @@ typedef struct attention_step {
     size_t thread_bytes; // of codes
 } attention_step;
 
-static int64_t offset_of(const matrices *m, int64_t i) {
-    return i / m->group * m->outer_step + i % m->group * m->step;
-}
-
-static float *matrix_at(const plan_run_state *run, const matrices *m, int64_t i) {
-    return (float *)tare__place_data(run, m->place) + offset_of(m, i);
-}
-
 static uint8_t *codes_at(const plan_run_state *run, const matrices *m, int64_t i) {
-    return (uint8_t *)tare__place_data(run, m->place) + offset_of(m, i);
+    return (uint8_t *)tare__place_data(run, m->place) + tare__matrix_offset(m, i);
 }
 
 static void weigh(const plan_run_state *run, const attention_step *s, const attention_part *part,
@@ -78,11 +63,11 @@ static tare_status attend(const plan_run_state *run, const attention_step *s, in
                              .y_step = s->y.row_step,
                              .scale = 1.0F};
     const attention_part part = tare__attention_part(a, i);
-    TARE_TRY(tare__float_layers_multiply(layers, &look, matrix_at(run, &s->q, i),
-                                         matrix_at(run, &s->k, part.k), scores, NULL));
+    TARE_TRY(tare__float_layers_multiply(layers, &look, tare__matrix_at(run, &s->q, i),
+                                         tare__matrix_at(run, &s->k, part.k), scores, NULL));
     weigh(run, s, &part, scores);
-    return tare__float_layers_multiply(layers, &mix, scores, matrix_at(run, &s->v, part.v),
-                                       matrix_at(run, &s->y, i), NULL);
+    return tare__float_layers_multiply(layers, &mix, scores, tare__matrix_at(run, &s->v, part.v),
+                                       tare__matrix_at(run, &s->y, i), NULL);
 }
 
 static void attend_task(void *user, size_t part, size_t worker) {
@@ -129,7 +114,7 @@ static void attend_codes(void *user, size_t i, size_t worker) {
         .v_step = (size_t)s->v.row_step,
         .y_step = (size_t)s->y.row_step,
         .y = s->codes.gives_codes ? (void *)codes_at(r->run, &s->y, (int64_t)i)
-                                  : (void *)matrix_at(r->run, &s->y, (int64_t)i),
+                                  : (void *)tare__matrix_at(r->run, &s->y, (int64_t)i),
     };
     unsigned char *memory = tare__place_data(r->run, s->scores);
     tare__attention_codes_run(&s->codes, &head, memory + worker * s->thread_bytes);
@@ -178,9 +163,7 @@ bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r) {
            order[0] == 0 && order[1] == 2 && order[2] == 1 && order[3] == 3;
 }
 
-// Matrices of `t` [..][rows][columns] in the plain order; or swapped: the data is [n][rows][group]
-// [columns].
-static matrices describe(const tare_tensor *t, bool is_swapped) {
+matrices tare__plan_describe_matrices(const tare_tensor *t, bool is_swapped) {
     const int64_t columns = t->shape[t->ndim - 1], rows = t->shape[t->ndim - 2];
     const int64_t group = t->ndim > 2 ? t->shape[t->ndim - 3] : 1;
     return (matrices){.row_step = is_swapped ? group * columns : columns,
@@ -189,10 +172,10 @@ static matrices describe(const tare_tensor *t, bool is_swapped) {
                       .group = group};
 }
 
-static tare_status read_matrices(plan_builder *b, const tare_tensor *t, matrices *out) {
+tare_status tare__plan_read_matrices(plan_builder *b, const tare_tensor *t, matrices *out) {
     size_t v = tare__plan_find_value(b, t);
     const size_t from = b->values[v].swapped;
-    *out = describe(t, from != NOTHING);
+    *out = tare__plan_describe_matrices(t, from != NOTHING);
     return tare__plan_read(b, from != NOTHING ? from : v, LAYOUT_PLAIN, &out->place);
 }
 
@@ -230,9 +213,9 @@ static tare_status place(plan_builder *b, const attention_tail *tail, attention_
                          size_t bytes) {
     const attention_call *a = &s->call;
     size_t unused;
-    TARE_TRY(read_matrices(b, a->q, &s->q));
-    TARE_TRY(read_matrices(b, a->k, &s->k));
-    TARE_TRY(read_matrices(b, a->v, &s->v));
+    TARE_TRY(tare__plan_read_matrices(b, a->q, &s->q));
+    TARE_TRY(tare__plan_read_matrices(b, a->k, &s->k));
+    TARE_TRY(tare__plan_read_matrices(b, a->v, &s->v));
     if (a->mask != NULL)
         TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &unused));
     TARE_TRY(take_scratch(b, s, bytes));
@@ -263,7 +246,7 @@ tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done) {
         !tare__mul_size((size_t)a->queries * sizeof(float), (size_t)a->keys, &bytes))
         return TARE_OK;
     s->count = y->count / (a->queries * a->value_width);
-    s->y = describe(y, tail.is_swapped);
+    s->y = tare__plan_describe_matrices(y, tail.is_swapped);
     if (of_codes) use_codes(b, &tail, s);
     TARE_TRY(place(b, &tail, s, of_codes ? s->thread_bytes : bytes));
     *done = true;

@@ -28,6 +28,10 @@ static size_t only_reader(const plan_builder *b, const plan_record *r) {
     return next != NOTHING && tare__plan_is_float(b, &b->records[next]) ? next : NOTHING;
 }
 
+size_t tare__plan_only_reader(const plan_builder *b, size_t record) {
+    return only_reader(b, &b->records[record]);
+}
+
 static bool keeps_shape(const plan_builder *b, const plan_record *r, const plan_record *next) {
     return tare__same_shape(b->values[r->result].tensor, b->values[next->result].tensor);
 }
@@ -224,6 +228,14 @@ static void join_attention(plan_builder *b, size_t head) {
         append(b, head, &last, next);
 }
 
+// Attention that is written out, as a whole; false: it is none.
+static bool join_written_attention(plan_builder *b, size_t head) {
+    size_t chain[5], last = head;
+    const size_t count = tare__plan_written_attention(b, head, chain);
+    for (size_t i = 0; i < count; i++) append(b, head, &last, chain[i]);
+    return count > 0;
+}
+
 static bool is_attention(const plan_record *r) {
     return strcmp(tare__record_op(r), "scaled_dot_product_attention") == 0 ||
            tare__attention_is_of_codes(&r->call);
@@ -233,6 +245,7 @@ void tare__plan_join(plan_builder *b) {
     for (size_t i = 0; i < b->record_count; i++) {
         const plan_record *r = &b->records[i];
         if (r->head != i) continue;
+        if (join_written_attention(b, i)) continue;
         if (is_layer(b, r))
             join_layer(b, i);
         else if (tare__plan_begins_bands(b, r))

@@ -55,6 +55,13 @@ tare_status tare__plan_group_norm(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_instance_norm(plan_builder *b, size_t head, bool *done);
 /// Attention, with the transpositions around it (plan_attention.c).
 tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done);
+/// The same where it is written out, from the product of queries and keys on (plan_scores.c).
+tare_status tare__plan_scores(plan_builder *b, size_t head, bool *done);
+/// The records that follow such a product, in order; 0: it begins no attention.
+size_t tare__plan_written_attention(const plan_builder *b, size_t head, size_t chain[5]);
+/// The record that alone reads what this one makes, if it computes on floats alone and is in no
+/// chain; else NOTHING (plan_chain.c).
+size_t tare__plan_only_reader(const plan_builder *b, size_t record);
 /// Is it a transposition that swaps heads and length: dimensions 1 and 2 of 4?
 bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r);
 

@@ -34,6 +34,7 @@ static const planner_row rows[] = {
     {"instance_norm", tare__plan_instance_norm, NULL},
     {"softmax", tare__plan_softmax, NULL},
     {"log_softmax", tare__plan_log_softmax, NULL},
+    {"matmul", tare__plan_scores, NULL},
     {"scaled_dot_product_attention", tare__plan_attention, NULL},
     {"quantized.cat", NULL, tare__plan_code_cat},
     {"quantized.matmul", NULL, tare__plan_code_matmul},
