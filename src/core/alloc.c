@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocation with checked sizes, and the one switch that lets tests take memory away.
+#define _DEFAULT_SOURCE // madvise
 #include "core/alloc.h"
 
 #include <assert.h>
@@ -7,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 // 0: memory never fails by itself. N: the N-th request from now fails. This is the library's only
 // mutable global; nothing but tests sets it, and it is 0 in a product.
@@ -67,6 +69,24 @@ void *tare__alloc_aligned(size_t size, size_t alignment) {
     size_t padded = 0;
     if (!tare__add_size(at_least_one(size), step - 1, &padded)) return NULL;
     return aligned_alloc(step, padded & ~(step - 1));
+}
+
+enum { LARGE_PAGE = 2 << 20, LEAST_LARGE = 4 << 20, LINE = 64 };
+
+size_t tare__large_size(size_t size) {
+    if (size < LEAST_LARGE || size > SIZE_MAX - LARGE_PAGE) return size;
+    return (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+}
+
+void *tare__alloc_large(size_t size) {
+    if (size < LEAST_LARGE) return tare__alloc_aligned(size, LINE);
+    const size_t whole = tare__large_size(size);
+    void *memory = tare__alloc_aligned(whole, LARGE_PAGE);
+#ifdef MADV_HUGEPAGE
+    // A system that has none goes on with small ones.
+    if (memory != NULL) (void)madvise(memory, whole, MADV_HUGEPAGE);
+#endif
+    return memory;
 }
 
 void tare__free(void *memory) {

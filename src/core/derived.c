@@ -4,6 +4,7 @@
 #include "core/derived.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -19,8 +20,17 @@ typedef struct bucket {
     offered *offers;
 } bucket;
 
+// What some things lie in, one behind the other.
+struct derived_memory {
+    _Atomic int refcount; // of things, and of the table that takes from it
+    size_t used, size;
+    unsigned char *data;
+};
+
 struct derived_table {
     pthread_mutex_t lock;
+    derived_memory *memory; // that things are made in; NULL: none yet
+    size_t thing_count;
     size_t bucket_count;
     bucket buckets[];
 };
@@ -41,6 +51,54 @@ static derived_table *create_table(size_t storage_size) {
     return t;
 }
 
+// --- memory ---
+
+// Storages of this size have their things in chunks; others would waste most of one.
+enum { LEAST_CHUNKED = 8 << 20, CHUNK = 8 << 20, ALIGNMENT = 64 };
+
+void tare__derived_memory_release(derived_memory *owner) {
+    if (owner == NULL || atomic_fetch_sub(&owner->refcount, 1) != 1) return;
+    tare__free_aligned(owner->data);
+    tare__free(owner);
+}
+
+static derived_memory *create_memory(size_t size) {
+    derived_memory *m = tare__alloc_zeroed(1, sizeof *m);
+    if (m == NULL) return NULL;
+    atomic_init(&m->refcount, 1);
+    m->size = size;
+    m->data = tare__alloc_large(size);
+    if (m->data != NULL) return m;
+    tare__free(m);
+    return NULL;
+}
+
+static bool has_room(const derived_memory *m, size_t bytes) {
+    return m != NULL && m->size - m->used >= bytes;
+}
+
+// Called by a maker: the table is locked.
+void *tare__derived_alloc(storage *of, size_t bytes, derived_memory **owner) {
+    derived_table *t = tare__storage_derived(of, NULL);
+    const bool is_chunked = tare__storage_size(of) >= LEAST_CHUNKED;
+    if (bytes > SIZE_MAX - ALIGNMENT) return NULL;
+    const size_t whole = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    derived_memory *m = t->memory;
+    if (!is_chunked || !has_room(m, whole)) {
+        m = create_memory(is_chunked ? tare__large_size(whole > CHUNK ? whole : CHUNK) : whole);
+        if (m == NULL) return NULL;
+        tare__derived_memory_release(t->memory);
+        t->memory = m;
+    }
+    unsigned char *taken = m->data + m->used;
+    m->used += whole;
+    atomic_fetch_add(&m->refcount, 1);
+    *owner = m;
+    return taken;
+}
+
+// --- things ---
+
 void tare__derived_table_destroy(derived_table *t) {
     if (t == NULL) return;
     for (size_t i = 0; i < t->bucket_count; i++)
@@ -48,6 +106,7 @@ void tare__derived_table_destroy(derived_table *t) {
             next = at->next;
             tare__free(at);
         }
+    tare__derived_memory_release(t->memory); // of a thing that could not be made
     pthread_mutex_destroy(&t->lock);
     tare__free(t);
 }
@@ -85,6 +144,7 @@ static tare_status find_or_make(derived_table *t, storage *of, const derived_key
         TARE_TRY(make_thing(of, key, find_offer(b, key), make, user, &found, err));
         found->next = b->things;
         b->things = found;
+        t->thing_count++;
     }
     found->refcount++;
     *out = found;
@@ -107,6 +167,9 @@ static bool let_go(derived_table *t, derived_thing *thing) {
     derived_thing **at = &bucket_of(t, &thing->key)->things;
     while (*at != thing) at = &(*at)->next;
     *at = thing->next;
+    if (--t->thing_count > 0) return true;
+    tare__derived_memory_release(t->memory);
+    t->memory = NULL;
     return true;
 }
 

@@ -17,6 +17,8 @@ typedef struct derived_key {
     uint64_t numbers[DERIVED_NUMBERS]; // the form, as its maker counts
 } derived_key;
 
+typedef struct derived_memory derived_memory;
+
 /// The head of a shared thing; the rest is its maker's. Immutable once made.
 typedef struct derived_thing {
     struct derived_thing *next;
@@ -42,6 +44,10 @@ typedef tare_status (*derived_make)(void *user, derived_offer offer, derived_thi
 tare_status tare__derive(storage *of, const derived_key *key, derived_make make, void *user,
                          derived_thing **out, tare_error *err);
 void tare__derived_release(derived_thing *thing); // NULL is fine
+/// Memory for a thing in the making, 64-byte aligned: things of a large storage lie together in
+/// large pages. The thing gives *owner back when it is destroyed. NULL when memory is gone.
+void *tare__derived_alloc(storage *of, size_t bytes, derived_memory **owner);
+void tare__derived_memory_release(derived_memory *owner); // NULL is fine
 /// Offers bytes of the storage to whoever will make the thing of this key; the latest offer counts.
 tare_status tare__derive_offer(storage *of, const derived_key *key, derived_offer offer,
                                tare_error *err);

@@ -36,7 +36,7 @@ tare_status tare__plan_lay_out(plan *p, tare_error *err) {
     const tare_status status = find_offsets(p, &memory, err);
     tare__arena_release(&memory);
     TARE_TRY(status);
-    p->block = tare__alloc_aligned(p->block_bytes > 0 ? p->block_bytes : 1, PLACE_ALIGNMENT);
+    p->block = tare__alloc_large(p->block_bytes);
     if (p->block == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < p->place_count; i++)
         if (p->places[i].kind == PLACE_ARENA)

@@ -124,13 +124,13 @@ static void pack_all(const packing *p, uint32_t *words, size_t group_words) {
 
 typedef struct owned_weights {
     product_weights shared;
-    uint32_t *words;
+    derived_memory *memory; // of the words
     int32_t *sums;
 } owned_weights;
 
 static void destroy_weights(derived_thing *thing) {
     owned_weights *w = (owned_weights *)(void *)thing;
-    tare__free_aligned(w->words);
+    tare__derived_memory_release(w->memory);
     tare__free(w->sums);
     tare__free(w);
 }
@@ -166,14 +166,15 @@ static tare_status pack(owned_weights *w, const weights_request *r, tare_error *
     if (!count_words(f, &w->shared.group_words, &bytes)) return tare__out_of_memory(err);
     p.per_channel = f->ins * f->height * f->width;
     p.lines = tare__alloc_zeroed((size_t)4 * PRODUCT_LANES, p.depth);
-    w->shared.words = w->words = tare__alloc_aligned(bytes, ALIGNMENT);
+    uint32_t *words = tare__derived_alloc(r->weight->store, bytes, &w->memory);
+    w->shared.words = words;
     w->shared.sums = w->sums = tare__alloc_zeroed(channels, sizeof *w->sums);
-    if (p.lines != NULL && w->words != NULL && w->sums != NULL) {
-        pack_all(&p, w->words, w->shared.group_words);
+    if (p.lines != NULL && words != NULL && w->sums != NULL) {
+        pack_all(&p, words, w->shared.group_words);
         for (size_t c = 0; c < channels; c++)
             w->sums[c] = tare__weight_sum(p.weights + c * p.per_channel, p.per_channel);
     }
-    const bool is_done = p.lines != NULL && w->words != NULL && w->sums != NULL;
+    const bool is_done = p.lines != NULL && words != NULL && w->sums != NULL;
     tare__free(p.lines);
     if (!is_done) return tare__out_of_memory(err);
     tare__tensor_forget(r->weight);

@@ -23,6 +23,22 @@ static void no_bytes_are_memory_too(void **state) {
     }
 }
 
+static void large_memory_is_whole_lines_or_pages(void **state) {
+    (void)state;
+    assert_null(tare__alloc_large(SIZE_MAX - 8));
+    assert_int_equal(tare__large_size(SIZE_MAX - 8), SIZE_MAX - 8);
+    assert_int_equal(tare__large_size(100), 100);
+    assert_int_equal(tare__large_size(((size_t)8 << 20) + 1), (size_t)10 << 20);
+    for (size_t size = 0; size <= (size_t)16 << 20; size = 3 * size + 1) {
+        unsigned char *memory = tare__alloc_large(size);
+        assert_non_null(memory);
+        assert_int_equal((uintptr_t)memory % 64, 0);
+        memory[0] = 1;
+        if (size > 0) memory[size - 1] = 1;
+        tare__free_aligned(memory);
+    }
+}
+
 static void aligned_memory_is_aligned(void **state) {
     (void)state;
     for (size_t alignment = 1; alignment <= 4096; alignment *= 2) {
@@ -74,6 +90,7 @@ int main(void) {
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(no_bytes_are_memory_too),
         cmocka_unit_test(aligned_memory_is_aligned),
+        cmocka_unit_test(large_memory_is_whole_lines_or_pages),
         cmocka_unit_test(a_growing_array_keeps_its_elements),
         cmocka_unit_test(exactly_the_ordered_request_fails),
     };

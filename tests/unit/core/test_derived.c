@@ -113,6 +113,82 @@ static void test_offers(void **state) {
     tare__storage_release(s);
 }
 
+// --- memory of things ---
+
+typedef struct large_thing {
+    derived_thing base;
+    derived_memory *memory;
+    unsigned char *bytes;
+    size_t size;
+} large_thing;
+
+static void destroy_large(derived_thing *thing) {
+    tare__derived_memory_release(((large_thing *)(void *)thing)->memory);
+    tare__free(thing);
+}
+
+typedef struct large_request {
+    storage *of;
+    size_t size;
+} large_request;
+
+static tare_status make_large(void *user, derived_offer offer, derived_thing **out,
+                              tare_error *err) {
+    const large_request *r = user;
+    large_thing *t = tare__alloc_zeroed(1, sizeof *t);
+    (void)offer;
+    if (t == NULL) return tare__out_of_memory(err);
+    t->base.destroy = destroy_large;
+    t->bytes = tare__derived_alloc(r->of, r->size, &t->memory);
+    t->size = r->size;
+    if (t->bytes == NULL) {
+        tare__free(t);
+        return tare__out_of_memory(err);
+    }
+    memset(t->bytes, (int)(r->size % 251), r->size);
+    *out = &t->base;
+    return TARE_OK;
+}
+
+static void check_bytes(const large_thing *t) {
+    assert_int_equal((uintptr_t)t->bytes % 64, 0);
+    for (size_t i = 0; i < t->size; i += i + 1 < t->size ? t->size - 1 : 1)
+        assert_int_equal(t->bytes[i], t->size % 251);
+}
+
+// Things of small and large storages, made and released in turns: none runs into another.
+static void check_memory(size_t storage_size) {
+    enum { THINGS = 12 };
+    static const size_t sizes[THINGS] = {1,       64,      100000,  3 << 20, 65,      9 << 20,
+                                         2 << 20, 7 << 20, 5 << 20, 1 << 20, 4 << 20, 63};
+    storage *s = tare__storage_create(storage_size);
+    large_thing *things[THINGS] = {NULL};
+    assert_non_null(s);
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < THINGS; i++) {
+            large_request r = {s, sizes[i]};
+            const derived_key key = {.data = tare__storage_data(s), .numbers = {i}};
+            derived_thing *thing = NULL;
+            if (things[i] != NULL) continue;
+            CHECK_OK(tare__derive(s, &key, make_large, &r, &thing, NULL));
+            things[i] = (large_thing *)(void *)thing;
+        }
+        for (size_t i = 0; i < THINGS; i++) check_bytes(things[i]);
+        for (size_t i = 0; i < THINGS; i++) {
+            if (round < 2 && i % 2 == (size_t)round) continue;
+            tare__derived_release(&things[i]->base);
+            things[i] = NULL;
+        }
+    }
+    tare__storage_release(s);
+}
+
+static void test_memory(void **state) {
+    (void)state;
+    check_memory(100);
+    check_memory((size_t)16 << 20);
+}
+
 enum { THREADS = 4, ROUNDS = 2000 };
 
 static void *use_often(void *user) {
@@ -149,6 +225,7 @@ int main(void) {
         cmocka_unit_test(test_shared_until_the_last_user),
         cmocka_unit_test(test_failures_leave_nothing),
         cmocka_unit_test(test_offers),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
