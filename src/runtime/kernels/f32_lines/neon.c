@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of floats and functions of their elements. With NEON.
+#include "runtime/kernels/f32_neon.h"
+#include "runtime/kernels/lines.h"
+
+#define LINES(name)   name##__neon
+#define ELEMENT_LOOPS f32_elements__neon
+#include "core/element_loops.h"
+#include "core/vector_lines.h"
