@@ -215,17 +215,18 @@ def over(a, b):
 def table_line(row, engines):
     peer = fastest(engines, False, INTEGERS)
     ours, real = ours_beside(engines, peer), fastest(engines, True, ("float",))
-    peer_real, brain = fastest(engines, False, ("float",)), fastest(engines, False, ("bfloat16",))
+    peer_real = fastest(engines, False, ("float",))
+    brains = [fastest(engines, is_ours, ("bfloat16",)) for is_ours in (True, False)]
     decibels = " / ".join(f"{e[1]['sqnr']:.1f}" for e in (ours, peer) if e)
     if ours is None or real is None:
         return None
     return [row.replace(":", " "), f"{ours[1]['median']:.3g}", cell(peer), f"**{over(peer, ours)}**", decibels,
-            f"{brain[1]['median']:.3g}" if brain else "", f"{real[1]['median']:.3g}", cell(peer_real), over(peer_real, real),
+            " / ".join(f"{b[1]['median']:.3g}" if b else "-" for b in brains), f"{real[1]['median']:.3g}", cell(peer_real), over(peer_real, real),
             over(real, ours)]
 
 
 def render(record):
-    header = ["workload, batch x threads", "ours, int8", "best int8 peer", "peer / ours", "SQNR, dB", "OpenVINO, bfloat16",
+    header = ["workload, batch x threads", "ours, int8", "best int8 peer", "peer / ours", "SQNR, dB", "bfloat16, ours / OpenVINO",
               "ours, float", "best float peer", "peer / ours", "our int8 over our float"]
     rows = [r for r in ROWS if r in record["rows"]]
     lines = [line for r in rows if (line := table_line(r, record["rows"][r]["engines"]))]

@@ -26,15 +26,16 @@ import workloads
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("thread_count", ctypes.c_int), ("reference", ctypes.c_bool)]
+    _fields_ = [("struct_size", ctypes.c_uint32), ("thread_count", ctypes.c_int), ("reference", ctypes.c_bool),
+                ("portable_floats", ctypes.c_bool), ("bfloat16", ctypes.c_bool)]
 
 
 class Session:
-    def __init__(self, library, path, threads, x):
+    def __init__(self, library, path, threads, x, bfloat16=False):
         self.library, self.error = library, ctypes.c_void_p(library.tare_error_create())
         self.model, self.session = ctypes.c_void_p(), ctypes.c_void_p()
         self.check(library.tare_model_read(path.encode(), None, ctypes.byref(self.model), self.error))
-        options = Options(ctypes.sizeof(Options), threads, False)
+        options = Options(ctypes.sizeof(Options), threads, False, False, bfloat16)
         self.check(library.tare_session_create(self.model, ctypes.byref(options), ctypes.byref(self.session), self.error))
         self.x, self.outputs, self.count = self.tensor(x), (ctypes.c_void_p * 8)(), ctypes.c_size_t()
 
@@ -74,8 +75,9 @@ def tare(workload, folder, batch, threads):
     library.tare_tensor_element_count.restype = ctypes.c_int64
     VERSIONS["tare"] = library.tare_version().decode() + " " + library.tare_isa_name().decode()
     engines, x = {}, workloads.evaluation(workload, batch)
-    for engine in ["float", *workloads.OURS[workload]]:
-        attempt(engines, engine, lambda: pair(Session(library, workloads.ours(workload, folder, engine), threads, x)))
+    for engine in ["float", "bfloat16", *workloads.OURS[workload]]:
+        path = workloads.ours(workload, folder, "float" if engine == "bfloat16" else engine)
+        attempt(engines, engine, lambda: pair(Session(library, path, threads, x, engine == "bfloat16")))
     return engines
 
 
