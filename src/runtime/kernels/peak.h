@@ -23,4 +23,12 @@ typedef struct peak_kernels {
 /// The best ones of a level.
 const peak_kernels *tare__peak_choose(isa_level isa);
 
+#define KERNEL(needs, of_codes, of_floats, codes, floats)                                          \
+    uint32_t peak_codes__##of_codes(size_t rounds);                                                \
+    float peak_floats__##of_floats(size_t rounds);                                                 \
+    uint64_t peak_read__##of_floats(const uint64_t *data, size_t count);
+#include "runtime/kernels/peak/kernels.def"
+#undef KERNEL
+uint32_t peak_codes__avx512vl(size_t rounds); // AVX-VNNI's work in another encoding
+
 #endif

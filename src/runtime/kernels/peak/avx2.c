@@ -6,10 +6,6 @@
 
 enum { CODE_SUMS = 10, FLOAT_SUMS = 10, VECTOR = 4, VECTORS = 4, STEP = VECTOR * VECTORS };
 
-uint32_t peak_codes__avx2(size_t rounds);
-float peak_floats__avx2(size_t rounds);
-uint64_t peak_read__avx2(const uint64_t *data, size_t count);
-
 uint32_t peak_codes__avx2(size_t rounds) {
     const __m256i w = _mm256_set1_epi8(-2), one = _mm256_set1_epi16(1);
     __m256i sums[CODE_SUMS]; // different ones, or compilers would compute one for all

@@ -6,10 +6,6 @@
 
 enum { SUMS = 12, VECTOR = 8, VECTORS = 4, STEP = VECTOR * VECTORS };
 
-uint32_t peak_codes__avx512vnni(size_t rounds);
-float peak_floats__avx512vnni(size_t rounds);
-uint64_t peak_read__avx512vnni(const uint64_t *data, size_t count);
-
 uint32_t peak_codes__avx512vnni(size_t rounds) {
     const __m512i x = _mm512_set1_epi8(3), w = _mm512_set1_epi8(-2);
     __m512i sums[SUMS]; // different ones, or compilers would compute one for all

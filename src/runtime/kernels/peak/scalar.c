@@ -5,10 +5,6 @@
 
 enum { LANES = 64 };
 
-uint32_t peak_codes__scalar(size_t rounds);
-float peak_floats__scalar(size_t rounds);
-uint64_t peak_read__scalar(const uint64_t *data, size_t count);
-
 uint32_t peak_codes__scalar(size_t rounds) {
     uint32_t sums[LANES] = {0}, sum = 0;
     uint8_t x[LANES] = {1, 2, 3};
