@@ -192,7 +192,7 @@ def fastest(engines, ours, kinds):
     return min(found, key=lambda e: e[1]["median"], default=None)
 
 
-INTEGERS = ("int8", "dynamic", "int8 and bfloat16", "int8 native", "int8 xnnpack")
+INTEGERS = ("int8", "dynamic", "int8 and bfloat16", "int8 native", "int8 xnnpack", "int8 attention")
 
 
 def ours_beside(engines, peer):

@@ -22,6 +22,8 @@ CALIBRATION, EVALUATION = 32, {"linear": 128}  # samples; else 32
 INDUCTOR = ("pt2", ["--quantizer", "X86InductorQuantizer"])
 OURS = {name: {"int8": INDUCTOR, "int8 native": ("safetensors", ["--backend", "native"])} for name in SHAPES}
 OURS["mobilenet_v3_large"]["int8 xnnpack"] = ("pt2", ["--quantizer", "XNNPACKQuantizer"])
+ATTENTION = os.path.join(ROOT, "examples", "data", "attention_quantizer.json")  # asks for attention in bytes, too
+OURS["encoder"] = {"int8": INDUCTOR, "int8 attention": ("pt2", ["--quantizer", "X86InductorQuantizer," + ATTENTION])}
 OURS["encoder"]["dynamic"] = OURS["linear"]["dynamic"] = INDUCTOR
 DYNAMIC_SETTINGS = '{"global": {"default": {"is_dynamic": true}}}'
 
