@@ -24,7 +24,7 @@ enum {
 };
 
 typedef struct bench_options {
-    const char *input, *against, *roofline, *float_type;
+    const char *input, *against, *roofline, *float_type, *tune_cache;
     int64_t batch, threads, seconds;
     bool layers, memory, as_json, quiet;
     size_options sizes;
@@ -89,7 +89,8 @@ static bool tells_layers(const job *j) {
 
 static tare_status start(job *j, subject *s) {
     const tare_session_options options = {.thread_count = (int)j->options->threads,
-                                          .bfloat16 = j->uses_bf16};
+                                          .bfloat16 = j->uses_bf16,
+                                          .tune_cache = j->options->tune_cache};
     const double begin = now_ms();
     TRY(tare_session_create(s->model, &options, &s->session, j->err));
     s->start_ms = now_ms() - begin;
@@ -302,6 +303,8 @@ static const option options[] = {
     {"batch", "N", "samples of a run (default 1)", FIELD(batch), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
     FLOAT_OPTION(FIELD(float_type)),
+    {"tune-cache", "FILE", "time kernels of equal bits, keep what was timed here",
+     FIELD(tune_cache), OPTION_TEXT, 0, false},
     {"seconds", "N", "time to spend (default 2)", FIELD(seconds), OPTION_NUMBER, 0, false},
     {"layers", NULL, "print what each layer takes, and why", FIELD(layers), OPTION_FLAG, 0, false},
     {"roofline", "OUT.svg", "draw the layers under the machine's peak", FIELD(roofline),
@@ -319,8 +322,8 @@ const command bench_command = {
     .summary = "time a model, alone or against another",
     .usage =
         "MODEL [--against FLOAT] [--input DATA] [--batch N] [--threads N] [--seconds N]\n"
-        "       [--float f32|bf16] [--layers] [--roofline OUT.svg] [--memory] [--json] [--quiet]\n"
-        "       [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+        "       [--float f32|bf16] [--tune-cache FILE] [--layers] [--roofline OUT.svg] [--memory]\n"
+        "       [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -16,7 +16,7 @@
 #include "tare/tare.h"
 
 typedef struct run_options {
-    const char *input, *output, *float_type;
+    const char *input, *output, *float_type, *tune_cache;
     int64_t threads, batch, limit;
     bool as_is, as_json, quiet;
     size_options sizes;
@@ -84,8 +84,8 @@ static void print_result(const job *j, FILE *stream) {
 
 static tare_status run_job(job *j, const char *model) {
     const run_options *o = j->options;
-    const tare_session_options session = {.thread_count = (int)o->threads,
-                                          .bfloat16 = j->uses_bf16};
+    const tare_session_options session = {
+        .thread_count = (int)o->threads, .bfloat16 = j->uses_bf16, .tune_cache = o->tune_cache};
     const tare_data_options data = {
         .batch_size = o->batch != 0 ? o->batch : 32, .sample_limit = o->limit, .as_is = o->as_is};
     if (o->output != NULL) {
@@ -130,6 +130,8 @@ static const option options[] = {
     {"limit", "N", "run on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
     {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
     FLOAT_OPTION(FIELD(float_type)),
+    {"tune-cache", "FILE", "time kernels of equal bits, keep what was timed here",
+     FIELD(tune_cache), OPTION_TEXT, 0, false},
     {"as-is", NULL, "take FILE.npz as it stands: any shapes, no batch", FIELD(as_is), OPTION_FLAG,
      0, false},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
@@ -141,9 +143,9 @@ static const option options[] = {
 const command run_command = {
     .name = "run",
     .summary = "run a model on data",
-    .usage =
-        "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--as-is]\n"
-        "       [--float f32|bf16] [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--as-is]\n"
+             "       [--float f32|bf16] [--tune-cache FILE] [--json] [--quiet] [--dim NAME=N,..]\n"
+             "       [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

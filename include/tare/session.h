@@ -24,10 +24,20 @@ typedef struct tare_session_options {
     /// bits depend on neither the machine nor the number of threads. TARE_FLOATS=portable in the
     /// environment asks the same of every session.
     bool portable_floats;
-    /// Float convolutions and linear layers may round their weights and inputs to bfloat16 (8 bits),
-    /// where that is faster: each product is off by less than 2^-7.9 of its size. Sums and results
-    /// are float32. TARE_UNSUPPORTED where the machine (AVX512-BF16) or the build (oneDNN) cannot.
+    /// Float convolutions and linear layers may round their weights and inputs to bfloat16 (8
+    /// bits), where that is faster: each product is off by less than 2^-7.9 of its size. Sums and
+    /// results are float32. TARE_UNSUPPORTED where the machine (AVX512-BF16) or the build (oneDNN)
+    /// cannot.
     bool bfloat16;
+    /// Times kernels that give the same bits, on this machine and for each layer's shape, when a
+    /// plan is made, which takes some milliseconds per layer, and takes the fastest. Results do not
+    /// depend on it.
+    bool tunes;
+    /// Where to keep what was timed, so that it is timed once: a file that is made when it is not
+    /// there, and written by the first run on inputs of new shapes. Asks for `tunes`. NULL: what
+    /// TARE_TUNE_CACHE in the environment names, if that does. TARE_MALFORMED_FILE for another
+    /// file.
+    const char *tune_cache;
 } tare_session_options;
 
 /// Chooses kernels. The model must outlive the session and stay as it is: the first run on inputs

@@ -12,14 +12,10 @@
 
 #include "core/alloc.h"
 #include "core/derived.h"
+#include "ops/one_thread.h"
 
 #ifdef TARE_HAVE_DNNL
 #include <oneapi/dnnl/dnnl.h>
-
-// oneDNN runs on OpenMP's threads, of which each of ours gets one. The header is not at hand for
-// every compiler.
-int omp_get_max_threads(void);
-void omp_set_num_threads(int count);
 
 // Cutting a layer of fewer multiply-accumulates costs more than it saves.
 enum { LEAST_SHARED_MACS = 1 << 20, MOST_PARTS = 64 };
@@ -127,11 +123,6 @@ void tare__float_layers_destroy(float_layers *l) {
     free_work(l->work, l->thread_count + 1);
     free_work(l->narrow, l->thread_count + 1);
     tare__free(l);
-}
-
-// The number belongs to the calling thread.
-static void use_one_thread(void) {
-    if (omp_get_max_threads() != 1) omp_set_num_threads(1);
 }
 
 // --- what follows a layer ---
@@ -402,7 +393,7 @@ static tare_status create_layer(float_layers *l, size_t part_count, float_layer 
                                 tare_error *err) {
     float_layer *layer = tare__alloc_zeroed(1, sizeof *layer + part_count * sizeof *layer->parts);
     if (layer == NULL) return tare__out_of_memory(err);
-    use_one_thread();
+    tare__use_one_thread();
     layer->shared = l;
     layer->part_count = part_count;
     for (size_t i = 0; i < part_count; i++) layer->parts[i].times = 1;
@@ -713,7 +704,7 @@ static dnnl_status_t run_once(const float_layer *layer, size_t index, const floa
 static dnnl_status_t run_part(const float_layer *layer, size_t index, const float *x, float *y) {
     const float_part *part = &layer->parts[index];
     dnnl_status_t status = dnnl_success;
-    use_one_thread();
+    tare__use_one_thread();
     x += part->x_first;
     y += part->y_first;
     for (size_t i = 0; i < part->times && status == dnnl_success; i++)
@@ -772,7 +763,7 @@ void tare__float_layer_destroy(float_layer *layer) {
 tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
                                         const float *w, float *y, tare_error *err) {
     (void)l;
-    use_one_thread();
+    tare__use_one_thread();
     DNNL_TRY(dnnl_sgemm('N', p->transposed ? 'T' : 'N', p->rows, p->columns, p->inner, p->scale, x,
                         p->x_step, w, p->w_step, 0.0F, y, p->y_step));
     return TARE_OK;

@@ -16,6 +16,7 @@ typedef struct plan_setting {
     const interpreter *it; // how the graph runs without a plan; outlives the plan
     fast_context *fast;
     struct float_layers *layers; // NULL: every layer is a call of its row
+    struct tuner *tuner;         // runtime/tuner.h; NULL: each layer's usual kernel
 } plan_setting;
 
 typedef struct plan plan;

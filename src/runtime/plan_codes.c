@@ -5,6 +5,7 @@
 #include "ops/quantized_layer.h"
 #include "runtime/kernels/qlayer.h"
 #include "runtime/plan_steps.h"
+#include "runtime/tuner.h"
 
 // --- the step ---
 
@@ -16,6 +17,7 @@ typedef struct code_layer_step {
     const tare_tensor *added; // what a layer that adds does; NULL: nothing
     product_addend addend;
     bool gives_floats;
+    const char *why; // the tuner's words; NULL: it had no choice
 } code_layer_step;
 
 static tare_status run_layer(const plan_run_state *run, void *state) {
@@ -54,6 +56,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
                        form.tile_channels);
     if (s->addend.kind != 0) tare__step_say(out, ", with a sum");
     if (s->gives_floats) tare__step_say(out, ", to floats");
+    if (s->why != NULL) tare__step_say(out, "; %s", s->why);
 }
 
 static const step_class layer_class = {"code layer", run_layer, destroy_layer, describe_layer};
@@ -92,7 +95,10 @@ static tare_status place(plan_builder *b, const plan_record *layer, size_t resul
         TARE_TRY(tare__plan_write(b, result, layout, &s->y));
     } else {
         TARE_TRY(tare__plan_read(b, other, layout, &s->other));
-        TARE_TRY(tare__plan_write_over(b, result, other, layout, &s->y, &is_same));
+        // A layer that adds its own input reads it again for other results.
+        TARE_TRY(s->other == s->x
+                     ? tare__plan_write(b, result, layout, &s->y)
+                     : tare__plan_write_over(b, result, other, layout, &s->y, &is_same));
     }
     return tare__plan_new_scratch(b, tare__qlayer_scratch_bytes(s->layer, threads), &s->scratch);
 }
@@ -184,6 +190,22 @@ static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail
     return add_rest(b, tail->rest);
 }
 
+// The fastest of those kernels that give the layer's bits.
+static tare_status tune(plan_builder *b, const quantized_layer *layer, const tare_tensor *x,
+                        const tare_tensor *y, code_layer_step *s) {
+    const tuned_layer wanted = {.layer = s->layer,
+                                .of = layer,
+                                .x = x,
+                                .y = y,
+                                .isa = b->setting->fast->isa,
+                                .batch = s->batch,
+                                .space = &b->setting->fast->space};
+    if (b->setting->tuner == NULL) return TARE_OK;
+    const tare_status status = tare__tuner_choose(b->setting->tuner, &wanted, &s->why, b->err);
+    if (status != TARE_OK) tare__qlayer_destroy(s->layer);
+    return status;
+}
+
 tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     op_call call = r->call;
@@ -207,6 +229,7 @@ tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done) {
     if (added != NULL) s->addend = tare__value_addend_of(added);
     if (tail.has_bounds) narrow(&layer, &tail.bounds);
     TARE_TRY(tare__qlayer_create(&layer, x, y, b->setting->fast->isa, &s->layer, b->err));
+    if (s->layer != NULL) TARE_TRY(tune(b, &layer, x, y, s));
     if (s->layer == NULL) return tare__plan_decline(b, tare__qlayer_refusal(&layer, x));
     *done = true;
     return add_steps(b, head, &tail, s);

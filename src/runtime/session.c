@@ -3,6 +3,7 @@
 // through its nodes. And what they keep between runs.
 #include "runtime/session.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -16,6 +17,7 @@
 #include "runtime/fast.h"
 #include "runtime/plan.h"
 #include "runtime/plan_profile.h"
+#include "runtime/tuner.h"
 
 // Waking a thread and waiting for it takes some 10 us, in which one core does about a million
 // multiply-accumulates with its widest instructions.
@@ -50,6 +52,7 @@ struct tare_session {
     fast_context fast;
     graph_entries *graphs;
     float_layers *layers;
+    tuner *tuner;            // NULL: nothing is tuned
     interpreter calls;       // how plans run what they do not cover
     plan *plans[MOST_PLANS]; // newest first
     int refusal_count;
@@ -158,6 +161,14 @@ static tare_status prepare_fast(tare_session *s, tare_error *err) {
     return TARE_OK;
 }
 
+static tare_status prepare_tuner(tare_session *s, const tare_session_options *options,
+                                 tare_error *err) {
+    const char *path = options->tune_cache;
+    if (path == NULL) path = getenv("TARE_TUNE_CACHE");
+    if (path != NULL && path[0] == '\0') path = NULL;
+    return options->tunes || path != NULL ? tare__tuner_create(path, &s->tuner, err) : TARE_OK;
+}
+
 static tare_status prepare(tare_session *s, const tare_session_options *given, tare_error *err) {
     tare_session_options options = {0};
     if (given != NULL) tare__struct_copy(&options, sizeof options, given);
@@ -176,7 +187,9 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     TARE_TRY(tare__isa_choose(&s->fast.isa, err));
     s->fast.elementwise = tare__elementwise_choose(s->fast.isa);
     s->fast.lines = tare__lines_choose(s->fast.isa);
-    return s->reference ? TARE_OK : prepare_fast(s, err);
+    if (s->reference) return TARE_OK;
+    TARE_TRY(prepare_fast(s, err));
+    return prepare_tuner(s, &options, err);
 }
 
 tare_status tare_session_create(const tare_model *model, const tare_session_options *options,
@@ -199,6 +212,7 @@ void tare_session_destroy(tare_session *session) {
     if (session == NULL) return;
     for (size_t i = 0; i < MOST_PLANS; i++) tare__plan_destroy(session->plans[i]);
     destroy_entries(session->graphs);
+    tare__tuner_destroy(session->tuner);
     tare__float_layers_destroy(session->layers);
     tare__float_kernels_destroy(session->floats);
     tare__scratch_release(&session->fast.space.memory);
@@ -304,7 +318,8 @@ static void keep_plan(tare_session *s, size_t from, plan *p) {
 // *out is NULL if the interpreter is to run; it also finds the words for inputs that do not fit.
 static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
                              plan **out, tare_error *err) {
-    const plan_setting setting = {.it = &s->calls, .fast = &s->fast, .layers = s->layers};
+    const plan_setting setting = {
+        .it = &s->calls, .fast = &s->fast, .layers = s->layers, .tuner = s->tuner};
     *out = NULL;
     if (s->reference || s->watcher != NULL || s->refusal_count == MOST_REFUSALS) return TARE_OK;
     for (size_t i = 0; i < count; i++)
@@ -328,7 +343,7 @@ static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, 
     if (status != TARE_OK) return TARE_OK;
     tare__plan_destroy(s->plans[MOST_PLANS - 1]);
     keep_plan(s, MOST_PLANS - 1, *out);
-    return TARE_OK;
+    return s->tuner != NULL ? tare__tuner_save(s->tuner, err) : TARE_OK;
 }
 
 static tare_status run_plan(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,

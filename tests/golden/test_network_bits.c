@@ -11,6 +11,7 @@
 #include "runtime/isa.h"
 #include "support/models.h"
 #include "support/temp.h"
+#include "support/tuning.h"
 
 #define ROW(name, least_sqnr) name,
 static const char *const networks[] = {NETWORKS(ROW)};
@@ -22,15 +23,16 @@ typedef struct form {
     const char *backend;            // of FX mode; NULL: none
     const char *quantizer, *config; // of exported programs; both NULL: it stays float
     bool looks_at_all;              // at run time: codes of one sample depend on the others
+    bool is_tuned;                  // too
 } form;
 
 static const form forms[] = {
     {"float", NULL, NULL, NULL, false},
-    {"x86", "x86", NULL, NULL, false},         // unsigned codes, weights per channel
+    {"x86", "x86", NULL, NULL, false, true},   // unsigned codes, weights per channel
     {"qnnpack", "qnnpack", NULL, NULL, false}, // unsigned, per tensor
     {"xnnpack", NULL, "XNNPACKQuantizer", "\"is_per_channel\": true", false}, // signed
     {"xnnpack_tensor", NULL, "XNNPACKQuantizer", "", false},
-    {"inductor", NULL, "X86InductorQuantizer", "", false},
+    {"inductor", NULL, "X86InductorQuantizer", "", false, true},
     {"inductor_dynamic", NULL, "X86InductorQuantizer", "\"is_dynamic\": true", true},
 };
 
@@ -89,6 +91,7 @@ typedef struct way {
     const char *isa;
     int threads;
     bool reference, is_watched, lets_library; // library: float layers by oneDNN
+    const char *tune_cache;                   // NULL: nothing is tuned
 } way;
 
 static tare_status see(void *user, const char *name, const tare_tensor *result, tare_error *err) {
@@ -105,7 +108,8 @@ static bool run(const tare_model *model, const way *w, const tensors *all, int64
     const tare_session_options options = {.struct_size = sizeof options,
                                           .thread_count = w->threads,
                                           .reference = w->reference,
-                                          .portable_floats = !w->lets_library};
+                                          .portable_floats = !w->lets_library,
+                                          .tune_cache = w->tune_cache};
     *out = (tensors){0};
     assert_int_equal(setenv("TARE_ISA", w->isa, 1), 0);
     CHECK_DONE(tare_session_create(model, &options, &session, job_error()));
@@ -130,9 +134,9 @@ typedef struct subject {
 
 static const char *words_of(const way *w) {
     static char words[128];
-    snprintf(words, sizeof words, "%s, %d threads%s%s%s", w->isa, w->threads,
+    snprintf(words, sizeof words, "%s, %d threads%s%s%s%s", w->isa, w->threads,
              w->reference ? ", references" : "", w->is_watched ? ", interpreted" : "",
-             w->lets_library ? ", with a library" : "");
+             w->lets_library ? ", with a library" : "", w->tune_cache != NULL ? ", tuned" : "");
     return words;
 }
 
@@ -172,10 +176,11 @@ static bool has_float_layers(const tare_model *model) {
 
 // batch: of the runs that give what is expected, and of those compared.
 static void check_ways(const subject *s, int64_t batch) {
-    static const int threads[] = {1, 2, 4};
+    static const int threads[] = {2, 1, 4};
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         const char *level = tare__isa_level_name((isa_level)isa);
-        for (size_t t = 0; t < sizeof threads / sizeof *threads; t++)
+        const bool is_best = strcmp(level, best_level()) == 0;
+        for (size_t t = 0; t < (is_best ? sizeof threads / sizeof *threads : 1); t++)
             check_way(s, &(way){level, threads[t]}, 0, batch);
         check_way(s, &(way){level, 2, .is_watched = true}, 0, batch);
     }
@@ -183,6 +188,17 @@ static void check_ways(const subject *s, int64_t batch) {
     check_way(s, &reference, 0, s->looks_at_all || batch < 4 ? batch : 4);
     const way library = {best_level(), 1, .lets_library = true};
     if (!has_float_layers(s->model)) check_way(s, &library, 0, batch);
+}
+
+// With what is fastest here, and with the opposite of all that was chosen.
+static void check_tuned(const subject *s, int64_t batch) {
+    const char *path = temp_path("tune.json");
+    const way tuned[] = {{best_level(), 1, .tune_cache = path},
+                         {best_level(), 2, .tune_cache = path}};
+    (void)remove(path);
+    for (size_t i = 0; i < 2; i++) check_way(s, &tuned[i], 0, batch);
+    const size_t count = oppose_choices(path);
+    for (size_t i = 0; i < 2 && count > 0; i++) check_way(s, &tuned[i], 0, batch);
 }
 
 static void check_alone(const subject *s) {
@@ -202,6 +218,7 @@ static void check_model(const char *network, const form *f, const tare_model *mo
     const way first = {best_level(), 1};
     if (run(model, &first, samples, 0, BATCH, &s.expected)) {
         check_ways(&s, BATCH);
+        if (f->is_tuned) check_tuned(&s, RECORDED_BATCH);
         if (!f->looks_at_all) check_alone(&s);
     } else {
         assert_true(run(model, &first, samples, 0, RECORDED_BATCH, &s.expected));

@@ -89,6 +89,12 @@ const product_kernel *tare__product_choose(isa_level isa);
 void qu8_product__avxvnni_vex(const product_tile *t);
 void qu8_product__avx512vl(const product_tile *t);
 
+#ifdef TARE_HAVE_X86_KERNELS
+/// The end of a tile of any number of rows whose sums, without their start, are given:
+/// sums[row * sums_stride + channel]. Of t, what says how sums are made is not looked at.
+void qu8_product_finish__avx512vnni(const product_tile *t, const int32_t *sums, size_t sums_stride);
+#endif
+
 static inline size_t tare__product_vectors(size_t channels) {
     return (channels + PRODUCT_LANES - 1) / PRODUCT_LANES;
 }

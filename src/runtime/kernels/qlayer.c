@@ -4,11 +4,14 @@
 
 #include "core/alloc.h"
 #include "runtime/kernels/qdepthwise.h"
+#include "runtime/kernels/qlibrary.h"
 #include "runtime/kernels/qproduct.h"
 
 struct qlayer {
-    qdepthwise *depthwise; // one of the two
+    qdepthwise *depthwise; // one of them; while it is chosen, the last two
     qproduct *product;
+    qlibrary *library;
+    bool by_library;
 };
 
 static tare_status pack(qlayer *l, const quantized_layer *layer, const tare_tensor *x,
@@ -36,10 +39,34 @@ void tare__qlayer_destroy(qlayer *layer) {
     if (layer == NULL) return;
     tare__qdepthwise_destroy(layer->depthwise);
     tare__qproduct_destroy(layer->product);
+    tare__qlibrary_destroy(layer->library);
     tare__free(layer);
 }
 
+tare_status tare__qlayer_take_library(qlayer *layer, const quantized_layer *of,
+                                      const tare_tensor *x, const tare_tensor *y, isa_level isa,
+                                      size_t thread_count, bool *done, tare_error *err) {
+    if (layer->product != NULL)
+        TARE_TRY(tare__qlibrary_create(of, x, y, isa, thread_count, &layer->library, err));
+    *done = layer->library != NULL;
+    layer->by_library = *done;
+    return TARE_OK;
+}
+
+void tare__qlayer_choose(qlayer *layer, bool library, bool drop_other) {
+    layer->by_library = library && layer->library != NULL;
+    if (!drop_other) return;
+    if (layer->by_library) {
+        tare__qproduct_destroy(layer->product);
+        layer->product = NULL;
+    } else {
+        tare__qlibrary_destroy(layer->library);
+        layer->library = NULL;
+    }
+}
+
 qlayer_form tare__qlayer_form(const qlayer *layer) {
+    if (layer->by_library) return tare__qlibrary_form(layer->library);
     return layer->product != NULL ? tare__qproduct_form(layer->product)
                                   : tare__qdepthwise_form(layer->depthwise);
 }
@@ -54,16 +81,19 @@ void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale,
 }
 
 bool tare__qlayer_adds(const qlayer *layer) {
-    return layer->product != NULL;
+    return layer->product != NULL || layer->library != NULL;
 }
 
 size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count) {
+    if (layer->by_library) return tare__qlibrary_scratch_bytes(layer->library, thread_count);
     return layer->product != NULL ? tare__qproduct_scratch_bytes(layer->product, thread_count)
                                   : tare__qdepthwise_scratch_bytes(layer->depthwise, thread_count);
 }
 
 void tare__qlayer_run(const qlayer *layer, const qlayer_run *run) {
-    if (layer->product != NULL)
+    if (layer->by_library)
+        tare__qlibrary_run(layer->library, run);
+    else if (layer->product != NULL)
         tare__qproduct_run(layer->product, run);
     else
         tare__qdepthwise_run(layer->depthwise, run);

@@ -25,6 +25,13 @@ typedef struct qlayer_form {
     size_t macs;                     // of an image, or of a row of a linear layer
 } qlayer_form;
 qlayer_form tare__qlayer_form(const qlayer *layer);
+/// Has a library compute the sums of a layer that a product kernel computes now (qlibrary.h);
+/// *done false: it stays as it is. What tare__qlayer_create was given is given again.
+tare_status tare__qlayer_take_library(qlayer *layer, const quantized_layer *of,
+                                      const tare_tensor *x, const tare_tensor *y, isa_level isa,
+                                      size_t thread_count, bool *done, tare_error *err);
+/// Which of the two it is, where it has both: `drop_other` forgets the one that is not chosen.
+void tare__qlayer_choose(qlayer *layer, bool library, bool drop_other);
 /// Why tare__qlayer_create packs no such layer; NULL: it does.
 const char *tare__qlayer_refusal(const quantized_layer *layer, const tare_tensor *x);
 /// Other parameters of the unsigned codes of a linear layer's input; it gives floats.

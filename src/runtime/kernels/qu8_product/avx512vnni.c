@@ -420,3 +420,63 @@ static void (*const tiles[PRODUCT_VECTORS][PRODUCT_ROWS])(const product_tile *) 
 void qu8_product__avx512vnni(const product_tile *t) {
     tiles[tare__product_vectors(t->channels) - 1][t->rows - 1](t);
 }
+
+// --- the end of others' sums ---
+
+UNROLLED void finish_line(const product_tile *t, const pack_constants *k, const addend_constants *a,
+                          const vector_constants *v, const __m512i *start, const int32_t *sums,
+                          size_t row, size_t vectors) {
+    __m512i lanes[PRODUCT_VECTORS], acc;
+#define FINISH(i)                                                                                  \
+    acc =                                                                                          \
+        _mm512_add_epi32(start[i], _mm512_maskz_loadu_epi32(v[i].mask, sums + (i)*PRODUCT_LANES)); \
+    lanes[i] = a != NULL ? add_to(t, k, a, &v[i], acc, row, i)                                     \
+                         : round_lanes(k, scale_lanes(k, acc, v[i].multiplier, v[i].bias))
+    EACH_VECTOR(vectors, FINISH);
+#undef FINISH
+    store_codes(t, a != NULL ? &a->pack : k, row, 1, lanes, vectors);
+}
+
+UNROLLED void finish_lines(const product_tile *t, const addend_constants *a, const int32_t *sums,
+                           size_t sums_stride, size_t vectors) {
+    const requant *r = t->epilogue.requant;
+    const pack_constants k = pack_constants_of(r, t->epilogue.is_small, r->lo < 0);
+    vector_constants v[PRODUCT_VECTORS];
+    __m512i start[PRODUCT_VECTORS];
+#define READ(i)                                                                                    \
+    v[i] = constants_of(t, i, vectors);                                                            \
+    start[i] = _mm512_maskz_loadu_epi32(v[i].mask, t->epilogue.start + (i)*PRODUCT_LANES)
+    EACH_VECTOR(vectors, READ);
+#undef READ
+    for (size_t row = 0; row < t->rows; row++, sums += sums_stride)
+        finish_line(t, &k, a, v, start, sums, row, vectors);
+}
+
+#define DEFINE(vectors)                                                                            \
+    static void finish_##vectors(const product_tile *t, const addend_constants *a,                 \
+                                 const int32_t *sums, size_t sums_stride) {                        \
+        if (a != NULL)                                                                             \
+            finish_lines(t, a, sums, sums_stride, vectors);                                        \
+        else                                                                                       \
+            finish_lines(t, NULL, sums, sums_stride, vectors);                                     \
+    }
+DEFINE(1)
+DEFINE(2)
+DEFINE(3)
+DEFINE(4)
+#undef DEFINE
+
+void qu8_product_finish__avx512vnni(const product_tile *t, const int32_t *sums,
+                                    size_t sums_stride) {
+    static void (*const ends[PRODUCT_VECTORS])(const product_tile *, const addend_constants *,
+                                               const int32_t *,
+                                               size_t) = {finish_1, finish_2, finish_3, finish_4};
+    addend_constants a;
+    if (t->addend != NULL) {
+        const requant *r = t->epilogue.requant;
+        const pack_constants k = pack_constants_of(r, t->epilogue.is_small, r->lo < 0);
+        a = addend_constants_of(t->addend, r, &k);
+    }
+    ends[tare__product_vectors(t->channels) - 1](t, t->addend != NULL ? &a : NULL, sums,
+                                                 sums_stride);
+}
