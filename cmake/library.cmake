@@ -29,13 +29,14 @@ add_custom_command(
   COMMENT "Embedding backends/" VERBATIM)
 
 # The name of a kernel's file gives its instruction set; a machine without it never runs the code.
-# avx512vl holds a second encoding of avxvnni's kernels.
-set(tare_x86_levels avx2 avxvnni avx512vl avx512vnni)
+# avx512vl holds a second encoding of avxvnni's kernels, avx512vbmi what some CPUs of avx512vnni have.
+set(tare_x86_levels avx2 avxvnni avx512vl avx512vnni avx512vbmi)
 set(tare_isa_flags_avx2 -mavx2 -mfma)
 set(tare_isa_flags_avxvnni -mavx2 -mfma -mavxvnni)
 set(tare_isa_flags_avx512vl -mavx2 -mfma -mavx512f -mavx512vl -mavx512vnni)
 set(tare_isa_flags_avx512vnni
     -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma)
+set(tare_isa_flags_avx512vbmi ${tare_isa_flags_avx512vnni} -mavx512vbmi)
 set(tare_arm_levels neon neondot i8mm)
 set(tare_isa_flags_neon "")
 set(tare_isa_flags_neondot -march=armv8.2-a+dotprod)

@@ -76,6 +76,15 @@ isa_level tare__isa_detect(void) {
 
 #endif
 
+bool tare__isa_permutes_bytes(void) {
+#if defined(TARE_HAVE_X86_KERNELS)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512vbmi") != 0;
+#else
+    return false;
+#endif
+}
+
 // "scalar, avx2" into out: what this machine can be asked for.
 static void list_levels(isa_level highest, char *out, size_t size) {
     out[0] = '\0';

@@ -26,6 +26,10 @@ const char *tare__isa_level_name(isa_level level); // "scalar"
 /// registers) all have.
 isa_level tare__isa_detect(void);
 
+/// Has the CPU instructions that permute bytes by tables of 128 (AVX-512 VBMI), which its level
+/// does not promise?
+bool tare__isa_permutes_bytes(void);
+
 /// The level in use: the detected one, or the lower one that TARE_ISA in the environment names.
 /// TARE_INVALID_ARGUMENT if that is no level or one that this machine lacks.
 tare_status tare__isa_choose(isa_level *out, tare_error *err);

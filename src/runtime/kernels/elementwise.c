@@ -3,24 +3,31 @@
 #include "runtime/kernels/elementwise.h"
 
 const elementwise_kernels tare__elementwise_kernels[] = {
-#define KERNEL(suffix, needs)                                                                      \
-    {#suffix,                                                                                      \
+#define KERNEL_WITH(name, suffix, needs, has, look_up)                                             \
+    {#name,                                                                                        \
      needs,                                                                                        \
+     has,                                                                                          \
      qu8_quantize__##suffix,                                                                       \
      qu8_dequantize__##suffix,                                                                     \
      qu8_add__##suffix,                                                                            \
      qu8_mul__##suffix,                                                                            \
      qu8_sum__##suffix,                                                                            \
-     qu8_look_up__##suffix,                                                                        \
+     qu8_look_up__##look_up,                                                                       \
      qu8_raise__##suffix},
+#define KERNEL(suffix, needs) KERNEL_WITH(suffix, suffix, needs, NULL, suffix)
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL
+#undef KERNEL_WITH
 };
 const size_t tare__elementwise_kernel_count =
     sizeof tare__elementwise_kernels / sizeof *tare__elementwise_kernels;
 
+bool tare__elementwise_suits(const elementwise_kernels *k, isa_level isa) {
+    return k->needs <= isa && (k->has == NULL || k->has());
+}
+
 const elementwise_kernels *tare__elementwise_choose(isa_level isa) {
     const elementwise_kernels *k = tare__elementwise_kernels;
-    while (k->needs > isa) k++; // ends: the last row needs nothing
+    while (!tare__elementwise_suits(k, isa)) k++; // ends: the last row needs nothing
     return k;
 }

@@ -18,6 +18,7 @@ typedef struct code_scheme {
 typedef struct elementwise_kernels {
     const char *name;
     isa_level needs;
+    bool (*has)(void); // what the CPU must have besides; NULL: nothing
     /// y[i] = tare__quantize(x[i])
     void (*quantize)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
     /// y[i] = tare__dequantize(x[i])
@@ -39,6 +40,7 @@ typedef struct elementwise_kernels {
 /// Best first; the last row needs nothing.
 extern const elementwise_kernels tare__elementwise_kernels[];
 extern const size_t tare__elementwise_kernel_count;
+bool tare__elementwise_suits(const elementwise_kernels *k, isa_level isa);
 const elementwise_kernels *tare__elementwise_choose(isa_level isa);
 
 #define KERNEL(suffix, needs)                                                                      \
@@ -52,7 +54,11 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
     void qu8_look_up__##suffix(const uint8_t table[256], const uint8_t *x, size_t count,           \
                                uint8_t *y);                                                        \
     void qu8_raise__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
+#define KERNEL_WITH(name, suffix, needs, has, look_up)                                             \
+    void qu8_look_up__##look_up(const uint8_t table[256], const uint8_t *x, size_t count,          \
+                                uint8_t *y);
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL
+#undef KERNEL_WITH
 
 #endif

@@ -66,7 +66,7 @@ static const bounded_function functions[] = {
     {"exp", tare__expf, expl, 1.04, ALL, 0},
     {"expm1", tare__expm1f, expm1l, 1.6, ALL, 0},
     {"tanh", tare__tanhf, tanhl, 2.6, ALL, 0},
-    {"erf", tare__erff, erfl, 1.3, ALL, 0},
+    {"erf", tare__erff, erfl, 1.4, ALL, 0},
     {"sigmoid", tare__sigmoidf, exact_sigmoid, 2.5, ALL, 0x1p-125L},
     {"silu", silu, exact_silu, 2.5, -1e3, 3.4e38, 0x1p-118L},
     {"gelu", gelu, exact_gelu, 3, -1e30, (double)INFINITY, 0x1p-24L},
