@@ -14,7 +14,7 @@ enum {
     FEW_ELEMENTS = 8,           // norms of shorter lines are left to the reference
     CACHED_FLOATS = 96 << 10,   // bytes of a band
     CACHED_WEIGHTS = 640 << 10, // bytes that all bands read from the second-level cache
-    PARTS_PER_THREAD = 4,
+    PARTS_PER_THREAD = 2,
 };
 
 typedef enum band_kind { BAND_ELEMENT, BAND_SUM, BAND_NORM, BAND_RELU } band_kind;
@@ -229,15 +229,15 @@ static bool read_chain(const plan_builder *b, size_t head, code_band *s, size_t 
     return true;
 }
 
+// As many rows in each as can be, and as many bands for each thread: tiles of fewer rows than the
+// best cost little.
 static void choose_bands(const plan_builder *b, code_band *s) {
-    const size_t tile = tare__qlayer_form(s->layer).tile_rows;
     const size_t threads = tare__thread_count(b->setting->fast->space.pool);
-    const size_t cached = CACHED_FLOATS / sizeof(float) / s->width / tile * tile;
-    const size_t parts = threads > 1 ? threads * PARTS_PER_THREAD : 1;
-    const size_t share = tare__share(s->rows, parts, tile);
-    s->step = cached < share ? cached : share;
-    if (s->step == 0) s->step = tile;
-    if (s->is_whole) s->step = s->rows;
+    const size_t cached = CACHED_FLOATS / sizeof(float) / s->width;
+    const size_t least = threads > 1 ? threads * PARTS_PER_THREAD : 1;
+    const size_t wanted = tare__ceil_div(s->rows, cached > 0 ? cached : 1);
+    const size_t bands = tare__round_up(wanted > least ? wanted : least, threads);
+    s->step = s->is_whole ? s->rows : tare__ceil_div(s->rows, bands);
     const size_t workers = s->is_whole ? threads : 1;
     const size_t floats = s->count > 0 ? s->step * s->width : 0;
     s->layer_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, workers), PLACE_ALIGNMENT);
