@@ -220,8 +220,8 @@ typedef struct dynamic_gates {
     dynamic_operand operands[2]; // of the input, of the hidden state
 } dynamic_gates;
 
-static tare_status read_gates(const module *m, const char *suffix, bool of_hidden,
-                              dynamic_weights *out, tare_error *err) {
+tare_status tare__dynamic_gate_read(const module *m, const char *suffix, bool of_hidden,
+                                    dynamic_weights *out, tare_error *err) {
     char weight[NAME_SIZE], bias[NAME_SIZE];
     snprintf(weight, sizeof weight, "weight_%s%s", of_hidden ? "hh" : "ih", suffix);
     snprintf(bias, sizeof bias, "bias_%s%s", of_hidden ? "hh" : "ih", suffix);
@@ -237,7 +237,7 @@ static tare_status load_gates(dynamic_gates *g, const char *suffix) {
     drop_gates(g);
     for (int i = 0; i < 2; i++) {
         dynamic_weights w;
-        TARE_TRY(read_gates(g->call->module, suffix, i != 0, &w, g->call->err));
+        TARE_TRY(tare__dynamic_gate_read(g->call->module, suffix, i != 0, &w, g->call->err));
         TARE_TRY(tare__dynamic_operand_create(&w, &g->operands[i], g->call->err));
     }
     snprintf(g->suffix, sizeof g->suffix, "%s", suffix);
@@ -270,7 +270,7 @@ tare_status tare__dynamic_recurrent_forward(op_call *call) {
 static tare_status check_suffix(void *user, const char *suffix, tare_error *err) {
     for (int i = 0; i < 2; i++) {
         dynamic_weights w;
-        TARE_TRY(read_gates(user, suffix, i != 0, &w, err));
+        TARE_TRY(tare__dynamic_gate_read(user, suffix, i != 0, &w, err));
     }
     return TARE_OK;
 }

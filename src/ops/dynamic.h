@@ -22,6 +22,10 @@ typedef struct dynamic_weights {
 tare_status tare__dynamic_weights_read(const module *m, const char *weight, const char *bias,
                                        dynamic_weights *out, tare_error *err);
 
+/// Those of a recurrent module's gates: of the input's weights with this suffix, or of the hidden
+/// state's.
+tare_status tare__dynamic_gate_read(const module *m, const char *suffix, bool of_hidden,
+                                    dynamic_weights *out, tare_error *err);
 /// Those of a call of a dynamic linear layer, module or function, and whether a ReLU follows.
 tare_status tare__dynamic_linear_read(op_call *call, dynamic_weights *out, bool *relu);
 /// The parameters that data of this range gets, and the bounds of its codes.

@@ -173,27 +173,44 @@ tare_status tare__recurrent_shape(op_call *call) {
 
 // --- one step ---
 
-// gi, gh: the gates' products with input and hidden state; h and c are replaced.
-static void step_one(cell_kind kind, int64_t n, const float *gi, const float *gh, float *h,
-                     float *c) {
+// gi, gh: the gates' products with input and hidden state; gh is worked in. h and c are replaced.
+static void step_lstm(const element_loop *f, int64_t n, const float *gi, float *gh, float *h,
+                      float *c) {
+    for (int64_t k = 0; k < 4 * n; k++) gh[k] = gi[k] + gh[k];
+    f[ELEMENT_SIGMOID](gh, gh, 2 * n, NULL);
+    f[ELEMENT_TANH](gh + 2 * n, gh + 2 * n, n, NULL);
+    f[ELEMENT_SIGMOID](gh + 3 * n, gh + 3 * n, n, NULL);
+    for (int64_t k = 0; k < n; k++) c[k] = gh[n + k] * c[k] + gh[k] * gh[2 * n + k];
+    f[ELEMENT_TANH](c, gh, n, NULL);
+    for (int64_t k = 0; k < n; k++) h[k] = gh[3 * n + k] * gh[k];
+}
+
+static void step_gru(const element_loop *f, int64_t n, const float *gi, float *gh, float *h) {
+    for (int64_t k = 0; k < 2 * n; k++) gh[k] = gi[k] + gh[k];
+    f[ELEMENT_SIGMOID](gh, gh, 2 * n, NULL);
+    float *fresh = gh + 2 * n;
+    for (int64_t k = 0; k < n; k++) fresh[k] = gi[2 * n + k] + gh[k] * fresh[k];
+    f[ELEMENT_TANH](fresh, fresh, n, NULL);
+    for (int64_t k = 0; k < n; k++) h[k] = (h[k] - fresh[k]) * gh[n + k] + fresh[k];
+}
+
+static void step_plain(const element_loop *f, cell_kind kind, int64_t n, const float *gi,
+                       const float *gh, float *h) {
     for (int64_t k = 0; k < n; k++) {
-        if (c != NULL) { // LSTMs, and only they, have one
-            const float i = tare__sigmoidf(gi[k] + gh[k]),
-                        f = tare__sigmoidf(gi[n + k] + gh[n + k]);
-            const float g = tare__tanhf(gi[2 * n + k] + gh[2 * n + k]);
-            const float o = tare__sigmoidf(gi[3 * n + k] + gh[3 * n + k]);
-            c[k] = f * c[k] + i * g;
-            h[k] = o * tare__tanhf(c[k]);
-        } else if (kind == CELL_GRU) {
-            const float r = tare__sigmoidf(gi[k] + gh[k]),
-                        z = tare__sigmoidf(gi[n + k] + gh[n + k]);
-            const float fresh = tare__tanhf(gi[2 * n + k] + r * gh[2 * n + k]);
-            h[k] = (h[k] - fresh) * z + fresh;
-        } else {
-            const float sum = gi[k] + gh[k];
-            h[k] = kind == CELL_TANH ? tare__tanhf(sum) : sum < 0 ? 0.0f : sum;
-        }
+        const float sum = gi[k] + gh[k];
+        h[k] = kind != CELL_TANH && sum < 0 ? 0.0f : sum;
     }
+    if (kind == CELL_TANH) f[ELEMENT_TANH](h, h, n, NULL);
+}
+
+static void step_one(const element_loop *f, cell_kind kind, int64_t n, const float *gi, float *gh,
+                     float *h, float *c) {
+    if (c != NULL) // LSTMs, and only they, have one
+        step_lstm(f, n, gi, gh, h, c);
+    else if (kind == CELL_GRU)
+        step_gru(f, n, gi, gh, h);
+    else
+        step_plain(f, kind, n, gi, gh, h);
 }
 
 typedef struct layer_run {
@@ -223,14 +240,16 @@ static tare_status run_direction(const layer_run *r, const char *suffix, bool ba
                                     .inner = p->hidden,
                                     .width = width,
                                     .y = gh};
+    const element_loop *functions =
+        r->gates->functions != NULL ? r->gates->functions : f32_elements__scalar;
     TARE_TRY(r->gates->product(r->gates->user, &of_input));
     for (int64_t s = 0; s < p->steps; s++) {
         const int64_t t = backwards ? p->steps - 1 - s : s;
         TARE_TRY(r->gates->product(r->gates->user, &of_hidden));
         for (int64_t b = 0; b < p->batch; b++) {
             float *row = h + b * p->hidden;
-            step_one(p->kind, p->hidden, gi + (t * p->batch + b) * width, gh + b * width, row,
-                     c != NULL ? c + b * p->hidden : NULL);
+            step_one(functions, p->kind, p->hidden, gi + (t * p->batch + b) * width, gh + b * width,
+                     row, c != NULL ? c + b * p->hidden : NULL);
             if (r->y != NULL)
                 memcpy(r->y +
                            ((t * p->batch + b) * p->directions + (backwards ? 1 : 0)) * p->hidden,
@@ -254,6 +273,13 @@ typedef struct state {
     float *h, *c; // [layers * directions][batch][hidden]; c is NULL but for LSTMs
 } state;
 
+static void fill_state(float *to, const tare_tensor *from, size_t bytes) {
+    if (from != NULL)
+        memcpy(to, from->data, bytes);
+    else
+        memset(to, 0, bytes);
+}
+
 // The final state's tensors, filled with the initial one (zeros if there is none).
 static state begin_state(op_call *call, const recurrent_plan *p) {
     const value *v = p->is_cell ? &call->result : &call->result.as.items[1];
@@ -261,8 +287,9 @@ static state begin_state(op_call *call, const recurrent_plan *p) {
     const value *pair = p->weights != NULL ? v : v->as.items; // flat: h and c follow each other
     state s = {tare__f32(is_pair ? pair[0].as.tensor : v->as.tensor),
                is_pair ? tare__f32(pair[1].as.tensor) : NULL};
-    if (p->h != NULL) memcpy(s.h, p->h->data, tare__tensor_bytes(p->h));
-    if (p->c != NULL && s.c != NULL) memcpy(s.c, p->c->data, tare__tensor_bytes(p->c));
+    const size_t bytes = (size_t)(p->layers * p->directions * p->batch * p->hidden) * sizeof(float);
+    fill_state(s.h, p->h, bytes);
+    if (s.c != NULL) fill_state(s.c, p->c, bytes);
     return s;
 }
 
@@ -416,12 +443,22 @@ static tare_status float_product_of(void *user, const gate_request *r) {
                                 bias != NULL ? tare__f32(bias) : NULL, r->y, g->call->err);
 }
 
-static tare_status recurrent_reference(op_call *call) {
+tare_status tare__recurrent_compute(op_call *call, const element_loop *functions) {
     float_gates g = {.call = call};
-    const gate_source source = {.user = &g, .product = float_product_of};
+    const gate_source source = {.user = &g, .product = float_product_of, .functions = functions};
     const tare_status status = tare__recurrent_run(call, &source);
     drop_weights(&g);
     return status;
+}
+
+static tare_status recurrent_reference(op_call *call) {
+    return tare__recurrent_compute(call, NULL);
+}
+
+bool tare__recurrent_is_float(const op_call *call) {
+    const module *m = call->module;
+    return call->op != NULL && call->op->reference == recurrent_reference &&
+           (m == NULL || m->class->role == ROLE_FLOAT);
 }
 
 static int64_t recurrent_macs(const op_call *call) {

@@ -4,6 +4,7 @@
 #ifndef OPS_RECURRENT_H
 #define OPS_RECURRENT_H
 
+#include "core/elements.h"
 #include "ops/call.h"
 
 /// y [rows][width] = x [rows][inner] * W^T + b, of the weights and bias named weight_ih SUFFIX and
@@ -20,6 +21,7 @@ typedef struct gate_request {
 typedef struct gate_source {
     void *user;
     tare_status (*product)(void *user, const gate_request *request);
+    const element_loop *functions; // by element_kind; NULL: in plain C
 } gate_source;
 
 /// Shape rule of every recurrent module: call->module is one of class op "lstm", "gru",
@@ -28,6 +30,10 @@ typedef struct gate_source {
 tare_status tare__recurrent_shape(op_call *call);
 /// Fills the result. Sequences: (output, state); LSTM states are pairs (h, c).
 tare_status tare__recurrent_run(op_call *call, const gate_source *gates);
+/// Is it a recurrent function, or a module of float weights?
+bool tare__recurrent_is_float(const op_call *call);
+/// Such a call's reference, with these functions (NULL: plain C).
+tare_status tare__recurrent_compute(op_call *call, const element_loop *functions);
 /// Every suffix that a module's config promises; stops at the first failure.
 tare_status tare__recurrent_each_suffix(const module *m,
                                         tare_status (*visit)(void *user, const char *suffix,

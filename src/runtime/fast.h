@@ -53,6 +53,9 @@ void tare__dynamic_range(const scan_kernels *k, const float *x, size_t count, fl
 /// The codes that floats of this range get, and their scale: unsigned ones, 128 higher where the
 /// layer's are signed, as products take them.
 code_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max, double *scale);
+/// LSTM, GRU and cells, of floats or with products that quantize their input on the fly
+/// (fast_recurrent.c).
+extern const fast_path tare__fast_recurrent;
 /// max_pool2d and adaptive_avg_pool2d on codes (fast_pool.c).
 extern const fast_path tare__fast_max_pool, tare__fast_average_pool;
 

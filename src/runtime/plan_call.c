@@ -138,8 +138,7 @@ tare_status tare__plan_call(plan_builder *b, size_t record) {
     if (s->results == NULL) return tare__out_of_memory(b->err);
     tare_tensor **at = s->results;
     list_tensors(&r->call.result, &at);
-    s->may_be_fast = r->call.result.kind == VALUE_TENSOR && !r->is_observer &&
-                     !tare__value_is_empty(&r->call.result);
+    s->may_be_fast = !r->is_observer && !tare__value_is_empty(&r->call.result);
     s->clears = !r->is_observer;
     for (size_t i = 0; i < r->input_count; i++) {
         size_t unused;

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast way of recurrent modules: vectors compute their gates' functions. Where products
+// quantize their input on the fly, weights are packed once, for the kernels of linear layers.
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "ops/engine_rules.h"
+#include "ops/recurrent.h"
+#include "runtime/fast.h"
+#include "runtime/kernels/qlayer.h"
+
+enum { NAME_SIZE = 80 };
+
+// The product of one suffix with the input or with the hidden state.
+typedef struct packed_gate {
+    struct packed_gate *next;
+    char suffix[NAME_SIZE / 2];
+    bool of_hidden, fuses;
+    dynamic_weights w;
+    qlayer *layer; // NULL: no kernel covers it
+} packed_gate;
+
+typedef struct recurrent_state {
+    const module *layer; // whose gates these are
+    packed_gate *gates;
+    scratch codes;
+} recurrent_state;
+
+static void drop_gates(recurrent_state *s) {
+    for (packed_gate *g = s->gates, *next; g != NULL; g = next) {
+        next = g->next;
+        tare__qlayer_destroy(g->layer);
+        tare__free(g);
+    }
+    s->gates = NULL;
+}
+
+static void destroy(void *state) {
+    recurrent_state *s = state;
+    if (s == NULL) return;
+    drop_gates(s);
+    tare__scratch_release(&s->codes);
+    tare__free(s);
+}
+
+static bool is_dynamic(const op_call *call) {
+    static const char *const ops[] = {"lstm", "gru", "lstm_cell", "gru_cell", "rnn_cell"};
+    const module *m = call->module;
+    if (m == NULL || m->class->op == NULL || m->class->role != ROLE_DYNAMIC) return false;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(m->class->op, ops[i]) == 0) return true;
+    return false;
+}
+
+static bool is_recurrent(const op_call *call) {
+    return is_dynamic(call) || tare__recurrent_is_float(call);
+}
+
+// --- products ---
+
+typedef struct recurrent_run {
+    fast_context *context;
+    recurrent_state *state;
+    op_call *call;
+} recurrent_run;
+
+static tare_status pack(const recurrent_run *r, packed_gate *g) {
+    const module *m = r->call->module;
+    TARE_TRY(tare__dynamic_gate_read(m, g->suffix, g->of_hidden, &g->w, r->call->err));
+    const tare_tensor *w = g->w.weight;
+    if (w->dtype != TARE_QINT8 || tare__has_zero_points(w) || w->shape[1] == 0) return TARE_OK;
+    g->fuses = g->w.rule == REQUANT_F;
+    tare_tensor *y = NULL; // like a product's result
+    const int64_t shape[] = {1, w->shape[0]};
+    TARE_TRY(tare__tensor_meta(TARE_FLOAT32, 2, shape, NULL, &y, r->call->err));
+    const tare_status status =
+        tare__dynamic_pack(m, &g->w, y, r->context->isa, &g->layer, r->call->err);
+    tare_tensor_release(y);
+    return status;
+}
+
+static tare_status find_gate(const recurrent_run *r, const gate_request *request,
+                             packed_gate **out) {
+    packed_gate *g = r->state->gates;
+    while (g != NULL &&
+           (g->of_hidden != request->of_hidden || strcmp(g->suffix, request->suffix) != 0))
+        g = g->next;
+    *out = g;
+    if (g != NULL) return TARE_OK;
+    g = tare__alloc_zeroed(1, sizeof *g);
+    if (g == NULL) return tare__out_of_memory(r->call->err);
+    snprintf(g->suffix, sizeof g->suffix, "%s", request->suffix);
+    g->of_hidden = request->of_hidden;
+    const tare_status status = pack(r, g);
+    if (status != TARE_OK) {
+        tare__free(g);
+        return status;
+    }
+    g->next = r->state->gates;
+    r->state->gates = *out = g;
+    return TARE_OK;
+}
+
+static tare_status multiply(const recurrent_run *r, const packed_gate *g,
+                            const gate_request *request) {
+    const size_t count = (size_t)(request->rows * request->inner);
+    const workspace *space = &r->context->space;
+    const size_t threads = tare__thread_count(space->pool);
+    const size_t code_bytes = tare__round_up(count, 64);
+    uint8_t *codes = tare__scratch_reserve(
+        &r->state->codes, code_bytes + tare__qlayer_scratch_bytes(g->layer, threads));
+    float min = 0, max = 0;
+    double scale;
+    if (codes == NULL) return tare__out_of_memory(r->call->err);
+    if (count > 0)
+        tare__dynamic_range(tare__scan_choose(r->context->isa), request->x, count, &min, &max);
+    const code_scheme scheme = tare__dynamic_scheme(&g->w, min, max, &scale);
+    r->context->elementwise->quantize(&scheme, request->x, count, codes);
+    tare__qlayer_set_input(g->layer, g->w.weight->q, scale, scheme.zero_point);
+    const qlayer_run product = {.batch = (size_t)request->rows,
+                                .x = codes,
+                                .real = request->y,
+                                .fuses = g->fuses,
+                                .scratch = codes + code_bytes,
+                                .space = space};
+    tare__qlayer_run(g->layer, &product);
+    return TARE_OK;
+}
+
+static tare_status gate_product(void *user, const gate_request *request) {
+    const recurrent_run *r = user;
+    packed_gate *g;
+    TARE_TRY(find_gate(r, request, &g));
+    if (g->w.weight->shape[0] != request->width || g->w.weight->shape[1] != request->inner)
+        return tare__call_fail(r->call, "the weights '%s' do not fit the module", request->suffix);
+    if (g->layer != NULL && request->rows > 0) return multiply(r, g, request);
+    dynamic_operand operand = {0}; // float16 weights, and what kernels do not take
+    tare_status status = tare__dynamic_operand_create(&g->w, &operand, r->call->err);
+    if (status == TARE_OK)
+        status = tare__dynamic_multiply(r->call, &operand, request->x, request->rows, request->y);
+    tare__dynamic_operand_release(&operand);
+    return status;
+}
+
+static tare_status run(fast_context *context, void **state, op_call *call, bool *handled) {
+    recurrent_state *s = *state;
+    *handled = true;
+    if (tare__recurrent_is_float(call))
+        return tare__recurrent_compute(call, context->lines->elements);
+    if (s == NULL) *state = s = tare__alloc_zeroed(1, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(call->err);
+    if (s->layer != call->module) drop_gates(s);
+    s->layer = call->module;
+    recurrent_run r = {context, s, call};
+    const gate_source source = {
+        .user = &r, .product = gate_product, .functions = context->lines->elements};
+    return tare__recurrent_run(call, &source);
+}
+
+const fast_path tare__fast_recurrent = {"recurrent", is_recurrent, run, destroy};
