@@ -25,6 +25,7 @@ enum { WIDTH(LANES) = BYTES / 4 };
 typedef struct WIDTH(depthwise_setting) {
     const depthwise_tile *t;
     WIDTH(pack_constants) pack;
+    bool is_small_o, is_small_f; // of pack
     VEC flip;
 } WIDTH(depthwise_setting);
 
@@ -66,6 +67,15 @@ UNROLLED void WIDTH(start_sums)(const depthwise_tile *t, VEC acc[PACKED_REGISTER
         acc[i] = WIDTH(load_lanes)(t->constants->start + i * WIDTH(LANES));
 }
 
+UNROLLED void WIDTH(scale)(const WIDTH(depthwise_setting) * s, const WIDTH(pack_constants) * k,
+                           const VEC acc[PACKED_REGISTERS], VEC codes[PACKED_REGISTERS]) {
+    const depthwise_constants *own = s->t->constants;
+    for (int i = 0; i < PACKED_REGISTERS; i++)
+        codes[i] = WIDTH(round_lanes)(
+            k, WIDTH(scale_lanes)(k, acc[i], V(loadu_ps)(own->multiplier + i * WIDTH(LANES)),
+                                  V(loadu_ps)(own->bias + i * WIDTH(LANES))));
+}
+
 UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size_t pixel,
                             const VEC acc[PACKED_REGISTERS]) {
     const depthwise_tile *t = s->t;
@@ -75,12 +85,20 @@ UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size
         WIDTH(store_values)(t, t->real + at, acc);
         return;
     }
-    for (int i = 0; i < PACKED_REGISTERS; i++)
-        codes[i] = WIDTH(round_lanes)(
-            &s->pack, WIDTH(scale_lanes)(&s->pack, acc[i],
-                                         V(loadu_ps)(t->constants->multiplier + i * WIDTH(LANES)),
-                                         V(loadu_ps)(t->constants->bias + i * WIDTH(LANES))));
-    STORE_SOME(t->y + at, t->channels, WIDTH(pack_lanes)(&s->pack, codes, PACKED_REGISTERS));
+    // What the compiler knows of the copies spares it to ask for each register.
+    WIDTH(pack_constants) k = s->pack;
+    if (s->is_small_o) {
+        k.is_small = k.is_o = true;
+        WIDTH(scale)(s, &k, acc, codes);
+    } else if (s->is_small_f) {
+        k.is_small = true;
+        k.is_o = false;
+        WIDTH(scale)(s, &k, acc, codes);
+    } else {
+        WIDTH(scale)(s, &s->pack, acc, codes);
+    }
+    const VEC bytes = WIDTH(pack_lanes)(&s->pack, codes, PACKED_REGISTERS);
+    STORE_SOME(t->y + at, t->channels, bytes);
 }
 
 // Adds a word of a column to the sums of its window.
@@ -88,6 +106,15 @@ UNROLLED void WIDTH(add_word)(const uint32_t *w, const VEC words[PACKED_REGISTER
                               VEC acc[PACKED_REGISTERS]) {
     for (int i = 0; i < PACKED_REGISTERS; i++)
         acc[i] = DOT(acc[i], words[i], WIDTH(load_lanes)(w + i * WIDTH(LANES)));
+}
+
+UNROLLED void WIDTH(slide_row)(const WIDTH(depthwise_setting) * s, size_t row, size_t pixel,
+                               const VEC column[3][PACKED_REGISTERS]) {
+    const uint32_t *w = s->t->w + row * 3 * BYTES;
+    VEC acc[PACKED_REGISTERS];
+    WIDTH(start_sums)(s->t, acc);
+    for (size_t j = 0; j < 3; j++) WIDTH(add_word)(w + j * BYTES, column[j], acc);
+    WIDTH(finish)(s, row, pixel, acc);
 }
 
 // Windows of three columns of a word each: the columns stay in registers.
@@ -101,17 +128,11 @@ UNROLLED void WIDTH(slide)(const WIDTH(depthwise_setting) * s, size_t rows, size
             for (int i = 0; i < PACKED_REGISTERS; i++) column[j][i] = column[j + stride][i];
         for (size_t j = 3 - stride; j < 3; j++, x += DEPTHWISE_WORD)
             WIDTH(interleave)(s, x, column[j]);
-        for (size_t r = 0; r < rows; r++) {
-            VEC acc[PACKED_REGISTERS];
-            WIDTH(start_sums)(t, acc);
-            for (size_t j = 0; j < 3; j++)
-                WIDTH(add_word)(t->w + (r * 3 + j) * BYTES, column[j], acc);
-            WIDTH(finish)(s, r, p, acc);
-        }
+        WIDTH(slide_row)(s, 0, p, column);
+        if (rows > 1) WIDTH(slide_row)(s, 1, p, column);
     }
 }
 
-// Pixels from `pixel` on, whose columns are kept.
 UNROLLED void WIDTH(add_kept)(const WIDTH(depthwise_setting) * s,
                               VEC (*kept)[MOST_WORDS][PACKED_REGISTERS], size_t pixel,
                               size_t pixels, size_t rows, size_t words) {
@@ -170,9 +191,13 @@ static void WIDTH(add_each)(const WIDTH(depthwise_setting) * s) {
 }
 
 static void WIDTH(run_depthwise)(const depthwise_tile *t) {
-    const WIDTH(depthwise_setting)
-        s = {t, WIDTH(pack_constants_of)(t->requant, t->is_small, t->is_signed),
-             V(set1_epi8)((char)t->flip)};
+    const WIDTH(pack_constants) pack =
+        WIDTH(pack_constants_of)(t->requant, t->is_small, t->is_signed);
+    const WIDTH(depthwise_setting) s = {.t = t,
+                                        .pack = pack,
+                                        .is_small_o = pack.is_small && pack.is_o,
+                                        .is_small_f = pack.is_small && !pack.is_o,
+                                        .flip = V(set1_epi8)((char)t->flip)};
     const bool slides = t->columns == 3 && t->words == 1 && t->dilation == 1;
     const bool is_kept =
         t->words <= MOST_WORDS && (t->columns - 1) * t->dilation + 1 <= KEPT_COLUMNS;

@@ -3,9 +3,11 @@
 // 16 in narrower registers, which cost less.
 #include <immintrin.h>
 
+#include "runtime/kernels/qu8_store_x86.h"
+
 #define DOT(acc, words, weights) V(dpbusd_epi32)(acc, words, weights)
 #define LOAD_SOME(x, count)      V(maskz_loadu_epi8)(SOME(count), x)
-#define STORE_SOME(y, count, v)  V(mask_storeu_epi8)(y, SOME(count), v)
+#define STORE_SOME(y, count, v)  WIDTH(store_first)(y, count, v)
 
 #define WIDTH(name) name##_512
 #define VEC         __m512i

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "runtime/kernels/depthwise.h"
+#include "runtime/kernels/qu8_store_x86.h"
 
 #define LOAD_SOME(x, count)     WIDTH(load_some)(x, count)
-#define STORE_SOME(y, count, v) WIDTH(store_some)(y, count, v)
+#define STORE_SOME(y, count, v) WIDTH(store_first)(y, count, v)
 
 #define DEFINE_WIDTH                                                                               \
     static inline VEC WIDTH(load_some)(const uint8_t *x, size_t count) {                           \
@@ -16,11 +17,6 @@
         if (count >= BYTES) return V_INT(loadu)((const VEC *)x);                                   \
         memcpy(bytes, x, count);                                                                   \
         return V_INT(loadu)((const VEC *)bytes);                                                   \
-    }                                                                                              \
-    static inline void WIDTH(store_some)(uint8_t * y, size_t count, VEC codes) {                   \
-        uint8_t bytes[BYTES];                                                                      \
-        V_INT(storeu)((VEC *)(count >= BYTES ? y : bytes), codes);                                 \
-        if (count < BYTES) memcpy(y, bytes, count);                                                \
     }
 
 #define WIDTH(name) name##_256

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/kernels/product.h"
+#include "runtime/kernels/qu8_store_x86.h"
 
 #define WIDTH(name) name
 #define VEC         __m512i
@@ -143,37 +144,6 @@ static inline __m512 values_of(const product_tile *t, const vector_constants *v,
                     : value_lanes(acc, v->multiplier, v->bias);
 }
 
-// The first `count` of 32 and of 64 bytes. A store with a mask takes as long as several others.
-UNROLLED void store_half(uint8_t *y, size_t count, __m256i bytes) {
-    __m128i quarter = _mm256_castsi256_si128(bytes);
-    if (count >= 32) {
-        _mm256_storeu_si256((__m256i *)y, bytes);
-        return;
-    }
-    if (count & 16) {
-        _mm_storeu_si128((__m128i *)y, quarter);
-        quarter = _mm256_extracti128_si256(bytes, 1);
-        y += 16;
-    }
-    if (count & 8) {
-        _mm_storel_epi64((__m128i *)y, quarter);
-        quarter = _mm_unpackhi_epi64(quarter, quarter);
-        y += 8;
-    }
-    if (count & 7) _mm_mask_storeu_epi8(y, (__mmask16)((1U << (count & 7)) - 1), quarter);
-}
-
-UNROLLED void store_whole(uint8_t *y, size_t count, __m512i bytes) {
-    if (count >= 64) {
-        _mm512_storeu_si512(y, bytes);
-    } else if (count > 32) {
-        _mm256_storeu_si256((__m256i *)y, _mm512_castsi512_si256(bytes));
-        store_half(y + 32, count - 32, _mm512_extracti64x4_epi64(bytes, 1));
-    } else {
-        store_half(y, count, _mm512_castsi512_si256(bytes));
-    }
-}
-
 // Rows of rounded lanes, as many as fill a register. Packing leaves four channels of each vector in
 // each quarter of it.
 UNROLLED void store_codes(const product_tile *t, const pack_constants *k, size_t row, size_t rows,
@@ -182,23 +152,23 @@ UNROLLED void store_codes(const product_tile *t, const pack_constants *k, size_t
     const __m512i codes = _mm512_permutexvar_epi32(order, pack_lanes(k, lanes, rows * vectors));
     uint8_t *y = t->y + row * t->y_stride;
     if (vectors > 2) {
-        store_whole(y, t->channels, codes);
+        store_first_512(y, t->channels, codes);
         return;
     }
     const __m256i low = _mm512_castsi512_si256(codes), high = _mm512_extracti64x4_epi64(codes, 1);
     if (vectors == 2) {
-        store_half(y, t->channels, low);
-        if (rows > 1) store_half(y + t->y_stride, t->channels, high);
+        store_first_256(y, t->channels, low);
+        if (rows > 1) store_first_256(y + t->y_stride, t->channels, high);
         return;
     }
-    store_half(y, t->channels, low);
+    store_first_256(y, t->channels, low);
     if (rows > 1)
-        store_half(y + t->y_stride, t->channels,
-                   _mm256_castsi128_si256(_mm256_extracti128_si256(low, 1)));
-    if (rows > 2) store_half(y + 2 * t->y_stride, t->channels, high);
+        store_first_256(y + t->y_stride, t->channels,
+                        _mm256_castsi128_si256(_mm256_extracti128_si256(low, 1)));
+    if (rows > 2) store_first_256(y + 2 * t->y_stride, t->channels, high);
     if (rows > 3)
-        store_half(y + 3 * t->y_stride, t->channels,
-                   _mm256_castsi128_si256(_mm256_extracti128_si256(high, 1)));
+        store_first_256(y + 3 * t->y_stride, t->channels,
+                        _mm256_castsi128_si256(_mm256_extracti128_si256(high, 1)));
 }
 
 // What an addend needs of a vector.
