@@ -58,7 +58,6 @@ typedef struct product_tile {
     const uint8_t *const *x; // [taps][rows]
     size_t rows, taps;
     size_t codes; // of a tap
-    uint8_t flip; // 0x80 for signed codes, which become unsigned; else 0
     const uint32_t *w;
     const bool *pairs_fit; // [vectors][product_chunks] of w (product_pairs.h); NULL: not known
     size_t channels;       // at most PRODUCT_BLOCK
@@ -66,8 +65,9 @@ typedef struct product_tile {
     const product_addend *addend; // NULL: none; its codes as y
     uint8_t *y;                   // [rows][y_stride]
     float *real;                  // in place of y, the value of rule O; NULL: codes are wanted
-    bool fuses; // fmaf(f32(sum), multiplier, bias) in place of that value: one rounding
     size_t y_stride;
+    bool fuses;   // fmaf(f32(sum), multiplier, bias) in place of that value: one rounding
+    uint8_t flip; // 0x80 for signed codes, which become unsigned; else 0
 } product_tile;
 
 typedef struct product_kernel {
