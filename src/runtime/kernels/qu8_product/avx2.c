@@ -63,24 +63,30 @@ UNROLLED void add_codes(const product_tile *t, __m256i acc[ROWS][HALVES], size_t
     add_word(acc, rows, x, w, pairs_fit);
 }
 
+// Where from a word on, at most up to `end`, chunks are of its kind.
+static inline size_t end_of_kind(const bool *pairs_fit, size_t word, size_t end) {
+    if (pairs_fit == NULL) return end;
+    size_t chunk = word / PRODUCT_CHUNK;
+    const bool kind = pairs_fit[chunk];
+    while (chunk * PRODUCT_CHUNK < end && pairs_fit[chunk] == kind) chunk++;
+    return chunk * PRODUCT_CHUNK < end ? chunk * PRODUCT_CHUNK : end;
+}
+
 UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t rows, size_t c) {
-    const size_t words = (t->codes + 3) / 4, depth = t->taps * words;
-    const bool *pairs_fit = t->pairs_fit == NULL
-                                ? NULL
-                                : t->pairs_fit + c / PRODUCT_LANES * tare__product_chunks(depth);
+    const size_t words = (t->codes + 3) / 4, chunks = tare__product_chunks(t->taps * words);
+    const bool *pairs_fit = t->pairs_fit == NULL ? NULL : t->pairs_fit + c / PRODUCT_LANES * chunks;
     const uint32_t *w = t->w + c;
     size_t word = 0; // of the depth
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *const *at = t->x + tap * rows;
-        const size_t end = (tap + 1) * words;
-        while (word < end) {
-            const size_t next = (word / PRODUCT_CHUNK + 1) * PRODUCT_CHUNK;
-            const size_t last = next < end ? next : end;
-            const size_t k = (word - tap * words) * 4, stop = k + (last - word) * 4;
+        const size_t first = tap * words;
+        while (word < first + words) {
+            const size_t last = end_of_kind(pairs_fit, word, first + words);
+            const size_t k = (word - first) * 4, end = (last - first) * 4;
             if (pairs_fit != NULL && pairs_fit[word / PRODUCT_CHUNK])
-                add_codes(t, acc, rows, at, k, stop, w, true);
+                add_codes(t, acc, rows, at, k, end, w, true);
             else
-                add_codes(t, acc, rows, at, k, stop, w, false);
+                add_codes(t, acc, rows, at, k, end, w, false);
             w += (last - word) * words_of_step(t);
             word = last;
         }
