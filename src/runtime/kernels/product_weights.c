@@ -65,17 +65,33 @@ typedef struct packing {
     int8_t *lines;             // [PRODUCT_LANES][depth * 4]
 } packing;
 
+// [codes][window] to [window][step], four codes at a time.
+static void order_pixels(const int8_t *w, size_t window, size_t codes, size_t step, int8_t *line) {
+    size_t k = 0;
+    for (; k + 4 <= codes; k += 4)
+        for (size_t tap = 0; tap < window; tap++) {
+            const int8_t *from = w + k * window + tap;
+            int8_t *to = line + tap * step + k;
+            const int8_t a = from[0], b = from[window], c = from[2 * window], d = from[3 * window];
+            to[0] = a;
+            to[1] = b;
+            to[2] = c;
+            to[3] = d;
+        }
+    for (; k < codes; k++)
+        for (size_t tap = 0; tap < window; tap++) line[tap * step + k] = w[k * window + tap];
+}
+
 // A channel's codes [ins][height][width] as taps: [taps][codes rounded up to words]. What rounding
 // adds stays zero.
 static void order_channel(const packing *p, const int8_t *w, int8_t *line) {
     const product_form *f = p->f;
-    const size_t taps = tare__product_taps(f), codes = tare__product_codes(f);
+    const size_t codes = tare__product_codes(f);
     const size_t window = f->height * f->width, step = words_of(codes) * 4;
     if (window == 1) {
         memcpy(line, w, codes);
     } else if (!f->by_rows) {
-        for (size_t tap = 0; tap < taps; tap++)
-            for (size_t k = 0; k < codes; k++) line[tap * step + k] = w[k * window + tap];
+        order_pixels(w, window, codes, step, line);
     } else {
         for (size_t i = 0; i < f->ins; i++)
             for (size_t h = 0; h < f->height; h++)
