@@ -8,8 +8,8 @@ enum { BYTES = 64 };
 
 void qu8_look_up__avx512vbmi(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y) {
     const __m512i t0 = _mm512_loadu_si512(table), t1 = _mm512_loadu_si512(table + BYTES);
-    const __m512i t2 = _mm512_loadu_si512(table + 2 * BYTES);
-    const __m512i t3 = _mm512_loadu_si512(table + 3 * BYTES);
+    const __m512i t2 = _mm512_loadu_si512(table + 128);
+    const __m512i t3 = _mm512_loadu_si512(table + 192);
     for (size_t i = 0; i < count; i += BYTES) {
         const size_t left = count - i;
         const __mmask64 mask = left < BYTES ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
