@@ -159,9 +159,9 @@ static const fast_path code_paths[] = {
 };
 
 const fast_path *tare__fast_path_find(const op_call *call) {
-    static const fast_path *const larger[] = {&tare__fast_layer, &tare__fast_dynamic,
-                                              &tare__fast_recurrent, &tare__fast_max_pool,
-                                              &tare__fast_average_pool};
+    static const fast_path *const larger[] = {&tare__fast_layer,        &tare__fast_dynamic,
+                                              &tare__fast_recurrent,    &tare__fast_max_pool,
+                                              &tare__fast_average_pool, &tare__fast_norm};
     if (call->result.kind != VALUE_TENSOR)
         return tare__fast_recurrent.suits(call) ? &tare__fast_recurrent : NULL;
     for (size_t i = 0; i < sizeof larger / sizeof *larger; i++)

@@ -56,6 +56,8 @@ code_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max,
 /// LSTM, GRU and cells, of floats or with products that quantize their input on the fly
 /// (fast_recurrent.c).
 extern const fast_path tare__fast_recurrent;
+/// Layer norm of codes, as module and as function (fast_norm.c).
+extern const fast_path tare__fast_norm;
 /// max_pool2d and adaptive_avg_pool2d on codes (fast_pool.c).
 extern const fast_path tare__fast_max_pool, tare__fast_average_pool;
 

@@ -10,7 +10,7 @@
 
 #define ATEN "torch.ops.aten."
 
-// Of x [..][12][..][19]; `narrow` are tensors of 12, `wide` of 19 elements.
+// Of x [..][12][..][19] and its codes q; `narrow` are tensors of 12, `wide` of 19 elements.
 static const char *const calls[] = {
     ATEN "exp.default(x)",
     ATEN "expm1.default(x)",
@@ -43,6 +43,8 @@ static const char *const calls[] = {
     ATEN "group_norm.default(x, 12)",
     ATEN "instance_norm.default(x, narrow, narrow_bias, None, None, True, 0.1, 1e-05, True)",
     ATEN "mean.dim(x, [2, 3])",
+    "torch.ops.quantized.layer_norm(q, [19], wide, wide_bias, 1e-05, 0.02, 120)",
+    "torch.ops.quantized.layer_norm(q, [19], None, None, 1e-05, 0.02, 120)",
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -58,7 +60,12 @@ static tare_model *model_of(const char *call) {
         if (strstr(call, names[i]) != NULL) // it may read no tensor that nobody uses
             tare__text_printf(&code, "    %s = self.%s.bias\n", names[i], names[i]);
     }
-    tare__text_printf(&code, "    y = %s\n    return y\n", call);
+    const bool has_codes = strstr(call, "(q,") != NULL;
+    if (has_codes)
+        tare__text_append(&code, "    q = torch.quantize_per_tensor(x, 0.03, 100, torch.quint8)\n");
+    tare__text_printf(&code, "    y = %s\n", call);
+    tare__text_append(&code,
+                      has_codes ? "    z = y.dequantize()\n    return z\n" : "    return y\n");
     tare_model *model = new_model(NULL, root, tare__text_chars(&code));
     tare__text_release(&code);
     return model;
