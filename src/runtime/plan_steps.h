@@ -98,6 +98,8 @@ tare_status tare__plan_code_bands(plan_builder *b, size_t head, bool *done);
 /// Between floats and codes, sums and products of codes, and functions of one code
 /// (plan_code_elements.c).
 tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done);
+/// Softmax of lines of codes (plan_code_softmax.c).
+tare_status tare__plan_code_softmax(plan_builder *b, size_t head, bool *done);
 /// Products of two tensors of codes (plan_code_matmul.c).
 tare_status tare__plan_code_matmul(plan_builder *b, size_t head, bool *done);
 /// Greatest codes and averages of windows (plan_code_pool.c).

@@ -37,6 +37,7 @@ static const planner_row rows[] = {
     {"matmul", tare__plan_scores, NULL},
     {"scaled_dot_product_attention", tare__plan_attention, NULL},
     {"quantized.cat", NULL, tare__plan_code_cat},
+    {"quantized.softmax", NULL, tare__plan_code_softmax},
     {"quantized.matmul", NULL, tare__plan_code_matmul},
     {"quantized.matmul_float", NULL, tare__plan_code_matmul},
     {"quantized.scaled_dot_product_attention", NULL, tare__plan_attention},
