@@ -155,8 +155,9 @@ endfunction()
 # label `bits`, and a target that builds no more than they and the programs.
 function(tare_label_tests_of_bits)
   get_property(tests DIRECTORY PROPERTY TESTS)
+  set(runtime "kernels|product_tiles|code_attention|code_matmul|elementwise|lines|scan|plan|pool")
   list(FILTER tests INCLUDE REGEX
-       "^(unit\\.runtime\\.(kernels|product_tiles|elementwise|lines|plan|pool)|golden\\.networks|replay_numerics)$")
+       "^(unit\\.core\\.math|unit\\.runtime\\.(${runtime})|golden\\.networks|replay_numerics)$")
   set_tests_properties(${tests} PROPERTIES LABELS bits)
   set(programs ${tests})
   list(FILTER programs EXCLUDE REGEX "^replay_")
