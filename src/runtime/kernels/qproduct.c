@@ -273,7 +273,8 @@ static void multiply_rows(const product_job *job, const uint8_t **addresses, siz
     const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
     product_tile tiles[MOST_BLOCKS];
     for (size_t i = 0; i < block_count; i++) tiles[i] = tile_of(job, addresses, group, block + i);
-    const size_t most = p->kernel->rows[tare__product_vectors(tiles[0].channels) - 1];
+    const size_t vectors = tare__product_vectors(tare__product_block_channels(&p->form, block));
+    const size_t most = p->kernel->rows[vectors - 1];
     // As many tiles, but none of few rows, for which weights would be loaded as for many.
     size_t left = tare__ceil_div(last - first, most);
     for (size_t row = first, rows; row < last; row += rows, left--) {

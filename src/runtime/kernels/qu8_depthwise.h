@@ -25,7 +25,6 @@ enum { WIDTH(LANES) = BYTES / 4 };
 typedef struct WIDTH(depthwise_setting) {
     const depthwise_tile *t;
     WIDTH(pack_constants) pack;
-    bool is_small_o, is_small_f; // of pack
     VEC flip;
 } WIDTH(depthwise_setting);
 
@@ -53,8 +52,8 @@ static inline void WIDTH(interleave)(const WIDTH(depthwise_setting) * s, const u
 static void WIDTH(store_values)(const depthwise_tile *t, float *y,
                                 const VEC sums[PACKED_REGISTERS]) {
     float values[BYTES];
-    for (int i = 0; i < PACKED_REGISTERS; i++) {
-        const size_t at = (size_t)i * WIDTH(LANES);
+    for (size_t i = 0; i < PACKED_REGISTERS; i++) {
+        const size_t at = i * WIDTH(LANES);
         V(storeu_ps)
         (values + at, WIDTH(value_lanes)(sums[i], V(loadu_ps)(t->constants->multiplier + at),
                                          V(loadu_ps)(t->constants->bias + at)));
@@ -63,14 +62,14 @@ static void WIDTH(store_values)(const depthwise_tile *t, float *y,
 }
 
 UNROLLED void WIDTH(start_sums)(const depthwise_tile *t, VEC acc[PACKED_REGISTERS]) {
-    for (int i = 0; i < PACKED_REGISTERS; i++)
+    for (size_t i = 0; i < PACKED_REGISTERS; i++)
         acc[i] = WIDTH(load_lanes)(t->constants->start + i * WIDTH(LANES));
 }
 
 UNROLLED void WIDTH(scale)(const WIDTH(depthwise_setting) * s, const WIDTH(pack_constants) * k,
                            const VEC acc[PACKED_REGISTERS], VEC codes[PACKED_REGISTERS]) {
     const depthwise_constants *own = s->t->constants;
-    for (int i = 0; i < PACKED_REGISTERS; i++)
+    for (size_t i = 0; i < PACKED_REGISTERS; i++)
         codes[i] = WIDTH(round_lanes)(
             k, WIDTH(scale_lanes)(k, acc[i], V(loadu_ps)(own->multiplier + i * WIDTH(LANES)),
                                   V(loadu_ps)(own->bias + i * WIDTH(LANES))));
@@ -87,10 +86,10 @@ UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size
     }
     // What the compiler knows of the copies spares it to ask for each register.
     WIDTH(pack_constants) k = s->pack;
-    if (s->is_small_o) {
+    if (k.is_small && k.is_o) {
         k.is_small = k.is_o = true;
         WIDTH(scale)(s, &k, acc, codes);
-    } else if (s->is_small_f) {
+    } else if (k.is_small) {
         k.is_small = true;
         k.is_o = false;
         WIDTH(scale)(s, &k, acc, codes);
@@ -104,7 +103,7 @@ UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size
 // Adds a word of a column to the sums of its window.
 UNROLLED void WIDTH(add_word)(const uint32_t *w, const VEC words[PACKED_REGISTERS],
                               VEC acc[PACKED_REGISTERS]) {
-    for (int i = 0; i < PACKED_REGISTERS; i++)
+    for (size_t i = 0; i < PACKED_REGISTERS; i++)
         acc[i] = DOT(acc[i], words[i], WIDTH(load_lanes)(w + i * WIDTH(LANES)));
 }
 
@@ -125,7 +124,7 @@ UNROLLED void WIDTH(slide)(const WIDTH(depthwise_setting) * s, size_t rows, size
     for (size_t j = stride; j < 3; j++, x += DEPTHWISE_WORD) WIDTH(interleave)(s, x, column[j]);
     for (size_t p = 0; p < t->pixels; p++) {
         for (size_t j = 0; j + stride < 3; j++)
-            for (int i = 0; i < PACKED_REGISTERS; i++) column[j][i] = column[j + stride][i];
+            for (size_t i = 0; i < PACKED_REGISTERS; i++) column[j][i] = column[j + stride][i];
         for (size_t j = 3 - stride; j < 3; j++, x += DEPTHWISE_WORD)
             WIDTH(interleave)(s, x, column[j]);
         WIDTH(slide_row)(s, 0, p, column);
@@ -193,11 +192,7 @@ static void WIDTH(add_each)(const WIDTH(depthwise_setting) * s) {
 static void WIDTH(run_depthwise)(const depthwise_tile *t) {
     const WIDTH(pack_constants) pack =
         WIDTH(pack_constants_of)(t->requant, t->is_small, t->is_signed);
-    const WIDTH(depthwise_setting) s = {.t = t,
-                                        .pack = pack,
-                                        .is_small_o = pack.is_small && pack.is_o,
-                                        .is_small_f = pack.is_small && !pack.is_o,
-                                        .flip = V(set1_epi8)((char)t->flip)};
+    const WIDTH(depthwise_setting) s = {.t = t, .pack = pack, .flip = V(set1_epi8)((char)t->flip)};
     const bool slides = t->columns == 3 && t->words == 1 && t->dilation == 1;
     const bool is_kept =
         t->words <= MOST_WORDS && (t->columns - 1) * t->dilation + 1 <= KEPT_COLUMNS;
