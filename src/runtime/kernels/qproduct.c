@@ -265,23 +265,80 @@ static void list_tile(const product_job *job, size_t row, size_t rows, size_t fi
     tare__conv_windows_list(&p->windows, &list, to);
 }
 
-// Blocks of one group and of as many vectors meet a tile of rows after the other.
+// Rows of output whose windows meet the image with the same rows of taps.
+typedef struct row_range {
+    size_t last;      // output pixel behind them
+    size_t tap, taps; // the first one that may meet it, and how many from there on
+} row_range;
+
+static row_range taps_of_row(const conv_windows *w, size_t y) {
+    const ptrdiff_t top = (ptrdiff_t)(y * w->stride[0]) - (ptrdiff_t)w->above;
+    size_t first = 0, end = w->rows;
+    while (first < end && top + (ptrdiff_t)(first * w->step[0]) < 0) first++;
+    while (end > first && top + (ptrdiff_t)((end - 1) * w->step[0]) >= (ptrdiff_t)w->height) end--;
+    return (row_range){.tap = first * w->columns, .taps = (end - first) * w->columns};
+}
+
+// Taps in the border multiply zero points. Where these are zeros, rows of such taps are left out,
+// but for kernels that count words of weights from the first tap on.
+static row_range range_at(const qproduct *p, size_t row, size_t last) {
+    const conv_windows *w = &p->windows;
+    if (p->constants.zero_code != 0 || p->is_staged || p->is_flat || p->pairs_fit != NULL)
+        return (row_range){.last = last, .taps = p->taps};
+    size_t y = row % p->pixels / w->out_width;
+    const size_t image = row - row % p->pixels;
+    row_range range = taps_of_row(w, y), next;
+    do {
+        y++;
+        next = taps_of_row(w, y);
+    } while (y < w->out_height && next.tap == range.tap && next.taps == range.taps);
+    range.last = image + y * w->out_width < last ? image + y * w->out_width : last;
+    return range;
+}
+
+// Blocks of one group and of as many vectors, `most` rows at a time.
+typedef struct block_run {
+    const uint8_t **addresses;
+    product_tile tiles[MOST_BLOCKS];
+    size_t count, group, channel; // of blocks; the first one's first channel
+    size_t most;
+} block_run;
+
+// They meet a tile of rows after the other. There are as many tiles as whole ones would need, but
+// none of few rows, for which weights would be loaded as for many.
+static void multiply_range(const product_job *job, block_run *b, size_t first,
+                           const row_range *range) {
+    const qproduct *p = job->p;
+    size_t left = tare__ceil_div(range->last - first, b->most);
+    for (size_t row = first, rows; row < range->last; row += rows, left--) {
+        rows = tare__ceil_div(range->last - row, left);
+        list_tile(job, row, rows, b->group * p->ins, b->addresses);
+        for (size_t i = 0; i < b->count; i++) {
+            b->tiles[i].x = b->addresses + range->tap * rows;
+            multiply(job, &b->tiles[i], row, rows, b->channel + i * PRODUCT_BLOCK);
+        }
+    }
+}
+
 static void multiply_rows(const product_job *job, const uint8_t **addresses, size_t first,
                           size_t last, size_t first_block, size_t block_count) {
     const qproduct *p = job->p;
-    const size_t group = first_block / p->blocks, block = first_block % p->blocks;
-    const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
-    product_tile tiles[MOST_BLOCKS];
-    for (size_t i = 0; i < block_count; i++) tiles[i] = tile_of(job, addresses, group, block + i);
+    const size_t block = first_block % p->blocks;
     const size_t vectors = tare__product_vectors(tare__product_block_channels(&p->form, block));
-    const size_t most = p->kernel->rows[vectors - 1];
-    // As many tiles, but none of few rows, for which weights would be loaded as for many.
-    size_t left = tare__ceil_div(last - first, most);
-    for (size_t row = first, rows; row < last; row += rows, left--) {
-        rows = tare__ceil_div(last - row, left);
-        list_tile(job, row, rows, group * p->ins, addresses);
-        for (size_t i = 0; i < block_count; i++)
-            multiply(job, &tiles[i], row, rows, channel + i * PRODUCT_BLOCK);
+    block_run b = {.addresses = addresses,
+                   .count = block_count,
+                   .group = first_block / p->blocks,
+                   .most = p->kernel->rows[vectors - 1]};
+    b.channel = b.group * p->outs + block * PRODUCT_BLOCK;
+    for (size_t row = first; row < last;) {
+        const row_range range = range_at(p, row, last);
+        for (size_t i = 0; i < block_count; i++) {
+            b.tiles[i] = tile_of(job, addresses, b.group, block + i);
+            b.tiles[i].taps = range.taps;
+            b.tiles[i].w += range.tap * (p->depth / p->taps) * vectors * PRODUCT_LANES;
+        }
+        multiply_range(job, &b, row, &range);
+        row = range.last;
     }
 }
 

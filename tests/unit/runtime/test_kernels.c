@@ -109,7 +109,9 @@ static void finish_case(layer_case *c, int ndim, const int64_t *in, const int64_
     const int64_t low = dtype == TARE_QINT8 ? -128 : 0;
     c->weight = make_weight(r, ndim, w);
     c->bias = next(r) % 4 == 0 ? NULL : make_bias(r, c->layer.out_channels);
-    c->x = make(dtype, ndim, in, 0.02, low + between(r, 0, 255));
+    // Borders of zeros, as behind a ReLU, may be left out.
+    const int64_t zero_code = next(r) % 3 == 0 ? 0 : between(r, 0, 255);
+    c->x = make(dtype, ndim, in, 0.02, low + zero_code);
     // Odd and even zero points matter to rule O; a coarse scale keeps codes from saturating.
     // A tiny one takes floats beyond what integers hold before they are bounded.
     const bool is_tiny = between(r, 0, 7) == 0;
