@@ -22,7 +22,8 @@ static inline void store_few(uint8_t *y, size_t count, uint64_t bytes) {
     if (count & 1) memcpy(y, &bytes, 1);
 }
 
-static inline void store_first_128(uint8_t *y, size_t count, __m128i bytes) {
+static inline __attribute__((always_inline)) void store_first_128(uint8_t *y, size_t count,
+                                                                  __m128i bytes) {
     if (count >= 16) {
         _mm_storeu_si128((__m128i *)y, bytes);
         return;
@@ -36,7 +37,8 @@ static inline void store_first_128(uint8_t *y, size_t count, __m128i bytes) {
 }
 
 #ifdef __AVX2__
-static inline void store_first_256(uint8_t *y, size_t count, __m256i bytes) {
+static inline __attribute__((always_inline)) void store_first_256(uint8_t *y, size_t count,
+                                                                  __m256i bytes) {
     if (count >= 32) {
         _mm256_storeu_si256((__m256i *)y, bytes);
     } else if (count > 16) {
@@ -49,7 +51,8 @@ static inline void store_first_256(uint8_t *y, size_t count, __m256i bytes) {
 #endif
 
 #ifdef __AVX512F__
-static inline void store_first_512(uint8_t *y, size_t count, __m512i bytes) {
+static inline __attribute__((always_inline)) void store_first_512(uint8_t *y, size_t count,
+                                                                  __m512i bytes) {
     if (count >= 64) {
         _mm512_storeu_si512(y, bytes);
     } else if (count > 32) {

@@ -139,7 +139,7 @@ static inline vector_constants constants_of(const product_tile *t, size_t vector
                               _mm512_maskz_loadu_ps(mask, e->bias + c)};
 }
 
-static inline __m512 values_of(const product_tile *t, const vector_constants *v, __m512i acc) {
+UNROLLED __m512 values_of(const product_tile *t, const vector_constants *v, __m512i acc) {
     return t->fuses ? _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc), v->multiplier, v->bias)
                     : value_lanes(acc, v->multiplier, v->bias);
 }
@@ -209,8 +209,8 @@ static inline addend_constants addend_constants_of(const product_addend *a, cons
 
 // The floats that the addend's codes stand for: (code - zero_point) * scale, exact up to the
 // product.
-static inline __m512 added_values(const product_tile *t, const addend_constants *k, __mmask16 mask,
-                                  size_t row, size_t vector) {
+UNROLLED __m512 added_values(const product_tile *t, const addend_constants *k, __mmask16 mask,
+                             size_t row, size_t vector) {
     const uint8_t *from = t->addend->codes + row * t->y_stride + vector * PRODUCT_LANES;
     const __m128i codes = _mm_maskz_loadu_epi8(mask, from);
     const __m512i wide = k->is_signed ? _mm512_cvtepi8_epi32(codes) : _mm512_cvtepu8_epi32(codes);
@@ -218,9 +218,8 @@ static inline __m512 added_values(const product_tile *t, const addend_constants 
 }
 
 // With tare__native_add_codes, whose first operand is rounded but stays a float, or in rule O.
-static inline __m512i add_to(const product_tile *t, const pack_constants *k,
-                             const addend_constants *a, const vector_constants *v, __m512i acc,
-                             size_t row, size_t vector) {
+UNROLLED __m512i add_to(const product_tile *t, const pack_constants *k, const addend_constants *a,
+                        const vector_constants *v, __m512i acc, size_t row, size_t vector) {
     const __m512 added = added_values(t, a, v->mask, row, vector);
     if (a->is_of_values) {
         const __m512 sum = _mm512_add_ps(value_lanes(acc, v->multiplier, v->bias), added);
