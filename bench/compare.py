@@ -274,9 +274,8 @@ def main():
             continue
         record["machine"] = machine()
         record["versions"].update(versions)
-        known = record["rows"].setdefault(row, {"engines": {}})
-        known["engines"].update(engines)
-        known.update({"commit": commit(), "date": datetime.date.today().isoformat()})
+        # Whole, or not at all: engines of one run alone compare.
+        record["rows"][row] = {"engines": engines, "commit": commit(), "date": datetime.date.today().isoformat()}
         if not options.keep:
             store(record)
     text = render(record)
