@@ -56,8 +56,8 @@ bool tare__packed_is_half(const op_call *call) {
         .id = "quantized." #name, .functions = "torch.ops.quantized." #name,                       \
         .params = "qx/X|packed_weight/W_prepack|output_scale/Y_scale_i|"                           \
                   "output_zero_point/Y_zero_point_i",                                              \
-        .traits = OP_WEIGHTED | OP_ANY_DTYPE, .shape = tare__quantized_##family##_shape,           \
-        .reference = tare__quantized_##family##_forward                                            \
+        .traits = OP_WEIGHTED | OP_ANY_DTYPE | OP_BY_SAMPLE,                                       \
+        .shape = tare__quantized_##family##_shape, .reference = tare__quantized_##family##_forward \
     }
 #define RESIDUAL(name)                                                                             \
     {                                                                                              \
@@ -65,16 +65,18 @@ bool tare__packed_is_half(const op_call *call) {
         .overloads = "torch.ops.quantized." name                                                   \
                      "(qx|qaccum|packed_weight|output_scale|output_zero_point)",                   \
         .params = "qx|packed_weight|output_scale|output_zero_point|qaccum",                        \
-        .traits = OP_WEIGHTED | OP_ANY_DTYPE, .shape = tare__quantized_conv_shape,                 \
+        .traits = OP_WEIGHTED | OP_ANY_DTYPE | OP_BY_SAMPLE, .shape = tare__quantized_conv_shape,  \
         .reference = tare__quantized_conv_forward                                                  \
     }
 // Ours: what a float operator reads next, so that codes are not needed.
 #define FLOATS(name, family)                                                                       \
     {                                                                                              \
         .id = "quantized." #name "_float", .functions = "torch.ops.tare." #name "_float",          \
-        .params = "qx/X|packed_weight/W_prepack", .traits = OP_WEIGHTED | OP_ANY_DTYPE,            \
+        .params = "qx/X|packed_weight/W_prepack",                                                  \
+        .traits = OP_WEIGHTED | OP_ANY_DTYPE | OP_BY_SAMPLE,                                       \
         .shape = tare__quantized_##family##_shape, .reference = tare__quantized_##family##_forward \
     }
+// Their input's range is that of all samples.
 #define DYNAMIC(name, function, parameters)                                                        \
     {                                                                                              \
         .id = "quantized." #name, .functions = "torch.ops." function, .params = parameters,        \

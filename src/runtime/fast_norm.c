@@ -10,7 +10,8 @@ enum { ELEMENTS_PER_PART = 1 << 12, LEAST_SHARED_ELEMENTS = 1 << 15 };
 
 static bool is_code_norm(const op_call *call) {
     if (call->module == NULL) return tare__fast_is_op(call, "quantized.layer_norm");
-    return strcmp(call->module->class->op, "layer_norm") == 0 && call->arg_count > 0 &&
+    const char *op = call->module->class->op; // NULL: a class of the caller's own
+    return op != NULL && strcmp(op, "layer_norm") == 0 && call->arg_count > 0 &&
            call->args[0].kind == VALUE_TENSOR && tare__is_byte_quantized(call->args[0].as.tensor);
 }
 

@@ -35,6 +35,8 @@ static tare_status build(plan_builder *b, const tare_tensor *const *inputs, size
     tare__plan_join(b);
     TARE_TRY(tare__plan_emit(b));
     TARE_TRY(tare__plan_lay_out(b->plan, b->err));
+    for (size_t i = 0; i < b->plan->output_count; i++)
+        b->plan->outputs[i].whole = b->plan->outputs[i].like;
     return place_tensors(b);
 }
 
@@ -43,6 +45,7 @@ tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *co
     plan *p = tare__alloc_zeroed(1, sizeof *p);
     if (p == NULL) return tare__out_of_memory(err);
     p->setting = *setting;
+    p->samples = 1;
     plan_builder b = {.plan = p, .setting = setting, .err = err};
     const tare_status status = build(&b, inputs, input_count);
     tare__arena_release(&b.scratch);
@@ -75,11 +78,35 @@ void tare__plan_destroy(plan *p) {
 
 // --- running ---
 
+tare_status tare__plan_repeat(plan *p, int64_t samples, tare_error *err) {
+    for (size_t i = 0; i < p->output_count; i++) {
+        const tare_tensor *like = p->outputs[i].like;
+        int64_t shape[TARE_MAX_DIMS];
+        tare_tensor *whole = NULL;
+        memcpy(shape, like->shape, sizeof shape);
+        shape[0] = samples;
+        TARE_TRY(tare__tensor_meta(like->dtype, like->ndim, shape, like->q, &whole, err));
+        const tare_status status = tare__plan_keep_tensor(p, whole, err);
+        tare_tensor_release(whole);
+        if (status != TARE_OK) return status;
+        p->outputs[i].whole = whole;
+    }
+    p->samples = samples;
+    return TARE_OK;
+}
+
+// Is it a tensor of all the plan's samples, each as `own`?
+static bool has_samples(const plan *p, const tare_tensor *x, const tare_tensor *own) {
+    if (p->samples == 1) return tare__same_shape(x, own);
+    return x->ndim == own->ndim && x->shape[0] == p->samples * own->shape[0] &&
+           memcmp(x->shape + 1, own->shape + 1, (size_t)(x->ndim - 1) * sizeof *x->shape) == 0;
+}
+
 bool tare__plan_fits(const plan *p, const tare_tensor *const *inputs, size_t input_count) {
     if (input_count != p->input_count) return false;
     for (size_t i = 0; i < input_count; i++) {
         const tare_tensor *x = inputs[i], *own = p->inputs[i];
-        if (x == NULL || x->dtype != own->dtype || x->q != NULL || !tare__same_shape(x, own))
+        if (x == NULL || x->dtype != own->dtype || x->q != NULL || !has_samples(p, x, own))
             return false;
     }
     return true;
@@ -90,9 +117,20 @@ static tare_status create_like(const tare_tensor *t, tare_tensor **out, tare_err
     return tare_tensor_create(t->dtype, t->ndim, t->shape, out, err);
 }
 
-static void move_in(plan *p, const tare_tensor *const *inputs) {
+// Where a sample of a tensor lies that holds all of them.
+static void *sample_of(const tare_tensor *all, const tare_tensor *one, int64_t sample) {
+    return (unsigned char *)all->data + (size_t)sample * tare__tensor_bytes(one);
+}
+
+static void move_in(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
+                    int64_t sample) {
+    for (size_t i = 0; i < p->output_count; i++) {
+        const plan_output *out = &p->outputs[i];
+        if (!out->is_copied) p->places[out->place].data = sample_of(outputs[i], out->like, sample);
+    }
     for (size_t i = 0; i < p->input_count; i++)
-        if (p->input_places[i] != NOTHING) p->places[p->input_places[i]].data = inputs[i]->data;
+        if (p->input_places[i] != NOTHING)
+            p->places[p->input_places[i]].data = sample_of(inputs[i], p->inputs[i], sample);
     for (size_t i = 0; i < p->moving_count; i++)
         p->moving[i].tensor->data = p->places[p->moving[i].place].data;
 }
@@ -112,19 +150,22 @@ static tare_status run_steps(plan *p, tare_error *err) {
     return status;
 }
 
-static void copy_outputs(const plan *p, tare_tensor *const *made) {
-    for (size_t i = 0; i < p->output_count; i++)
-        if (p->outputs[i].is_copied && made[i]->count > 0)
-            memcpy(made[i]->data, p->places[p->outputs[i].place].data, tare__tensor_bytes(made[i]));
+static void copy_outputs(const plan *p, tare_tensor *const *made, int64_t sample) {
+    for (size_t i = 0; i < p->output_count; i++) {
+        const plan_output *out = &p->outputs[i];
+        if (out->is_copied && made[i]->count > 0)
+            memcpy(sample_of(made[i], out->like, sample), p->places[out->place].data,
+                   tare__tensor_bytes(out->like));
+    }
 }
 
 static tare_status run_on(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
                           tare_error *err) {
-    for (size_t i = 0; i < p->output_count; i++)
-        if (!p->outputs[i].is_copied) p->places[p->outputs[i].place].data = outputs[i]->data;
-    move_in(p, inputs);
-    TARE_TRY(run_steps(p, err));
-    copy_outputs(p, outputs);
+    for (int64_t n = 0; n < p->samples; n++) {
+        move_in(p, inputs, outputs, n);
+        TARE_TRY(run_steps(p, err));
+        copy_outputs(p, outputs, n);
+    }
     return TARE_OK;
 }
 
@@ -153,14 +194,14 @@ tare_status tare__plan_run_into(plan *p, const tare_tensor *const *inputs,
                                 tare_tensor *const *outputs, size_t output_count, tare_error *err) {
     TARE_TRY(tare__plan_check_count(p->output_count, output_count, err));
     for (size_t i = 0; i < output_count; i++)
-        TARE_TRY(tare__plan_check_output(i, p->outputs[i].like, outputs[i], err));
+        TARE_TRY(tare__plan_check_output(i, p->outputs[i].whole, outputs[i], err));
     return run_on(p, inputs, outputs, err);
 }
 
 static tare_status run_anew(plan *p, const tare_tensor *const *inputs, tare_tensor **made,
                             tare_error *err) {
     for (size_t i = 0; i < p->output_count; i++)
-        TARE_TRY(create_like(p->outputs[i].like, &made[i], err));
+        TARE_TRY(create_like(p->outputs[i].whole, &made[i], err));
     return run_on(p, inputs, made, err);
 }
 

@@ -80,7 +80,8 @@ typedef struct placed_tensor {
 } placed_tensor;
 
 typedef struct plan_output {
-    const tare_tensor *like;
+    const tare_tensor *like;  // of one sample
+    const tare_tensor *whole; // of all; like, where there is one
     size_t place;
     bool is_copied; // the place is an input's, a constant's or another output's
 } plan_output;
@@ -97,7 +98,8 @@ struct plan {
     size_t step_count, step_capacity;
     placed_tensor *moving; // of inputs and outputs
     size_t moving_count, moving_capacity;
-    tare_tensor **inputs; // lent: among tensors
+    int64_t samples;      // that it runs for in turn; their results follow each other
+    tare_tensor **inputs; // lent: among tensors; of one sample
     size_t *input_places; // NOTHING: nobody reads it
     size_t input_count;
     plan_output *outputs;
@@ -106,6 +108,9 @@ struct plan {
     void *block;           // PLACE_ARENA
     size_t block_bytes, least_bytes;
 };
+
+/// The plan holds a reference from here on.
+tare_status tare__plan_keep_tensor(plan *p, tare_tensor *t, tare_error *err);
 
 /// A step that has this many elements to look at is shared by threads.
 enum { LEAST_SHARED_ELEMENTS = 1 << 15 };

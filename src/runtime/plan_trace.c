@@ -21,10 +21,9 @@ static size_t find_base(const plan_builder *b, const tare_tensor *t) {
     return NOTHING;
 }
 
-static tare_status keep_tensor(plan_builder *b, tare_tensor *t) {
-    plan *p = b->plan;
+tare_status tare__plan_keep_tensor(plan *p, tare_tensor *t, tare_error *err) {
     if (!tare__grow((void **)&p->tensors, &p->tensor_capacity, p->tensor_count, sizeof *p->tensors))
-        return tare__out_of_memory(b->err);
+        return tare__out_of_memory(err);
     p->tensors[p->tensor_count++] = tare_tensor_retain(t);
     return TARE_OK;
 }
@@ -37,7 +36,7 @@ static tare_status add_value(plan_builder *b, tare_tensor *t, size_t *out) {
         t->store = tare__storage_adopt(NULL, 0, NULL, NULL);
         if (t->store == NULL) return tare__out_of_memory(b->err);
     }
-    TARE_TRY(keep_tensor(b, t));
+    TARE_TRY(tare__plan_keep_tensor(b->plan, t, b->err));
     *out = b->value_count++;
     b->values[*out] = (plan_value){.tensor = t,
                                    .base = base != NOTHING ? base : *out,

@@ -75,6 +75,8 @@ static void read_call(const op_call *call, node_facts *f) {
         f->is_by_sample = are_by_sample(m);
     else if (m->class->role == ROLE_OBSERVER)
         f->is_by_sample = only_watches(m);
+    else if (m->class->role == ROLE_QUANTIZED) // whose parameters are given: nothing is measured
+        f->is_by_sample = has_trait(row_of_class(m->class), OP_BY_SAMPLE | OP_ELEMENTWISE);
     else if (m->class->role != ROLE_FLOAT)
         f->is_by_sample = f->is_elementwise = false;
 }

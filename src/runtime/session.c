@@ -315,11 +315,24 @@ static void keep_plan(tare_session *s, size_t from, plan *p) {
     s->plans[0] = p;
 }
 
+static tare_status make_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
+                             plan **out) {
+    const plan_setting setting = {
+        .it = &s->calls, .fast = &s->fast, .layers = s->layers, .tuner = s->tuner};
+    plan *p = NULL;
+    TARE_TRY(tare__plan_create(&setting, inputs, count, &p, NULL));
+    tare_status status = tare__plan_by_sample(&setting, s->model, inputs, count, &p, NULL);
+    if (status == TARE_OK && s->is_profiled) status = tare__plan_start_profile(p, NULL);
+    if (status == TARE_OK)
+        *out = p;
+    else
+        tare__plan_destroy(p);
+    return status;
+}
+
 // *out is NULL if the interpreter is to run; it also finds the words for inputs that do not fit.
 static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
                              plan **out, tare_error *err) {
-    const plan_setting setting = {
-        .it = &s->calls, .fast = &s->fast, .layers = s->layers, .tuner = s->tuner};
     *out = NULL;
     if (s->reference || s->watcher != NULL || s->refusal_count == MOST_REFUSALS) return TARE_OK;
     for (size_t i = 0; i < count; i++)
@@ -330,14 +343,7 @@ static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, 
         keep_plan(s, i, *out);
         return TARE_OK;
     }
-    tare_status status = tare__plan_create(&setting, inputs, count, out, NULL);
-    if (status == TARE_OK && s->is_profiled) {
-        status = tare__plan_start_profile(*out, NULL);
-        if (status != TARE_OK) {
-            tare__plan_destroy(*out);
-            *out = NULL;
-        }
-    }
+    const tare_status status = make_plan(s, inputs, count, out);
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);
     if (status != TARE_OK) s->refusal_count++;
     if (status != TARE_OK) return TARE_OK;

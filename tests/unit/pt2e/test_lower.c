@@ -566,7 +566,7 @@ static program attention_program(bool has_mask) {
     quantized(&p, "x", "v", &x);
     line(&p, "size = torch.ops.aten.sym_size.int(v, 0)");
     for (int i = 0; i < 3; i++) {
-        char frozen[16], real[16], heads[16];
+        char frozen[24], real[24], heads[24];
         const grid codes = random_grid(false, 0.02);
         (void)snprintf(frozen, sizeof frozen, "codes%d", i);
         (void)snprintf(real, sizeof real, "weight%d", i);

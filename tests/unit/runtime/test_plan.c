@@ -686,6 +686,101 @@ static void threads_share_layers(void **state) {
         }
 }
 
+// --- samples in turn ---
+
+static tare_model *picture_model(const char *end) {
+    char code[512];
+    module *root = new_tree();
+    put_module(root, NULL, "conv", NN "Conv2d",
+               "in_channels=4, out_channels=32, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), "
+               "dilation=(1, 1), groups=1, bias=True");
+    (void)snprintf(code, sizeof code,
+                   "def forward(self, x):\n"
+                   "    conv = self.conv(x)\n"
+                   "    relu = torch.nn.functional.relu(conv, inplace = False)\n%s",
+                   end);
+    return new_model(NULL, root, code);
+}
+
+// Samples that the first step of the latest run reads.
+static int64_t samples_of_step(const tare_session *s) {
+    tare_step step = {.struct_size = sizeof step};
+    assert_true(tare_session_get_step(s, 0, &step));
+    return step.input_shape[0];
+}
+
+// One sample's outputs are a part of the batch's, to the bit.
+static void check_sample(tare_session *s, const tare_tensor *x, int64_t sample,
+                         tare_tensor *const *whole, size_t count) {
+    tare_tensor *row = NULL, *found[4];
+    size_t found_count = 0;
+    CHECK_OK(tare__tensor_rows(x, sample, 1, &row, NULL));
+    const tare_tensor *in = row;
+    CHECK_OK(tare_session_run(s, &in, 1, found, 4, &found_count, NULL));
+    assert_int_equal(found_count, count);
+    for (size_t i = 0; i < count; i++) {
+        const size_t bytes = tare__tensor_bytes(found[i]);
+        assert_int_equal(bytes * (size_t)x->shape[0], tare__tensor_bytes(whole[i]));
+        assert_memory_equal((char *)whole[i]->data + (size_t)sample * bytes, found[i]->data, bytes);
+        tare_tensor_release(found[i]);
+    }
+    tare_tensor_release(row);
+}
+
+static void check_turns(const tare_model *model, const tare_tensor *x, int threads) {
+    tare_tensor *made[4] = {NULL};
+    tare_session *s = NULL;
+    size_t count = 0;
+    const tare_session_options options = {.thread_count = threads};
+    CHECK_OK(tare_session_create(model, &options, &s, NULL));
+    CHECK_OK(tare_session_run(s, &x, 1, made, 4, &count, NULL));
+    assert_int_equal(samples_of_step(s), 1);
+    for (int64_t n = 0; n < x->shape[0]; n++) check_sample(s, x, n, made, count);
+    for (size_t i = 0; i < count; i++) memset(made[i]->data, 0xff, tare__tensor_bytes(made[i]));
+    CHECK_OK(tare_session_run_into(s, &x, 1, made, count, NULL));
+    for (int64_t n = 0; n < x->shape[0]; n++) check_sample(s, x, n, made, count);
+    for (size_t i = 0; i < count; i++) tare_tensor_release(made[i]);
+    tare_session_destroy(s);
+}
+
+// What lies between the layers of all of them would not stay in the cache.
+static void large_batches_run_sample_by_sample(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(6, 4, 64, 64);
+    tare_model *model = picture_model("    pool = torch.nn.functional.max_pool2d(relu, 2)\n"
+                                      "    flat = torch.flatten(pool, 1)\n"
+                                      "    return (flat, relu, x)\n");
+    for (int threads = 1; threads <= 2; threads++) check_turns(model, x, threads);
+    check_model(model, x, "a batch of pictures");
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
+static void check_together(const char *end, int64_t batch, int64_t size) {
+    tare_tensor *x = NEW_INPUT(batch, 4, size, size);
+    tare_model *model = picture_model(end);
+    tare_session *planned = session_of(model, false), *reference = session_of(model, true);
+    check_equal_runs(planned, reference, x, end);
+    assert_int_equal(samples_of_step(planned), batch);
+    tare_session_destroy(reference);
+    tare_session_destroy(planned);
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
+// Samples that have to do with each other, and those whose results fit into the cache.
+static void other_batches_run_as_a_whole(void **state) {
+    (void)state;
+    check_together("    soft = torch.softmax(relu, 0)\n"
+                   "    return soft\n",
+                   6, 64);
+    check_together("    mean = torch.mean(relu, [0, 2, 3], keepdim = True)\n"
+                   "    sub = torch.sub(relu, mean)\n"
+                   "    return sub\n",
+                   6, 64);
+    check_together("    return relu\n", 2, 8);
+}
+
 // --- refusals and failures ---
 
 static void inputs_that_do_not_fit_are_named_as_without_a_plan(void **state) {
@@ -745,6 +840,8 @@ int main(void) {
         cmocka_unit_test(attention_reads_projections_where_they_lie),
         cmocka_unit_test(each_shape_has_its_plan),
         cmocka_unit_test(threads_share_layers),
+        cmocka_unit_test(large_batches_run_sample_by_sample),
+        cmocka_unit_test(other_batches_run_as_a_whole),
         cmocka_unit_test(outputs_stay_when_the_session_runs_again),
         cmocka_unit_test(inputs_that_do_not_fit_are_named_as_without_a_plan),
         cmocka_unit_test(a_plan_survives_every_failing_allocation),
