@@ -163,7 +163,7 @@ def measure(row, families, options):
 def machine():
     lines = open("/proc/cpuinfo").read().splitlines() if os.path.exists("/proc/cpuinfo") else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return {"cpu": names[0] if names else platform.processor(), "cores": os.cpu_count(), "system": platform.release()}
+    return {"cpu": names[0] if names else platform.processor(), "cores": os.cpu_count()}
 
 
 def commit():

@@ -56,8 +56,8 @@ TARE_API tare_status tare_session_run(tare_session *session, const tare_tensor *
                                       tare_error *err);
 /// The same into tensors of the caller's, as a run before handed them out: dtype, shape and, where
 /// they are quantized, parameters are those of the outputs. No one else may hold them, and they
-/// overlap no input. For inputs of shapes seen before, such a run allocates no memory (but oneDNN's
-/// own, in float layers).
+/// overlap no input. For inputs of shapes seen before, such a run allocates no memory, but for
+/// oneDNN's own in float layers, for steps of the kind "call", and where there is no plan.
 TARE_API tare_status tare_session_run_into(tare_session *session, const tare_tensor *const *inputs,
                                            size_t input_count, tare_tensor *const *outputs,
                                            size_t output_count, tare_error *err);
@@ -127,8 +127,9 @@ TARE_API bool tare_session_get_memory(const tare_session *session, tare_plan_mem
 TARE_API bool tare_session_get_place(const tare_session *session, size_t index,
                                      tare_plan_place *out);
 
-/// The instruction set level in use: "scalar", "avx2", "avx512vnni" (TARE_ISA in the environment
-/// forces a lower one). Static storage.
+/// The instruction set level in use: "scalar", "avx2", "avxvnni" or "avx512vnni", on 64-bit Arm
+/// "scalar", "neon", "neondot" or "i8mm" (TARE_ISA in the environment forces a lower one). Static
+/// storage.
 TARE_API const char *tare_isa_name(void);
 
 #ifdef __cplusplus

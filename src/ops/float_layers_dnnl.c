@@ -364,6 +364,27 @@ static const char *implementation(const_dnnl_primitive_desc_t pd) {
                : "ref";
 }
 
+static void destroy_part(float_part *part) {
+    for (int i = 0; i < MEMORIES; i++)
+        if (part->memory[i] != NULL && !(i == WEIGHTS && part->lends_weights))
+            dnnl_memory_destroy(part->memory[i]);
+    if (part->primitive != NULL) dnnl_primitive_destroy(part->primitive);
+    if (part->narrowing != NULL) dnnl_primitive_destroy(part->narrowing);
+    if (part->wide != NULL) dnnl_memory_destroy(part->wide);
+    release_weights(part->weights);
+    tare__free_aligned(part->bias);
+}
+
+// What a form left behind that does not fit.
+static void clear_part(float_part *part) {
+    destroy_part(part);
+    *part = (float_part){.x_first = part->x_first,
+                         .y_first = part->y_first,
+                         .times = part->times,
+                         .x_step = part->x_step,
+                         .y_step = part->y_step};
+}
+
 // The reference implementations of oneDNN are slower than ours.
 static bool is_fast(const_dnnl_primitive_desc_t pd) {
     return strncmp(implementation(pd), "ref", 3) != 0;
@@ -524,6 +545,7 @@ static tare_status compile_conv(float_layer *layer, size_t index, const float_co
                               (double)(c->batch * image_elements(c->in_channels, c->in)));
     TARE_TRY(compile_conv_as(layer, index, c, e, f, fits, err));
     if (*fits || !f.is_bf16) return TARE_OK;
+    clear_part(&layer->parts[index]);
     f.is_bf16 = false;
     return compile_conv_as(layer, index, c, e, f, fits, err);
 }
@@ -656,6 +678,7 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
         f.is_bf16 = is_worth_bf16(l, macs, (double)p->rows * (double)p->inner);
         status = compile_product(layer, i, &part, e, f, &fits, err);
         if (status != TARE_OK || fits || !f.is_bf16) continue;
+        clear_part(&layer->parts[i]);
         f.is_bf16 = false;
         status = compile_product(layer, i, &part, e, f, &fits, err);
     }
@@ -741,17 +764,6 @@ const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_by
     return dnnl_primitive_get_primitive_desc(layer->parts[0].primitive, &pd) == dnnl_success
                ? implementation(pd)
                : "";
-}
-
-static void destroy_part(float_part *part) {
-    for (int i = 0; i < MEMORIES; i++)
-        if (part->memory[i] != NULL && !(i == WEIGHTS && part->lends_weights))
-            dnnl_memory_destroy(part->memory[i]);
-    if (part->primitive != NULL) dnnl_primitive_destroy(part->primitive);
-    if (part->narrowing != NULL) dnnl_primitive_destroy(part->narrowing);
-    if (part->wide != NULL) dnnl_memory_destroy(part->wide);
-    release_weights(part->weights);
-    tare__free_aligned(part->bias);
 }
 
 void tare__float_layer_destroy(float_layer *layer) {

@@ -197,13 +197,13 @@ static tare_status note_size(void *user, const char *node_name, const tare_tenso
 }
 
 static tare_status find_sizes(layer_costs *c, const race_setting *s, tare_error *err) {
-    tare_tensor *outputs[64] = {NULL};
+    tare_tensor *outputs[RACE_OUTPUTS] = {NULL};
     tare_session *session = NULL;
     size_t count = 0;
     TARE_TRY(tare_session_create(c->floats, NULL, &session, err));
     tare_session_watch(session, note_size, c);
     const tare_status status =
-        tare_session_run(session, s->inputs, s->input_count, outputs, 64, &count, err);
+        tare_session_run(session, s->inputs, s->input_count, outputs, RACE_OUTPUTS, &count, err);
     for (size_t i = 0; i < count && status == TARE_OK; i++) tare_tensor_release(outputs[i]);
     tare_session_destroy(session);
     return status;

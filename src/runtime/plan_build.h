@@ -99,6 +99,7 @@ struct plan {
     placed_tensor *moving; // of inputs and outputs
     size_t moving_count, moving_capacity;
     int64_t samples;      // that it runs for in turn; their results follow each other
+    bool observes;        // a step looks at what passes, for statistics
     tare_tensor **inputs; // lent: among tensors; of one sample
     size_t *input_places; // NOTHING: nobody reads it
     size_t input_count;

@@ -83,7 +83,9 @@ tare_status tare__plan_by_sample(const plan_setting *setting, const tare_model *
                                  tare_error *err) {
     plan *one = NULL;
     bool may = false;
-    if (!is_batch(inputs, count) || (*whole)->block_bytes <= CACHED_BYTES) return TARE_OK;
+    // Statistics of a batch may be others than those of its samples.
+    if (!is_batch(inputs, count) || (*whole)->observes || (*whole)->block_bytes <= CACHED_BYTES)
+        return TARE_OK;
     tare_status status = plan_one(setting, inputs, count, &one, err);
     if (status == TARE_OK) status = judge(model, inputs, count, *whole, one, &may, err);
     plan *left = one;

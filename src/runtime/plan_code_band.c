@@ -263,7 +263,7 @@ static tare_status place(plan_builder *b, const plan_record *r, const band_layer
     }
     TARE_TRY(tare__plan_new_scratch(b, threads * s->thread_bytes, &s->scratch));
     // Bands do not meet, so that the sum may be written over what was added last.
-    if (b->values[floats].uses_left > inner_uses)
+    if (codes == NOTHING || b->values[floats].uses_left > inner_uses)
         TARE_TRY(other != NOTHING
                      ? tare__plan_write_over(b, floats, other, LAYOUT_PLAIN, &s->y, &unused)
                      : tare__plan_write(b, floats, LAYOUT_PLAIN, &s->y));

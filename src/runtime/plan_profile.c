@@ -15,7 +15,8 @@ enum { SAMPLES = 128 }; // the latest runs that are remembered
 
 struct plan_profile {
     size_t run_count;
-    uint64_t nanoseconds[]; // [steps][SAMPLES]
+    int64_t turn;           // samples of the run at hand that are done
+    uint64_t nanoseconds[]; // [steps][SAMPLES], of all samples of a run
 };
 
 // --- while a plan is made ---
@@ -99,15 +100,21 @@ static uint64_t now(void) {
 tare_status tare__plan_run_timed(const plan_run_state *run) {
     const plan *p = run->plan;
     plan_profile *profile = p->profile;
-    const size_t sample = profile->run_count % SAMPLES;
+    const size_t slot = profile->run_count % SAMPLES;
+    const int64_t turn = profile->turn;
     uint64_t before = now();
+    profile->turn = 0; // where the next run begins if this one fails
     for (size_t i = 0; i < p->step_count; i++) {
         TARE_TRY(p->steps[i].class->run(run, p->steps[i].state));
         const uint64_t after = now();
-        profile->nanoseconds[i * SAMPLES + sample] = after - before;
+        uint64_t *sum = &profile->nanoseconds[i * SAMPLES + slot];
+        *sum = (turn > 0 ? *sum : 0) + (after - before);
         before = after;
     }
-    profile->run_count++;
+    if (turn + 1 < p->samples)
+        profile->turn = turn + 1;
+    else
+        profile->run_count++;
     return TARE_OK;
 }
 
@@ -138,10 +145,12 @@ static void tell_times(const plan_profile *profile, size_t index, tare_step *out
     out->upper_ns = sorted[(count - 1) * 3 / 4];
 }
 
-static void tell_shape(const tare_tensor *t, int *ndim, int64_t *shape) {
+// Of all samples, which are dimension 0.
+static void tell_shape(const plan *p, const tare_tensor *t, int *ndim, int64_t *shape) {
     if (t == NULL) return;
     *ndim = t->ndim;
     memcpy(shape, t->shape, (size_t)t->ndim * sizeof *shape);
+    if (t->ndim > 0) shape[0] *= p->samples;
 }
 
 static void tell_note(const plan *p, const plan_step *step, tare_step *out) {
@@ -154,7 +163,7 @@ static void tell_note(const plan *p, const plan_step *step, tare_step *out) {
         tare__step_say(&note, "%s", step->facts.declined);
     memcpy(out->why, note.why, sizeof out->why);
     out->kernel = note.kernel;
-    out->macs = note.macs;
+    out->macs = note.macs * p->samples;
     out->weight_bytes = (int64_t)note.weight_bytes;
     out->multiplies_codes = note.multiplies_codes;
     out->bits_may_differ = note.bits_may_differ;
@@ -173,10 +182,10 @@ bool tare__plan_step(const plan *p, size_t index, tare_step *out) {
                        .op = or_empty(step->facts.op),
                        .nodes = step->facts.nodes,
                        .node_count = step->facts.node_count,
-                       .input_bytes = (int64_t)step->facts.bytes_in,
-                       .output_bytes = (int64_t)step->facts.bytes_out};
-    tell_shape(step->facts.x, &out->input_ndim, out->input_shape);
-    tell_shape(step->facts.y, &out->output_ndim, out->output_shape);
+                       .input_bytes = (int64_t)step->facts.bytes_in * p->samples,
+                       .output_bytes = (int64_t)step->facts.bytes_out * p->samples};
+    tell_shape(p, step->facts.x, &out->input_ndim, out->input_shape);
+    tell_shape(p, step->facts.y, &out->output_ndim, out->output_shape);
     tell_note(p, step, out);
     if (p->profile != NULL) tell_times(p->profile, index, out);
     return true;

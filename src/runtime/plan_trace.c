@@ -247,6 +247,7 @@ static tare_status note_call(void *user, const node *n, const op_call *call, op_
     reading r = {.b = b};
     TARE_TRY(check_plannable(b, n, call));
     const bool is_observer = call->module != NULL && call->module->class->role == ROLE_OBSERVER;
+    if (is_observer) b->plan->observes = true;
     // Numbers, and arguments given back (dropout, an item of a tuple): nothing is left to do.
     if (!is_observer && is_known(b, &call->result)) return TARE_OK;
     if (is_sequence(call)) return note_sequence(b, n, call);

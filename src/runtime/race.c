@@ -7,7 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 
-enum { WARM_UP_RUNS = 3, LEAST_RUNS = 9, MOST_RUNS = 1001, OUTPUT_CAPACITY = 256 };
+enum { WARM_UP_RUNS = 3, LEAST_RUNS = 9, MOST_RUNS = 1001 };
 
 static uint64_t now(void) {
     struct timespec t;
@@ -16,11 +16,11 @@ static uint64_t now(void) {
 }
 
 static tare_status run_once(const racer *r, const race_setting *s, uint64_t *ns, tare_error *err) {
-    tare_tensor *outputs[OUTPUT_CAPACITY] = {NULL};
+    tare_tensor *outputs[RACE_OUTPUTS] = {NULL};
     size_t count = 0;
     const uint64_t begin = now();
-    TARE_TRY(tare_session_run(r->session, s->inputs, s->input_count, outputs, OUTPUT_CAPACITY,
-                              &count, err));
+    TARE_TRY(tare_session_run(r->session, s->inputs, s->input_count, outputs, RACE_OUTPUTS, &count,
+                              err));
     *ns = now() - begin;
     for (size_t i = 0; i < count; i++) tare_tensor_release(outputs[i]);
     return TARE_OK;

@@ -6,6 +6,8 @@
 
 #include "tare/session.h"
 
+enum { RACE_OUTPUTS = 256 }; // of a model, at most
+
 typedef struct race_setting {
     const tare_tensor *const *inputs;
     size_t input_count;

@@ -177,6 +177,9 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     s->portable_floats = options.portable_floats;
     s->uses_bf16 = options.bfloat16;
     if (s->reference && s->uses_bf16) return refuse_bf16(err);
+    if (s->reference && (options.tunes || options.tune_cache != NULL))
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "a session of references has no kernels to choose from (tunes)");
     if (s->thread_count < 0 || s->thread_count > 1024)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to 1024 threads, found %d",
                           s->thread_count);

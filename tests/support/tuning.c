@@ -14,8 +14,12 @@ size_t oppose_choices(const char *path) {
     size_t size = 0, count = 0;
     text out = {0};
     if (!tare__file_exists(path)) return 0;
-    char *bytes = (char *)temp_read(path, &size), *at = bytes;
-    assert_non_null(bytes);
+    unsigned char *read = temp_read(path, &size);
+    char *bytes = malloc(size + 1), *at = bytes;
+    assert_true(read != NULL && bytes != NULL);
+    memcpy(bytes, read, size);
+    bytes[size] = '\0';
+    free(read);
     const char *end = bytes + size;
     for (char *found; (found = strstr(at, key)) != NULL; count++) {
         found += strlen(key);

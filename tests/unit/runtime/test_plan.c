@@ -7,7 +7,8 @@
 #include "core/tensor.h"
 #include "core/text.h"
 #include "ops/float_layers.h"
-#include "runtime/plan.h"
+#include "runtime/plan_build.h"
+#include "runtime/session.h"
 #include "support/models.h"
 
 #define NN "torch.nn."
@@ -702,11 +703,12 @@ static tare_model *picture_model(const char *end) {
     return new_model(NULL, root, code);
 }
 
-// Samples that the first step of the latest run reads.
-static int64_t samples_of_step(const tare_session *s) {
+// Does the plan of the latest run take samples in turn? Steps tell of all of them.
+static bool takes_turns(const tare_session *s, int64_t samples) {
     tare_step step = {.struct_size = sizeof step};
     assert_true(tare_session_get_step(s, 0, &step));
-    return step.input_shape[0];
+    assert_int_equal(step.input_shape[0], samples);
+    return tare__session_plan(s)->samples > 1;
 }
 
 // One sample's outputs are a part of the batch's, to the bit.
@@ -734,7 +736,7 @@ static void check_turns(const tare_model *model, const tare_tensor *x, int threa
     const tare_session_options options = {.thread_count = threads};
     CHECK_OK(tare_session_create(model, &options, &s, NULL));
     CHECK_OK(tare_session_run(s, &x, 1, made, 4, &count, NULL));
-    assert_int_equal(samples_of_step(s), 1);
+    assert_true(takes_turns(s, x->shape[0]));
     for (int64_t n = 0; n < x->shape[0]; n++) check_sample(s, x, n, made, count);
     for (size_t i = 0; i < count; i++) memset(made[i]->data, 0xff, tare__tensor_bytes(made[i]));
     CHECK_OK(tare_session_run_into(s, &x, 1, made, count, NULL));
@@ -761,7 +763,7 @@ static void check_together(const char *end, int64_t batch, int64_t size) {
     tare_model *model = picture_model(end);
     tare_session *planned = session_of(model, false), *reference = session_of(model, true);
     check_equal_runs(planned, reference, x, end);
-    assert_int_equal(samples_of_step(planned), batch);
+    assert_false(takes_turns(planned, batch));
     tare_session_destroy(reference);
     tare_session_destroy(planned);
     tare_model_destroy(model);
@@ -779,6 +781,55 @@ static void other_batches_run_as_a_whole(void **state) {
                    "    return sub\n",
                    6, 64);
     check_together("    return relu\n", 2, 8);
+}
+
+// Observers see the batches that they are given: averages over batches depend on them.
+static void observers_see_whole_batches(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(6, 4, 64, 64), *y = NULL;
+    tare_model *model = picture_model("    return relu\n");
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *watched = prepared(model, backend, mapping);
+    tare_session *s = session_of(watched, false);
+    size_t count = 0;
+    const tare_tensor *in = x;
+    CHECK_OK(tare_session_run(s, &in, 1, &y, 1, &count, NULL));
+    assert_false(takes_turns(s, 6));
+    tare_tensor_release(y);
+    tare_session_destroy(s);
+    tare_model_destroy(watched);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
+// Times and work are those of all samples.
+static void profiles_tell_of_all_samples(void **state) {
+    (void)state;
+    enum { RUNS = 3 };
+    tare_tensor *x = NEW_INPUT(6, 4, 64, 64), *y = NULL;
+    tare_model *model = picture_model("    return relu\n");
+    tare_session *s = session_of(model, false);
+    tare_step step = {.struct_size = sizeof step};
+    const tare_tensor *in = x;
+    size_t count = 0;
+    CHECK_OK(tare_session_profile(s, true, NULL));
+    for (int i = 0; i < RUNS; i++) {
+        CHECK_OK(tare_session_run(s, &in, 1, &y, 1, &count, NULL));
+        tare_tensor_release(y);
+    }
+    assert_true(takes_turns(s, 6));
+    int64_t macs = 0;
+    for (size_t i = 0; tare_session_get_step(s, i, &step); i++) {
+        assert_int_equal(step.run_count, RUNS);
+        macs += step.macs;
+    }
+    assert_int_equal(macs, (int64_t)6 * 64 * 64 * 32 * 4 * 9);
+    tare_session_destroy(s);
+    tare_model_destroy(model);
+    tare_tensor_release(x);
 }
 
 // --- refusals and failures ---
@@ -842,6 +893,8 @@ int main(void) {
         cmocka_unit_test(threads_share_layers),
         cmocka_unit_test(large_batches_run_sample_by_sample),
         cmocka_unit_test(other_batches_run_as_a_whole),
+        cmocka_unit_test(observers_see_whole_batches),
+        cmocka_unit_test(profiles_tell_of_all_samples),
         cmocka_unit_test(outputs_stay_when_the_session_runs_again),
         cmocka_unit_test(inputs_that_do_not_fit_are_named_as_without_a_plan),
         cmocka_unit_test(a_plan_survives_every_failing_allocation),

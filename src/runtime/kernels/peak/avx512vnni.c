@@ -34,7 +34,9 @@ uint64_t peak_read__avx512vnni(const uint64_t *data, size_t count) {
     for (size_t k = 0; k < count; k += STEP)
         for (size_t i = 0; i < VECTORS; i++)
             sums[i] = _mm512_add_epi64(sums[i], _mm512_loadu_si512(data + k + i * VECTOR));
-    const __m512i sum =
-        _mm512_add_epi64(_mm512_add_epi64(sums[0], sums[1]), _mm512_add_epi64(sums[2], sums[3]));
-    return (uint64_t)_mm512_reduce_add_epi64(sum);
+    uint64_t lanes[VECTOR], sum = 0; // the intrinsic that adds lanes does so with signed numbers
+    _mm512_storeu_si512(lanes, _mm512_add_epi64(_mm512_add_epi64(sums[0], sums[1]),
+                                                _mm512_add_epi64(sums[2], sums[3])));
+    for (size_t i = 0; i < VECTOR; i++) sum += lanes[i];
+    return sum;
 }
