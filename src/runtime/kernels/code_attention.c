@@ -2,6 +2,7 @@
 // Attention of byte codes: two products around weights in bytes.
 #include "runtime/kernels/code_attention.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/kernels/scratch.h"
@@ -171,6 +172,7 @@ void tare__attention_codes_run(const attention_codes *a, const attention_head *h
     const size_t queries = (size_t)a->call->queries;
     attention_memory m;
     (void)lay_out(a->call, memory, &m);
+    assert(m.starts != NULL && m.mixed != NULL && head->y != NULL);
     pack(a, head, &m);
     for (size_t first = 0; first < queries; first += BAND) {
         const size_t rows = part_of(queries, first, BAND);

@@ -3,7 +3,7 @@
 #include "runtime/kernels/depthwise.h"
 
 const depthwise_kernel tare__depthwise_kernels[] = {
-#define KERNEL(name, needs, quads, moved) {name, #name, needs, quads, moved},
+#define KERNEL(name, needs, quads, moved) {name, #name, needs, moved, quads},
 #include "runtime/kernels/qu8_depthwise/kernels.def"
 #undef KERNEL
 };

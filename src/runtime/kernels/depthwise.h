@@ -54,9 +54,9 @@ typedef struct depthwise_kernel {
     void (*run)(const depthwise_tile *t);
     const char *name;
     isa_level needs;
-    size_t quads;  // 16 bytes of the widest register, in each of which bytes are interleaved
     uint8_t moved; // 128: it multiplies signed codes, and sums start that often the weights higher;
                    // 0: unsigned ones
+    size_t quads;  // 16 bytes of the widest register, in each of which bytes are interleaved
 } depthwise_kernel;
 
 /// Best first; the last row needs nothing.

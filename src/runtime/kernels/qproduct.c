@@ -336,7 +336,7 @@ static void multiply_rows(const product_job *job, const uint8_t **addresses, siz
             b.tiles[i] = tile_of(job, addresses, b.group, block + i);
             b.tiles[i].taps = range.taps;
             if (range.taps != p->taps) b.tiles[i].epilogue.weight_sums = NULL; // those of all taps
-            b.tiles[i].w += range.tap * (p->depth / p->taps) * vectors * PRODUCT_LANES;
+            b.tiles[i].w += range.tap * tare__ceil_div(p->codes, 4) * vectors * PRODUCT_LANES;
         }
         multiply_range(job, &b, row, &range);
         row = range.last;

@@ -66,7 +66,7 @@ UNROLLED void start_sums(const product_tile *t, tile_sums acc, size_t rows, size
     const int32_t *start = t->epilogue.start;
     __m512i first[PRODUCT_VECTORS];
 #define LOAD(v)                                                                                    \
-    first[v] = _mm512_maskz_loadu_epi32(mask_of(t, v, vectors), start + (v)*PRODUCT_LANES)
+    first[v] = _mm512_maskz_loadu_epi32(mask_of(t, v, vectors), start + (size_t)(v)*PRODUCT_LANES)
     EACH_VECTOR(vectors, LOAD);
 #define START(r) copy_row(acc[r], first, vectors)
     EACH_ROW(rows, START);
@@ -88,7 +88,7 @@ static inline __m512i broadcast(const uint8_t *x, __m512i flip) {
 }
 
 UNROLLED void load_weights(const uint32_t *from, size_t vectors, __m512i w[PRODUCT_VECTORS]) {
-#define LOAD(v) w[v] = _mm512_loadu_si512(from + (v)*PRODUCT_LANES)
+#define LOAD(v) w[v] = _mm512_loadu_si512(from + (size_t)(v)*PRODUCT_LANES)
     EACH_VECTOR(vectors, LOAD);
 #undef LOAD
 }
@@ -397,8 +397,8 @@ UNROLLED void finish_line(const product_tile *t, const pack_constants *k, const 
                           size_t row, size_t vectors) {
     __m512i lanes[PRODUCT_VECTORS], acc;
 #define FINISH(i)                                                                                  \
-    acc =                                                                                          \
-        _mm512_add_epi32(start[i], _mm512_maskz_loadu_epi32(v[i].mask, sums + (i)*PRODUCT_LANES)); \
+    acc = _mm512_add_epi32(start[i],                                                               \
+                           _mm512_maskz_loadu_epi32(v[i].mask, sums + (size_t)(i)*PRODUCT_LANES)); \
     lanes[i] = a != NULL ? add_to(t, k, a, &v[i], acc, row, i)                                     \
                          : round_lanes(k, scale_lanes(k, acc, v[i].multiplier, v[i].bias))
     EACH_VECTOR(vectors, FINISH);
@@ -414,7 +414,7 @@ UNROLLED void finish_lines(const product_tile *t, const addend_constants *a, con
     __m512i start[PRODUCT_VECTORS];
 #define READ(i)                                                                                    \
     v[i] = constants_of(t, i, vectors);                                                            \
-    start[i] = _mm512_maskz_loadu_epi32(v[i].mask, t->epilogue.start + (i)*PRODUCT_LANES)
+    start[i] = _mm512_maskz_loadu_epi32(v[i].mask, t->epilogue.start + (size_t)(i)*PRODUCT_LANES)
     EACH_VECTOR(vectors, READ);
 #undef READ
     for (size_t row = 0; row < t->rows; row++, sums += sums_stride)
