@@ -50,7 +50,7 @@ struct tuner {
 // The name that the processor gives itself, in three times 16 bytes.
 static void name_processor(char out[PROCESSOR_SIZE]) {
     unsigned words[12] = {0}, *at = words;
-    const unsigned most = __get_cpuid_max(0x80000000U, NULL);
+    const unsigned most = (unsigned)__get_cpuid_max(0x80000000U, NULL); // an int to some
     for (unsigned leaf = 0x80000002U; leaf <= 0x80000004U && most >= 0x80000004U; leaf++, at += 4)
         (void)__get_cpuid(leaf, &at[0], &at[1], &at[2], &at[3]);
     memcpy(out, words, sizeof words);
