@@ -11,9 +11,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/wait.h"
 
 enum {
@@ -87,21 +87,15 @@ static void deal(thread_pool *pool, size_t part_count) {
 
 // --- waiting ---
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 // Looks for a while whether the word is still that; false: it has changed.
 static bool stays(atomic_uint *word, unsigned value) {
-    const int64_t end = now_ns() + SPIN_NS;
+    const uint64_t end = tare__now_ns() + SPIN_NS;
     do {
         for (int i = 0; i < LOOKS; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != value) return false;
             tare__pause();
         }
-    } while (now_ns() < end);
+    } while (tare__now_ns() < end);
     return true;
 }
 

@@ -3,10 +3,10 @@
 #include "tare/machine.h"
 
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/threads.h"
 #include "runtime/kernels/peak.h"
@@ -54,16 +54,10 @@ static void run_part(void *user, size_t part, size_t worker) {
     job->results[part * CACHE_LINE / sizeof *job->results] = job->work(job, part);
 }
 
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static double seconds_of(machine_job *job) {
-    const double begin = now();
+    const uint64_t begin = tare__now_ns();
     tare__thread_pool_run(job->pool, job->threads, run_part, job);
-    return now() - begin;
+    return (double)(tare__now_ns() - begin) * 1e-9;
 }
 
 // Billions of `units` per second, of a thread's round.

@@ -10,7 +10,7 @@
 #include "ops/rules.h"
 #include "runtime/plan_steps.h"
 
-enum { MOST_ELEMENTS = 16, MOST_BAND_OPS = 8 };
+enum { MOST_ELEMENTS = 16 };
 
 // The record that alone reads what r makes; NOTHING if there are others, or it is in a chain.
 static size_t sole_reader(const plan_builder *b, const plan_record *r) {

@@ -10,7 +10,6 @@
 #include "runtime/plan_steps.h"
 
 enum {
-    MOST_OPS = 8,               // plan_chain.c joins no more
     FEW_ELEMENTS = 8,           // norms of shorter lines are left to the reference
     CACHED_FLOATS = 96 << 10,   // bytes of a band
     CACHED_WEIGHTS = 640 << 10, // bytes that all bands read from the second-level cache
@@ -40,7 +39,7 @@ typedef struct code_band {
     size_t layer_bytes, thread_bytes; // of scratch
     code_scheme scheme;
     size_t count;
-    band_op ops[MOST_OPS];
+    band_op ops[MOST_BAND_OPS];
 } code_band;
 
 // --- running ---
@@ -223,7 +222,7 @@ static bool read_chain(const plan_builder *b, size_t head, code_band *s, size_t 
             s->scheme = tare__code_scheme_of(y);
             return true;
         }
-        if (s->count == MOST_OPS || !read_op(b, r, *floats, &s->ops[s->count++])) return false;
+        if (s->count == MOST_BAND_OPS || !read_op(b, r, *floats, &s->ops[s->count++])) return false;
         *floats = r->result;
     }
     return true;

@@ -10,7 +10,6 @@
 #include "runtime/plan_steps.h"
 
 enum {
-    BAND = 24,            // rows that go through together: whole tiles
     MOST_INNER = 1 << 16, // sums of so many codes are exact as floats
 };
 
@@ -121,7 +120,7 @@ static void run_band(void *user, size_t part, size_t worker) {
     const matmul_call *c = &s->call;
     const size_t inner = (size_t)c->inner, columns = (size_t)c->columns, all = (size_t)c->rows;
     const int64_t i = (int64_t)(part / s->bands);
-    const size_t first = part % s->bands * BAND, rows = all - first < BAND ? all - first : BAND;
+    const size_t first = part % s->bands * CODE_BAND, rows = tare__part_of(all, first, CODE_BAND);
     const size_t a = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->a_stride, i);
     const size_t b = (size_t)tare__strided_offset(c->batch_ndim, c->batch, c->b_stride, i);
     const size_t at = ((size_t)i * all + first) * columns;
@@ -184,8 +183,8 @@ static void lay_out(matmul_step *s) {
     s->column_bytes = tare__round_up(tare__code_product_bytes(inner, 1), PLACE_ALIGNMENT);
     s->code_bytes = tare__round_up(tare__code_product_bytes(inner, columns), PLACE_ALIGNMENT);
     s->matrix_bytes = s->code_bytes + tare__round_up(columns * sizeof(int32_t), PLACE_ALIGNMENT);
-    s->float_bytes = tare__round_up(BAND * columns * sizeof(float), PLACE_ALIGNMENT);
-    s->thread_bytes = s->float_bytes + tare__round_up(BAND * sizeof(float), PLACE_ALIGNMENT);
+    s->float_bytes = tare__round_up(CODE_BAND * columns * sizeof(float), PLACE_ALIGNMENT);
+    s->thread_bytes = s->float_bytes + tare__round_up(CODE_BAND * sizeof(float), PLACE_ALIGNMENT);
 }
 
 static tare_status place(plan_builder *b, const plan_record *r, matmul_step *s) {
@@ -217,7 +216,7 @@ tare_status tare__plan_code_matmul(plan_builder *b, size_t head, bool *done) {
     if (s->gives_codes) s->scheme = tare__code_scheme_of(y);
     s->count = (size_t)(y->count / c->rows / c->columns);
     s->matrices = (size_t)(c->b->count / c->inner / c->columns);
-    s->bands = tare__ceil_div((size_t)c->rows, BAND);
+    s->bands = tare__ceil_div((size_t)c->rows, CODE_BAND);
     lay_out(s);
     TARE_TRY(place(b, r, s));
     *done = true;

@@ -87,8 +87,7 @@ static void take_average(void *user, size_t part, size_t worker) {
     const int64_t at[] = {row / p->out[1] % p->out[0], row % p->out[1], x};
     const pool_window w = tare__pool_window_at(p, at);
     const size_t first = part % channel_parts(s) * AVERAGED_CHANNELS;
-    const size_t left = s->channels - first;
-    const size_t channels = left < AVERAGED_CHANNELS ? left : AVERAGED_CHANNELS;
+    const size_t channels = tare__part_of(s->channels, first, AVERAGED_CHANNELS);
     const uint8_t *image = image_at(job, row / p->out[1] / p->out[0]) + first;
     uint8_t *y = job->y + (size_t)pixel * s->channels + first;
     int32_t *sums = (int32_t *)(void *)(job->scratch + worker * s->scratch_bytes);

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "runtime/session.h"
 
 enum { SAMPLES = 128 }; // the latest runs that are remembered
@@ -91,22 +91,16 @@ void tare__plan_stop_profile(plan *p) {
     p->profile = NULL;
 }
 
-static uint64_t now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 tare_status tare__plan_run_timed(const plan_run_state *run) {
     const plan *p = run->plan;
     plan_profile *profile = p->profile;
     const size_t slot = profile->run_count % SAMPLES;
     const int64_t turn = profile->turn;
-    uint64_t before = now();
+    uint64_t before = tare__now_ns();
     profile->turn = 0; // where the next run begins if this one fails
     for (size_t i = 0; i < p->step_count; i++) {
         TARE_TRY(p->steps[i].class->run(run, p->steps[i].state));
-        const uint64_t after = now();
+        const uint64_t after = tare__now_ns();
         uint64_t *sum = &profile->nanoseconds[i * SAMPLES + slot];
         *sum = (turn > 0 ? *sum : 0) + (after - before);
         before = after;

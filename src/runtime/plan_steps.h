@@ -8,6 +8,9 @@
 #include "ops/float_layers.h"
 #include "runtime/plan_build.h"
 
+/// What a chain of bands has behind its layer, at most (plan_chain.c joins no more).
+enum { MOST_BAND_OPS = 8 };
+
 /// The planner of a record that computes on floats alone; NULL: it is a call.
 chain_planner tare__plan_float_planner(const plan_record *r);
 

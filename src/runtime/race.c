@@ -2,26 +2,20 @@
 #include "runtime/race.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/error.h"
 
 enum { WARM_UP_RUNS = 3, LEAST_RUNS = 9, MOST_RUNS = 1001 };
 
-static uint64_t now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static tare_status run_once(const racer *r, const race_setting *s, uint64_t *ns, tare_error *err) {
     tare_tensor *outputs[RACE_OUTPUTS] = {NULL};
     size_t count = 0;
-    const uint64_t begin = now();
+    const uint64_t begin = tare__now_ns();
     TARE_TRY(tare_session_run(r->session, s->inputs, s->input_count, outputs, RACE_OUTPUTS, &count,
                               err));
-    *ns = now() - begin;
+    *ns = tare__now_ns() - begin;
     for (size_t i = 0; i < count; i++) tare_tensor_release(outputs[i]);
     return TARE_OK;
 }
@@ -60,9 +54,9 @@ static int by_size(const void *a, const void *b) {
 
 static tare_status run_turns(racer *const *racers, size_t count, const race_setting *s,
                              uint64_t *times, size_t *turns, tare_error *err) {
-    const uint64_t begin = now(), budget = (uint64_t)(s->seconds * 1e9);
+    const uint64_t begin = tare__now_ns(), budget = (uint64_t)(s->seconds * 1e9);
     for (*turns = 0; *turns < MOST_RUNS; ++*turns) {
-        if (*turns >= LEAST_RUNS && now() - begin > budget) break;
+        if (*turns >= LEAST_RUNS && tare__now_ns() - begin > budget) break;
         for (size_t i = 0; i < count; i++)
             TARE_TRY(run_once(racers[i], s, &times[i * MOST_RUNS + *turns], err));
     }

@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/alloc.h"
 #include "core/arena.h"
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/json.h"
 #include "core/json_emit.h"
@@ -198,12 +198,6 @@ tare_status tare__tuner_save(tuner *t, tare_error *err) {
 
 // --- measuring ---
 
-static int64_t now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + (int64_t)t.tv_nsec;
-}
-
 // others: memory that takes the caches' place meanwhile. The input is as fresh as in a network.
 static int64_t time_run(qlayer *layer, const qlayer_run *run, size_t x_bytes, uint8_t *others,
                         bool library) {
@@ -211,15 +205,15 @@ static int64_t time_run(qlayer *layer, const qlayer_run *run, size_t x_bytes, ui
     memset(others, others[0] + 1, OTHER_BYTES);
     uint8_t *x = (uint8_t *)run->x; // ours
     for (size_t i = 0; i < x_bytes; i += 64) x[i]++;
-    const int64_t begin = now();
+    const int64_t begin = (int64_t)tare__now_ns();
     tare__qlayer_run(layer, run);
-    return now() - begin;
+    return (int64_t)tare__now_ns() - begin;
 }
 
 // The least of several turns each: what disturbs a run only makes it longer.
 static void take_turns(qlayer *layer, const qlayer_run *run, size_t x_bytes, uint8_t *others,
                        measured *m) {
-    const int64_t begin = now();
+    const int64_t begin = (int64_t)tare__now_ns();
     m->product_ns = m->library_ns = INT64_MAX;
     for (int i = 0; i < MOST_TURNS; i++) {
         const int64_t product = time_run(layer, run, x_bytes, others, false);
@@ -227,7 +221,7 @@ static void take_turns(qlayer *layer, const qlayer_run *run, size_t x_bytes, uin
         if (i == 0) continue; // cold
         if (product < m->product_ns) m->product_ns = product;
         if (library < m->library_ns) m->library_ns = library;
-        if (i >= LEAST_TURNS && now() - begin > TURN_BUDGET_NS) break;
+        if (i >= LEAST_TURNS && (int64_t)tare__now_ns() - begin > TURN_BUDGET_NS) break;
     }
     m->library = m->library_ns < m->product_ns - m->product_ns / (100 / GAIN_PERCENT);
 }

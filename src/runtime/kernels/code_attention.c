@@ -7,22 +7,18 @@
 
 #include "runtime/kernels/scratch.h"
 
-enum { BAND = 24, ALIGNMENT = 64 }; // queries that go through together: whole tiles
+enum { ALIGNMENT = 64 };
 
 // What a thread works in.
 typedef struct attention_memory {
     uint32_t *keys, *values; // packed
     int32_t *starts;         // of the sums with each key
-    float *scores;           // [BAND][score_step]
-    uint8_t *weights;        // [BAND][weight_step]
-    float *mixed;            // [BAND][value_step], where codes are wanted
+    float *scores;           // [CODE_BAND][score_step]
+    uint8_t *weights;        // [CODE_BAND][weight_step]
+    float *mixed;            // [CODE_BAND][value_step], where codes are wanted
     size_t score_step, weight_step, value_step;
-    uint32_t totals[BAND];
+    uint32_t totals[CODE_BAND];
 } attention_memory;
-
-static size_t lanes_of(size_t channels) {
-    return tare__round_up(channels, PRODUCT_LANES);
-}
 
 static size_t take(unsigned char *memory, size_t *used, size_t bytes, void **out) {
     *out = memory != NULL ? memory + *used : NULL;
@@ -36,13 +32,13 @@ static size_t lay_out(const attention_call *c, unsigned char *memory, attention_
     size_t used = 0;
     void *at[6];
     m->score_step = m->weight_step = tare__round_up(keys, ALIGNMENT);
-    m->value_step = lanes_of(value_width);
+    m->value_step = tare__code_product_lanes(value_width);
     take(memory, &used, tare__code_product_bytes(width, keys), &at[0]);
     take(memory, &used, tare__code_product_bytes(keys, value_width), &at[1]);
-    take(memory, &used, lanes_of(keys) * sizeof *m->starts, &at[2]);
-    take(memory, &used, BAND * m->score_step * sizeof *m->scores, &at[3]);
-    take(memory, &used, BAND * m->weight_step, &at[4]);
-    take(memory, &used, BAND * m->value_step * sizeof *m->mixed, &at[5]);
+    take(memory, &used, tare__code_product_lanes(keys) * sizeof *m->starts, &at[2]);
+    take(memory, &used, CODE_BAND * m->score_step * sizeof *m->scores, &at[3]);
+    take(memory, &used, CODE_BAND * m->weight_step, &at[4]);
+    take(memory, &used, CODE_BAND * m->value_step * sizeof *m->mixed, &at[5]);
     m->keys = at[0];
     m->values = at[1];
     m->starts = at[2];
@@ -80,20 +76,17 @@ void tare__attention_codes_init(attention_codes *out, const attention_call *call
 
 // --- packing ---
 
-static size_t part_of(size_t count, size_t first, size_t most) {
-    return count - first < most ? count - first : most;
-}
-
 static void pack(const attention_codes *a, const attention_head *head, const attention_memory *m) {
     const size_t keys = (size_t)a->call->keys, width = (size_t)a->call->width;
     const size_t key_depth = tare__ceil_div(width, 4);
     for (size_t j = 0; j < keys; j += PRODUCT_BLOCK) {
         const code_matrix block = {.x = head->k + j * head->k_step,
                                    .step = head->k_step,
-                                   .rows = part_of(keys, j, PRODUCT_BLOCK),
+                                   .rows = tare__part_of(keys, j, PRODUCT_BLOCK),
                                    .columns = width,
                                    .flip = a->key_flip};
-        a->kernels->pack_rows(&block, lanes_of(block.rows), m->keys + j * key_depth, m->starts + j);
+        a->kernels->pack_rows(&block, tare__code_product_lanes(block.rows), m->keys + j * key_depth,
+                              m->starts + j);
     }
     for (size_t j = 0; j < keys; j++)
         m->starts[j] = tare__wrap_int32(-(int64_t)a->query_zero * m->starts[j]);
@@ -174,8 +167,8 @@ void tare__attention_codes_run(const attention_codes *a, const attention_head *h
     (void)lay_out(a->call, memory, &m);
     assert(m.starts != NULL && m.mixed != NULL && head->y != NULL);
     pack(a, head, &m);
-    for (size_t first = 0; first < queries; first += BAND) {
-        const size_t rows = part_of(queries, first, BAND);
+    for (size_t first = 0; first < queries; first += CODE_BAND) {
+        const size_t rows = tare__part_of(queries, first, CODE_BAND);
         look(a, head, &m, first, rows);
         weigh(a, head, &m, first, rows);
         mix(a, head, &m, first, rows);

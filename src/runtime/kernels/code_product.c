@@ -8,16 +8,8 @@ static const int32_t no_starts[PRODUCT_BLOCK];
 static const float no_bias[PRODUCT_BLOCK];
 static const requant value_rule = {.rule = REQUANT_O};
 
-static size_t lanes_of(size_t channels) {
-    return tare__round_up(channels, PRODUCT_LANES);
-}
-
-static size_t part_of(size_t count, size_t first, size_t most) {
-    return count - first < most ? count - first : most;
-}
-
 size_t tare__code_product_bytes(size_t depth, size_t channels) {
-    return lanes_of(channels) * tare__round_up(depth, 4);
+    return tare__code_product_lanes(channels) * tare__round_up(depth, 4);
 }
 
 void tare__code_product_pack(const attention_kernels *k, const code_matrix *m, uint32_t *w) {
@@ -25,17 +17,17 @@ void tare__code_product_pack(const attention_kernels *k, const code_matrix *m, u
     for (size_t i = 0; i < m->columns; i += PRODUCT_BLOCK) {
         code_matrix block = *m;
         block.x += i;
-        block.columns = part_of(m->columns, i, PRODUCT_BLOCK);
-        k->pack_columns(&block, lanes_of(block.columns), w + i * depth);
+        block.columns = tare__part_of(m->columns, i, PRODUCT_BLOCK);
+        k->pack_columns(&block, tare__code_product_lanes(block.columns), w + i * depth);
     }
 }
 
 static void run_block(const code_product *p, size_t channel, const float *multipliers) {
-    const size_t channels = part_of(p->channels, channel, PRODUCT_BLOCK);
+    const size_t channels = tare__part_of(p->channels, channel, PRODUCT_BLOCK);
     const size_t step = p->kernel->rows[tare__product_vectors(channels) - 1];
     const uint8_t *x[PRODUCT_ROWS];
     for (size_t row = 0; row < p->rows; row += step) {
-        const size_t rows = part_of(p->rows, row, step);
+        const size_t rows = tare__part_of(p->rows, row, step);
         for (size_t i = 0; i < rows; i++) x[i] = p->x + (row + i) * p->x_step;
         const product_tile tile = {
             .x = x,

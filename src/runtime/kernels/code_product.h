@@ -6,6 +6,9 @@
 
 #include "runtime/kernels/attention.h"
 #include "runtime/kernels/product.h"
+#include "runtime/kernels/scratch.h"
+
+enum { CODE_BAND = 24 }; // rows that go through together: whole tiles of every kernel
 
 /// y[r][c] = f32(starts[c] + sum over k of x[r][k] * w[k][c]) * multiplier
 typedef struct code_product {
@@ -22,6 +25,9 @@ typedef struct code_product {
 } code_product;
 void tare__code_product_run(const code_product *p);
 
+static inline size_t tare__code_product_lanes(size_t channels) {
+    return tare__round_up(channels, PRODUCT_LANES);
+}
 /// Bytes of a matrix of `depth` codes by `channels`, packed.
 size_t tare__code_product_bytes(size_t depth, size_t channels);
 /// Packs a channel per column of m into `w`.

@@ -52,8 +52,7 @@ size_t tare__product_block_count(const product_form *f) {
 }
 
 size_t tare__product_block_channels(const product_form *f, size_t block) {
-    const size_t left = f->outs - block * PRODUCT_BLOCK;
-    return left < PRODUCT_BLOCK ? left : PRODUCT_BLOCK;
+    return tare__part_of(f->outs, block * PRODUCT_BLOCK, PRODUCT_BLOCK);
 }
 
 // --- packing ---

@@ -43,8 +43,7 @@ static bool fits(const quantized_layer *layer, const tare_tensor *x) {
 }
 
 static size_t block_channels(const qdepthwise *p, size_t block) {
-    const size_t left = p->channels - block * p->block;
-    return left < p->block ? left : p->block;
+    return tare__part_of(p->channels, block * p->block, p->block);
 }
 
 // Words of a block that has this many lanes.
@@ -228,11 +227,10 @@ static void run_part(void *user, size_t part, size_t worker) {
     const uint8_t **addresses =
         (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * address_bytes(p));
     depthwise_band band = {.image = number / job->bands, .row = number % job->bands * p->rows};
-    band.rows = w->out_height - band.row < p->rows ? w->out_height - band.row : p->rows;
+    band.rows = tare__part_of(w->out_height, band.row, p->rows);
     if (last_block > p->blocks) last_block = p->blocks;
     for (; band.first < w->out_width; band.first += PIXELS) {
-        const size_t left = w->out_width - band.first;
-        band.pixels = left < PIXELS ? left : PIXELS;
+        band.pixels = tare__part_of(w->out_width, band.first, PIXELS);
         const column_list list = {.image =
                                       job->run->x + band.image * w->height * w->width * w->channels,
                                   .border = job->memory,

@@ -34,6 +34,10 @@ static inline size_t tare__ceil_div(size_t n, size_t step) {
 static inline size_t tare__round_up(size_t n, size_t step) {
     return tare__ceil_div(n, step) * step;
 }
+/// What is left of n from `first` on, `most` at most.
+static inline size_t tare__part_of(size_t n, size_t first, size_t most) {
+    return n - first < most ? n - first : most;
+}
 /// What each of `count` threads gets of n, in whole steps.
 static inline size_t tare__share(size_t n, size_t count, size_t step) {
     return tare__round_up(tare__ceil_div(n, count), step);
