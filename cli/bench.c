@@ -14,6 +14,7 @@
 #include "output.h"
 #include "report.h"
 #include "tare/tare.h"
+#include "threads.h"
 
 enum {
     LEAST_RUNS = 15, // of each model, however slow
@@ -26,8 +27,9 @@ enum {
 
 typedef struct bench_options {
     const char *input, *against, *roofline, *float_type, *tune_cache;
-    int64_t batch, threads, seconds;
+    int64_t batch, seconds;
     bool layers, memory, as_json, quiet;
+    thread_options threads;
     size_options sizes;
 } bench_options;
 
@@ -49,8 +51,8 @@ typedef struct job {
     tare_batch batch;
     tare_machine_peak peak; // where layers are told
     layer_list layers;
+    tare_session_options setting;
     tare_error *err;
-    bool uses_bf16;
 } job;
 
 static double now_ms(void) {
@@ -81,7 +83,7 @@ static tare_status load(job *j, subject *s) {
 }
 
 static int thread_count(const job *j) {
-    return j->options->threads != 0 ? (int)j->options->threads : 1;
+    return tare_session_thread_count(j->subjects[0].session);
 }
 
 static bool tells_layers(const job *j) {
@@ -89,11 +91,8 @@ static bool tells_layers(const job *j) {
 }
 
 static tare_status start(job *j, subject *s) {
-    const tare_session_options options = {.thread_count = (int)j->options->threads,
-                                          .bfloat16 = j->uses_bf16,
-                                          .tune_cache = j->options->tune_cache};
     const double begin = now_ms();
-    TRY(tare_session_create(s->model, &options, &s->session, j->err));
+    TRY(tare_session_create(s->model, &j->setting, &s->session, j->err));
     s->start_ms = now_ms() - begin;
     return tells_layers(j) ? tare_session_profile(s->session, true, j->err) : TARE_OK;
 }
@@ -216,6 +215,7 @@ static void print_json(const job *j) {
     json_out_string(&json, "isa", tare_isa_name());
     json_out_integer(&json, "batch", (uint64_t)j->batch.size);
     json_out_integer(&json, "threads", (uint64_t)thread_count(j));
+    print_threads_json(&j->options->threads, &json);
     print_machine_json(tells_layers(j) ? &j->peak : NULL, &json);
     print_subject_json(&j->subjects[0], j->batch.size, &json, "model");
     if (has_other) {
@@ -260,12 +260,10 @@ static void print_text(const job *j) {
     printf("peak memory: %.1f MB\n", (double)peak_bytes() * 1e-6);
 }
 
-/// The peak is measured when all is timed: it reads more memory than caches hold.
 static tare_status read_layers(job *j) {
     if (!tells_layers(j)) return TARE_OK;
     const tare_session *against = j->subject_count > 1 ? j->subjects[1].session : NULL;
     TRY(layer_list_read(&j->layers, j->subjects[0].session, against));
-    TRY(tare_machine_measure(thread_count(j), &j->peak, j->err));
     if (j->options->roofline == NULL) return TARE_OK;
     char title[512];
     (void)snprintf(title, sizeof title, "%s, batch %lld, %d thread%s, %s",
@@ -279,6 +277,8 @@ static tare_status run_job(job *j) {
     for (size_t i = 0; i < j->subject_count; i++) TRY(load(j, &j->subjects[i]));
     TRY(open_data(j));
     for (size_t i = 0; i < j->subject_count; i++) TRY(start(j, &j->subjects[i]));
+    if (tells_layers(j)) TRY(tare_machine_measure(thread_count(j), &j->peak, j->err));
+    TRY(keep_thread(&j->options->threads, j->err)); // threads that start later would inherit it
     TRY(time_runs(j));
     end_progress();
     for (size_t i = 0; i < j->subject_count; i++)
@@ -295,10 +295,13 @@ static int run(const command *self, int argc, char **argv) {
     bench_options o = {0};
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
     if (o.quiet || o.as_json) silence_progress();
-    job j = {.options = &o, .subject_count = o.against != NULL ? 2 : 1};
-    if (!read_float_type(self->name, o.float_type, &j.uses_bf16)) return EXIT_WRONG_USAGE;
+    job j = {.options = &o,
+             .subject_count = o.against != NULL ? 2 : 1,
+             .setting = {.tune_cache = o.tune_cache}};
+    if (!read_float_type(self->name, o.float_type, &j.setting.bfloat16) ||
+        !read_thread_options(self->name, &o.threads, &j.setting))
+        return EXIT_WRONG_USAGE;
     j.subjects[0].path = operands[0];
     j.subjects[1].path = o.against;
     j.err = tare_error_create();
@@ -320,7 +323,7 @@ static const option options[] = {
      false},
     {"input", "DATA", "what to run on (default random:N)", FIELD(input), OPTION_TEXT, 'i', false},
     {"batch", "N", "samples of a run (default 1)", FIELD(batch), OPTION_NUMBER, 0, false},
-    {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    THREAD_OPTIONS(bench_options, threads),
     FLOAT_OPTION(FIELD(float_type)),
     {"tune-cache", "FILE", "time kernels of equal bits, keep what was timed here",
      FIELD(tune_cache), OPTION_TEXT, 0, false},
@@ -340,9 +343,10 @@ const command bench_command = {
     .name = "bench",
     .summary = "time a model, alone or against another",
     .usage =
-        "MODEL [--against FLOAT] [--input DATA] [--batch N] [--threads N] [--seconds N]\n"
-        "       [--float f32|bf16] [--tune-cache FILE] [--layers] [--roofline OUT.svg] [--memory]\n"
-        "       [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+        "MODEL [--against FLOAT] [--input DATA] [--batch N] [--seconds N]\n"
+        "       [--threads N] [--affinity 0,2-5] [--spin US] [--float f32|bf16]\n"
+        "       [--tune-cache FILE] [--layers] [--roofline OUT.svg] [--memory] [--json] [--quiet]\n"
+        "       [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -14,22 +14,25 @@
 #include "report.h"
 #include "scores.h"
 #include "tare/tare.h"
+#include "threads.h"
 
 typedef struct run_options {
     const char *input, *output, *float_type, *tune_cache;
-    int64_t threads, batch, limit;
+    int64_t batch, limit;
     bool as_is, as_json, quiet;
+    thread_options threads;
     size_options sizes;
 } run_options;
 
 typedef struct job {
     const run_options *options;
+    tare_session_options setting;
     tare_model *model;
     tare_session *session;
     tare_data *data;
     gathered outputs;
     int64_t sample_count, correct_count;
-    bool has_accuracy, uses_bf16;
+    bool has_accuracy;
     tare_error *err;
 } job;
 
@@ -84,8 +87,6 @@ static void print_result(const job *j, FILE *stream) {
 
 static tare_status run_job(job *j, const char *model) {
     const run_options *o = j->options;
-    const tare_session_options session = {
-        .thread_count = (int)o->threads, .bfloat16 = j->uses_bf16, .tune_cache = o->tune_cache};
     const tare_data_options data = {
         .batch_size = o->batch != 0 ? o->batch : 32, .sample_limit = o->limit, .as_is = o->as_is};
     if (o->output != NULL) {
@@ -94,7 +95,8 @@ static tare_status run_job(job *j, const char *model) {
     }
     TRY(read_model(model, &o->sizes, &j->model, j->err));
     TRY(tare_data_open(o->input, j->model, &data, &j->data, j->err));
-    TRY(tare_session_create(j->model, &session, &j->session, j->err));
+    TRY(tare_session_create(j->model, &j->setting, &j->session, j->err));
+    TRY(keep_thread(&o->threads, j->err));
     TRY(run_batches(j));
     end_progress();
     if (o->output != NULL) TRY(gather_write(&j->outputs, o->output, j->err));
@@ -107,10 +109,11 @@ static int run(const command *self, int argc, char **argv) {
     run_options o = {0};
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
     if (o.quiet || o.as_json) silence_progress();
-    job j = {.options = &o};
-    if (!read_float_type(self->name, o.float_type, &j.uses_bf16)) return EXIT_WRONG_USAGE;
+    job j = {.options = &o, .setting = {.tune_cache = o.tune_cache}};
+    if (!read_float_type(self->name, o.float_type, &j.setting.bfloat16) ||
+        !read_thread_options(self->name, &o.threads, &j.setting))
+        return EXIT_WRONG_USAGE;
     j.err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(&j, operands[0]), j.err);
     gather_release(&j.outputs);
@@ -128,7 +131,7 @@ static const option options[] = {
      OPTION_TEXT, 'o', false},
     {"batch", "N", "samples at a time (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
     {"limit", "N", "run on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
-    {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    THREAD_OPTIONS(run_options, threads),
     FLOAT_OPTION(FIELD(float_type)),
     {"tune-cache", "FILE", "time kernels of equal bits, keep what was timed here",
      FIELD(tune_cache), OPTION_TEXT, 0, false},
@@ -143,8 +146,9 @@ static const option options[] = {
 const command run_command = {
     .name = "run",
     .summary = "run a model on data",
-    .usage = "MODEL --input DATA [--output FILE] [--threads N] [--batch N] [--limit N] [--as-is]\n"
-             "       [--float f32|bf16] [--tune-cache FILE] [--json] [--quiet] [--dim NAME=N,..]\n"
+    .usage = "MODEL --input DATA [--output FILE] [--batch N] [--limit N] [--as-is]\n"
+             "       [--threads N] [--affinity 0,2-5] [--spin US] [--float f32|bf16] [--tune-cache "
+             "FILE] [--json] [--quiet] [--dim NAME=N,..]\n"
              "       [--shape INPUT=NxN..,..]",
     .operands = {"MODEL"},
     .least_operands = 1,

@@ -38,7 +38,18 @@ typedef struct tare_session_options {
     /// TARE_TUNE_CACHE in the environment names, if that does. TARE_MALFORMED_FILE for another
     /// file.
     const char *tune_cache;
+    /// Processors of the threads, by the system's numbers: "0,2-5", as many as threads; with
+    /// thread_count 0 there are as many threads as processors. Each thread stays on its own; the
+    /// first is the caller's, which no session moves (see tare_thread_keep). NULL: the system
+    /// places threads. TARE_INVALID_ARGUMENT for those that the calling thread may not use,
+    /// TARE_UNSUPPORTED on systems other than Linux.
+    const char *affinity;
+    /// Microseconds that a thread looks for work before it sleeps, up to 1000000; 0: 5;
+    /// TARE_SPIN_NONE: none. Whoever looks keeps a processor busy, also between runs, which begin
+    /// sooner for it.
+    int32_t spin_us;
 } tare_session_options;
+#define TARE_SPIN_NONE (-1)
 
 /// Chooses kernels. The model must outlive the session and stay as it is: the first run on inputs
 /// of some shapes makes a plan for them, with packed weights. options may be NULL.
@@ -46,6 +57,12 @@ TARE_API tare_status tare_session_create(const tare_model *model,
                                          const tare_session_options *options, tare_session **out,
                                          tare_error *err);
 TARE_API void tare_session_destroy(tare_session *session); // NULL is fine
+/// The threads of a session, its caller among them.
+TARE_API int tare_session_thread_count(const tare_session *session);
+/// Keeps the calling thread on the first of the processors that `affinity` names, where a session
+/// with that affinity expects its caller. Threads that it starts later inherit that, so sessions
+/// come first. Errors as tare_session_create's.
+TARE_API tare_status tare_thread_keep(const char *affinity, tare_error *err);
 /// Runs the model once. inputs: one tensor per model input. outputs: output_capacity tensors at
 /// most; *output_count tells how many there are (nested tuples flattened left to right). The caller
 /// releases them. TARE_INVALID_ARGUMENT for inputs whose shapes do not fit, at the node where they

@@ -14,11 +14,11 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/processors.h"
 #include "core/wait.h"
 
 enum {
     LINE = 64, // bytes that processors hand each other
-    SPIN_NS = 5000,
     LOOKS = 8, // between two looks at the clock
 };
 
@@ -34,17 +34,19 @@ typedef struct worker {
 } worker;
 
 struct thread_pool {
+    // What the owner writes and workers read when work begins fills one line.
     _Alignas(LINE) atomic_uint works; // pieces of work so far; idle workers wait for the next
-    _Alignas(LINE) atomic_uint left;  // parts that are not done; the owner waits for the last
-    atomic_bool owner_sleeps;
     atomic_uint sleepers;
     atomic_bool ends;
+    uint32_t thread_count; // the owner's, too
     thread_task task;
     void *user;
-    size_t thread_count; // the owner's, too
-    size_t started;      // workers
-    worker *workers;
     range *ranges; // one for each thread
+    uint64_t spin_ns;
+    worker *workers;
+    size_t started;                  // workers
+    _Alignas(LINE) atomic_uint left; // parts that are not done; the owner waits for the last
+    atomic_bool owner_sleeps;
 };
 
 // --- parts ---
@@ -88,8 +90,9 @@ static void deal(thread_pool *pool, size_t part_count) {
 // --- waiting ---
 
 // Looks for a while whether the word is still that; false: it has changed.
-static bool stays(atomic_uint *word, unsigned value) {
-    const uint64_t end = tare__now_ns() + SPIN_NS;
+static bool stays(const thread_pool *pool, atomic_uint *word, unsigned value) {
+    if (pool->spin_ns == 0) return true; // who sleeps looks once more
+    const uint64_t end = tare__now_ns() + pool->spin_ns;
     do {
         for (int i = 0; i < LOOKS; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != value) return false;
@@ -100,7 +103,7 @@ static bool stays(atomic_uint *word, unsigned value) {
 }
 
 static void wait_for_work(thread_pool *pool, unsigned seen) {
-    if (!stays(&pool->works, seen)) return;
+    if (!stays(pool, &pool->works, seen)) return;
     atomic_fetch_add(&pool->sleepers, 1);
     while (atomic_load(&pool->works) == seen) tare__wait_while(&pool->works, seen);
     atomic_fetch_sub(&pool->sleepers, 1);
@@ -109,7 +112,7 @@ static void wait_for_work(thread_pool *pool, unsigned seen) {
 static void wait_for_parts(thread_pool *pool) {
     unsigned left;
     while ((left = atomic_load(&pool->left)) != 0) {
-        if (!stays(&pool->left, left)) continue;
+        if (!stays(pool, &pool->left, left)) continue;
         atomic_store(&pool->owner_sleeps, true);
         left = atomic_load(&pool->left);
         if (left != 0) tare__wait_while(&pool->left, left);
@@ -135,49 +138,64 @@ static void *work(void *user) {
 
 // --- pools ---
 
-// Signals are the program's: none is delivered to a worker.
-static bool start_workers(thread_pool *pool) {
-    sigset_t all, before;
-    sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return false;
-    bool ok = true;
-    while (ok && pool->started + 1 < pool->thread_count) {
-        worker *w = &pool->workers[pool->started];
-        *w = (worker){.pool = pool, .number = pool->started + 1};
-        ok = pthread_create(&w->thread, NULL, work, w) == 0;
-        if (ok) pool->started++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return ok;
+static tare_status start_worker(thread_pool *pool, const thread_settings *s, tare_error *err) {
+    worker *w = &pool->workers[pool->started];
+    const size_t number = pool->started + 1;
+    *w = (worker){.pool = pool, .number = number};
+    if (pthread_create(&w->thread, NULL, work, w) != 0)
+        return tare__fail(err, TARE_OUT_OF_MEMORY,
+                          "the system gives %zu threads, %d were asked for", number,
+                          s->thread_count);
+    pool->started++;
+    return s->processors != NULL ? tare__thread_keep(w->thread, s->processors[number], err)
+                                 : TARE_OK;
 }
 
-static thread_pool *create_pool(size_t thread_count) {
+// Signals are the program's: none is delivered to a worker.
+static tare_status start_workers(thread_pool *pool, const thread_settings *s, tare_error *err) {
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return tare__out_of_memory(err);
+    tare_status status = TARE_OK;
+    while (status == TARE_OK && pool->started + 1 < pool->thread_count)
+        status = start_worker(pool, s, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+static thread_pool *create_pool(const thread_settings *s) {
+    const size_t count = (size_t)s->thread_count;
     thread_pool *pool = tare__alloc_aligned(sizeof *pool, LINE);
     if (pool == NULL) return NULL;
-    *pool = (thread_pool){.thread_count = thread_count,
-                          .workers = tare__alloc_zeroed(thread_count, sizeof *pool->workers),
-                          .ranges = tare__alloc_aligned(thread_count * sizeof(range), LINE)};
+    *pool = (thread_pool){.thread_count = (uint32_t)count,
+                          .spin_ns = (uint64_t)s->spin_us * 1000,
+                          .workers = tare__alloc_zeroed(count, sizeof *pool->workers),
+                          .ranges = tare__alloc_aligned(count * sizeof(range), LINE)};
     if (pool->workers == NULL || pool->ranges == NULL) {
         tare__thread_pool_destroy(pool);
         return NULL;
     }
-    for (size_t i = 0; i < thread_count; i++) atomic_init(&pool->ranges[i].parts, 0);
+    for (size_t i = 0; i < count; i++) atomic_init(&pool->ranges[i].parts, 0);
     return pool;
 }
 
-tare_status tare__thread_pool_create(int thread_count, thread_pool **out, tare_error *err) {
+tare_status tare__thread_pool_create_with(const thread_settings *settings, thread_pool **out,
+                                          tare_error *err) {
     *out = NULL;
-    if (thread_count <= 1) return TARE_OK;
-    thread_pool *pool = create_pool((size_t)thread_count);
+    if (settings->thread_count <= 1) return TARE_OK;
+    thread_pool *pool = create_pool(settings);
     if (pool == NULL) return tare__out_of_memory(err);
-    if (!start_workers(pool)) {
-        const size_t started = pool->started + 1;
+    const tare_status status = start_workers(pool, settings, err);
+    if (status == TARE_OK)
+        *out = pool;
+    else
         tare__thread_pool_destroy(pool);
-        return tare__fail(err, TARE_OUT_OF_MEMORY,
-                          "the system gives %zu threads, %d were asked for", started, thread_count);
-    }
-    *out = pool;
-    return TARE_OK;
+    return status;
+}
+
+tare_status tare__thread_pool_create(int thread_count, thread_pool **out, tare_error *err) {
+    const thread_settings usual = {.thread_count = thread_count, .spin_us = USUAL_SPIN_US};
+    return tare__thread_pool_create_with(&usual, out, err);
 }
 
 void tare__thread_pool_destroy(thread_pool *pool) {

@@ -5,6 +5,7 @@
 #define CORE_THREADS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/error.h"
 
@@ -14,9 +15,24 @@ typedef struct thread_pool thread_pool;
 /// each may have memory of its own. Parts must not depend on each other.
 typedef void (*thread_task)(void *user, size_t part, size_t worker);
 
-/// A pool of thread_count >= 1 threads, the caller among them: one thread needs no pool, and *out
-/// is NULL. The caller destroys *out.
+/// How long threads look for work before they sleep, unless told: steps follow each other sooner
+/// than a sleeper wakes up.
+enum { USUAL_SPIN_US = 5 };
+
+typedef struct thread_settings {
+    int thread_count; // at least 1, the caller among them
+    /// thread_count processors that were checked (core/processors.h), each for one thread; NULL:
+    /// the system places threads. The first is the caller's, who stays where it is.
+    const int *processors;
+    uint32_t spin_us; // 0: threads without work sleep at once
+} thread_settings;
+
+/// A pool of thread_count >= 1 threads, the caller among them, with the usual settings: one thread
+/// needs no pool, and *out is NULL. The caller destroys *out.
 tare_status tare__thread_pool_create(int thread_count, thread_pool **out, tare_error *err);
+/// The same with settings, which are not kept.
+tare_status tare__thread_pool_create_with(const thread_settings *settings, thread_pool **out,
+                                          tare_error *err);
 void tare__thread_pool_destroy(thread_pool *pool); // NULL is fine
 /// The threads of a pool; NULL: 1.
 size_t tare__thread_count(const thread_pool *pool);

@@ -17,6 +17,7 @@
 #include "runtime/fast.h"
 #include "runtime/plan.h"
 #include "runtime/plan_profile.h"
+#include "runtime/session_threads.h"
 #include "runtime/tuner.h"
 
 // Waking a thread and waiting for it takes some 10 us, in which one core does about a million
@@ -149,7 +150,6 @@ static tare_status refuse_bf16(tare_error *err) {
 
 static tare_status prepare_fast(tare_session *s, tare_error *err) {
     s->fast.space.least_shared_macs = LEAST_SHARED_MACS;
-    TARE_TRY(tare__thread_pool_create(s->thread_count, &s->fast.space.pool, err));
     const float_provider *floats = &tare__portable_floats;
     if (!s->portable_floats) TARE_TRY(tare__float_provider_choose(&floats, err));
     TARE_TRY(tare__float_kernels_create(floats, &s->floats, err));
@@ -172,7 +172,6 @@ static tare_status prepare_tuner(tare_session *s, const tare_session_options *op
 static tare_status prepare(tare_session *s, const tare_session_options *given, tare_error *err) {
     tare_session_options options = {0};
     if (given != NULL) tare__struct_copy(&options, sizeof options, given);
-    s->thread_count = options.thread_count;
     s->reference = options.reference;
     s->portable_floats = options.portable_floats;
     s->uses_bf16 = options.bfloat16;
@@ -180,10 +179,7 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     if (s->reference && (options.tunes || options.tune_cache != NULL))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "a session of references has no kernels to choose from (tunes)");
-    if (s->thread_count < 0 || s->thread_count > 1024)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to 1024 threads, found %d",
-                          s->thread_count);
-    if (s->thread_count == 0) s->thread_count = 1;
+    TARE_TRY(tare__session_start_threads(&options, &s->thread_count, &s->fast.space.pool, err));
     const engine_query linear = {.groups = 1}, conv = {.is_conv = true, .groups = 1};
     s->linear_rule = tare__engine_rule(s->model->engine, &linear);
     s->conv_rule = tare__engine_rule(s->model->engine, &conv);
@@ -221,6 +217,10 @@ void tare_session_destroy(tare_session *session) {
     tare__scratch_release(&session->fast.space.memory);
     tare__thread_pool_destroy(session->fast.space.pool);
     tare__free(session);
+}
+
+int tare_session_thread_count(const tare_session *session) {
+    return session->thread_count;
 }
 
 void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *user) {

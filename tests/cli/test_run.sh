@@ -21,6 +21,22 @@ refuses 1 'only arrays can be taken as they are' run "$digits" --input random:1:
 "$tare" run "$int8" --input "$test_data" --limit 50 -o "$work/base.npz" >/dev/null
 "$tare" run "$int8" --input "$test_data" --limit 50 --batch 7 --threads 2 -o "$work/batches.npz" >/dev/null
 cmp "$work/base.npz" "$work/batches.npz"
+# Nor do the processors of threads, and how long they look for work.
+"$tare" run "$int8" --input "$test_data" --limit 50 --threads 2 --spin 0 -o "$work/slept.npz" >/dev/null
+cmp "$work/base.npz" "$work/slept.npz"
+refuses 2 '--spin has no effect' run "$int8" --input "$test_data" --spin 5
+refuses 2 "0 to 1000000 microseconds, found '5ms'" run "$int8" --input "$test_data" --threads 2 --spin 5ms
+refuses 1 "affinity '0-': expected" run "$int8" --input "$test_data" --affinity 0-
+own=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status 2>/dev/null || true)
+if [ -n "$own" ]; then
+    "$tare" run "$int8" --input "$test_data" --limit 50 --affinity "$own" -o "$work/kept.npz" >/dev/null
+    cmp "$work/base.npz" "$work/kept.npz"
+    refuses 1 "each of 2 threads, found 1" run "$int8" --input "$test_data" --threads 2 --affinity "$own"
+    refuses 1 "processor 8191 is not among" bench "$int8" --affinity 8191
+    expect 0 bench "$int8" --seconds 1 --affinity "$own" --json
+    says "\"affinity\": \"$own\""
+    says '"threads": 1'
+fi
 TARE_ISA=scalar "$tare" run "$int8" --input "$test_data" --limit 50 -o "$work/scalar.npz" >/dev/null
 cmp "$work/base.npz" "$work/scalar.npz"
 "$tare" run "$int8" --input "$test_data" --limit 50 -o - >"$work/piped" 2>/dev/null
