@@ -19,6 +19,7 @@ enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
 ///   log_softmax    y[i] = x[i] - max(x) - log(sum of e)
 ///   moments        the mean, and the mean square of the distances to it
 ///   scale_shift    y[i] = fma(x[i], scale, shift)
+///   affine         y[i] = x[i] * scale[i] + shift[i], two roundings
 ///   normalize      y[i] = (x[i] - mean) * (1 / sqrt(variance + eps)) * weight[i] + bias[i], the
 ///                  last two in one rounding; weight and bias may be NULL
 ///   rms_normalize  y[i] = x[i] * (1 / sqrt(mean square + eps)) * weight[i]; weight may be NULL
@@ -31,6 +32,8 @@ enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
     void f32_moments__##suffix(const float *x, size_t count, float *mean, float *variance);        \
     void f32_scale_shift__##suffix(const float *x, size_t count, float scale, float shift,         \
                                    float *y);                                                      \
+    void f32_affine__##suffix(const float *x, size_t count, const float *scale,                    \
+                              const float *shift, float *y);                                       \
     void f32_normalize__##suffix(const float *x, size_t count, const float *weight,                \
                                  const float *bias, float eps, float *y);                          \
     void f32_rms_normalize__##suffix(const float *x, size_t count, const float *weight, float eps, \

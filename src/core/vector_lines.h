@@ -146,6 +146,15 @@ void LINES(f32_scale_shift)(const float *x, size_t count, float scale, float shi
         give(y + i, v_fma(take(x + i, count - i), a, b), count - i);
 }
 
+void LINES(f32_affine)(const float *x, size_t count, const float *scale, const float *shift,
+                       float *y) {
+    for (size_t i = 0; i < count; i += WIDTH) {
+        const size_t left = count - i;
+        const vec product = v_mul(take(x + i, left), take(scale + i, left));
+        give(y + i, v_add(product, take(shift + i, left)), left);
+    }
+}
+
 static inline vec unit_of(vec x, vec mean, vec scale) {
     return v_mul(v_sub(x, mean), scale);
 }

@@ -79,6 +79,17 @@ tare_status tare__layer_norm_read(op_call *call, layer_norm_call *out);
 /// The same of rms_norm, which has no bias.
 tare_status tare__rms_norm_read(op_call *call, layer_norm_call *out);
 
+/// A bound call of batch_norm outside of training: mean and var [C], weight and bias [C] or NULL.
+typedef struct batch_norm_call {
+    const tare_tensor *x;
+    const float *mean, *var, *weight, *bias;
+    double eps;
+} batch_norm_call;
+/// *known false: it takes the batch's own statistics.
+tare_status tare__batch_norm_read(op_call *call, batch_norm_call *out, bool *known);
+/// y = x * scale + shift, the product and the sum rounded by themselves.
+void tare__batch_norm_factors(const batch_norm_call *n, int64_t c, float *scale, float *shift);
+
 /// A bound call of group_norm, or of instance_norm by the input's own statistics: x [N][C][..],
 /// weight and bias [C] or NULL.
 typedef struct group_norm_call {

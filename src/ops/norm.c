@@ -133,27 +133,36 @@ static tare_status batch_norm_training(op_call *call, const tare_tensor *x, cons
     return count_batch(call);
 }
 
-static tare_status batch_norm_reference(op_call *call) {
-    const tare_tensor *x;
-    const float *mean, *var, *weight, *bias;
+tare_status tare__batch_norm_read(op_call *call, batch_norm_call *out, bool *known) {
     bool training;
-    double eps;
-    TARE_TRY(tare__need_float(call, 0, &x));
-    const int64_t channels = x->shape[1], inner = tare__inner_count(x, 1);
-    TARE_TRY(optional_floats(call, BN_MEAN, channels, &mean));
-    TARE_TRY(optional_floats(call, BN_VAR, channels, &var));
-    TARE_TRY(optional_floats(call, BN_WEIGHT, channels, &weight));
-    TARE_TRY(optional_floats(call, BN_BIAS, channels, &bias));
+    TARE_TRY(tare__need_float(call, 0, &out->x));
+    const int64_t channels = out->x->shape[1];
+    TARE_TRY(optional_floats(call, BN_MEAN, channels, &out->mean));
+    TARE_TRY(optional_floats(call, BN_VAR, channels, &out->var));
+    TARE_TRY(optional_floats(call, BN_WEIGHT, channels, &out->weight));
+    TARE_TRY(optional_floats(call, BN_BIAS, channels, &out->bias));
     TARE_TRY(tare__call_bool(call, BN_TRAINING, false, &training));
-    TARE_TRY(tare__call_double(call, BN_EPS, 1e-5, &eps));
-    if (training || mean == NULL || var == NULL)
-        return batch_norm_training(call, x, weight, bias, eps);
+    TARE_TRY(tare__call_double(call, BN_EPS, 1e-5, &out->eps));
+    *known = !training && out->mean != NULL && out->var != NULL;
+    return TARE_OK;
+}
+
+void tare__batch_norm_factors(const batch_norm_call *n, int64_t c, float *scale, float *shift) {
+    *scale = (n->weight != NULL ? n->weight[c] : 1) / sqrtf(n->var[c] + (float)n->eps);
+    *shift = (n->bias != NULL ? n->bias[c] : 0) - n->mean[c] * *scale;
+}
+
+static tare_status batch_norm_reference(op_call *call) {
+    batch_norm_call n;
+    bool known;
+    TARE_TRY(tare__batch_norm_read(call, &n, &known));
+    if (!known) return batch_norm_training(call, n.x, n.weight, n.bias, n.eps);
+    const int64_t channels = n.x->shape[1], inner = tare__inner_count(n.x, 1);
     float *y = tare__f32(tare__call_out(call));
-    for (int64_t i = 0; i < x->shape[0] * channels; i++) {
-        const int64_t c = i % channels;
-        const float scale = (weight != NULL ? weight[c] : 1) / sqrtf(var[c] + (float)eps);
-        const float shift = (bias != NULL ? bias[c] : 0) - mean[c] * scale;
-        scale_and_shift(tare__f32(x) + i * inner, y + i * inner, inner, scale, shift);
+    for (int64_t i = 0; i < n.x->shape[0] * channels; i++) {
+        float scale, shift;
+        tare__batch_norm_factors(&n, i % channels, &scale, &shift);
+        scale_and_shift(tare__f32(n.x) + i * inner, y + i * inner, inner, scale, shift);
     }
     return TARE_OK;
 }

@@ -266,6 +266,21 @@ tare_status tare__module_rule_bind(op_call *call, module_rule *out) {
     return TARE_OK;
 }
 
+tare_status tare__rule_bind(const op_call *call, module_rule *rule, op_call *bound, bool *known) {
+    *bound = *call;
+    *known = true;
+    if (call->module != NULL)
+        TARE_TRY(tare__module_rule_bind(bound, rule));
+    else
+        TARE_TRY(tare__function_rule_bind(bound, &rule->rule, known));
+    if (!*known) return TARE_OK;
+    bound->op = rule->rule.op;
+    bound->module = NULL;
+    bound->param_count = tare__op_param_count(bound->op);
+    memcpy(bound->param, rule->rule.param, sizeof bound->param);
+    return TARE_OK;
+}
+
 tare_status tare__quantized_rule_check(const module *m, tare_error *err) {
     double scale, zero_point;
     return tare__module_output(m, NULL, &scale, &zero_point, err);

@@ -26,6 +26,9 @@ typedef struct module_rule {
 tare_status tare__module_rule_bind(op_call *call, module_rule *out);
 /// *known false: the row's function has no such rule.
 tare_status tare__function_rule_bind(op_call *call, rule_call *out, bool *known);
+/// The float operator's call, with the parameters that the module or the function has for it;
+/// *known false: it has no such rule. `bound` reads `rule`.
+tare_status tare__rule_bind(const op_call *call, module_rule *rule, op_call *bound, bool *known);
 /// The float operator of such a function; NULL: it is none.
 const op_info *tare__quantized_rule_op(const op_info *op);
 /// Inside a shape rule; q: of the result.

@@ -100,5 +100,7 @@ average_rule tare__average_rule_of(const op_call *call, const tare_tensor *x);
 /// Is the sum over any window of the last two dimensions exact in floats too, as references add?
 bool tare__average_is_exact(const tare_tensor *x);
 uint8_t tare__average_code(const average_rule *r, int64_t sum, int64_t count);
+/// The same of sums of `count` codes, divided by `divisor`, for kernels.
+code_average tare__code_average_of(const average_rule *r, int64_t count, double divisor);
 
 #endif

@@ -62,27 +62,14 @@ static tare_status normalize(fast_context *context, op_call *call, const float_c
     return TARE_OK;
 }
 
-// The float operator's call, with the parameters that a module or a function has for it.
-static tare_status bind(op_call *call, module_rule *rule, op_call *bound) {
-    bool known = true;
-    *bound = *call;
-    if (call->module != NULL)
-        TARE_TRY(tare__module_rule_bind(bound, rule));
-    else
-        TARE_TRY(tare__function_rule_bind(bound, &rule->rule, &known));
-    bound->op = rule->rule.op;
-    bound->module = NULL;
-    bound->param_count = tare__op_param_count(bound->op);
-    memcpy(bound->param, rule->rule.param, sizeof bound->param);
-    return TARE_OK;
-}
-
 static tare_status run(fast_context *context, void **state, op_call *call, bool *handled) {
     module_rule rule;
     op_call bound;
     float_call f;
+    bool known;
     (void)state;
-    TARE_TRY(bind(call, &rule, &bound));
+    TARE_TRY(tare__rule_bind(call, &rule, &bound, &known));
+    if (!known) return TARE_OK;
     const tare_tensor *x = tare__fast_input(&bound, 0), *y = tare__call_out(call);
     if (x == NULL || !tare__is_byte_quantized(x) || !tare__is_byte_quantized(y)) return TARE_OK;
     tare_status status = tare__float_call_begin(&bound, true, &f);

@@ -138,6 +138,16 @@ uint8_t tare__average_code(const average_rule *r, int64_t sum, int64_t count) {
     return (uint8_t)tare__quantize(mean, 1.0F, r->zero_point, r->least, r->most);
 }
 
+code_average tare__code_average_of(const average_rule *r, int64_t count, double divisor) {
+    const bool before = r->rounds_with_zero_point;
+    return (code_average){.divisor = (float)divisor,
+                          .less = (int32_t)(count * r->zero_point),
+                          .before = before ? (float)r->zero_point : 0.0F,
+                          .after = before ? 0 : (int32_t)r->zero_point,
+                          .least = (int32_t)r->least,
+                          .most = (int32_t)r->most};
+}
+
 typedef struct average_pool {
     const tare_tensor *x;
     int64_t in[2], out[2];

@@ -97,7 +97,9 @@ static void take_average(void *user, size_t part, size_t worker) {
         for (int64_t j = w.begin[1]; j < w.end[1]; j++)
             for (int64_t l = w.begin[2]; l < w.end[2]; l++, count++)
                 job->kernels->sum(s->is_signed, pixel_at(s, image, i, j, l), channels, sums);
-    for (size_t c = 0; c < channels; c++) y[c] = tare__average_code(&s->average, sums[c], count);
+    const code_average a = tare__code_average_of(
+        &s->average, count, p->is_adaptive ? (double)count : tare__pool_divisor(p, &w));
+    job->kernels->average(&a, sums, channels, y);
 }
 
 static tare_status run_pool(const plan_run_state *run, void *state) {
@@ -135,13 +137,42 @@ static tare_status read_pool(op_call *call, const tare_tensor *x, pool_call *out
     return status;
 }
 
-// Averages over whole windows, as torch's adaptive ones are; the others' divisors vary.
+// Sums of codes are exact in floats, in which references add them, where they stay below 2^24.
+static bool is_exact(const pool_call *p) {
+    const int64_t *size = p->is_adaptive ? p->in : p->kernel;
+    const int64_t most = ((int64_t)1 << 24) / 255;
+    return tare__size_product(size[0], tare__size_product(size[1], size[2])) <= most;
+}
+
+// Adaptive windows of one or three dimensions, but for a single one, are divided by one size after
+// the other.
 static bool is_known(const code_pool *s, const tare_tensor *y) {
     const pool_call *p = &s->call;
-    if (!tare__is_byte_quantized(p->x) || !tare__is_byte_quantized(y) || y->count == 0 ||
-        p->x->ndim != p->dims + 2)
-        return false;
-    return p->is_max || (p->is_adaptive && p->dims == 2 && tare__average_is_exact(p->x));
+    const bool divides_once = !p->is_adaptive || p->dims == 2;
+    return tare__is_byte_quantized(p->x) && tare__is_byte_quantized(y) && y->count > 0 &&
+           p->x->ndim == p->dims + 2 && (p->is_max || (divides_once && is_exact(p)));
+}
+
+// What has a fast way for plain tensors is worth no move.
+static bool lies_right(const plan_builder *b, const code_pool *s, size_t v) {
+    return tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST ||
+           !(s->call.is_max || s->call.is_adaptive);
+}
+
+static tare_status add_pool(plan_builder *b, const plan_record *r, code_pool *s) {
+    const tare_tensor *x = s->call.x;
+    s->batch = x->shape[0];
+    s->channels = (size_t)x->shape[1];
+    s->is_signed = x->dtype == TARE_QINT8;
+    s->average = tare__average_rule_of(&r->call, x);
+    TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, x), LAYOUT_CHANNELS_LAST, &s->x));
+    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
+    s->scratch_bytes =
+        s->call.is_max ? (size_t)s->call.in[2] * s->channels : AVERAGED_CHANNELS * sizeof(int32_t);
+    s->scratch_bytes = tare__round_up(s->scratch_bytes, SCRATCH_STEP);
+    TARE_TRY(tare__plan_new_scratch(
+        b, tare__thread_count(b->setting->fast->space.pool) * s->scratch_bytes, &s->scratch));
+    return tare__plan_add_step(b, &pool_class, s, r->node);
 }
 
 tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done) {
@@ -156,18 +187,25 @@ tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(read_pool(&call, x, &s->call, &known));
     if (!known || !is_known(s, b->values[r->result].tensor)) return TARE_OK;
     const size_t v = tare__plan_find_value(b, x);
-    if (v == NOTHING || tare__plan_layout(b, v) != LAYOUT_CHANNELS_LAST) return TARE_OK;
-    s->batch = x->shape[0];
-    s->channels = (size_t)x->shape[1];
-    s->is_signed = x->dtype == TARE_QINT8;
-    s->average = tare__average_rule_of(&r->call, x);
-    TARE_TRY(tare__plan_read(b, v, LAYOUT_CHANNELS_LAST, &s->x));
-    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
-    s->scratch_bytes =
-        s->call.is_max ? (size_t)s->call.in[2] * s->channels : AVERAGED_CHANNELS * sizeof(int32_t);
-    s->scratch_bytes = tare__round_up(s->scratch_bytes, SCRATCH_STEP);
-    TARE_TRY(tare__plan_new_scratch(
-        b, tare__thread_count(b->setting->fast->space.pool) * s->scratch_bytes, &s->scratch));
+    if (v == NOTHING || !lies_right(b, s, v)) return TARE_OK;
     *done = true;
-    return tare__plan_add_step(b, &pool_class, s, r->node);
+    return add_pool(b, r, s);
+}
+
+// One window over all pixels, which may lie in any number of dimensions.
+tare_status tare__plan_code_mean(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    const tare_tensor *x = tare__plan_code_input(r), *y = b->values[r->result].tensor;
+    if (b->setting->fast == NULL || x == NULL || tare__plan_find_value(b, x) == NOTHING ||
+        !tare__is_byte_quantized(x) || !tare__is_byte_quantized(y) || x->ndim < 3 ||
+        x->count == 0 || !tare__plan_is_over_pixels(r, x))
+        return TARE_OK;
+    code_pool *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    s->call = (pool_call){.x = x, .dims = x->ndim - 2, .is_adaptive = true};
+    for (int d = 0; d < 3; d++) s->call.in[d] = s->call.out[d] = 1;
+    s->call.in[2] = tare__inner_count(x, 1);
+    if (!is_exact(&s->call)) return TARE_OK;
+    *done = true;
+    return add_pool(b, r, s);
 }

@@ -149,7 +149,7 @@ static tare_status run_mean(const plan_run_state *run, void *state) {
 static const step_class mean_class = {"mean", run_mean, NULL, describe};
 
 // Over all dimensions but the first two, each named once.
-static bool is_over_pixels(const plan_record *r, const tare_tensor *x) {
+bool tare__plan_is_over_pixels(const plan_record *r, const tare_tensor *x) {
     op_call call = r->call;
     int64_t dims[TARE_MAX_DIMS];
     size_t count = 0;
@@ -172,7 +172,7 @@ static bool is_over_pixels(const plan_record *r, const tare_tensor *x) {
 tare_status tare__plan_mean(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *x = b->values[r->inputs[0]].tensor;
-    if (!is_channels_last(b, r->inputs[0]) || x->count == 0 || !is_over_pixels(r, x))
+    if (!is_channels_last(b, r->inputs[0]) || x->count == 0 || !tare__plan_is_over_pixels(r, x))
         return TARE_OK;
     mean_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);

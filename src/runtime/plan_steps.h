@@ -47,12 +47,17 @@ tare_status tare__plan_elements(plan_builder *b, size_t head, bool *done);
 /// (plan_pixels.c).
 tare_status tare__plan_pool(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_mean(plan_builder *b, size_t head, bool *done);
+/// Is it a mean over all dimensions but the first two of x, in the dtype of x?
+bool tare__plan_is_over_pixels(const plan_record *r, const tare_tensor *x);
 tare_status tare__plan_cat(plan_builder *b, size_t head, bool *done);
 /// Norms and softmax over the last dimension (plan_lines.c).
 tare_status tare__plan_layer_norm(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_softmax(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_log_softmax(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_rms_norm(plan_builder *b, size_t head, bool *done);
+/// Batch norms outside of layers, of floats and of codes (plan_batch_norm.c).
+tare_status tare__plan_batch_norm(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_code_batch_norm(plan_builder *b, size_t head, bool *done);
 /// Norms over groups of channels (plan_groups.c).
 tare_status tare__plan_group_norm(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_instance_norm(plan_builder *b, size_t head, bool *done);
@@ -105,8 +110,9 @@ tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_code_softmax(plan_builder *b, size_t head, bool *done);
 /// Products of two tensors of codes (plan_code_matmul.c).
 tare_status tare__plan_code_matmul(plan_builder *b, size_t head, bool *done);
-/// Greatest codes and averages of windows (plan_code_pool.c).
+/// Greatest codes and averages of windows, and of all pixels (plan_code_pool.c).
 tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_code_mean(plan_builder *b, size_t head, bool *done);
 /// Joined channels of codes (plan_code_cat.c).
 tare_status tare__plan_code_cat(plan_builder *b, size_t head, bool *done);
 

@@ -174,11 +174,7 @@ static tare_model *in_integers(const tare_model *model, const tensors *inputs) {
 
 // Networks with steps that are calls; NULL at the end.
 static const char *const float_calls[] = {"layers", NULL};
-static const char *const integer_calls[] = {"densenet121",
-                                            "inception_v3",
-                                            "shufflenet_v2_x1_0",
-                                            "mnasnet1_0",
-                                            "convnext_tiny",
+static const char *const integer_calls[] = {"convnext_tiny",
                                             "vit_b_16",
                                             "swin_t",
                                             "deeplabv3_resnet50",

@@ -13,7 +13,10 @@ const elementwise_kernels tare__elementwise_kernels[] = {
      qu8_mul__##suffix,                                                                            \
      qu8_sum__##suffix,                                                                            \
      qu8_look_up__##look_up,                                                                       \
-     qu8_raise__##suffix},
+     qu8_raise__##suffix,                                                                          \
+     qu8_affine__##suffix,                                                                         \
+     qu8_average__##suffix,                                                                        \
+     qu8_blend__##suffix},
 #define KERNEL(suffix, needs) KERNEL_WITH(suffix, suffix, needs, NULL, suffix)
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL

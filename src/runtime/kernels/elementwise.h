@@ -15,6 +15,21 @@ typedef struct code_scheme {
     bool is_signed;
 } code_scheme;
 
+/// How sums of codes become codes: rint((sum - less) / divisor + before) + after, within bounds.
+typedef struct code_average {
+    float divisor, before;
+    int32_t less, after, least, most;
+} code_average;
+
+/// A weighted sum of lines of codes, each of them less the zero point.
+typedef struct code_blend {
+    int32_t zero_point, least, most;
+    bool is_signed;
+    size_t lines;
+    const uint8_t *x[8];
+    float share[8];
+} code_blend;
+
 typedef struct elementwise_kernels {
     const char *name;
     isa_level needs;
@@ -35,6 +50,14 @@ typedef struct elementwise_kernels {
     void (*look_up)(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y);
     /// y[i] = max(y[i], x[i])
     void (*raise)(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
+    /// y[i] = tare__quantize(tare__dequantize(x[i]) * scale[i] + shift[i]), the product and the sum
+    /// rounded by themselves; y may be x
+    void (*affine)(const code_scheme *from, const code_scheme *to, const uint8_t *x,
+                   const float *scale, const float *shift, size_t count, uint8_t *y);
+    /// y[i] = the code of sums[i]
+    void (*average)(const code_average *a, const int32_t *sums, size_t count, uint8_t *y);
+    /// y[i] = rint(sum over k of share[k] * (x[k][i] - zero_point)) + zero_point, in order of k
+    void (*blend)(const code_blend *b, size_t count, uint8_t *y);
 } elementwise_kernels;
 
 /// Best first; the last row needs nothing.
@@ -53,7 +76,12 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
     void qu8_sum__##suffix(bool is_signed, const uint8_t *x, size_t count, int32_t *sums);         \
     void qu8_look_up__##suffix(const uint8_t table[256], const uint8_t *x, size_t count,           \
                                uint8_t *y);                                                        \
-    void qu8_raise__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
+    void qu8_raise__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);          \
+    void qu8_affine__##suffix(const code_scheme *from, const code_scheme *to, const uint8_t *x,    \
+                              const float *scale, const float *shift, size_t count, uint8_t *y);   \
+    void qu8_average__##suffix(const code_average *a, const int32_t *sums, size_t count,           \
+                               uint8_t *y);                                                        \
+    void qu8_blend__##suffix(const code_blend *b, size_t count, uint8_t *y);
 #define KERNEL_WITH(name, suffix, needs, has, look_up)                                             \
     void qu8_look_up__##look_up(const uint8_t table[256], const uint8_t *x, size_t count,          \
                                 uint8_t *y);

@@ -168,6 +168,93 @@ static void check_raise(const elementwise_kernels *k) {
     }
 }
 
+static void check_affine(const elementwise_kernels *k) {
+    uint64_t state = 12;
+    float scale[MOST], shift[MOST];
+    uint8_t x[MOST], y[MOST + 1];
+    for (size_t count = 0; count <= MOST; count++)
+        for (int relu = 0; relu < 2; relu++) {
+            const code_scheme *from = &schemes[count % SCHEME_COUNT];
+            code_scheme to = schemes[(count + (size_t)relu) % SCHEME_COUNT];
+            if (relu) to.least = to.zero_point;
+            for (size_t i = 0; i < count; i++) {
+                x[i] = (uint8_t)next(&state);
+                scale[i] = odd_value(&state);
+                shift[i] = odd_value(&state);
+            }
+            y[count] = 0xA5;
+            k->affine(from, &to, x, scale, shift, count, y);
+            assert_int_equal(y[count], 0xA5);
+            for (size_t i = 0; i < count; i++) {
+                const float real =
+                    tare__dequantize(code_of(from, x[i]), from->zero_point, from->scale);
+                const float product = real * scale[i];
+                assert_int_equal(code_of(&to, y[i]),
+                                 tare__quantize(product + shift[i], to.inverse, to.zero_point,
+                                                to.least, to.most));
+            }
+        }
+}
+
+// Sums with ties, and such as no window has.
+static void check_average(const elementwise_kernels *k) {
+    static const float divisors[] = {1, 2, 9, -4, 49};
+    uint64_t state = 13;
+    int32_t sums[MOST];
+    uint8_t y[MOST + 1];
+    for (size_t count = 0; count <= MOST; count++)
+        for (int before = 0; before < 2; before++) {
+            const code_scheme *s = &schemes[count % SCHEME_COUNT];
+            const code_average a = {.divisor = divisors[count % 5],
+                                    .before = before ? (float)s->zero_point : 0,
+                                    .less = (int32_t)(count % 7) * s->zero_point,
+                                    .after = before ? 0 : s->zero_point,
+                                    .least = s->least,
+                                    .most = s->most};
+            for (size_t i = 0; i < count; i++)
+                sums[i] = (int32_t)(next(&state) % (i % 5 == 0 ? 16000000 : 3000)) - 1000;
+            y[count] = 0xA5;
+            k->average(&a, sums, count, y);
+            assert_int_equal(y[count], 0xA5);
+            for (size_t i = 0; i < count; i++) {
+                const float mean = (float)(sums[i] - a.less) / a.divisor;
+                assert_int_equal(code_of(s, y[i]),
+                                 tare__quantize(mean + a.before, 1.0F, a.after, s->least, s->most));
+            }
+        }
+}
+
+static void check_blend(const elementwise_kernels *k) {
+    uint64_t state = 14;
+    static uint8_t x[8][MOST];
+    uint8_t y[MOST + 1];
+    for (size_t count = 0; count <= MOST; count++) {
+        const code_scheme *s = &schemes[count % SCHEME_COUNT];
+        code_blend b = {.zero_point = s->zero_point,
+                        .least = s->least,
+                        .most = s->most,
+                        .is_signed = s->is_signed,
+                        .lines = 1 + count % 8};
+        for (size_t n = 0; n < b.lines; n++) {
+            b.x[n] = x[n];
+            b.share[n] = (float)(next(&state) % 65) / 64.0F - (n % 3 == 2 ? 0.3F : 0.0F);
+            for (size_t i = 0; i < count; i++) x[n][i] = (uint8_t)next(&state);
+        }
+        y[count] = 0xA5;
+        k->blend(&b, count, y);
+        assert_int_equal(y[count], 0xA5);
+        for (size_t i = 0; i < count; i++) {
+            float sum = 0;
+            for (size_t n = 0; n < b.lines; n++) {
+                const float part = b.share[n] * (float)(code_of(s, x[n][i]) - s->zero_point);
+                sum += part;
+            }
+            assert_int_equal(code_of(s, y[i]),
+                             tare__quantize(sum, 1.0F, s->zero_point, s->least, s->most));
+        }
+    }
+}
+
 static void quantize_equals_the_definition(void **state) {
     (void)state;
     each_kernel(check_quantize);
@@ -203,6 +290,21 @@ static void raise_takes_the_larger_code(void **state) {
     each_kernel(check_raise);
 }
 
+static void affine_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_affine);
+}
+
+static void average_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_average);
+}
+
+static void blend_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_blend);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantize_equals_the_definition),
@@ -212,6 +314,9 @@ int main(void) {
         cmocka_unit_test(sum_adds_every_code),
         cmocka_unit_test(look_up_finds_every_code),
         cmocka_unit_test(raise_takes_the_larger_code),
+        cmocka_unit_test(affine_equals_the_definition),
+        cmocka_unit_test(average_equals_the_definition),
+        cmocka_unit_test(blend_equals_the_definition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -502,7 +502,7 @@ static void batch_norms_over_other_channels_stay(void **state) {
                                   "    a = self.a(x)\n"
                                   "    b = self.b(a)\n"
                                   "    return b\n");
-    assert_string_equal(steps_of(model, x), "layer call");
+    assert_string_equal(steps_of(model, x), "layer batch_norm");
     check_model(model, x, "batch norm over the rows");
     tare_model_destroy(model);
     tare_tensor_release(x);

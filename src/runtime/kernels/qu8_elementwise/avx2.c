@@ -114,3 +114,58 @@ void qu8_raise__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y)
     }
     qu8_raise__scalar(is_signed, x + i, count - i, y + i);
 }
+
+void qu8_affine__avx2(const code_scheme *from, const code_scheme *to, const uint8_t *x,
+                      const float *scale, const float *shift, size_t count, uint8_t *y) {
+    const __m256 inverse = _mm256_set1_ps(to->inverse);
+    const __m256 low = _mm256_set1_ps((float)(to->least - to->zero_point));
+    const __m256 high = _mm256_set1_ps((float)(to->most - to->zero_point));
+    const __m256i zero_point = _mm256_set1_epi32(to->zero_point);
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        const __m256 real =
+            dequantize_lanes(from->is_signed, from->zero_point, from->scale, load_codes(x + i));
+        const __m256 moved = _mm256_add_ps(_mm256_mul_ps(real, _mm256_loadu_ps(scale + i)),
+                                           _mm256_loadu_ps(shift + i));
+        // The minimum comes first: of NaN and a bound it takes the bound, the highest code.
+        const __m256 bounded =
+            _mm256_max_ps(_mm256_min_ps(_mm256_mul_ps(moved, inverse), high), low);
+        _mm_storel_epi64((__m128i *)(y + i), round_to_codes(bounded, zero_point));
+    }
+    qu8_affine__scalar(from, to, x + i, scale + i, shift + i, count - i, y + i);
+}
+
+void qu8_average__avx2(const code_average *a, const int32_t *sums, size_t count, uint8_t *y) {
+    const __m256 divisor = _mm256_set1_ps(a->divisor), before = _mm256_set1_ps(a->before);
+    const __m256 low = _mm256_set1_ps((float)(a->least - a->after));
+    const __m256 high = _mm256_set1_ps((float)(a->most - a->after));
+    const __m256i less = _mm256_set1_epi32(a->less), after = _mm256_set1_epi32(a->after);
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        const __m256i sum = _mm256_loadu_si256((const __m256i *)(sums + i));
+        const __m256 mean = _mm256_div_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(sum, less)), divisor);
+        const __m256 bounded = _mm256_min_ps(_mm256_max_ps(_mm256_add_ps(mean, before), low), high);
+        _mm_storel_epi64((__m128i *)(y + i), round_to_codes(bounded, after));
+    }
+    qu8_average__scalar(a, sums + i, count - i, y + i);
+}
+
+void qu8_blend__avx2(const code_blend *b, size_t count, uint8_t *y) {
+    const __m256 low = _mm256_set1_ps((float)(b->least - b->zero_point));
+    const __m256 high = _mm256_set1_ps((float)(b->most - b->zero_point));
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        __m256 sum = _mm256_setzero_ps();
+        for (size_t k = 0; k < b->lines; k++) {
+            const __m256 real =
+                dequantize_lanes(b->is_signed, b->zero_point, 1.0F, load_codes(b->x[k] + i));
+            sum = _mm256_add_ps(sum, _mm256_mul_ps(_mm256_set1_ps(b->share[k]), real));
+        }
+        const __m256 bounded = _mm256_min_ps(_mm256_max_ps(sum, low), high);
+        _mm_storel_epi64((__m128i *)(y + i),
+                         round_to_codes(bounded, _mm256_set1_epi32(b->zero_point)));
+    }
+    code_blend rest = *b;
+    for (size_t k = 0; k < b->lines; k++) rest.x[k] += i;
+    qu8_blend__scalar(&rest, count - i, y + i);
+}

@@ -130,3 +130,52 @@ void qu8_look_up__avx512vnni(const uint8_t table[256], const uint8_t *x, size_t 
         _mm512_mask_storeu_epi8(y + i, mask, found);
     }
 }
+
+void qu8_affine__avx512vnni(const code_scheme *from, const code_scheme *to, const uint8_t *x,
+                            const float *scale, const float *shift, size_t count, uint8_t *y) {
+    const quantize_constants k = {
+        .inverse = _mm512_set1_ps(to->inverse),
+        .low = _mm512_set1_ps((float)(to->least - to->zero_point)),
+        .high = _mm512_set1_ps((float)(to->most - to->zero_point)),
+        .zero_point = _mm512_set1_epi32(to->zero_point),
+    };
+    for (size_t i = 0; i < count; i += LANES) {
+        const __mmask16 mask = mask_of(count - i);
+        const __m512 real = dequantize_lanes(from->is_signed, from->zero_point, from->scale,
+                                             _mm_maskz_loadu_epi8(mask, x + i));
+        const __m512 product = _mm512_mul_ps(real, _mm512_maskz_loadu_ps(mask, scale + i));
+        const __m512 moved = _mm512_add_ps(product, _mm512_maskz_loadu_ps(mask, shift + i));
+        _mm_mask_storeu_epi8(y + i, mask, _mm512_cvtepi32_epi8(quantize_lanes(&k, moved)));
+    }
+}
+
+void qu8_average__avx512vnni(const code_average *a, const int32_t *sums, size_t count, uint8_t *y) {
+    const __m512 divisor = _mm512_set1_ps(a->divisor), before = _mm512_set1_ps(a->before);
+    const __m512 low = _mm512_set1_ps((float)(a->least - a->after));
+    const __m512 high = _mm512_set1_ps((float)(a->most - a->after));
+    const __m512i less = _mm512_set1_epi32(a->less), after = _mm512_set1_epi32(a->after);
+    for (size_t i = 0; i < count; i += LANES) {
+        const __mmask16 mask = mask_of(count - i);
+        const __m512i sum = _mm512_sub_epi32(_mm512_maskz_loadu_epi32(mask, sums + i), less);
+        const __m512 mean = _mm512_div_ps(_mm512_cvtepi32_ps(sum), divisor);
+        const __m512 bounded = _mm512_min_ps(_mm512_max_ps(_mm512_add_ps(mean, before), low), high);
+        _mm_mask_storeu_epi8(y + i, mask, round_to_codes(bounded, after));
+    }
+}
+
+void qu8_blend__avx512vnni(const code_blend *b, size_t count, uint8_t *y) {
+    const __m512 low = _mm512_set1_ps((float)(b->least - b->zero_point));
+    const __m512 high = _mm512_set1_ps((float)(b->most - b->zero_point));
+    const __m512i zero_point = _mm512_set1_epi32(b->zero_point);
+    for (size_t i = 0; i < count; i += LANES) {
+        const __mmask16 mask = mask_of(count - i);
+        __m512 sum = _mm512_setzero_ps();
+        for (size_t k = 0; k < b->lines; k++) {
+            const __m512 real = dequantize_lanes(b->is_signed, b->zero_point, 1.0F,
+                                                 _mm_maskz_loadu_epi8(mask, b->x[k] + i));
+            sum = _mm512_add_ps(sum, _mm512_mul_ps(_mm512_set1_ps(b->share[k]), real));
+        }
+        const __m512 bounded = _mm512_min_ps(_mm512_max_ps(sum, low), high);
+        _mm_mask_storeu_epi8(y + i, mask, round_to_codes(bounded, zero_point));
+    }
+}

@@ -89,3 +89,58 @@ void qu8_raise__neon(bool is_signed, const uint8_t *x, size_t count, uint8_t *y)
     }
     qu8_raise__scalar(is_signed, x + i, count - i, y + i);
 }
+
+void qu8_affine__neon(const code_scheme *from, const code_scheme *to, const uint8_t *x,
+                      const float *scale, const float *shift, size_t count, uint8_t *y) {
+    const float32x4_t low = vdupq_n_f32((float)(to->least - to->zero_point));
+    const float32x4_t high = vdupq_n_f32((float)(to->most - to->zero_point));
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES) {
+        neon_floats v =
+            dequantize_lanes(from->is_signed, from->zero_point, from->scale, vld1q_u8(x + i));
+        for (size_t k = 0; k < NEON_QUADS; k++) {
+            const float32x4_t product = vmulq_f32(v.v[k], vld1q_f32(scale + i + 4 * k));
+            const float32x4_t moved = vaddq_f32(product, vld1q_f32(shift + i + 4 * k));
+            // The minimum comes first: of NaN and a bound it takes the bound, the highest code.
+            v.v[k] = vmaxnmq_f32(vminnmq_f32(vmulq_n_f32(moved, to->inverse), high), low);
+        }
+        vst1q_u8(y + i, round_to_codes(v, vdupq_n_s32(to->zero_point)));
+    }
+    qu8_affine__scalar(from, to, x + i, scale + i, shift + i, count - i, y + i);
+}
+
+void qu8_average__neon(const code_average *a, const int32_t *sums, size_t count, uint8_t *y) {
+    const float32x4_t divisor = vdupq_n_f32(a->divisor), before = vdupq_n_f32(a->before);
+    const float32x4_t low = vdupq_n_f32((float)(a->least - a->after));
+    const float32x4_t high = vdupq_n_f32((float)(a->most - a->after));
+    const int32x4_t less = vdupq_n_s32(a->less);
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES) {
+        neon_floats v;
+        for (size_t k = 0; k < NEON_QUADS; k++) {
+            const int32x4_t sum = vsubq_s32(vld1q_s32(sums + i + 4 * k), less);
+            const float32x4_t mean = vdivq_f32(vcvtq_f32_s32(sum), divisor);
+            v.v[k] = bounded_quad(vaddq_f32(mean, before), low, high);
+        }
+        vst1q_u8(y + i, round_to_codes(v, vdupq_n_s32(a->after)));
+    }
+    qu8_average__scalar(a, sums + i, count - i, y + i);
+}
+
+void qu8_blend__neon(const code_blend *b, size_t count, uint8_t *y) {
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES) {
+        neon_floats sum;
+        for (size_t q = 0; q < NEON_QUADS; q++) sum.v[q] = vdupq_n_f32(0);
+        for (size_t k = 0; k < b->lines; k++) {
+            const neon_floats real =
+                dequantize_lanes(b->is_signed, b->zero_point, 1.0F, vld1q_u8(b->x[k] + i));
+            for (size_t q = 0; q < NEON_QUADS; q++)
+                sum.v[q] = vaddq_f32(sum.v[q], vmulq_n_f32(real.v[q], b->share[k]));
+        }
+        vst1q_u8(y + i, scale_to_codes(sum, 1.0F, b->least, b->most, b->zero_point));
+    }
+    code_blend rest = *b;
+    for (size_t k = 0; k < b->lines; k++) rest.x[k] += i;
+    qu8_blend__scalar(&rest, count - i, y + i);
+}

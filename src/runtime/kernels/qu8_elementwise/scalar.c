@@ -57,3 +57,40 @@ void qu8_raise__scalar(bool is_signed, const uint8_t *x, size_t count, uint8_t *
     for (size_t i = 0; i < count; i++)
         if (code_at(is_signed, x, i) > code_at(is_signed, y, i)) y[i] = x[i];
 }
+
+void qu8_affine__scalar(const code_scheme *from, const code_scheme *to, const uint8_t *x,
+                        const float *scale, const float *shift, size_t count, uint8_t *y) {
+    const float low = (float)(to->least - to->zero_point);
+    const float high = (float)(to->most - to->zero_point);
+    for (size_t i = 0; i < count; i++) {
+        const float real =
+            tare__dequantize(code_at(from->is_signed, x, i), from->zero_point, from->scale);
+        const float product = real * scale[i];
+        // The upper bound comes first, because NaN becomes the highest code.
+        const float bounded = at_least(at_most((product + shift[i]) * to->inverse, high), low);
+        y[i] = (uint8_t)((int32_t)round_small(bounded) + to->zero_point);
+    }
+}
+
+void qu8_average__scalar(const code_average *a, const int32_t *sums, size_t count, uint8_t *y) {
+    const float low = (float)(a->least - a->after), high = (float)(a->most - a->after);
+    for (size_t i = 0; i < count; i++) {
+        const float mean = (float)(sums[i] - a->less) / a->divisor;
+        const float bounded = at_most(at_least(mean + a->before, low), high);
+        y[i] = (uint8_t)((int32_t)round_small(bounded) + a->after);
+    }
+}
+
+void qu8_blend__scalar(const code_blend *b, size_t count, uint8_t *y) {
+    const float low = (float)(b->least - b->zero_point), high = (float)(b->most - b->zero_point);
+    for (size_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (size_t k = 0; k < b->lines; k++) {
+            const float part =
+                b->share[k] * (float)(code_at(b->is_signed, b->x[k], i) - b->zero_point);
+            sum += part;
+        }
+        const float bounded = at_most(at_least(sum, low), high);
+        y[i] = (uint8_t)((int32_t)round_small(bounded) + b->zero_point);
+    }
+}
