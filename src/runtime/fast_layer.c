@@ -16,7 +16,7 @@ typedef struct layer_plan {
     int64_t shape[TARE_MAX_DIMS]; // of the input; the first one is free
     const qparams *in, *out;
     const module *layer; // a function's packed weights may be others at its next call
-    bool adds;
+    bool adds, is_linear, has_batch;
     qlayer *packed; // NULL: no kernel covers the layer
 } layer_plan;
 
@@ -48,7 +48,8 @@ static bool is_layer(const op_call *call) {
         return false;
     const tare_tensor *x = tare__call_layer_input(call);
     if (call->result.kind != VALUE_TENSOR || x == NULL || x->q == NULL) return false; // dynamic
-    return strcmp(m->class->op, "linear") == 0 || strcmp(m->class->op, "conv") == 0;
+    return strcmp(m->class->op, "linear") == 0 || strcmp(m->class->op, "conv") == 0 ||
+           strcmp(m->class->op, "conv_transpose") == 0;
 }
 
 static bool fits(const layer_plan *plan, const op_call *call) {
@@ -68,6 +69,8 @@ static tare_status pack(layer_plan *plan, isa_level isa, op_call *call) {
     quantized_layer layer;
     TARE_TRY(tare__call_layer_read(call, &layer));
     plan->adds = layer.adds;
+    plan->is_linear = tare__fast_layer_is_linear(call);
+    plan->has_batch = tare__call_layer_input(call)->ndim == layer.weight->ndim;
     return tare__qlayer_create(&layer, tare__call_layer_input(call), call->result.as.tensor, isa,
                                &plan->packed, call->err);
 }
@@ -102,12 +105,9 @@ static tare_status make_plan(fast_context *context, layer_plan **list, op_call *
 }
 
 // To channels last, or back.
-static void move_channels(const tare_tensor *t, const void *from, bool to_last, void *to) {
-    const int64_t channels = t->shape[1], pixels = t->count / t->shape[0] / channels;
-    const transposition images = {.batch = t->shape[0],
-                                  .rows = to_last ? channels : pixels,
-                                  .columns = to_last ? pixels : channels,
-                                  .element = tare_dtype_size(t->dtype)};
+static void move_channels(const tare_tensor *t, const void *from, const layer_plan *plan,
+                          bool to_last, void *to) {
+    const transposition images = tare__channels_moved(t, plan->has_batch, to_last);
     tare__transpose(&images, from, to);
 }
 
@@ -139,30 +139,34 @@ product_addend tare__value_addend_of(const tare_tensor *t) {
                             .codes = t->data};
 }
 
-// is_plain: a linear layer, whose channels are innermost anyway.
-static tare_status run_packed(fast_context *context, const qlayer *layer, bool is_plain,
-                              const tare_tensor *x, const tare_tensor *other, tare_tensor *y,
-                              tare_error *err) {
+static size_t batch_of(const layer_plan *plan, const tare_tensor *x, const tare_tensor *y) {
+    if (plan->is_linear) return (size_t)(y->count / y->shape[y->ndim - 1]);
+    return plan->has_batch ? (size_t)x->shape[0] : 1;
+}
+
+// A linear layer's channels are innermost anyway.
+static tare_status run_packed(fast_context *context, const layer_plan *plan, const tare_tensor *x,
+                              const tare_tensor *other, tare_tensor *y, tare_error *err) {
     moved_tensors at = {0};
-    TARE_TRY(reserve(context, layer, x, y, &at, err));
+    TARE_TRY(reserve(context, plan->packed, x, y, &at, err));
     product_addend addend;
     if (other != NULL) addend = tare__value_addend_of(other);
+    const bool is_plain = plan->is_linear;
     void *result = is_plain ? y->data : at.y;
-    const qlayer_run run = {.batch =
-                                (size_t)(is_plain ? y->count / y->shape[y->ndim - 1] : x->shape[0]),
+    const qlayer_run run = {.batch = batch_of(plan, x, y),
                             .x = is_plain ? x->data : at.x,
                             .y = y->q != NULL ? result : NULL,
                             .real = y->q != NULL ? NULL : result,
                             .addend = other != NULL ? &addend : NULL,
                             .scratch = at.scratch,
                             .space = &context->space};
-    if (!is_plain) move_channels(x, x->data, true, at.x);
+    if (!is_plain) move_channels(x, x->data, plan, true, at.x);
     if (!is_plain && other != NULL) {
-        move_channels(other, other->data, true, at.addend);
+        move_channels(other, other->data, plan, true, at.addend);
         addend.codes = at.addend;
     }
-    tare__qlayer_run(layer, &run);
-    if (!is_plain) move_channels(y, at.y, false, y->data);
+    tare__qlayer_run(plan->packed, &run);
+    if (!is_plain) move_channels(y, at.y, plan, false, y->data);
     return TARE_OK;
 }
 
@@ -179,8 +183,7 @@ static tare_status run_layer(fast_context *context, void **state, op_call *call,
     if (plan->packed == NULL || y->count == 0) return TARE_OK;
     *handled = true;
     const tare_tensor *other = plan->adds ? tare__call_layer_addend(call) : NULL;
-    return run_packed(context, plan->packed, tare__fast_layer_is_linear(call), x, other, y,
-                      call->err);
+    return run_packed(context, plan, x, other, y, call->err);
 }
 
 const fast_path tare__fast_layer = {"layer", is_layer, run_layer, destroy_plans};

@@ -18,7 +18,7 @@ static bool has_plain_codes(const tare_tensor *w) {
 // Depthwise weights are few, and packed by their own kernels.
 static bool is_product(const conv_geometry *g) {
     const bool is_depthwise = g->groups == g->in_channels && g->groups > 1;
-    return !g->is_transposed && g->dims <= 2 && !is_depthwise;
+    return !g->is_transposed && !is_depthwise;
 }
 
 // *fits: it is a layer of the product kernels.

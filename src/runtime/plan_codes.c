@@ -4,6 +4,7 @@
 #include "ops/code_table.h"
 #include "ops/quantized_layer.h"
 #include "runtime/kernels/qlayer.h"
+#include "runtime/kernels/transpose.h"
 #include "runtime/plan_steps.h"
 #include "runtime/tuner.h"
 
@@ -15,10 +16,36 @@ typedef struct code_layer_step {
     size_t x, y, scratch;     // places
     size_t other;             // the place of the addend's codes; NOTHING: none
     const tare_tensor *added; // what a layer that adds does; NULL: nothing
+    // Without a batch, tensors are moved to channels last and back here: values have channels in
+    // their second dimension. Bytes of what is moved, behind the layer's own memory.
+    bool is_moved;
+    transposition from, to; // of the input, and of the result back
+    size_t own_bytes, x_bytes, y_bytes;
     product_addend addend;
     bool gives_floats;
     const char *why; // the tuner's words; NULL: it had no choice
 } code_layer_step;
+
+static void run_moved(const code_layer_step *s, const qlayer_run *given) {
+    unsigned char *x = (unsigned char *)given->scratch + s->own_bytes, *y = x + s->x_bytes;
+    void *result = given->y != NULL ? (void *)given->y : (void *)given->real;
+    const transposition back = s->to;
+    const transposition there = {back.batch, back.columns, back.rows, 1};
+    product_addend addend;
+    qlayer_run run = *given;
+    tare__transpose(&s->from, given->x, x);
+    run.x = x;
+    run.y = given->y != NULL ? y : NULL;
+    run.real = given->real != NULL ? (void *)y : NULL;
+    if (given->addend != NULL) {
+        addend = *given->addend;
+        tare__transpose(&there, addend.codes, y);
+        addend.codes = y;
+        run.addend = &addend;
+    }
+    tare__qlayer_run(s->layer, &run);
+    tare__transpose(&back, y, result);
+}
 
 static tare_status run_layer(const plan_run_state *run, void *state) {
     const code_layer_step *s = state;
@@ -32,7 +59,10 @@ static tare_status run_layer(const plan_run_state *run, void *state) {
                                  .addend = s->other != NOTHING ? &addend : NULL,
                                  .scratch = tare__place_data(run, s->scratch),
                                  .space = &run->fast->space};
-    tare__qlayer_run(s->layer, &of_layer);
+    if (s->is_moved)
+        run_moved(s, &of_layer);
+    else
+        tare__qlayer_run(s->layer, &of_layer);
     return TARE_OK;
 }
 
@@ -54,6 +84,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     else
         tare__step_say(out, "integers: product, tiles of %zu x %zu channels", form.tile_rows,
                        form.tile_channels);
+    if (form.part_count > 1) tare__step_say(out, ", in %zu parts", form.part_count);
     if (s->addend.kind != 0) tare__step_say(out, ", with a sum");
     if (s->gives_floats) tare__step_say(out, ", to floats");
     if (s->why != NULL) tare__step_say(out, "; %s", s->why);
@@ -84,7 +115,7 @@ static bool read_sum(const plan_builder *b, size_t layer_result, const plan_reco
 
 static tare_status place(plan_builder *b, const plan_record *layer, size_t result, size_t other,
                          code_layer_step *s) {
-    const bool is_plain = tare__fast_layer_is_linear(&layer->call);
+    const bool is_plain = s->is_moved || tare__fast_layer_is_linear(&layer->call);
     const plan_layout layout = is_plain ? LAYOUT_PLAIN : LAYOUT_CHANNELS_LAST;
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&layer->call));
     const size_t threads = tare__thread_count(b->setting->fast->space.pool);
@@ -100,7 +131,8 @@ static tare_status place(plan_builder *b, const plan_record *layer, size_t resul
                      ? tare__plan_write(b, result, layout, &s->y)
                      : tare__plan_write_over(b, result, other, layout, &s->y, &is_same));
     }
-    return tare__plan_new_scratch(b, tare__qlayer_scratch_bytes(s->layer, threads), &s->scratch);
+    s->own_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads), PLACE_ALIGNMENT);
+    return tare__plan_new_scratch(b, s->own_bytes + s->x_bytes + s->y_bytes, &s->scratch);
 }
 
 static tare_status add_step(plan_builder *b, const plan_record *r, size_t result, size_t other,
@@ -190,6 +222,19 @@ static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail
     return add_rest(b, tail->rest);
 }
 
+static void set_batch(const op_call *call, const quantized_layer *layer, const tare_tensor *x,
+                      const tare_tensor *y, code_layer_step *s) {
+    const bool is_linear = tare__fast_layer_is_linear(call);
+    *s = (code_layer_step){.is_moved = !is_linear && x->ndim != layer->weight->ndim};
+    s->batch = is_linear ? (size_t)(y->count / layer->out_channels) : (size_t)x->shape[0];
+    if (!s->is_moved) return;
+    s->batch = 1;
+    s->from = tare__channels_moved(x, false, true);
+    s->to = tare__channels_moved(y, false, false);
+    s->x_bytes = tare__round_up(tare__tensor_bytes(x), PLACE_ALIGNMENT);
+    s->y_bytes = tare__round_up(tare__tensor_bytes(y), PLACE_ALIGNMENT);
+}
+
 // The fastest of those kernels that give the layer's bits.
 static tare_status tune(plan_builder *b, const quantized_layer *layer, const tare_tensor *x,
                         const tare_tensor *y, code_layer_step *s) {
@@ -221,9 +266,7 @@ tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(read_tail(b, head, &tail));
     code_layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (code_layer_step){.batch = tare__fast_layer_is_linear(&call)
-                                        ? (size_t)(y->count / layer.out_channels)
-                                        : (size_t)x->shape[0]};
+    set_batch(&call, &layer, x, y, s);
     s->gives_floats = y->q == NULL;
     s->added = added;
     if (added != NULL) s->addend = tare__value_addend_of(added);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between the plain layout and channels last: a transposition of [C][pixels] for every image.
-#include "ops/rules.h"
 #include "runtime/kernels/transpose.h"
 #include "runtime/plan_steps.h"
 
@@ -52,14 +51,8 @@ tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layo
                                 size_t place, void **out) {
     reorder *r = tare__arena_alloc(&b->plan->memory, sizeof *r);
     if (r == NULL) return tare__out_of_memory(b->err);
-    const int64_t channels = t->shape[1], pixels = tare__inner_count(t, 1);
-    const bool is_plain = to == LAYOUT_PLAIN;
-    *r = (reorder){.from = from,
-                   .to = place,
-                   .images = {.batch = t->shape[0],
-                              .rows = is_plain ? pixels : channels,
-                              .columns = is_plain ? channels : pixels,
-                              .element = tare_dtype_size(t->dtype)}};
+    *r = (reorder){
+        .from = from, .to = place, .images = tare__channels_moved(t, true, to != LAYOUT_PLAIN)};
     *out = r;
     return TARE_OK;
 }

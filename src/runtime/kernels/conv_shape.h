@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sizes of a planned convolution in at most two dimensions, and where its windows lie in images
-// of codes, channels last.
+// of codes, channels last; an image of three dimensions has planes.
 #ifndef RUNTIME_KERNELS_CONV_SHAPE_H
 #define RUNTIME_KERNELS_CONV_SHAPE_H
 
 #include "ops/quantized_layer.h"
 
-enum { H = 1, W = 2 }; // indices into conv_geometry's arrays
+enum { D, H, W }; // indices into conv_geometry's arrays
 
 typedef struct conv_shape {
     size_t height, width;               // of the input
@@ -24,16 +24,33 @@ static inline bool tare__conv_shape_is_padded(const conv_shape *s) {
 
 /// The windows of all output pixels of images that follow each other.
 typedef struct conv_windows {
-    size_t height, width, channels; // of an image
-    size_t out_height, out_width;
-    size_t above, before;      // the border in front that the images lack
-    size_t rows, columns;      // taps of a window
-    size_t stride[2], step[2]; // of windows, and of a window's taps: rows, columns
+    size_t depth, height, width, channels; // of an image
+    size_t out_depth, out_height, out_width;
+    ptrdiff_t front, above, before;        // the border in front that the images lack; may be
+                                           // negative: then windows begin behind it
+    size_t pieces;                         // how often a window's taps are listed
+    size_t planes, rows, columns;          // taps of a window
+    size_t stride[SPATIAL], step[SPATIAL]; // of windows, and of a window's taps
+    bool reflects;                         // the border mirrors the image
 } conv_windows;
 
-conv_windows tare__conv_windows_of(const conv_geometry *g, const conv_shape *s);
 static inline size_t tare__conv_window_taps(const conv_windows *w) {
-    return w->rows * w->columns;
+    return w->pieces * w->planes * w->rows * w->columns;
+}
+static inline size_t tare__conv_window_pixels(const conv_windows *w) { // of an output image
+    return w->out_depth * w->out_height * w->out_width;
+}
+static inline size_t tare__conv_image_codes(const conv_windows *w) {
+    return w->depth * w->height * w->width * w->channels;
+}
+/// Windows that are single pixels which follow each other, all of an image.
+bool tare__conv_windows_are_flat(const conv_windows *w);
+/// Where position `at` of `size` lies in the image; -1: in a border.
+static inline ptrdiff_t tare__conv_position(const conv_windows *w, ptrdiff_t at, size_t size) {
+    const ptrdiff_t last = (ptrdiff_t)size - 1;
+    if (w->reflects && at < 0) at = -at;
+    if (w->reflects && at > last) at = 2 * last - at;
+    return at >= 0 && at <= last ? at : -1;
 }
 
 /// The addresses of each tap of `count` windows from `first` on:
@@ -47,12 +64,13 @@ typedef struct window_list {
 void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to);
 
 /// The addresses of the pixels of some rows that some columns of windows meet, from those of the
-/// window at output pixel (row, first) on:
+/// window at output pixel (plane, row, first) on:
 ///   to[column * column_step + i] for i < row_count
-/// and `border` for i beyond.
+/// and `border` for i beyond. The rows of a window's planes follow each other, as often as it has
+/// pieces; rows of windows below one of a single plane and piece follow its own.
 typedef struct column_list {
     const uint8_t *image, *border;
-    size_t row, row_count;
+    size_t plane, row, row_count;
     size_t first, column_count;
     size_t column_step;
 } column_list;

@@ -11,10 +11,20 @@
 #include "runtime/kernels/scratch.h"
 #include "runtime/kernels/weight_sum.h"
 
-enum { LAYOUT_VERSION = 1, ALIGNMENT = 64 };
+enum { LAYOUT_VERSION = 1, GATHERED_VERSION = 0x101, ALIGNMENT = 64 };
 
 static size_t words_of(size_t codes) {
     return tare__ceil_div(codes, 4);
+}
+
+// Rows, if their pixels may be read as one tap and that takes no more words.
+static product_form choose_form(const product_form *pixels, bool are_beside) {
+    product_form rows = *pixels;
+    rows.by_rows = true;
+    const bool may_be_rows =
+        are_beside && pixels->groups == 1 && pixels->width > 1 && pixels->ins % 4 != 0;
+    return may_be_rows && tare__product_depth(&rows) <= tare__product_depth(pixels) ? rows
+                                                                                    : *pixels;
 }
 
 product_form tare__product_form_of(const quantized_layer *layer) {
@@ -25,14 +35,19 @@ product_form tare__product_form_of(const quantized_layer *layer) {
     const product_form pixels = {.groups = (size_t)g->groups,
                                  .outs = (size_t)(g->out_channels / g->groups),
                                  .ins = (size_t)(g->in_channels / g->groups),
-                                 .height = (size_t)g->kernel[1],
-                                 .width = (size_t)g->kernel[2]};
-    product_form rows = pixels;
-    rows.by_rows = true;
-    const bool may_be_rows =
-        g->groups == 1 && g->dilation[2] == 1 && pixels.width > 1 && pixels.ins % 4 != 0;
-    return may_be_rows && tare__product_depth(&rows) <= tare__product_depth(&pixels) ? rows
-                                                                                     : pixels;
+                                 .height = (size_t)(g->kernel[D] * g->kernel[H]),
+                                 .width = (size_t)g->kernel[W]};
+    return choose_form(&pixels, g->dilation[W] == 1);
+}
+
+product_form tare__product_form_of_part(const conv_part *part) {
+    const weight_taps *t = &part->taps;
+    const product_form pixels = {.groups = t->groups,
+                                 .outs = t->outs / t->groups,
+                                 .ins = t->ins / t->groups,
+                                 .height = t->pieces * t->count[D] * t->count[H],
+                                 .width = t->count[W]};
+    return choose_form(&pixels, !t->is_turned && part->windows.step[W] == 1);
 }
 
 size_t tare__product_taps(const product_form *f) {
@@ -171,12 +186,14 @@ static bool count_bytes(const product_form *f, size_t *group_words, size_t *word
 typedef struct weights_request {
     const tare_tensor *weight;
     const product_form *f;
+    const weight_taps *taps; // NULL: the weights as they are
 } weights_request;
 
-static tare_status pack(owned_weights *w, const weights_request *r, tare_error *err) {
+static tare_status pack_codes(owned_weights *w, const weights_request *r, const int8_t *weights,
+                              tare_error *err) {
     const product_form *f = r->f;
     const size_t channels = f->groups * f->outs;
-    packing p = {.f = f, .weights = r->weight->data, .depth = tare__product_depth(f)};
+    packing p = {.f = f, .weights = weights, .depth = tare__product_depth(f)};
     size_t bytes;
     if (!count_words(f, &w->shared.group_words, &bytes)) return tare__out_of_memory(err);
     p.per_channel = f->ins * f->height * f->width;
@@ -194,6 +211,16 @@ static tare_status pack(owned_weights *w, const weights_request *r, tare_error *
     if (!is_done) return tare__out_of_memory(err);
     tare__tensor_forget(r->weight);
     return TARE_OK;
+}
+
+static tare_status pack(owned_weights *w, const weights_request *r, tare_error *err) {
+    if (r->taps == NULL) return pack_codes(w, r, r->weight->data, err);
+    int8_t *codes = tare__alloc_zeroed(r->taps->outs, tare__weight_taps_count(r->taps));
+    if (codes == NULL) return tare__out_of_memory(err);
+    tare__weight_taps_gather(r->taps, r->weight, codes);
+    const tare_status status = pack_codes(w, r, codes, err);
+    tare__free(codes);
+    return status;
 }
 
 // Bytes of the right size may hold any weights, and kernels read nothing else.
@@ -228,15 +255,52 @@ derived_key tare__product_key(const tare_tensor *weight, const product_form *f) 
         .numbers = {LAYOUT_VERSION, f->groups, f->outs, f->ins, f->height, f->width, f->by_rows}};
 }
 
+static tare_status get_weights(weights_request *request, const derived_key *key,
+                               product_weights **out, tare_error *err) {
+    derived_thing *thing = NULL;
+    TARE_TRY(tare__derive(request->weight->store, key, make_weights, request, &thing, err));
+    *out = (product_weights *)(void *)thing;
+    return TARE_OK;
+}
+
 tare_status tare__product_weights_get(const tare_tensor *weight, const product_form *f,
                                       product_weights **out, tare_error *err) {
     assert((size_t)weight->count == f->groups * f->outs * f->ins * f->height * f->width);
     const derived_key key = tare__product_key(weight, f);
-    weights_request request = {weight, f};
-    derived_thing *thing = NULL;
-    TARE_TRY(tare__derive(weight->store, &key, make_weights, &request, &thing, err));
-    *out = (product_weights *)(void *)thing;
-    return TARE_OK;
+    weights_request request = {.weight = weight, .f = f};
+    return get_weights(&request, &key, out, err);
+}
+
+// Codes may be those of two tensors whose zero points differ (FNV-1a).
+static uint64_t hash_zero_points(const qparams *q) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (int64_t c = 0; c < q->count; c++)
+        hash = (hash ^ (uint64_t)(int64_t)q->zero_point[c]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+// One number for three of at most 2^20 (conv_part.c).
+static uint64_t join(const size_t n[SPATIAL]) {
+    return (uint64_t)n[D] << 42 | (uint64_t)n[H] << 21 | (uint64_t)n[W];
+}
+
+// The weights' shape, and which of them are taken.
+static derived_key gathered_key(const weights_request *r) {
+    const weight_taps *t = r->taps;
+    const uint64_t flags = (uint64_t)t->is_turned << 1 | (uint64_t)r->f->by_rows;
+    return (derived_key){.data = r->weight->data,
+                         .numbers = {GATHERED_VERSION | flags << 16 | (uint64_t)t->pieces << 24,
+                                     t->groups, t->outs, t->ins, join(t->kernel), join(t->first),
+                                     join(t->step), hash_zero_points(r->weight->q)}};
+}
+
+tare_status tare__product_weights_of_part(const tare_tensor *weight, const product_form *f,
+                                          const weight_taps *taps, product_weights **out,
+                                          tare_error *err) {
+    if (taps->are_plain) return tare__product_weights_get(weight, f, out, err);
+    weights_request request = {weight, f, taps};
+    const derived_key key = gathered_key(&request);
+    return get_weights(&request, &key, out, err);
 }
 
 tare_status tare__product_weights_bytes(const product_weights *w, const product_form *f,

@@ -6,18 +6,21 @@
 
 #include "core/derived.h"
 #include "ops/quantized_layer.h"
+#include "runtime/kernels/conv_part.h"
 
 /// How weights [groups * outs][ins][height][width] become taps of codes. A tap is a pixel of the
 /// window, with all its channels, or a row of pixels, each with its channels.
 typedef struct product_form {
     size_t groups, outs, ins; // channels of a group
-    size_t height, width;     // of the window; 1 for linear layers
+    size_t height, width;     // of the window; 1 for linear layers; height: the rows of all planes
     bool by_rows;
 } product_form;
 
-/// A linear layer's, or a convolution's of at most two dimensions that is not transposed. Taps are
-/// rows where their pixels follow each other (dilation 1) and so take fewer words.
+/// A linear layer's, or a convolution's that is not transposed. Taps are rows where their pixels
+/// follow each other (dilation 1) and so take fewer words.
 product_form tare__product_form_of(const quantized_layer *layer);
+/// A part's.
+product_form tare__product_form_of_part(const conv_part *part);
 size_t tare__product_taps(const product_form *f);
 size_t tare__product_codes(const product_form *f); // of a tap
 size_t tare__product_depth(const product_form *f); // words of four codes, of all taps
@@ -44,6 +47,10 @@ tare_status tare__product_weights_bytes(const product_weights *w, const product_
 /// are packed. The caller releases *out.
 tare_status tare__product_weights_get(const tare_tensor *weight, const product_form *f,
                                       product_weights **out, tare_error *err);
+/// The same of a part's weights, which need not be plain.
+tare_status tare__product_weights_of_part(const tare_tensor *weight, const product_form *f,
+                                          const weight_taps *taps, product_weights **out,
+                                          tare_error *err);
 void tare__product_weights_release(product_weights *w); // NULL is fine
 
 #endif

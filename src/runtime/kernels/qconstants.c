@@ -7,12 +7,11 @@
 #include <math.h>
 
 #include "core/alloc.h"
-#include "ops/engine_rules.h"
 #include "runtime/kernels/weight_sum.h"
 
 bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x) {
     return (layer->is_plain || layer->adds) && layer->rule != REQUANT_FIXED_POINT &&
-           tare__is_byte_quantized(x) && !tare__has_zero_points(layer->weight);
+           tare__is_byte_quantized(x);
 }
 
 // sums: of each channel's weights; NULL: yet to be added up.

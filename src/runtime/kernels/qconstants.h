@@ -16,12 +16,13 @@ typedef struct qconstants {
     bool is_small;     // as tile_epilogue's
 } qconstants;
 
-/// Can the kernels compute this layer on such an input? (one byte per code, no zero points of
-/// weights, nothing fused but ReLU and an addend)
+/// Can the kernels compute this layer on such an input? (one byte per code, nothing fused but ReLU
+/// and an addend)
 bool tare__qconstants_fit(const quantized_layer *layer, const tare_tensor *x);
+/// Of weights without zero points.
 tare_status tare__qconstants_create(const quantized_layer *layer, const qparams *input,
                                     const qparams *output, qconstants *out, tare_error *err);
-/// The same with the sums of the channels' weights, which need not be read again.
+/// The same with the sums of the channels' weights without zero points, which need not be read.
 tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32_t *sums,
                                        const qparams *input, const qparams *output, qconstants *out,
                                        tare_error *err);

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "runtime/kernels/conv_shape.h"
 #include "runtime/kernels/depthwise.h"
 #include "runtime/kernels/qconstants.h"
 #include "runtime/kernels/qlayer.h"
+#include "runtime/kernels/weight_sum.h"
 
 enum {
     PIXELS = 64, // of a row, whose columns are listed together
@@ -21,10 +21,11 @@ enum {
 struct qdepthwise {
     const depthwise_kernel *kernel;
     qconstants constants;
-    conv_shape shape;
-    conv_windows windows;
+    conv_part part;
+    conv_windows windows;           // the part's
     size_t channels, block, blocks; // channels of a block
-    size_t words;                   // of a column of a window
+    size_t taps;                    // of a column of a window: rows of all its planes and pieces
+    size_t words;                   // of such a column
     size_t rows;                    // of output that are computed together
     bool is_signed;                 // the result
     uint32_t *weights;              // [blocks][rows][columns][words][lanes], in a block's order
@@ -33,13 +34,17 @@ struct qdepthwise {
 
 // --- planning ---
 
-static bool fits(const quantized_layer *layer, const tare_tensor *x) {
-    const conv_geometry *g = &layer->conv;
-    return layer->weight->ndim > 2 && !layer->adds && tare__qconstants_fit(layer, x) &&
-           !g->is_transposed && !g->reflects && g->dims <= 2 && x->ndim == g->dims + 2 &&
-           x->count > 0 && g->groups == g->in_channels && g->groups > 1 &&
-           g->out_channels == g->groups && g->kernel[H] <= MOST_TAPS && g->kernel[W] <= MOST_TAPS &&
-           g->kernel[H] * g->kernel[W] <= MOST_TAPS;
+static size_t column_taps(const conv_windows *w) {
+    return w->pieces * w->planes * w->rows;
+}
+
+static bool fits(const quantized_layer *layer, const conv_part *part) {
+    const weight_taps *t = &part->taps;
+    const conv_windows *w = &part->windows;
+    return layer->weight->ndim > 2 && !layer->adds && t->groups == t->ins && t->groups > 1 &&
+           t->outs == t->groups && w->columns <= MOST_TAPS && w->planes <= MOST_TAPS &&
+           w->rows <= MOST_TAPS && column_taps(w) <= MOST_TAPS &&
+           column_taps(w) * w->columns <= MOST_TAPS;
 }
 
 static size_t block_channels(const qdepthwise *p, size_t block) {
@@ -55,7 +60,7 @@ static uint32_t *block_weights(const qdepthwise *p, size_t block) {
     return p->weights + block * block_words(p, p->block);
 }
 
-// Weights lie as [C][kh][kw]. In the words of output row r they stand r rows lower.
+// Weights lie as [C][taps][kw]. In the words of output row r they stand r rows lower.
 static void pack_channel(qdepthwise *p, const int8_t *w, size_t channel) {
     const size_t block = channel / p->block, kw = p->windows.columns;
     const size_t quads = tare__depthwise_quads(p->kernel, block_channels(p, block));
@@ -63,7 +68,7 @@ static void pack_channel(qdepthwise *p, const int8_t *w, size_t channel) {
     uint32_t *to = block_weights(p, block) + place;
     for (size_t r = 0; r < p->rows; r++)
         for (size_t j = 0; j < kw; j++)
-            for (size_t i = 0; i < p->windows.rows; i++) {
+            for (size_t i = 0; i < p->taps; i++) {
                 const size_t word = (r * kw + j) * p->words + (r + i) / DEPTHWISE_WORD;
                 to[word * quads * DEPTHWISE_QUAD] |= (uint32_t)(uint8_t)w[i * kw + j]
                                                      << (r + i) % DEPTHWISE_WORD * 8;
@@ -82,49 +87,76 @@ static void order_constants(qdepthwise *p, size_t channel) {
     own->bias[place] = e.bias[0];
 }
 
-static tare_status pack(qdepthwise *p, const tare_tensor *weight, tare_error *err) {
+static tare_status pack_codes(qdepthwise *p, const int8_t *codes, tare_error *err) {
     const size_t taps = tare__conv_window_taps(&p->windows);
     p->weights = tare__alloc_zeroed(p->blocks, block_words(p, p->block) * sizeof *p->weights);
     p->ordered = tare__alloc_zeroed(p->blocks, sizeof *p->ordered);
     if (p->weights == NULL || p->ordered == NULL) return tare__out_of_memory(err);
     for (size_t c = 0; c < p->channels; c++) {
-        pack_channel(p, (const int8_t *)weight->data + c * taps, c);
+        pack_channel(p, codes + c * taps, c);
         order_constants(p, c);
     }
     return TARE_OK;
 }
 
+static tare_status pack_gathered(qdepthwise *p, const quantized_layer *layer, const int8_t *codes,
+                                 const qparams *input, const qparams *output, tare_error *err) {
+    const size_t taps = tare__conv_window_taps(&p->windows);
+    int32_t *sums = tare__alloc_zeroed(p->channels, sizeof *sums);
+    if (sums == NULL) return tare__out_of_memory(err);
+    for (size_t c = 0; c < p->channels; c++) sums[c] = tare__weight_sum(codes + c * taps, taps);
+    tare_status status = tare__qconstants_create_of(layer, sums, input, output, &p->constants, err);
+    if (status == TARE_OK) status = pack_codes(p, codes, err);
+    tare__free(sums);
+    return status;
+}
+
+static tare_status pack(qdepthwise *p, const quantized_layer *layer, const qparams *input,
+                        const qparams *output, tare_error *err) {
+    const weight_taps *t = &p->part.taps;
+    if (t->are_plain) {
+        TARE_TRY(tare__qconstants_create(layer, input, output, &p->constants, err));
+        return pack_codes(p, layer->weight->data, err);
+    }
+    int8_t *codes = tare__alloc_zeroed(t->outs, tare__weight_taps_count(t));
+    if (codes == NULL) return tare__out_of_memory(err);
+    tare__weight_taps_gather(t, layer->weight, codes);
+    const tare_status status = pack_gathered(p, layer, codes, input, output, err);
+    tare__free(codes);
+    return status;
+}
+
 // Two rows of output share words where their windows are a row apart and need no more words.
 static size_t rows_together(const conv_windows *w) {
     const size_t words = tare__ceil_div(w->rows, DEPTHWISE_WORD);
-    const bool is_shared = w->stride[0] == 1 && w->step[0] == 1 &&
+    const bool is_shared = w->stride[H] == 1 && w->step[H] == 1 && w->pieces * w->planes == 1 &&
                            tare__ceil_div(w->rows + 1, DEPTHWISE_WORD) == words;
     return is_shared ? 2 : 1;
 }
 
-static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer, const tare_tensor *x,
-                              const tare_tensor *y, tare_error *err) {
-    TARE_TRY(tare__conv_shape_of(&layer->conv, x, &p->shape, err));
-    p->windows = tare__conv_windows_of(&layer->conv, &p->shape);
-    p->channels = (size_t)layer->conv.in_channels;
+static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer, const conv_part *part,
+                              const tare_tensor *x, const tare_tensor *y, tare_error *err) {
+    p->part = *part;
+    p->windows = part->windows;
+    p->channels = part->taps.outs;
     p->block = p->kernel->quads * DEPTHWISE_QUAD;
     p->blocks = tare__ceil_div(p->channels, p->block);
-    p->words = tare__ceil_div(p->windows.rows, DEPTHWISE_WORD);
+    p->taps = column_taps(&p->windows);
+    p->words = tare__ceil_div(p->taps, DEPTHWISE_WORD);
     p->rows = rows_together(&p->windows);
     p->is_signed = y->dtype == TARE_QINT8;
-    TARE_TRY(tare__qconstants_create(layer, x->q, y->q, &p->constants, err));
-    return pack(p, layer->weight, err);
+    return pack(p, layer, x->q, y->q, err);
 }
 
-tare_status tare__qdepthwise_create(const quantized_layer *layer, const tare_tensor *x,
-                                    const tare_tensor *y, isa_level isa, qdepthwise **out,
-                                    tare_error *err) {
+tare_status tare__qdepthwise_create(const quantized_layer *layer, const conv_part *part,
+                                    const tare_tensor *x, const tare_tensor *y, isa_level isa,
+                                    qdepthwise **out, tare_error *err) {
     *out = NULL;
-    if (!fits(layer, x)) return TARE_OK;
+    if (!fits(layer, part)) return TARE_OK;
     qdepthwise *p = tare__alloc_zeroed(1, sizeof *p);
     if (p == NULL) return tare__out_of_memory(err);
     p->kernel = tare__depthwise_choose(isa);
-    const tare_status status = plan_layer(p, layer, x, y, err);
+    const tare_status status = plan_layer(p, layer, part, x, y, err);
     if (status != TARE_OK) {
         tare__qdepthwise_destroy(p);
         return status;
@@ -146,7 +178,7 @@ qlayer_form tare__qdepthwise_form(const qdepthwise *p) {
         .kernel = p->kernel->name,
         .is_depthwise = true,
         .weight_bytes = p->blocks * block_words(p, p->block) * sizeof *p->weights,
-        .macs = p->shape.out_height * p->shape.out_width * p->channels *
+        .macs = tare__conv_window_pixels(&p->windows) * p->channels *
                 tare__conv_window_taps(&p->windows),
     };
 }
@@ -156,11 +188,11 @@ qlayer_form tare__qdepthwise_form(const qdepthwise *p) {
 // Columns of the input that some pixels of a row of output meet.
 static size_t columns_of(const qdepthwise *p, size_t pixels) {
     const conv_windows *w = &p->windows;
-    return (pixels - 1) * w->stride[1] + (w->columns - 1) * w->step[1] + 1;
+    return (pixels - 1) * w->stride[W] + (w->columns - 1) * w->step[W] + 1;
 }
 
 static size_t address_bytes(const qdepthwise *p) {
-    const size_t width = p->shape.out_width;
+    const size_t width = p->windows.out_width;
     const size_t columns = columns_of(p, width < PIXELS ? width : PIXELS);
     return tare__round_up(columns * p->words * DEPTHWISE_WORD * sizeof(uint8_t *), ALIGNMENT);
 }
@@ -176,14 +208,14 @@ typedef struct depthwise_job {
     const qdepthwise *p;
     const qlayer_run *run;
     unsigned char *memory; // a line of zero points, and a slice for each thread
-    size_t bands;          // of rows, of an image
+    size_t bands;          // of rows, of a plane
     size_t block_step, block_parts;
 } depthwise_job;
 
 // Pixels of a row of output, and of the one below it.
 typedef struct depthwise_band {
-    size_t image, row, rows;
-    size_t first, pixels; // of a row
+    size_t plane, row, rows; // plane: of all images
+    size_t first, pixels;    // of a row
 } depthwise_band;
 
 static void run_block(const depthwise_job *job, const depthwise_band *band,
@@ -191,15 +223,16 @@ static void run_block(const depthwise_job *job, const depthwise_band *band,
     const qdepthwise *p = job->p;
     const conv_windows *w = &p->windows;
     const size_t channel = block * p->block;
-    const size_t row = band->image * w->out_height + band->row;
-    const size_t at = (row * w->out_width + band->first) * p->channels + channel;
+    const size_t row = band->plane * w->out_height + band->row;
+    const size_t pixel = tare__conv_part_pixel(&p->part, row * w->out_width + band->first);
+    const size_t at = pixel * p->channels + channel;
     const depthwise_tile tile = {
         .x = addresses,
         .first = channel,
         .words = p->words,
         .columns = w->columns,
-        .stride = w->stride[1],
-        .dilation = w->step[1],
+        .stride = w->stride[W],
+        .dilation = w->step[W],
         .rows = band->rows,
         .pixels = band->pixels,
         .flip = p->constants.flip ^ p->kernel->moved,
@@ -211,8 +244,8 @@ static void run_block(const depthwise_job *job, const depthwise_band *band,
         .channels = block_channels(p, block),
         .y = job->run->y != NULL ? job->run->y + at : NULL,
         .real = job->run->real != NULL ? job->run->real + at : NULL,
-        .y_row = w->out_width * p->channels,
-        .y_stride = p->channels,
+        .y_row = p->part.apart[H] * p->part.out[W] * p->channels,
+        .y_stride = p->part.apart[W] * p->channels,
     };
     p->kernel->run(&tile);
 }
@@ -226,16 +259,17 @@ static void run_part(void *user, size_t part, size_t worker) {
     size_t last_block = first_block + job->block_step;
     const uint8_t **addresses =
         (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * address_bytes(p));
-    depthwise_band band = {.image = number / job->bands, .row = number % job->bands * p->rows};
+    depthwise_band band = {.plane = number / job->bands, .row = number % job->bands * p->rows};
     band.rows = tare__part_of(w->out_height, band.row, p->rows);
     if (last_block > p->blocks) last_block = p->blocks;
     for (; band.first < w->out_width; band.first += PIXELS) {
         band.pixels = tare__part_of(w->out_width, band.first, PIXELS);
-        const column_list list = {.image =
-                                      job->run->x + band.image * w->height * w->width * w->channels,
+        const size_t image = band.plane / w->out_depth;
+        const column_list list = {.image = job->run->x + image * tare__conv_image_codes(w),
                                   .border = job->memory,
+                                  .plane = band.plane % w->out_depth,
                                   .row = band.row,
-                                  .row_count = w->rows + band.rows - 1,
+                                  .row_count = p->taps + band.rows - 1,
                                   .first = band.first,
                                   .column_count = columns_of(p, band.pixels),
                                   .column_step = p->words * DEPTHWISE_WORD};
@@ -257,13 +291,14 @@ void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
     depthwise_job job = {.p = p,
                          .run = run,
                          .memory = run->scratch,
-                         .bands = tare__ceil_div(p->shape.out_height, p->rows)};
-    const size_t pixels = run->batch * p->shape.out_height * p->shape.out_width;
+                         .bands = tare__ceil_div(p->windows.out_height, p->rows)};
+    const size_t planes = run->batch * p->windows.out_depth;
+    const size_t pixels = planes * p->windows.out_height * p->windows.out_width;
     // A word of a channel costs about as much as 8 multiply-accumulates of a product.
     thread_pool *pool =
         tare__workspace_pool(run->space, pixels * p->channels * p->windows.columns * p->words * 8);
     if (pixels == 0) return;
-    divide(&job, run->batch * job.bands, tare__thread_count(pool));
+    divide(&job, planes * job.bands, tare__thread_count(pool));
     memset(run->scratch, p->constants.zero_code ^ p->constants.flip, line_bytes(p));
-    tare__thread_pool_run(pool, run->batch * job.bands * job.block_parts, run_part, &job);
+    tare__thread_pool_run(pool, planes * job.bands * job.block_parts, run_part, &job);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A quantized linear layer or convolution, packed for the best kernels. Codes lie channels last:
-// [N][H][W][C], or [N][C] for linear layers.
+// [N][D][H][W][C], or [N][C] for linear layers.
 #ifndef RUNTIME_KERNELS_QLAYER_H
 #define RUNTIME_KERNELS_QLAYER_H
 
@@ -11,8 +11,7 @@
 typedef struct qlayer qlayer;
 
 /// Packs the layer for inputs of x's shape (but for the batch) and parameters and outputs of y's.
-/// *out is NULL when no kernel covers it (three dimensions, transposed, reflecting, without a
-/// batch): the reference does. The caller destroys it.
+/// *out is NULL when no kernel covers it: the reference does. The caller destroys it.
 tare_status tare__qlayer_create(const quantized_layer *layer, const tare_tensor *x,
                                 const tare_tensor *y, isa_level isa, qlayer **out, tare_error *err);
 void tare__qlayer_destroy(qlayer *layer); // NULL is fine
@@ -20,6 +19,7 @@ void tare__qlayer_destroy(qlayer *layer); // NULL is fine
 typedef struct qlayer_form {
     const char *kernel;
     bool is_depthwise;
+    size_t part_count;               // convolutions that a transposed one was taken apart to
     size_t tile_rows, tile_channels; // of a product: what a call of the kernel gives at most
     size_t weight_bytes;             // packed
     size_t macs;                     // of an image, or of a row of a linear layer

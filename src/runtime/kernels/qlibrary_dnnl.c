@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "ops/engine_rules.h"
 #include "ops/one_thread.h"
 #include "runtime/kernels/conv_shape.h"
 #include "runtime/kernels/qconstants.h"
@@ -56,7 +57,7 @@ static bool is_covered(const quantized_layer *layer, const tare_tensor *x, const
     if (layer->weight->ndim != 4 || g->dims != 2 || x->ndim != 4 || x->count == 0) return false;
     if (g->is_transposed || g->reflects || g->groups != 1 || y->q == NULL) return false;
     return x->dtype == TARE_QUINT8 && layer->weight->dtype == TARE_QINT8 &&
-           tare__qconstants_fit(layer, x);
+           tare__qconstants_fit(layer, x) && !tare__has_zero_points(layer->weight);
 }
 
 static bool has_border(const qlibrary *l) {

@@ -25,12 +25,12 @@ enum {
 struct qproduct {
     const product_kernel *kernel;
     qconstants constants;
-    conv_geometry g;
-    conv_shape shape;
+    conv_part part;
     product_form form;
-    bool is_staged; // taps are rows of the window of an image that is copied with its border
-    bool is_flat;   // windows are single pixels that follow each other
-    conv_windows windows;
+    bool is_staged;       // taps are rows of the window of an image that is copied with its border
+    bool is_flat;         // windows are single pixels that follow each other
+    bool is_scattered;    // the part's pixels do not follow each other in the output
+    conv_windows windows; // of what is multiplied: the images, or staged ones
     size_t groups, ins, outs; // channels of a group
     size_t all_ins, all_outs;
     size_t taps, codes; // of a tap
@@ -43,52 +43,36 @@ struct qproduct {
 
 // --- planning ---
 
-static bool is_conv(const quantized_layer *layer) {
-    return layer->weight->ndim > 2;
-}
-
 const char *tare__qproduct_refusal(const quantized_layer *layer, const tare_tensor *x) {
-    const conv_geometry *g = &layer->conv;
+    conv_split split;
     if (x->count == 0) return "there is nothing to compute";
-    if (!tare__qconstants_fit(layer, x))
-        return "weights with zero points, or a rounding rule that kernels lack";
-    if (!is_conv(layer)) return NULL;
-    if (g->is_transposed) return "transposed convolutions have no kernel";
-    if (g->reflects) return "reflecting borders have no kernel";
-    if (g->dims > 2) return "convolutions in three dimensions have no kernel";
-    return x->ndim != g->dims + 2 ? "convolutions without a batch have no kernel" : NULL;
+    if (!tare__qconstants_fit(layer, x)) return "a rounding rule that kernels lack";
+    return tare__conv_split_of(layer, x, &split) ? NULL : "its stride or kernel is too large";
 }
 
-// A linear layer is a convolution of one pixel.
-static void read_linear(qproduct *p, const quantized_layer *layer) {
-    p->g = (conv_geometry){.groups = 1,
-                           .in_channels = layer->weight->shape[1],
-                           .out_channels = layer->out_channels,
-                           .kernel = {1, 1, 1},
-                           .stride = {1, 1, 1},
-                           .dilation = {1, 1, 1}};
-    p->shape = (conv_shape){1, 1, 1, 1, 0, 0, 1, 1};
-}
-
-static tare_status read_layer(qproduct *p, const quantized_layer *layer, const tare_tensor *x,
-                              tare_error *err) {
-    if (is_conv(layer)) {
-        p->g = layer->conv;
-        TARE_TRY(tare__conv_shape_of(&p->g, x, &p->shape, err));
-    } else {
-        read_linear(p, layer);
-    }
-    p->groups = (size_t)p->g.groups;
-    p->all_ins = (size_t)p->g.in_channels;
-    p->all_outs = (size_t)p->g.out_channels;
+static void read_part(qproduct *p, const conv_part *part) {
+    p->part = *part;
+    p->is_scattered = tare__conv_part_is_scattered(part);
+    p->groups = part->taps.groups;
+    p->all_ins = part->taps.ins;
+    p->all_outs = part->taps.outs;
     p->ins = p->all_ins / p->groups;
     p->outs = p->all_outs / p->groups;
-    p->pixels = p->shape.out_height * p->shape.out_width;
-    return TARE_OK;
+    p->pixels = tare__conv_window_pixels(&part->windows);
 }
 
-static void choose_taps(qproduct *p, const quantized_layer *layer) {
-    p->form = tare__product_form_of(layer);
+// Of the images with their borders, as far as windows reach.
+static void stage_windows(conv_windows *w) {
+    w->depth = (w->out_depth - 1) * w->stride[D] + (w->planes - 1) * w->step[D] + 1;
+    w->height = (w->out_height - 1) * w->stride[H] + (w->rows - 1) * w->step[H] + 1;
+    w->width = (w->out_width - 1) * w->stride[W] + w->columns; // beside each other
+    w->front = w->above = w->before = 0;
+    w->columns = 1;
+    w->reflects = false;
+}
+
+static void choose_taps(qproduct *p) {
+    p->form = tare__product_form_of_part(&p->part);
     p->is_staged = p->form.by_rows;
     p->taps = tare__product_taps(&p->form);
     p->codes = tare__product_codes(&p->form);
@@ -96,16 +80,12 @@ static void choose_taps(qproduct *p, const quantized_layer *layer) {
     p->blocks = tare__product_block_count(&p->form);
     p->tile_rows =
         p->kernel->rows[tare__product_vectors(tare__product_block_channels(&p->form, 0)) - 1];
-    p->windows = tare__conv_windows_of(&p->g, &p->shape);
-    p->is_flat = tare__conv_window_taps(&p->windows) == 1 && p->windows.stride[0] == 1 &&
-                 p->windows.stride[1] == 1 && !tare__conv_shape_is_padded(&p->shape);
+    p->windows = p->part.windows;
+    p->is_flat = tare__conv_windows_are_flat(&p->windows);
     if (!p->is_staged) return;
     // Words are read whole: what lies behind a tap meets weights of 0.
     p->codes = tare__round_up(p->codes, 4);
-    p->windows.columns = 1;
-    p->windows.height = p->shape.staged_height;
-    p->windows.width = p->shape.staged_width;
-    p->windows.above = p->windows.before = 0;
+    stage_windows(&p->windows);
 }
 
 static const uint32_t *block_weights(const qproduct *p, size_t group, size_t block) {
@@ -132,26 +112,25 @@ static tare_status find_pairs(qproduct *p, tare_error *err) {
     return TARE_OK;
 }
 
-static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const tare_tensor *x,
-                              const tare_tensor *y, tare_error *err) {
-    TARE_TRY(read_layer(p, layer, x, err));
-    if (p->ins > SIZE_MAX / 64 / (size_t)p->g.kernel[H] / (size_t)p->g.kernel[W])
-        return tare__out_of_memory(err);
-    choose_taps(p, layer);
-    TARE_TRY(tare__product_weights_get(layer->weight, &p->form, &p->weights, err));
+static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const conv_part *part,
+                              const tare_tensor *x, const tare_tensor *y, tare_error *err) {
+    const conv_windows *w = &part->windows;
+    read_part(p, part);
+    if (p->ins > SIZE_MAX / 64 / tare__conv_window_taps(w)) return tare__out_of_memory(err);
+    choose_taps(p);
+    TARE_TRY(tare__product_weights_of_part(layer->weight, &p->form, &part->taps, &p->weights, err));
     TARE_TRY(find_pairs(p, err));
     return tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err);
 }
 
-tare_status tare__qproduct_create(const quantized_layer *layer, const tare_tensor *x,
-                                  const tare_tensor *y, isa_level isa, qproduct **out,
-                                  tare_error *err) {
+tare_status tare__qproduct_create(const quantized_layer *layer, const conv_part *part,
+                                  const tare_tensor *x, const tare_tensor *y, isa_level isa,
+                                  qproduct **out, tare_error *err) {
     *out = NULL;
-    if (tare__qproduct_refusal(layer, x) != NULL) return TARE_OK;
     qproduct *p = tare__alloc_zeroed(1, sizeof *p);
     if (p == NULL) return tare__out_of_memory(err);
     p->kernel = tare__product_choose(isa);
-    const tare_status status = plan_layer(p, layer, x, y, err);
+    const tare_status status = plan_layer(p, layer, part, x, y, err);
     if (status != TARE_OK) {
         tare__qproduct_destroy(p);
         return status;
@@ -191,8 +170,7 @@ static size_t line_bytes(const qproduct *p) {
     return tare__round_up(p->ins, ALIGNMENT);
 }
 static size_t stage_bytes(const qproduct *p) {
-    const conv_shape *s = &p->shape;
-    const size_t image = s->staged_height * s->staged_width * p->ins;
+    const size_t image = tare__conv_image_codes(&p->windows);
     return p->is_staged ? tare__round_up(image + sizeof(uint32_t), ALIGNMENT) : 0;
 }
 
@@ -228,14 +206,16 @@ static product_tile tile_of(const product_job *job, const uint8_t *const *addres
         .channels = tare__product_block_channels(&p->form, block),
         .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel),
         .fuses = job->run->fuses,
-        .y_stride = p->all_outs,
+        .y_stride = p->part.apart[W] * p->all_outs,
     };
 }
 
 static void multiply(const product_job *job, product_tile *tile, size_t row, size_t rows,
                      size_t channel) {
     const qlayer_run *run = job->run;
-    const size_t at = (job->first_row + row) * job->p->all_outs + channel;
+    const qproduct *p = job->p;
+    const size_t pixel = tare__conv_part_pixel(&p->part, job->first_row + row);
+    const size_t at = pixel * p->all_outs + channel;
     product_addend addend;
     tile->rows = rows;
     if (run->y != NULL) tile->y = run->y + at;
@@ -245,7 +225,7 @@ static void multiply(const product_job *job, product_tile *tile, size_t row, siz
         addend.codes += at;
         tile->addend = &addend;
     }
-    job->p->kernel->run(tile);
+    p->kernel->run(tile);
 }
 
 static void list_tile(const product_job *job, size_t row, size_t rows, size_t first_channel,
@@ -272,27 +252,36 @@ typedef struct row_range {
 } row_range;
 
 static row_range taps_of_row(const conv_windows *w, size_t y) {
-    const ptrdiff_t top = (ptrdiff_t)(y * w->stride[0]) - (ptrdiff_t)w->above;
+    const ptrdiff_t top = (ptrdiff_t)(y * w->stride[H]) - w->above;
     size_t first = 0, end = w->rows;
-    while (first < end && top + (ptrdiff_t)(first * w->step[0]) < 0) first++;
-    while (end > first && top + (ptrdiff_t)((end - 1) * w->step[0]) >= (ptrdiff_t)w->height) end--;
+    while (first < end && top + (ptrdiff_t)(first * w->step[H]) < 0) first++;
+    while (end > first && top + (ptrdiff_t)((end - 1) * w->step[H]) >= (ptrdiff_t)w->height) end--;
     return (row_range){.tap = first * w->columns, .taps = (end - first) * w->columns};
 }
 
 // Taps in the border multiply zero points. Where these are zeros, rows of such taps are left out,
-// but for kernels that count words of weights from the first tap on.
+// but for kernels that count words of weights from the first tap on. Rows of taps of several planes
+// do not follow each other.
+static bool leaves_taps_out(const qproduct *p) {
+    const conv_windows *w = &p->windows;
+    return p->constants.zero_code == 0 && !p->is_staged && !p->is_flat && p->pairs_fit == NULL &&
+           !w->reflects && w->pieces * w->planes * w->out_depth == 1;
+}
+
+// The rows of a tile of scattered pixels are as far apart as those of one line.
 static row_range range_at(const qproduct *p, size_t row, size_t last) {
     const conv_windows *w = &p->windows;
-    if (p->constants.zero_code != 0 || p->is_staged || p->is_flat || p->pairs_fit != NULL)
-        return (row_range){.last = last, .taps = p->taps};
-    size_t y = row % p->pixels / w->out_width;
-    const size_t image = row - row % p->pixels;
-    row_range range = taps_of_row(w, y), next;
-    do {
-        y++;
-        next = taps_of_row(w, y);
-    } while (y < w->out_height && next.tap == range.tap && next.taps == range.taps);
-    range.last = image + y * w->out_width < last ? image + y * w->out_width : last;
+    const size_t line = row - row % w->out_width;
+    row_range range = {.last = last, .taps = p->taps}, next;
+    if (leaves_taps_out(p)) {
+        size_t y = row % p->pixels / w->out_width;
+        const size_t image = row - row % p->pixels;
+        range = next = taps_of_row(w, y);
+        while (y < w->out_height && next.tap == range.tap && next.taps == range.taps)
+            next = taps_of_row(w, ++y);
+        range.last = image + y * w->out_width < last ? image + y * w->out_width : last;
+    }
+    if (p->is_scattered && line + w->out_width < range.last) range.last = line + w->out_width;
     return range;
 }
 
@@ -395,13 +384,34 @@ static void multiply_images(product_job *job, thread_pool *pool) {
     tare__thread_pool_run(pool, job->row_parts * job->block_parts, multiply_part, job);
 }
 
-// The image with its border.
+// A line of the image, with its border.
+static void stage_line(const qproduct *p, const uint8_t *line, uint8_t *to) {
+    const conv_windows *w = &p->part.windows;
+    const ptrdiff_t width = (ptrdiff_t)p->windows.width;
+    const ptrdiff_t first = w->before < width ? w->before : width;
+    const ptrdiff_t inside =
+        width - first < (ptrdiff_t)w->width ? width - first : (ptrdiff_t)w->width;
+    memcpy(to + (size_t)first * p->ins, line, (size_t)inside * p->ins);
+    for (ptrdiff_t i = 0; w->reflects && i < width; i++) {
+        if (i >= first && i < first + inside) continue;
+        const ptrdiff_t at = tare__conv_position(w, i - first, w->width);
+        memcpy(to + (size_t)i * p->ins, line + (size_t)at * p->ins, p->ins);
+    }
+}
+
+// The image with its border, as far as windows reach.
 static void stage(const qproduct *p, const uint8_t *image, uint8_t *to) {
-    const conv_shape *s = &p->shape;
-    const size_t line = s->width * p->ins, staged_line = s->staged_width * p->ins;
-    memset(to, p->constants.zero_code ^ p->constants.flip, s->staged_height * staged_line);
-    to += s->above * staged_line + s->before * p->ins;
-    for (size_t h = 0; h < s->height; h++) memcpy(to + h * staged_line, image + h * line, line);
+    const conv_windows *from = &p->part.windows, *s = &p->windows;
+    const size_t line = from->width * p->ins, staged_line = s->width * p->ins;
+    memset(to, p->constants.zero_code ^ p->constants.flip, tare__conv_image_codes(s));
+    for (size_t i = 0; i < s->depth * s->height; i++, to += staged_line) {
+        const ptrdiff_t z =
+            tare__conv_position(from, (ptrdiff_t)(i / s->height) - from->front, from->depth);
+        const ptrdiff_t y =
+            tare__conv_position(from, (ptrdiff_t)(i % s->height) - from->above, from->height);
+        if (z < 0 || y < 0) continue;
+        stage_line(p, image + ((size_t)z * from->height + (size_t)y) * line, to);
+    }
 }
 
 void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
@@ -423,7 +433,7 @@ void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
     job.image = staged;
     job.row_count = p->pixels;
     for (size_t n = 0; n < run->batch; n++, job.first_row += p->pixels) {
-        stage(p, run->x + n * p->shape.height * p->shape.width * p->ins, staged);
+        stage(p, run->x + n * tare__conv_image_codes(&p->part.windows), staged);
         multiply_images(&job, pool);
     }
 }

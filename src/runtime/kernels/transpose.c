@@ -82,6 +82,15 @@ void tare__transpose_columns(const transposition *t, int64_t image, int64_t firs
                         (uint32_t *)y + at);
 }
 
+transposition tare__channels_moved(const tare_tensor *t, bool has_batch, bool to_last) {
+    const int64_t batch = has_batch ? t->shape[0] : 1, channels = t->shape[has_batch ? 1 : 0];
+    const int64_t pixels = batch * channels > 0 ? t->count / batch / channels : 0;
+    return (transposition){.batch = batch,
+                           .rows = to_last ? channels : pixels,
+                           .columns = to_last ? pixels : channels,
+                           .element = tare_dtype_size(t->dtype)};
+}
+
 void tare__transpose(const transposition *t, const void *x, void *y) {
     for (int64_t n = 0; n < t->batch; n++) tare__transpose_columns(t, n, 0, t->columns, x, y);
 }

@@ -1,176 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel row gives the bits of the plain sum and tare__requantize, for every remainder of its
 // tiles, extreme codes, every rule and one to four threads.
+#include "support/layer_case.h"
 #include "support/test.h"
-
-#include "core/alloc.h"
-#include "runtime/fast.h"
-#include "runtime/kernels/qlayer.h"
-
-typedef struct random_state {
-    uint64_t state;
-} random_state;
-
-static uint32_t next(random_state *r) { // a linear congruential generator, upper bits
-    r->state = r->state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(r->state >> 33);
-}
-
-static int64_t between(random_state *r, int64_t least, int64_t most) {
-    return least + (int64_t)(next(r) % (uint32_t)(most - least + 1));
-}
-
-// Half of the codes are the extreme ones, where products are largest and 16-bit sums would
-// saturate.
-static void fill_codes(random_state *r, tare_tensor *t) {
-    uint8_t *bytes = t->data;
-    const bool is_signed = t->dtype == TARE_QINT8;
-    for (int64_t i = 0; i < t->count; i++) {
-        const uint32_t kind = next(r) % 4;
-        const int64_t low = is_signed ? -128 : 0, high = low + 255;
-        bytes[i] = (uint8_t)(kind == 0 ? low : kind == 1 ? high : between(r, low, high));
-    }
-}
-
-// A pool of each size, so that every row is tested with every number of threads; one thread has
-// none.
-enum { MOST_THREADS = 4 };
-static thread_pool *pools[MOST_THREADS + 1];
-
-static int start_pools(void **state) {
-    (void)state;
-    for (int i = 1; i <= MOST_THREADS; i++) CHECK_OK(tare__thread_pool_create(i, &pools[i], NULL));
-    return 0;
-}
-
-static int end_pools(void **state) {
-    (void)state;
-    for (int i = 1; i <= MOST_THREADS; i++) tare__thread_pool_destroy(pools[i]);
-    return 0;
-}
-
-typedef struct layer_case {
-    random_state random;
-    quantized_layer layer;
-    tare_tensor *weight, *bias, *x, *addend, *y;
-    requant *r;
-} layer_case;
-
-static tare_tensor *make(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
-                         int64_t zero_point) {
-    tare_tensor *t = NULL;
-    qparams *q = tare__qparams_per_tensor(dtype, scale, zero_point);
-    assert_non_null(q);
-    CHECK_OK(tare__tensor_quantized(ndim, shape, q, &t, NULL));
-    tare__qparams_release(q);
-    return t;
-}
-
-// A weight with a scale per channel, or one for all.
-static tare_tensor *make_weight(random_state *r, int ndim, const int64_t *shape) {
-    const bool per_channel = next(r) % 2 != 0;
-    const int64_t count = per_channel ? shape[0] : 1;
-    double scale[192], zero_point[192] = {0};
-    for (int64_t c = 0; c < count; c++) scale[c] = (double)between(r, 1, 1000) * 1e-5;
-    qparams *q =
-        tare__qparams_create(per_channel ? TARE_PER_CHANNEL_AFFINE : TARE_PER_TENSOR_AFFINE,
-                             TARE_QINT8, 0, count, scale, zero_point);
-    assert_non_null(q);
-    tare_tensor *t = NULL;
-    CHECK_OK(tare__tensor_quantized(ndim, shape, q, &t, NULL));
-    tare__qparams_release(q);
-    fill_codes(r, t);
-    return t;
-}
-
-static tare_tensor *make_bias(random_state *r, int64_t count) {
-    tare_tensor *t = NULL;
-    CHECK_OK(tare_tensor_create(TARE_FLOAT32, 1, &count, &t, NULL));
-    for (int64_t i = 0; i < count; i++) tare__f32(t)[i] = (float)between(r, -4000, 4000) / 1000;
-    return t;
-}
-
-static void begin_case(layer_case *c, uint64_t seed, requant_rule rule, int64_t channels) {
-    memset(c, 0, sizeof *c);
-    c->random.state = seed * 977 + 13;
-    c->layer = (quantized_layer){.out_channels = channels,
-                                 .rule = rule,
-                                 .relu = seed % 3 == 0,
-                                 .is_plain = true,
-                                 .code_min = INT8_MIN,
-                                 .code_max = UINT8_MAX};
-    c->layer.gives_floats = seed % 5 == 0;
-}
-
-static void finish_case(layer_case *c, int ndim, const int64_t *in, const int64_t *w,
-                        const int64_t *out) {
-    random_state *r = &c->random;
-    const tare_dtype dtype = next(r) % 4 == 0 ? TARE_QINT8 : TARE_QUINT8;
-    const int64_t low = dtype == TARE_QINT8 ? -128 : 0;
-    c->weight = make_weight(r, ndim, w);
-    c->bias = next(r) % 4 == 0 ? NULL : make_bias(r, c->layer.out_channels);
-    // Borders of zeros, as behind a ReLU, may be left out.
-    const int64_t zero_code = next(r) % 3 == 0 ? 0 : between(r, 0, 255);
-    c->x = make(dtype, ndim, in, 0.02, low + zero_code);
-    // Odd and even zero points matter to rule O; a coarse scale keeps codes from saturating.
-    // A tiny one takes floats beyond what integers hold before they are bounded.
-    const bool is_tiny = between(r, 0, 7) == 0;
-    const double scale = is_tiny ? 1e-12 : (double)between(r, 1, 400) * 1e-2;
-    const int64_t zero_point = low + between(r, 0, 255);
-    if (next(r) % 4 == 0) { // bounds of its own
-        c->layer.code_min = zero_point - 10;
-        c->layer.code_max = zero_point + 30;
-    }
-    if (c->layer.gives_floats)
-        CHECK_OK(tare_tensor_create(TARE_FLOAT32, ndim, out, &c->y, NULL));
-    else
-        c->y = make(dtype, ndim, out, scale, zero_point);
-    if (c->layer.adds) {
-        c->addend = make(dtype, ndim, out, 0.3, low + between(r, 0, 255));
-        fill_codes(r, c->addend);
-    }
-    fill_codes(r, c->x);
-    c->layer.weight = c->weight;
-    c->layer.bias = c->bias;
-    CHECK_OK(tare__quantized_layer_requant(&c->layer, c->x->q, c->y->q, &c->r, NULL));
-}
-
-static void end_case(layer_case *c) {
-    tare__requant_destroy(c->r);
-    tare_tensor_release(c->weight);
-    tare_tensor_release(c->bias);
-    tare_tensor_release(c->x);
-    tare_tensor_release(c->addend);
-    tare_tensor_release(c->y);
-}
 
 // The product of two codes, the input's without its zero point.
 static int64_t product(const layer_case *c, int64_t x, int64_t w) {
     const int64_t zero = (int64_t)c->x->q->zero_point[0];
     return (tare__load_code(c->x, x) - zero) * tare__load_code(c->weight, w);
-}
-
-static void check_code(const layer_case *c, int64_t channel, int64_t sum, int64_t at,
-                       const char *kernel) {
-    if (c->layer.gives_floats) {
-        const float wanted = tare__requant_o_value(c->r, channel, tare__wrap_int32(sum));
-        if (wanted != tare__f32(c->y)[at])
-            fail_msg("%s: expected %g, found %g at %lld", kernel, (double)wanted,
-                     (double)tare__f32(c->y)[at], (long long)at);
-        return;
-    }
-    const int32_t acc = tare__wrap_int32(sum);
-    int32_t expected = tare__requantize(c->r, channel, acc);
-    if (c->addend != NULL) {
-        const qparams *q = c->addend->q;
-        const float other = tare__dequantize(tare__load_code(c->addend, at),
-                                             (int64_t)q->zero_point[0], (float)q->scale[0]);
-        expected = tare__requant_o_finish(c->r, tare__requant_o_value(c->r, channel, acc) + other);
-    }
-    const int32_t found = tare__load_code(c->y, at);
-    if (expected != found)
-        fail_msg("%s, rule %s: expected %d, found %d at %lld", kernel,
-                 tare__requant_rule_name(c->layer.rule), expected, found, (long long)at);
 }
 
 // --- linear ---
@@ -181,67 +18,8 @@ static void check_linear_sums(const layer_case *c, const char *kernel) {
         int64_t sum = 0;
         for (int64_t k = 0; k < depth; k++)
             sum += product(c, i / features * depth + k, i % features * depth + k);
-        check_code(c, i % features, sum, i, kernel);
+        check_layer_code(c, i % features, sum, i, kernel);
     }
-}
-
-// Between [N][C][pixels] and [N][pixels][C].
-static void move_channels(const uint8_t *x, const tare_tensor *like, bool to_last, uint8_t *y) {
-    const int64_t channels = like->shape[1], pixels = like->count / like->shape[0] / channels;
-    for (int64_t n = 0; n < like->shape[0]; n++)
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t p = 0; p < pixels; p++) {
-                const int64_t first = (n * channels + c) * pixels + p;
-                const int64_t last = (n * pixels + p) * channels + c;
-                y[to_last ? last : first] = x[to_last ? first : last];
-            }
-}
-
-// The same between floats.
-static void move_floats(const float *x, const tare_tensor *like, float *y) {
-    const int64_t channels = like->shape[1], pixels = like->count / like->shape[0] / channels;
-    for (int64_t i = 0; i < like->count; i++) {
-        const int64_t n = i / channels / pixels, p = i / channels % pixels, c = i % channels;
-        y[(n * channels + c) * pixels + p] = x[i];
-    }
-}
-
-// addend: codes channels last, NULL: the layer's own, if it adds. Buffers are of exactly the right
-// size, so that sanitizers see what is read beyond.
-static void run_layer(const layer_case *c, const qlayer *p, int threads,
-                      const product_addend *addend) {
-    const bool is_linear = c->weight->ndim == 2, gives_floats = c->layer.gives_floats;
-    const size_t y_bytes = tare__tensor_bytes(c->y);
-    workspace space = {.pool = pools[threads]};
-    uint8_t *x = malloc((size_t)c->x->count), *other = malloc((size_t)c->y->count);
-    void *y = malloc(y_bytes);
-    void *memory = tare__alloc_aligned(tare__qlayer_scratch_bytes(p, (size_t)threads), 64);
-    assert_true(x != NULL && other != NULL && y != NULL && memory != NULL);
-    move_channels(c->x->data, c->x, true, x);
-    memset(y, 0, y_bytes);
-    product_addend own;
-    if (c->addend != NULL) {
-        move_channels(c->addend->data, c->addend, true, other);
-        own = tare__value_addend_of(c->addend);
-        own.codes = other;
-        addend = &own;
-    }
-    tare__qlayer_run(p, &(qlayer_run){.batch = (size_t)(is_linear ? c->x->count / c->x->shape[1]
-                                                                  : c->x->shape[0]),
-                                      .x = x,
-                                      .y = gives_floats ? NULL : y,
-                                      .real = gives_floats ? y : NULL,
-                                      .addend = addend,
-                                      .scratch = memory,
-                                      .space = &space});
-    if (gives_floats)
-        move_floats(y, c->y, tare__f32(c->y));
-    else
-        move_channels(y, c->y, false, c->y->data);
-    tare__free_aligned(memory);
-    free(x);
-    free(other);
-    free(y);
 }
 
 static void check_linear(uint64_t seed, requant_rule rule, int64_t rows, int64_t depth,
@@ -249,17 +27,17 @@ static void check_linear(uint64_t seed, requant_rule rule, int64_t rows, int64_t
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         layer_case c;
         qlayer *layer = NULL;
-        begin_case(&c, seed, rule, features);
-        finish_case(&c, 2, (int64_t[]){rows, depth}, (int64_t[]){features, depth},
-                    (int64_t[]){rows, features});
+        begin_layer_case(&c, seed, rule, features);
+        finish_layer_case(&c, 2, (int64_t[]){rows, depth}, (int64_t[]){features, depth},
+                          (int64_t[]){rows, features});
         CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, (isa_level)isa, &layer, NULL));
         assert_non_null(layer);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
-            run_layer(&c, layer, threads, NULL);
+            run_layer_case(&c, layer, threads, NULL);
             check_linear_sums(&c, tare__qlayer_form(layer).kernel);
         }
         tare__qlayer_destroy(layer);
-        end_case(&c);
+        end_layer_case(&c);
     }
 }
 
@@ -302,7 +80,7 @@ static void check_conv_sums(const layer_case *c, const conv_case *k, const char 
     for (int64_t i = 0; i < c->y->count; i++) {
         const int64_t x = i % out[3], y = i / out[3] % out[2], o = i / out[3] / out[2] % out[1];
         const int64_t n = i / out[3] / out[2] / out[1];
-        check_code(c, o, conv_sum(c, k, n, o, y, x), i, kernel);
+        check_layer_code(c, o, conv_sum(c, k, n, o, y, x), i, kernel);
     }
 }
 
@@ -324,13 +102,14 @@ static conv_geometry geometry_of(const conv_case *k) {
 
 static void begin_conv(layer_case *c, uint64_t seed, requant_rule rule, const conv_case *k,
                        bool adds) {
-    begin_case(c, seed, rule, k->outs);
+    begin_layer_case(c, seed, rule, k->outs);
     c->layer.conv = geometry_of(k);
     c->layer.adds = adds && !c->layer.gives_floats;
     c->layer.is_plain = !c->layer.adds;
-    finish_case(c, 4, (int64_t[]){k->batch, k->ins, k->height, k->width},
-                (int64_t[]){k->outs, k->ins / k->groups, k->kernel, k->kernel},
-                (int64_t[]){k->batch, k->outs, out_size(k, k->height), out_size(k, k->width)});
+    finish_layer_case(
+        c, 4, (int64_t[]){k->batch, k->ins, k->height, k->width},
+        (int64_t[]){k->outs, k->ins / k->groups, k->kernel, k->kernel},
+        (int64_t[]){k->batch, k->outs, out_size(k, k->height), out_size(k, k->width)});
 }
 
 // A sum of the layer's codes and others; the sums are checked on their own.
@@ -349,10 +128,10 @@ static void check_addend(const layer_case *c, const qlayer *p) {
     assert_true(codes != NULL && other != NULL && last != NULL);
     memcpy(codes, c->y->data, (size_t)c->y->count);
     for (int64_t i = 0; i < c->y->count; i++) other[i] = (uint8_t)(i * 37);
-    move_channels(other, c->y, true, last);
+    move_layer_channels(c, other, c->y, true, last);
     product_addend run = add;
     run.codes = last;
-    run_layer(c, p, 2, &run);
+    run_layer_case(c, p, 2, &run);
     for (int64_t i = 0; i < c->y->count; i++) {
         const int32_t a = is_signed ? (int8_t)codes[i] : codes[i];
         const int32_t b = is_signed ? (int8_t)other[i] : other[i];
@@ -371,13 +150,13 @@ static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
         CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, (isa_level)isa, &layer, NULL));
         assert_non_null(layer);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {
-            run_layer(&c, layer, threads, NULL);
+            run_layer_case(&c, layer, threads, NULL);
             check_conv_sums(&c, &k, tare__qlayer_form(layer).kernel);
         }
         if (tare__qlayer_adds(layer) && c.layer.is_plain && !c.layer.gives_floats)
             check_addend(&c, layer);
         tare__qlayer_destroy(layer);
-        end_case(&c);
+        end_layer_case(&c);
     }
 }
 
@@ -492,22 +271,8 @@ static void layers_survive_every_failed_allocation(void **state) {
                 layer = NULL;
             },
             (void)0)
-        end_case(&c);
+        end_layer_case(&c);
     }
-}
-
-static void weights_with_zero_points_are_left_to_the_reference(void **state) {
-    (void)state;
-    layer_case c;
-    qlayer *plan = NULL;
-    begin_case(&c, 1, REQUANT_F, 2);
-    finish_case(&c, 2, (int64_t[]){2, 2}, (int64_t[]){2, 2}, (int64_t[]){2, 2});
-    tare_tensor *weight = make(TARE_QINT8, 2, (int64_t[]){2, 2}, 0.1, 3);
-    c.layer.weight = weight;
-    CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, ISA_SCALAR, &plan, NULL));
-    assert_null(plan);
-    tare_tensor_release(weight);
-    end_case(&c);
 }
 
 static void the_environment_lowers_the_level(void **state) {
@@ -538,8 +303,7 @@ int main(void) {
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_number_of_channels),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_large_windows),
         cmocka_unit_test(layers_survive_every_failed_allocation),
-        cmocka_unit_test(weights_with_zero_points_are_left_to_the_reference),
         cmocka_unit_test(the_environment_lowers_the_level),
     };
-    return cmocka_run_group_tests(tests, start_pools, end_pools);
+    return cmocka_run_group_tests(tests, start_layer_pools, end_layer_pools);
 }
