@@ -46,7 +46,7 @@ typedef struct tare_session_options {
     const char *affinity;
     /// Microseconds that a thread looks for work before it sleeps, up to 1000000; 0: 5;
     /// TARE_SPIN_NONE: none. Whoever looks keeps a processor busy, also between runs, which begin
-    /// sooner for it.
+    /// sooner for it. Within a run it is 20 at least, unless it is none.
     int32_t spin_us;
 } tare_session_options;
 #define TARE_SPIN_NONE (-1)

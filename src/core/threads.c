@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pool of threads without locks. The parts of a piece of work are dealt out in ranges, one for
 // each thread, so that a thread meets the same rows in layer after layer; who is done with its own
-// takes from others'. Threads that wait look for work for some microseconds and then sleep: steps
-// follow each other sooner than a sleeper wakes up.
+// takes from others'. Threads that wait look for work for some microseconds, a while longer within
+// a run, and then sleep: steps follow each other sooner than a sleeper wakes up.
 #include "core/threads.h"
 
 #include <assert.h>
@@ -20,6 +20,9 @@
 enum {
     LINE = 64, // bytes that processors hand each other
     LOOKS = 8, // between two looks at the clock
+    // Within a run: less than waking a sleeper takes, and so little that threads that share a
+    // processor with others lose nothing worth mentioning.
+    EXPECTING_NS = 20000,
 };
 
 // Parts that are still to be taken: the next one in the low half, the end in the high one.
@@ -38,6 +41,7 @@ struct thread_pool {
     _Alignas(LINE) atomic_uint works; // pieces of work so far; idle workers wait for the next
     atomic_uint sleepers;
     atomic_bool ends;
+    atomic_bool expects;   // more work soon
     uint32_t thread_count; // the owner's, too
     thread_task task;
     void *user;
@@ -89,16 +93,22 @@ static void deal(thread_pool *pool, size_t part_count) {
 
 // --- waiting ---
 
+// The end of a run is seen at once.
+static uint64_t spin_of(const thread_pool *pool) {
+    const bool expects = atomic_load_explicit(&pool->expects, memory_order_relaxed);
+    return expects && pool->spin_ns < EXPECTING_NS ? EXPECTING_NS : pool->spin_ns;
+}
+
 // Looks for a while whether the word is still that; false: it has changed.
 static bool stays(const thread_pool *pool, atomic_uint *word, unsigned value) {
     if (pool->spin_ns == 0) return true; // who sleeps looks once more
-    const uint64_t end = tare__now_ns() + pool->spin_ns;
+    const uint64_t begin = tare__now_ns();
     do {
         for (int i = 0; i < LOOKS; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != value) return false;
             tare__pause();
         }
-    } while (tare__now_ns() < end);
+    } while (tare__now_ns() - begin < spin_of(pool));
     return true;
 }
 
@@ -210,6 +220,10 @@ void tare__thread_pool_destroy(thread_pool *pool) {
 
 size_t tare__thread_count(const thread_pool *pool) {
     return pool != NULL ? pool->thread_count : 1;
+}
+
+void tare__thread_pool_expect(thread_pool *pool, bool more) {
+    if (pool != NULL) atomic_store_explicit(&pool->expects, more, memory_order_relaxed);
 }
 
 void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user) {

@@ -4,6 +4,7 @@
 #ifndef CORE_THREADS_H
 #define CORE_THREADS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,10 @@ tare_status tare__thread_pool_create_with(const thread_settings *settings, threa
 void tare__thread_pool_destroy(thread_pool *pool); // NULL is fine
 /// The threads of a pool; NULL: 1.
 size_t tare__thread_count(const thread_pool *pool);
+/// The owner has a run of several pieces of work before it, or has come to its end: between pieces
+/// that follow each other soon, threads that may look at all look longer, because waking one costs
+/// more than most pieces take. pool NULL is fine.
+void tare__thread_pool_expect(thread_pool *pool, bool more);
 /// Does every part in [0, part_count) once, in any order, and returns when all are done. What the
 /// caller wrote before is seen by the parts, and what they wrote by the caller. pool NULL: the
 /// caller does all, in order.

@@ -161,12 +161,16 @@ static void copy_outputs(const plan *p, tare_tensor *const *made, int64_t sample
 
 static tare_status run_on(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
                           tare_error *err) {
-    for (int64_t n = 0; n < p->samples; n++) {
+    thread_pool *pool = p->setting.fast->space.pool;
+    tare_status status = TARE_OK;
+    tare__thread_pool_expect(pool, true);
+    for (int64_t n = 0; n < p->samples && status == TARE_OK; n++) {
         move_in(p, inputs, outputs, n);
-        TARE_TRY(run_steps(p, err));
-        copy_outputs(p, outputs, n);
+        status = run_steps(p, err);
+        if (status == TARE_OK) copy_outputs(p, outputs, n);
     }
-    return TARE_OK;
+    tare__thread_pool_expect(pool, false);
+    return status;
 }
 
 tare_status tare__plan_check_output(size_t index, const tare_tensor *like, const tare_tensor *given,

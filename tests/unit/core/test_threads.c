@@ -74,6 +74,7 @@ static void waiting_loses_no_work(void **state) {
     for (size_t i = 0; i < sizeof spins / sizeof *spins; i++) {
         thread_pool *pool = create_pool(3, spins[i]);
         for (size_t parts = 0; parts <= MOST_PARTS; parts++) {
+            tare__thread_pool_expect(pool, parts / 50 % 2 == 1); // within runs and between them
             check_run(pool, parts);
             if (parts % 20 == 0) rest(1);
         }
@@ -85,6 +86,8 @@ static void a_pool_ends_while_its_workers_look_or_sleep(void **state) {
     (void)state;
     for (int i = 0; i < 20; i++) {
         thread_pool *looks = create_pool(3, 1000000000), *sleeps = create_pool(3, 0);
+        tare__thread_pool_expect(looks, i % 2 == 0);
+        tare__thread_pool_expect(sleeps, i % 2 == 0);
         check_run(looks, 9);
         check_run(sleeps, 9);
         if (i % 4 == 0) rest(2);
@@ -147,6 +150,7 @@ static void one_thread_needs_no_pool(void **state) {
     CHECK_OK(tare__thread_pool_create(1, &pool, NULL));
     assert_null(pool);
     assert_int_equal(tare__thread_count(pool), 1);
+    tare__thread_pool_expect(pool, true);
     check_run(pool, 7);
     tare__thread_pool_destroy(pool);
 }
