@@ -20,6 +20,7 @@ enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
 ///   moments        the mean, and the mean square of the distances to it
 ///   scale_shift    y[i] = fma(x[i], scale, shift)
 ///   affine         y[i] = x[i] * scale[i] + shift[i], two roundings
+///   blend          y[i] = ((0 + share[0] * x[0][i]) + share[1] * x[1][i]) + .. of `lines` lines
 ///   normalize      y[i] = (x[i] - mean) * (1 / sqrt(variance + eps)) * weight[i] + bias[i], the
 ///                  last two in one rounding; weight and bias may be NULL
 ///   rms_normalize  y[i] = x[i] * (1 / sqrt(mean square + eps)) * weight[i]; weight may be NULL
@@ -34,6 +35,8 @@ enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
                                    float *y);                                                      \
     void f32_affine__##suffix(const float *x, size_t count, const float *scale,                    \
                               const float *shift, float *y);                                       \
+    void f32_blend__##suffix(const float *const x[], const float *share, size_t lines,             \
+                             size_t count, float *y);                                              \
     void f32_normalize__##suffix(const float *x, size_t count, const float *weight,                \
                                  const float *bias, float eps, float *y);                          \
     void f32_rms_normalize__##suffix(const float *x, size_t count, const float *weight, float eps, \

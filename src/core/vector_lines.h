@@ -155,6 +155,16 @@ void LINES(f32_affine)(const float *x, size_t count, const float *scale, const f
     }
 }
 
+void LINES(f32_blend)(const float *const x[], const float *share, size_t lines, size_t count,
+                      float *y) {
+    for (size_t i = 0; i < count; i += WIDTH) {
+        vec sum = v_set(0.0F);
+        for (size_t k = 0; k < lines; k++)
+            sum = v_add(sum, v_mul(v_set(share[k]), take(x[k] + i, count - i)));
+        give(y + i, sum, count - i);
+    }
+}
+
 static inline vec unit_of(vec x, vec mean, vec scale) {
     return v_mul(v_sub(x, mean), scale);
 }

@@ -68,6 +68,28 @@ tare_status tare__pool_read(op_call *call, pool_call *out, bool *known);
 pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
 double tare__pool_divisor(const pool_call *p, const pool_window *w);
 
+/// A bound call of interpolate: x [N][C][..], of whose last `dims` dimensions, of three, the sizes
+/// change; the others are 1.
+typedef enum resize_mode { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR } resize_mode;
+typedef struct resize_call {
+    const tare_tensor *x;
+    int dims;
+    resize_mode mode;
+    bool align_corners;
+    int64_t in[3], out[3];
+    float step[3]; // input elements per output element
+} resize_call;
+tare_status tare__resize_read(op_call *call, resize_call *out);
+/// The elements of a plane that an output element is made of, and their shares:
+///   y = ((0 + share[0] * x[at[0]]) + share[1] * x[at[1]]) + ..
+enum { RESIZE_MOST_PARTS = 8 };
+typedef struct resize_parts {
+    size_t count;
+    int64_t at[RESIZE_MOST_PARTS];
+    float share[RESIZE_MOST_PARTS];
+} resize_parts;
+resize_parts tare__resize_parts_of(const resize_call *r, const int64_t out[3]);
+
 /// A bound call of layer_norm: x [..][inner]; weight and bias [inner] or NULL.
 typedef struct layer_norm_call {
     const tare_tensor *x;

@@ -4,23 +4,12 @@
 #include <string.h>
 
 #include "ops/families.h"
+#include "ops/layer_call.h"
 #include "ops/rules.h"
-
-typedef enum resize_mode { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR } resize_mode;
-
-// Sizes of the last `dims` of three dimensions; the others are 1.
-typedef struct resize_plan {
-    const tare_tensor *x;
-    int dims;
-    resize_mode mode;
-    bool align_corners;
-    int64_t in[3], out[3];
-    float step[3]; // input elements per output element
-} resize_plan;
 
 enum { SIZE = 1, SCALE, MODE, ALIGN, RECOMPUTE, ANTIALIAS };
 
-static tare_status read_mode(op_call *call, resize_plan *p) {
+static tare_status read_mode(op_call *call, resize_call *p) {
     static const struct {
         const char *name;
         resize_mode mode;
@@ -45,7 +34,7 @@ static tare_status read_mode(op_call *call, resize_plan *p) {
 }
 
 // One number for all dimensions, or a list of one each.
-static tare_status read_scales(op_call *call, const resize_plan *p, double scale[3]) {
+static tare_status read_scales(op_call *call, const resize_call *p, double scale[3]) {
     const value *v = call->param[SCALE];
     const bool is_list = v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
     if (is_list && v->count != (uint32_t)p->dims && v->count != 1)
@@ -61,14 +50,14 @@ static tare_status read_scales(op_call *call, const resize_plan *p, double scale
 
 // As torch: the step follows from the sizes, unless a scale factor was given and not to be
 // recomputed.
-static void choose_step(resize_plan *p, int d, double scale) {
+static void choose_step(resize_call *p, int d, double scale) {
     if (p->mode == RESIZE_LINEAR && p->align_corners)
         p->step[d] = p->out[d] > 1 ? (float)(p->in[d] - 1) / (float)(p->out[d] - 1) : 0;
     else
         p->step[d] = scale > 0 ? (float)(1.0 / scale) : (float)p->in[d] / (float)p->out[d];
 }
 
-static tare_status read_sizes(op_call *call, resize_plan *p) {
+static tare_status read_sizes(op_call *call, resize_call *p) {
     int64_t size[3] = {1, 1, 1};
     double scale[3] = {0};
     bool recompute;
@@ -91,8 +80,8 @@ static tare_status read_sizes(op_call *call, resize_plan *p) {
     return TARE_OK;
 }
 
-static tare_status read_resize(op_call *call, resize_plan *p) {
-    *p = (resize_plan){.in = {1, 1, 1}, .out = {1, 1, 1}, .step = {1, 1, 1}};
+tare_status tare__resize_read(op_call *call, resize_call *p) {
+    *p = (resize_call){.in = {1, 1, 1}, .out = {1, 1, 1}, .step = {1, 1, 1}};
     TARE_TRY(tare__need_float(call, 0, &p->x));
     p->dims = p->x->ndim - 2;
     if (p->dims < 1 || p->dims > 3)
@@ -104,9 +93,9 @@ static tare_status read_resize(op_call *call, resize_plan *p) {
 }
 
 static tare_status interpolate_shape(op_call *call) {
-    resize_plan p;
+    resize_call p;
     int64_t shape[TARE_MAX_DIMS];
-    TARE_TRY(read_resize(call, &p));
+    TARE_TRY(tare__resize_read(call, &p));
     memcpy(shape, p.x->shape, sizeof shape);
     for (int d = 0; d < p.dims; d++) shape[2 + d] = p.out[3 - p.dims + d];
     return tare__call_result(call, TARE_FLOAT32, p.x->ndim, shape, NULL);
@@ -118,7 +107,7 @@ typedef struct between {
     float share;
 } between;
 
-static between place_of(const resize_plan *p, int d, int64_t i) {
+static between place_of(const resize_call *p, int d, int64_t i) {
     const int64_t last = p->in[d] - 1;
     if (p->mode != RESIZE_LINEAR) {
         const float middle = p->mode == RESIZE_NEAREST_EXACT ? 0.5f : 0.0f;
@@ -133,33 +122,39 @@ static between place_of(const resize_plan *p, int d, int64_t i) {
     return (between){at, at < last ? at + 1 : last, share < 1 ? share : 1};
 }
 
-static float sample(const resize_plan *p, const float *plane, const between at[3]) {
-    float sum = 0;
-    for (int corner = 0; corner < 8; corner++) {
+resize_parts tare__resize_parts_of(const resize_call *r, const int64_t out[3]) {
+    const between at[] = {place_of(r, 0, out[0]), place_of(r, 1, out[1]), place_of(r, 2, out[2])};
+    resize_parts parts = {.count = 0};
+    for (int corner = 0; corner < RESIZE_MOST_PARTS; corner++) {
         float share = 1;
         int64_t index = 0;
         for (int d = 0; d < 3; d++) {
             const bool second = (corner >> (2 - d)) & 1;
             share *= second ? at[d].share : 1 - at[d].share;
-            index = index * p->in[d] + (second ? at[d].second : at[d].first);
+            index = index * r->in[d] + (second ? at[d].second : at[d].first);
         }
-        if (share != 0) sum += share * plane[index];
+        if (share == 0) continue;
+        parts.at[parts.count] = index;
+        parts.share[parts.count++] = share;
     }
-    return sum;
+    return parts;
 }
 
 static tare_status interpolate_reference(op_call *call) {
-    resize_plan p;
-    TARE_TRY(read_resize(call, &p));
-    const int64_t in = p.in[0] * p.in[1] * p.in[2], out = p.out[0] * p.out[1] * p.out[2];
-    const int64_t planes = p.x->shape[0] * p.x->shape[1];
+    resize_call r;
+    TARE_TRY(tare__resize_read(call, &r));
+    const int64_t in = r.in[0] * r.in[1] * r.in[2], out = r.out[0] * r.out[1] * r.out[2];
+    const int64_t planes = r.x->shape[0] * r.x->shape[1];
     float *y = tare__f32(tare__call_out(call));
     for (int64_t i = 0; i < out; i++) {
-        const between at[] = {place_of(&p, 0, i / p.out[2] / p.out[1]),
-                              place_of(&p, 1, i / p.out[2] % p.out[1]),
-                              place_of(&p, 2, i % p.out[2])};
-        for (int64_t plane = 0; plane < planes; plane++)
-            y[plane * out + i] = sample(&p, tare__f32(p.x) + plane * in, at);
+        const int64_t at[] = {i / r.out[2] / r.out[1], i / r.out[2] % r.out[1], i % r.out[2]};
+        const resize_parts parts = tare__resize_parts_of(&r, at);
+        for (int64_t plane = 0; plane < planes; plane++) {
+            float sum = 0;
+            for (size_t k = 0; k < parts.count; k++)
+                sum += parts.share[k] * tare__f32(r.x)[plane * in + parts.at[k]];
+            y[plane * out + i] = sum;
+        }
     }
     return TARE_OK;
 }

@@ -39,14 +39,14 @@ static void run_part(void *user, size_t part, size_t worker) {
     }
 }
 
-static tare_status normalize(fast_context *context, op_call *call, const float_call *f,
+// `read` is of floats; x: the codes in the place of its input.
+static tare_status normalize(fast_context *context, op_call *call, op_call *read,
                              const tare_tensor *x, bool *handled) {
-    op_call read = f->call;
     code_norm n = {.context = context};
     thread_pool *pool = x->count >= LEAST_SHARED_ELEMENTS ? context->space.pool : NULL;
-    TARE_TRY(tare__layer_norm_read(&read, &n.norm));
-    if (tare__call_given(&read, 2) != (n.norm.weight != NULL) ||
-        tare__call_given(&read, 3) != (n.norm.bias != NULL) || x->count == 0)
+    TARE_TRY(tare__layer_norm_read(read, &n.norm));
+    if (tare__call_given(read, 2) != (n.norm.weight != NULL) ||
+        tare__call_given(read, 3) != (n.norm.bias != NULL) || x->count == 0)
         return TARE_OK;
     n.in = tare__code_scheme_of(x);
     n.out = tare__code_scheme_of(tare__call_out(call));
@@ -62,20 +62,33 @@ static tare_status normalize(fast_context *context, op_call *call, const float_c
     return TARE_OK;
 }
 
+static bool has_float_weights(op_call *call) {
+    for (size_t i = 1; i < call->param_count; i++) {
+        const tare_tensor *t = tare__call_tensor(call, i);
+        if (t != NULL && t->dtype != TARE_FLOAT32) return false;
+    }
+    return true;
+}
+
 static tare_status run(fast_context *context, void **state, op_call *call, bool *handled) {
     module_rule rule;
     op_call bound;
-    float_call f;
     bool known;
     (void)state;
     TARE_TRY(tare__rule_bind(call, &rule, &bound, &known));
     if (!known) return TARE_OK;
     const tare_tensor *x = tare__fast_input(&bound, 0), *y = tare__call_out(call);
-    if (x == NULL || !tare__is_byte_quantized(x) || !tare__is_byte_quantized(y)) return TARE_OK;
-    tare_status status = tare__float_call_begin(&bound, true, &f);
-    if (status == TARE_OK) status = normalize(context, call, &f, x, handled);
-    tare__float_call_end(&f);
-    return status;
+    if (x == NULL || !tare__is_byte_quantized(x) || !tare__is_byte_quantized(y) ||
+        !has_float_weights(&bound))
+        return TARE_OK;
+    // What reads the call wants floats, of which it looks at the shape.
+    tare_tensor like = *x;
+    like.dtype = TARE_FLOAT32;
+    like.q = NULL;
+    like.data = NULL;
+    const value in = {.kind = VALUE_TENSOR, .as.tensor = &like};
+    bound.param[0] = &in;
+    return normalize(context, call, &bound, x, handled);
 }
 
 const fast_path tare__fast_norm = {"layer_norm", is_code_norm, run, NULL};

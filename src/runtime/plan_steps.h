@@ -58,6 +58,9 @@ tare_status tare__plan_rms_norm(plan_builder *b, size_t head, bool *done);
 /// Batch norms outside of layers, of floats and of codes (plan_batch_norm.c).
 tare_status tare__plan_batch_norm(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_code_batch_norm(plan_builder *b, size_t head, bool *done);
+/// Resizing, of floats and of codes (plan_resize.c).
+tare_status tare__plan_resize(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_code_resize(plan_builder *b, size_t head, bool *done);
 /// Norms over groups of channels (plan_groups.c).
 tare_status tare__plan_group_norm(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_instance_norm(plan_builder *b, size_t head, bool *done);

@@ -12,6 +12,7 @@ const line_kernels tare__line_kernels[] = {
      .softmax = f32_softmax__##suffix,                                                             \
      .log_softmax = f32_log_softmax__##suffix,                                                     \
      .moments = f32_moments__##suffix,                                                             \
+     .blend = f32_blend__##suffix,                                                                 \
      .affine = f32_affine__##suffix,                                                               \
      .scale_shift = f32_scale_shift__##suffix,                                                     \
      .normalize = f32_normalize__##suffix,                                                         \
