@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float kernels from oneDNN 2.x, through its C API; the only file that knows it. A cache holds one
-// compiled convolution per signature, and the packed weights of modules.
+// Float kernels from oneDNN 2.x, through its C API. A cache holds one compiled convolution per
+// signature, and the packed weights of modules. Its calling thread keeps to one of OpenMP's threads
+// for as long: going back and forth around each call made every second one three times slower.
 #ifdef TARE_HAVE_DNNL
-#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "ops/calls_dnnl.h"
 #include "ops/float_kernels.h"
-
-// Debian's oneDNN runs on libgomp, whose threads would fight with ours: from the first call on, the
-// calling thread has one of them. The number is given back with the cache only: going back and
-// forth around each call made every second one three times slower. The header is not at hand for
-// every compiler.
-int omp_get_max_threads(void);
-void omp_set_num_threads(int count);
+#include "ops/one_thread.h"
 
 enum { KEPT_WEIGHTS = 512, SRC = 0, WEIGHTS, BIAS, DST, MEMORIES };
 
@@ -35,22 +30,13 @@ typedef struct kept_weights {
 } kept_weights;
 
 typedef struct cache {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
+    dnnl_place place;
     compiled **convs;
     size_t conv_count, conv_capacity;
     kept_weights kept[KEPT_WEIGHTS]; // a ring
     size_t next_kept;
     int thread_count; // of the creating thread, before
 } cache;
-
-static tare_status status_of(dnnl_status_t status, tare_error *err) {
-    if (status == dnnl_success) return TARE_OK;
-    if (status == dnnl_out_of_memory) return tare__out_of_memory(err);
-    return tare__fail(err, TARE_UNSUPPORTED, "oneDNN refuses a float convolution (status %d)",
-                      (int)status);
-}
-#define DNNL_TRY(call) TARE_TRY(status_of((call), err))
 
 // --- the cache ---
 
@@ -75,8 +61,7 @@ static void destroy(void *state) {
     for (size_t i = 0; i < s->conv_count; i++) destroy_compiled(s->convs[i]);
     for (size_t i = 0; i < KEPT_WEIGHTS; i++) drop_kept(&s->kept[i]);
     tare__free(s->convs);
-    dnnl_stream_destroy(s->stream);
-    dnnl_engine_destroy(s->engine);
+    tare__dnnl_close(&s->place);
     omp_set_num_threads(s->thread_count);
     tare__free(s);
 }
@@ -85,15 +70,12 @@ static tare_status create(void **state, tare_error *err) {
     cache *s = tare__alloc_zeroed(1, sizeof *s);
     if (s == NULL) return tare__out_of_memory(err);
     s->thread_count = omp_get_max_threads();
-    dnnl_status_t status = dnnl_engine_create(&s->engine, dnnl_cpu, 0);
-    if (status == dnnl_success)
-        status = dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags);
-    if (status != dnnl_success) {
+    const tare_status status = tare__dnnl_open(&s->place, err);
+    if (status == TARE_OK)
+        *state = s;
+    else
         destroy(s);
-        return status_of(status, err);
-    }
-    *state = s;
-    return TARE_OK;
+    return status;
 }
 
 // --- compiling a convolution ---
@@ -164,19 +146,6 @@ static tare_status describe_conv(const float_conv *c, const layout *l, bool has_
     return TARE_OK;
 }
 
-static tare_status create_reorder(cache *s, dnnl_memory_t from, dnnl_memory_t to,
-                                  dnnl_primitive_t *out, tare_error *err) {
-    const dnnl_memory_desc_t *source, *target;
-    dnnl_primitive_desc_t pd;
-    DNNL_TRY(dnnl_memory_get_memory_desc(from, &source));
-    DNNL_TRY(dnnl_memory_get_memory_desc(to, &target));
-    DNNL_TRY(dnnl_reorder_primitive_desc_create(&pd, source, s->engine, target, s->engine, NULL));
-    const dnnl_status_t status = dnnl_primitive_create(out, pd);
-    dnnl_primitive_desc_destroy(pd);
-    DNNL_TRY(status);
-    return TARE_OK;
-}
-
 static tare_status create_memories(cache *s, compiled *c, const layout *l,
                                    const_dnnl_primitive_desc_t pd, tare_error *err) {
     static const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md,
@@ -187,12 +156,12 @@ static tare_status create_memories(cache *s, compiled *c, const layout *l,
         if (i == BIAS && !c->has_bias) continue;
         const dnnl_memory_desc_t *wanted =
             dnnl_primitive_desc_query_md(pd, queries[i], i == BIAS ? 1 : 0);
-        DNNL_TRY(dnnl_memory_create(&c->plain[i], &plain[i], s->engine, DNNL_MEMORY_NONE));
+        DNNL_TRY(dnnl_memory_create(&c->plain[i], &plain[i], s->place.engine, DNNL_MEMORY_NONE));
         if (i == WEIGHTS) c->weights = *wanted;
         if (dnnl_memory_desc_equal(wanted, &plain[i])) continue;
-        DNNL_TRY(dnnl_memory_create(&c->packed[i], wanted, s->engine, DNNL_MEMORY_ALLOCATE));
-        TARE_TRY(create_reorder(s, i == DST ? c->packed[i] : c->plain[i],
-                                i == DST ? c->plain[i] : c->packed[i], &c->reorder[i], err));
+        DNNL_TRY(dnnl_memory_create(&c->packed[i], wanted, s->place.engine, DNNL_MEMORY_ALLOCATE));
+        TARE_TRY(tare__dnnl_create_reorder(&s->place, i == DST ? wanted : &plain[i],
+                                           i == DST ? &plain[i] : wanted, &c->reorder[i], err));
     }
     return TARE_OK;
 }
@@ -202,8 +171,8 @@ static tare_status compile(cache *s, compiled *c, tare_error *err) {
     dnnl_convolution_desc_t desc;
     dnnl_primitive_desc_t pd;
     TARE_TRY(describe_conv(&c->key, &l, c->has_bias, &desc, err));
-    DNNL_TRY(dnnl_primitive_desc_create(&pd, &desc, NULL, s->engine, NULL));
-    tare_status status = status_of(dnnl_primitive_create(&c->primitive, pd), err);
+    DNNL_TRY(dnnl_primitive_desc_create(&pd, &desc, NULL, s->place.engine, NULL));
+    tare_status status = tare__dnnl_status(dnnl_primitive_create(&c->primitive, pd), err);
     if (status == TARE_OK) status = create_memories(s, c, &l, pd, err);
     dnnl_primitive_desc_destroy(pd);
     return status;
@@ -241,18 +210,14 @@ static tare_status find_compiled(cache *s, const float_conv *conv, bool has_bias
 
 // --- running ---
 
-static tare_status reorder(cache *s, dnnl_primitive_t primitive, dnnl_memory_t from,
-                           dnnl_memory_t to, tare_error *err) {
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    DNNL_TRY(dnnl_primitive_execute(primitive, s->stream, 2, args));
-    return TARE_OK;
-}
-
 // A module's weights are packed once; others at every call.
 static tare_status pack_weights(cache *s, compiled *c, tare_tensor *constant, dnnl_memory_t *out,
                                 tare_error *err) {
     *out = c->packed[WEIGHTS];
-    if (constant == NULL) return reorder(s, c->reorder[WEIGHTS], c->plain[WEIGHTS], *out, err);
+    if (constant == NULL) {
+        DNNL_TRY(tare__dnnl_reorder(&s->place, c->reorder[WEIGHTS], c->plain[WEIGHTS], *out));
+        return TARE_OK;
+    }
     for (size_t i = 0; i < KEPT_WEIGHTS; i++)
         if (s->kept[i].tensor == constant &&
             dnnl_memory_desc_equal(&s->kept[i].form, &c->weights)) {
@@ -261,8 +226,8 @@ static tare_status pack_weights(cache *s, compiled *c, tare_tensor *constant, dn
         }
     kept_weights *slot = &s->kept[s->next_kept];
     drop_kept(slot);
-    DNNL_TRY(dnnl_memory_create(&slot->memory, &c->weights, s->engine, DNNL_MEMORY_ALLOCATE));
-    TARE_TRY(reorder(s, c->reorder[WEIGHTS], c->plain[WEIGHTS], slot->memory, err));
+    DNNL_TRY(dnnl_memory_create(&slot->memory, &c->weights, s->place.engine, DNNL_MEMORY_ALLOCATE));
+    DNNL_TRY(tare__dnnl_reorder(&s->place, c->reorder[WEIGHTS], c->plain[WEIGHTS], slot->memory));
     slot->tensor = tare_tensor_retain(constant);
     slot->form = c->weights;
     s->next_kept = (s->next_kept + 1) % KEPT_WEIGHTS;
@@ -280,13 +245,13 @@ static tare_status execute(cache *s, compiled *c, tare_tensor *constant, tare_er
         if (i == WEIGHTS && c->packed[i] != NULL)
             TARE_TRY(pack_weights(s, c, constant, &memory, err));
         else if (i != DST && c->packed[i] != NULL)
-            TARE_TRY(reorder(s, c->reorder[i], c->plain[i], c->packed[i], err));
+            DNNL_TRY(tare__dnnl_reorder(&s->place, c->reorder[i], c->plain[i], c->packed[i]));
         args[count++] = (dnnl_exec_arg_t){names[i], memory};
     }
-    DNNL_TRY(dnnl_primitive_execute(c->primitive, s->stream, count, args));
+    DNNL_TRY(dnnl_primitive_execute(c->primitive, s->place.stream, count, args));
     if (c->packed[DST] != NULL)
-        TARE_TRY(reorder(s, c->reorder[DST], c->packed[DST], c->plain[DST], err));
-    DNNL_TRY(dnnl_stream_wait(s->stream));
+        DNNL_TRY(tare__dnnl_reorder(&s->place, c->reorder[DST], c->packed[DST], c->plain[DST]));
+    DNNL_TRY(dnnl_stream_wait(s->place.stream));
     return TARE_OK;
 }
 
@@ -311,7 +276,7 @@ static tare_status run_conv(cache *s, const float_conv *key, const float *x, con
 // What oneDNN does not take (an empty batch, an odd stride) is computed by the portable kernel.
 static tare_status conv(void *state, const float_conv *c, const float *x, const float *w,
                         const float *bias, float *y, tare_error *err) {
-    omp_set_num_threads(1);
+    tare__use_one_thread();
     const tare_status status = run_conv(state, c, x, w, bias, y, err);
     if (status != TARE_UNSUPPORTED) return status;
     return tare__portable_floats.conv(NULL, c, x, w, bias, y, err);
@@ -322,7 +287,7 @@ static tare_status product(void *state, const float_product *p, const float *a, 
     if (p->rows == 0 || p->columns == 0 || p->inner == 0)
         return tare__portable_floats.product(NULL, p, a, b, bias, y, err);
     (void)state;
-    omp_set_num_threads(1);
+    tare__use_one_thread();
     DNNL_TRY(dnnl_sgemm('N', p->transposed ? 'T' : 'N', p->rows, p->columns, p->inner, 1.0f, a,
                         p->inner, b, p->transposed ? p->inner : p->columns, 0.0f, y, p->columns));
     for (int64_t r = 0; bias != NULL && r < p->rows; r++)

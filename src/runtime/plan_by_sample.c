@@ -9,7 +9,8 @@
 
 enum {
     CACHED_BYTES = 2 << 20,   // of results between steps: what caches of a core hold, about
-    LEAST_MACS_PER_BYTE = 32, // of weights, for which reading them is a small part of the work
+    LEAST_WORK_PER_BYTE = 32, // of weights, for which reading them is a small part of the work
+    FLOAT_WORK = 4,           // a multiply-accumulate of floats takes as long as so many of codes
 };
 
 static bool is_batch(const tare_tensor *const *inputs, size_t count) {
@@ -20,11 +21,12 @@ static bool is_batch(const tare_tensor *const *inputs, size_t count) {
     return count > 0 && inputs[0]->shape[0] > 1;
 }
 
-static int64_t macs_of(const plan *p) {
+static int64_t work_of(const plan *p) {
     int64_t sum = 0;
     for (size_t i = 0; i < p->step_count; i++) {
         tare_step step = {0};
-        if (tare__plan_step(p, i, &step)) sum += step.macs;
+        if (tare__plan_step(p, i, &step))
+            sum += step.macs * (step.bits_may_differ ? FLOAT_WORK : 1);
     }
     return sum;
 }
@@ -33,7 +35,7 @@ static bool pays(const plan *whole, const plan *one) {
     tare_plan_memory memory;
     tare__plan_memory(one, &memory);
     return whole->block_bytes > CACHED_BYTES &&
-           macs_of(one) >= LEAST_MACS_PER_BYTE * memory.weight_bytes;
+           work_of(one) >= LEAST_WORK_PER_BYTE * memory.weight_bytes;
 }
 
 // Is an output of all samples that of one, but for their number?

@@ -9,13 +9,40 @@
 #include "ops/rules.h"
 #include "runtime/plan_steps.h"
 
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
 // The mean of each channel over the pixels of an image.
-static void mean_of_pixels(const float *x, int64_t pixels, size_t channels, float *y) {
-    for (size_t c = 0; c < channels; c += LINE_SUM_WIDTH) {
-        const size_t left = channels - c, width = left < LINE_SUM_WIDTH ? left : LINE_SUM_WIDTH;
-        tare__line_sum(x + c, pixels, channels, width, y + c);
+typedef struct mean_job {
+    const float *x;
+    float *y;
+    int64_t batch, pixels;
+    size_t channels, parts; // of an image
+} mean_job;
+
+enum { CHANNELS_OF_A_PART = 4 * LINE_SUM_WIDTH };
+
+static void mean_part(void *user, size_t part, size_t worker) {
+    const mean_job *job = user;
+    const size_t image = part / job->parts, pixels = (size_t)job->pixels;
+    const float *x = job->x + image * pixels * job->channels;
+    float *y = job->y + image * job->channels;
+    size_t c = part % job->parts * CHANNELS_OF_A_PART;
+    const size_t end = smaller(c + CHANNELS_OF_A_PART, job->channels);
+    (void)worker;
+    for (; c < end; c += LINE_SUM_WIDTH) {
+        const size_t width = smaller(end - c, LINE_SUM_WIDTH);
+        tare__line_sum(x + c, job->pixels, job->channels, width, y + c);
+        for (size_t i = c; i < c + width; i++) y[i] /= (float)job->pixels;
     }
-    for (size_t c = 0; c < channels; c++) y[c] /= (float)pixels;
+}
+
+static tare_status mean_of_pixels(const plan_run_state *run, mean_job *job) {
+    job->parts = tare__ceil_div(job->channels, CHANNELS_OF_A_PART);
+    thread_pool *pool = tare__threads_for(run, job->batch * job->pixels * (int64_t)job->channels);
+    tare__thread_pool_run(pool, (size_t)job->batch * job->parts, mean_part, job);
+    return TARE_OK;
 }
 
 static void describe(const plan *p, const void *state, step_note *out) {
@@ -94,10 +121,8 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
     pool_run r = {s, run->fast->lines, tare__place_data(run, s->x), tare__place_data(run, s->y), 1};
     if (p->is_adaptive && !p->is_max && out == 1) {
-        for (int64_t n = 0; n < s->batch; n++)
-            mean_of_pixels(r.x + (size_t)(n * in) * s->channels, in, s->channels,
-                           r.y + (size_t)n * s->channels);
-        return TARE_OK;
+        mean_job job = {r.x, r.y, s->batch, in, s->channels, 0};
+        return mean_of_pixels(run, &job);
     }
     thread_pool *threads = tare__threads_for(run, s->batch * in * (int64_t)s->channels);
     r.part_count = tare__thread_count(threads);
@@ -139,11 +164,13 @@ typedef struct mean_step {
 
 static tare_status run_mean(const plan_run_state *run, void *state) {
     const mean_step *s = state;
-    const float *x = tare__place_data(run, s->x);
-    float *y = tare__place_data(run, s->y);
-    for (int64_t n = 0; n < s->batch; n++, y += s->channels)
-        mean_of_pixels(x + (size_t)(n * s->pixels) * s->channels, s->pixels, s->channels, y);
-    return TARE_OK;
+    mean_job job = {tare__place_data(run, s->x),
+                    tare__place_data(run, s->y),
+                    s->batch,
+                    s->pixels,
+                    s->channels,
+                    0};
+    return mean_of_pixels(run, &job);
 }
 
 static const step_class mean_class = {"mean", run_mean, NULL, describe};

@@ -3,10 +3,10 @@
 #include "runtime/kernels/qlibrary.h"
 
 #if defined(TARE_HAVE_DNNL) && defined(TARE_HAVE_X86_KERNELS)
-#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "ops/calls_dnnl.h"
 #include "ops/engine_rules.h"
 #include "ops/one_thread.h"
 #include "runtime/kernels/conv_shape.h"
@@ -32,8 +32,7 @@ struct qlibrary {
     conv_geometry g;
     conv_shape shape;
     size_t ins, outs, thread_count;
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
+    dnnl_place place;
     dnnl_memory_desc_t packed; // of the weights
     void *weights;
     size_t weight_bytes, sum_bytes, work_bytes; // of a thread
@@ -41,14 +40,6 @@ struct qlibrary {
     band bands[MOST_BANDS];
     dnnl_memory_t *memories; // [thread][band][MEMORIES]
 };
-
-static tare_status status_of(dnnl_status_t status, tare_error *err) {
-    if (status == dnnl_success) return TARE_OK;
-    if (status == dnnl_out_of_memory) return tare__out_of_memory(err);
-    return tare__fail(err, TARE_UNSUPPORTED, "oneDNN refuses a convolution of codes (status %d)",
-                      (int)status);
-}
-#define DNNL_TRY(call) TARE_TRY(status_of((call), err))
 
 // --- which layers ---
 
@@ -127,49 +118,22 @@ static tare_status describe(const qlibrary *l, band *b, dnnl_memory_desc_t memor
 
 // --- weights ---
 
-static tare_status reorder(const qlibrary *l, dnnl_memory_t from, dnnl_memory_t to,
-                           const dnnl_memory_desc_t *given, tare_error *err) {
-    dnnl_primitive_desc_t pd;
-    dnnl_primitive_t primitive;
-    DNNL_TRY(
-        dnnl_reorder_primitive_desc_create(&pd, given, l->engine, &l->packed, l->engine, NULL));
-    dnnl_status_t status = dnnl_primitive_create(&primitive, pd);
-    dnnl_primitive_desc_destroy(pd);
-    DNNL_TRY(status);
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    status = dnnl_primitive_execute(primitive, l->stream, 2, args);
-    if (status == dnnl_success) status = dnnl_stream_wait(l->stream);
-    dnnl_primitive_destroy(primitive);
-    DNNL_TRY(status);
-    return TARE_OK;
-}
-
 static tare_status pack(qlibrary *l, const tare_tensor *weight, tare_error *err) {
     const dnnl_dims_t dims = {weight->shape[0], weight->shape[1], weight->shape[2],
                               weight->shape[3]};
     dnnl_memory_desc_t given;
-    dnnl_memory_t from = NULL, to = NULL;
     l->weight_bytes = dnnl_memory_desc_get_size(&l->packed);
     l->weights = tare__alloc_aligned(l->weight_bytes, ALIGNMENT);
     if (l->weights == NULL) return tare__out_of_memory(err);
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&given, 4, dims, dnnl_s8, dnnl_oihw));
-    dnnl_status_t status = dnnl_memory_create(&from, &given, l->engine, weight->data);
-    if (status == dnnl_success) status = dnnl_memory_create(&to, &l->packed, l->engine, l->weights);
-    const tare_status done =
-        status == dnnl_success ? reorder(l, from, to, &given, err) : status_of(status, err);
-    dnnl_memory_destroy(from);
-    dnnl_memory_destroy(to);
-    return done;
+    return tare__dnnl_pack(&l->place, &given, weight->data, &l->packed, l->weights, err);
 }
 
 // --- compiling ---
 
 // Only these instructions add four products at once, without saturating on the way.
 static bool is_exact(const_dnnl_primitive_desc_t pd) {
-    const char *name = "";
-    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) ==
-               dnnl_success &&
-           strstr(name, "avx512_core_vnni") != NULL;
+    return strstr(tare__dnnl_implementation(pd), "avx512_core_vnni") != NULL;
 }
 
 static tare_status create_memories(qlibrary *l, size_t index,
@@ -177,7 +141,7 @@ static tare_status create_memories(qlibrary *l, size_t index,
     for (size_t t = 0; t < l->thread_count; t++) {
         dnnl_memory_t *m = l->memories + (t * l->band_count + index) * MEMORIES;
         for (int i = 0; i < MEMORIES; i++)
-            DNNL_TRY(dnnl_memory_create(&m[i], &memory[i], l->engine,
+            DNNL_TRY(dnnl_memory_create(&m[i], &memory[i], l->place.engine,
                                         i == WEIGHTS ? l->weights : DNNL_MEMORY_NONE));
     }
     return TARE_OK;
@@ -207,12 +171,10 @@ static tare_status compile(qlibrary *l, size_t index, const tare_tensor *weight,
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t pd = NULL;
     TARE_TRY(describe(l, &l->bands[index], memory, &desc, err));
-    dnnl_status_t status = dnnl_primitive_attr_create(&attributes);
-    if (status == dnnl_success)
-        status = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
-    if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(&pd, &desc, attributes, l->engine, NULL);
-    if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
+    TARE_TRY(tare__dnnl_create_attribute(&attributes, err));
+    const dnnl_status_t status =
+        dnnl_primitive_desc_create(&pd, &desc, attributes, l->place.engine, NULL);
+    dnnl_primitive_attr_destroy(attributes);
     DNNL_TRY(status);
     const tare_status done = is_exact(pd) ? fill(l, index, pd, memory, weight, err)
                                           : tare__fail(err, TARE_UNSUPPORTED, "sums may saturate");
@@ -235,8 +197,7 @@ static tare_status prepare(qlibrary *l, const quantized_layer *layer, const tare
         tare__alloc_zeroed(l->thread_count * l->band_count * MEMORIES, sizeof(dnnl_memory_t));
     if (l->memories == NULL) return tare__out_of_memory(err);
     tare__use_one_thread();
-    DNNL_TRY(dnnl_engine_create(&l->engine, dnnl_cpu, 0));
-    DNNL_TRY(dnnl_stream_create(&l->stream, l->engine, dnnl_stream_default_flags));
+    TARE_TRY(tare__dnnl_open(&l->place, err));
     for (size_t i = 0; i < l->band_count; i++) TARE_TRY(compile(l, i, layer->weight, err));
     return TARE_OK;
 }
@@ -262,8 +223,7 @@ void tare__qlibrary_destroy(qlibrary *l) {
     for (size_t i = 0; l->memories != NULL && i < l->thread_count * l->band_count * MEMORIES; i++)
         dnnl_memory_destroy(l->memories[i]);
     for (size_t i = 0; i < l->band_count; i++) dnnl_primitive_destroy(l->bands[i].primitive);
-    dnnl_stream_destroy(l->stream);
-    dnnl_engine_destroy(l->engine);
+    tare__dnnl_close(&l->place);
     tare__qconstants_release(&l->constants);
     tare__free_aligned(l->weights);
     tare__free(l->memories);
@@ -331,8 +291,8 @@ static void sum_band(void *user, size_t part, size_t worker) {
                                     {DNNL_ARG_WEIGHTS, m[WEIGHTS]},
                                     {DNNL_ARG_DST, m[DST]},
                                     {DNNL_ARG_SCRATCHPAD, m[WORK]}};
-    (void)dnnl_primitive_execute(b->primitive, l->stream, 4, args);
-    (void)dnnl_stream_wait(l->stream);
+    (void)dnnl_primitive_execute(b->primitive, l->place.stream, 4, args);
+    (void)dnnl_stream_wait(l->place.stream);
     finish(job, (const int32_t *)(const void *)memory,
            (image * s->out_height + b->first) * s->out_width, b->rows * s->out_width);
 }

@@ -28,6 +28,29 @@ static tare_model *make(void) {
                      "    return wide\n");
 }
 
+#define POINT(in, out)                                                                             \
+    "in_channels=" #in ", out_channels=" #out ", kernel_size=(1, 1), stride=(1, 1), "              \
+    "padding=(0, 0), dilation=(1, 1), groups=1, padding_mode='zeros'"
+
+// Small images of many channels, which threads share by channels and by pixels rather than by rows.
+static tare_model *make_small(void) {
+    module *root = new_tree();
+    put_module(root, NULL, "first", NN "Conv2d", CONV(3, 72, 1));
+    put_module(root, NULL, "same", NN "Conv2d", CONV(72, 72, 1));
+    put_module(root, NULL, "point", NN "Conv2d", POINT(72, 520));
+    put_module(root, NULL, "last", NN "Conv2d", POINT(520, 264));
+    return new_model(NULL, root,
+                     "def forward(self, x):\n"
+                     "    first = self.first(x)\n"
+                     "    same = self.same(first)\n"
+                     "    add = same + first\n"
+                     "    relu = torch.relu(add)\n"
+                     "    point = self.point(relu)\n"
+                     "    pool = torch.nn.functional.adaptive_avg_pool2d(point, 1)\n"
+                     "    last = self.last(pool)\n"
+                     "    return last\n");
+}
+
 static tare_tensor *run(const tare_model *model, const tare_tensor *x, int threads) {
     const tare_session_options options = {.thread_count = threads};
     tare_session *session = NULL;
@@ -63,9 +86,11 @@ static void check_size(const tare_model *model, int64_t size) {
     for (int64_t i = 0; i < SAMPLES; i++) {
         tare_tensor *sample = NULL;
         CHECK_DONE(tare__tensor_rows(x, i, 1, &sample, job_error()));
-        tare_tensor *alone = run(model, sample, 1);
-        assert_memory_equal(alone->data, (char *)one->data + (size_t)i * bytes, bytes);
-        tare_tensor_release(alone);
+        for (int threads = 1; threads <= 4; threads++) {
+            tare_tensor *alone = run(model, sample, threads);
+            assert_memory_equal(alone->data, (char *)one->data + (size_t)i * bytes, bytes);
+            tare_tensor_release(alone);
+        }
         tare_tensor_release(sample);
     }
     tare_tensor_release(one);
@@ -80,9 +105,18 @@ static void images_of_a_batch_are_those_alone(void **state) {
     tare_model_destroy(model);
 }
 
+static void small_images_are_the_same_for_any_threads(void **state) {
+    (void)state;
+    tare_model *model = make_small();
+    check_size(model, 7);
+    check_size(model, 1);
+    tare_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(images_of_a_batch_are_those_alone),
+        cmocka_unit_test(small_images_are_the_same_for_any_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of a float layer: one primitive of oneDNN for one thread, with the memories it works in,
+// packed weights and what it does to its input and output. Only float_*_dnnl.c include this.
+#ifndef OPS_FLOAT_PART_DNNL_H
+#define OPS_FLOAT_PART_DNNL_H
+
+#include "core/derived.h"
+#include "ops/calls_dnnl.h"
+#include "ops/float_layers.h"
+
+// Grown on demand; 64-byte aligned.
+typedef struct work_memory {
+    void *data;
+    size_t size;
+} work_memory;
+
+/// What a part works in. One per index of a part: parts of different layers never run at once.
+typedef struct part_memory {
+    work_memory work;   // the primitive's
+    work_memory narrow; // its input in bfloat16
+    work_memory share;  // its share of the channels of y, side by side
+} part_memory;
+
+struct float_layers {
+    dnnl_place place;
+    thread_pool *pool; // lent
+    size_t thread_count;
+    bool uses_bf16;
+    part_memory *memory; // [thread_count + 1]: the parts of a layer, and the rest of a batch
+};
+
+enum { SRC, WEIGHTS, BIAS, DST, WORK, MEMORIES };
+
+/// Weights in the order that a primitive wants. Those of a model hang on its tensor, for all who
+/// need them so; others are a part's own.
+typedef struct packed_weights {
+    derived_thing base; // `of` NULL: a part's own
+    dnnl_memory_desc_t desc;
+    void *data;
+} packed_weights;
+
+typedef struct float_part {
+    dnnl_primitive_t primitive;
+    dnnl_memory_t memory[MEMORIES]; // SRC, WEIGHTS, DST and WORK point to others' data
+    dnnl_primitive_t narrowing;     // of `wide` to SRC; NULL: SRC is what is given
+    dnnl_memory_t wide;
+    packed_weights *weights; // reference owned; NULL: another part's
+    void *bias;
+    bool lends_weights;           // memory[WEIGHTS] is the first part's
+    struct {                      // which part of the layer it is
+        int64_t x_first, y_first; // elements
+        size_t times;             // it runs so often, each time one step further
+        int64_t x_step, y_step;
+        // It makes `width` of the `y_width` channels of each of so many pixels; 0 pixels: all.
+        int64_t pixels, width, y_width;
+        bool adds; // to what y holds
+    } at;
+} float_part;
+
+struct float_layer {
+    float_layers *shared;
+    size_t part_count;
+    float_part parts[];
+};
+
+/// A part to be: its memories as the caller gives them.
+typedef struct part_form {
+    dnnl_memory_desc_t given[MEMORIES]; // of the weights: as they come
+    dnnl_memory_desc_t wanted_weights;  // in any order
+    bool is_bf16;                       // weights and input are rounded, sums and output are not
+    bool is_band;                       // its weights are those of the other parts
+    const float *w, *bias;              // as they come; bias NULL: none
+    const tare_tensor *model_weights;   // w lies in it, and others may want it packed; NULL: no
+} part_form;
+
+/// desc: of a convolution or a product. *fits false: there is no fast form of it.
+tare_status tare__float_part_compile(float_layer *layer, size_t index, const part_form *f,
+                                     const void *desc, const float_epilogue *e, bool *fits,
+                                     tare_error *err);
+/// Frees all but `at`, which stays.
+void tare__float_part_clear(float_part *part);
+/// x and y: the layer's.
+dnnl_status_t tare__float_part_run(const float_layer *layer, size_t index, const float *x,
+                                   float *y);
+
+// --- layers in parts (float_layers_dnnl.c) ---
+
+part_form tare__part_form_of(const float_weights *w);
+tare_status tare__float_layer_create(float_layers *l, size_t part_count, float_layer **out,
+                                     tare_error *err);
+/// A layer that failed, or has a part without a fast form, is none.
+tare_status tare__float_layer_finish(float_layer *layer, tare_status status, bool fits,
+                                     float_layer **out);
+/// Among how many parts a layer of so many multiply-accumulates, or of what costs as much, is
+/// shared, that can be cut into so many pieces.
+size_t tare__float_part_count(const float_layers *l, double cost, int64_t pieces);
+/// Do so many multiply-accumulates pay for rounding so many elements to bfloat16?
+bool tare__is_worth_bf16(const float_layers *l, double macs, double elements);
+
+#endif
