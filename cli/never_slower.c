@@ -7,7 +7,7 @@ static tare_status convert_without(void *user, const tare_float_choice *choices,
                                    tare_model **out, tare_error *err) {
     quantize_job *j = user;
     (void)err; // the job's own
-    return j->flow->convert(j, choices, count, out);
+    return quantize_convert(j, choices, count, out);
 }
 
 static tare_status race(quantize_job *j, const tare_batch *batch, tare_model **out) {

@@ -73,7 +73,7 @@ static tare_status quantize(quantize_job *j) {
     TRY(tare_model_set_training(j->model, false, j->err));
     tare_model *converted = NULL;
     TRY(j->options->never_slower ? quantize_never_slower(j, &converted)
-                                 : j->flow->convert(j, NULL, 0, &converted));
+                                 : quantize_convert(j, NULL, 0, &converted));
     quantize_advance(j, converted);
     return TARE_OK;
 }
@@ -98,9 +98,10 @@ static tare_status deliver(quantize_job *j) {
         if (o->report != NULL) remove_report(o->report);
         return status;
     }
-    const tare_never_slower_result *race = o->never_slower ? &j->race : NULL;
+    const job_findings found = {.race = o->never_slower ? &j->race : NULL,
+                                .biases = o->bias_correction ? &j->biases : NULL};
     if (o->as_json)
-        return print_job_json(j->model, stop_names[j->stop], o->output, race, stream, j->err);
+        return print_job_json(j->model, stop_names[j->stop], o->output, &found, stream, j->err);
     if (o->print) {
         TRY(tare_model_print(j->model, TARE_PRINT_MODEL, write_to_stream, stream, j->err));
         (void)fprintf(stream, "\n\n");
@@ -110,7 +111,8 @@ static tare_status deliver(quantize_job *j) {
         bool is_all_float = false;
         TRY(print_coverage(j->model, stream, &is_all_float, j->err));
         if (is_all_float) next = STOP_REFERENCE; // ask why, there is nothing to compare
-        if (race != NULL) print_race(race, stream);
+        if (found.biases != NULL) print_biases(found.biases, stream);
+        if (found.race != NULL) print_race(found.race, stream);
     }
     print_next_command(stream, next, j->was_prepared ? "FLOAT" : j->input, o->output, o->backend,
                        o->calibrate);
@@ -182,9 +184,30 @@ static int check_options(const command *self, const quantize_options *o, quantiz
         return wrong_usage(self->name, NULL, "--print and --json exclude each other");
     if (o->calibrate != NULL && o->state != NULL)
         return wrong_usage(self->name, NULL, "--calibrate and --state exclude each other");
-    if (o->calibrate == NULL && (o->batch != 0 || o->limit != 0 || o->threads != 0))
+    if (o->calibrate == NULL && (o->batch != 0 || o->limit != 0))
         return wrong_usage(self->name, NULL,
-                           "--batch, --limit and --threads have no effect without --calibrate");
+                           "--batch and --limit have no effect without --calibrate");
+    if (o->calibrate == NULL && !o->bias_correction && o->threads != 0)
+        return wrong_usage(self->name, NULL, "--threads has no effect without --calibrate");
+    if (!o->bias_correction && (o->bias_data != NULL || o->bias_samples != 0))
+        return wrong_usage(self->name, NULL,
+                           "--bias-data and --bias-samples have no effect without "
+                           "--bias-correction");
+    if (o->bias_correction && j->stop < STOP_REFERENCE)
+        return wrong_usage(self->name, "biases are corrected when the model is converted",
+                           "--bias-correction has no effect with --stop %s", o->stop);
+    if (o->bias_correction && o->calibrate == NULL && o->bias_data == NULL)
+        return wrong_usage(self->name, "--bias-data DATA says with which",
+                           "--bias-correction needs data");
+    if (o->bias_correction && o->bias_data == NULL && strcmp(o->calibrate, "-") == 0)
+        return wrong_usage(self->name, "--bias-data DATA names other data",
+                           "--bias-correction reads the data once more, which standard input "
+                           "cannot");
+    if (o->bias_correction && o->qat)
+        return wrong_usage(self->name, "training corrects the biases",
+                           "--bias-correction and --qat exclude each other");
+    if (o->bias_correction && o->equalize != NULL)
+        return wrong_usage(self->name, NULL, "--bias-correction and --equalize exclude each other");
     if (o->threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
     if (j->stop == STOP_FUSE && o->state != NULL)
         return wrong_usage(self->name, NULL, "--state has no effect with --stop fuse");
@@ -224,6 +247,7 @@ static int run(const command *self, int argc, char **argv) {
     int exit_status = finish_job(self->name, run_job(&j), j.err);
     if (j.is_wrong_usage) exit_status = EXIT_WRONG_USAGE;
     tare_model_destroy(j.model);
+    release_bias_report(&j.biases);
     tare_qconfig_mapping_destroy(j.mapping);
     tare_qconfig_mapping_destroy(j.equalization);
     tare_prepare_custom_config_destroy(j.prepare_config);
@@ -261,11 +285,18 @@ static const option options[] = {
     {"batch", "N", "samples of a calibration batch (default 16)", FIELD(batch), OPTION_NUMBER, 0,
      false},
     {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
-    {"threads", "N", "threads that calibrate (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    {"threads", "N", "threads that calibrate and correct (default 1)", FIELD(threads),
+     OPTION_NUMBER, 0, false},
     {"stop", "STAGE", "fuse, prepare, reference or lower (default)", FIELD(stop), OPTION_TEXT, 0,
      false, stop_name_at},
     {"engine", "NAME", "whose rounding: x86, fbgemm, qnnpack, onednn", FIELD(engine), OPTION_TEXT,
      0, false, engine_choice_at},
+    {"bias-correction", NULL, "take what rounding adds on average off the biases",
+     FIELD(bias_correction), OPTION_FLAG, 0, false},
+    {"bias-data", "DATA", "inputs to correct biases with (default: those of --calibrate)",
+     FIELD(bias_data), OPTION_TEXT, 0, false},
+    {"bias-samples", "N", "correct biases with the first N samples (default 32)",
+     FIELD(bias_samples), OPTION_NUMBER, 0, false},
     {"never-slower", NULL, "leave float what is slower in integers on this machine",
      FIELD(never_slower), OPTION_FLAG, 0, false},
     {"run-threads", "N", "threads of the runs that --never-slower times (default 1)",
@@ -295,9 +326,9 @@ const command quantize_command = {
              "       tare quantize PROGRAM --quantizer NAME|FILE[,..] [--quantizer-config FILE]\n"
              "       OPTIONS -o OUT\n"
              "OPTIONS: [--qat] [--calibrate DATA | --state STATE] [--batch N] [--limit N]\n"
-             "       [--threads N] [--preprocess STEPS] [--stop STAGE] [--never-slower "
-             "[--run-threads N]]\n"
-             "       [--lenient | --strict] [--dry-run]\n"
+             "       [--threads N] [--preprocess STEPS] [--stop STAGE]\n"
+             "       [--bias-correction [--bias-data DATA] [--bias-samples N]]\n"
+             "       [--never-slower [--run-threads N]] [--lenient | --strict] [--dry-run]\n"
              "       [--debug-handles] [--print] [--report DIR] [--dim NAME=N,..] [--shape "
              "INPUT=NxN..,..]\n"
              "       [--json] [--quiet]",

@@ -12,8 +12,10 @@ typedef struct quantize_options {
     const char *backend, *quantizer, *calibrate, *state, *preprocess, *stop, *report, *output;
     const char *qconfig, *engine, *prepare_config, *convert_config, *equalize; // with --backend
     const char *quantizer_config;                                              // with --quantizer
-    int64_t batch, limit, threads, run_threads;
-    bool qat, never_slower, print, debug_handles, lenient, strict, dry_run, quiet, as_json;
+    const char *bias_data;
+    int64_t batch, limit, threads, run_threads, bias_samples;
+    bool qat, bias_correction, never_slower, print, debug_handles, lenient, strict, dry_run, quiet,
+        as_json;
     size_options sizes;
 } quantize_options;
 
@@ -28,6 +30,7 @@ typedef struct quantize_job {
     bool was_prepared;             // when it was read
     bool is_wrong_usage;           // what failed was the command line
     tare_never_slower_result race; // of --never-slower
+    bias_report biases;            // of --bias-correction
     tare_error *err;
     // of the flow with a backend
     tare_engine engine;
@@ -48,12 +51,15 @@ struct quantize_flow {
     tare_status (*check_model)(quantize_job *j);
     tare_status (*fuse)(quantize_job *j); // NULL: not a stage of this flow
     tare_status (*prepare)(quantize_job *j);
-    /// To j->stop, with these nodes left float; j->model stays.
-    tare_status (*convert)(quantize_job *j, const tare_float_choice *choices, size_t count,
-                           tare_model **out);
+    /// To `stop`, with these nodes left float.
+    tare_status (*convert)(quantize_job *j, const tare_model *prepared, stop_stage stop,
+                           const tare_float_choice *choices, size_t count, tare_model **out);
 };
 
-/// The flow's conversion, with what is slower in integers left float.
+/// The flow's conversion of j->model to j->stop, with its biases corrected first if asked for.
+tare_status quantize_convert(quantize_job *j, const tare_float_choice *choices, size_t count,
+                             tare_model **out);
+/// The same, with what is slower in integers left float.
 tare_status quantize_never_slower(quantize_job *j, tare_model **out);
 
 extern const quantize_flow fx_flow, pt2e_flow;

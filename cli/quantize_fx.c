@@ -96,8 +96,8 @@ static tare_status prepare(quantize_job *j) {
     return TARE_OK;
 }
 
-static tare_status convert(quantize_job *j, const tare_float_choice *choices, size_t count,
-                           tare_model **out) {
+static tare_status convert(quantize_job *j, const tare_model *prepared, stop_stage stop,
+                           const tare_float_choice *choices, size_t count, tare_model **out) {
     if (j->options->convert_config != NULL && j->convert_config == NULL)
         TRY(tare_convert_custom_config_read(j->options->convert_config, &j->convert_config,
                                             j->err));
@@ -107,8 +107,8 @@ static tare_status convert(quantize_job *j, const tare_float_choice *choices, si
                                           .custom_config = j->convert_config,
                                           .float_choices = choices,
                                           .float_choice_count = count};
-    return j->stop == STOP_REFERENCE ? tare_convert_to_reference_fx(j->model, &options, out, j->err)
-                                     : tare_convert_fx(j->model, &options, out, j->err);
+    return stop == STOP_REFERENCE ? tare_convert_to_reference_fx(prepared, &options, out, j->err)
+                                  : tare_convert_fx(prepared, &options, out, j->err);
 }
 
 const char *engine_choice_at(const void *user, size_t index) {

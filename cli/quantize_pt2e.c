@@ -54,15 +54,15 @@ static tare_status lower(quantize_job *j, const tare_model *converted, tare_mode
     return tare_lower_pt2e(converted, &options, out, j->err);
 }
 
-static tare_status convert(quantize_job *j, const tare_float_choice *choices, size_t count,
-                           tare_model **out) {
+static tare_status convert(quantize_job *j, const tare_model *prepared, stop_stage stop,
+                           const tare_float_choice *choices, size_t count, tare_model **out) {
     const tare_convert_pt2e_options options = {.struct_size = sizeof options,
                                                .is_lenient = j->options->lenient,
                                                .float_choices = choices,
                                                .float_choice_count = count};
     tare_model *converted = NULL;
-    TRY(tare_convert_pt2e(j->model, &options, &converted, j->err));
-    if (j->stop != STOP_LOWER) {
+    TRY(tare_convert_pt2e(prepared, &options, &converted, j->err));
+    if (stop != STOP_LOWER) {
         *out = converted;
         return TARE_OK;
     }

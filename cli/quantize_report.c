@@ -105,14 +105,44 @@ static void write_race(const tare_never_slower_result *race, json_out *json) {
     json_out_close(json, '}');
 }
 
+void print_biases(const bias_report *biases, FILE *stream) {
+    const tare_bias_correction_result *r = &biases->result;
+    (void)fprintf(stream, "bias correction: %zu layer%s with %lld sample%s", r->layer_count,
+                  r->layer_count == 1 ? "" : "s", (long long)r->sample_count,
+                  r->sample_count == 1 ? "" : "s");
+    if (r->skipped_count > 0)
+        (void)fprintf(stream, "; %zu not (tare explain says why)", r->skipped_count);
+    (void)fputc('\n', stream);
+}
+
+static void write_biases(const bias_report *biases, json_out *json) {
+    json_out_open(json, "bias_correction", '{');
+    json_out_integer(json, "samples", (uint64_t)biases->result.sample_count);
+    json_out_integer(json, "skipped", biases->result.skipped_count);
+    json_out_open(json, "layers", '[');
+    for (size_t i = 0; i < biases->count; i++) {
+        const corrected_layer *layer = &biases->layers[i];
+        json_out_open(json, NULL, '{');
+        json_out_string(json, "node", layer->node);
+        json_out_integer(json, "channels", layer->channels);
+        json_out_number(json, "largest_shift", layer->largest_shift);
+        json_out_number(json, "rms_shift", layer->rms_shift);
+        json_out_bool(json, "new", layer->is_new);
+        json_out_close(json, '}');
+    }
+    json_out_close(json, ']');
+    json_out_close(json, '}');
+}
+
 tare_status print_job_json(const tare_model *model, const char *stage, const char *output,
-                           const tare_never_slower_result *race, FILE *stream, tare_error *err) {
+                           const job_findings *found, FILE *stream, tare_error *err) {
     json_out json = json_out_begin(stream);
     json_out_string(&json, "output", output);
     json_out_string(&json, "stage", stage);
     if (tare_model_get_stage(model) >= TARE_STAGE_REFERENCE)
         TRY(write_coverage_to(model, &json, err));
-    if (race != NULL) write_race(race, &json);
+    if (found->race != NULL) write_race(found->race, &json);
+    if (found->biases != NULL) write_biases(found->biases, &json);
     json_out_end(&json);
     return TARE_OK;
 }

@@ -9,6 +9,19 @@
 
 typedef enum stop_stage { STOP_FUSE, STOP_PREPARE, STOP_REFERENCE, STOP_LOWER } stop_stage;
 
+/// What --bias-correction did to a layer.
+typedef struct corrected_layer {
+    char *node; // owned
+    uint64_t channels;
+    double largest_shift, rms_shift;
+    bool is_new;
+} corrected_layer;
+typedef struct bias_report {
+    tare_bias_correction_result result;
+    corrected_layer *layers;
+    size_t count, capacity;
+} bias_report;
+
 /// One line: operators, multiply-accumulates and bytes in integers, float islands. Says whether no
 /// operator is in integers.
 tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_float,
@@ -21,9 +34,17 @@ tare_status write_report(const tare_model *model, const char *folder, tare_error
 void remove_report(const char *folder); // the files, not the folder
 /// What --never-slower found, in a line.
 void print_race(const tare_never_slower_result *race, FILE *stream);
-/// What was made, as JSON: the file, its stage, the coverage of a converted model, and what
-/// --never-slower found (race; NULL: nothing was timed).
+/// What --bias-correction did, in a line.
+void print_biases(const bias_report *biases, FILE *stream);
+void release_bias_report(bias_report *biases);
+
+/// What options of the job found; NULL: they were not given.
+typedef struct job_findings {
+    const tare_never_slower_result *race;
+    const bias_report *biases;
+} job_findings;
+/// What was made, as JSON: the file, its stage, the coverage of a converted model, and findings.
 tare_status print_job_json(const tare_model *model, const char *stage, const char *output,
-                           const tare_never_slower_result *race, FILE *stream, tare_error *err);
+                           const job_findings *found, FILE *stream, tare_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #define TARE_H
 
 #include "tare/backend_config.h"
+#include "tare/bias_correction.h"
 #include "tare/calibration.h"
 #include "tare/custom_config.h"
 #include "tare/data.h"

@@ -214,22 +214,27 @@ static tare_status write_argument(void *writer, const value *argument, tare_tens
     return from != NULL && from->op == NODE_GET_ATTR ? overwrite(w->r, from, now) : TARE_OK;
 }
 
-static tare_status run_call(run *r, const node *n, value *out) {
-    op_call call = {.node_name = n->name,
-                    .function = n->op == NODE_CALL_FUNCTION ? n->target : NULL,
-                    .memory = r->memory,
-                    .linear_rule = r->it->linear_rule,
-                    .conv_rule = r->it->conv_rule,
-                    .thread_count = r->it->thread_count,
-                    .kernels = r->it->kernels,
-                    .err = r->err};
+static tare_status make_call(run *r, const node *n, op_call *out) {
+    *out = (op_call){.node_name = n->name,
+                     .function = n->op == NODE_CALL_FUNCTION ? n->target : NULL,
+                     .memory = r->memory,
+                     .linear_rule = r->it->linear_rule,
+                     .conv_rule = r->it->conv_rule,
+                     .thread_count = r->it->thread_count,
+                     .kernels = r->it->kernels,
+                     .err = r->err};
     if (n->op == NODE_CALL_MODULE) {
-        call.module = tare__module_find(r->it->root, n->target);
-        if (call.module == NULL)
+        out->module = tare__module_find(r->it->root, n->target);
+        if (out->module == NULL)
             return tare__fail(r->err, TARE_INVALID_ARGUMENT,
                               "node '%s': the model has no module '%s'", n->name, n->target);
     }
-    TARE_TRY(resolve_arguments(r, n, &call));
+    return resolve_arguments(r, n, out);
+}
+
+static tare_status run_call(run *r, const node *n, value *out) {
+    op_call call;
+    TARE_TRY(make_call(r, n, &call));
     if (call.module != NULL && call.module->graph != NULL)
         return tare__at(r->err, run_submodel(r, &call, out), "node '%s'", n->name);
     write_request writer = {r, n, &call};
@@ -378,49 +383,125 @@ static void use_once(void *user, node *input) {
         tare__value_release_tensors(&r->results[input->id]);
 }
 
-static tare_status run_nodes(run *r, value *out) {
-    for (const node *n = r->g->first; n != NULL; n = n->next) {
-        value *result = &r->results[n->id];
-        TARE_TRY(run_node(r, n, result));
-        if (r->it->after != NULL) TARE_TRY(r->it->after(r->it->user, n, result, r->err));
-        TARE_TRY(replace_input(r, n, result));
-        tare__node_each_input(n, use_once, r);
-        if (n->op == NODE_OUTPUT) {
-            *out = *result; // the references move to the caller
-            *result = tare__none();
-        } else if (n->user_count == 0) {
-            tare__value_release_tensors(result);
-        }
+static tare_status run_and_release(run *r, const node *n, value *out) {
+    value *result = &r->results[n->id];
+    TARE_TRY(run_node(r, n, result));
+    if (r->it->after != NULL) TARE_TRY(r->it->after(r->it->user, n, result, r->err));
+    TARE_TRY(replace_input(r, n, result));
+    tare__node_each_input(n, use_once, r);
+    if (n->op == NODE_OUTPUT) {
+        *out = *result; // the references move to the caller
+        *result = tare__none();
+    } else if (n->user_count == 0) {
+        tare__value_release_tensors(result);
     }
+    return TARE_OK;
+}
+
+static tare_status run_nodes(run *r, value *out) {
+    for (const node *n = r->g->first; n != NULL; n = n->next) TARE_TRY(run_and_release(r, n, out));
     if (r->next_input >= r->input_count) return TARE_OK;
     tare__value_release_tensors(out);
     return tare__fail(r->err, TARE_INVALID_ARGUMENT, "the model takes %zu inputs, found %zu",
                       r->next_input, r->input_count);
 }
 
+// --- runs ---
+
+static tare_status begin(run *r, const interpreter *it, const value *inputs, size_t input_count,
+                         arena *memory, tare_error *err) {
+    const graph *g = it->root->graph;
+    *r = (run){.err = err};
+    if (g == NULL) return tare__fail(err, TARE_INVALID_ARGUMENT, "the module has no graph to run");
+    *r = (run){.it = it,
+               .g = g,
+               .inputs = inputs,
+               .input_count = input_count,
+               .memory = memory,
+               .results = tare__alloc_zeroed(g->next_id + 1, sizeof(value)),
+               .uses_left = tare__alloc_zeroed(g->next_id + 1, sizeof(size_t)),
+               .mode = tare__module_config(it->root, EXPORTED_TRAINING),
+               .err = err};
+    if (r->results == NULL || r->uses_left == NULL) return tare__out_of_memory(err);
+    for (const node *n = g->first; n != NULL; n = n->next) r->uses_left[n->id] = n->user_count;
+    return TARE_OK;
+}
+
+static void end(const run *r) {
+    for (size_t id = 0; r->results != NULL && id < r->g->next_id; id++)
+        tare__value_release_tensors(&r->results[id]);
+    tare__free(r->results);
+    tare__free(r->uses_left);
+}
+
 tare_status tare__interpret(const interpreter *it, const value *inputs, size_t input_count,
                             arena *memory, value *out, tare_error *err) {
-    const graph *g = it->root->graph;
-    if (g == NULL) return tare__fail(err, TARE_INVALID_ARGUMENT, "the module has no graph to run");
-    run r = {.it = it,
-             .g = g,
-             .inputs = inputs,
-             .input_count = input_count,
-             .memory = memory,
-             .results = tare__alloc_zeroed(g->next_id + 1, sizeof(value)),
-             .uses_left = tare__alloc_zeroed(g->next_id + 1, sizeof(size_t)),
-             .mode = tare__module_config(it->root, EXPORTED_TRAINING),
-             .err = err};
+    run r;
     value made = tare__none();
-    tare_status status = TARE_OK;
-    if (r.results == NULL || r.uses_left == NULL) status = tare__out_of_memory(err);
-    for (const node *n = g->first; n != NULL && status == TARE_OK; n = n->next)
-        r.uses_left[n->id] = n->user_count;
+    tare_status status = begin(&r, it, inputs, input_count, memory, err);
     if (status == TARE_OK) status = run_nodes(&r, &made);
-    for (size_t id = 0; r.results != NULL && id < g->next_id; id++)
-        tare__value_release_tensors(&r.results[id]);
-    tare__free(r.results);
-    tare__free(r.uses_left);
+    end(&r);
     if (status == TARE_OK) *out = made;
     return status;
+}
+
+// --- runs that stop ---
+
+struct interpretation {
+    interpreter it;
+    run r;
+    const node *next; // to run; NULL: all have run
+};
+
+tare_status tare__interpretation_create(const interpreter *it, const value *inputs,
+                                        size_t input_count, arena *memory, interpretation **out,
+                                        tare_error *err) {
+    interpretation *x = tare__alloc_zeroed(1, sizeof *x);
+    if (x == NULL) return tare__out_of_memory(err);
+    x->it = *it;
+    const tare_status status = begin(&x->r, &x->it, inputs, input_count, memory, err);
+    if (status != TARE_OK) {
+        tare__interpretation_destroy(x);
+        return status;
+    }
+    x->next = x->r.g->first;
+    *out = x;
+    return TARE_OK;
+}
+
+void tare__interpretation_destroy(interpretation *x) {
+    if (x == NULL) return;
+    end(&x->r);
+    tare__free(x);
+}
+
+// Another thread may go on, with kernels and errors of its own.
+static void hand_over(interpretation *x, struct float_kernels *kernels, tare_error *err) {
+    x->it.kernels = kernels;
+    x->r.err = err;
+}
+
+tare_status tare__interpretation_advance(interpretation *x, const node *stop,
+                                         struct float_kernels *kernels, tare_error *err) {
+    value result = tare__none(); // which only the output has
+    hand_over(x, kernels, err);
+    for (; x->next != stop && x->next->op != NODE_OUTPUT; x->next = x->next->next)
+        TARE_TRY(run_and_release(&x->r, x->next, &result));
+    return TARE_OK;
+}
+
+tare_status tare__interpretation_look(interpretation *x, struct float_kernels *kernels, value *out,
+                                      tare_error *err) {
+    run *r = &x->r;
+    op_call call;
+    hand_over(x, kernels, err);
+    const module *m =
+        x->next->op == NODE_CALL_MODULE ? tare__module_find(r->it->root, x->next->target) : NULL;
+    if (m == NULL || m->class->role != ROLE_FUSED || m->child_count == 0)
+        return run_node(r, x->next, out);
+    TARE_TRY(make_call(r, x->next, &call));
+    if (call.arg_count == 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "node '%s': takes an argument",
+                          x->next->name);
+    return tare__module_run_on(&call, m->children[0].module, &call.args[0], false, out);
 }

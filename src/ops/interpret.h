@@ -39,4 +39,20 @@ bool tare__node_writes_in_place(const module *root, const node *n);
 tare_status tare__interpret(const interpreter *it, const value *inputs, size_t input_count,
                             arena *memory, value *out, tare_error *err);
 
+/// A run that stops where it is told to, so that its caller can look at what comes next, and change
+/// the model before it does. What is lent to create is used until destroy.
+typedef struct interpretation interpretation;
+tare_status tare__interpretation_create(const interpreter *it, const value *inputs,
+                                        size_t input_count, arena *memory, interpretation **out,
+                                        tare_error *err);
+void tare__interpretation_destroy(interpretation *x); // NULL is fine
+/// Runs the nodes in front of `stop`, as far as they have not run; those in front of the output for
+/// NULL. kernels: as in interpreter, of the thread that calls.
+tare_status tare__interpretation_advance(interpretation *x, const node *stop,
+                                         struct float_kernels *kernels, tare_error *err);
+/// What the node would give that the run has stopped at, which must be a call; of a fused module,
+/// what its layer would give before the rest. The caller releases the tensors of *out.
+tare_status tare__interpretation_look(interpretation *x, struct float_kernels *kernels, value *out,
+                                      tare_error *err);
+
 #endif

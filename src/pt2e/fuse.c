@@ -5,6 +5,7 @@
 #include "pt2e/steps.h"
 #include "quant/coverage.h"
 #include "quant/fold.h"
+#include "quant/layer_bias.h"
 
 // One layer and the batch norm that reads it.
 typedef struct fusion {
@@ -67,16 +68,8 @@ static tare_status add_bias(const fusion *f, tare_tensor *bias) {
     char *path = tare__arena_printf(&f->p->scratch, "%s_bias", f->weight->target);
     if (path == NULL) return tare__out_of_memory(f->p->err);
     TARE_TRY(set_parameter(f, path, bias));
-    const node_spec spec = {.op = NODE_GET_ATTR, .target = path};
-    node *read = NULL;
-    TARE_TRY(tare__graph_insert(f->p->model->root->graph, &spec, f->layer, &read, f->p->err));
-    const size_t count = f->layer->arg_count > 3 ? f->layer->arg_count : 3;
-    value *args = tare__arena_array(&f->p->scratch, count, sizeof *args);
-    if (args == NULL) return tare__out_of_memory(f->p->err);
-    for (size_t i = 0; i < f->layer->arg_count; i++) args[i] = f->layer->args[i];
-    args[2] = tare__node_value(read);
-    return tare__node_set_args(f->layer, args, count, f->layer->kwargs, f->layer->kwarg_count,
-                               f->p->err);
+    return tare__layer_read_bias(f->p->model->root->graph, f->layer, path, &f->p->scratch,
+                                 f->p->err);
 }
 
 static tare_status install(const fusion *f, const module *folded) {

@@ -19,13 +19,19 @@ tare_status tare__prepared_state_create(size_t capacity, prepared_state **out, t
         tare__free(s);
         return tare__out_of_memory(err);
     }
+    atomic_init(&s->refcount, 1);
     s->capacity = capacity;
     *out = s;
     return TARE_OK;
 }
 
-void tare__prepared_state_destroy(prepared_state *s) {
-    if (s == NULL) return;
+prepared_state *tare__prepared_state_retain(prepared_state *s) {
+    if (s != NULL) atomic_fetch_add_explicit(&s->refcount, 1, memory_order_relaxed);
+    return s;
+}
+
+void tare__prepared_state_release(prepared_state *s) {
+    if (s == NULL || atomic_fetch_sub_explicit(&s->refcount, 1, memory_order_acq_rel) != 1) return;
     for (size_t i = 0; i < s->node_count; i++) {
         tare__free(s->nodes[i].name);
         tare_qconfig_release(s->nodes[i].qconfig);
@@ -33,7 +39,7 @@ void tare__prepared_state_destroy(prepared_state *s) {
     }
     for (size_t i = 0; i < s->child_count; i++) {
         tare__free(s->children[i].path);
-        tare__prepared_state_destroy(s->children[i].state);
+        tare__prepared_state_release(s->children[i].state);
     }
     tare__free(s->children);
     tare_qconfig_mapping_destroy(s->mapping);
@@ -53,7 +59,7 @@ tare_status tare__prepared_state_add_child(prepared_state *s, const char *path,
         return TARE_OK;
     }
     tare__free(copy);
-    tare__prepared_state_destroy(child);
+    tare__prepared_state_release(child);
     return tare__out_of_memory(err);
 }
 
@@ -118,7 +124,7 @@ void tare_model_destroy(tare_model *model) {
     tare__module_release(model->root);
     tare__record_release(&model->decisions);
     tare__facts_release(&model->facts);
-    tare__prepared_state_destroy(model->prepared);
+    tare__prepared_state_release(model->prepared);
     tare__coverage_release(model);
     tare__annotations_release(&model->annotations);
     tare__float_kernels_destroy(model->floats);

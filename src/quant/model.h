@@ -3,6 +3,8 @@
 #ifndef QUANT_MODEL_H
 #define QUANT_MODEL_H
 
+#include <stdatomic.h>
+
 #include "core/text.h"
 #include "io/data.h"
 #include "io/preprocess.h"
@@ -46,7 +48,8 @@ typedef struct prepared_child {
     prepared_state *state;
 } prepared_child;
 struct prepared_state {
-    map by_name; // -> prepared_node
+    _Atomic int refcount; // models share it; nothing changes once a model has it
+    map by_name;          // -> prepared_node
     prepared_node *nodes;
     size_t node_count, capacity;
     index_list input_quantized, output_quantized; // of the custom config
@@ -56,7 +59,9 @@ struct prepared_state {
     size_t child_count, child_capacity;
 };
 tare_status tare__prepared_state_create(size_t capacity, prepared_state **out, tare_error *err);
-void tare__prepared_state_destroy(prepared_state *s); // NULL is fine
+/// With one more reference; NULL is fine.
+prepared_state *tare__prepared_state_retain(prepared_state *s);
+void tare__prepared_state_release(prepared_state *s); // NULL is fine
 /// At most `capacity` nodes; the qconfig is retained.
 tare_status tare__prepared_state_add(prepared_state *s, const char *name, tare_qconfig *qconfig,
                                      bool is_observed, tare_error *err);

@@ -199,7 +199,7 @@ static tare_status read_prepared(const json_at *object, prepared_state **out, ta
     if (status == TARE_OK)
         *out = made;
     else
-        tare__prepared_state_destroy(made);
+        tare__prepared_state_release(made);
     return status;
 }
 

@@ -181,7 +181,7 @@ static tare_status prepare_model(const tare_model *model, const tare_prepare_opt
     if (status == TARE_OK)
         base.model->prepared = p.state;
     else
-        tare__prepared_state_destroy(p.state);
+        tare__prepared_state_release(p.state);
     tare_qconfig_mapping_destroy(p.mapping);
     tare_qconfig_mapping_destroy(p.equalization);
     tare_observer_spec_release(p.float_spec);

@@ -167,6 +167,32 @@ refuses 1 "the object_type selector 'torch.nn.Conv2d' asks to quantize it, but i
 expect 0 quantize examples/data/tutorial_conv_relu.safetensors "$@" --strict -o "$work/strict"
 refuses 2 'exclude each other' quantize $tutorial "$@" --strict --lenient -o "$work/strict"
 
+# Corrected biases: the record says which; how many threads correct them does not show.
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 32 --bias-correction -o "$work/corrected"
+says 'bias correction: 5 layers with 32 samples'
+expect 0 explain "$work/corrected" --node conv1
+says 'correct biases: corrected'
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 32 --bias-correction --threads 3 \
+    -o "$work/corrected3"
+cmp "$work/corrected" "$work/corrected3"
+if cmp -s "$work/corrected" "$int8"; then fail 'nothing was corrected'; fi
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 32 --bias-correction --bias-data "$train" \
+    --bias-samples 32 -o "$work/corrected3"
+cmp "$work/corrected" "$work/corrected3"
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 8 --bias-correction --never-slower -o "$work/fast"
+refuses 2 '--bias-correction needs data (--bias-data DATA says with which)' \
+    quantize "$work/prepared.safetensors" --backend x86 --state "$work/state" --bias-correction -o "$work/fast"
+refuses 2 '--bias-correction has no effect with --stop prepare' \
+    quantize "$digits" --backend x86 --calibrate "$train" --bias-correction --stop prepare -o "$work/fast"
+refuses 2 '--bias-data and --bias-samples have no effect without --bias-correction' \
+    quantize "$digits" --backend x86 --calibrate "$train" --bias-samples 4 -o "$work/fast"
+refuses 2 '--bias-correction and --qat exclude each other' \
+    quantize "$digits" --backend x86 --calibrate "$train" --bias-correction --qat -o "$work/fast"
+refuses 2 '--bias-correction and --equalize exclude each other' \
+    quantize "$digits" --backend x86 --calibrate "$train" --bias-correction --equalize x.json -o "$work/fast"
+refuses 2 'which standard input cannot' \
+    quantize "$digits" --backend x86 --calibrate - --bias-correction -o "$work/fast"
+
 # What is slower in integers stays float; the model says what everything took.
 expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 8 --never-slower --run-threads 2 -o "$work/fast"
 says 'never slower: '

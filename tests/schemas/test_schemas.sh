@@ -74,6 +74,9 @@ program=tests/data/small_resnet18/model.pt2 batch=tests/data/small_resnet18/inpu
 fits preview quantize "$program" --quantizer XNNPACKQuantizer --stop prepare --dry-run --json
 fits quantize quantize "$program" --quantizer XNNPACKQuantizer --calibrate "$batch" --json -o "$work/program"
 fits explain explain "$work/program" --json
+fits quantize quantize "$program" --quantizer XNNPACKQuantizer --calibrate "$batch" --bias-correction --json \
+    -o "$work/program"
+fits explain explain "$work/program" --json
 fits quantize quantize "$program" --quantizer XNNPACKQuantizer --calibrate "$batch" --never-slower --json \
     -o "$work/program"
 fits explain explain "$work/program" --json
