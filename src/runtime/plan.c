@@ -33,6 +33,7 @@ static tare_status place_tensors(plan_builder *b) {
 static tare_status build(plan_builder *b, const tare_tensor *const *inputs, size_t count) {
     TARE_TRY(tare__plan_trace(b, inputs, count));
     tare__plan_join(b);
+    TARE_TRY(tare__plan_find_parts(b));
     TARE_TRY(tare__plan_emit(b));
     TARE_TRY(tare__plan_lay_out(b->plan, b->err));
     for (size_t i = 0; i < b->plan->output_count; i++)

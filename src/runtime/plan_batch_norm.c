@@ -14,7 +14,7 @@ enum {
 };
 
 typedef struct norm_step {
-    size_t x, y;          // places
+    plan_lines x, y;      // from a line of this step to the next
     size_t line, count;   // elements of some pixels, of all
     float *scale, *shift; // of a line
     bool is_of_codes;
@@ -37,12 +37,13 @@ static void run_part(void *user, size_t part, size_t worker) {
     (void)worker;
     for (size_t i = first; i < last; i += s->line) {
         const size_t count = s->line < last - i ? s->line : last - i;
+        const size_t x = i / s->line * s->x.pitch, y = i / s->line * s->y.pitch;
         if (s->is_of_codes)
-            job->fast->elementwise->affine(&s->from, &s->to, (const uint8_t *)job->x + i, s->scale,
-                                           s->shift, count, (uint8_t *)job->y + i);
+            job->fast->elementwise->affine(&s->from, &s->to, (const uint8_t *)job->x + x, s->scale,
+                                           s->shift, count, (uint8_t *)job->y + y);
         else
-            job->fast->lines->affine((const float *)job->x + i, count, s->scale, s->shift,
-                                     (float *)job->y + i);
+            job->fast->lines->affine((const float *)job->x + x, count, s->scale, s->shift,
+                                     (float *)job->y + y);
     }
 }
 
@@ -50,8 +51,8 @@ static tare_status run_norm(const plan_run_state *run, void *state) {
     const norm_step *s = state;
     norm_job job = {.s = s,
                     .fast = run->fast,
-                    .x = tare__place_data(run, s->x),
-                    .y = tare__place_data(run, s->y)};
+                    .x = tare__place_data(run, s->x.place),
+                    .y = tare__place_data(run, s->y.place)};
     job.lines = tare__ceil_div(ELEMENTS_PER_PART, s->line);
     tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count),
                           tare__ceil_div(s->count, job.lines * s->line), run_part, &job);
@@ -64,17 +65,18 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "%s",
                    s->is_of_codes ? "codes: a factor and a summand for each channel"
                                   : "float: a factor and a summand for each channel");
+    tare__step_say_joined(out, &s->y);
 }
 
 static const step_class norm_class = {"batch_norm", run_norm, NULL, describe};
 
 // --- planning ---
 
-// each: elements of a channel that lie side by side.
+// each: elements of a channel that lie side by side. Pixels that lie apart are lines by themselves.
 static tare_status repeat_factors(plan_builder *b, const batch_norm_call *n, size_t each,
-                                  norm_step *s) {
+                                  bool is_apart, norm_step *s) {
     const size_t channels = (size_t)n->x->shape[1], image = channels * each;
-    s->line = image * tare__ceil_div(LEAST_LINE, image);
+    s->line = is_apart ? image : image * tare__ceil_div(LEAST_LINE, image);
     s->scale = tare__arena_array(&b->plan->memory, s->line, sizeof *s->scale);
     s->shift = tare__arena_array(&b->plan->memory, s->line, sizeof *s->shift);
     if (s->scale == NULL || s->shift == NULL) return tare__out_of_memory(b->err);
@@ -113,9 +115,15 @@ static tare_status add_norm(plan_builder *b, size_t head, op_call *call, const t
     s->count = (size_t)x->count;
     const plan_layout layout = layout_of(b, v, x);
     const int64_t each = layout == LAYOUT_PLAIN ? tare__inner_count(x, 1) : 1;
-    TARE_TRY(repeat_factors(b, &n, (size_t)each, s));
-    TARE_TRY(tare__plan_read(b, v, layout, &s->x));
-    TARE_TRY(tare__plan_write_over(b, r->result, v, layout, &s->y, &unused));
+    const bool joins = b->values[r->result].joined != NOTHING;
+    const bool is_apart = layout == LAYOUT_CHANNELS_LAST && (joins || tare__plan_lies_apart(b, v));
+    TARE_TRY(repeat_factors(b, &n, (size_t)each, is_apart, s));
+    s->x.pitch = s->y.pitch = s->line;
+    TARE_TRY(is_apart ? tare__plan_read_lines(b, v, &s->x)
+                      : tare__plan_read(b, v, layout, &s->x.place));
+    TARE_TRY(is_apart && joins
+                 ? tare__plan_write_lines(b, r->result, &s->y)
+                 : tare__plan_write_over(b, r->result, v, layout, &s->y.place, &unused));
     *done = true;
     return tare__plan_add_step(b, &norm_class, s, r->node);
 }

@@ -25,6 +25,9 @@ typedef struct plan_place {
     place_kind kind;
     size_t bytes, offset; // within the plan's memory
     size_t first, last;   // steps that write and read it
+    size_t whole, shift;  // the place that it is a part of, and the byte where; NOTHING: of none
+    size_t pitch;         // of a part: bytes from a pixel to the next; 0: they follow each other
+    bool has_parts;
     void *data;
 } plan_place;
 
@@ -141,6 +144,10 @@ typedef struct plan_value {
     // Of a transposition that swaps dimensions 1 and 2 of 4: the value it reads, and its record,
     // which is emitted when somebody wants the result in a place of its own. Else NOTHING.
     size_t swapped, deferred;
+    // Codes that a concatenation puts, channels last, among others: its value, and the first
+    // channel there (plan_code_cat.c). NOTHING: they stand alone.
+    size_t joined, joined_at;
+    size_t gathered; // the place of a copy without gaps of what lies so; NOTHING: there is none
 } plan_value;
 
 /// One call of the graph, in order.
@@ -184,6 +191,14 @@ size_t tare__plan_find_value(const plan_builder *b, const tare_tensor *t);
 /// Joins records with those whose work the same step can do.
 void tare__plan_join(plan_builder *b);
 
+// plan_code_cat.c
+/// Finds the codes whose steps can write them where a concatenation wants them.
+tare_status tare__plan_find_parts(plan_builder *b);
+/// Copies codes that lie apart to where they follow each other.
+extern const step_class tare__gather_class;
+tare_status tare__gather_state(plan_builder *b, const tare_tensor *t, size_t from, size_t place,
+                               void **out);
+
 // plan_emit.c
 /// Turns records into steps.
 tare_status tare__plan_emit(plan_builder *b);
@@ -213,6 +228,22 @@ tare_status tare__plan_write_over(plan_builder *b, size_t value, size_t input, p
                                   size_t *place, bool *is_same);
 bool tare__plan_may_write_over(const plan_builder *b, size_t value, size_t input,
                                plan_layout layout);
+/// Codes channels last: a line of channels for each pixel.
+typedef struct plan_lines {
+    size_t place, pitch; // bytes from a pixel to the next
+    const char *joined;  // the node that concatenates them in place; NULL: none
+} plan_lines;
+/// As tare__plan_read and tare__plan_write, channels last, of codes that may lie between others.
+tare_status tare__plan_read_lines(plan_builder *b, size_t value, plan_lines *out);
+tare_status tare__plan_write_lines(plan_builder *b, size_t value, plan_lines *out);
+/// The place alone, which no step writes yet.
+tare_status tare__plan_place_lines(plan_builder *b, size_t value, plan_lines *out);
+/// Does the value lie between others?
+bool tare__plan_lies_apart(const plan_builder *b, size_t value);
+static inline void tare__step_say_joined(step_note *note, const plan_lines *y) {
+    if (y->joined != NULL) tare__step_say(note, "; in place for %s", y->joined);
+}
+
 /// The layout in which a value already lies, channels last if in both.
 plan_layout tare__plan_layout(const plan_builder *b, size_t value);
 /// Have both layouts the same order of elements for this tensor (or has it none but the plain one)?
@@ -233,6 +264,8 @@ tare_status tare__plan_call(plan_builder *b, size_t record); // plan_call.c
 tare_status tare__plan_note_chain(plan_builder *b, size_t first_step, size_t head);
 
 // plan_memory.c
+/// Is it a piece of the plan's memory by itself?
+bool tare__plan_is_laid_out(const plan_place *place);
 /// Gives the places of the plan's memory their offsets, and allocates it.
 tare_status tare__plan_lay_out(plan *p, tare_error *err);
 

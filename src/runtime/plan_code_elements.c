@@ -21,7 +21,10 @@ struct code_step {
     code_loop loop;
     size_t a, b, y; // places; b NOTHING: none
     size_t count;
-    size_t line, image; // where b is a line of channels per image: elements of both
+    size_t channels;                  // of pixels that lie apart; 0: elements follow each other
+    size_t a_pitch, b_pitch, y_pitch; // of such pixels, in bytes
+    const char *joined;               // as of lines
+    size_t line, image;               // where b is a line of channels per image: elements of both
     code_scheme scheme;
     code_binary binary;
     uint8_t table[CODE_COUNT];
@@ -76,6 +79,28 @@ static void run_block(void *user, size_t part, size_t worker) {
     job->s->loop(job->s, job->kernels, &at);
 }
 
+// The loop for one pixel after the other.
+static void run_pixels(void *user, size_t part, size_t worker) {
+    const code_job *job = user;
+    const code_step *s = job->s;
+    const size_t step = tare__ceil_div(BLOCK, s->channels), first = part * step;
+    const size_t pixels = s->count / s->channels;
+    const size_t last = pixels - first < step ? pixels : first + step;
+    (void)worker;
+    for (size_t i = first; i < last; i++) {
+        const code_span at = {.a = job->all.a + i * s->a_pitch,
+                              .b = s->b != NOTHING ? job->all.b + i * s->b_pitch : NULL,
+                              .y = job->all.y + i * s->y_pitch,
+                              .count = s->channels};
+        s->loop(s, job->kernels, &at);
+    }
+}
+
+static size_t part_count(const code_step *s) {
+    if (s->channels == 0) return tare__ceil_div(s->count, BLOCK);
+    return tare__ceil_div(s->count / s->channels, tare__ceil_div(BLOCK, s->channels));
+}
+
 static tare_status run_codes(const plan_run_state *run, void *state) {
     const code_step *s = state;
     code_job job = {.s = s,
@@ -83,8 +108,8 @@ static tare_status run_codes(const plan_run_state *run, void *state) {
                     .all = {.a = tare__place_data(run, s->a),
                             .b = s->b != NOTHING ? tare__place_data(run, s->b) : NULL,
                             .y = tare__place_data(run, s->y)}};
-    tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count),
-                          tare__ceil_div(s->count, BLOCK), run_block, &job);
+    tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count), part_count(s),
+                          s->channels == 0 ? run_block : run_pixels, &job);
     return TARE_OK;
 }
 
@@ -106,6 +131,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
         out->kernel = loops[i].kernel;
         tare__step_say(out, "%s", loops[i].why);
     }
+    tare__step_say_joined(out, &(plan_lines){.joined = s->joined});
 }
 
 static const step_class codes_class = {"codes", run_codes, NULL, describe};
@@ -216,6 +242,57 @@ static tare_status chain_table(plan_builder *b, size_t head, const tare_tensor *
     return status;
 }
 
+// Every code is read before it is written: the result may take the place of an operand.
+static tare_status write_result(plan_builder *b, size_t y, size_t first, size_t second,
+                                plan_layout layout, size_t *place) {
+    const size_t over =
+        second != NOTHING && !tare__plan_may_write_over(b, y, first, layout) ? second : first;
+    bool is_same;
+    return tare__plan_write_over(b, y, over, layout, place, &is_same);
+}
+
+// A value's lines, and how many bytes are between them.
+static size_t pitch_of(const plan_builder *b, size_t v, const plan_lines *lines) {
+    return lines->pitch * tare_dtype_size(b->values[v].tensor->dtype);
+}
+
+static tare_status read_pixels(plan_builder *b, size_t v, size_t *place, size_t *pitch) {
+    plan_lines lines;
+    TARE_TRY(tare__plan_read_lines(b, v, &lines));
+    *place = lines.place;
+    *pitch = pitch_of(b, v, &lines);
+    return TARE_OK;
+}
+
+// Of operands and a result some of which lie apart.
+static tare_status place_pixels(plan_builder *b, size_t y, size_t first, size_t second,
+                                code_step *s) {
+    plan_lines lines = {.pitch = (size_t)b->values[y].tensor->shape[1]};
+    s->channels = lines.pitch;
+    TARE_TRY(read_pixels(b, first, &s->a, &s->a_pitch));
+    if (second != NOTHING) TARE_TRY(read_pixels(b, second, &s->b, &s->b_pitch));
+    if (b->values[y].joined != NOTHING)
+        TARE_TRY(tare__plan_write_lines(b, y, &lines));
+    else
+        TARE_TRY(write_result(b, y, first, second, LAYOUT_CHANNELS_LAST, &lines.place));
+    s->y = lines.place;
+    s->y_pitch = pitch_of(b, y, &lines);
+    s->joined = lines.joined;
+    return TARE_OK;
+}
+
+static tare_status place(plan_builder *b, size_t y, size_t first, size_t second, plan_layout layout,
+                         code_step *s) {
+    const bool is_apart = tare__plan_lies_apart(b, first) ||
+                          (second != NOTHING && tare__plan_lies_apart(b, second)) ||
+                          b->values[y].joined != NOTHING;
+    if (layout == LAYOUT_CHANNELS_LAST && is_apart && s->loop != combine_lines)
+        return place_pixels(b, y, first, second, s);
+    TARE_TRY(tare__plan_read(b, first, layout, &s->a));
+    if (second != NOTHING) TARE_TRY(tare__plan_read(b, second, layout, &s->b));
+    return write_result(b, y, first, second, layout, &s->y);
+}
+
 static tare_status add_chain(plan_builder *b, size_t head, const code_call *c, code_step *s,
                              bool *done) {
     size_t last = head;
@@ -226,9 +303,7 @@ static tare_status add_chain(plan_builder *b, size_t head, const code_call *c, c
         return TARE_OK;
     s->loop = look_up;
     TARE_TRY(chain_table(b, head, c->a, s->table));
-    bool is_same;
-    TARE_TRY(tare__plan_read(b, x, layout, &s->a));
-    TARE_TRY(tare__plan_write_over(b, y, x, layout, &s->y, &is_same));
+    TARE_TRY(place(b, y, x, NOTHING, layout, s));
     *done = true;
     return tare__plan_add_step(b, &codes_class, s, c->record->node);
 }
@@ -271,15 +346,6 @@ static plan_layout layout_of(const plan_builder *b, size_t a, size_t other) {
     return first == LAYOUT_CHANNELS_LAST || other == NOTHING ? first : tare__plan_layout(b, other);
 }
 
-// Every code is read before it is written: the result may take the place of an operand.
-static tare_status write_result(plan_builder *b, size_t y, size_t first, size_t second,
-                                plan_layout layout, size_t *place) {
-    const size_t over =
-        second != NOTHING && !tare__plan_may_write_over(b, y, first, layout) ? second : first;
-    bool is_same;
-    return tare__plan_write_over(b, y, over, layout, place, &is_same);
-}
-
 tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
     code_call c;
     bool known = false;
@@ -296,9 +362,7 @@ tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
     const size_t second = has_pair ? tare__plan_find_value(b, c.b) : NOTHING;
     const plan_layout layout =
         s->loop == combine_lines ? LAYOUT_CHANNELS_LAST : layout_of(b, first, second);
-    TARE_TRY(tare__plan_read(b, first, layout, &s->a));
-    if (second != NOTHING) TARE_TRY(tare__plan_read(b, second, layout, &s->b));
-    TARE_TRY(write_result(b, c.record->result, first, second, layout, &s->y));
+    TARE_TRY(place(b, c.record->result, first, second, layout, s));
     *done = true;
     return tare__plan_add_step(b, &codes_class, s, c.record->node);
 }

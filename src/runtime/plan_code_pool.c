@@ -16,7 +16,8 @@ enum {
 
 typedef struct code_pool {
     pool_call call;
-    size_t x, y, scratch; // places; scratch: a slice for each thread
+    plan_lines x, y;
+    size_t scratch;       // a place: a slice for each thread
     size_t scratch_bytes; // of a slice
     size_t channels;
     int64_t batch;
@@ -35,12 +36,12 @@ typedef struct pool_job {
 static const uint8_t *pixel_at(const code_pool *s, const uint8_t *image, int64_t i, int64_t j,
                                int64_t l) {
     const pool_call *p = &s->call;
-    return image + (size_t)((i * p->in[1] + j) * p->in[2] + l) * s->channels;
+    return image + (size_t)((i * p->in[1] + j) * p->in[2] + l) * s->x.pitch;
 }
 
 static const uint8_t *image_at(const pool_job *job, int64_t n) {
     const int64_t *in = job->s->call.in;
-    return job->x + (size_t)(n * in[0] * in[1] * in[2]) * job->s->channels;
+    return job->x + (size_t)(n * in[0] * in[1] * in[2]) * job->s->x.pitch;
 }
 
 // y = the greatest of lines, of which `is_first` is the first.
@@ -49,6 +50,18 @@ static void raise(const pool_job *job, bool is_first, const uint8_t *x, size_t c
         memcpy(y, x, count);
     else
         job->kernels->raise(job->s->is_signed, x, count, y);
+}
+
+// The same for a row of pixels, to a line without gaps.
+static void raise_row(const pool_job *job, bool is_first, const uint8_t *x, uint8_t *line) {
+    const code_pool *s = job->s;
+    const size_t pixels = (size_t)s->call.in[2];
+    if (s->x.pitch == s->channels) {
+        raise(job, is_first, x, pixels * s->channels, line);
+        return;
+    }
+    for (size_t i = 0; i < pixels; i++)
+        raise(job, is_first, x + i * s->x.pitch, s->channels, line + i * s->channels);
 }
 
 // A row of windows: first the greatest of their rows of pixels, then of columns of these. No window
@@ -60,13 +73,12 @@ static void take_greatest(void *user, size_t part, size_t worker) {
     const int64_t row = (int64_t)part, depth = row / p->out[1] % p->out[0];
     const uint8_t *image = image_at(job, row / p->out[1] / p->out[0]);
     uint8_t *line = job->scratch + worker * s->scratch_bytes;
-    uint8_t *y = job->y + part * (size_t)p->out[2] * s->channels;
+    uint8_t *y = job->y + part * (size_t)p->out[2] * s->y.pitch;
     pool_window w = tare__pool_window_at(p, (int64_t[]){depth, row % p->out[1], 0});
     for (int64_t i = w.begin[0]; i < w.end[0]; i += p->dilation[0])
         for (int64_t j = w.begin[1]; j < w.end[1]; j += p->dilation[1])
-            raise(job, i == w.begin[0] && j == w.begin[1], pixel_at(s, image, i, j, 0),
-                  (size_t)p->in[2] * s->channels, line);
-    for (int64_t x = 0; x < p->out[2]; x++, y += s->channels) {
+            raise_row(job, i == w.begin[0] && j == w.begin[1], pixel_at(s, image, i, j, 0), line);
+    for (int64_t x = 0; x < p->out[2]; x++, y += s->y.pitch) {
         w = tare__pool_window_at(p, (int64_t[]){depth, row % p->out[1], x});
         for (int64_t l = w.begin[2]; l < w.end[2]; l += p->dilation[2])
             raise(job, l == w.begin[2], line + (size_t)l * s->channels, s->channels, y);
@@ -89,7 +101,7 @@ static void take_average(void *user, size_t part, size_t worker) {
     const size_t first = part % channel_parts(s) * AVERAGED_CHANNELS;
     const size_t channels = tare__part_of(s->channels, first, AVERAGED_CHANNELS);
     const uint8_t *image = image_at(job, row / p->out[1] / p->out[0]) + first;
-    uint8_t *y = job->y + (size_t)pixel * s->channels + first;
+    uint8_t *y = job->y + (size_t)pixel * s->y.pitch + first;
     int32_t *sums = (int32_t *)(void *)(job->scratch + worker * s->scratch_bytes);
     int64_t count = 0;
     memset(sums, 0, channels * sizeof *sums);
@@ -109,8 +121,8 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const size_t windows = rows * (size_t)p->out[2];
     pool_job job = {.s = s,
                     .kernels = run->fast->elementwise,
-                    .x = tare__place_data(run, s->x),
-                    .y = tare__place_data(run, s->y),
+                    .x = tare__place_data(run, s->x.place),
+                    .y = tare__place_data(run, s->y.place),
                     .scratch = tare__place_data(run, s->scratch)};
     thread_pool *pool =
         tare__threads_for(run, s->batch * p->in[0] * p->in[1] * p->in[2] * (int64_t)s->channels);
@@ -120,8 +132,10 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
 }
 
 static void describe(const plan *p, const void *state, step_note *out) {
-    (void)p, (void)state;
+    const code_pool *s = state;
+    (void)p;
     tare__step_say(out, "integers: pixels as lines of channels");
+    tare__step_say_joined(out, &s->y);
 }
 
 static const step_class pool_class = {"code pool", run_pool, NULL, describe};
@@ -165,8 +179,8 @@ static tare_status add_pool(plan_builder *b, const plan_record *r, code_pool *s)
     s->channels = (size_t)x->shape[1];
     s->is_signed = x->dtype == TARE_QINT8;
     s->average = tare__average_rule_of(&r->call, x);
-    TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, x), LAYOUT_CHANNELS_LAST, &s->x));
-    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
+    TARE_TRY(tare__plan_read_lines(b, tare__plan_find_value(b, x), &s->x));
+    TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
     s->scratch_bytes =
         s->call.is_max ? (size_t)s->call.in[2] * s->channels : AVERAGED_CHANNELS * sizeof(int32_t);
     s->scratch_bytes = tare__round_up(s->scratch_bytes, SCRATCH_STEP);

@@ -13,8 +13,8 @@
 typedef struct code_layer_step {
     qlayer *layer;
     size_t batch;
-    size_t x, y, scratch;     // places
-    size_t other;             // the place of the addend's codes; NOTHING: none
+    plan_lines x, y, other;   // other: the addend's codes; NOTHING: none
+    size_t scratch;           // a place
     const tare_tensor *added; // what a layer that adds does; NULL: nothing
     // Without a batch, tensors are moved to channels last and back here: values have channels in
     // their second dimension. Bytes of what is moved, behind the layer's own memory.
@@ -50,13 +50,16 @@ static void run_moved(const code_layer_step *s, const qlayer_run *given) {
 static tare_status run_layer(const plan_run_state *run, void *state) {
     const code_layer_step *s = state;
     product_addend addend = s->addend;
-    if (s->other != NOTHING) addend.codes = tare__place_data(run, s->other);
-    void *y = tare__place_data(run, s->y);
+    if (s->other.place != NOTHING) addend.codes = tare__place_data(run, s->other.place);
+    addend.stride = s->other.pitch;
+    void *y = tare__place_data(run, s->y.place);
     const qlayer_run of_layer = {.batch = s->batch,
-                                 .x = tare__place_data(run, s->x),
+                                 .x = tare__place_data(run, s->x.place),
                                  .y = s->gives_floats ? NULL : y,
+                                 .x_stride = s->x.pitch,
+                                 .y_stride = s->y.pitch,
                                  .real = s->gives_floats ? y : NULL,
-                                 .addend = s->other != NOTHING ? &addend : NULL,
+                                 .addend = s->other.place != NOTHING ? &addend : NULL,
                                  .scratch = tare__place_data(run, s->scratch),
                                  .space = &run->fast->space};
     if (s->is_moved)
@@ -87,6 +90,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     if (form.part_count > 1) tare__step_say(out, ", in %zu parts", form.part_count);
     if (s->addend.kind != 0) tare__step_say(out, ", with a sum");
     if (s->gives_floats) tare__step_say(out, ", to floats");
+    tare__step_say_joined(out, &s->y);
     if (s->why != NULL) tare__step_say(out, "; %s", s->why);
 }
 
@@ -113,24 +117,38 @@ static bool read_sum(const plan_builder *b, size_t layer_result, const plan_reco
     return true;
 }
 
+// A sum is written over the addend where nobody else needs that. But a layer that adds its own
+// input reads it again for other results.
+static tare_status place_lines(plan_builder *b, size_t x, size_t result, size_t other,
+                               code_layer_step *s) {
+    bool is_same;
+    TARE_TRY(tare__qlayer_takes_stride(s->layer)
+                 ? tare__plan_read_lines(b, x, &s->x)
+                 : tare__plan_read(b, x, LAYOUT_CHANNELS_LAST, &s->x.place));
+    if (other != NOTHING) TARE_TRY(tare__plan_read_lines(b, other, &s->other));
+    if (other == NOTHING || s->other.place == s->x.place || b->values[result].joined != NOTHING)
+        return tare__plan_write_lines(b, result, &s->y);
+    return tare__plan_write_over(b, result, other, LAYOUT_CHANNELS_LAST, &s->y.place, &is_same);
+}
+
+static tare_status place_rows(plan_builder *b, size_t x, size_t result, size_t other,
+                              code_layer_step *s) {
+    bool is_same;
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x.place));
+    if (other == NOTHING) return tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place);
+    TARE_TRY(tare__plan_read(b, other, LAYOUT_PLAIN, &s->other.place));
+    return s->other.place == s->x.place
+               ? tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place)
+               : tare__plan_write_over(b, result, other, LAYOUT_PLAIN, &s->y.place, &is_same);
+}
+
 static tare_status place(plan_builder *b, const plan_record *layer, size_t result, size_t other,
                          code_layer_step *s) {
-    const bool is_plain = s->is_moved || tare__fast_layer_is_linear(&layer->call);
-    const plan_layout layout = is_plain ? LAYOUT_PLAIN : LAYOUT_CHANNELS_LAST;
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&layer->call));
     const size_t threads = tare__thread_count(b->setting->fast->space.pool);
-    bool is_same;
-    TARE_TRY(tare__plan_read(b, x, layout, &s->x));
-    s->other = NOTHING;
-    if (other == NOTHING) {
-        TARE_TRY(tare__plan_write(b, result, layout, &s->y));
-    } else {
-        TARE_TRY(tare__plan_read(b, other, layout, &s->other));
-        // A layer that adds its own input reads it again for other results.
-        TARE_TRY(s->other == s->x
-                     ? tare__plan_write(b, result, layout, &s->y)
-                     : tare__plan_write_over(b, result, other, layout, &s->y, &is_same));
-    }
+    const bool is_plain = s->is_moved || tare__fast_layer_is_linear(&layer->call);
+    s->other = (plan_lines){.place = NOTHING};
+    TARE_TRY(is_plain ? place_rows(b, x, result, other, s) : place_lines(b, x, result, other, s));
     s->own_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads), PLACE_ALIGNMENT);
     return tare__plan_new_scratch(b, s->own_bytes + s->x_bytes + s->y_bytes, &s->scratch);
 }

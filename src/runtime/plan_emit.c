@@ -14,8 +14,10 @@ tare_status tare__plan_new_place(plan_builder *b, place_kind kind, size_t bytes,
     size_t whole;
     if (!tare__add_size(bytes, PLACE_ALIGNMENT - 1, &whole)) return tare__out_of_memory(b->err);
     *out = p->place_count++;
-    p->places[*out] = (plan_place){
-        .kind = kind, .bytes = whole / PLACE_ALIGNMENT * PLACE_ALIGNMENT, .first = NOTHING};
+    p->places[*out] = (plan_place){.kind = kind,
+                                   .bytes = whole / PLACE_ALIGNMENT * PLACE_ALIGNMENT,
+                                   .first = NOTHING,
+                                   .whole = NOTHING};
     return TARE_OK;
 }
 
@@ -48,6 +50,7 @@ static void note_use(plan *p, size_t place, size_t step) {
     plan_place *at = &p->places[place];
     if (at->first == NOTHING) at->first = step;
     at->last = step;
+    if (at->whole != NOTHING) note_use(p, at->whole, step);
 }
 
 static tare_status push_step(plan_builder *b, const step_class *class, void *state, const node *n) {
@@ -99,28 +102,61 @@ static tare_status place_outside(plan_builder *b, size_t v) {
     return TARE_OK;
 }
 
+// Where a value lies without gaps.
+static size_t place_in(const plan_value *v, plan_layout layout) {
+    const bool is_copy = layout == LAYOUT_CHANNELS_LAST && v->gathered != NOTHING;
+    return is_copy ? v->gathered : v->place[layout];
+}
+
 // One that every layout can share.
 static void share_layouts(plan_builder *b, size_t v) {
     plan_value *found = &b->values[v];
     if (!tare__plan_layouts_agree(found->tensor)) return;
     for (int i = 0; i < LAYOUT_COUNT; i++)
-        if (found->place[i] == NOTHING) found->place[i] = found->place[LAYOUT_COUNT - 1 - i];
+        if (found->place[i] == NOTHING) found->place[i] = place_in(found, LAYOUT_COUNT - 1 - i);
+}
+
+// A step in front of the one in the making, which moves a value.
+static tare_status push_move(plan_builder *b, const step_class *class, void *state,
+                             const tare_tensor *t, const size_t places[2]) {
+    TARE_TRY(push_step(b, class, state, NULL));
+    note_use(b->plan, places[0], b->plan->step_count - 1);
+    note_use(b->plan, places[1], b->plan->step_count - 1);
+    const size_t bytes = tare__tensor_bytes(t);
+    b->plan->steps[b->plan->step_count - 1].facts =
+        (step_facts){.x = t, .y = t, .bytes_in = bytes, .bytes_out = bytes};
+    return TARE_OK;
 }
 
 static tare_status convert_layout(plan_builder *b, size_t v, plan_layout to) {
     plan_value *found = &b->values[v];
-    const size_t from = found->place[LAYOUT_COUNT - 1 - to];
+    const size_t from = place_in(found, LAYOUT_COUNT - 1 - to);
     size_t place;
     void *state;
     TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), &place));
     TARE_TRY(tare__reorder_state(b, found->tensor, to, from, place, &state));
-    TARE_TRY(push_step(b, &tare__reorder_class, state, NULL));
-    note_use(b->plan, from, b->plan->step_count - 1);
-    note_use(b->plan, place, b->plan->step_count - 1);
-    const size_t bytes = tare__tensor_bytes(found->tensor);
-    b->plan->steps[b->plan->step_count - 1].facts =
-        (step_facts){.x = found->tensor, .y = found->tensor, .bytes_in = bytes, .bytes_out = bytes};
+    TARE_TRY(
+        push_move(b, &tare__reorder_class, state, found->tensor, (const size_t[]){from, place}));
     found->place[to] = place;
+    return TARE_OK;
+}
+
+bool tare__plan_lies_apart(const plan_builder *b, size_t v) {
+    const size_t place = b->values[v].place[LAYOUT_CHANNELS_LAST];
+    return place != NOTHING && b->plan->places[place].pitch != 0;
+}
+
+static tare_status gather(plan_builder *b, size_t v) {
+    plan_value *found = &b->values[v];
+    const size_t from = found->place[LAYOUT_CHANNELS_LAST];
+    size_t place;
+    void *state;
+    if (found->gathered != NOTHING) return TARE_OK;
+    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), &place));
+    TARE_TRY(tare__gather_state(b, found->tensor, from, place, &state));
+    TARE_TRY(
+        push_move(b, &tare__gather_class, state, found->tensor, (const size_t[]){from, place}));
+    found->gathered = place;
     return TARE_OK;
 }
 
@@ -147,10 +183,70 @@ tare_status tare__plan_read(plan_builder *b, size_t v, plan_layout layout, size_
     plan_value *found = &b->values[v];
     if (found->place[LAYOUT_PLAIN] == NOTHING && found->place[LAYOUT_CHANNELS_LAST] == NOTHING)
         TARE_TRY(found->deferred != NOTHING ? emit_deferred(b, v) : place_outside(b, v));
+    if (tare__plan_lies_apart(b, v) &&
+        (layout == LAYOUT_CHANNELS_LAST || found->place[LAYOUT_PLAIN] == NOTHING))
+        TARE_TRY(gather(b, v));
     share_layouts(b, v);
     if (found->place[layout] == NOTHING) TARE_TRY(convert_layout(b, v, layout));
-    *place = found->place[layout];
+    *place = place_in(found, layout);
     return touch_value(b, *place, found->tensor, true);
+}
+
+static const char *name_of_result(const plan_builder *b, size_t v) {
+    for (size_t i = 0; i < b->record_count; i++)
+        if (b->records[i].result == v) return b->records[i].node->name;
+    return NULL;
+}
+
+static plan_lines lines_of(const plan_builder *b, size_t v) {
+    const plan_value *found = &b->values[v];
+    const size_t place = found->place[LAYOUT_CHANNELS_LAST];
+    const plan_place *at = &b->plan->places[place];
+    return (plan_lines){.place = place,
+                        .pitch = at->pitch != 0 ? at->pitch : (size_t)found->tensor->shape[1],
+                        .joined = at->whole != NOTHING ? name_of_result(b, found->joined) : NULL};
+}
+
+tare_status tare__plan_read_lines(plan_builder *b, size_t v, plan_lines *out) {
+    if (tare__plan_lies_apart(b, v))
+        TARE_TRY(
+            touch_value(b, b->values[v].place[LAYOUT_CHANNELS_LAST], b->values[v].tensor, true));
+    else
+        TARE_TRY(tare__plan_read(b, v, LAYOUT_CHANNELS_LAST, &out->place));
+    *out = lines_of(b, v);
+    return TARE_OK;
+}
+
+// A part of a larger value's place, which whoever comes first makes.
+static tare_status place_part(plan_builder *b, size_t v, size_t *out) {
+    const plan_value *found = &b->values[v];
+    const tare_tensor *all = b->values[found->joined].tensor;
+    size_t *whole = &b->values[found->joined].place[LAYOUT_CHANNELS_LAST];
+    if (*whole == NOTHING)
+        TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(all), whole));
+    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), out));
+    plan_place *part = &b->plan->places[*out];
+    part->whole = *whole;
+    part->shift = found->joined_at;
+    part->pitch = all->count > all->shape[1] ? (size_t)all->shape[1] : 0;
+    b->plan->places[*whole].has_parts = true;
+    return TARE_OK;
+}
+
+tare_status tare__plan_place_lines(plan_builder *b, size_t v, plan_lines *out) {
+    plan_value *found = &b->values[v];
+    size_t *place = &found->place[LAYOUT_CHANNELS_LAST];
+    if (found->joined != NOTHING)
+        TARE_TRY(place_part(b, v, place));
+    else if (*place == NOTHING)
+        TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), place));
+    *out = lines_of(b, v);
+    return TARE_OK;
+}
+
+tare_status tare__plan_write_lines(plan_builder *b, size_t v, plan_lines *out) {
+    TARE_TRY(tare__plan_place_lines(b, v, out));
+    return touch_value(b, out->place, b->values[v].tensor, false);
 }
 
 tare_status tare__plan_write(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
@@ -160,11 +256,16 @@ tare_status tare__plan_write(plan_builder *b, size_t v, plan_layout layout, size
     return touch_value(b, *place, found->tensor, false);
 }
 
+static bool is_within(const plan *p, size_t place, size_t whole) {
+    return place == whole || (place != NOTHING && p->places[place].whole == whole);
+}
+
 static size_t uses_of_place(const plan_builder *b, size_t place) {
     size_t uses = 0;
     for (size_t v = 0; v < b->value_count; v++) {
         const plan_value *found = &b->values[v];
-        if (found->place[LAYOUT_PLAIN] == place || found->place[LAYOUT_CHANNELS_LAST] == place)
+        if (is_within(b->plan, found->place[LAYOUT_PLAIN], place) ||
+            is_within(b->plan, found->place[LAYOUT_CHANNELS_LAST], place))
             uses += found->uses_left;
     }
     return uses;
@@ -172,7 +273,8 @@ static size_t uses_of_place(const plan_builder *b, size_t place) {
 
 bool tare__plan_may_write_over(const plan_builder *b, size_t v, size_t input, plan_layout layout) {
     const size_t old = b->values[input].place[layout];
-    return b->plan->places[old].kind == PLACE_ARENA && uses_of_place(b, old) == 1 &&
+    return b->plan->places[old].kind == PLACE_ARENA && b->plan->places[old].whole == NOTHING &&
+           uses_of_place(b, old) == 1 &&
            tare__tensor_bytes(b->values[input].tensor) == tare__tensor_bytes(b->values[v].tensor);
 }
 
@@ -281,8 +383,8 @@ static tare_status emit_outputs(plan_builder *b) {
         const size_t v = tare__plan_find_value(b, out->like);
         TARE_TRY(tare__plan_read(b, v, LAYOUT_PLAIN, &out->place));
         plan_place *place = &p->places[out->place];
-        out->is_copied = place->kind != PLACE_ARENA;
-        if (place->kind == PLACE_ARENA) place->kind = PLACE_OUTPUT;
+        out->is_copied = place->kind != PLACE_ARENA || place->whole != NOTHING || place->has_parts;
+        if (!out->is_copied) place->kind = PLACE_OUTPUT;
     }
     forget_touched(b);
     return TARE_OK;

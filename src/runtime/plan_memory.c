@@ -3,15 +3,16 @@
 #include "runtime/memory_layout.h"
 #include "runtime/plan_build.h"
 
-static bool is_laid_out(const plan_place *place) {
-    return place->kind == PLACE_ARENA && place->first != NOTHING;
+// Parts lie where their wholes do.
+bool tare__plan_is_laid_out(const plan_place *place) {
+    return place->kind == PLACE_ARENA && place->first != NOTHING && place->whole == NOTHING;
 }
 
 static size_t list_pieces(const plan *p, memory_piece *pieces) {
     size_t count = 0;
     for (size_t i = 0; i < p->place_count; i++) {
         const plan_place *place = &p->places[i];
-        if (is_laid_out(place))
+        if (tare__plan_is_laid_out(place))
             pieces[count++] = (memory_piece){place->bytes, place->first, place->last, 0};
     }
     return count;
@@ -19,7 +20,7 @@ static size_t list_pieces(const plan *p, memory_piece *pieces) {
 
 static void take_offsets(plan *p, const memory_piece *pieces) {
     for (size_t i = 0; i < p->place_count; i++)
-        if (is_laid_out(&p->places[i])) p->places[i].offset = (pieces++)->offset;
+        if (tare__plan_is_laid_out(&p->places[i])) p->places[i].offset = (pieces++)->offset;
 }
 
 static tare_status find_offsets(plan *p, arena *memory, tare_error *err) {
@@ -38,8 +39,11 @@ tare_status tare__plan_lay_out(plan *p, tare_error *err) {
     TARE_TRY(status);
     p->block = tare__alloc_large(p->block_bytes);
     if (p->block == NULL) return tare__out_of_memory(err);
-    for (size_t i = 0; i < p->place_count; i++)
-        if (p->places[i].kind == PLACE_ARENA)
-            p->places[i].data = (unsigned char *)p->block + p->places[i].offset;
+    for (size_t i = 0; i < p->place_count; i++) {
+        plan_place *place = &p->places[i];
+        if (place->kind != PLACE_ARENA) continue;
+        if (place->whole != NOTHING) place->offset = p->places[place->whole].offset + place->shift;
+        place->data = (unsigned char *)p->block + place->offset;
+    }
     return TARE_OK;
 }

@@ -200,7 +200,7 @@ void tare__plan_memory(const plan *p, tare_plan_memory *out) {
 bool tare__plan_place(const plan *p, size_t index, tare_plan_place *out) {
     for (size_t i = 0; i < p->place_count; i++) {
         const plan_place *place = &p->places[i];
-        if (place->kind != PLACE_ARENA || place->first == NOTHING || index-- > 0) continue;
+        if (!tare__plan_is_laid_out(place) || index-- > 0) continue;
         *out = (tare_plan_place){.struct_size = sizeof *out,
                                  .offset = (int64_t)place->offset,
                                  .bytes = (int64_t)place->bytes,

@@ -44,6 +44,8 @@ static tare_status add_value(plan_builder *b, tare_tensor *t, size_t *out) {
                                    .consumer = NOTHING,
                                    .swapped = NOTHING,
                                    .deferred = NOTHING,
+                                   .joined = NOTHING,
+                                   .gathered = NOTHING,
                                    .is_constant = t->data != NULL};
     return TARE_OK;
 }

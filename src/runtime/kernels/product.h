@@ -41,7 +41,7 @@ typedef enum addend_kind {
     ADDEND_OF_VALUES, // to the value of rule O, before it is rounded: (code - zero_point) * scale
 } addend_kind;
 
-/// Codes that lie as the result does.
+/// Codes in rows and channels as the result's.
 typedef struct product_addend {
     addend_kind kind;
     native_add add; // of codes; a is the layer's
@@ -49,6 +49,7 @@ typedef struct product_addend {
     int32_t zero_point;
     bool is_signed; // all codes
     const uint8_t *codes;
+    size_t stride; // from a row to the next; in a run, 0: its channels
 } product_addend;
 
 /// Up to kernel->rows[..] output pixels and a block of channels. Weights lie as
@@ -62,7 +63,7 @@ typedef struct product_tile {
     const bool *pairs_fit; // [vectors][product_chunks] of w (product_pairs.h); NULL: not known
     size_t channels;       // at most PRODUCT_BLOCK
     tile_epilogue epilogue;
-    const product_addend *addend; // NULL: none; its codes as y
+    const product_addend *addend; // NULL: none
     uint8_t *y;                   // [rows][y_stride]
     float *real;                  // in place of y, the value of rule O; NULL: codes are wanted
     size_t y_stride;

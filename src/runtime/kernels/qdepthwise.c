@@ -207,6 +207,8 @@ size_t tare__qdepthwise_scratch_bytes(const qdepthwise *p, size_t thread_count) 
 typedef struct depthwise_job {
     const qdepthwise *p;
     const qlayer_run *run;
+    conv_windows windows; // of images whose pixels may lie apart
+    size_t y_stride;
     unsigned char *memory; // a line of zero points, and a slice for each thread
     size_t bands;          // of rows, of a plane
     size_t block_step, block_parts;
@@ -225,7 +227,7 @@ static void run_block(const depthwise_job *job, const depthwise_band *band,
     const size_t channel = block * p->block;
     const size_t row = band->plane * w->out_height + band->row;
     const size_t pixel = tare__conv_part_pixel(&p->part, row * w->out_width + band->first);
-    const size_t at = pixel * p->channels + channel;
+    const size_t at = pixel * job->y_stride + channel;
     const depthwise_tile tile = {
         .x = addresses,
         .first = channel,
@@ -244,8 +246,8 @@ static void run_block(const depthwise_job *job, const depthwise_band *band,
         .channels = block_channels(p, block),
         .y = job->run->y != NULL ? job->run->y + at : NULL,
         .real = job->run->real != NULL ? job->run->real + at : NULL,
-        .y_row = p->part.apart[H] * p->part.out[W] * p->channels,
-        .y_stride = p->part.apart[W] * p->channels,
+        .y_row = p->part.apart[H] * p->part.out[W] * job->y_stride,
+        .y_stride = p->part.apart[W] * job->y_stride,
     };
     p->kernel->run(&tile);
 }
@@ -253,7 +255,7 @@ static void run_block(const depthwise_job *job, const depthwise_band *band,
 static void run_part(void *user, size_t part, size_t worker) {
     const depthwise_job *job = user;
     const qdepthwise *p = job->p;
-    const conv_windows *w = &p->windows;
+    const conv_windows *w = &job->windows;
     const size_t number = part / job->block_parts;
     const size_t first_block = part % job->block_parts * job->block_step;
     size_t last_block = first_block + job->block_step;
@@ -290,6 +292,8 @@ static void divide(depthwise_job *job, size_t bands, size_t threads) {
 void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
     depthwise_job job = {.p = p,
                          .run = run,
+                         .windows = p->windows,
+                         .y_stride = run->y_stride != 0 ? run->y_stride : p->channels,
                          .memory = run->scratch,
                          .bands = tare__ceil_div(p->windows.out_height, p->rows)};
     const size_t planes = run->batch * p->windows.out_depth;
@@ -298,6 +302,7 @@ void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
     thread_pool *pool =
         tare__workspace_pool(run->space, pixels * p->channels * p->windows.columns * p->words * 8);
     if (pixels == 0) return;
+    if (run->x_stride != 0) job.windows.channels = run->x_stride;
     divide(&job, planes * job.bands, tare__thread_count(pool));
     memset(run->scratch, p->constants.zero_code ^ p->constants.flip, line_bytes(p));
     tare__thread_pool_run(pool, planes * job.bands * job.block_parts, run_part, &job);

@@ -141,6 +141,10 @@ static bool are_parts_shared(const qlayer *layer, size_t thread_count) {
     return layer->part_count >= thread_count * PARTS_PER_THREAD;
 }
 
+bool tare__qlayer_takes_stride(const qlayer *layer) {
+    return !layer->by_library;
+}
+
 size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count) {
     if (layer->by_library) return tare__qlibrary_scratch_bytes(layer->library, thread_count);
     return are_parts_shared(layer, thread_count) ? thread_count * part_scratch(layer, 1)

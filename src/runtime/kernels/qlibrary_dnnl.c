@@ -254,19 +254,20 @@ static void finish(const library_job *job, const int32_t *sums, size_t pixel, si
     const qlibrary *l = job->l;
     const qlayer_run *run = job->run;
     for (size_t c = 0; c < l->outs; c += PRODUCT_BLOCK) {
-        const size_t at = pixel * l->outs + c;
+        const size_t stride = run->y_stride != 0 ? run->y_stride : l->outs;
         product_addend addend;
         if (run->addend != NULL) {
             addend = *run->addend;
-            addend.codes += at;
+            if (addend.stride == 0) addend.stride = l->outs;
+            addend.codes += pixel * addend.stride + c;
         }
         const product_tile tile = {
             .rows = pixels,
             .channels = l->outs - c < PRODUCT_BLOCK ? l->outs - c : PRODUCT_BLOCK,
             .epilogue = tare__qconstants_epilogue(&l->constants, (int64_t)c),
             .addend = run->addend != NULL ? &addend : NULL,
-            .y = run->y + at,
-            .y_stride = l->outs,
+            .y = run->y + pixel * stride + c,
+            .y_stride = stride,
         };
         qu8_product_finish__avx512vnni(&tile, sums + c, l->outs);
     }

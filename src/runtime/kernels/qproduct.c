@@ -183,7 +183,9 @@ size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count) {
 typedef struct product_job {
     const qproduct *p;
     const qlayer_run *run;
-    const uint8_t *image;           // the first of those that are multiplied
+    const uint8_t *image; // the first of those that are multiplied
+    conv_windows windows; // of images whose pixels may lie apart
+    size_t y_stride;
     size_t first_row, row_count;    // rows are output pixels of all images
     const uint8_t *border;          // a line of zero points
     unsigned char *addresses;       // a slice for each thread
@@ -206,7 +208,7 @@ static product_tile tile_of(const product_job *job, const uint8_t *const *addres
         .channels = tare__product_block_channels(&p->form, block),
         .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel),
         .fuses = job->run->fuses,
-        .y_stride = p->part.apart[W] * p->all_outs,
+        .y_stride = p->part.apart[W] * job->y_stride,
     };
 }
 
@@ -215,14 +217,16 @@ static void multiply(const product_job *job, product_tile *tile, size_t row, siz
     const qlayer_run *run = job->run;
     const qproduct *p = job->p;
     const size_t pixel = tare__conv_part_pixel(&p->part, job->first_row + row);
-    const size_t at = pixel * p->all_outs + channel;
+    const size_t at = pixel * job->y_stride + channel;
     product_addend addend;
     tile->rows = rows;
     if (run->y != NULL) tile->y = run->y + at;
     if (run->real != NULL) tile->real = run->real + at;
     if (run->addend != NULL) {
         addend = *run->addend;
-        addend.codes += at;
+        if (addend.stride == 0) addend.stride = p->all_outs;
+        addend.codes += pixel * addend.stride + channel;
+        addend.stride *= p->part.apart[W];
         tile->addend = &addend;
     }
     p->kernel->run(tile);
@@ -232,8 +236,9 @@ static void list_tile(const product_job *job, size_t row, size_t rows, size_t fi
                       const uint8_t **to) {
     const qproduct *p = job->p;
     if (p->is_flat) {
-        const uint8_t *at = job->image + row * p->all_ins + first_channel;
-        for (size_t r = 0; r < rows; r++, at += p->all_ins) to[r] = at;
+        const size_t stride = job->windows.channels;
+        const uint8_t *at = job->image + row * stride + first_channel;
+        for (size_t r = 0; r < rows; r++, at += stride) to[r] = at;
         return;
     }
     const window_list list = {.images = job->image + first_channel,
@@ -242,7 +247,7 @@ static void list_tile(const product_job *job, size_t row, size_t rows, size_t fi
                               .count = rows,
                               .pixel_step = 1,
                               .tap_step = rows};
-    tare__conv_windows_list(&p->windows, &list, to);
+    tare__conv_windows_list(&job->windows, &list, to);
 }
 
 // Rows of output whose windows meet the image with the same rows of taps.
@@ -384,25 +389,27 @@ static void multiply_images(product_job *job, thread_pool *pool) {
     tare__thread_pool_run(pool, job->row_parts * job->block_parts, multiply_part, job);
 }
 
-// A line of the image, with its border.
-static void stage_line(const qproduct *p, const uint8_t *line, uint8_t *to) {
+// A line of the image, whose pixels are `stride` codes apart, with its border.
+static void stage_line(const qproduct *p, const uint8_t *line, size_t stride, uint8_t *to) {
     const conv_windows *w = &p->part.windows;
     const ptrdiff_t width = (ptrdiff_t)p->windows.width;
     const ptrdiff_t first = w->before < width ? w->before : width;
     const ptrdiff_t inside =
         width - first < (ptrdiff_t)w->width ? width - first : (ptrdiff_t)w->width;
-    memcpy(to + (size_t)first * p->ins, line, (size_t)inside * p->ins);
-    for (ptrdiff_t i = 0; w->reflects && i < width; i++) {
-        if (i >= first && i < first + inside) continue;
+    const bool is_whole = stride == p->ins;
+    if (is_whole) memcpy(to + (size_t)first * p->ins, line, (size_t)inside * p->ins);
+    for (ptrdiff_t i = 0; (w->reflects || !is_whole) && i < width; i++) {
+        const bool is_inside = i >= first && i < first + inside;
+        if (is_inside ? is_whole : !w->reflects) continue;
         const ptrdiff_t at = tare__conv_position(w, i - first, w->width);
-        memcpy(to + (size_t)i * p->ins, line + (size_t)at * p->ins, p->ins);
+        memcpy(to + (size_t)i * p->ins, line + (size_t)at * stride, p->ins);
     }
 }
 
 // The image with its border, as far as windows reach.
-static void stage(const qproduct *p, const uint8_t *image, uint8_t *to) {
+static void stage(const qproduct *p, const uint8_t *image, size_t stride, uint8_t *to) {
     const conv_windows *from = &p->part.windows, *s = &p->windows;
-    const size_t line = from->width * p->ins, staged_line = s->width * p->ins;
+    const size_t line = from->width * stride, staged_line = s->width * p->ins;
     memset(to, p->constants.zero_code ^ p->constants.flip, tare__conv_image_codes(s));
     for (size_t i = 0; i < s->depth * s->height; i++, to += staged_line) {
         const ptrdiff_t z =
@@ -410,7 +417,7 @@ static void stage(const qproduct *p, const uint8_t *image, uint8_t *to) {
         const ptrdiff_t y =
             tare__conv_position(from, (ptrdiff_t)(i % s->height) - from->above, from->height);
         if (z < 0 || y < 0) continue;
-        stage_line(p, image + ((size_t)z * from->height + (size_t)y) * line, to);
+        stage_line(p, image + ((size_t)z * from->height + (size_t)y) * line, stride, to);
     }
 }
 
@@ -419,21 +426,27 @@ void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
     uint8_t *staged = memory + line_bytes(p);
     const size_t macs = run->batch * p->pixels * p->all_outs * p->taps * p->codes;
     thread_pool *pool = tare__workspace_pool(run->space, macs);
+    const size_t x_stride = run->x_stride != 0 ? run->x_stride : p->all_ins;
     product_job job = {.p = p,
                        .run = run,
                        .image = run->x,
+                       .windows = p->windows,
+                       .y_stride = run->y_stride != 0 ? run->y_stride : p->all_outs,
                        .row_count = run->batch * p->pixels,
                        .border = memory,
                        .addresses = staged + stage_bytes(p)};
     memset(memory, p->constants.zero_code ^ p->constants.flip, line_bytes(p));
     if (!p->is_staged) {
+        job.windows.channels = x_stride;
         multiply_images(&job, pool);
         return;
     }
+    const conv_windows *from = &p->part.windows;
+    const size_t image = from->depth * from->height * from->width * x_stride;
     job.image = staged;
     job.row_count = p->pixels;
     for (size_t n = 0; n < run->batch; n++, job.first_row += p->pixels) {
-        stage(p, run->x + n * tare__conv_image_codes(&p->part.windows), staged);
+        stage(p, run->x + n * image, x_stride, staged);
         multiply_images(&job, pool);
     }
 }

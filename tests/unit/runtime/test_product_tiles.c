@@ -8,7 +8,12 @@
 
 #include "runtime/kernels/product_pairs.h"
 
-enum { MOST_TAPS = 3, MOST_CODES = 70, MOST_WORDS = MOST_TAPS * (MOST_CODES + 3) / 4 };
+enum {
+    MOST_TAPS = 3,
+    MOST_CODES = 70,
+    MOST_WORDS = MOST_TAPS * (MOST_CODES + 3) / 4,
+    OTHER_STRIDE = PRODUCT_BLOCK + 5,
+};
 
 static uint32_t next(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -37,7 +42,7 @@ typedef struct tile_case {
     uint32_t words[MOST_WORDS * PRODUCT_BLOCK];
     int32_t start[PRODUCT_BLOCK], sums[PRODUCT_BLOCK];
     bool pairs_fit[PRODUCT_VECTORS * MOST_WORDS];
-    uint8_t other[PRODUCT_ROWS * PRODUCT_BLOCK], codes[PRODUCT_ROWS * PRODUCT_BLOCK + 1];
+    uint8_t other[PRODUCT_ROWS * OTHER_STRIDE], codes[PRODUCT_ROWS * PRODUCT_BLOCK + 1];
     float real[PRODUCT_ROWS * PRODUCT_BLOCK + 1];
     product_addend addend;
     requant *r;
@@ -110,6 +115,7 @@ static void fill_epilogue(tile_case *c, uint64_t *state) {
         .scale = 0.3F,
         .zero_point = 77,
         .codes = c->other,
+        .stride = OTHER_STRIDE,
     };
 }
 
@@ -146,7 +152,7 @@ static int32_t sum_of(const tile_case *c, size_t row, size_t channel) {
 // Rule Q's own bias is part of the start here, and so is not added again.
 static int32_t code_of(const tile_case *c, size_t row, size_t channel, int32_t sum) {
     const int64_t n = (int64_t)channel;
-    const uint8_t other = c->other[row * PRODUCT_BLOCK + channel];
+    const uint8_t other = c->other[row * OTHER_STRIDE + channel];
     const int32_t less = c->r->rule == REQUANT_Q ? c->r->bias_int[channel] : 0;
     const int32_t code = tare__requantize(c->r, n, tare__wrap_int32((int64_t)sum - less));
     if (c->tile.addend == NULL) return code;

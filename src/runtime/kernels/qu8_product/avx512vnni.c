@@ -211,7 +211,7 @@ static inline addend_constants addend_constants_of(const product_addend *a, cons
 // product.
 UNROLLED __m512 added_values(const product_tile *t, const addend_constants *k, __mmask16 mask,
                              size_t row, size_t vector) {
-    const uint8_t *from = t->addend->codes + row * t->y_stride + vector * PRODUCT_LANES;
+    const uint8_t *from = t->addend->codes + row * t->addend->stride + vector * PRODUCT_LANES;
     const __m128i codes = _mm_maskz_loadu_epi8(mask, from);
     const __m512i wide = k->is_signed ? _mm512_cvtepi8_epi32(codes) : _mm512_cvtepu8_epi32(codes);
     return _mm512_mul_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(wide), k->zero_point), k->scale);

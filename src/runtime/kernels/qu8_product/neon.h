@@ -58,10 +58,10 @@ static inline vector_constants constants_of(const product_tile *t, size_t c) {
 }
 
 static inline uint8x16_t codes_of(const product_tile *t, const epilogue_constants *k,
-                                  const vector_constants *v, neon_sums acc, size_t at) {
+                                  const vector_constants *v, neon_sums acc, size_t row, size_t c) {
     const product_addend *a = t->addend;
     if (a == NULL) return requantize_lanes(k, acc, v->multiplier, v->bias);
-    const uint8x16_t other = load_codes(a->codes + at, v->count);
+    const uint8x16_t other = load_codes(a->codes + row * a->stride + c, v->count);
     if (a->kind == ADDEND_OF_CODES)
         return add_lanes(&a->add, a->is_signed, requantize_lanes(k, acc, v->multiplier, v->bias),
                          other);
@@ -78,7 +78,7 @@ UNROLLED void finish(const product_tile *t, neon_sums acc[], size_t rows, size_t
     for (size_t r = 0; r < rows; r++) {
         const size_t at = r * t->y_stride + c;
         if (t->real == NULL)
-            store_codes(t->y + at, v.count, codes_of(t, &k, &v, acc[r], at));
+            store_codes(t->y + at, v.count, codes_of(t, &k, &v, acc[r], r, c));
         else if (t->fuses)
             store_floats(t->real + at, v.count, fused_lanes(acc[r], v.multiplier, v.bias));
         else

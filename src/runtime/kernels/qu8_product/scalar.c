@@ -60,13 +60,13 @@ static void add_dots(const int16_t (*x)[CHUNK_CODES], const int16_t *w, size_t c
 }
 
 // Codes of sums to whose values the addend's are added.
-static void add_values(const product_tile *t, const uint32_t *sums, size_t c, size_t at,
+static void add_values(const product_tile *t, const uint32_t *sums, size_t row, size_t c,
                        size_t count, uint8_t *codes) {
     const product_addend *a = t->addend;
     float real[PRODUCT_LANES];
     real_sums(sums, t->epilogue.multiplier + c, t->epilogue.bias + c, count, real);
     for (size_t i = 0; i < count; i++) {
-        const uint8_t byte = a->codes[at + i];
+        const uint8_t byte = a->codes[row * a->stride + c + i];
         const float other =
             tare__dequantize(a->is_signed ? (int8_t)byte : byte, a->zero_point, a->scale);
         codes[i] = (uint8_t)tare__requant_o_finish(t->epilogue.requant, real[i] + other);
@@ -89,11 +89,11 @@ static void finish(const product_tile *t, size_t row, size_t c, uint32_t sums[PR
         return;
     }
     if (a != NULL && a->kind == ADDEND_OF_VALUES)
-        add_values(t, sums, c, at, count, codes);
+        add_values(t, sums, row, c, count, codes);
     else
         requantize_sums(e->requant, sums, e->multiplier + c, e->bias + c, count, codes);
     if (a != NULL && a->kind == ADDEND_OF_CODES)
-        qu8_add__scalar(&a->add, a->is_signed, codes, a->codes + at, count, codes);
+        qu8_add__scalar(&a->add, a->is_signed, codes, a->codes + row * a->stride + c, count, codes);
     memcpy(t->y + at, codes, count);
 }
 

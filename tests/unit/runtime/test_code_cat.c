@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Concatenations of codes: most are written in place by the steps that make their parts, and
+// whoever reads the whole or a part gets the reference's bits.
+#include "support/test.h"
+
+#include "core/tensor.h"
+#include "runtime/isa.h"
+#include "support/models.h"
+#include "tare/session.h"
+
+enum { SIDE = 7, INS = 6 };
+
+typedef struct network {
+    const char *name;
+    const char *code;
+    const char *convs[8]; // "name config", all with a name of one letter
+    size_t in_place;      // steps that write a part of something
+    size_t copies;        // steps that copy, between codes
+} network;
+
+static const network networks[] = {
+    {"branches",
+     "def forward(self, x):\n"
+     "    a = self.a(x)\n"
+     "    b = self.b(a)\n"
+     "    c = self.c(b)\n"
+     "    d = self.d(b)\n"
+     "    cat = torch.cat([b, c, d], 1)\n"
+     "    e = self.e(cat)\n"
+     "    return e\n",
+     {"a in_channels=6, out_channels=33, kernel_size=1",
+      "b in_channels=33, out_channels=33, kernel_size=3, padding=1, groups=33",
+      "c in_channels=33, out_channels=70, kernel_size=3, padding=1",
+      "d in_channels=33, out_channels=5, kernel_size=1",
+      "e in_channels=108, out_channels=12, kernel_size=3, stride=2"},
+     3,
+     0},
+    {"dense block",
+     "def forward(self, x):\n"
+     "    a = self.a(x)\n"
+     "    b = self.b(a)\n"
+     "    cat = torch.cat([a, b], 1)\n"
+     "    c = self.c(cat)\n"
+     "    cat_1 = torch.cat([a, b, c], 1)\n"
+     "    d = self.d(cat_1)\n"
+     "    cat_2 = torch.cat([a, b, c, d], 1)\n"
+     "    e = self.e(cat_2)\n"
+     "    return e\n",
+     {"a in_channels=6, out_channels=20, kernel_size=1",
+      "b in_channels=20, out_channels=9, kernel_size=3, padding=1",
+      "c in_channels=29, out_channels=9, kernel_size=3, padding=1",
+      "d in_channels=38, out_channels=9, kernel_size=1",
+      "e in_channels=47, out_channels=47, kernel_size=3, groups=47"},
+     4,
+     0},
+    {"skip with a pool and a plain neighbour",
+     "def forward(self, x):\n"
+     "    a = self.a(x)\n"
+     "    pool = torch.nn.functional.max_pool2d(a, 3, stride = 1, padding = 1)\n"
+     "    b = self.b(pool)\n"
+     "    flip = torch.transpose(b, 2, 3)\n"
+     "    cat = torch.cat([flip, a], 1)\n"
+     "    relu = torch.nn.functional.relu(cat)\n"
+     "    c = self.c(relu)\n"
+     "    return c\n",
+     {"a in_channels=6, out_channels=18, kernel_size=1",
+      "b in_channels=18, out_channels=18, kernel_size=1",
+      "c in_channels=36, out_channels=4, kernel_size=1"},
+     1,
+     1},
+    {"nested, and a part in two places",
+     "def forward(self, x):\n"
+     "    a = self.a(x)\n"
+     "    b = self.b(x)\n"
+     "    inner = torch.cat([a, b], 1)\n"
+     "    other = torch.cat([b, a, a], 1)\n"
+     "    c = self.c(other)\n"
+     "    outer = torch.cat([inner, c], 1)\n"
+     "    d = self.d(outer)\n"
+     "    e = self.e(inner)\n"
+     "    add = d + e\n"
+     "    return add\n",
+     {"a in_channels=6, out_channels=17, kernel_size=3, padding=1",
+      "b in_channels=6, out_channels=3, kernel_size=1",
+      "c in_channels=37, out_channels=65, kernel_size=1",
+      "d in_channels=85, out_channels=6, kernel_size=1",
+      "e in_channels=20, out_channels=6, kernel_size=1"},
+     3,
+     2},
+    {"sums into a part, parts that are results",
+     "def forward(self, x):\n"
+     "    a = self.a(x)\n"
+     "    b = self.b(a)\n"
+     "    add = b + a\n"
+     "    c = self.c(add)\n"
+     "    add_1 = c + add\n"
+     "    cat = torch.cat([a, add, add_1], 1)\n"
+     "    d = self.d(cat)\n"
+     "    return (d, cat, add)\n",
+     {"a in_channels=6, out_channels=19, kernel_size=1",
+      "b in_channels=19, out_channels=19, kernel_size=3, padding=1",
+      "c in_channels=19, out_channels=19, kernel_size=1",
+      "d in_channels=57, out_channels=6, kernel_size=1"},
+     3,
+     0},
+    {"few channels, and functions of codes",
+     "def forward(self, x):\n"
+     "    a = self.a(x)\n"
+     "    b = self.b(x)\n"
+     "    cat = torch.cat([a, b], 1)\n"
+     "    sigmoid = torch.sigmoid(cat)\n"
+     "    mul = sigmoid * cat\n"
+     "    c = self.c(a)\n"
+     "    d = self.d(mul)\n"
+     "    cat_1 = torch.cat([c, d], 1)\n"
+     "    mean = torch.nn.functional.adaptive_avg_pool2d(cat_1, 1)\n"
+     "    mean_1 = torch.nn.functional.adaptive_avg_pool2d(cat_1, 1)\n"
+     "    cat_2 = torch.cat([mean, mean_1], 1)\n"
+     "    flatten = torch.flatten(cat_2, 1)\n"
+     "    return flatten\n",
+     {"a in_channels=6, out_channels=3, kernel_size=1",
+      "b in_channels=6, out_channels=30, kernel_size=1",
+      "c in_channels=3, out_channels=16, kernel_size=3",
+      "d in_channels=33, out_channels=16, kernel_size=3"},
+     6,
+     0},
+};
+enum { NETWORKS = sizeof networks / sizeof *networks, MOST_OUTPUTS = 3 };
+
+static tare_model *quantized(const network *n) {
+    module *root = new_tree();
+    for (size_t i = 0; i < 8 && n->convs[i] != NULL; i++) {
+        const char path[] = {n->convs[i][0], 0};
+        put_module(root, NULL, path, "torch.nn.Conv2d", n->convs[i] + 2);
+    }
+    tare_model *model = new_model(NULL, root, n->code);
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *p = prepared(model, backend, mapping);
+    CALIBRATED(p, 3, INS, SIDE, SIDE);
+    tare_model *out = lowered(p, backend);
+    tare_model_destroy(p);
+    tare_model_destroy(model);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+    return out;
+}
+
+// *count: in, room; out, how many.
+static tare_session *run(const tare_model *m, const tare_tensor *x, bool reference, int threads,
+                         tare_tensor **y, size_t *count) {
+    const tare_session_options options = {.reference = reference, .thread_count = threads};
+    tare_session *s = NULL;
+    CHECK_DONE(tare_session_create(m, &options, &s, job_error()));
+    CHECK_DONE(tare_session_run(s, &x, 1, y, MOST_OUTPUTS, count, job_error()));
+    return s;
+}
+
+static void release(tare_tensor **y, size_t count) {
+    for (size_t i = 0; i < count; i++) tare_tensor_release(y[i]);
+}
+
+static void check_level(const tare_model *m, const tare_tensor *x, int threads,
+                        tare_tensor *const *expected, size_t expected_count) {
+    tare_tensor *y[MOST_OUTPUTS];
+    size_t count = 0;
+    tare_session *s = run(m, x, false, threads, y, &count);
+    assert_int_equal(count, expected_count);
+    for (size_t i = 0; i < count; i++) check_same_tensor(y[i], expected[i]);
+    release(y, count);
+    CHECK_DONE(tare_session_run(s, &x, 1, y, MOST_OUTPUTS, &count, job_error()));
+    for (size_t i = 0; i < count; i++) check_same_tensor(y[i], expected[i]);
+    release(y, count);
+    tare_session_destroy(s);
+}
+
+static void check_network(const network *n, int64_t batch) {
+    tare_tensor *x = NEW_INPUT(batch, INS, SIDE, SIDE), *expected[MOST_OUTPUTS];
+    tare_model *m = quantized(n);
+    size_t count = 0;
+    tare_session_destroy(run(m, x, true, 1, expected, &count));
+    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
+        assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
+        check_level(m, x, 1 + isa % 3, expected, count);
+    }
+    assert_int_equal(unsetenv("TARE_ISA"), 0);
+    release(expected, count);
+    tare_tensor_release(x);
+    tare_model_destroy(m);
+}
+
+static void every_level_gives_the_references_bits(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NETWORKS; i++)
+        for (int64_t batch = 1; batch <= 3; batch += 2) check_network(&networks[i], batch);
+}
+
+static void check_steps(const network *n) {
+    tare_tensor *x = NEW_INPUT(2, INS, SIDE, SIDE), *y[MOST_OUTPUTS];
+    tare_model *m = quantized(n);
+    size_t count = 0, in_place = 0, copies = 0;
+    tare_session *s = run(m, x, false, 1, y, &count);
+    tare_step step = {.struct_size = sizeof step};
+    for (size_t i = 0; tare_session_get_step(s, i, &step); i++) {
+        in_place += strstr(step.why, "; in place for ") != NULL;
+        copies += strcmp(step.kind, "code cat") == 0 || strcmp(step.kind, "gather") == 0;
+    }
+    if (in_place != n->in_place || copies != n->copies)
+        fail_msg("%s: %zu parts in place, %zu copies", n->name, in_place, copies);
+    release(y, count);
+    tare_session_destroy(s);
+    tare_tensor_release(x);
+    tare_model_destroy(m);
+}
+
+static void parts_are_written_where_they_are_wanted(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NETWORKS; i++) check_steps(&networks[i]);
+}
+
+static void parts_are_no_pieces_of_memory(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(1, INS, SIDE, SIDE), *y[MOST_OUTPUTS];
+    tare_model *m = quantized(&networks[1]);
+    size_t count = 0;
+    tare_session *s = run(m, x, false, 1, y, &count);
+    tare_plan_memory memory = {.struct_size = sizeof memory};
+    assert_true(tare_session_get_memory(s, &memory));
+    assert_true(memory.block_bytes >= memory.least_bytes);
+    tare_plan_place place = {.struct_size = sizeof place};
+    for (size_t i = 0; tare_session_get_place(s, i, &place); i++)
+        assert_true(place.offset + place.bytes <= memory.block_bytes && place.bytes > 0);
+    release(y, count);
+    tare_session_destroy(s);
+    tare_tensor_release(x);
+    tare_model_destroy(m);
+}
+
+static tare_status run_whole(const tare_model *m, const tare_tensor *x) {
+    tare_session *s = NULL;
+    tare_tensor *y[MOST_OUTPUTS] = {NULL};
+    size_t count = 0;
+    tare_status status = tare_session_create(m, NULL, &s, NULL);
+    if (status == TARE_OK) status = tare_session_run(s, &x, 1, y, MOST_OUTPUTS, &count, NULL);
+    if (status == TARE_OK) release(y, count);
+    tare_session_destroy(s);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    tare_model *m = quantized(&networks[3]);
+    tare_tensor *x = NEW_INPUT(1, INS, SIDE, SIDE);
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(m, x), (void)0);
+    tare_tensor_release(x);
+    tare_model_destroy(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_level_gives_the_references_bits),
+        cmocka_unit_test(parts_are_written_where_they_are_wanted),
+        cmocka_unit_test(parts_are_no_pieces_of_memory),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
