@@ -13,7 +13,7 @@ enum {
     FEW_ELEMENTS = 8,           // norms of shorter lines are left to the reference
     CACHED_FLOATS = 96 << 10,   // bytes of a band
     CACHED_WEIGHTS = 640 << 10, // bytes that all bands read from the second-level cache
-    PARTS_PER_THREAD = 2,
+    BAND_TILES = 3,             // of the product, at most: threads share many bands evenly
 };
 
 typedef enum band_kind { BAND_ELEMENT, BAND_SUM, BAND_NORM, BAND_RELU } band_kind;
@@ -30,7 +30,7 @@ typedef struct band_op {
 typedef struct code_band {
     qlayer *layer;
     size_t rows, width, ins;          // of all bands; of a row: floats, codes
-    size_t step;                      // rows of a band
+    size_t bands, step;               // rows of a band, at most
     bool is_whole;                    // all are one, and the product shares itself out
     size_t x, y, codes, scratch;      // places; y, codes: NOTHING if nobody reads them
     size_t input;                     // the place of what the codes mean; NOTHING: known
@@ -77,8 +77,8 @@ static void run_part(void *user, size_t part, size_t worker) {
     const band_run *r = user;
     const code_band *s = r->s;
     const workspace alone = {.pool = NULL};
-    const size_t first = part * s->step, left = s->rows - first;
-    const size_t rows = left < s->step ? left : s->step;
+    const size_t first = tare__part_begin(s->rows, s->bands, part);
+    const size_t rows = tare__part_begin(s->rows, s->bands, part + 1) - first;
     unsigned char *memory = tare__place_data(r->run, s->scratch);
     memory += worker * s->thread_bytes;
     float *values = (float *)(void *)(memory + s->layer_bytes), *last = values;
@@ -109,7 +109,7 @@ static tare_status run_bands(const plan_run_state *run, void *state) {
         return TARE_OK;
     }
     thread_pool *pool = tare__workspace_pool(&run->fast->space, s->rows * s->width * s->ins);
-    tare__thread_pool_run(pool, tare__ceil_div(s->rows, s->step), run_part, &r);
+    tare__thread_pool_run(pool, s->bands, run_part, &r);
     return TARE_OK;
 }
 
@@ -228,15 +228,19 @@ static bool read_chain(const plan_builder *b, size_t head, code_band *s, size_t 
     return true;
 }
 
-// As many rows in each as can be, and as many bands for each thread: tiles of fewer rows than the
-// best cost little.
+// As many for each thread. Bands of single tiles cost more than waiting for longer ones.
+static size_t count_bands(const code_band *s, size_t threads) {
+    const size_t cached = CACHED_FLOATS / sizeof(float) / s->width;
+    const size_t most = BAND_TILES * tare__qlayer_form(s->layer).tile_rows;
+    const size_t rows = cached < most ? cached : most;
+    const size_t bands = tare__round_up(tare__ceil_div(s->rows, rows > 0 ? rows : 1), threads);
+    return bands < s->rows ? bands : s->rows;
+}
+
 static void choose_bands(const plan_builder *b, code_band *s) {
     const size_t threads = tare__thread_count(b->setting->fast->space.pool);
-    const size_t cached = CACHED_FLOATS / sizeof(float) / s->width;
-    const size_t least = threads > 1 ? threads * PARTS_PER_THREAD : 1;
-    const size_t wanted = tare__ceil_div(s->rows, cached > 0 ? cached : 1);
-    const size_t bands = tare__round_up(wanted > least ? wanted : least, threads);
-    s->step = s->is_whole ? s->rows : tare__ceil_div(s->rows, bands);
+    s->bands = s->is_whole ? 1 : count_bands(s, threads);
+    s->step = tare__ceil_div(s->rows, s->bands);
     const size_t workers = s->is_whole ? threads : 1;
     const size_t floats = s->count > 0 ? s->step * s->width : 0;
     s->layer_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, workers), PLACE_ALIGNMENT);

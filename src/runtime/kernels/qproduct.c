@@ -194,11 +194,11 @@ typedef struct product_job {
 } product_job;
 
 // The tile of a block of channels, but for where rows lie.
-static product_tile tile_of(const product_job *job, const uint8_t *const *addresses, size_t group,
-                            size_t block) {
+static void begin_tile(const product_job *job, const uint8_t *const *addresses, size_t group,
+                       size_t block, product_tile *tile) {
     const qproduct *p = job->p;
     const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
-    return (product_tile){
+    *tile = (product_tile){
         .x = addresses,
         .taps = p->taps,
         .codes = p->codes,
@@ -206,10 +206,10 @@ static product_tile tile_of(const product_job *job, const uint8_t *const *addres
         .w = block_weights(p, group, block),
         .pairs_fit = p->pairs_fit != NULL ? p->pairs_fit + first_pair(p, group, block) : NULL,
         .channels = tare__product_block_channels(&p->form, block),
-        .epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel),
         .fuses = job->run->fuses,
         .y_stride = p->part.apart[W] * job->y_stride,
     };
+    tile->epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel);
 }
 
 static void multiply(const product_job *job, product_tile *tile, size_t row, size_t rows,
@@ -319,15 +319,16 @@ static void multiply_rows(const product_job *job, const uint8_t **addresses, siz
     const qproduct *p = job->p;
     const size_t block = first_block % p->blocks;
     const size_t vectors = tare__product_vectors(tare__product_block_channels(&p->form, block));
-    block_run b = {.addresses = addresses,
-                   .count = block_count,
-                   .group = first_block / p->blocks,
-                   .most = p->kernel->rows[vectors - 1]};
+    block_run b; // most of its tiles are not looked at
+    b.addresses = addresses;
+    b.count = block_count;
+    b.group = first_block / p->blocks;
+    b.most = p->kernel->rows[vectors - 1];
     b.channel = b.group * p->outs + block * PRODUCT_BLOCK;
     for (size_t row = first; row < last;) {
         const row_range range = range_at(p, row, last);
         for (size_t i = 0; i < block_count; i++) {
-            b.tiles[i] = tile_of(job, addresses, b.group, block + i);
+            begin_tile(job, addresses, b.group, block + i, &b.tiles[i]);
             b.tiles[i].taps = range.taps;
             if (range.taps != p->taps) b.tiles[i].epilogue.weight_sums = NULL; // those of all taps
             b.tiles[i].w += range.tap * tare__ceil_div(p->codes, 4) * vectors * PRODUCT_LANES;

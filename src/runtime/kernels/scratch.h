@@ -38,6 +38,11 @@ static inline size_t tare__round_up(size_t n, size_t step) {
 static inline size_t tare__part_of(size_t n, size_t first, size_t most) {
     return n - first < most ? n - first : most;
 }
+/// Where part `part` of `parts` begins that n are divided into as evenly as can be; at n for the one
+/// behind the last.
+static inline size_t tare__part_begin(size_t n, size_t parts, size_t part) {
+    return n / parts * part + n % parts * part / parts;
+}
 /// What each of `count` threads gets of n, in whole steps.
 static inline size_t tare__share(size_t n, size_t count, size_t step) {
     return tare__round_up(tare__ceil_div(n, count), step);
