@@ -13,7 +13,6 @@
 
 enum {
     PIXELS = 64, // of a row, whose columns are listed together
-    PARTS_PER_THREAD = 4,
     ALIGNMENT = 64,
     MOST_TAPS = 1 << 12,
 };
@@ -281,9 +280,8 @@ static void run_part(void *user, size_t part, size_t worker) {
 }
 
 // Threads share bands of rows, and channels where there are few bands.
-static void divide(depthwise_job *job, size_t bands, size_t threads) {
+static void divide(depthwise_job *job, size_t bands, size_t parts) {
     const qdepthwise *p = job->p;
-    const size_t parts = threads > 1 ? threads * PARTS_PER_THREAD : 1;
     job->block_step =
         bands < parts ? tare__share(p->blocks, tare__ceil_div(parts, bands), 1) : p->blocks;
     job->block_parts = tare__ceil_div(p->blocks, job->block_step);
@@ -299,11 +297,11 @@ void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
     const size_t planes = run->batch * p->windows.out_depth;
     const size_t pixels = planes * p->windows.out_height * p->windows.out_width;
     // A word of a channel costs about as much as 8 multiply-accumulates of a product.
-    thread_pool *pool =
-        tare__workspace_pool(run->space, pixels * p->channels * p->windows.columns * p->words * 8);
+    const size_t macs = pixels * p->channels * p->windows.columns * p->words * 8;
+    thread_pool *pool = tare__workspace_pool(run->space, macs);
     if (pixels == 0) return;
     if (run->x_stride != 0) job.windows.channels = run->x_stride;
-    divide(&job, planes * job.bands, tare__thread_count(pool));
+    divide(&job, planes * job.bands, tare__parts_of(macs, tare__thread_count(pool)));
     memset(run->scratch, p->constants.zero_code ^ p->constants.flip, line_bytes(p));
     tare__thread_pool_run(pool, planes * job.bands * job.block_parts, run_part, &job);
 }

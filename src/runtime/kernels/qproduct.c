@@ -16,7 +16,7 @@
 #include "runtime/kernels/qlayer.h"
 
 enum {
-    PARTS_PER_THREAD = 4,
+    OUTPUT_MACS = 32,           // that the end of an output takes as long as
     CACHED_WEIGHTS = 384 << 10, // bytes that stay in the second-level cache beside codes
     MOST_BLOCKS = 16,           // of channels that a tile of rows meets in turn
     ALIGNMENT = 64,
@@ -186,11 +186,11 @@ typedef struct product_job {
     const uint8_t *image; // the first of those that are multiplied
     conv_windows windows; // of images whose pixels may lie apart
     size_t y_stride;
-    size_t first_row, row_count;    // rows are output pixels of all images
-    const uint8_t *border;          // a line of zero points
-    unsigned char *addresses;       // a slice for each thread
-    size_t row_step, row_parts;     // rows of a part
-    size_t block_step, block_parts; // blocks of channels of a part, over all groups
+    size_t first_row, row_count; // rows are output pixels of all images
+    const uint8_t *border;       // a line of zero points
+    unsigned char *addresses;    // a slice for each thread
+    size_t tiles, row_parts;     // of rows; parts that share them
+    size_t blocks, block_parts;  // of channels, over all groups; parts that share them
 } product_job;
 
 // The tile of a block of channels, but for where rows lie.
@@ -351,20 +351,25 @@ static size_t alike_blocks(const qproduct *p, size_t block) {
     return is_alike || left == 1 ? left : left - 1;
 }
 
+// Parts get whole tiles, which have as many rows as each other but for one.
+static size_t first_row_of(const product_job *job, size_t part) {
+    const size_t tile = tare__part_begin(job->tiles, job->row_parts, part);
+    return tare__part_begin(job->row_count, job->tiles, tile);
+}
+
 // Weights that the cache holds meet all of a tile's channels before the next tile; others are read
 // once, block by block.
 static void multiply_part(void *user, size_t part, size_t worker) {
     const product_job *job = user;
     const qproduct *p = job->p;
-    const size_t first = part / job->block_parts * job->row_step;
-    const size_t first_block = part % job->block_parts * job->block_step;
-    const size_t last = least_of(first + job->row_step, job->row_count);
-    const size_t last_block = least_of(first_block + job->block_step, p->blocks * p->groups);
+    const size_t row_part = part % job->row_parts, block_part = part / job->row_parts;
+    const size_t first = first_row_of(job, row_part), last = first_row_of(job, row_part + 1);
+    const size_t first_block = tare__part_begin(job->blocks, job->block_parts, block_part);
+    const size_t last_block = tare__part_begin(job->blocks, job->block_parts, block_part + 1);
     const uint8_t **addresses =
         (const uint8_t **)(void *)(job->addresses + worker * address_bytes(p));
     const size_t cached = CACHED_WEIGHTS / (PRODUCT_BLOCK * p->depth * 4);
     const size_t step = cached < 1 ? 1 : least_of(cached, MOST_BLOCKS);
-    if (first >= last) return;
     for (size_t i = first_block, count; i < last_block; i += count) {
         count = least_of(least_of(step, last_block - i), alike_blocks(p, i % p->blocks));
         multiply_rows(job, addresses, first, last, i, count);
@@ -374,15 +379,14 @@ static void multiply_part(void *user, size_t part, size_t worker) {
 // Threads share rows, or channels where weights are larger than codes.
 static void divide(product_job *job, size_t threads) {
     const qproduct *p = job->p;
-    const size_t tiles = tare__ceil_div(job->row_count, p->tile_rows);
-    const size_t blocks = p->blocks * p->groups,
-                 parts = threads > 1 ? threads * PARTS_PER_THREAD : 1;
-    const bool by_blocks =
-        blocks >= threads && p->weights->group_words * p->groups * 4 > job->row_count * p->all_ins;
-    job->row_step = by_blocks ? job->row_count : tare__share(tiles, parts, 1) * p->tile_rows;
-    job->block_step = by_blocks ? tare__share(blocks, parts, 1) : blocks;
-    job->row_parts = tare__ceil_div(job->row_count, job->row_step);
-    job->block_parts = tare__ceil_div(blocks, job->block_step);
+    const size_t outputs = job->row_count * p->all_outs;
+    const size_t parts = tare__parts_of(outputs * (p->taps * p->codes + OUTPUT_MACS), threads);
+    job->tiles = tare__ceil_div(job->row_count, p->tile_rows);
+    job->blocks = p->blocks * p->groups;
+    const bool by_blocks = job->blocks >= threads &&
+                           p->weights->group_words * p->groups * 4 > job->row_count * p->all_ins;
+    job->block_parts = by_blocks ? least_of(job->blocks, parts) : 1;
+    job->row_parts = least_of(job->tiles, tare__ceil_div(parts, job->block_parts));
 }
 
 static void multiply_images(product_job *job, thread_pool *pool) {

@@ -38,10 +38,19 @@ static inline size_t tare__round_up(size_t n, size_t step) {
 static inline size_t tare__part_of(size_t n, size_t first, size_t most) {
     return n - first < most ? n - first : most;
 }
-/// Where part `part` of `parts` begins that n are divided into as evenly as can be; at n for the one
-/// behind the last.
+/// Where part `part` of `parts` begins that n are divided into as evenly as can be; at n for the
+/// one behind the last.
 static inline size_t tare__part_begin(size_t n, size_t parts, size_t part) {
     return n / parts * part + n % parts * part / parts;
+}
+/// In how many parts threads share this many multiply-accumulates, or what takes as long: a part
+/// takes some microseconds, so that who has none left waits no longer than threads look for work.
+static inline size_t tare__parts_of(size_t macs, size_t threads) {
+    enum { PART_MACS = 1 << 20, LEAST_PARTS = 4, MOST_PARTS = 64 }; // least, most: of a thread
+    const size_t parts = macs / PART_MACS;
+    if (threads <= 1) return 1;
+    if (parts < threads * LEAST_PARTS) return threads * LEAST_PARTS;
+    return parts < threads * MOST_PARTS ? parts : threads * MOST_PARTS;
 }
 /// What each of `count` threads gets of n, in whole steps.
 static inline size_t tare__share(size_t n, size_t count, size_t step) {
