@@ -53,6 +53,17 @@ void tare__dynamic_range(const scan_kernels *k, const float *x, size_t count, fl
 /// The codes that floats of this range get, and their scale: unsigned ones, 128 higher where the
 /// layer's are signed, as products take them.
 code_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max, double *scale);
+/// y = weights * x for floats x [rows][inner], rows > 0, by packed weights that have inner > 0
+/// columns.
+typedef struct dynamic_product {
+    struct qlayer *layer;
+    const dynamic_weights *w;
+    const float *x;
+    size_t rows;
+    float *y; // [rows][outer]
+} dynamic_product;
+tare_status tare__dynamic_product_run(fast_context *context, const dynamic_product *p,
+                                      tare_error *err);
 /// LSTM, GRU and cells, of floats or with products that quantize their input on the fly
 /// (fast_recurrent.c).
 extern const fast_path tare__fast_recurrent;

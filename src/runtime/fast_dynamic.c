@@ -12,15 +12,12 @@
 typedef struct dynamic_state {
     const module *layer; // that the plan was made of
     qlayer *packed;      // NULL: no kernel covers it
-    bool fuses;
-    scratch codes;
 } dynamic_state;
 
 static void destroy(void *state) {
     dynamic_state *s = state;
     if (s == NULL) return;
     tare__qlayer_destroy(s->packed);
-    tare__scratch_release(&s->codes);
     tare__free(s);
 }
 
@@ -105,18 +102,27 @@ code_scheme tare__dynamic_scheme(const dynamic_weights *w, float min, float max,
                          .most = most + shift};
 }
 
-static tare_status quantize(fast_context *context, dynamic_state *s, const dynamic_weights *w,
-                            const tare_tensor *x, op_call *call) {
+tare_status tare__dynamic_product_run(fast_context *context, const dynamic_product *p,
+                                      tare_error *err) {
+    const size_t count = p->rows * (size_t)p->w->weight->shape[1];
+    const size_t code_bytes = tare__round_up(count, 64);
+    const size_t threads = tare__thread_count(context->space.pool);
+    uint8_t *codes = tare__scratch_reserve(
+        &context->space.memory, code_bytes + tare__qlayer_scratch_bytes(p->layer, threads));
     float min, max;
     double scale;
-    uint8_t *codes = tare__scratch_reserve(&s->codes, (size_t)x->count);
-    if (codes == NULL) return tare__out_of_memory(call->err);
-    tare__dynamic_range(tare__scan_choose(context->isa), tare__f32(x), (size_t)x->count, &min,
-                        &max);
-    const code_scheme scheme = tare__dynamic_scheme(w, min, max, &scale);
-    context->elementwise->quantize(&scheme, tare__f32(x), (size_t)x->count, codes);
-    tare__qlayer_set_input(s->packed, w->weight->q, scale, scheme.zero_point);
-    s->fuses = w->rule == REQUANT_F;
+    if (codes == NULL) return tare__out_of_memory(err);
+    tare__dynamic_range(tare__scan_choose(context->isa), p->x, count, &min, &max);
+    const code_scheme scheme = tare__dynamic_scheme(p->w, min, max, &scale);
+    context->elementwise->quantize(&scheme, p->x, count, codes);
+    tare__qlayer_set_input(p->layer, p->w->weight->q, scale, scheme.zero_point);
+    const qlayer_run of_layer = {.batch = p->rows,
+                                 .x = codes,
+                                 .real = p->y,
+                                 .fuses = p->w->rule == REQUANT_F,
+                                 .scratch = codes + code_bytes,
+                                 .space = &context->space};
+    tare__qlayer_run(p->layer, &of_layer);
     return TARE_OK;
 }
 
@@ -130,18 +136,12 @@ static tare_status run(fast_context *context, void **state, op_call *call, bool 
     if (x->count == 0) return TARE_OK;
     TARE_TRY(prepare(context, state, &w, call, &s));
     if (s->packed == NULL) return TARE_OK;
-    TARE_TRY(quantize(context, s, &w, x, call));
-    const size_t threads = tare__thread_count(context->space.pool);
-    void *memory = tare__scratch_reserve(&context->space.memory,
-                                         tare__qlayer_scratch_bytes(s->packed, threads));
-    if (memory == NULL) return tare__out_of_memory(call->err);
-    const qlayer_run of_layer = {.batch = (size_t)(x->count / w.weight->shape[1]),
-                                 .x = s->codes.data,
-                                 .real = tare__f32(y),
-                                 .fuses = s->fuses,
-                                 .scratch = memory,
-                                 .space = &context->space};
-    tare__qlayer_run(s->packed, &of_layer);
+    const dynamic_product product = {.layer = s->packed,
+                                     .w = &w,
+                                     .x = tare__f32(x),
+                                     .rows = (size_t)(x->count / w.weight->shape[1]),
+                                     .y = tare__f32(y)};
+    TARE_TRY(tare__dynamic_product_run(context, &product, call->err));
     float *values = tare__f32(y);
     for (int64_t i = 0; relu && i < y->count; i++) values[i] = values[i] < 0 ? 0.0F : values[i];
     *handled = true;

@@ -16,7 +16,7 @@ enum { NAME_SIZE = 80 };
 typedef struct packed_gate {
     struct packed_gate *next;
     char suffix[NAME_SIZE / 2];
-    bool of_hidden, fuses;
+    bool of_hidden;
     dynamic_weights w;
     qlayer *layer; // NULL: no kernel covers it
 } packed_gate;
@@ -24,7 +24,6 @@ typedef struct packed_gate {
 typedef struct recurrent_state {
     const module *layer; // whose gates these are
     packed_gate *gates;
-    scratch codes;
 } recurrent_state;
 
 static void drop_gates(recurrent_state *s) {
@@ -40,7 +39,6 @@ static void destroy(void *state) {
     recurrent_state *s = state;
     if (s == NULL) return;
     drop_gates(s);
-    tare__scratch_release(&s->codes);
     tare__free(s);
 }
 
@@ -70,7 +68,6 @@ static tare_status pack(const recurrent_run *r, packed_gate *g) {
     TARE_TRY(tare__dynamic_gate_read(m, g->suffix, g->of_hidden, &g->w, r->call->err));
     const tare_tensor *w = g->w.weight;
     if (w->dtype != TARE_QINT8 || tare__has_zero_points(w) || w->shape[1] == 0) return TARE_OK;
-    g->fuses = g->w.rule == REQUANT_F;
     tare_tensor *y = NULL; // like a product's result
     const int64_t shape[] = {1, w->shape[0]};
     TARE_TRY(tare__tensor_meta(TARE_FLOAT32, 2, shape, NULL, &y, r->call->err));
@@ -102,39 +99,19 @@ static tare_status find_gate(const recurrent_run *r, const gate_request *request
     return TARE_OK;
 }
 
-static tare_status multiply(const recurrent_run *r, const packed_gate *g,
-                            const gate_request *request) {
-    const size_t count = (size_t)(request->rows * request->inner);
-    const workspace *space = &r->context->space;
-    const size_t threads = tare__thread_count(space->pool);
-    const size_t code_bytes = tare__round_up(count, 64);
-    uint8_t *codes = tare__scratch_reserve(
-        &r->state->codes, code_bytes + tare__qlayer_scratch_bytes(g->layer, threads));
-    float min = 0, max = 0;
-    double scale;
-    if (codes == NULL) return tare__out_of_memory(r->call->err);
-    if (count > 0)
-        tare__dynamic_range(tare__scan_choose(r->context->isa), request->x, count, &min, &max);
-    const code_scheme scheme = tare__dynamic_scheme(&g->w, min, max, &scale);
-    r->context->elementwise->quantize(&scheme, request->x, count, codes);
-    tare__qlayer_set_input(g->layer, g->w.weight->q, scale, scheme.zero_point);
-    const qlayer_run product = {.batch = (size_t)request->rows,
-                                .x = codes,
-                                .real = request->y,
-                                .fuses = g->fuses,
-                                .scratch = codes + code_bytes,
-                                .space = space};
-    tare__qlayer_run(g->layer, &product);
-    return TARE_OK;
-}
-
 static tare_status gate_product(void *user, const gate_request *request) {
     const recurrent_run *r = user;
     packed_gate *g;
     TARE_TRY(find_gate(r, request, &g));
     if (g->w.weight->shape[0] != request->width || g->w.weight->shape[1] != request->inner)
         return tare__call_fail(r->call, "the weights '%s' do not fit the module", request->suffix);
-    if (g->layer != NULL && request->rows > 0) return multiply(r, g, request);
+    const dynamic_product product = {.layer = g->layer,
+                                     .w = &g->w,
+                                     .x = request->x,
+                                     .rows = (size_t)request->rows,
+                                     .y = request->y};
+    if (g->layer != NULL && request->rows > 0)
+        return tare__dynamic_product_run(r->context, &product, r->call->err);
     dynamic_operand operand = {0}; // float16 weights, and what kernels do not take
     tare_status status = tare__dynamic_operand_create(&g->w, &operand, r->call->err);
     if (status == TARE_OK)

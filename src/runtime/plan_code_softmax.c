@@ -54,23 +54,6 @@ static const step_class lines_class = {"code softmax", run_lines, NULL, describe
 
 // --- planning ---
 
-// The float call that the rule speaks of, on a float tensor `x` like the codes.
-static tare_status bind_float(op_call *call, const value *x, module_rule *rule, bool *known) {
-    *known = call->module != NULL;
-    if (call->module != NULL)
-        TARE_TRY(tare__module_rule_bind(call, rule));
-    else
-        TARE_TRY(tare__function_rule_bind(call, &rule->rule, known));
-    if (!*known) return TARE_OK;
-    call->op = rule->rule.op;
-    call->module = NULL;
-    call->param_count = tare__op_param_count(call->op);
-    memcpy(call->param, rule->rule.param, sizeof call->param);
-    call->param[0] = x;
-    *known = !rule->rule.relu;
-    return TARE_OK;
-}
-
 static bool read_softmax(op_call *call, int ndim) {
     int dim = 0;
     return tare__call_given(call, 1) && !tare__call_given(call, 3) &&
@@ -78,7 +61,7 @@ static bool read_softmax(op_call *call, int ndim) {
 }
 
 static bool reads_softmax(const plan_record *r, const tare_tensor *x) {
-    op_call call = r->call;
+    op_call call = r->call, bound;
     module_rule rule = {0};
     tare_tensor like = *x; // nobody looks at its data
     like.dtype = TARE_FLOAT32;
@@ -86,8 +69,10 @@ static bool reads_softmax(const plan_record *r, const tare_tensor *x) {
     const value v = {.kind = VALUE_TENSOR, .as.tensor = &like};
     bool known = false;
     call.err = NULL;
-    if (bind_float(&call, &v, &rule, &known) != TARE_OK || !known) return false;
-    return strcmp(call.op->id, "softmax") == 0 && read_softmax(&call, x->ndim);
+    if (tare__rule_bind(&call, &rule, &bound, &known) != TARE_OK || !known || rule.rule.relu)
+        return false;
+    bound.param[0] = &v;
+    return strcmp(bound.op->id, "softmax") == 0 && read_softmax(&bound, x->ndim);
 }
 
 tare_status tare__plan_code_softmax(plan_builder *b, size_t head, bool *done) {
