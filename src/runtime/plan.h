@@ -29,11 +29,11 @@ typedef struct plan_profile plan_profile;
 tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *const *inputs,
                               size_t input_count, plan **out, tare_error *err);
 void tare__plan_destroy(plan *p); // NULL is fine
-/// Puts a plan that runs for each sample in turn in the place of *whole, a plan for these inputs,
-/// if that gives the same and pays (plan_by_sample.c).
-tare_status tare__plan_by_sample(const plan_setting *setting, const tare_model *model,
-                                 const tare_tensor *const *inputs, size_t input_count, plan **whole,
-                                 tare_error *err);
+/// The same, or a plan that runs for each sample of these inputs in turn, if that gives the same and
+/// pays (plan_by_sample.c). Only the plan that is chosen asks the tuner.
+tare_status tare__plan_make(const plan_setting *setting, const tare_model *model,
+                            const tare_tensor *const *inputs, size_t input_count, plan **out,
+                            tare_error *err);
 /// Makes a plan for one sample one for `samples` of them, which it takes in turn.
 tare_status tare__plan_repeat(plan *p, int64_t samples, tare_error *err);
 bool tare__plan_fits(const plan *p, const tare_tensor *const *inputs, size_t input_count);

@@ -80,14 +80,14 @@ static tare_status judge(const tare_model *model, const tare_tensor *const *inpu
     return *may ? tare__plan_repeat(one, samples, err) : TARE_OK;
 }
 
-tare_status tare__plan_by_sample(const plan_setting *setting, const tare_model *model,
-                                 const tare_tensor *const *inputs, size_t count, plan **whole,
-                                 tare_error *err) {
+// *whole is a plan for these inputs.
+static tare_status choose(const plan_setting *setting, const tare_model *model,
+                          const tare_tensor *const *inputs, size_t count, plan **whole,
+                          tare_error *err) {
     plan *one = NULL;
     bool may = false;
     // Statistics of a batch may be others than those of its samples.
-    if (!is_batch(inputs, count) || (*whole)->observes || (*whole)->block_bytes <= CACHED_BYTES)
-        return TARE_OK;
+    if ((*whole)->observes || (*whole)->block_bytes <= CACHED_BYTES) return TARE_OK;
     tare_status status = plan_one(setting, inputs, count, &one, err);
     if (status == TARE_OK) status = judge(model, inputs, count, *whole, one, &may, err);
     plan *left = one;
@@ -97,4 +97,33 @@ tare_status tare__plan_by_sample(const plan_setting *setting, const tare_model *
     }
     tare__plan_destroy(left);
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(err) : TARE_OK;
+}
+
+// The same once more with a tuner, which times every layer that it does not know.
+static tare_status tune(const plan_setting *setting, const tare_tensor *const *inputs, size_t count,
+                        plan **p, tare_error *err) {
+    const int64_t samples = (*p)->samples;
+    tare__plan_destroy(*p);
+    *p = NULL;
+    if (samples == 1) return tare__plan_create(setting, inputs, count, p, err);
+    TARE_TRY(plan_one(setting, inputs, count, p, err));
+    return tare__plan_repeat(*p, samples, err);
+}
+
+tare_status tare__plan_make(const plan_setting *setting, const tare_model *model,
+                            const tare_tensor *const *inputs, size_t count, plan **out,
+                            tare_error *err) {
+    const bool chooses = is_batch(inputs, count);
+    plan_setting of_choice = *setting;
+    plan *p = NULL;
+    if (chooses) of_choice.tuner = NULL;
+    TARE_TRY(tare__plan_create(&of_choice, inputs, count, &p, err));
+    tare_status status = chooses ? choose(&of_choice, model, inputs, count, &p, err) : TARE_OK;
+    if (status == TARE_OK && chooses && setting->tuner != NULL)
+        status = tune(setting, inputs, count, &p, err);
+    if (status == TARE_OK)
+        *out = p;
+    else
+        tare__plan_destroy(p);
+    return status;
 }

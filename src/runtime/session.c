@@ -324,8 +324,7 @@ static tare_status make_plan(tare_session *s, const tare_tensor *const *inputs, 
     const plan_setting setting = {
         .it = &s->calls, .fast = &s->fast, .layers = s->layers, .tuner = s->tuner};
     plan *p = NULL;
-    TARE_TRY(tare__plan_create(&setting, inputs, count, &p, NULL));
-    tare_status status = tare__plan_by_sample(&setting, s->model, inputs, count, &p, NULL);
+    tare_status status = tare__plan_make(&setting, s->model, inputs, count, &p, NULL);
     if (status == TARE_OK && s->is_profiled) status = tare__plan_start_profile(p, NULL);
     if (status == TARE_OK)
         *out = p;
