@@ -14,8 +14,8 @@ typedef struct quantize_options {
     const char *quantizer_config;                                              // with --quantizer
     const char *bias_data;
     int64_t batch, limit, threads, run_threads, bias_samples;
-    bool qat, bias_correction, never_slower, print, debug_handles, lenient, strict, dry_run, quiet,
-        as_json;
+    bool qat, bias_correction, never_slower, packed, print, debug_handles, lenient, strict, dry_run,
+        quiet, as_json;
     size_options sizes;
 } quantize_options;
 

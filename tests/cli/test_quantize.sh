@@ -193,6 +193,14 @@ refuses 2 '--bias-correction and --equalize exclude each other' \
 refuses 2 'which standard input cannot' \
     quantize "$digits" --backend x86 --calibrate - --bias-correction -o "$work/fast"
 
+# Packed at once is what packing the file gives.
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 8 -o "$work/plain"
+expect 0 export "$work/plain" --to tare --packed -o "$work/packed"
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 8 --packed -o "$work/packed2"
+cmp "$work/packed" "$work/packed2"
+refuses 2 '--packed has an effect with --stop lower only' \
+    quantize "$digits" --backend x86 --packed --stop prepare -o "$work/fast"
+
 # What is slower in integers stays float; the model says what everything took.
 expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 8 --never-slower --run-threads 2 -o "$work/fast"
 says 'never slower: '
