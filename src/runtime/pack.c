@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Model files that hold the weights of integer layers in the order of the product kernels, too: a
-// session then reads them where the file is mapped.
+// Model files that hold the weights of integer layers in the order of the kernels, too: a session
+// then reads them where the file is mapped. Those of product kernels serve all machines, those of
+// depthwise kernels machines of the writer's register width.
 #include <string.h>
 
 #include "core/alloc.h"
 #include "ops/engine_rules.h"
 #include "quant/model_io.h"
+#include "runtime/isa.h"
+#include "runtime/kernels/depthwise_weights.h"
 #include "runtime/kernels/product_weights.h"
 #include "tare/session.h"
 
@@ -13,12 +16,6 @@
 static bool has_plain_codes(const tare_tensor *w) {
     return w != NULL && w->dtype == TARE_QINT8 && w->data != NULL && w->count > 0 &&
            !tare__has_zero_points(w);
-}
-
-// Depthwise weights are few, and packed by their own kernels.
-static bool is_product(const conv_geometry *g) {
-    const bool is_depthwise = g->groups == g->in_channels && g->groups > 1;
-    return !g->is_transposed && !is_depthwise;
 }
 
 // *fits: it is a layer of the product kernels.
@@ -34,7 +31,7 @@ static tare_status read_layer(const module *m, quantized_layer *out, bool *fits,
         *fits = w->ndim == 2;
     } else if (strcmp(class->op, "conv") == 0 && class->role != ROLE_DYNAMIC) {
         TARE_TRY(tare__quantized_weights_read(m, out, err));
-        *fits = is_product(&out->conv);
+        *fits = !out->conv.is_transposed;
     }
     return TARE_OK;
 }
@@ -45,20 +42,61 @@ static bool is_listed(const model_packings *list, const tare_tensor *weight) {
     return false;
 }
 
-static tare_status add_layer(model_packings *list, const quantized_layer *layer, tare_error *err) {
+static tare_status pack_product(const quantized_layer *layer, model_packing *p, tare_error *err) {
     const product_form form = tare__product_form_of(layer);
     const derived_key key = tare__product_key(layer->weight, &form);
     product_weights *packed = NULL;
-    if (!tare__grow((void **)&list->items, &list->capacity, list->count, sizeof *list->items))
-        return tare__out_of_memory(err);
-    model_packing *p = &list->items[list->count];
-    *p = (model_packing){.weight = layer->weight};
     memcpy(p->numbers, key.numbers, sizeof p->numbers);
     TARE_TRY(tare__product_weights_get(layer->weight, &form, &packed, err));
     const tare_status status = tare__product_weights_bytes(packed, &form, &p->bytes, err);
     tare__product_weights_release(packed);
-    if (status == TARE_OK) list->count++;
     return status;
+}
+
+// What of a layer's windows and weights forms depend on, for images of any size.
+static conv_part part_of(const quantized_layer *layer) {
+    const conv_geometry *g = &layer->conv;
+    conv_part part = {.windows = {.pieces = 1,
+                                  .planes = (size_t)g->kernel[D],
+                                  .rows = (size_t)g->kernel[H],
+                                  .columns = (size_t)g->kernel[W]},
+                      .taps = {.are_plain = true,
+                               .groups = (size_t)g->groups,
+                               .outs = (size_t)g->out_channels,
+                               .ins = (size_t)g->in_channels}};
+    for (int d = 0; d < SPATIAL; d++) {
+        part.windows.stride[d] = (size_t)g->stride[d];
+        part.windows.step[d] = (size_t)g->dilation[d];
+    }
+    return part;
+}
+
+static tare_status pack_depthwise(const quantized_layer *layer, const conv_part *part,
+                                  model_packing *p, tare_error *err) {
+    isa_level isa;
+    depthwise_weights *packed = NULL;
+    TARE_TRY(tare__isa_choose(&isa, err));
+    const depthwise_form form =
+        tare__depthwise_form_of(tare__depthwise_choose(isa), &part->windows, part->taps.outs);
+    const derived_key key = tare__depthwise_key(layer->weight, &form);
+    memcpy(p->numbers, key.numbers, sizeof p->numbers);
+    TARE_TRY(tare__depthwise_weights_get(layer->weight, &form, &part->taps, &packed, err));
+    const tare_status status = tare__depthwise_weights_bytes(packed, &form, &p->bytes, err);
+    tare__depthwise_weights_release(packed);
+    return status;
+}
+
+static tare_status add_layer(model_packings *list, const quantized_layer *layer, tare_error *err) {
+    if (!tare__grow((void **)&list->items, &list->capacity, list->count, sizeof *list->items))
+        return tare__out_of_memory(err);
+    model_packing *p = &list->items[list->count];
+    *p = (model_packing){.weight = layer->weight};
+    const conv_part part = part_of(layer);
+    const bool is_depthwise =
+        layer->weight->ndim > 2 && !layer->adds && tare__depthwise_fits(&part.taps, &part.windows);
+    TARE_TRY(is_depthwise ? pack_depthwise(layer, &part, p, err) : pack_product(layer, p, err));
+    list->count++;
+    return TARE_OK;
 }
 
 static tare_status visit(void *user, const char *path, module *m, tare_error *err) {

@@ -6,78 +6,38 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "runtime/kernels/depthwise.h"
+#include "runtime/kernels/depthwise_weights.h"
 #include "runtime/kernels/qconstants.h"
 #include "runtime/kernels/qlayer.h"
-#include "runtime/kernels/weight_sum.h"
 
 enum {
     PIXELS = 64, // of a row, whose columns are listed together
     ALIGNMENT = 64,
-    MOST_TAPS = 1 << 12,
 };
 
 struct qdepthwise {
     const depthwise_kernel *kernel;
     qconstants constants;
     conv_part part;
-    conv_windows windows;           // the part's
-    size_t channels, block, blocks; // channels of a block
-    size_t taps;                    // of a column of a window: rows of all its planes and pieces
-    size_t words;                   // of such a column
-    size_t rows;                    // of output that are computed together
-    bool is_signed;                 // the result
-    uint32_t *weights;              // [blocks][rows][columns][words][lanes], in a block's order
-    depthwise_constants *ordered;   // [blocks]
+    conv_windows windows; // the part's
+    depthwise_form form;
+    bool is_signed; // the result
+    depthwise_weights *weights;
+    depthwise_constants *ordered; // [blocks]
 };
 
 // --- planning ---
 
-static size_t column_taps(const conv_windows *w) {
-    return w->pieces * w->planes * w->rows;
-}
-
 static bool fits(const quantized_layer *layer, const conv_part *part) {
-    const weight_taps *t = &part->taps;
-    const conv_windows *w = &part->windows;
-    return layer->weight->ndim > 2 && !layer->adds && t->groups == t->ins && t->groups > 1 &&
-           t->outs == t->groups && w->columns <= MOST_TAPS && w->planes <= MOST_TAPS &&
-           w->rows <= MOST_TAPS && column_taps(w) <= MOST_TAPS &&
-           column_taps(w) * w->columns <= MOST_TAPS;
-}
-
-static size_t block_channels(const qdepthwise *p, size_t block) {
-    return tare__part_of(p->channels, block * p->block, p->block);
-}
-
-// Words of a block that has this many lanes.
-static size_t block_words(const qdepthwise *p, size_t lanes) {
-    return p->rows * p->windows.columns * p->words * lanes;
-}
-
-static uint32_t *block_weights(const qdepthwise *p, size_t block) {
-    return p->weights + block * block_words(p, p->block);
-}
-
-// Weights lie as [C][taps][kw]. In the words of output row r they stand r rows lower.
-static void pack_channel(qdepthwise *p, const int8_t *w, size_t channel) {
-    const size_t block = channel / p->block, kw = p->windows.columns;
-    const size_t quads = tare__depthwise_quads(p->kernel, block_channels(p, block));
-    const size_t place = tare__depthwise_place(quads, channel % p->block);
-    uint32_t *to = block_weights(p, block) + place;
-    for (size_t r = 0; r < p->rows; r++)
-        for (size_t j = 0; j < kw; j++)
-            for (size_t i = 0; i < p->taps; i++) {
-                const size_t word = (r * kw + j) * p->words + (r + i) / DEPTHWISE_WORD;
-                to[word * quads * DEPTHWISE_QUAD] |= (uint32_t)(uint8_t)w[i * kw + j]
-                                                     << (r + i) % DEPTHWISE_WORD * 8;
-            }
+    return layer->weight->ndim > 2 && !layer->adds &&
+           tare__depthwise_fits(&part->taps, &part->windows);
 }
 
 static void order_constants(qdepthwise *p, size_t channel) {
-    const size_t block = channel / p->block;
-    const size_t quads = tare__depthwise_quads(p->kernel, block_channels(p, block));
-    const size_t place = tare__depthwise_place(quads, channel % p->block);
+    const depthwise_form *f = &p->form;
+    const size_t block = channel / f->block;
+    const size_t place =
+        tare__depthwise_place(tare__depthwise_block_quads(f, block), channel % f->block);
     const tile_epilogue e = tare__qconstants_epilogue(&p->constants, (int64_t)channel);
     depthwise_constants *own = &p->ordered[block];
     own->start[place] =
@@ -86,65 +46,18 @@ static void order_constants(qdepthwise *p, size_t channel) {
     own->bias[place] = e.bias[0];
 }
 
-static tare_status pack_codes(qdepthwise *p, const int8_t *codes, tare_error *err) {
-    const size_t taps = tare__conv_window_taps(&p->windows);
-    p->weights = tare__alloc_zeroed(p->blocks, block_words(p, p->block) * sizeof *p->weights);
-    p->ordered = tare__alloc_zeroed(p->blocks, sizeof *p->ordered);
-    if (p->weights == NULL || p->ordered == NULL) return tare__out_of_memory(err);
-    for (size_t c = 0; c < p->channels; c++) {
-        pack_channel(p, codes + c * taps, c);
-        order_constants(p, c);
-    }
-    return TARE_OK;
-}
-
-static tare_status pack_gathered(qdepthwise *p, const quantized_layer *layer, const int8_t *codes,
-                                 const qparams *input, const qparams *output, tare_error *err) {
-    const size_t taps = tare__conv_window_taps(&p->windows);
-    int32_t *sums = tare__alloc_zeroed(p->channels, sizeof *sums);
-    if (sums == NULL) return tare__out_of_memory(err);
-    for (size_t c = 0; c < p->channels; c++) sums[c] = tare__weight_sum(codes + c * taps, taps);
-    tare_status status = tare__qconstants_create_of(layer, sums, input, output, &p->constants, err);
-    if (status == TARE_OK) status = pack_codes(p, codes, err);
-    tare__free(sums);
-    return status;
-}
-
-static tare_status pack(qdepthwise *p, const quantized_layer *layer, const qparams *input,
-                        const qparams *output, tare_error *err) {
-    const weight_taps *t = &p->part.taps;
-    if (t->are_plain) {
-        TARE_TRY(tare__qconstants_create(layer, input, output, &p->constants, err));
-        return pack_codes(p, layer->weight->data, err);
-    }
-    int8_t *codes = tare__alloc_zeroed(t->outs, tare__weight_taps_count(t));
-    if (codes == NULL) return tare__out_of_memory(err);
-    tare__weight_taps_gather(t, layer->weight, codes);
-    const tare_status status = pack_gathered(p, layer, codes, input, output, err);
-    tare__free(codes);
-    return status;
-}
-
-// Two rows of output share words where their windows are a row apart and need no more words.
-static size_t rows_together(const conv_windows *w) {
-    const size_t words = tare__ceil_div(w->rows, DEPTHWISE_WORD);
-    const bool is_shared = w->stride[H] == 1 && w->step[H] == 1 && w->pieces * w->planes == 1 &&
-                           tare__ceil_div(w->rows + 1, DEPTHWISE_WORD) == words;
-    return is_shared ? 2 : 1;
-}
-
 static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer, const conv_part *part,
                               const tare_tensor *x, const tare_tensor *y, tare_error *err) {
     p->part = *part;
     p->windows = part->windows;
-    p->channels = part->taps.outs;
-    p->block = p->kernel->quads * DEPTHWISE_QUAD;
-    p->blocks = tare__ceil_div(p->channels, p->block);
-    p->taps = column_taps(&p->windows);
-    p->words = tare__ceil_div(p->taps, DEPTHWISE_WORD);
-    p->rows = rows_together(&p->windows);
+    p->form = tare__depthwise_form_of(p->kernel, &p->windows, part->taps.outs);
     p->is_signed = y->dtype == TARE_QINT8;
-    return pack(p, layer, x->q, y->q, err);
+    p->ordered = tare__alloc_zeroed(p->form.blocks, sizeof *p->ordered);
+    if (p->ordered == NULL) return tare__out_of_memory(err);
+    TARE_TRY(tare__depthwise_weights_get(layer->weight, &p->form, &part->taps, &p->weights, err));
+    TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
+    for (size_t c = 0; c < p->form.channels; c++) order_constants(p, c);
+    return TARE_OK;
 }
 
 tare_status tare__qdepthwise_create(const quantized_layer *layer, const conv_part *part,
@@ -167,7 +80,7 @@ tare_status tare__qdepthwise_create(const quantized_layer *layer, const conv_par
 void tare__qdepthwise_destroy(qdepthwise *p) {
     if (p == NULL) return;
     tare__qconstants_release(&p->constants);
-    tare__free(p->weights);
+    tare__depthwise_weights_release(p->weights);
     tare__free(p->ordered);
     tare__free(p);
 }
@@ -176,8 +89,8 @@ qlayer_form tare__qdepthwise_form(const qdepthwise *p) {
     return (qlayer_form){
         .kernel = p->kernel->name,
         .is_depthwise = true,
-        .weight_bytes = p->blocks * block_words(p, p->block) * sizeof *p->weights,
-        .macs = tare__conv_window_pixels(&p->windows) * p->channels *
+        .weight_bytes = p->form.blocks * tare__depthwise_block_words(&p->form) * sizeof(uint32_t),
+        .macs = tare__conv_window_pixels(&p->windows) * p->form.channels *
                 tare__conv_window_taps(&p->windows),
     };
 }
@@ -193,10 +106,10 @@ static size_t columns_of(const qdepthwise *p, size_t pixels) {
 static size_t address_bytes(const qdepthwise *p) {
     const size_t width = p->windows.out_width;
     const size_t columns = columns_of(p, width < PIXELS ? width : PIXELS);
-    return tare__round_up(columns * p->words * DEPTHWISE_WORD * sizeof(uint8_t *), ALIGNMENT);
+    return tare__round_up(columns * p->form.words * DEPTHWISE_WORD * sizeof(uint8_t *), ALIGNMENT);
 }
 static size_t line_bytes(const qdepthwise *p) {
-    return tare__round_up(p->channels, ALIGNMENT);
+    return tare__round_up(p->form.channels, ALIGNMENT);
 }
 
 size_t tare__qdepthwise_scratch_bytes(const qdepthwise *p, size_t thread_count) {
@@ -223,26 +136,26 @@ static void run_block(const depthwise_job *job, const depthwise_band *band,
                       const uint8_t *const *addresses, size_t block) {
     const qdepthwise *p = job->p;
     const conv_windows *w = &p->windows;
-    const size_t channel = block * p->block;
+    const size_t channel = block * p->form.block;
     const size_t row = band->plane * w->out_height + band->row;
     const size_t pixel = tare__conv_part_pixel(&p->part, row * w->out_width + band->first);
     const size_t at = pixel * job->y_stride + channel;
     const depthwise_tile tile = {
         .x = addresses,
         .first = channel,
-        .words = p->words,
+        .words = p->form.words,
         .columns = w->columns,
         .stride = w->stride[W],
         .dilation = w->step[W],
         .rows = band->rows,
         .pixels = band->pixels,
         .flip = p->constants.flip ^ p->kernel->moved,
-        .w = block_weights(p, block),
+        .w = p->weights->words + block * tare__depthwise_block_words(&p->form),
         .requant = p->constants.requant,
         .constants = &p->ordered[block],
         .is_signed = p->is_signed,
         .is_small = p->constants.is_small,
-        .channels = block_channels(p, block),
+        .channels = tare__depthwise_block_channels(&p->form, block),
         .y = job->run->y != NULL ? job->run->y + at : NULL,
         .real = job->run->real != NULL ? job->run->real + at : NULL,
         .y_row = p->part.apart[H] * p->part.out[W] * job->y_stride,
@@ -260,9 +173,9 @@ static void run_part(void *user, size_t part, size_t worker) {
     size_t last_block = first_block + job->block_step;
     const uint8_t **addresses =
         (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * address_bytes(p));
-    depthwise_band band = {.plane = number / job->bands, .row = number % job->bands * p->rows};
-    band.rows = tare__part_of(w->out_height, band.row, p->rows);
-    if (last_block > p->blocks) last_block = p->blocks;
+    depthwise_band band = {.plane = number / job->bands, .row = number % job->bands * p->form.rows};
+    band.rows = tare__part_of(w->out_height, band.row, p->form.rows);
+    if (last_block > p->form.blocks) last_block = p->form.blocks;
     for (; band.first < w->out_width; band.first += PIXELS) {
         band.pixels = tare__part_of(w->out_width, band.first, PIXELS);
         const size_t image = band.plane / w->out_depth;
@@ -270,10 +183,10 @@ static void run_part(void *user, size_t part, size_t worker) {
                                   .border = job->memory,
                                   .plane = band.plane % w->out_depth,
                                   .row = band.row,
-                                  .row_count = p->taps + band.rows - 1,
+                                  .row_count = p->form.taps + band.rows - 1,
                                   .first = band.first,
                                   .column_count = columns_of(p, band.pixels),
-                                  .column_step = p->words * DEPTHWISE_WORD};
+                                  .column_step = p->form.words * DEPTHWISE_WORD};
         tare__conv_columns_list(w, &list, addresses);
         for (size_t b = first_block; b < last_block; b++) run_block(job, &band, addresses, b);
     }
@@ -282,22 +195,22 @@ static void run_part(void *user, size_t part, size_t worker) {
 // Threads share bands of rows, and channels where there are few bands.
 static void divide(depthwise_job *job, size_t bands, size_t parts) {
     const qdepthwise *p = job->p;
-    job->block_step =
-        bands < parts ? tare__share(p->blocks, tare__ceil_div(parts, bands), 1) : p->blocks;
-    job->block_parts = tare__ceil_div(p->blocks, job->block_step);
+    job->block_step = bands < parts ? tare__share(p->form.blocks, tare__ceil_div(parts, bands), 1)
+                                    : p->form.blocks;
+    job->block_parts = tare__ceil_div(p->form.blocks, job->block_step);
 }
 
 void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
     depthwise_job job = {.p = p,
                          .run = run,
                          .windows = p->windows,
-                         .y_stride = run->y_stride != 0 ? run->y_stride : p->channels,
+                         .y_stride = run->y_stride != 0 ? run->y_stride : p->form.channels,
                          .memory = run->scratch,
-                         .bands = tare__ceil_div(p->windows.out_height, p->rows)};
+                         .bands = tare__ceil_div(p->windows.out_height, p->form.rows)};
     const size_t planes = run->batch * p->windows.out_depth;
     const size_t pixels = planes * p->windows.out_height * p->windows.out_width;
     // A word of a channel costs about as much as 8 multiply-accumulates of a product.
-    const size_t macs = pixels * p->channels * p->windows.columns * p->words * 8;
+    const size_t macs = pixels * p->form.channels * p->windows.columns * p->form.words * 8;
     thread_pool *pool = tare__workspace_pool(run->space, macs);
     if (pixels == 0) return;
     if (run->x_stride != 0) job.windows.channels = run->x_stride;
