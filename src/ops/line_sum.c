@@ -17,8 +17,8 @@ static float *slot_of(cascade *s, size_t level, size_t slot) {
     return s->at + (level * SLOTS + slot) * s->width;
 }
 
-// Full lines are what compilers make vectors of.
-static void add(const float *x, size_t width, float *y) {
+// Full lines whose ends cannot overlap are what compilers make vectors of.
+static void add(const float *restrict x, size_t width, float *restrict y) {
     if (width == LINE_SUM_WIDTH)
         for (size_t c = 0; c < LINE_SUM_WIDTH; c++) y[c] += x[c];
     else
