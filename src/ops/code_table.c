@@ -76,12 +76,20 @@ static bool is_number(const value *v) {
     return v->kind != VALUE_TENSOR || (v->as.tensor->count == 1 && v->as.tensor->data != NULL);
 }
 
+// A module with a tensor of several numbers, as PReLU with a slope for each channel, computes
+// another function for each of them.
+static bool has_numbers_alone(const module *m) {
+    for (size_t i = 0; m != NULL && i < m->tensor_count; i++)
+        if (m->tensors[i].tensor != NULL && m->tensors[i].tensor->count != 1) return false;
+    return true;
+}
+
 bool tare__is_function_of_a_code(const op_call *call, const tare_tensor *x) {
     const op_info *op = call->op;
     if (op != NULL && tare__quantized_rule_op(op) != NULL) op = tare__quantized_rule_op(op);
     if (op == NULL || !is_by_element(op) || (op->traits & OP_IMPURE) || call->arg_count == 0 ||
         call->args[0].kind != VALUE_TENSOR || call->args[0].as.tensor != x ||
-        call->result.kind != VALUE_TENSOR)
+        call->result.kind != VALUE_TENSOR || !has_numbers_alone(call->module))
         return false;
     for (size_t i = 1; i < call->arg_count; i++)
         if (!is_number(&call->args[i]) || tare__value_has_items(&call->args[i])) return false;

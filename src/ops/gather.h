@@ -28,7 +28,8 @@ tare_status tare__gather_meta(op_call *call, const gather *g, tare_tensor **out)
 /// Copies the elements; y has data and the output's shape.
 void tare__gather_run(const gather *g, tare_tensor *y);
 
-/// Defines NAME_shape and NAME_reference of an operator from a function that plans its one result.
+/// Defines NAME_shape, NAME_reference and NAME_box of an operator from a function that plans its
+/// one result.
 typedef tare_status (*gather_planner)(op_call *call, gather *g);
 tare_status tare__gather_shape(op_call *call, gather_planner plan);
 tare_status tare__gather_reference(op_call *call, gather_planner plan);
@@ -38,6 +39,10 @@ tare_status tare__gather_reference(op_call *call, gather_planner plan);
     }                                                                                              \
     static tare_status name##_reference(op_call *call) {                                           \
         return tare__gather_reference(call, plan);                                                 \
+    }                                                                                              \
+    static tare_status name##_box(op_call *call, size_t part, gather *out) {                       \
+        (void)part;                                                                                \
+        return plan(call, out);                                                                    \
     }
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "ops/call.h"
 
+struct gather;
+
 /// What passes may ask of an operator instead of asking its name.
 typedef enum op_trait {
     OP_ELEMENTWISE = 1 << 0, // one output element per input element
@@ -64,6 +66,9 @@ typedef struct op_info {
     /// such loops; of one operand, or of two. NULL: there is none.
     const struct op_element *element;
     const struct op_binary *binary;
+    /// Where part `part` of the result takes its elements from (gather.h), of a row that moves
+    /// them; its x is NULL if this call has no such box. NULL: none has.
+    tare_status (*box)(op_call *call, size_t part, struct gather *out);
 } op_info;
 
 /// One family's rows; families.h lists the tables.

@@ -172,6 +172,14 @@ static tare_status getitem_reference(op_call *call) {
     return tare__gather_reference(call, plan_index);
 }
 
+static tare_status getitem_box(op_call *call, size_t part, gather *out) {
+    (void)part;
+    *out = (gather){0};
+    if (tare__call_tensor(call, 0) == NULL || tare__index_has_tensor(call->param[1]))
+        return TARE_OK;
+    return plan_index(call, out);
+}
+
 // tuple([a, b]): the same values, nothing is computed.
 static tare_status tuple_shape(op_call *call) {
     const value *from = call->param[0];
@@ -316,12 +324,25 @@ static tare_status each_part(op_call *call, parts_planner plan, bool compute) {
     return TARE_OK;
 }
 
+static tare_status find_part(op_call *call, parts_planner plan, size_t part, gather *out) {
+    const tare_tensor *x;
+    parts p = {0};
+    int64_t start = 0;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(plan(call, x, &p));
+    for (size_t i = 0; i <= part; i++) TARE_TRY(part_at(call, x, &p, (int64_t)i, &start, out));
+    return TARE_OK;
+}
+
 #define PARTS_OPERATOR(name)                                                                       \
     static tare_status name##_shape(op_call *call) {                                               \
         return each_part(call, plan_##name, false);                                                \
     }                                                                                              \
     static tare_status name##_reference(op_call *call) {                                           \
         return each_part(call, plan_##name, true);                                                 \
+    }                                                                                              \
+    static tare_status name##_box(op_call *call, size_t part, gather *out) {                       \
+        return find_part(call, plan_##name, part, out);                                            \
     }
 PARTS_OPERATOR(chunk)
 PARTS_OPERATOR(split)
@@ -411,6 +432,11 @@ static tare_status getattr_reference(op_call *call) {
     return tare__gather_reference(call, plan_attribute);
 }
 
+static tare_status getattr_box(op_call *call, size_t part, gather *out) {
+    (void)part;
+    return plan_attribute(call, out);
+}
+
 static tare_status assert_shape(op_call *call) {
     const char *message;
     bool holds;
@@ -426,7 +452,7 @@ static tare_status assert_shape(op_call *call) {
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
         .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape,                         \
-        .reference = name##_reference                                                              \
+        .reference = name##_reference, .box = name##_box                                           \
     }
 #define QUESTION(name, names, method_names, parameters, rule)                                      \
     {                                                                                              \
@@ -440,12 +466,12 @@ static const op_info rows[] = {
     PART(getitem, "operator.getitem", NULL, "input|index"),
     PART(narrow, "torch.narrow|" ATEN("narrow.default"), "narrow", "input/self|dim|start|length"),
     {.id = "select", .functions = "torch.select|" ATEN("select.int"), .methods = "select", .params = "input/self|dim|index",
-     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "select_scatter", .shape = select_shape, .reference = select_reference},
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "select_scatter", .shape = select_shape, .reference = select_reference, .box = select_box},
     PART(chunk, "torch.chunk|" ATEN("chunk.default"), "chunk", "input/self|chunks|dim"),
     PART(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("split_with_sizes.default") "|" ATEN("split.sizes"), "split", "input/self/tensor|split_size_or_sections/split_size/split_sizes|dim"),
     PART(unbind, "torch.unbind|" ATEN("unbind.int"), "unbind", "input/self|dim"),
     {.id = "getattr", .functions = "getattr", .params = "input|name", .traits = OP_MOVES_DATA | OP_NOT_ON_TENSORS,
-     .shape = getattr_shape, .reference = getattr_reference},
+     .shape = getattr_shape, .reference = getattr_reference, .box = getattr_box},
     QUESTION("size", ATEN("sym_size.int"), "size", "input/self|dim", size_shape),
     QUESTION("dim", NULL, "dim|ndimension", "input", dim_shape),
     QUESTION("numel", "torch.numel", "numel|nelement", "input", numel_shape),

@@ -455,7 +455,7 @@ GATHER_OPERATOR(channel_shuffle, plan_channel_shuffle)
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
         .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape,                         \
-        .reference = name##_reference                                                              \
+        .reference = name##_reference, .box = name##_box                                           \
     }
 
 // clang-format off
@@ -485,7 +485,8 @@ static const op_info rows[] = {
     MOVE(repeat, ATEN("repeat.default"), "repeat", "input/self|*repeats"),
     MOVE(repeat_interleave, "torch.repeat_interleave|" ATEN("repeat_interleave.self_int"), "repeat_interleave", "input/self|repeats|dim|output_size"),
     MOVE(flip, "torch.flip|" ATEN("flip.default"), "flip", "input/self|*dims"),
-    MOVE(roll, "torch.roll|" ATEN("roll.default"), "roll", "input/self|shifts|dims"),
+    {.id = "roll", .functions = "torch.roll|" ATEN("roll.default"), .methods = "roll", .params = "input/self|shifts|dims",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = roll_shape, .reference = roll_reference}, // two boxes for each dimension
     MOVE(pixel_shuffle, "torch.pixel_shuffle|" ATEN("pixel_shuffle.default"), "pixel_shuffle", "input/self|upscale_factor"),
     MOVE(pixel_unshuffle, "torch.pixel_unshuffle|" ATEN("pixel_unshuffle.default"), "pixel_unshuffle", "input/self|downscale_factor"),
     MOVE(channel_shuffle, "torch.channel_shuffle|" ATEN("channel_shuffle.default"), NULL, "input/self|groups"),

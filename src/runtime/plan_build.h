@@ -220,6 +220,8 @@ tare_status tare__plan_add_step(plan_builder *b, const step_class *class, void *
 /// The value's place in a layout, with a step that converts it if it has only the other one; the
 /// next step reads it.
 tare_status tare__plan_read(plan_builder *b, size_t value, plan_layout layout, size_t *place);
+/// The same for another value that is to lie there: no step reads it by that.
+tare_status tare__plan_share(plan_builder *b, size_t value, plan_layout layout, size_t *place);
 /// A new place for a value that the next step writes.
 tare_status tare__plan_write(plan_builder *b, size_t value, plan_layout layout, size_t *place);
 /// As tare__plan_write, in the place of `input` (read in this layout by the next step) if nobody

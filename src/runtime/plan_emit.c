@@ -169,7 +169,9 @@ static tare_status emit_deferred(plan_builder *b, size_t v) {
     b->touched = NULL;
     b->touched_count = b->touched_capacity = 0;
     b->facts = (step_facts){0};
-    tare_status status = tare__plan_call(b, deferred);
+    bool done = false;
+    tare_status status = tare__plan_copy(b, deferred, &done);
+    if (status == TARE_OK && !done) status = tare__plan_call(b, deferred);
     if (status == TARE_OK) status = tare__plan_note_chain(b, first_step, deferred);
     b->facts = facts;
     tare__free(b->touched);
@@ -249,6 +251,14 @@ tare_status tare__plan_write_lines(plan_builder *b, size_t v, plan_lines *out) {
     return touch_value(b, out->place, b->values[v].tensor, false);
 }
 
+tare_status tare__plan_share(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
+    size_t found;
+    TARE_TRY(tare__plan_read(b, v, layout, &found));
+    forget_touched(b); // what reads the other value touches it
+    *place = found;
+    return TARE_OK;
+}
+
 tare_status tare__plan_write(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
     plan_value *found = &b->values[v];
     TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), place));
@@ -308,8 +318,7 @@ static tare_status emit_view(plan_builder *b, const plan_record *r) {
         const size_t v = r->inputs[i];
         size_t place;
         if (b->values[v].base != base) continue;
-        TARE_TRY(tare__plan_read(b, v, LAYOUT_PLAIN, &place));
-        forget_touched(b); // what reads the view touches it
+        TARE_TRY(tare__plan_share(b, v, LAYOUT_PLAIN, &place));
         b->values[r->result].place[LAYOUT_PLAIN] = place;
         return TARE_OK;
     }
@@ -360,6 +369,7 @@ static tare_status emit_steps(plan_builder *b, size_t head) {
     }
     chain_planner planner =
         tare__plan_is_float(b, r) ? tare__plan_float_planner(r) : tare__plan_code_planner(b, r);
+    if (tare__plan_is_copy(r)) planner = tare__plan_copy;
     if (r->is_observer) planner = tare__plan_observe;
     if (planner != NULL) TARE_TRY(planner(b, head, &done));
     if (planner == NULL) b->declined = "this operator has no step of its own";

@@ -25,6 +25,10 @@ extern const step_class tare__reorder_class;
 tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layout to, size_t from,
                                 size_t place, void **out);
 
+/// What only moves elements by a box of steps (plan_copy.c).
+bool tare__plan_is_copy(const plan_record *r);
+tare_status tare__plan_copy(plan_builder *b, size_t head, bool *done);
+
 /// An observer that hands its input on (plan_observe.c).
 tare_status tare__plan_observe(plan_builder *b, size_t head, bool *done);
 

@@ -560,7 +560,7 @@ static void attention_reads_projections_where_they_lie(void **state) {
     tare_model *model = attention_block("twice = k_heads * 2\n"
                                         "    " MIX ", attn_mask = None)\n"
                                         "    attention = mix + twice");
-    CHECK_HOLDS(steps_of(model, x), "layer layer layer attention call elements call layer");
+    CHECK_HOLDS(steps_of(model, x), "layer layer layer attention copy elements copy layer");
     check_model(model, x, "transposed keys");
     tare_model_destroy(model);
     tare_tensor_release(x);
