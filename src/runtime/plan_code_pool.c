@@ -11,6 +11,7 @@
 
 enum {
     AVERAGED_CHANNELS = 256, // of a part: where windows are few, channels are shared out
+    PARTS_PER_THREAD = 4,    // of a window, where there are fewer of them than threads
     SCRATCH_STEP = 64,
 };
 
@@ -89,36 +90,106 @@ static size_t channel_parts(const code_pool *s) {
     return tare__ceil_div(s->channels, AVERAGED_CHANNELS);
 }
 
-// Some channels of a window.
-static void take_average(void *user, size_t part, size_t worker) {
-    const pool_job *job = user;
+// What is known of a part of the averages: some channels of a window.
+typedef struct averaged {
+    pool_window w;
+    const uint8_t *image; // from the first of the channels on
+    uint8_t *y;
+    size_t channels, width; // width: sums, of several pixels where they follow without gaps
+    int64_t lines;          // rows of pixels
+} averaged;
+
+static averaged averaged_at(const pool_job *job, size_t part) {
     const code_pool *s = job->s;
     const pool_call *p = &s->call;
-    const int64_t pixel = (int64_t)(part / channel_parts(s));
-    const int64_t x = pixel % p->out[2], row = pixel / p->out[2];
-    const int64_t at[] = {row / p->out[1] % p->out[0], row % p->out[1], x};
-    const pool_window w = tare__pool_window_at(p, at);
+    const int64_t pixel = (int64_t)(part / channel_parts(s)), row = pixel / p->out[2];
+    const int64_t at[] = {row / p->out[1] % p->out[0], row % p->out[1], pixel % p->out[2]};
     const size_t first = part % channel_parts(s) * AVERAGED_CHANNELS;
-    const size_t channels = tare__part_of(s->channels, first, AVERAGED_CHANNELS);
-    const uint8_t *image = image_at(job, row / p->out[1] / p->out[0]) + first;
-    uint8_t *y = job->y + (size_t)pixel * s->y.pitch + first;
-    int32_t *sums = (int32_t *)(void *)(job->scratch + worker * s->scratch_bytes);
-    int64_t count = 0;
-    memset(sums, 0, channels * sizeof *sums);
-    for (int64_t i = w.begin[0]; i < w.end[0]; i++)
-        for (int64_t j = w.begin[1]; j < w.end[1]; j++)
-            for (int64_t l = w.begin[2]; l < w.end[2]; l++, count++)
-                job->kernels->sum(s->is_signed, pixel_at(s, image, i, j, l), channels, sums);
-    const code_average a = tare__code_average_of(
-        &s->average, count, p->is_adaptive ? (double)count : tare__pool_divisor(p, &w));
-    job->kernels->average(&a, sums, channels, y);
+    averaged a = {.w = tare__pool_window_at(p, at),
+                  .image = image_at(job, row / p->out[1] / p->out[0]) + first,
+                  .y = job->y + (size_t)pixel * s->y.pitch + first,
+                  .channels = tare__part_of(s->channels, first, AVERAGED_CHANNELS)};
+    const bool has_gaps = s->x.pitch != a.channels;
+    a.width = has_gaps ? a.channels : AVERAGED_CHANNELS / a.channels * a.channels;
+    a.lines = (a.w.end[0] - a.w.begin[0]) * (a.w.end[1] - a.w.begin[1]);
+    return a;
+}
+
+static int32_t *sums_of(const pool_job *job, size_t worker) {
+    return (int32_t *)(void *)(job->scratch + worker * job->s->scratch_bytes);
+}
+
+static void add_lines(const pool_job *job, const averaged *a, int64_t first, int64_t last,
+                      int32_t *sums) {
+    const code_pool *s = job->s;
+    const int64_t height = a->w.end[1] - a->w.begin[1], l = a->w.begin[2];
+    const size_t pixels = (size_t)(a->w.end[2] - l), step = a->width / a->channels;
+    for (int64_t line = first; line < last; line++) {
+        const uint8_t *x =
+            pixel_at(s, a->image, a->w.begin[0] + line / height, a->w.begin[1] + line % height, l);
+        for (size_t i = 0; i < pixels; i += step)
+            job->kernels->sum(s->is_signed, x + i * s->x.pitch,
+                              tare__part_of(pixels, i, step) * a->channels, sums);
+    }
+}
+
+static void finish_average(const pool_job *job, const averaged *a, int32_t *sums) {
+    const pool_call *p = &job->s->call;
+    const int64_t count = a->lines * (a->w.end[2] - a->w.begin[2]);
+    for (size_t i = a->channels; i < a->width; i++) sums[i % a->channels] += sums[i];
+    const code_average average = tare__code_average_of(
+        &job->s->average, count, p->is_adaptive ? (double)count : tare__pool_divisor(p, &a->w));
+    job->kernels->average(&average, sums, a->channels, a->y);
+}
+
+static void take_average(void *user, size_t part, size_t worker) {
+    const pool_job *job = user;
+    const averaged a = averaged_at(job, part);
+    int32_t *sums = sums_of(job, worker);
+    memset(sums, 0, a.width * sizeof *sums);
+    add_lines(job, &a, 0, a.lines, sums);
+    finish_average(job, &a, sums);
+}
+
+// --- windows that threads share ---
+
+typedef struct shared_window {
+    const pool_job *job;
+    averaged a;
+    int64_t step; // rows of pixels of a part
+} shared_window;
+
+static void add_some_lines(void *user, size_t part, size_t worker) {
+    const shared_window *s = user;
+    const int64_t first = (int64_t)part * s->step, last = first + s->step;
+    add_lines(s->job, &s->a, first, last < s->a.lines ? last : s->a.lines, sums_of(s->job, worker));
+}
+
+// Each thread sums for itself; sums are exact, so their order is free.
+static void share_average(const pool_job *job, size_t part, thread_pool *pool) {
+    const size_t threads = tare__thread_count(pool);
+    shared_window s = {.job = job, .a = averaged_at(job, part)};
+    const size_t lines = (size_t)s.a.lines;
+    int32_t *sums = sums_of(job, 0);
+    for (size_t i = 0; i < threads; i++) memset(sums_of(job, i), 0, s.a.width * sizeof *sums);
+    s.step = (int64_t)tare__share(lines, threads * PARTS_PER_THREAD, 1);
+    tare__thread_pool_run(pool, tare__ceil_div(lines, (size_t)s.step), add_some_lines, &s);
+    for (size_t i = 1; i < threads; i++)
+        for (size_t k = 0; k < s.a.width; k++) sums[k] += sums_of(job, i)[k];
+    finish_average(job, &s.a, sums);
+}
+
+static void take_averages(pool_job *job, size_t parts, thread_pool *pool) {
+    if (parts >= tare__thread_count(pool))
+        tare__thread_pool_run(pool, parts, take_average, job);
+    else
+        for (size_t i = 0; i < parts; i++) share_average(job, i, pool);
 }
 
 static tare_status run_pool(const plan_run_state *run, void *state) {
     const code_pool *s = state;
     const pool_call *p = &s->call;
     const size_t rows = (size_t)(s->batch * p->out[0] * p->out[1]);
-    const size_t windows = rows * (size_t)p->out[2];
     pool_job job = {.s = s,
                     .kernels = run->fast->elementwise,
                     .x = tare__place_data(run, s->x.place),
@@ -126,8 +197,10 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
                     .scratch = tare__place_data(run, s->scratch)};
     thread_pool *pool =
         tare__threads_for(run, s->batch * p->in[0] * p->in[1] * p->in[2] * (int64_t)s->channels);
-    tare__thread_pool_run(pool, p->is_max ? rows : windows * channel_parts(s),
-                          p->is_max ? take_greatest : take_average, &job);
+    if (p->is_max)
+        tare__thread_pool_run(pool, rows, take_greatest, &job);
+    else
+        take_averages(&job, rows * (size_t)p->out[2] * channel_parts(s), pool);
     return TARE_OK;
 }
 

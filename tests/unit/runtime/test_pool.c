@@ -6,8 +6,8 @@
 #include "runtime/isa.h"
 #include "support/models.h"
 
-static tare_tensor *run(const tare_model *m, const tare_tensor *x, bool reference) {
-    const tare_session_options options = {.reference = reference};
+static tare_tensor *run(const tare_model *m, const tare_tensor *x, bool reference, int threads) {
+    const tare_session_options options = {.thread_count = threads, .reference = reference};
     tare_session *s = NULL;
     tare_tensor *y = NULL;
     size_t count = 0;
@@ -18,7 +18,8 @@ static tare_tensor *run(const tare_model *m, const tare_tensor *x, bool referenc
 }
 
 // `call` pools what is called q.
-static void check_pool(const tare_tensor *x, const char *dtype, const char *call) {
+static void check_shared_pool(const tare_tensor *x, const char *dtype, const char *call,
+                              int most_threads) {
     char code[512];
     (void)snprintf(code, sizeof code,
                    "def forward(self, x):\n"
@@ -28,16 +29,22 @@ static void check_pool(const tare_tensor *x, const char *dtype, const char *call
                    "    return z\n",
                    strcmp(dtype, "qint8") == 0 ? -3 : 120, dtype, call);
     tare_model *m = new_model(NULL, new_tree(), code);
-    tare_tensor *expected = run(m, x, true);
+    tare_tensor *expected = run(m, x, true, 1);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
-        tare_tensor *found = run(m, x, false);
-        check_same_tensor(found, expected);
-        tare_tensor_release(found);
+        for (int threads = 1; threads <= most_threads; threads++) {
+            tare_tensor *found = run(m, x, false, threads);
+            check_same_tensor(found, expected);
+            tare_tensor_release(found);
+        }
     }
     assert_int_equal(unsetenv("TARE_ISA"), 0);
     tare_tensor_release(expected);
     tare_model_destroy(m);
+}
+
+static void check_pool(const tare_tensor *x, const char *dtype, const char *call) {
+    check_shared_pool(x, dtype, call, 1);
 }
 
 static void check_max_pool(const tare_tensor *x, int kernel, int stride, int padding,
@@ -80,10 +87,30 @@ static void adaptive_average_equals_the_reference(void **state) {
     tare_tensor_release(x);
 }
 
+// More threads than windows, windows of few channels and many, in one part and in several.
+static void threads_share_a_window(void **state) {
+    (void)state;
+    const int64_t channels[] = {1, 3, 32, 100, 129, 256, 257, 600};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        const int64_t side = channels[i] < 32 ? 190 : 37;
+        tare_tensor *x = NEW_INPUT(1, channels[i], side, side);
+        char call[128];
+        for (int columns = 1; columns <= 2; columns++) {
+            (void)snprintf(call, sizeof call,
+                           "torch.nn.functional.avg_pool2d(q, kernel_size=(%d, %d))", (int)side,
+                           (int)side / columns);
+            check_shared_pool(x, "quint8", call, 4);
+            check_shared_pool(x, "qint8", call, 4);
+        }
+        tare_tensor_release(x);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(max_pool_equals_the_reference),
         cmocka_unit_test(adaptive_average_equals_the_reference),
+        cmocka_unit_test(threads_share_a_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
