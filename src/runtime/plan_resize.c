@@ -10,7 +10,7 @@
 
 typedef struct resize_step {
     resize_call call;
-    size_t x, y; // places
+    plan_lines x, y;
     size_t channels;
     int64_t batch;
     bool is_of_codes;
@@ -29,12 +29,12 @@ static void blend_codes(const resize_job *job, const resize_parts *parts, const 
     const size_t channels = job->s->channels;
     code_blend b = job->s->blend;
     if (parts->count == 1 && parts->share[0] == 1) {
-        memcpy(y, image + (size_t)parts->at[0] * channels, channels);
+        memcpy(y, image + (size_t)parts->at[0] * job->s->x.pitch, channels);
         return;
     }
     b.lines = parts->count;
     for (size_t k = 0; k < b.lines; k++) {
-        b.x[k] = image + (size_t)parts->at[k] * channels;
+        b.x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
         b.share[k] = parts->share[k];
     }
     job->fast->elementwise->blend(&b, channels, y);
@@ -44,7 +44,7 @@ static void blend_floats(const resize_job *job, const resize_parts *parts, const
                          float *y) {
     const size_t channels = job->s->channels;
     const float *x[RESIZE_MOST_PARTS] = {NULL};
-    for (size_t k = 0; k < parts->count; k++) x[k] = image + (size_t)parts->at[k] * channels;
+    for (size_t k = 0; k < parts->count; k++) x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
     job->fast->lines->blend(x, parts->share, parts->count, channels, y);
 }
 
@@ -55,11 +55,11 @@ static void resize_row(void *user, size_t part, size_t worker) {
     const resize_call *r = &s->call;
     const int64_t row = (int64_t)part, in = r->in[0] * r->in[1] * r->in[2];
     const int64_t depth = row / r->out[1] % r->out[0], image = row / r->out[1] / r->out[0];
-    const size_t from = (size_t)(image * in) * s->channels;
+    const size_t from = (size_t)(image * in) * s->x.pitch;
     (void)worker;
     for (int64_t w = 0; w < r->out[2]; w++) {
         const resize_parts parts = tare__resize_parts_of(r, (int64_t[]){depth, row % r->out[1], w});
-        const size_t to = (size_t)(row * r->out[2] + w) * s->channels;
+        const size_t to = (size_t)(row * r->out[2] + w) * s->y.pitch;
         if (s->is_of_codes)
             blend_codes(job, &parts, job->x + from, job->y + to);
         else
@@ -73,8 +73,8 @@ static tare_status run_resize(const plan_run_state *run, void *state) {
     const resize_call *r = &s->call;
     resize_job job = {.s = s,
                       .fast = run->fast,
-                      .x = tare__place_data(run, s->x),
-                      .y = tare__place_data(run, s->y)};
+                      .x = tare__place_data(run, s->x.place),
+                      .y = tare__place_data(run, s->y.place)};
     const int64_t rows = s->batch * r->out[0] * r->out[1];
     tare__thread_pool_run(tare__threads_for(run, rows * r->out[2] * (int64_t)s->channels),
                           (size_t)rows, resize_row, &job);
@@ -85,6 +85,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const resize_step *s = state;
     (void)p;
     tare__step_say(out, "%s: pixels as lines of channels", s->is_of_codes ? "codes" : "float");
+    tare__step_say_joined(out, &s->y);
 }
 
 static const step_class resize_class = {"resize", run_resize, NULL, describe};
@@ -104,8 +105,8 @@ static tare_status add_resize(plan_builder *b, size_t head, op_call *call, const
     s->call.x = x;
     s->batch = x->shape[0];
     s->channels = (size_t)x->shape[1];
-    TARE_TRY(tare__plan_read(b, v, LAYOUT_CHANNELS_LAST, &s->x));
-    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
+    TARE_TRY(tare__plan_read_lines(b, v, &s->x));
+    TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
     *done = true;
     return tare__plan_add_step(b, &resize_class, s, r->node);
 }

@@ -68,6 +68,22 @@ static const network networks[] = {
       "c in_channels=36, out_channels=4, kernel_size=1"},
      1,
      1},
+    {"skip over a smaller image",
+     "def forward(self, x):\n"
+     "    a = self.a(x)\n"
+     "    b = self.b(a)\n"
+     "    up = torch.nn.functional.interpolate(b, [7, 7])\n"
+     "    cat = torch.cat([up, a], 1)\n"
+     "    c = self.c(cat)\n"
+     "    wide = torch.nn.functional.interpolate(a, [9, 9])\n"
+     "    d = self.d(wide)\n"
+     "    return (c, d)\n",
+     {"a in_channels=6, out_channels=18, kernel_size=1",
+      "b in_channels=18, out_channels=21, kernel_size=3, stride=2, padding=1",
+      "c in_channels=39, out_channels=4, kernel_size=1",
+      "d in_channels=18, out_channels=4, kernel_size=1"},
+     2,
+     0},
     {"nested, and a part in two places",
      "def forward(self, x):\n"
      "    a = self.a(x)\n"
