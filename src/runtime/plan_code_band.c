@@ -11,9 +11,9 @@
 
 enum {
     FEW_ELEMENTS = 8,           // norms of shorter lines are left to the reference
-    CACHED_FLOATS = 96 << 10,   // bytes of a band
+    CACHED_FLOATS = 32 << 10,   // bytes of a band, in the first-level cache
     CACHED_WEIGHTS = 640 << 10, // bytes that all bands read from the second-level cache
-    BAND_TILES = 3,             // of the product, at most: threads share many bands evenly
+    LEAST_TILES = 3,            // of rows of the product that a band has, though it be longer
 };
 
 typedef enum band_kind { BAND_ELEMENT, BAND_SUM, BAND_NORM, BAND_RELU } band_kind;
@@ -228,12 +228,12 @@ static bool read_chain(const plan_builder *b, size_t head, code_band *s, size_t 
     return true;
 }
 
-// As many for each thread. Bands of single tiles cost more than waiting for longer ones.
+// As many for each thread. Shorter bands cost more than a shorter wait for the last one gives.
 static size_t count_bands(const code_band *s, size_t threads) {
     const size_t cached = CACHED_FLOATS / sizeof(float) / s->width;
-    const size_t most = BAND_TILES * tare__qlayer_form(s->layer).tile_rows;
-    const size_t rows = cached < most ? cached : most;
-    const size_t bands = tare__round_up(tare__ceil_div(s->rows, rows > 0 ? rows : 1), threads);
+    const size_t least = LEAST_TILES * tare__qlayer_form(s->layer).tile_rows;
+    const size_t rows = cached > least ? cached : least;
+    const size_t bands = tare__round_up(tare__ceil_div(s->rows, rows), threads);
     return bands < s->rows ? bands : s->rows;
 }
 
