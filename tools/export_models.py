@@ -152,6 +152,7 @@ def segmenter(name, divisor, **options):
 segmenter("deeplabv3_resnet50", 32)
 segmenter("fcn_resnet50", 32)
 segmenter("lraspp_mobilenet_v3_large", 16)
+network("unet", lambda s: networks.UNet(4) if s else networks.UNet(), image(256, 32))
 
 network("lstm_tagger", lambda s: networks.LstmTagger(100, 16, 24, 5) if s else networks.LstmTagger(),
         tokens(10000, 64, 12))

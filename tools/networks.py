@@ -34,6 +34,39 @@ class GruClassifier(nn.Module):
         return self.head(states[:, -1])
 
 
+# --- U-Net ---
+
+def unet_block(ins, outs):
+    layers = []
+    for n in (ins, outs):
+        layers += [nn.Conv2d(n, outs, 3, padding=1, bias=False), nn.BatchNorm2d(outs), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+class UNet(nn.Module):
+    """A mask for an image: four times down by pooling, up again by transposed convolutions, with what was seen there."""
+
+    def __init__(self, width=32, masks=1):
+        super().__init__()
+        widths = [width, 2 * width, 4 * width, 8 * width]
+        self.pool = nn.MaxPool2d(2)
+        self.down = nn.ModuleList(unet_block(i, o) for i, o in zip([3, *widths], widths))
+        self.middle = unet_block(widths[-1], 2 * widths[-1])
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, 2) for w in widths[::-1])
+        self.join = nn.ModuleList(unet_block(2 * w, w) for w in widths[::-1])
+        self.head = nn.Conv2d(width, masks, 1)
+
+    def forward(self, x):
+        seen = []
+        for down in self.down:
+            seen.append(down(x))
+            x = self.pool(seen[-1])
+        x = self.middle(x)
+        for up, join, s in zip(self.up, self.join, seen[::-1]):
+            x = join(torch.cat([up(x), s], 1))
+        return self.head(x)
+
+
 # --- BERT ---
 
 class BertSelfAttention(nn.Module):
