@@ -270,12 +270,14 @@ static bool is_within(const plan *p, size_t place, size_t whole) {
     return place == whole || (place != NOTHING && p->places[place].whole == whole);
 }
 
+// Who reads a value may read its copy without gaps, in which others may lie, too.
 static size_t uses_of_place(const plan_builder *b, size_t place) {
     size_t uses = 0;
     for (size_t v = 0; v < b->value_count; v++) {
         const plan_value *found = &b->values[v];
         if (is_within(b->plan, found->place[LAYOUT_PLAIN], place) ||
-            is_within(b->plan, found->place[LAYOUT_CHANNELS_LAST], place))
+            is_within(b->plan, found->place[LAYOUT_CHANNELS_LAST], place) ||
+            found->gathered == place)
             uses += found->uses_left;
     }
     return uses;
