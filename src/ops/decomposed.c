@@ -151,13 +151,30 @@ static double round_one(const parameters *p, int64_t c, float x) {
     return (double)(nearbyintf(x * inverse) + (float)zero);
 }
 
+// The same of many: bytes by one scale. Their bounds are floats.
+static void round_bytes(const parameters *p, const float *x, int64_t count, uint8_t *y) {
+    const float inverse = (float)(1.0 / p->scale), zero = (float)p->zero_point;
+    const float least = (float)p->quant_min, most = (float)p->quant_max;
+    for (int64_t i = 0; i < count; i++) {
+        const float code = nearbyintf(x[i] * inverse) + zero;
+        const float kept = code < least ? least : code > most ? most : isnan(code) ? 0 : code;
+        y[i] = (uint8_t)(int)kept;
+    }
+}
+
+static bool are_bytes(const tare_tensor *t) {
+    return t->dtype == TARE_UINT8 || t->dtype == TARE_INT8;
+}
+
 static tare_status quantize(op_call *call, bool per_channel) {
     parameters p;
     tare_tensor *y = tare__call_out(call), *real = NULL;
     TARE_TRY(read_parameters(call, per_channel, &p));
     TARE_TRY(tare__decomposed_check_range(call, p.dtype, p.quant_min, p.quant_max));
     TARE_TRY(tare_tensor_to_float(p.x, &real, call->err));
-    for (int64_t i = 0; i < y->count; i++)
+    const bool is_quick = p.scales == NULL && are_bytes(y);
+    if (is_quick) round_bytes(&p, tare__f32(real), y->count, y->data);
+    for (int64_t i = is_quick ? y->count : 0; i < y->count; i++)
         tare__tensor_set(
             y, i,
             tare__decomposed_clamp(round_one(&p, channel_of(&p, i), tare__f32(real)[i]),
@@ -183,8 +200,9 @@ static double shifted_code(tare_dtype common, double code, double zero) {
     return difference < -128 ? difference + 256 : difference > 127 ? difference - 256 : difference;
 }
 
-static double channel_value(const parameters *p, tare_dtype common, double code, int64_t c) {
-    const double scale = scale_of(p, c), shifted = shifted_code(common, code, zero_of(p, c));
+static double channel_value(const parameters *p, tare_dtype common, double code, double scale,
+                            double zero) {
+    const double shifted = shifted_code(common, code, zero);
     return scales_are_double(p) ? shifted * scale : (double)((float)shifted * (float)scale);
 }
 
@@ -193,23 +211,50 @@ static tare_dtype common_dtype(const parameters *p) {
     return p->zero_points != NULL ? tare__common_dtype(side) : p->x->dtype;
 }
 
+// What a byte means, by its bits.
+static void look_up_bytes(const parameters *p, tare_tensor *y) {
+    float table[256];
+    const bool is_signed = p->x->dtype == TARE_INT8;
+    for (int i = 0; i < 256; i++)
+        table[i] = (float)tensor_wide_value(p, y->dtype, is_signed && i > 127 ? i - 256 : i);
+    const uint8_t *x = p->x->data;
+    float *out = tare__f32(y);
+    for (int64_t i = 0; i < y->count; i++) out[i] = table[x[i]];
+}
+
 static tare_status dequantize_per_tensor(op_call *call) {
     parameters p;
     tare_tensor *y = tare__call_out(call);
     TARE_TRY(read_parameters(call, false, &p));
-    for (int64_t i = 0; i < y->count; i++)
+    const bool is_quick = are_bytes(p.x) && y->dtype == TARE_FLOAT32;
+    if (is_quick) look_up_bytes(&p, y);
+    for (int64_t i = is_quick ? y->count : 0; i < y->count; i++)
         tare__tensor_set(y, i, tensor_wide_value(&p, y->dtype, tare__tensor_get(p.x, i)));
     return TARE_OK;
+}
+
+// Elements of one channel that lie side by side.
+static void look_up_channel(const parameters *p, tare_tensor *y, int64_t first) {
+    const tare_dtype common = common_dtype(p);
+    const int64_t c = channel_of(p, first);
+    const double scale = scale_of(p, c), zero = zero_of(p, c);
+    const bool is_quick = p->x->dtype == TARE_INT8 && y->dtype == TARE_FLOAT32; // as weights are
+    for (int64_t i = first; i < first + p->inner; i++) {
+        const double code =
+            is_quick ? (double)((const int8_t *)p->x->data)[i] : tare__tensor_get(p->x, i);
+        const double found = channel_value(p, common, code, scale, zero);
+        if (is_quick)
+            tare__f32(y)[i] = (float)found;
+        else
+            tare__tensor_set(y, i, found);
+    }
 }
 
 static tare_status dequantize_per_channel(op_call *call) {
     parameters p;
     tare_tensor *y = tare__call_out(call);
     TARE_TRY(read_parameters(call, true, &p));
-    const tare_dtype common = common_dtype(&p);
-    for (int64_t i = 0; i < y->count; i++)
-        tare__tensor_set(y, i,
-                         channel_value(&p, common, tare__tensor_get(p.x, i), channel_of(&p, i)));
+    for (int64_t i = 0; i < y->count; i += p.inner) look_up_channel(&p, y, i);
     return TARE_OK;
 }
 

@@ -208,9 +208,10 @@ tare_status tare__float_provider_choose(const float_provider **out, tare_error *
 
 tare_status tare__float_kernels_create(const float_provider *provider, float_kernels **out,
                                        tare_error *err) {
+    if (provider == NULL) TARE_TRY(tare__float_provider_choose(&provider, err));
     float_kernels *k = tare__alloc_zeroed(1, sizeof *k);
     if (k == NULL) return tare__out_of_memory(err);
-    k->provider = provider != NULL ? provider : providers[0];
+    k->provider = provider;
     const tare_status status = k->provider->create(&k->state, err);
     if (status != TARE_OK)
         tare__free(k);

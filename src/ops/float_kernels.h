@@ -48,7 +48,7 @@ tare_status tare__float_provider_choose(const float_provider **out, tare_error *
 
 /// A provider and its cache. Not shared between threads.
 typedef struct float_kernels float_kernels;
-/// provider NULL: the fastest one in this build. The caller destroys *out.
+/// provider NULL: the one that tare__float_provider_choose finds. The caller destroys *out.
 tare_status tare__float_kernels_create(const float_provider *provider, float_kernels **out,
                                        tare_error *err);
 void tare__float_kernels_destroy(float_kernels *k); // NULL is fine

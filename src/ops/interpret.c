@@ -2,6 +2,7 @@
 // The reference interpreter: one node after the other, results kept until their last use.
 #include "ops/interpret.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -235,6 +236,7 @@ static tare_status make_call(run *r, const node *n, op_call *out) {
 static tare_status run_call(run *r, const node *n, value *out) {
     op_call call;
     TARE_TRY(make_call(r, n, &call));
+    assert(n->op != NODE_CALL_MODULE || call.module != NULL);
     if (call.module != NULL && call.module->graph != NULL)
         return tare__at(r->err, run_submodel(r, &call, out), "node '%s'", n->name);
     write_request writer = {r, n, &call};
