@@ -161,6 +161,29 @@ void calibrate_network(tare_model *p, const tensors *inputs) {
     tare_data_close(data);
 }
 
+// Two samples say little: where one code falls the other way in a gate that multiplies whole
+// channels, a small network's output moves by decibels.
+double sqnr_over_many(const tare_model *exact, const tare_model *found, const tensors *inputs) {
+    tare_data *data = NULL;
+    tare_batch batch = {.struct_size = sizeof batch};
+    const tare_data_options options = {.struct_size = sizeof options, .batch_size = 32};
+    const bool is_float = inputs->items[0]->dtype == TARE_FLOAT32;
+    tensors many = *inputs;
+    bool done = false;
+    if (is_float) {
+        CHECK_DONE(tare_data_open("random:32:9", exact, &options, &data, job_error()));
+        CHECK_DONE(tare_data_next(data, &batch, &done, job_error()));
+        many.count = batch.input_count;
+        for (size_t i = 0; i < batch.input_count; i++) many.items[i] = batch.inputs[i];
+    }
+    tensors expected = run_tensors(exact, &many), got = run_tensors(found, &many);
+    const double sqnr = sqnr_of(&expected, &got);
+    release_tensors(&expected);
+    release_tensors(&got);
+    tare_data_close(data);
+    return sqnr;
+}
+
 // --- texts ---
 
 char *text_of_lines(const json_t *lines, const char *numbers) {

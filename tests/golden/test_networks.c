@@ -23,19 +23,16 @@ static const network networks[] = {NETWORKS(ROW)};
 
 // --- the flow ---
 
-static tare_model *quantized(const tare_model *model, const tensors *inputs, const tensors *outputs,
-                             const network *n) {
+static tare_model *quantized(const tare_model *model, const tensors *inputs, const network *n) {
     tare_backend_config *backend = builtin_backend("x86");
     tare_qconfig_mapping *mapping = default_mapping("x86");
     tare_model *p = prepared(model, backend, mapping);
     calibrate_network(p, inputs);
     tare_model *reference = referenced(p, backend), *out = lowered(p, backend);
-    tensors found = run_tensors(reference, inputs);
-    const double found_sqnr = sqnr_of(outputs, &found);
+    const double found_sqnr = sqnr_over_many(model, reference, inputs);
     if (!(found_sqnr >= n->least_sqnr))
         fail_msg("%s: the reference form has %.1f dB, expected %.1f", n->name, found_sqnr,
                  n->least_sqnr);
-    release_tensors(&found);
     tare_model_destroy(reference);
     tare_model_destroy(p);
     tare_qconfig_mapping_destroy(mapping);
@@ -71,9 +68,9 @@ static void check_network(void **state) {
     tensors found = run_tensors(model, &inputs);
     check_near(n->name, &outputs, &found);
     release_tensors(&found);
-    tare_model *q = quantized(model, &inputs, &outputs, n);
+    tare_model *q = quantized(model, &inputs, n);
     found = run_tensors(q, &inputs);
-    const double found_sqnr = sqnr_of(&outputs, &found);
+    const double found_sqnr = sqnr_over_many(model, q, &inputs);
     print_message("%s: %.1f dB\n", n->name, found_sqnr);
     if (!(found_sqnr >= n->least_sqnr))
         fail_msg("%s: %.1f dB in integers, expected %.1f", n->name, found_sqnr, n->least_sqnr);
