@@ -21,7 +21,11 @@ CALIBRATION, EVALUATION = 32, {"linear": 128}  # samples; else 32
 # the table takes the fastest of those that are as exact as the peer.
 INDUCTOR = ("pt2", ["--quantizer", "X86InductorQuantizer"])
 OURS = {name: {"int8": INDUCTOR, "int8 native": ("safetensors", ["--backend", "native"])} for name in SHAPES}
+CORRECT = ["--bias-correction"]
+OURS["mobilenet_v2"]["int8 corrected"] = ("pt2", INDUCTOR[1] + CORRECT)
 OURS["mobilenet_v3_large"]["int8 xnnpack"] = ("pt2", ["--quantizer", "XNNPACKQuantizer"])
+OURS["mobilenet_v3_large"]["int8 xnnpack corrected"] = ("pt2", ["--quantizer", "XNNPACKQuantizer"] + CORRECT)
+OURS["mobilenet_v3_large"]["int8 native corrected"] = ("safetensors", ["--backend", "native"] + CORRECT)
 ATTENTION = os.path.join(ROOT, "examples", "data", "attention_quantizer.json")  # asks for attention in bytes, too
 OURS["encoder"] = {"int8": INDUCTOR, "int8 attention": ("pt2", ["--quantizer", "X86InductorQuantizer," + ATTENTION])}
 OURS["encoder"]["dynamic"] = OURS["linear"]["dynamic"] = INDUCTOR
