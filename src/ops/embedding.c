@@ -5,6 +5,7 @@
 
 #include "core/half.h"
 #include "ops/families.h"
+#include "ops/layer_call.h"
 #include "ops/quantized.h"
 #include "ops/rules.h"
 
@@ -47,18 +48,25 @@ static float stored(const tare_tensor *w, float number) {
                                      : number;
 }
 
+void tare__embedding_factors(const tare_tensor *table, int64_t row, float *scale, float *bias) {
+    const float factor = (float)table->q->scale[row];
+    const float zero_point = (float)table->q->zero_point[row];
+    *scale = stored(table, factor);
+    *bias = stored(table, -zero_point * factor);
+}
+
 // Row `row` into out[width].
 static void read_row(const tare_tensor *w, int64_t row, float *out) {
     const int64_t width = w->shape[1];
+    float scale, bias;
     if (w->q == NULL) {
         memcpy(out, tare__f32(w) + row * width, (size_t)width * sizeof *out);
         return;
     }
-    const float scale = (float)w->q->scale[row], zero_point = (float)w->q->zero_point[row];
-    const float bias = -zero_point * scale;
+    tare__embedding_factors(w, row, &scale, &bias);
     for (int64_t k = 0; k < width; k++)
-        out[k] = tare__dequantize_embedding((int64_t)tare__tensor_get(w, row * width + k),
-                                            stored(w, scale), stored(w, bias));
+        out[k] =
+            tare__dequantize_embedding((int64_t)tare__tensor_get(w, row * width + k), scale, bias);
 }
 
 // --- embedding ---
@@ -71,6 +79,14 @@ static tare_status embedding_shape(op_call *call) {
     memcpy(shape, indices->shape, sizeof indices->shape);
     shape[indices->ndim] = weight->shape[1];
     return tare__call_result(call, TARE_FLOAT32, indices->ndim + 1, shape, NULL);
+}
+
+tare_status tare__embedding_read(op_call *call, embedding_call *out) {
+    return read_table(call, &out->indices, &out->table);
+}
+
+tare_status tare__embedding_row(op_call *call, const embedding_call *e, int64_t i, int64_t *out) {
+    return index_at(call, e->indices, i, e->table->shape[0], out);
 }
 
 static tare_status embedding_reference(op_call *call) {

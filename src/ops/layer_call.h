@@ -68,6 +68,17 @@ tare_status tare__pool_read(op_call *call, pool_call *out, bool *known);
 pool_window tare__pool_window_at(const pool_call *p, const int64_t at[3]);
 double tare__pool_divisor(const pool_call *p, const pool_window *w);
 
+/// A bound call of embedding: indices of any shape, table [rows][width] of floats, or of codes with
+/// a scale and a zero point for each row.
+typedef struct embedding_call {
+    const tare_tensor *indices, *table;
+} embedding_call;
+tare_status tare__embedding_read(op_call *call, embedding_call *out);
+/// The i-th index; an error that names the call if there is no such row.
+tare_status tare__embedding_row(op_call *call, const embedding_call *e, int64_t i, int64_t *out);
+/// Elements of row `row` of codes: fma(code, scale, bias).
+void tare__embedding_factors(const tare_tensor *table, int64_t row, float *scale, float *bias);
+
 /// A bound call of interpolate: x [N][C][..], of whose last `dims` dimensions, of three, the sizes
 /// change; the others are 1.
 typedef enum resize_mode { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR } resize_mode;

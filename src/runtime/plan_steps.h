@@ -29,6 +29,9 @@ tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layo
 bool tare__plan_is_copy(const plan_record *r);
 tare_status tare__plan_copy(plan_builder *b, size_t head, bool *done);
 
+/// Rows of a table, of floats and of codes (plan_embedding.c).
+tare_status tare__plan_embedding(plan_builder *b, size_t head, bool *done);
+
 /// An observer that hands its input on (plan_observe.c).
 tare_status tare__plan_observe(plan_builder *b, size_t head, bool *done);
 

@@ -33,6 +33,7 @@ static const planner_row rows[] = {
     {"quantized.batch_norm2d_relu", NULL, tare__plan_code_batch_norm},
     {"quantized.batch_norm3d", NULL, tare__plan_code_batch_norm},
     {"quantized.batch_norm3d_relu", NULL, tare__plan_code_batch_norm},
+    {"embedding", NULL, tare__plan_embedding},
     {"interpolate", tare__plan_resize, tare__plan_code_resize},
     {"layer_norm", tare__plan_layer_norm, NULL},
     {"rms_norm", tare__plan_rms_norm, NULL},

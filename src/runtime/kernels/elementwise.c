@@ -16,7 +16,8 @@ const elementwise_kernels tare__elementwise_kernels[] = {
      qu8_raise__##suffix,                                                                          \
      qu8_affine__##suffix,                                                                         \
      qu8_average__##suffix,                                                                        \
-     qu8_blend__##suffix},
+     qu8_blend__##suffix,                                                                          \
+     qu8_expand__##suffix},
 #define KERNEL(suffix, needs) KERNEL_WITH(suffix, suffix, needs, NULL, suffix)
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL

@@ -58,6 +58,9 @@ typedef struct elementwise_kernels {
     void (*average)(const code_average *a, const int32_t *sums, size_t count, uint8_t *y);
     /// y[i] = rint(sum over k of share[k] * (x[k][i] - zero_point)) + zero_point, in order of k
     void (*blend)(const code_blend *b, size_t count, uint8_t *y);
+    /// y[i] = tare__dequantize_embedding(x[i], scale, bias)
+    void (*expand)(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
+                   float *y);
 } elementwise_kernels;
 
 /// Best first; the last row needs nothing.
@@ -81,7 +84,9 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
                               const float *scale, const float *shift, size_t count, uint8_t *y);   \
     void qu8_average__##suffix(const code_average *a, const int32_t *sums, size_t count,           \
                                uint8_t *y);                                                        \
-    void qu8_blend__##suffix(const code_blend *b, size_t count, uint8_t *y);
+    void qu8_blend__##suffix(const code_blend *b, size_t count, uint8_t *y);                       \
+    void qu8_expand__##suffix(bool is_signed, float scale, float bias, const uint8_t *x,           \
+                              size_t count, float *y);
 #define KERNEL_WITH(name, suffix, needs, has, look_up)                                             \
     void qu8_look_up__##look_up(const uint8_t table[256], const uint8_t *x, size_t count,          \
                                 uint8_t *y);

@@ -255,6 +255,28 @@ static void check_blend(const elementwise_kernels *k) {
     }
 }
 
+static void check_expand(const elementwise_kernels *k) {
+    uint64_t state = 15;
+    uint8_t x[MOST];
+    float y[MOST + 1];
+    for (size_t count = 0; count <= MOST; count++)
+        for (int is_signed = 0; is_signed < 2; is_signed++) {
+            const float scale = odd_value(&state), bias = odd_value(&state) / 3;
+            for (size_t i = 0; i < count; i++) x[i] = (uint8_t)next(&state);
+            y[count] = 77;
+            k->expand(is_signed != 0, scale, bias, x, count, y);
+            assert_true(y[count] == 77);
+            for (size_t i = 0; i < count; i++) {
+                const int64_t code = is_signed ? (int8_t)x[i] : x[i];
+                const float expected = tare__dequantize_embedding(code, scale, bias);
+                if (isnan(expected))
+                    assert_true(isnan(y[i]));
+                else
+                    assert_memory_equal(&expected, &y[i], sizeof expected);
+            }
+        }
+}
+
 static void quantize_equals_the_definition(void **state) {
     (void)state;
     each_kernel(check_quantize);
@@ -305,6 +327,11 @@ static void blend_equals_the_definition(void **state) {
     each_kernel(check_blend);
 }
 
+static void expand_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_expand);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantize_equals_the_definition),
@@ -317,6 +344,7 @@ int main(void) {
         cmocka_unit_test(affine_equals_the_definition),
         cmocka_unit_test(average_equals_the_definition),
         cmocka_unit_test(blend_equals_the_definition),
+        cmocka_unit_test(expand_equals_the_definition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

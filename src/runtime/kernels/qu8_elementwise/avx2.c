@@ -169,3 +169,14 @@ void qu8_blend__avx2(const code_blend *b, size_t count, uint8_t *y) {
     for (size_t k = 0; k < b->lines; k++) rest.x[k] += i;
     qu8_blend__scalar(&rest, count - i, y + i);
 }
+
+void qu8_expand__avx2(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
+                      float *y) {
+    const __m256 factor = _mm256_set1_ps(scale), more = _mm256_set1_ps(bias);
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        const __m256 codes = _mm256_cvtepi32_ps(widen_lanes(is_signed, load_codes(x + i)));
+        _mm256_storeu_ps(y + i, _mm256_fmadd_ps(codes, factor, more));
+    }
+    qu8_expand__scalar(is_signed, scale, bias, x + i, count - i, y + i);
+}

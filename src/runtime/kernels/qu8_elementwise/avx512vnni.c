@@ -179,3 +179,14 @@ void qu8_blend__avx512vnni(const code_blend *b, size_t count, uint8_t *y) {
         _mm_mask_storeu_epi8(y + i, mask, round_to_codes(bounded, zero_point));
     }
 }
+
+void qu8_expand__avx512vnni(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
+                            float *y) {
+    const __m512 factor = _mm512_set1_ps(scale), more = _mm512_set1_ps(bias);
+    for (size_t i = 0; i < count; i += LANES) {
+        const __mmask16 mask = mask_of(count - i);
+        const __m512i codes = widen_lanes(is_signed, _mm_maskz_loadu_epi8(mask, x + i));
+        _mm512_mask_storeu_ps(y + i, mask,
+                              _mm512_fmadd_ps(_mm512_cvtepi32_ps(codes), factor, more));
+    }
+}

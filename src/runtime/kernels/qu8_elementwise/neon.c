@@ -144,3 +144,15 @@ void qu8_blend__neon(const code_blend *b, size_t count, uint8_t *y) {
     for (size_t k = 0; k < b->lines; k++) rest.x[k] += i;
     qu8_blend__scalar(&rest, count - i, y + i);
 }
+
+void qu8_expand__neon(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
+                      float *y) {
+    const float32x4_t more = vdupq_n_f32(bias);
+    size_t i = 0;
+    for (; i + NEON_LANES <= count; i += NEON_LANES) {
+        const neon_codes codes = widen_lanes(is_signed, vld1q_u8(x + i), 0);
+        for (size_t k = 0; k < NEON_QUADS; k++)
+            vst1q_f32(y + i + 4 * k, vfmaq_n_f32(more, vcvtq_f32_s32(codes.v[k]), scale));
+    }
+    qu8_expand__scalar(is_signed, scale, bias, x + i, count - i, y + i);
+}

@@ -94,3 +94,9 @@ void qu8_blend__scalar(const code_blend *b, size_t count, uint8_t *y) {
         y[i] = (uint8_t)((int32_t)round_small(bounded) + b->zero_point);
     }
 }
+
+void qu8_expand__scalar(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
+                        float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = tare__dequantize_embedding(code_at(is_signed, x, i), scale, bias);
+}
