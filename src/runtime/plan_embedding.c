@@ -40,6 +40,9 @@ static void ask_for(const tare_tensor *table, int64_t row) {
     const unsigned char *at = address_of(table, row);
     const size_t bytes = (size_t)table->shape[1] * tare_dtype_size(table->dtype);
     for (size_t i = 0; i < bytes; i += LINE) __builtin_prefetch(at + i);
+    if (table->q == NULL) return;
+    __builtin_prefetch(&table->q->scale[row]);
+    __builtin_prefetch(&table->q->zero_point[row]);
 }
 
 static void take_row(const embedding_job *job, int64_t row, float *y) {
