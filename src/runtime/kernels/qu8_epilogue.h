@@ -19,6 +19,7 @@ enum { PACKED_REGISTERS = 4 };
 
 typedef struct WIDTH(pack_constants) {
     bool is_o, is_signed, is_small;
+    bool is_shifted;                  // the zero point is another than 0
     FLOATS inverse, zero_point_float; // rule O
     FLOATS low, high;                 // of the float before rounding
     VEC zero_point;                   // added after rounding, to 16-bit lanes
@@ -35,6 +36,7 @@ static inline WIDTH(pack_constants)
         .is_o = is_o,
         .is_signed = is_signed,
         .is_small = is_small,
+        .is_shifted = r->zero_point != 0,
         .inverse = V(set1_ps)(r->inverse),
         .zero_point_float = V(set1_ps)((float)r->zero_point),
         .low = V(set1_ps)((float)(r->lo - shift)),
@@ -60,7 +62,8 @@ static inline VEC WIDTH(round_lanes)(const WIDTH(pack_constants) * k, FLOATS sca
 
 // The end of rule O on a value: what is rounded.
 static inline FLOATS WIDTH(scale_value)(const WIDTH(pack_constants) * k, FLOATS value) {
-    return V(add_ps)(V(mul_ps)(value, k->inverse), k->zero_point_float);
+    const FLOATS scaled = V(mul_ps)(value, k->inverse);
+    return k->is_shifted ? V(add_ps)(scaled, k->zero_point_float) : scaled;
 }
 
 // What is rounded to codes; where rule O is not used, less the zero point.

@@ -356,11 +356,15 @@ UNROLLED void run_tile(const product_tile *t, size_t rows, size_t vectors) {
         EACH_ROW(rows, COPY);
 #undef COPY
         finish_others(t, &k, copy, rows, vectors);
-    } else if (k.is_o) {
-        k.is_o = true;
+    } else if (!k.is_o) {
+        k.is_o = false;
+        finish_codes(t, &k, acc, rows, vectors);
+    } else if (k.is_shifted) {
+        k.is_o = k.is_shifted = true;
         finish_codes(t, &k, acc, rows, vectors);
     } else {
-        k.is_o = false;
+        k.is_o = true;
+        k.is_shifted = false;
         finish_codes(t, &k, acc, rows, vectors);
     }
 }
