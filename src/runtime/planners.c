@@ -77,13 +77,19 @@ const tare_tensor *tare__plan_code_input(const plan_record *r) {
     return r->call.args[0].kind == VALUE_TENSOR ? r->call.args[0].as.tensor : NULL;
 }
 
+// Others compute with weights that are not their own.
+static bool has_own_weights(const plan_record *r) {
+    const module *m = r->call.module;
+    return m == NULL || (m->class->role != ROLE_REFERENCE && m->class->role != ROLE_QAT);
+}
+
 chain_planner tare__plan_code_planner(const plan_builder *b, const plan_record *r) {
     if (r->result == NOTHING || r->is_observer || r->is_view) return NULL;
     if (tare__plan_is_dynamic_layer(r)) return tare__plan_code_bands;
     if (r->next != NOTHING && tare__plan_begins_bands(b, r)) return tare__plan_code_bands;
     if (tare__plan_is_code_layer(r)) return tare__plan_code_layer;
     const planner_row *row = row_of(r);
-    if (row->codes != NULL) return row->codes;
+    if (row->codes != NULL) return has_own_weights(r) ? row->codes : NULL;
     const tare_tensor *x = tare__plan_code_input(r);
     const bool gives_codes = has_codes(b->values[r->result].tensor);
     return x != NULL && (gives_codes || has_codes(x)) ? tare__plan_codes : NULL;
