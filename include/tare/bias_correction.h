@@ -33,8 +33,9 @@ typedef tare_status (*tare_bias_watcher)(void *user, const tare_corrected_bias *
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_bias_correction_options {
     uint32_t struct_size;
-    /// Samples to correct with, at most; 0: 32. What the network holds between two layers is in
-    /// memory for all of them at once.
+    /// Samples to correct with, at most (where the model takes batches of one size only: of the
+    /// last one, all); 0: 32. What the network holds between two layers is in memory for all at
+    /// once.
     int64_t sample_limit;
     int thread_count;          // at work, the caller among them; 0: 1
     tare_bias_watcher watcher; // told each corrected layer, in order; NULL: nobody is

@@ -165,12 +165,19 @@ static tare_status choose_cut(corrector *c, const tare_batch *batch) {
                      : tare__samples_by_value(c->edit.model, batch, &c->is_sliced, c->err);
 }
 
+// Of a batch that runs as a whole, the samples that may: all where the model takes no other size.
+static int64_t most_of(const corrector *c, const tare_batch *batch, int64_t limit) {
+    const data_cut how = tare__data_cut(c->data);
+    const int64_t left = limit - c->sample_count;
+    return how.as_is || how.fixed_batch > 0 || batch->size < left ? batch->size : left;
+}
+
 static tare_status add_batch(corrector *c, const tare_batch *batch, int64_t limit) {
     TARE_TRY(
         tare__calibrate_check_inputs(c->base.model, batch->inputs, batch->input_count, c->err));
     c->input_count = batch->input_count;
     if (c->item_count == 0) TARE_TRY(choose_cut(c, batch));
-    if (!c->is_sliced) return add_item(c, batch, 0, batch->size);
+    if (!c->is_sliced) return add_item(c, batch, 0, most_of(c, batch, limit));
     for (int64_t i = 0; i < batch->size && c->sample_count < limit; i++)
         TARE_TRY(add_item(c, batch, i, 1));
     return TARE_OK;

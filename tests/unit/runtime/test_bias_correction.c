@@ -329,6 +329,28 @@ static void no_more_samples_are_read_than_asked_for(void **state) {
     close_flow(&f);
 }
 
+// Nor of batches that cannot be cut into samples.
+static void a_batch_that_runs_as_a_whole_is_cut_short(void **state) {
+    const tare_bias_correction_options few = {.struct_size = sizeof few, .sample_limit = 5};
+    module *root = new_tree();
+    put_module(root, NULL, "a", NN "Conv2d", "in_channels=3, out_channels=8, kernel_size=3");
+    const flow f = open_calibrated(new_model(NULL, root,
+                                             "def forward(self, x):\n"
+                                             "    a = self.a(x)\n"
+                                             "    mean = torch.mean(a, dim = [0], keepdim = True)\n"
+                                             "    sub = a - mean\n"
+                                             "    return sub\n"));
+    tare_model *cut = NULL, *other = NULL;
+    (void)state;
+    CHECK_DONE(correct(&f, &few, 4, &cut));
+    CHECK_DONE(correct(&f, &few, 6, &other));
+    CHECK_HOLDS(decided(cut, "a"), "(5 samples)");
+    CHECK_HOLDS(decided(other, "a"), "(5 samples)");
+    tare_model_destroy(other);
+    tare_model_destroy(cut);
+    close_flow(&f);
+}
+
 static void what_layers_share_stays_as_it_is(void **state) {
     module *root = new_tree();
     put_module(root, NULL, "a", NN "Linear", "in_features=4, out_features=4");
@@ -425,6 +447,7 @@ int main(void) {
         cmocka_unit_test(layers_without_a_bias_get_one),
         cmocka_unit_test(threads_and_batches_do_not_show),
         cmocka_unit_test(no_more_samples_are_read_than_asked_for),
+        cmocka_unit_test(a_batch_that_runs_as_a_whole_is_cut_short),
         cmocka_unit_test(what_layers_share_stays_as_it_is),
         cmocka_unit_test(what_cannot_be_corrected_is_refused),
         cmocka_unit_test(models_that_training_corrects_are_refused),
