@@ -27,14 +27,27 @@ static tare_status note_layer(void *user, const tare_corrected_bias *bias, tare_
     return TARE_OK;
 }
 
-static void forget(bias_report *r) {
-    for (size_t i = 0; i < r->count; i++) free(r->layers[i].node);
-    r->count = 0;
+static tare_status add_report(bias_report **latest) {
+    bias_report *r = calloc(1, sizeof *r);
+    if (r == NULL) return TARE_OUT_OF_MEMORY;
+    r->before = *latest;
+    *latest = r;
+    return TARE_OK;
 }
 
-void release_bias_report(bias_report *r) {
-    forget(r);
-    free(r->layers);
+const bias_report *find_bias_report(const bias_report *latest, const tare_model *model) {
+    while (latest != NULL && latest->model != model) latest = latest->before;
+    return latest;
+}
+
+void release_bias_reports(bias_report *latest) {
+    while (latest != NULL) {
+        bias_report *r = latest;
+        latest = r->before;
+        for (size_t i = 0; i < r->count; i++) free(r->layers[i].node);
+        free(r->layers);
+        free(r);
+    }
 }
 
 // What a reference form is made of: the job, and what is to stay float.
@@ -57,12 +70,11 @@ static tare_status correct_with(conversion *c, tare_data *data, tare_model **out
                                                   .sample_limit = j->options->bias_samples,
                                                   .thread_count = (int)j->options->threads,
                                                   .watcher = note_layer,
-                                                  .watcher_user = &j->biases,
+                                                  .watcher_user = j->biases,
                                                   .progress = progress_callback,
                                                   .progress_user = "correcting biases"};
-    forget(&j->biases);
     const tare_status status = tare_correct_biases(j->model, data, convert_reference, c, &options,
-                                                   &j->biases.result, out, j->err);
+                                                   &j->biases->result, out, j->err);
     end_progress();
     return status;
 }
@@ -76,10 +88,12 @@ tare_status quantize_convert(quantize_job *j, const tare_float_choice *choices, 
     conversion c = {j, choices, count};
     tare_data *data = NULL;
     tare_model *corrected = NULL;
+    TRY(add_report(&j->biases));
     TRY(tare_data_open(is_own ? o->bias_data : o->calibrate, j->model, &options, &data, j->err));
     tare_status status = correct_with(&c, data, &corrected);
     tare_data_close(data);
     if (status == TARE_OK) status = j->flow->convert(j, corrected, j->stop, choices, count, out);
+    if (status == TARE_OK) j->biases->model = *out;
     tare_model_destroy(corrected);
     return status;
 }

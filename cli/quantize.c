@@ -100,7 +100,7 @@ static tare_status deliver(quantize_job *j) {
         return status;
     }
     const job_findings found = {.race = o->never_slower ? &j->race : NULL,
-                                .biases = o->bias_correction ? &j->biases : NULL};
+                                .biases = find_bias_report(j->biases, j->model)};
     if (o->as_json)
         return print_job_json(j->model, stop_names[j->stop], o->output, &found, stream, j->err);
     if (o->print) {
@@ -250,7 +250,7 @@ static int run(const command *self, int argc, char **argv) {
     int exit_status = finish_job(self->name, run_job(&j), j.err);
     if (j.is_wrong_usage) exit_status = EXIT_WRONG_USAGE;
     tare_model_destroy(j.model);
-    release_bias_report(&j.biases);
+    release_bias_reports(j.biases);
     tare_qconfig_mapping_destroy(j.mapping);
     tare_qconfig_mapping_destroy(j.equalization);
     tare_prepare_custom_config_destroy(j.prepare_config);

@@ -30,7 +30,7 @@ typedef struct quantize_job {
     bool was_prepared;             // when it was read
     bool is_wrong_usage;           // what failed was the command line
     tare_never_slower_result race; // of --never-slower
-    bias_report biases;            // of --bias-correction
+    bias_report *biases;           // of --bias-correction, the latest one first
     tare_error *err;
     // of the flow with a backend
     tare_engine engine;

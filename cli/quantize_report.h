@@ -16,10 +16,14 @@ typedef struct corrected_layer {
     double largest_shift, rms_shift;
     bool is_new;
 } corrected_layer;
+/// Of one conversion. --never-slower converts several times, and what it tried last need not be
+/// what it keeps.
 typedef struct bias_report {
+    const tare_model *model; // that was made, to know it by
     tare_bias_correction_result result;
     corrected_layer *layers;
     size_t count, capacity;
+    struct bias_report *before; // owned
 } bias_report;
 
 /// One line: operators, multiply-accumulates and bytes in integers, float islands. Says whether no
@@ -36,7 +40,9 @@ void remove_report(const char *folder); // the files, not the folder
 void print_race(const tare_never_slower_result *race, FILE *stream);
 /// What --bias-correction did, in a line.
 void print_biases(const bias_report *biases, FILE *stream);
-void release_bias_report(bias_report *biases);
+/// The latest report of this model: addresses of models that were dropped may come again.
+const bias_report *find_bias_report(const bias_report *latest, const tare_model *model);
+void release_bias_reports(bias_report *latest);
 
 /// What options of the job found; NULL: they were not given.
 typedef struct job_findings {

@@ -179,7 +179,13 @@ if cmp -s "$work/corrected" "$int8"; then fail 'nothing was corrected'; fi
 expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 32 --bias-correction --bias-data "$train" \
     --bias-samples 32 -o "$work/corrected3"
 cmp "$work/corrected" "$work/corrected3"
-expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 8 --bias-correction --never-slower -o "$work/fast"
+# What is told is of the model that was kept, not of the last one that was tried.
+expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 8 --bias-correction --never-slower --json \
+    -o "$work/fast"
+told=$(grep -c '"largest_shift"' "$work/stdout" || true)
+expect 0 explain "$work/fast" --json
+recorded=$(grep -o '"decision":"corrected"' "$work/stdout" | wc -l)
+[ "$told" -eq "$recorded" ] || fail "$told corrected layers are told, $recorded are in the model"
 refuses 2 '--bias-correction needs data (--bias-data DATA says with which)' \
     quantize "$work/prepared.safetensors" --backend x86 --state "$work/state" --bias-correction -o "$work/fast"
 refuses 2 '--bias-correction has no effect with --stop prepare' \
