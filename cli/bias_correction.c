@@ -76,7 +76,12 @@ static tare_status correct_with(conversion *c, tare_data *data, tare_model **out
     const tare_status status = tare_correct_biases(j->model, data, convert_reference, c, &options,
                                                    &j->biases->result, out, j->err);
     end_progress();
-    return status;
+    if (status != TARE_OK || c->count > 0) return status;
+    const tare_bias_correction_result *r = &j->biases->result;
+    return r->layer_count + r->skipped_count > 0
+               ? TARE_OK
+               : fail_here(j->input, "quantize without it",
+                           "--bias-correction has no effect: no layer has a quantized weight");
 }
 
 tare_status quantize_convert(quantize_job *j, const tare_float_choice *choices, size_t count,

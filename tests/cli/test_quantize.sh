@@ -196,6 +196,8 @@ refuses 2 '--bias-correction and --qat exclude each other' \
     quantize "$digits" --backend x86 --calibrate "$train" --bias-correction --qat -o "$work/fast"
 refuses 2 '--bias-correction and --equalize exclude each other' \
     quantize "$digits" --backend x86 --calibrate "$train" --bias-correction --equalize x.json -o "$work/fast"
+refuses 1 'no layer has a quantized weight' quantize tests/data/small_resnet18/model.pt2 \
+    --quantizer EmbeddingQuantizer --calibrate tests/data/small_resnet18/input.npz --bias-correction -o "$work/out.safetensors"
 refuses 2 'which standard input cannot' \
     quantize "$digits" --backend x86 --calibrate - --bias-correction -o "$work/fast"
 
