@@ -6,6 +6,7 @@
 #include "runtime/kernels/scratch.h"
 
 enum { MOST_PARTS = 1 << 12, MOST_KERNEL = 1 << 20 };
+static const uint64_t most_staged = UINT64_C(1) << 48; // codes of an image with its border
 
 // --- the layer ---
 
@@ -73,6 +74,18 @@ static bool count_parts(conv_split *s) {
     return true;
 }
 
+// Some kernels copy an image with the border that windows reach into.
+static bool may_be_staged(const conv_split *s) {
+    uint64_t left = most_staged / (uint64_t)s->g.in_channels;
+    for (int d = 0; d < SPATIAL && !s->g.is_transposed; d++) {
+        const uint64_t reach = (uint64_t)s->g.dilation[d] * (uint64_t)(s->g.kernel[d] - 1);
+        const uint64_t span = (s->out[d] - 1) * (uint64_t)s->g.stride[d] + reach + 1;
+        if (span > left) return false;
+        left /= span;
+    }
+    return true;
+}
+
 bool tare__conv_split_of(const quantized_layer *layer, const tare_tensor *x, conv_split *out) {
     if (layer->weight->ndim == 2)
         split_linear(layer, out);
@@ -80,7 +93,7 @@ bool tare__conv_split_of(const quantized_layer *layer, const tare_tensor *x, con
         return false;
     out->has_zero_points = tare__has_zero_points(layer->weight);
     out->pieces = out->has_zero_points ? pieces_of_weight(layer->weight) : 1;
-    return count_parts(out);
+    return count_parts(out) && may_be_staged(out);
 }
 
 size_t tare__conv_part_count(const conv_split *s) {

@@ -38,13 +38,13 @@ typedef struct conv_part {
     size_t origin[SPATIAL], apart[SPATIAL]; // where the part's pixels lie in it
 } conv_part;
 
-/// False if the layer does not fit x, or would have too many parts.
+/// False if the layer does not fit x, or would have too many parts, or windows that reach too far.
 bool tare__conv_split_of(const quantized_layer *layer, const tare_tensor *x, conv_split *out);
 size_t tare__conv_part_count(const conv_split *s);
 conv_part tare__conv_part_of(const conv_split *s, size_t index);
 /// Do the part's pixels not follow each other?
 static inline bool tare__conv_part_is_scattered(const conv_part *p) {
-    return p->apart[D] * p->apart[H] * p->apart[W] != 1;
+    return p->apart[D] != 1 || p->apart[H] != 1 || p->apart[W] != 1;
 }
 /// Where its pixel, counted over all images, lies in the layer's output.
 size_t tare__conv_part_pixel(const conv_part *p, size_t pixel);

@@ -117,7 +117,9 @@ void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale,
 }
 
 bool tare__qlayer_adds(const qlayer *layer) {
-    return layer->parts[0].depthwise == NULL;
+    for (size_t i = 0; i < layer->part_count; i++)
+        if (layer->parts[i].depthwise != NULL) return false;
+    return true;
 }
 
 // --- running ---

@@ -387,6 +387,49 @@ static void absurd_strides_are_left_to_the_reference(void **state) {
     end_layer_case(&c);
 }
 
+// The image with its border has 2^24 pixels in each dimension: 2^72 do not fit a size.
+static void absurd_borders_are_left_to_the_reference(void **state) {
+    (void)state;
+    layer_case c;
+    sums s;
+    qlayer *layer = NULL;
+    form f = plane_form(2, (1 << 24) - 2, 1, 1 << 23);
+    f.dims = 3;
+    f.batch = 1;
+    f.ins = 3;
+    for (int d = 0; d < SPATIAL; d++) {
+        f.in[d] = 1;
+        f.kernel[d] = 2;
+        f.stride[d] = f.stride[2];
+        f.pad[d] = f.pad[2];
+    }
+    begin_form(&c, 2, REQUANT_F, &f, &s);
+    CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, ISA_SCALAR, &layer, NULL));
+    assert_null(layer);
+    assert_non_null(strstr(tare__qlayer_refusal(&c.layer, c.x), "stride"));
+    free(s.sum);
+    end_layer_case(&c);
+}
+
+// Parts of more taps than depthwise kernels take are products, which could add; others are not.
+static void unlike_parts_do_not_add(void **state) {
+    (void)state;
+    layer_case c;
+    sums s;
+    qlayer *layer = NULL;
+    form f = plane_form(129, 2, 1, 64);
+    f.is_transposed = true;
+    f.ins = f.outs = f.groups = 2;
+    f.in[1] = f.in[2] = 2;
+    begin_form(&c, 3, REQUANT_F, &f, &s);
+    CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, tare__isa_detect(), &layer, NULL));
+    assert_non_null(layer);
+    assert_false(tare__qlayer_adds(layer));
+    tare__qlayer_destroy(layer);
+    free(s.sum);
+    end_layer_case(&c);
+}
+
 static void forms_survive_every_failed_allocation(void **state) {
     (void)state;
     for (int groups = 1; groups <= 4; groups += 3) {
@@ -425,6 +468,8 @@ int main(void) {
         cmocka_unit_test(zero_points_of_weights_equal_the_plain_sum),
         cmocka_unit_test(extreme_zero_points_equal_the_plain_sum),
         cmocka_unit_test(absurd_strides_are_left_to_the_reference),
+        cmocka_unit_test(absurd_borders_are_left_to_the_reference),
+        cmocka_unit_test(unlike_parts_do_not_add),
         cmocka_unit_test(forms_survive_every_failed_allocation),
     };
     return cmocka_run_group_tests(tests, start_layer_pools, end_layer_pools);
