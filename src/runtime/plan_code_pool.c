@@ -65,8 +65,17 @@ static void raise_row(const pool_job *job, bool is_first, const uint8_t *x, uint
         raise(job, is_first, x + i * s->x.pitch, s->channels, line + i * s->channels);
 }
 
-// A row of windows: first the greatest of their rows of pixels, then of columns of these. No window
-// is empty.
+// Windows may meet the border alone: dilated ones step over a small image. Then the greatest is the
+// code of negative infinity.
+static void fill_least(const code_pool *s, size_t pixels, uint8_t *y) {
+    memset(y, (uint8_t)s->average.least, pixels * s->channels);
+}
+
+static bool is_empty(const pool_window *w, int d) {
+    return w->begin[d] >= w->end[d];
+}
+
+// A row of windows: first the greatest of their rows of pixels, then of columns of these.
 static void take_greatest(void *user, size_t part, size_t worker) {
     const pool_job *job = user;
     const code_pool *s = job->s;
@@ -76,11 +85,13 @@ static void take_greatest(void *user, size_t part, size_t worker) {
     uint8_t *line = job->scratch + worker * s->scratch_bytes;
     uint8_t *y = job->y + part * (size_t)p->out[2] * s->y.pitch;
     pool_window w = tare__pool_window_at(p, (int64_t[]){depth, row % p->out[1], 0});
+    if (is_empty(&w, 0) || is_empty(&w, 1)) fill_least(s, (size_t)p->in[2], line);
     for (int64_t i = w.begin[0]; i < w.end[0]; i += p->dilation[0])
         for (int64_t j = w.begin[1]; j < w.end[1]; j += p->dilation[1])
             raise_row(job, i == w.begin[0] && j == w.begin[1], pixel_at(s, image, i, j, 0), line);
     for (int64_t x = 0; x < p->out[2]; x++, y += s->y.pitch) {
         w = tare__pool_window_at(p, (int64_t[]){depth, row % p->out[1], x});
+        if (is_empty(&w, 2)) fill_least(s, 1, y);
         for (int64_t l = w.begin[2]; l < w.end[2]; l += p->dilation[2])
             raise(job, l == w.begin[2], line + (size_t)l * s->channels, s->channels, y);
     }

@@ -17,17 +17,19 @@ static tare_tensor *run(const tare_model *m, const tare_tensor *x, bool referenc
     return y;
 }
 
-// `call` pools what is called q.
-static void check_shared_pool(const tare_tensor *x, const char *dtype, const char *call,
-                              int most_threads) {
-    char code[512];
+// `call` pools what is called q: codes, or what `before`, a line or nothing, makes of codes p.
+static void check_lines(const tare_tensor *x, const char *dtype, const char *before,
+                        const char *call, int most_threads) {
+    char code[768];
     (void)snprintf(code, sizeof code,
                    "def forward(self, x):\n"
-                   "    q = torch.quantize_per_tensor(x, 0.01, %d, torch.%s)\n"
+                   "    %s = torch.quantize_per_tensor(x, 0.01, %d, torch.%s)\n"
+                   "%s"
                    "    y = %s\n"
                    "    z = y.dequantize()\n"
                    "    return z\n",
-                   strcmp(dtype, "qint8") == 0 ? -3 : 120, dtype, call);
+                   *before != 0 ? "p" : "q", strcmp(dtype, "qint8") == 0 ? -3 : 120, dtype, before,
+                   call);
     tare_model *m = new_model(NULL, new_tree(), code);
     tare_tensor *expected = run(m, x, true, 1);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
@@ -41,6 +43,11 @@ static void check_shared_pool(const tare_tensor *x, const char *dtype, const cha
     assert_int_equal(unsetenv("TARE_ISA"), 0);
     tare_tensor_release(expected);
     tare_model_destroy(m);
+}
+
+static void check_shared_pool(const tare_tensor *x, const char *dtype, const char *call,
+                              int most_threads) {
+    check_lines(x, dtype, "", call, most_threads);
 }
 
 static void check_pool(const tare_tensor *x, const char *dtype, const char *call) {
@@ -72,6 +79,27 @@ static void max_pool_equals_the_reference(void **state) {
                         check_max_pool(x, kernel, stride, padding, dilation);
         tare_tensor_release(x);
     }
+}
+
+// Dilated windows step over images of one or two pixels. What is resized lies channels last.
+static void windows_between_pixels_give_the_least_code(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 3, 4, 4);
+    for (int height = 1; height <= 3; height++)
+        for (int width = 1; width <= 3; width++)
+            for (int stride = 1; stride <= 2; stride++) {
+                char small[128], call[256];
+                (void)snprintf(small, sizeof small,
+                               "    q = torch.nn.functional.interpolate(p, [%d, %d])\n", height,
+                               width);
+                (void)snprintf(call, sizeof call,
+                               "torch.nn.functional.max_pool2d(q, kernel_size=2, stride=%d, "
+                               "padding=1, dilation=2, ceil_mode=True)",
+                               stride);
+                check_lines(x, "quint8", small, call, 1);
+                check_lines(x, "qint8", small, call, 1);
+            }
+    tare_tensor_release(x);
 }
 
 static void adaptive_average_equals_the_reference(void **state) {
@@ -109,6 +137,7 @@ static void threads_share_a_window(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(max_pool_equals_the_reference),
+        cmocka_unit_test(windows_between_pixels_give_the_least_code),
         cmocka_unit_test(adaptive_average_equals_the_reference),
         cmocka_unit_test(threads_share_a_window),
     };
