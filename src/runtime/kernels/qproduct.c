@@ -415,7 +415,7 @@ static void stage_line(const qproduct *p, const uint8_t *line, size_t stride, ui
 static void stage(const qproduct *p, const uint8_t *image, size_t stride, uint8_t *to) {
     const conv_windows *from = &p->part.windows, *s = &p->windows;
     const size_t line = from->width * stride, staged_line = s->width * p->ins;
-    memset(to, p->constants.zero_code ^ p->constants.flip, tare__conv_image_codes(s));
+    memset(to, p->constants.zero_code ^ p->constants.flip, stage_bytes(p));
     for (size_t i = 0; i < s->depth * s->height; i++, to += staged_line) {
         const ptrdiff_t z =
             tare__conv_position(from, (ptrdiff_t)(i / s->height) - from->front, from->depth);
