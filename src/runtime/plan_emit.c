@@ -113,7 +113,8 @@ static void share_layouts(plan_builder *b, size_t v) {
     plan_value *found = &b->values[v];
     if (!tare__plan_layouts_agree(found->tensor)) return;
     for (int i = 0; i < LAYOUT_COUNT; i++)
-        if (found->place[i] == NOTHING) found->place[i] = place_in(found, LAYOUT_COUNT - 1 - i);
+        if (found->place[i] == NOTHING)
+            found->place[i] = place_in(found, (plan_layout)(LAYOUT_COUNT - 1 - i));
 }
 
 // A step in front of the one in the making, which moves a value.
