@@ -185,19 +185,23 @@ def store(record):
     os.replace(RECORD + ".new", RECORD)
 
 
-def fastest(engines, ours, kinds):
-    """(name, figures) of the fastest engine of these kinds, ours or a peer's; None: there is none."""
-    found = [(name, f) for name, f in engines.items()
-             if name.startswith("tare/") == ours and name.split("/")[1] in kinds]
+REALS = ("float", "bfloat16")  # all other recipes have integers
+
+
+def is_integer(name):
+    return name.split("/")[1] not in REALS
+
+
+def fastest(engines, ours, kind=None):
+    """(name, figures) of the fastest engine of this kind, None: of integers, ours or a peer's; None: there is none."""
+    found = [(name, f) for name, f in engines.items() if name.startswith("tare/") == ours and
+             (is_integer(name) if kind is None else name.split("/")[1] == kind)]
     return min(found, key=lambda e: e[1]["median"], default=None)
-
-
-INTEGERS = ("int8", "dynamic", "int8 and bfloat16", "int8 native", "int8 xnnpack", "int8 attention")
 
 
 def ours_beside(engines, peer):
     """Our fastest integers among those that are as exact as the peer's; else the most exact ones."""
-    own = {n: f for n, f in engines.items() if n.startswith("tare/") and n.split("/")[1] in INTEGERS}
+    own = {n: f for n, f in engines.items() if n.startswith("tare/") and is_integer(n)}
     exact = {n: f for n, f in own.items() if peer is None or f["sqnr"] >= peer[1]["sqnr"] - 0.05}
     if exact:
         return min(exact.items(), key=lambda e: e[1]["median"])
@@ -213,10 +217,10 @@ def over(a, b):
 
 
 def table_line(row, engines):
-    peer = fastest(engines, False, INTEGERS)
-    ours, real = ours_beside(engines, peer), fastest(engines, True, ("float",))
-    peer_real = fastest(engines, False, ("float",))
-    brains = [fastest(engines, is_ours, ("bfloat16",)) for is_ours in (True, False)]
+    peer = fastest(engines, False)
+    ours, real = ours_beside(engines, peer), fastest(engines, True, "float")
+    peer_real = fastest(engines, False, "float")
+    brains = [fastest(engines, is_ours, "bfloat16") for is_ours in (True, False)]
     decibels = " / ".join(f"{e[1]['sqnr']:.1f}" for e in (ours, peer) if e)
     if ours is None or real is None:
         return None
