@@ -142,24 +142,35 @@ static bool scales_are_double(const parameters *p) {
     return p->scales != NULL && p->scales->dtype == TARE_FLOAT64;
 }
 
-// A Python float's reciprocal is taken in double and rounded once, a float32 tensor's in float32;
+// A Python float's reciprocal is taken in double and rounded once, a float32 tensor's in float32.
+static float inverse_of(const parameters *p, int64_t c) {
+    const double scale = scale_of(p, c);
+    return p->scales != NULL ? 1.0f / (float)scale : (float)(1.0 / scale);
+}
+
 // float64 scales make the whole expression double.
 static double round_one(const parameters *p, int64_t c, float x) {
-    const double scale = scale_of(p, c), zero = zero_of(p, c);
-    if (scales_are_double(p)) return nearbyint((double)x * (1.0 / scale)) + zero;
-    const float inverse = p->scales != NULL ? 1.0f / (float)scale : (float)(1.0 / scale);
-    return (double)(nearbyintf(x * inverse) + (float)zero);
+    const double zero = zero_of(p, c);
+    if (scales_are_double(p)) return nearbyint((double)x * (1.0 / scale_of(p, c))) + zero;
+    return (double)(nearbyintf(x * inverse_of(p, c)) + (float)zero);
 }
 
 // The same of many: bytes by one scale. Their bounds are floats.
 static void round_bytes(const parameters *p, const float *x, int64_t count, uint8_t *y) {
-    const float inverse = (float)(1.0 / p->scale), zero = (float)p->zero_point;
+    const float inverse = inverse_of(p, 0), zero = (float)zero_of(p, 0);
     const float least = (float)p->quant_min, most = (float)p->quant_max;
     for (int64_t i = 0; i < count; i++) {
         const float code = nearbyintf(x[i] * inverse) + zero;
         const float kept = code < least ? least : code > most ? most : isnan(code) ? 0 : code;
         y[i] = (uint8_t)(int)kept;
     }
+}
+
+static void round_each(const parameters *p, const float *x, tare_tensor *y) {
+    for (int64_t i = 0; i < y->count; i++)
+        tare__tensor_set(y, i,
+                         tare__decomposed_clamp(round_one(p, channel_of(p, i), x[i]), p->quant_min,
+                                                p->quant_max));
 }
 
 static bool are_bytes(const tare_tensor *t) {
@@ -172,13 +183,10 @@ static tare_status quantize(op_call *call, bool per_channel) {
     TARE_TRY(read_parameters(call, per_channel, &p));
     TARE_TRY(tare__decomposed_check_range(call, p.dtype, p.quant_min, p.quant_max));
     TARE_TRY(tare_tensor_to_float(p.x, &real, call->err));
-    const bool is_quick = p.scales == NULL && are_bytes(y);
-    if (is_quick) round_bytes(&p, tare__f32(real), y->count, y->data);
-    for (int64_t i = is_quick ? y->count : 0; i < y->count; i++)
-        tare__tensor_set(
-            y, i,
-            tare__decomposed_clamp(round_one(&p, channel_of(&p, i), tare__f32(real)[i]),
-                                   p.quant_min, p.quant_max));
+    if (p.scales == NULL && are_bytes(y))
+        round_bytes(&p, tare__f32(real), y->count, y->data);
+    else
+        round_each(&p, tare__f32(real), y);
     tare_tensor_release(real);
     return TARE_OK;
 }
@@ -226,9 +234,11 @@ static tare_status dequantize_per_tensor(op_call *call) {
     parameters p;
     tare_tensor *y = tare__call_out(call);
     TARE_TRY(read_parameters(call, false, &p));
-    const bool is_quick = are_bytes(p.x) && y->dtype == TARE_FLOAT32;
-    if (is_quick) look_up_bytes(&p, y);
-    for (int64_t i = is_quick ? y->count : 0; i < y->count; i++)
+    if (are_bytes(p.x) && y->dtype == TARE_FLOAT32) {
+        look_up_bytes(&p, y);
+        return TARE_OK;
+    }
+    for (int64_t i = 0; i < y->count; i++)
         tare__tensor_set(y, i, tensor_wide_value(&p, y->dtype, tare__tensor_get(p.x, i)));
     return TARE_OK;
 }
