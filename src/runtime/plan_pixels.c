@@ -9,10 +9,6 @@
 #include "ops/rules.h"
 #include "runtime/plan_steps.h"
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 // The mean of each channel over the pixels of an image.
 typedef struct mean_job {
     const float *x;
@@ -29,10 +25,10 @@ static void mean_part(void *user, size_t part, size_t worker) {
     const float *x = job->x + image * pixels * job->channels;
     float *y = job->y + image * job->channels;
     size_t c = part % job->parts * CHANNELS_OF_A_PART;
-    const size_t end = smaller(c + CHANNELS_OF_A_PART, job->channels);
+    const size_t end = tare__least(c + CHANNELS_OF_A_PART, job->channels);
     (void)worker;
     for (; c < end; c += LINE_SUM_WIDTH) {
-        const size_t width = smaller(end - c, LINE_SUM_WIDTH);
+        const size_t width = tare__part_of(end, c, LINE_SUM_WIDTH);
         tare__line_sum(x + c, job->pixels, job->channels, width, y + c);
         for (size_t i = c; i < c + width; i++) y[i] /= (float)job->pixels;
     }

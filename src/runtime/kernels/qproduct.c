@@ -338,10 +338,6 @@ static void multiply_rows(const product_job *job, const uint8_t **addresses, siz
     }
 }
 
-static size_t least_of(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 // Whole blocks come before the last one, which may have larger tiles.
 static size_t alike_blocks(const qproduct *p, size_t block) {
     const size_t left = p->blocks - block;
@@ -369,9 +365,9 @@ static void multiply_part(void *user, size_t part, size_t worker) {
     const uint8_t **addresses =
         (const uint8_t **)(void *)(job->addresses + worker * address_bytes(p));
     const size_t cached = CACHED_WEIGHTS / (PRODUCT_BLOCK * p->depth * 4);
-    const size_t step = cached < 1 ? 1 : least_of(cached, MOST_BLOCKS);
+    const size_t step = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
     for (size_t i = first_block, count; i < last_block; i += count) {
-        count = least_of(least_of(step, last_block - i), alike_blocks(p, i % p->blocks));
+        count = tare__least(tare__least(step, last_block - i), alike_blocks(p, i % p->blocks));
         multiply_rows(job, addresses, first, last, i, count);
     }
 }
@@ -385,8 +381,8 @@ static void divide(product_job *job, size_t threads) {
     job->blocks = p->blocks * p->groups;
     const bool by_blocks = job->blocks >= threads &&
                            p->weights->group_words * p->groups * 4 > job->row_count * p->all_ins;
-    job->block_parts = by_blocks ? least_of(job->blocks, parts) : 1;
-    job->row_parts = least_of(job->tiles, tare__ceil_div(parts, job->block_parts));
+    job->block_parts = by_blocks ? tare__least(job->blocks, parts) : 1;
+    job->row_parts = tare__least(job->tiles, tare__ceil_div(parts, job->block_parts));
 }
 
 static void multiply_images(product_job *job, thread_pool *pool) {

@@ -34,9 +34,12 @@ static inline size_t tare__ceil_div(size_t n, size_t step) {
 static inline size_t tare__round_up(size_t n, size_t step) {
     return tare__ceil_div(n, step) * step;
 }
+static inline size_t tare__least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
 /// What is left of n from `first` on, `most` at most.
 static inline size_t tare__part_of(size_t n, size_t first, size_t most) {
-    return n - first < most ? n - first : most;
+    return tare__least(n - first, most);
 }
 /// Where part `part` of `parts` begins that n are divided into as evenly as can be; at n for the
 /// one behind the last.
