@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "runtime/fast.h"
+#include "support/models.h"
 
 static uint32_t next(random_state *r) { // a linear congruential generator, upper bits
     r->state = r->state * 6364136223846793005u + 1442695040888963407u;
@@ -41,16 +42,6 @@ int end_layer_pools(void **state) {
     (void)state;
     for (int i = 1; i <= MOST_THREADS; i++) tare__thread_pool_destroy(pools[i]);
     return 0;
-}
-
-static tare_tensor *make(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
-                         int64_t zero_point) {
-    tare_tensor *t = NULL;
-    qparams *q = tare__qparams_per_tensor(dtype, scale, zero_point);
-    assert_non_null(q);
-    CHECK_OK(tare__tensor_quantized(ndim, shape, q, &t, NULL));
-    tare__qparams_release(q);
-    return t;
 }
 
 // Some fit int8 without their zero points.
@@ -111,7 +102,7 @@ void finish_layer_case(layer_case *c, int ndim, const int64_t *in, const int64_t
     c->bias = next(r) % 4 == 0 ? NULL : make_bias(r, c->layer.out_channels);
     // Borders of zeros, as behind a ReLU, may be left out.
     const int64_t zero_code = next(r) % 3 == 0 ? 0 : between(r, 0, 255);
-    c->x = make(dtype, ndim, in, 0.02, low + zero_code);
+    c->x = new_codes(dtype, ndim, in, 0.02, low + zero_code);
     // Odd and even zero points matter to rule O; a coarse scale keeps codes from saturating.
     // A tiny one takes floats beyond what integers hold before they are bounded.
     const bool is_tiny = between(r, 0, 7) == 0;
@@ -124,9 +115,9 @@ void finish_layer_case(layer_case *c, int ndim, const int64_t *in, const int64_t
     if (c->layer.gives_floats)
         CHECK_OK(tare_tensor_create(TARE_FLOAT32, ndim, out, &c->y, NULL));
     else
-        c->y = make(dtype, ndim, out, scale, zero_point);
+        c->y = new_codes(dtype, ndim, out, scale, zero_point);
     if (c->layer.adds) {
-        c->addend = make(dtype, ndim, out, 0.3, low + between(r, 0, 255));
+        c->addend = new_codes(dtype, ndim, out, 0.3, low + between(r, 0, 255));
         fill_codes(r, c->addend);
     }
     fill_codes(r, c->x);

@@ -117,6 +117,16 @@ tare_tensor *new_input(int ndim, const int64_t *shape) {
     return t;
 }
 
+tare_tensor *new_codes(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
+                       int64_t zero_point) {
+    tare_tensor *t = NULL;
+    qparams *q = tare__qparams_per_tensor(dtype, scale, zero_point);
+    assert_non_null(q);
+    CHECK_DONE(tare__tensor_quantized(ndim, shape, q, &t, job_error()));
+    tare__qparams_release(q);
+    return t;
+}
+
 static void fill(module *m, const char *name, int ndim, const int64_t *shape, float scale,
                  float shift) {
     tare_tensor *t = new_input(ndim, shape);

@@ -8,17 +8,14 @@
 #include "ops/module_call.h"
 #include "ops/op.h"
 #include "ops/quantized_layer.h"
+#include "support/models.h"
 
 static const class_table *const tables[] = {OPS_CLASS_TABLES};
 static const registry classes = {.tables = tables, .table_count = sizeof tables / sizeof *tables};
 
 static tare_tensor *make(tare_dtype dtype, int ndim, const int64_t *shape, double scale,
                          int64_t zero_point) {
-    tare_tensor *t = NULL;
-    qparams *q = tare__qparams_per_tensor(dtype, scale, zero_point);
-    assert_non_null(q);
-    CHECK_OK(tare__tensor_quantized(ndim, shape, q, &t, NULL));
-    tare__qparams_release(q);
+    tare_tensor *t = new_codes(dtype, ndim, shape, scale, zero_point);
     for (int64_t i = 0; i < t->count; i++) tare__store_code(t, i, (int32_t)(i * 37 % 251 - 100));
     return t;
 }
@@ -182,7 +179,7 @@ static void x86_leaves_awkward_convolutions_to_fbgemm(void **state) {
     assert_int_equal(tare__engine_rule(TARE_ENGINE_FBGEMM, &conv), REQUANT_F);
 }
 
-static void check_refused(module *m, const char *word) {
+static void check_module_refused(module *m, const char *word) {
     tare_error *err = tare_error_create();
     assert_int_equal(m->class->check(m, err), TARE_INVALID_ARGUMENT);
     assert_non_null(strstr(tare_error_message(err), word));
@@ -194,13 +191,13 @@ static void modules_that_cannot_be_right_are_refused(void **state) {
     module *m = make_layer("conv", 2, make(TARE_QINT8, 4, (int64_t[]){4, 3, 2, 2}, 0.02, 0));
     CHECK_OK(m->class->check(m, NULL));
     set_config(m, "groups", tare__int(3));
-    check_refused(m, "groups");
+    check_module_refused(m, "groups");
     set_config(m, "groups", tare__int(1));
     set_config(m, "rule", tare__string("Z"));
-    check_refused(m, "'Z'");
+    check_module_refused(m, "'Z'");
     set_config(m, "rule", tare__string("O"));
     set_tensor(m, "scale", make(TARE_QUINT8, 1, (int64_t[]){1}, 1, 0));
-    check_refused(m, "scale");
+    check_module_refused(m, "scale");
     tare__module_release(m);
 }
 

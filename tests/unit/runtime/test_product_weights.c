@@ -7,15 +7,12 @@
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/product_weights.h"
 #include "runtime/kernels/weight_sum.h"
+#include "support/models.h"
 
 static tare_tensor *make_weights(const product_form *f) {
     const int64_t shape[] = {(int64_t)(f->groups * f->outs), (int64_t)f->ins, (int64_t)f->height,
                              (int64_t)f->width};
-    qparams *q = tare__qparams_per_tensor(TARE_QINT8, 1, 0);
-    tare_tensor *t = NULL;
-    assert_non_null(q);
-    CHECK_OK(tare__tensor_quantized(4, shape, q, &t, NULL));
-    tare__qparams_release(q);
+    tare_tensor *t = new_codes(TARE_QINT8, 4, shape, 1, 0);
     uint32_t state = 1;
     for (int64_t i = 0; i < t->count; i++) {
         state = state * 1664525u + 1013904223u;
