@@ -2,20 +2,14 @@
 // String map: entries in order of insertion, found through a table of open addresses.
 #include "core/map.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "core/alloc.h"
-
-static uint64_t hash(const char *key) { // FNV-1a
-    uint64_t h = 14695981039346656037u;
-    for (const char *c = key; *c; c++) h = (h ^ (unsigned char)*c) * 1099511628211u;
-    return h ^ (h >> 32);
-}
+#include "core/hash.h"
 
 // The slot that holds key, or the free one where it belongs. The table is never full.
 static size_t find_slot(const map *m, const char *key) {
-    size_t at = (size_t)hash(key) & (m->slot_count - 1);
+    size_t at = tare__hash_name(key, strlen(key)) & (m->slot_count - 1);
     while (m->slots[at] && strcmp(m->entries[m->slots[at] - 1].key, key) != 0)
         at = (at + 1) & (m->slot_count - 1);
     return at;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/hash.h"
 
 enum { FEW = 16 }; // up to so many, looking through them is quicker than hashing
 
@@ -18,12 +19,6 @@ static bool is_name(const char *candidate, const char *name, size_t length) {
     return strncmp(candidate, name, length) == 0 && candidate[length] == '\0';
 }
 
-static size_t hash(const char *name, size_t length) { // FNV-1a
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < length; i++) h = (h ^ (unsigned char)name[i]) * 1099511628211u;
-    return (size_t)(h ^ (h >> 32));
-}
-
 ptrdiff_t tare__name_index_find(const name_index *x, const named_items *in, const char *name,
                                 size_t length) {
     if (x->slot_count == 0) {
@@ -32,7 +27,7 @@ ptrdiff_t tare__name_index_find(const name_index *x, const named_items *in, cons
         return NAME_INDEX_NONE;
     }
     const size_t mask = x->slot_count - 1;
-    for (size_t at = hash(name, length) & mask; x->slots[at] != 0; at = (at + 1) & mask)
+    for (size_t at = tare__hash_name(name, length) & mask; x->slots[at] != 0; at = (at + 1) & mask)
         if (is_name(name_at(in, x->slots[at] - 1), name, length))
             return (ptrdiff_t)x->slots[at] - 1;
     return NAME_INDEX_NONE;
@@ -41,7 +36,7 @@ ptrdiff_t tare__name_index_find(const name_index *x, const named_items *in, cons
 static void place(name_index *x, const named_items *in, size_t i) {
     const char *name = name_at(in, i);
     const size_t mask = x->slot_count - 1;
-    size_t at = hash(name, strlen(name)) & mask;
+    size_t at = tare__hash_name(name, strlen(name)) & mask;
     while (x->slots[at] != 0) at = (at + 1) & mask;
     x->slots[at] = (uint32_t)(i + 1);
 }

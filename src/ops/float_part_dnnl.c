@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/hash.h"
 #include "ops/one_thread.h"
 
 // Tells our packed weights from what others make of a tensor.
@@ -108,12 +109,8 @@ static tare_status make_weights(void *user, derived_offer offer, derived_thing *
     return TARE_OK;
 }
 
-// FNV-1a.
 static uint64_t hash_of(const dnnl_memory_desc_t *desc) {
-    const unsigned char *bytes = (const unsigned char *)desc;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < sizeof *desc; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return tare__hash_bytes(desc, sizeof *desc);
 }
 
 // Equal keys may hide different orders, as unlikely as that is.

@@ -18,6 +18,7 @@
 #include "quant/calibrate.h"
 #include "quant/data.h"
 #include "quant/layer_bias.h"
+#include "runtime/item_failure.h"
 #include "runtime/samples.h"
 
 #define RULE "bias correction"
@@ -48,9 +49,7 @@ typedef struct item {
 
 typedef struct worker {
     float_kernels *kernels;
-    tare_error *err;
-    tare_status status;
-    size_t failed_item;
+    item_failure failure;
 } worker;
 
 typedef struct corrector {
@@ -227,7 +226,7 @@ static tare_status add_layer(const corrector *c, interpretation *run, size_t ind
     const target *t = &c->targets[index];
     layer_sums *to = &x->by_layer[index];
     value made = tare__none();
-    TARE_TRY(tare__interpretation_look(run, w->kernels, &made, w->err));
+    TARE_TRY(tare__interpretation_look(run, w->kernels, &made, w->failure.err));
     const tare_tensor *y = made.kind == VALUE_TENSOR ? made.as.tensor : NULL;
     tare_status status = TARE_OK;
     const int axis = y != NULL && y->ndim > 0 ? channel_axis(t, y) : -1;
@@ -235,12 +234,12 @@ static tare_status add_layer(const corrector *c, interpretation *run, size_t ind
         (to->sum != NULL &&
          (to->channels != y->shape[axis] || to->count * to->channels != y->count)))
         status =
-            tare__fail(w->err, TARE_INVALID_ARGUMENT,
+            tare__fail(w->failure.err, TARE_INVALID_ARGUMENT,
                        "node '%s': the output is not what a layer gives", t->prepared.node->name);
     if (status == TARE_OK && to->sum == NULL) {
         *to = (layer_sums){.channels = y->shape[axis], .count = y->count / y->shape[axis]};
         to->sum = tare__alloc_zeroed((size_t)to->channels, sizeof *to->sum);
-        if (to->sum == NULL) status = tare__out_of_memory(w->err);
+        if (to->sum == NULL) status = tare__out_of_memory(w->failure.err);
     }
     if (status == TARE_OK) add_output(y, axis, sign, to);
     tare__value_release_tensors(&made);
@@ -269,50 +268,45 @@ static void close_run(item *x) {
 }
 
 static tare_status run_float(const corrector *c, item *x, const worker *w) {
-    TARE_TRY(open_run(c, c->base.model, x, w->err));
+    TARE_TRY(open_run(c, c->base.model, x, w->failure.err));
     for (size_t i = 0; i < c->target_count; i++) {
-        TARE_TRY(
-            tare__interpretation_advance(x->run, c->targets[i].prepared.node, w->kernels, w->err));
+        TARE_TRY(tare__interpretation_advance(x->run, c->targets[i].prepared.node, w->kernels,
+                                              w->failure.err));
         TARE_TRY(add_layer(c, x->run, i, 1, x, w));
     }
     return TARE_OK;
 }
 
 static tare_status run_quantized(const corrector *c, item *x, const worker *w) {
-    if (x->run == NULL) TARE_TRY(open_run(c, c->edit.model, x, w->err));
-    TARE_TRY(
-        tare__interpretation_advance(x->run, c->targets[c->at].reference.node, w->kernels, w->err));
+    if (x->run == NULL) TARE_TRY(open_run(c, c->edit.model, x, w->failure.err));
+    TARE_TRY(tare__interpretation_advance(x->run, c->targets[c->at].reference.node, w->kernels,
+                                          w->failure.err));
     return add_layer(c, x->run, c->at, -1, x, w);
 }
 
 static void float_task(void *user, size_t part, size_t index) {
     const corrector *c = user;
     worker *w = &c->workers[index];
-    if (w->status != TARE_OK) return;
-    w->failed_item = part;
-    w->status = run_float(c, &c->items[part], w);
+    if (w->failure.status != TARE_OK) return;
+    w->failure.item = part;
+    w->failure.status = run_float(c, &c->items[part], w);
     close_run(&c->items[part]);
 }
 
 static void quantized_task(void *user, size_t part, size_t index) {
     const corrector *c = user;
     worker *w = &c->workers[index];
-    if (w->status != TARE_OK) return;
-    w->failed_item = part;
-    w->status = run_quantized(c, &c->items[part], w);
+    if (w->failure.status != TARE_OK) return;
+    w->failure.item = part;
+    w->failure.status = run_quantized(c, &c->items[part], w);
 }
 
 static tare_status run_all(corrector *c, thread_task task) {
-    const worker *first = NULL; // to fail, by sample
+    const item_failure *first = NULL;
     tare__thread_pool_run(c->pool, c->item_count, task, c);
-    for (size_t i = 0; i < c->worker_count; i++) {
-        const worker *w = &c->workers[i];
-        if (w->status != TARE_OK && (first == NULL || w->failed_item < first->failed_item))
-            first = w;
-    }
-    if (first == NULL) return TARE_OK;
-    tare__error_copy(c->err, first->err);
-    return first->status;
+    for (size_t i = 0; i < c->worker_count; i++)
+        first = tare__earlier_failure(first, &c->workers[i].failure);
+    return tare__tell_failure(first, c->err);
 }
 
 static tare_status tell_progress(const corrector *c, int64_t layers) {
@@ -438,8 +432,8 @@ static tare_status start_workers(corrector *c) {
     c->workers = tare__alloc_zeroed(c->worker_count, sizeof *c->workers);
     if (c->workers == NULL) return tare__out_of_memory(c->err);
     for (size_t i = 0; i < c->worker_count; i++) {
-        c->workers[i].err = tare_error_create();
-        if (c->workers[i].err == NULL) return tare__out_of_memory(c->err);
+        c->workers[i].failure.err = tare_error_create();
+        if (c->workers[i].failure.err == NULL) return tare__out_of_memory(c->err);
         TARE_TRY(tare__float_kernels_create(NULL, &c->workers[i].kernels, c->err));
     }
     return tare__thread_pool_create((int)c->worker_count, &c->pool, c->err);
@@ -470,7 +464,7 @@ static void release(corrector *c) {
     tare__thread_pool_destroy(c->pool);
     for (size_t i = 0; c->workers != NULL && i < c->worker_count; i++) {
         tare__float_kernels_destroy(c->workers[i].kernels);
-        tare_error_destroy(c->workers[i].err);
+        tare_error_destroy(c->workers[i].failure.err);
     }
     for (size_t i = 0; i < c->item_count; i++) release_item(c, &c->items[i]);
     for (size_t i = 0; i < c->target_count; i++) tare_tensor_release(c->targets[i].bias);

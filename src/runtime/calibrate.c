@@ -13,6 +13,7 @@
 #include "core/threads.h"
 #include "ops/op.h"
 #include "quant/calibration.h"
+#include "runtime/item_failure.h"
 #include "runtime/samples.h"
 #include "runtime/session.h"
 
@@ -26,9 +27,7 @@ typedef enum calibrate_mode {
 typedef struct worker {
     tare_model *model;
     tare_session *session;
-    tare_error *err;
-    tare_status status;
-    size_t failed_item;
+    item_failure failure;
 } worker;
 
 typedef struct calibrator {
@@ -176,8 +175,8 @@ static tare_status start_worker(calibrator *c, size_t index) {
     worker *w = &c->workers[index];
     const tare_session_options options = {.thread_count =
                                               c->mode == BY_BATCH ? c->options.thread_count : 1};
-    w->err = tare_error_create();
-    if (w->err == NULL) return tare__out_of_memory(c->err);
+    w->failure.err = tare_error_create();
+    if (w->failure.err == NULL) return tare__out_of_memory(c->err);
     if (index > 0) TARE_TRY(copy_model(c->prepared, &w->model, c->err));
     return tare_session_create(index > 0 ? w->model : c->prepared, &options, &w->session, c->err);
 }
@@ -209,7 +208,7 @@ static void end(calibrator *c) {
     for (size_t i = 0; c->workers != NULL && i < c->worker_count; i++) {
         tare_session_destroy(c->workers[i].session);
         tare_model_destroy(c->workers[i].model);
-        tare_error_destroy(c->workers[i].err);
+        tare_error_destroy(c->workers[i].failure.err);
     }
     release_items(c);
     tare__free(c->workers);
@@ -247,30 +246,24 @@ static tare_status add_batch(calibrator *c, const tare_batch *batch) {
 static void run_item(void *user, size_t item, size_t index) {
     calibrator *c = user;
     worker *w = &c->workers[index];
-    if (w->status != TARE_OK) return;
+    if (w->failure.status != TARE_OK) return;
     const tare_tensor *const *inputs =
         (const tare_tensor *const *)(c->items + item * c->input_count);
-    w->status = tare__session_feed(w->session, inputs, c->input_count, w->err);
-    w->failed_item = item;
+    w->failure.item = item;
+    w->failure.status = tare__session_feed(w->session, inputs, c->input_count, w->failure.err);
 }
 
-// Of several failures, that of the first sample.
-static tare_status first_failure(calibrator *c) {
-    const worker *first = NULL;
-    for (size_t i = 0; i < c->worker_count; i++) {
-        const worker *w = &c->workers[i];
-        if (w->status != TARE_OK && (first == NULL || w->failed_item < first->failed_item))
-            first = w;
-    }
-    if (first == NULL) return TARE_OK;
-    tare__error_copy(c->err, first->err);
-    return first->status;
+static tare_status tell_failure(const calibrator *c) {
+    const item_failure *first = NULL;
+    for (size_t i = 0; i < c->worker_count; i++)
+        first = tare__earlier_failure(first, &c->workers[i].failure);
+    return tare__tell_failure(first, c->err);
 }
 
 static tare_status run_items(calibrator *c) {
     if (c->mode != INTERPRETED) {
         tare__thread_pool_run(c->pool, c->item_count, run_item, c);
-        return first_failure(c);
+        return tell_failure(c);
     }
     for (size_t i = 0; i < c->item_count; i++)
         TARE_TRY(tare_calibrate(c->prepared,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/hash.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/scratch.h"
 #include "runtime/kernels/weight_sum.h"
@@ -271,11 +272,11 @@ tare_status tare__product_weights_get(const tare_tensor *weight, const product_f
     return get_weights(&request, &key, out, err);
 }
 
-// Codes may be those of two tensors whose zero points differ (FNV-1a).
+// Codes may be those of two tensors whose zero points differ.
 static uint64_t hash_zero_points(const qparams *q) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = tare__hash_of_nothing;
     for (int64_t c = 0; c < q->count; c++)
-        hash = (hash ^ (uint64_t)(int64_t)q->zero_point[c]) * UINT64_C(0x100000001b3);
+        hash = tare__hash_more(hash, (uint64_t)(int64_t)q->zero_point[c]);
     return hash;
 }
 
