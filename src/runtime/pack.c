@@ -45,11 +45,11 @@ static bool is_listed(const model_packings *list, const tare_tensor *weight) {
 static tare_status pack_product(const quantized_layer *layer, model_packing *p, tare_error *err) {
     const product_form form = tare__product_form_of(layer);
     const derived_key key = tare__product_key(layer->weight, &form);
-    product_weights *packed = NULL;
+    packed_weights *packed = NULL;
     memcpy(p->numbers, key.numbers, sizeof p->numbers);
     TARE_TRY(tare__product_weights_get(layer->weight, &form, &packed, err));
     const tare_status status = tare__product_weights_bytes(packed, &form, &p->bytes, err);
-    tare__product_weights_release(packed);
+    tare__packed_weights_release(packed);
     return status;
 }
 
@@ -74,7 +74,7 @@ static conv_part part_of(const quantized_layer *layer) {
 static tare_status pack_depthwise(const quantized_layer *layer, const conv_part *part,
                                   model_packing *p, tare_error *err) {
     isa_level isa;
-    depthwise_weights *packed = NULL;
+    packed_weights *packed = NULL;
     TARE_TRY(tare__isa_choose(&isa, err));
     const depthwise_form form =
         tare__depthwise_form_of(tare__depthwise_choose(isa), &part->windows, part->taps.outs);
@@ -82,7 +82,7 @@ static tare_status pack_depthwise(const quantized_layer *layer, const conv_part 
     memcpy(p->numbers, key.numbers, sizeof p->numbers);
     TARE_TRY(tare__depthwise_weights_get(layer->weight, &form, &part->taps, &packed, err));
     const tare_status status = tare__depthwise_weights_bytes(packed, &form, &p->bytes, err);
-    tare__depthwise_weights_release(packed);
+    tare__packed_weights_release(packed);
     return status;
 }
 

@@ -10,7 +10,6 @@
 
 enum {
     LAYOUT_VERSION = 1 << 8, // apart from those of products
-    ALIGNMENT = 64,
     MOST_TAPS = 1 << 12,
 };
 
@@ -77,89 +76,46 @@ static void pack_channel(const depthwise_form *f, const int8_t *w, size_t channe
             }
 }
 
-static bool count_bytes(const depthwise_form *f, size_t *word_bytes, size_t *bytes) {
-    return tare__mul_size(f->blocks, tare__depthwise_block_words(f) * sizeof(uint32_t),
-                          word_bytes) &&
-           tare__add_size(*word_bytes, f->channels * sizeof(int32_t) + ALIGNMENT - 1, bytes) &&
-           (*bytes = *bytes / ALIGNMENT * ALIGNMENT) > 0;
+static tare_status size_of(const depthwise_form *f, packed_size *out, tare_error *err) {
+    return tare__packed_size_of(f->blocks, tare__depthwise_block_words(f), f->channels, out)
+               ? TARE_OK
+               : tare__out_of_memory(err);
 }
-
-typedef struct owned_weights {
-    depthwise_weights shared;
-    derived_memory *memory; // of shared ones; NULL: `own` is theirs
-    void *own;
-} owned_weights;
-
-static void destroy_weights(derived_thing *thing) {
-    owned_weights *w = (owned_weights *)(void *)thing;
-    tare__derived_memory_release(w->memory);
-    tare__free_aligned(w->own);
-    tare__free(w);
-}
-
-// Words and sums, at `bytes`.
-static void pack_codes(owned_weights *w, const depthwise_form *f, const int8_t *codes,
-                       unsigned char *bytes, size_t word_bytes) {
-    uint32_t *words = (uint32_t *)(void *)bytes;
-    int32_t *sums = (int32_t *)(void *)(bytes + word_bytes);
-    const size_t taps = f->taps * f->columns;
-    memset(bytes, 0, word_bytes);
-    for (size_t c = 0; c < f->channels; c++) {
-        pack_channel(f, codes + c * taps, c, words);
-        sums[c] = tare__weight_sum(codes + c * taps, taps);
-    }
-    w->shared.words = words;
-    w->shared.sums = sums;
-}
-
-// --- what is shared ---
 
 typedef struct weights_request {
     const tare_tensor *weight;
     const depthwise_form *f;
+    const weight_taps *taps; // of weights that are not plain
 } weights_request;
 
-// Bytes of the right size may hold any weights, and kernels read nothing else.
-static bool take_offer(depthwise_weights *w, const depthwise_form *f, derived_offer offer) {
-    size_t word_bytes, bytes;
-    if (offer.data == NULL || (uintptr_t)offer.data % ALIGNMENT != 0 ||
-        !count_bytes(f, &word_bytes, &bytes) || bytes != offer.size)
-        return false;
-    w->words = offer.data;
-    w->sums = (const int32_t *)(const void *)((const unsigned char *)offer.data + word_bytes);
-    w->is_mapped = true;
-    return true;
+static void pack_codes(const depthwise_form *f, const int8_t *codes, uint32_t *words,
+                       int32_t *sums) {
+    const size_t taps = f->taps * f->columns;
+    memset(words, 0, f->blocks * tare__depthwise_block_words(f) * sizeof *words);
+    for (size_t c = 0; c < f->channels; c++) {
+        pack_channel(f, codes + c * taps, c, words);
+        sums[c] = tare__weight_sum(codes + c * taps, taps);
+    }
 }
 
-static tare_status pack_shared(owned_weights *w, const weights_request *r, tare_error *err) {
-    size_t word_bytes, bytes;
-    if (!count_bytes(r->f, &word_bytes, &bytes)) return tare__out_of_memory(err);
-    unsigned char *data = tare__derived_alloc(r->weight->store, bytes, &w->memory);
-    if (data == NULL) return tare__out_of_memory(err);
-    pack_codes(w, r->f, r->weight->data, data, word_bytes);
-    tare__tensor_forget(r->weight);
+static tare_status pack_plain(void *user, uint32_t *words, int32_t *sums, tare_error *err) {
+    const weights_request *r = user;
+    (void)err;
+    pack_codes(r->f, r->weight->data, words, sums);
     return TARE_OK;
 }
 
-static owned_weights *create_weights(void) {
-    owned_weights *w = tare__alloc_zeroed(1, sizeof *w);
-    if (w != NULL) w->shared.base.destroy = destroy_weights;
-    return w;
+static tare_status pack_part(void *user, uint32_t *words, int32_t *sums, tare_error *err) {
+    const weights_request *r = user;
+    int8_t *codes = tare__alloc_zeroed(r->taps->outs, tare__weight_taps_count(r->taps));
+    if (codes == NULL) return tare__out_of_memory(err);
+    tare__weight_taps_gather(r->taps, r->weight, codes);
+    pack_codes(r->f, codes, words, sums);
+    tare__free(codes);
+    return TARE_OK;
 }
 
-static tare_status make_weights(void *user, derived_offer offer, derived_thing **out,
-                                tare_error *err) {
-    const weights_request *r = user;
-    owned_weights *w = create_weights();
-    if (w == NULL) return tare__out_of_memory(err);
-    const tare_status status =
-        take_offer(&w->shared, r->f, offer) ? TARE_OK : pack_shared(w, r, err);
-    if (status == TARE_OK)
-        *out = &w->shared.base;
-    else
-        destroy_weights(&w->shared.base);
-    return status;
-}
+// --- what is shared ---
 
 derived_key tare__depthwise_key(const tare_tensor *weight, const depthwise_form *f) {
     return (derived_key){
@@ -167,62 +123,21 @@ derived_key tare__depthwise_key(const tare_tensor *weight, const depthwise_form 
         .numbers = {LAYOUT_VERSION, f->channels, f->block, f->columns, f->taps, f->rows}};
 }
 
-// --- those of a part ---
-
-static tare_status gather(const tare_tensor *weight, const depthwise_form *f,
-                          const weight_taps *taps, owned_weights *w, tare_error *err) {
-    size_t word_bytes, bytes;
-    if (!count_bytes(f, &word_bytes, &bytes)) return tare__out_of_memory(err);
-    int8_t *codes = tare__alloc_zeroed(taps->outs, tare__weight_taps_count(taps));
-    w->own = tare__alloc_aligned(bytes, ALIGNMENT);
-    if (codes != NULL && w->own != NULL) {
-        tare__weight_taps_gather(taps, weight, codes);
-        pack_codes(w, f, codes, w->own, word_bytes);
-    }
-    const bool is_done = codes != NULL && w->own != NULL;
-    tare__free(codes);
-    return is_done ? TARE_OK : tare__out_of_memory(err);
-}
-
-static tare_status get_part(const tare_tensor *weight, const depthwise_form *f,
-                            const weight_taps *taps, depthwise_weights **out, tare_error *err) {
-    owned_weights *w = create_weights();
-    if (w == NULL) return tare__out_of_memory(err);
-    const tare_status status = gather(weight, f, taps, w, err);
-    if (status == TARE_OK)
-        *out = &w->shared;
-    else
-        destroy_weights(&w->shared.base);
-    return status;
-}
-
 tare_status tare__depthwise_weights_get(const tare_tensor *weight, const depthwise_form *f,
-                                        const weight_taps *taps, depthwise_weights **out,
+                                        const weight_taps *taps, packed_weights **out,
                                         tare_error *err) {
-    if (!taps->are_plain) return get_part(weight, f, taps, out, err);
     const derived_key key = tare__depthwise_key(weight, f);
-    weights_request request = {weight, f};
-    derived_thing *thing = NULL;
-    TARE_TRY(tare__derive(weight->store, &key, make_weights, &request, &thing, err));
-    *out = (depthwise_weights *)(void *)thing;
-    return TARE_OK;
+    weights_request request = {weight, f, taps};
+    packed_size size;
+    TARE_TRY(size_of(f, &size, err));
+    return taps->are_plain
+               ? tare__packed_weights_get(weight, &key, &size, pack_plain, &request, out, err)
+               : tare__packed_weights_make(&size, pack_part, &request, out, err);
 }
 
-tare_status tare__depthwise_weights_bytes(const depthwise_weights *w, const depthwise_form *f,
+tare_status tare__depthwise_weights_bytes(const packed_weights *w, const depthwise_form *f,
                                           tare_tensor **out, tare_error *err) {
-    size_t word_bytes, bytes;
-    if (!count_bytes(f, &word_bytes, &bytes) || bytes > INT64_MAX) return tare__out_of_memory(err);
-    const int64_t shape[] = {(int64_t)bytes};
-    TARE_TRY(tare_tensor_create(TARE_UINT8, 1, shape, out, err));
-    memcpy((*out)->data, w->words, word_bytes);
-    memcpy((unsigned char *)(*out)->data + word_bytes, w->sums, f->channels * sizeof *w->sums);
-    return TARE_OK;
-}
-
-void tare__depthwise_weights_release(depthwise_weights *w) {
-    if (w == NULL) return;
-    if (w->base.of != NULL)
-        tare__derived_release(&w->base);
-    else
-        w->base.destroy(&w->base);
+    packed_size size;
+    TARE_TRY(size_of(f, &size, err));
+    return tare__packed_weights_bytes(w, &size, out, err);
 }

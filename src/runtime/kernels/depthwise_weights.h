@@ -4,9 +4,9 @@
 #ifndef RUNTIME_KERNELS_DEPTHWISE_WEIGHTS_H
 #define RUNTIME_KERNELS_DEPTHWISE_WEIGHTS_H
 
-#include "core/derived.h"
 #include "runtime/kernels/conv_part.h"
 #include "runtime/kernels/depthwise.h"
+#include "runtime/kernels/packed_weights.h"
 
 /// How weights [channels][taps][columns] become words of columns.
 typedef struct depthwise_form {
@@ -28,25 +28,19 @@ size_t tare__depthwise_block_words(const depthwise_form *f);
 size_t tare__depthwise_block_channels(const depthwise_form *f, size_t block);
 size_t tare__depthwise_block_quads(const depthwise_form *f, size_t block);
 
-typedef struct depthwise_weights {
-    derived_thing base;
-    const uint32_t *words; // [blocks][rows][columns][words][lanes], in a block's order; 64-byte
-                           // aligned
-    const int32_t *sums;   // [channels] of the weights, modulo 2^32
-    bool is_mapped;        // they are a file's
-} depthwise_weights;
+/// Packed words lie as [blocks][rows][columns][words][lanes], in a block's order; sums as
+/// [channels].
 
 /// How files tell forms apart: by the numbers of the key.
 derived_key tare__depthwise_key(const tare_tensor *weight, const depthwise_form *f);
-/// A copy as files hold it: bytes [size], words first, then sums. The caller releases *out.
-tare_status tare__depthwise_weights_bytes(const depthwise_weights *w, const depthwise_form *f,
+/// A copy as files hold it. The caller releases *out.
+tare_status tare__depthwise_weights_bytes(const packed_weights *w, const depthwise_form *f,
                                           tare_tensor **out, tare_error *err);
 
 /// The packed weights of a tensor of int8 codes with data, taken as `taps` says; those that are
 /// plain are shared. The caller releases *out.
 tare_status tare__depthwise_weights_get(const tare_tensor *weight, const depthwise_form *f,
-                                        const weight_taps *taps, depthwise_weights **out,
+                                        const weight_taps *taps, packed_weights **out,
                                         tare_error *err);
-void tare__depthwise_weights_release(depthwise_weights *w); // NULL is fine
 
 #endif

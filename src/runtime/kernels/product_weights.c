@@ -12,7 +12,7 @@
 #include "runtime/kernels/scratch.h"
 #include "runtime/kernels/weight_sum.h"
 
-enum { LAYOUT_VERSION = 1, GATHERED_VERSION = 0x101, ALIGNMENT = 64 };
+enum { LAYOUT_VERSION = 1, GATHERED_VERSION = 0x101 };
 
 static size_t words_of(size_t codes) {
     return tare__ceil_div(codes, 4);
@@ -153,35 +153,16 @@ static void pack_all(const packing *p, uint32_t *words, size_t group_words) {
 
 // --- what is shared ---
 
-typedef struct owned_weights {
-    product_weights shared;
-    derived_memory *memory; // of the words
-    int32_t *sums;
-} owned_weights;
-
-static void destroy_weights(derived_thing *thing) {
-    owned_weights *w = (owned_weights *)(void *)thing;
-    tare__derived_memory_release(w->memory);
-    tare__free(w->sums);
-    tare__free(w);
+size_t tare__product_group_words(const product_form *f) {
+    return tare__round_up(f->outs, PRODUCT_LANES) * tare__product_depth(f);
 }
 
-static bool count_words(const product_form *f, size_t *group_words, size_t *bytes) {
-    size_t words;
-    return tare__mul_size(tare__round_up(f->outs, PRODUCT_LANES), tare__product_depth(f),
-                          group_words) &&
-           tare__mul_size(*group_words, f->groups, &words) &&
-           tare__mul_size(words, sizeof(uint32_t), bytes);
-}
-
-// Sums follow the words, and the bytes end with a line of the cache.
-static bool count_bytes(const product_form *f, size_t *group_words, size_t *word_bytes,
-                        size_t *bytes) {
-    size_t sum_bytes;
-    return count_words(f, group_words, word_bytes) &&
-           tare__mul_size(f->groups * f->outs, sizeof(int32_t), &sum_bytes) &&
-           tare__add_size(*word_bytes, sum_bytes + ALIGNMENT - 1, bytes) &&
-           (*bytes = *bytes / ALIGNMENT * ALIGNMENT) > 0;
+static tare_status size_of(const product_form *f, packed_size *out, tare_error *err) {
+    size_t words; // before they are taken to fit
+    const bool fits =
+        tare__mul_size(tare__round_up(f->outs, PRODUCT_LANES), tare__product_depth(f), &words) &&
+        tare__packed_size_of(f->groups, words, f->groups * f->outs, out);
+    return fits ? TARE_OK : tare__out_of_memory(err);
 }
 
 typedef struct weights_request {
@@ -190,63 +171,27 @@ typedef struct weights_request {
     const weight_taps *taps; // NULL: the weights as they are
 } weights_request;
 
-static tare_status pack_codes(owned_weights *w, const weights_request *r, const int8_t *weights,
-                              tare_error *err) {
-    const product_form *f = r->f;
-    const size_t channels = f->groups * f->outs;
+static tare_status pack_codes(const product_form *f, const int8_t *weights, uint32_t *words,
+                              int32_t *sums, tare_error *err) {
     packing p = {.f = f, .weights = weights, .depth = tare__product_depth(f)};
-    size_t bytes;
-    if (!count_words(f, &w->shared.group_words, &bytes)) return tare__out_of_memory(err);
     p.per_channel = f->ins * f->height * f->width;
     p.lines = tare__alloc_zeroed((size_t)4 * PRODUCT_LANES, p.depth);
-    uint32_t *words = tare__derived_alloc(r->weight->store, bytes, &w->memory);
-    w->shared.words = words;
-    w->shared.sums = w->sums = tare__alloc_zeroed(channels, sizeof *w->sums);
-    if (p.lines != NULL && words != NULL && w->sums != NULL) {
-        pack_all(&p, words, w->shared.group_words);
-        for (size_t c = 0; c < channels; c++)
-            w->sums[c] = tare__weight_sum(p.weights + c * p.per_channel, p.per_channel);
-    }
-    const bool is_done = p.lines != NULL && words != NULL && w->sums != NULL;
+    if (p.lines == NULL) return tare__out_of_memory(err);
+    pack_all(&p, words, tare__product_group_words(f));
+    for (size_t c = 0; c < f->groups * f->outs; c++)
+        sums[c] = tare__weight_sum(weights + c * p.per_channel, p.per_channel);
     tare__free(p.lines);
-    if (!is_done) return tare__out_of_memory(err);
-    tare__tensor_forget(r->weight);
     return TARE_OK;
 }
 
-static tare_status pack(owned_weights *w, const weights_request *r, tare_error *err) {
-    if (r->taps == NULL) return pack_codes(w, r, r->weight->data, err);
+static tare_status pack(void *user, uint32_t *words, int32_t *sums, tare_error *err) {
+    const weights_request *r = user;
+    if (r->taps == NULL) return pack_codes(r->f, r->weight->data, words, sums, err);
     int8_t *codes = tare__alloc_zeroed(r->taps->outs, tare__weight_taps_count(r->taps));
     if (codes == NULL) return tare__out_of_memory(err);
     tare__weight_taps_gather(r->taps, r->weight, codes);
-    const tare_status status = pack_codes(w, r, codes, err);
+    const tare_status status = pack_codes(r->f, codes, words, sums, err);
     tare__free(codes);
-    return status;
-}
-
-// Bytes of the right size may hold any weights, and kernels read nothing else.
-static bool take_offer(product_weights *w, const product_form *f, derived_offer offer) {
-    size_t word_bytes, bytes;
-    if (offer.data == NULL || (uintptr_t)offer.data % ALIGNMENT != 0 ||
-        !count_bytes(f, &w->group_words, &word_bytes, &bytes) || bytes != offer.size)
-        return false;
-    w->words = offer.data;
-    w->sums = (const int32_t *)(const void *)((const unsigned char *)offer.data + word_bytes);
-    w->is_mapped = true;
-    return true;
-}
-
-static tare_status make_weights(void *user, derived_offer offer, derived_thing **out,
-                                tare_error *err) {
-    const weights_request *r = user;
-    owned_weights *w = tare__alloc_zeroed(1, sizeof *w);
-    if (w == NULL) return tare__out_of_memory(err);
-    w->shared.base.destroy = destroy_weights;
-    const tare_status status = take_offer(&w->shared, r->f, offer) ? TARE_OK : pack(w, r, err);
-    if (status == TARE_OK)
-        *out = &w->shared.base;
-    else
-        destroy_weights(&w->shared.base);
     return status;
 }
 
@@ -257,15 +202,14 @@ derived_key tare__product_key(const tare_tensor *weight, const product_form *f) 
 }
 
 static tare_status get_weights(weights_request *request, const derived_key *key,
-                               product_weights **out, tare_error *err) {
-    derived_thing *thing = NULL;
-    TARE_TRY(tare__derive(request->weight->store, key, make_weights, request, &thing, err));
-    *out = (product_weights *)(void *)thing;
-    return TARE_OK;
+                               packed_weights **out, tare_error *err) {
+    packed_size size;
+    TARE_TRY(size_of(request->f, &size, err));
+    return tare__packed_weights_get(request->weight, key, &size, pack, request, out, err);
 }
 
 tare_status tare__product_weights_get(const tare_tensor *weight, const product_form *f,
-                                      product_weights **out, tare_error *err) {
+                                      packed_weights **out, tare_error *err) {
     assert((size_t)weight->count == f->groups * f->outs * f->ins * f->height * f->width);
     const derived_key key = tare__product_key(weight, f);
     weights_request request = {.weight = weight, .f = f};
@@ -296,7 +240,7 @@ static derived_key gathered_key(const weights_request *r) {
 }
 
 tare_status tare__product_weights_of_part(const tare_tensor *weight, const product_form *f,
-                                          const weight_taps *taps, product_weights **out,
+                                          const weight_taps *taps, packed_weights **out,
                                           tare_error *err) {
     if (taps->are_plain) return tare__product_weights_get(weight, f, out, err);
     weights_request request = {weight, f, taps};
@@ -304,19 +248,9 @@ tare_status tare__product_weights_of_part(const tare_tensor *weight, const produ
     return get_weights(&request, &key, out, err);
 }
 
-tare_status tare__product_weights_bytes(const product_weights *w, const product_form *f,
+tare_status tare__product_weights_bytes(const packed_weights *w, const product_form *f,
                                         tare_tensor **out, tare_error *err) {
-    size_t group_words, word_bytes, bytes;
-    if (!count_bytes(f, &group_words, &word_bytes, &bytes) || bytes > INT64_MAX)
-        return tare__out_of_memory(err);
-    const int64_t shape[] = {(int64_t)bytes};
-    TARE_TRY(tare_tensor_create(TARE_UINT8, 1, shape, out, err));
-    memcpy((*out)->data, w->words, word_bytes);
-    memcpy((unsigned char *)(*out)->data + word_bytes, w->sums,
-           f->groups * f->outs * sizeof *w->sums);
-    return TARE_OK;
-}
-
-void tare__product_weights_release(product_weights *w) {
-    if (w != NULL) tare__derived_release(&w->base);
+    packed_size size;
+    TARE_TRY(size_of(f, &size, err));
+    return tare__packed_weights_bytes(w, &size, out, err);
 }

@@ -4,9 +4,9 @@
 #ifndef RUNTIME_KERNELS_PRODUCT_WEIGHTS_H
 #define RUNTIME_KERNELS_PRODUCT_WEIGHTS_H
 
-#include "core/derived.h"
 #include "ops/quantized_layer.h"
 #include "runtime/kernels/conv_part.h"
+#include "runtime/kernels/packed_weights.h"
 
 /// How weights [groups * outs][ins][height][width] become taps of codes. A tap is a pixel of the
 /// window, with all its channels, or a row of pixels, each with its channels.
@@ -28,29 +28,22 @@ size_t tare__product_depth(const product_form *f); // words of four codes, of al
 size_t tare__product_block_count(const product_form *f);
 size_t tare__product_block_channels(const product_form *f, size_t block);
 
-typedef struct product_weights {
-    derived_thing base;
-    const uint32_t *words; // [groups][group_words], 64-byte aligned
-    size_t group_words;
-    const int32_t *sums; // [groups * outs] of the weights, modulo 2^32
-    bool is_mapped;      // they are a file's
-} product_weights;
+/// Packed words lie as [groups][group words], those of a group as blocks; sums as [groups * outs].
+size_t tare__product_group_words(const product_form *f);
 
 /// How files tell forms apart: by the numbers of the key.
 derived_key tare__product_key(const tare_tensor *weight, const product_form *f);
-/// A copy of packed weights as files hold them and offer them again: bytes [size], words first,
-/// then sums. The caller releases *out.
-tare_status tare__product_weights_bytes(const product_weights *w, const product_form *f,
+/// A copy of packed weights as files hold them and offer them again. The caller releases *out.
+tare_status tare__product_weights_bytes(const packed_weights *w, const product_form *f,
                                         tare_tensor **out, tare_error *err);
 
 /// The packed weights of a tensor of int8 codes with data. Mapped weights leave memory when they
 /// are packed. The caller releases *out.
 tare_status tare__product_weights_get(const tare_tensor *weight, const product_form *f,
-                                      product_weights **out, tare_error *err);
+                                      packed_weights **out, tare_error *err);
 /// The same of a part's weights, which need not be plain.
 tare_status tare__product_weights_of_part(const tare_tensor *weight, const product_form *f,
-                                          const weight_taps *taps, product_weights **out,
+                                          const weight_taps *taps, packed_weights **out,
                                           tare_error *err);
-void tare__product_weights_release(product_weights *w); // NULL is fine
 
 #endif

@@ -22,7 +22,7 @@ struct qdepthwise {
     conv_windows windows; // the part's
     depthwise_form form;
     bool is_signed; // the result
-    depthwise_weights *weights;
+    packed_weights *weights;
     depthwise_constants *ordered; // [blocks]
 };
 
@@ -80,7 +80,7 @@ tare_status tare__qdepthwise_create(const quantized_layer *layer, const conv_par
 void tare__qdepthwise_destroy(qdepthwise *p) {
     if (p == NULL) return;
     tare__qconstants_release(&p->constants);
-    tare__depthwise_weights_release(p->weights);
+    tare__packed_weights_release(p->weights);
     tare__free(p->ordered);
     tare__free(p);
 }

@@ -33,11 +33,11 @@ struct qproduct {
     conv_windows windows; // of what is multiplied: the images, or staged ones
     size_t groups, ins, outs; // channels of a group
     size_t all_ins, all_outs;
-    size_t taps, codes; // of a tap
-    size_t depth;       // words
-    size_t pixels;      // of an output image
+    size_t taps, codes;        // of a tap
+    size_t depth, group_words; // words of a channel; of a packed group
+    size_t pixels;             // of an output image
     size_t tile_rows, blocks;
-    product_weights *weights;
+    packed_weights *weights;
     bool *pairs_fit; // [groups][vectors of channels][chunks]; NULL: the kernel does not ask
 };
 
@@ -77,6 +77,7 @@ static void choose_taps(qproduct *p) {
     p->taps = tare__product_taps(&p->form);
     p->codes = tare__product_codes(&p->form);
     p->depth = tare__product_depth(&p->form);
+    p->group_words = tare__product_group_words(&p->form);
     p->blocks = tare__product_block_count(&p->form);
     p->tile_rows =
         p->kernel->rows[tare__product_vectors(tare__product_block_channels(&p->form, 0)) - 1];
@@ -89,7 +90,7 @@ static void choose_taps(qproduct *p) {
 }
 
 static const uint32_t *block_weights(const qproduct *p, size_t group, size_t block) {
-    return p->weights->words + group * p->weights->group_words + block * PRODUCT_BLOCK * p->depth;
+    return p->weights->words + group * p->group_words + block * PRODUCT_BLOCK * p->depth;
 }
 
 static size_t pairs_of_group(const qproduct *p) {
@@ -142,7 +143,7 @@ tare_status tare__qproduct_create(const quantized_layer *layer, const conv_part 
 void tare__qproduct_destroy(qproduct *p) {
     if (p == NULL) return;
     tare__qconstants_release(&p->constants);
-    tare__product_weights_release(p->weights);
+    tare__packed_weights_release(p->weights);
     tare__free(p->pairs_fit);
     tare__free(p);
 }
@@ -156,7 +157,7 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
     return (qlayer_form){.kernel = p->kernel->name,
                          .tile_rows = p->tile_rows,
                          .tile_channels = tare__product_block_channels(&p->form, 0),
-                         .weight_bytes = p->weights->group_words * p->groups * sizeof(uint32_t),
+                         .weight_bytes = p->group_words * p->groups * sizeof(uint32_t),
                          .macs = p->pixels * p->all_outs * p->taps * tare__product_codes(&p->form)};
 }
 
@@ -379,8 +380,8 @@ static void divide(product_job *job, size_t threads) {
     const size_t parts = tare__parts_of(outputs * (p->taps * p->codes + OUTPUT_MACS), threads);
     job->tiles = tare__ceil_div(job->row_count, p->tile_rows);
     job->blocks = p->blocks * p->groups;
-    const bool by_blocks = job->blocks >= threads &&
-                           p->weights->group_words * p->groups * 4 > job->row_count * p->all_ins;
+    const bool by_blocks =
+        job->blocks >= threads && p->group_words * p->groups * 4 > job->row_count * p->all_ins;
     job->block_parts = by_blocks ? tare__least(job->blocks, parts) : 1;
     job->row_parts = tare__least(job->tiles, tare__ceil_div(parts, job->block_parts));
 }

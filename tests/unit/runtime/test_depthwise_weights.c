@@ -50,10 +50,10 @@ static depthwise_form form_of(const shape *s, isa_level isa) {
     return tare__depthwise_form_of(tare__depthwise_choose(isa), &w, s->channels);
 }
 
-static depthwise_weights *weights_of(const tare_model *m, const depthwise_form *f) {
+static packed_weights *weights_of(const tare_model *m, const depthwise_form *f) {
     const weight_taps plain = {.are_plain = true};
     const tare_tensor *w = tare__module_tensor(tare__module_find(m->root, "conv"), "weight");
-    depthwise_weights *out = NULL;
+    packed_weights *out = NULL;
     CHECK_DONE(tare__depthwise_weights_get(w, f, &plain, &out, job_error()));
     return out;
 }
@@ -76,11 +76,11 @@ static void all_users_of_a_width_share_one_copy(void **state) {
     tare_model *m = layer_of(&shapes[0]);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         const depthwise_form f = form_of(&shapes[0], (isa_level)isa);
-        depthwise_weights *a = weights_of(m, &f), *b = weights_of(m, &f);
+        packed_weights *a = weights_of(m, &f), *b = weights_of(m, &f);
         assert_ptr_equal(a, b);
         assert_false(a->is_mapped);
-        tare__depthwise_weights_release(b);
-        tare__depthwise_weights_release(a);
+        tare__packed_weights_release(b);
+        tare__packed_weights_release(a);
     }
     tare_model_destroy(m);
 }
@@ -91,7 +91,7 @@ static void check_packed(const shape *s) {
     CHECK_DONE(tare_model_write_packed(plain, path, job_error()));
     CHECK_DONE(tare_model_read(path, NULL, &m, job_error()));
     const depthwise_form f = form_of(s, tare__isa_detect());
-    depthwise_weights *mapped = weights_of(m, &f), *packed = weights_of(plain, &f);
+    packed_weights *mapped = weights_of(m, &f), *packed = weights_of(plain, &f);
     assert_true(mapped->is_mapped);
     assert_memory_equal(mapped->words, packed->words,
                         f.blocks * tare__depthwise_block_words(&f) * sizeof(uint32_t));
@@ -105,8 +105,8 @@ static void check_packed(const shape *s) {
     }
     assert_int_equal(unsetenv("TARE_ISA"), 0);
     tare_tensor_release(expected);
-    tare__depthwise_weights_release(mapped);
-    tare__depthwise_weights_release(packed);
+    tare__packed_weights_release(mapped);
+    tare__packed_weights_release(packed);
     tare_model_destroy(m);
     tare_model_destroy(plain);
 }

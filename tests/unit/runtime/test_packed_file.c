@@ -68,7 +68,7 @@ typedef struct layer_counts {
 static tare_status count_layer(void *user, const char *path, module *m, tare_error *err) {
     layer_counts *counts = user;
     quantized_layer layer;
-    product_weights *w = NULL;
+    packed_weights *w = NULL;
     (void)path;
     if (m->class->role != ROLE_QUANTIZED || tare__module_tensor(m, "weight") == NULL)
         return TARE_OK;
@@ -77,7 +77,7 @@ static tare_status count_layer(void *user, const char *path, module *m, tare_err
     TARE_TRY(tare__product_weights_get(layer.weight, &form, &w, err));
     counts->layers++;
     counts->mapped += w->is_mapped;
-    tare__product_weights_release(w);
+    tare__packed_weights_release(w);
     return TARE_OK;
 }
 

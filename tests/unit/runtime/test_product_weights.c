@@ -22,20 +22,20 @@ static tare_tensor *make_weights(const product_form *f) {
 }
 
 // As product.h says: [taps][words][channels rounded up] words of four codes.
-static int8_t packed_at(const product_weights *p, const product_form *f, size_t channel, size_t tap,
+static int8_t packed_at(const packed_weights *p, const product_form *f, size_t channel, size_t tap,
                         size_t code) {
     const size_t group = channel / f->outs, in_group = channel % f->outs;
     const size_t block = in_group / PRODUCT_BLOCK, lane = in_group % PRODUCT_BLOCK;
     const size_t lanes =
         tare__product_vectors(tare__product_block_channels(f, block)) * PRODUCT_LANES;
     const size_t words = (tare__product_codes(f) + 3) / 4;
-    const uint32_t word =
-        p->words[group * p->group_words + block * PRODUCT_BLOCK * tare__product_depth(f) +
-                 (tap * words + code / 4) * lanes + lane];
+    const uint32_t word = p->words[group * tare__product_group_words(f) +
+                                   block * PRODUCT_BLOCK * tare__product_depth(f) +
+                                   (tap * words + code / 4) * lanes + lane];
     return (int8_t)(uint8_t)(word >> code % 4 * 8);
 }
 
-static void check_channel(const product_weights *p, const product_form *f, size_t channel,
+static void check_channel(const packed_weights *p, const product_form *f, size_t channel,
                           const int8_t *w) {
     int64_t sum = 0;
     for (size_t i = 0; i < f->ins; i++)
@@ -58,7 +58,7 @@ static uint64_t count_nonzero(const void *bytes, size_t count) {
 
 static void check_form(const product_form *f) {
     tare_tensor *t = make_weights(f);
-    product_weights *p = NULL, *again = NULL;
+    packed_weights *p = NULL, *again = NULL;
     CHECK_OK(tare__product_weights_get(t, f, &p, NULL));
     CHECK_OK(tare__product_weights_get(t, f, &again, NULL));
     assert_ptr_equal(p, again);
@@ -66,11 +66,11 @@ static void check_form(const product_form *f) {
     for (size_t c = 0; c < channels; c++)
         check_channel(p, f, c, (const int8_t *)t->data + c * size);
     // Nothing but the weights is there.
-    assert_int_equal(count_nonzero(p->words, p->group_words * f->groups * 4),
+    assert_int_equal(count_nonzero(p->words, tare__product_group_words(f) * f->groups * 4),
                      count_nonzero(t->data, (size_t)t->count));
-    tare__product_weights_release(again);
+    tare__packed_weights_release(again);
     tare_tensor_release(t); // the packed ones keep the bytes
-    tare__product_weights_release(p);
+    tare__packed_weights_release(p);
 }
 
 static void test_forms(void **state) {
