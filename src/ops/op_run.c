@@ -227,11 +227,14 @@ static tare_status compute_averages(op_call *call) {
 }
 
 // Averages of codes, which are whole numbers, have ties; averages of dequantized ones miss them by
-// a rounding. So the first input and the result count as tensors of scale 1 here.
+// a rounding. So the first input and the result count as tensors of scale 1 here, with the bounds
+// that they have.
 static tare_status compute_on_codes(op_call *call, const tare_tensor *x) {
     value in = {.kind = VALUE_TENSOR}, out = {.kind = VALUE_TENSOR};
-    const qparams *q = tare__qparams_per_tensor(x->dtype, 1.0, (int64_t)x->q->zero_point[0]);
+    qparams *q = tare__qparams_per_tensor(x->dtype, 1.0, (int64_t)x->q->zero_point[0]);
     if (q == NULL) return tare__out_of_memory(call->err);
+    q->quant_min = x->q->quant_min;
+    q->quant_max = x->q->quant_max;
     tare_status status = tare__tensor_requalify(x, q, &in.as.tensor, call->err);
     if (status == TARE_OK)
         status = tare__tensor_requalify(call->result.as.tensor, q, &out.as.tensor, call->err);

@@ -16,7 +16,8 @@ static bool is_code_max_pool(const op_call *call) {
 
 typedef struct max_pool {
     int64_t kernel[2], stride[2], pad[2], dilation[2], in[2], out[2];
-    uint8_t flip;     // signed codes become unsigned ones of the same order; also the least code
+    uint8_t flip;     // signed codes become unsigned ones of the same order
+    uint8_t least;    // code
     size_t line_size; // of a row of the input with its border
     void (*raise)(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
 } max_pool;
@@ -28,6 +29,7 @@ static tare_status read_max_pool(op_call *call, max_pool *p) {
     TARE_TRY(tare__call_ints(call, PADDING, 2, 0, p->pad));
     TARE_TRY(tare__call_ints(call, DILATION, 2, 1, p->dilation));
     p->flip = x->dtype == TARE_QINT8 ? 0x80 : 0;
+    p->least = (uint8_t)x->q->quant_min;
     for (int d = 0; d < 2; d++) {
         if (p->stride[d] == 0) p->stride[d] = p->kernel[d]; // torch: the default
         p->in[d] = x->shape[x->ndim - 2 + d];
@@ -69,7 +71,7 @@ static void pool_row(const max_pool *p, const uint8_t *plane, int64_t row, uint8
     const bool is_signed = p->flip != 0;
     const size_t span = (size_t)((p->out[1] - 1) * p->stride[1] + 1);
     uint8_t *greatest = line + p->line_size;
-    memset(line, p->flip, p->line_size); // the least code
+    memset(line, p->least, p->line_size);
     for (int64_t a = 0; a < p->kernel[0]; a++) {
         const int64_t h = row * p->stride[0] - p->pad[0] + a * p->dilation[0];
         if (h >= 0 && h < p->in[0])

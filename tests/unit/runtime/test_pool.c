@@ -3,7 +3,8 @@
 #include "support/test.h"
 
 #include "core/tensor.h"
-#include "runtime/isa.h"
+#include "ops/op.h"
+#include "runtime/fast.h"
 #include "support/models.h"
 
 static tare_tensor *run(const tare_model *m, const tare_tensor *x, bool reference, int threads) {
@@ -102,6 +103,58 @@ static void windows_between_pixels_give_the_least_code(void **state) {
     tare_tensor_release(x);
 }
 
+// max_pool2d by a window of 2 by 2 that stands in the border alone, as a call.
+static void bind_pool(op_call *call, value args[5], tare_tensor *x, arena *memory) {
+    args[0] = (value){.kind = VALUE_TENSOR, .as.tensor = x};
+    args[1] = tare__int(2);
+    args[2] = tare__int(1);
+    args[3] = tare__int(1);
+    args[4] = tare__int(2);
+    *call = (op_call){.op = tare__op_by_id("max_pool2d", 0),
+                      .node_name = "pool",
+                      .args = args,
+                      .arg_count = 5,
+                      .memory = memory,
+                      .err = job_error()};
+    CHECK_DONE(tare__call_bind(call, call->op));
+    CHECK_DONE(tare__op_shape(call));
+    CHECK_DONE(tare__call_allocate(call));
+}
+
+static void windows_without_pixels_give_the_parameters_least_code(void **state) {
+    static const struct {
+        tare_dtype dtype;
+        int64_t least, code;
+    } cases[] = {{TARE_QUINT8, 7, 90}, {TARE_QINT8, -127, 3}, {TARE_QINT8, -64, -60}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qparams *q = tare__qparams_per_tensor(cases[i].dtype, 0.1, 8);
+        tare_tensor *x = NULL;
+        arena memory = {0};
+        op_call fast, reference;
+        value args[5];
+        bool handled = false;
+        void *kept = NULL;
+        q->quant_min = cases[i].least;
+        CHECK_DONE(tare__tensor_quantized(4, (const int64_t[]){1, 1, 1, 1}, q, &x, job_error()));
+        tare__tensor_set(x, 0, (double)cases[i].code);
+        bind_pool(&fast, args, x, &memory);
+        bind_pool(&reference, args, x, &memory);
+        fast_context context = {.elementwise = tare__elementwise_choose(ISA_SCALAR)};
+        CHECK_DONE(tare__fast_max_pool.run(&context, &kept, &fast, &handled));
+        CHECK_DONE(tare__op_compute(&reference));
+        assert_true(handled);
+        assert_int_equal(tare__tensor_get_int(reference.result.as.tensor, 0), cases[i].least);
+        check_same_tensor(fast.result.as.tensor, reference.result.as.tensor);
+        tare__value_release_tensors(&fast.result);
+        tare__value_release_tensors(&reference.result);
+        tare__scratch_release(&context.space.memory);
+        tare_tensor_release(x);
+        tare__qparams_release(q);
+        tare__arena_release(&memory);
+    }
+}
+
 static void adaptive_average_equals_the_reference(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(2, 3, 11, 19);
@@ -138,6 +191,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(max_pool_equals_the_reference),
         cmocka_unit_test(windows_between_pixels_give_the_least_code),
+        cmocka_unit_test(windows_without_pixels_give_the_parameters_least_code),
         cmocka_unit_test(adaptive_average_equals_the_reference),
         cmocka_unit_test(threads_share_a_window),
     };
