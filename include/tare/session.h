@@ -46,7 +46,8 @@ typedef struct tare_session_options {
     const char *affinity;
     /// Microseconds that a thread looks for work before it sleeps, up to 1000000; 0: 5;
     /// TARE_SPIN_NONE: none. Whoever looks keeps a processor busy, also between runs, which begin
-    /// sooner for it. Within a run it is 20 at least, unless it is none.
+    /// sooner for it. Within a run it is 20 at least, unless it is none. TARE_INVALID_ARGUMENT
+    /// where there is one thread, which waits for no other.
     int32_t spin_us;
 } tare_session_options;
 #define TARE_SPIN_NONE (-1)

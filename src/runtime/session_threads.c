@@ -53,6 +53,9 @@ static tare_status start(const tare_session_options *o, int **processors, int *t
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected 0 to %d threads, found %d",
                           MOST_THREADS, s.thread_count);
     if (s.thread_count == 0) s.thread_count = 1;
+    if (s.thread_count == 1 && o->spin_us != 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "one thread waits for no other: spin_us has no effect");
     *thread_count = s.thread_count;
     return o->reference ? TARE_OK : tare__thread_pool_create_with(&s, out, err);
 }

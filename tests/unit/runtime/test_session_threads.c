@@ -83,6 +83,9 @@ static void waiting_is_bounded_and_references_have_no_threads(void **state) {
     check_refused(d, (tare_session_options){.spin_us = 1000001}, TARE_INVALID_ARGUMENT, "1000001");
     check_refused(d, (tare_session_options){.reference = true, .spin_us = 9}, TARE_INVALID_ARGUMENT,
                   "spin_us");
+    check_refused(d, (tare_session_options){.spin_us = 9}, TARE_INVALID_ARGUMENT, "no effect");
+    check_refused(d, (tare_session_options){.thread_count = 1, .spin_us = TARE_SPIN_NONE},
+                  TARE_INVALID_ARGUMENT, "no effect");
     check_refused(d, (tare_session_options){.reference = true, .affinity = "0"},
                   TARE_INVALID_ARGUMENT, "affinity");
     check_refused(d, (tare_session_options){.thread_count = 1025}, TARE_INVALID_ARGUMENT, "1025");
