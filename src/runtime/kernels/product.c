@@ -3,7 +3,8 @@
 #include "runtime/kernels/product.h"
 
 const product_kernel tare__product_kernels[] = {
-#define KERNEL(name, needs, asks_pairs, ...) {name, #name, needs, asks_pairs, {__VA_ARGS__}},
+#define KERNEL(name, needs, asks_pairs, tiles, ...)                                                \
+    {name, #name, needs, asks_pairs, tiles, {__VA_ARGS__}},
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
 };
@@ -12,6 +13,22 @@ const product_kernel *tare__product_choose(isa_level isa) {
     const product_kernel *k = tare__product_kernels;
     while (k->needs > isa) k++; // ends: the last row needs nothing
     return k;
+}
+
+// Several tiles at once meet a block of weights before the next block; those of deep products each
+// meet as many blocks as the cache holds.
+enum {
+    ADDRESSES = 1024, // of codes, which the first-level cache holds beside these
+    MOST_WORDS = 12,  // of depth, for each tile
+};
+
+size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t depth,
+                              size_t rows) {
+    const size_t tile = k->rows[vectors - 1];
+    size_t tiles = ADDRESSES / (tile * taps);
+    if (tiles > k->tiles) tiles = k->tiles;
+    if (tiles > rows / tile) tiles = rows / tile;
+    return tiles < 2 || depth > MOST_WORDS * tiles ? tile : tiles * tile;
 }
 
 #ifdef TARE_HAVE_X86_KERNELS

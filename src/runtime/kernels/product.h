@@ -21,12 +21,14 @@ enum {
     PRODUCT_LANES = 16,  // channels that lie beside each other
     PRODUCT_VECTORS = 4, // at most, of a block
     PRODUCT_BLOCK = PRODUCT_LANES * PRODUCT_VECTORS,
-    PRODUCT_ROWS = 12, // at most, of any kernel's tile
+    PRODUCT_ROWS = 24,      // at most, of any kernel's tile
+    PRODUCT_RUN_ROWS = 960, // at most, of the tiles that a kernel is given at once
 };
 
 /// Constants of the channels of a block.
 typedef struct tile_epilogue {
     const requant *requant;
+    // Whole vectors of these three are read, but not looked at behind the last channel.
     const int32_t *start; // [c] of the sum: -(x zero point) * sum of the weights; in rule Q the
                           // integer bias, too
     const float *multiplier, *bias; // [c] as in requant; in rule Q, bias is 0 (it is in start)
@@ -52,9 +54,9 @@ typedef struct product_addend {
     size_t stride; // from a row to the next; in a run, 0: its channels
 } product_addend;
 
-/// Up to kernel->rows[..] output pixels and a block of channels. Weights lie as
-/// [taps][words][channels rounded up to PRODUCT_LANES] words of four int8, zeros where a tap has no
-/// more codes.
+/// As many output pixels as the tiles that a kernel is given at once have, and a block of channels.
+/// Weights lie as [taps][words][channels rounded up to PRODUCT_LANES] words of four int8, zeros
+/// where a tap has no more codes.
 typedef struct product_tile {
     const uint8_t *const *x; // [taps][rows]
     size_t rows, taps;
@@ -76,14 +78,18 @@ typedef struct product_kernel {
     const char *name;
     isa_level needs;
     bool asks_pairs;              // is faster where it knows that pairs of products fit
+    size_t tiles;                 // that it likes to be given at once, at most
     size_t rows[PRODUCT_VECTORS]; // the best tile's, by the vectors of a block, 1 first
 } product_kernel;
 
 /// Best first; the last row needs nothing.
 extern const product_kernel tare__product_kernels[];
 const product_kernel *tare__product_choose(isa_level isa);
+/// Of `rows` pixels, how many a kernel is given at once: whole tiles, several where it likes that.
+size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t depth,
+                              size_t rows);
 
-#define KERNEL(name, needs, asks_pairs, ...) void name(const product_tile *t);
+#define KERNEL(name, ...) void name(const product_tile *t);
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
 // The two encodings of one kernel.

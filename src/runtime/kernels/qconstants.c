@@ -40,7 +40,7 @@ static bool stays_small(const requant *r) {
 tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32_t *sums,
                                        const qparams *input, const qparams *output, qconstants *out,
                                        tare_error *err) {
-    const size_t count = (size_t)layer->out_channels;
+    const size_t count = (size_t)layer->out_channels + PRODUCT_LANES - 1; // see tile_epilogue
     const bool is_signed = input->dtype == TARE_QINT8;
     qconstants q = {
         .flip = is_signed ? 0x80 : 0,

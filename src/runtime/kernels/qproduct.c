@@ -33,10 +33,12 @@ struct qproduct {
     conv_windows windows; // of what is multiplied: the images, or staged ones
     size_t groups, ins, outs; // channels of a group
     size_t all_ins, all_outs;
-    size_t taps, codes;        // of a tap
-    size_t depth, group_words; // words of a channel; of a packed group
-    size_t pixels;             // of an output image
-    size_t tile_rows, blocks;
+    size_t taps, codes;         // of a tap
+    size_t depth, group_words;  // words of a channel; of a packed group
+    size_t pixels;              // of an output image
+    size_t rows;                // pixels that are computed at once
+    size_t tile_rows, run_rows; // of whole blocks: of a tile, and that a kernel is given at once
+    size_t blocks;
     packed_weights *weights;
     bool *pairs_fit; // [groups][vectors of channels][chunks]; NULL: the kernel does not ask
 };
@@ -71,7 +73,15 @@ static void stage_windows(conv_windows *w) {
     w->reflects = false;
 }
 
-static void choose_taps(qproduct *p) {
+static size_t block_vectors(const qproduct *p, size_t block) {
+    return tare__product_vectors(tare__product_block_channels(&p->form, block));
+}
+
+static size_t run_rows(const qproduct *p, size_t block) {
+    return tare__product_run_rows(p->kernel, block_vectors(p, block), p->taps, p->depth, p->rows);
+}
+
+static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->form = tare__product_form_of_part(&p->part);
     p->is_staged = p->form.by_rows;
     p->taps = tare__product_taps(&p->form);
@@ -79,8 +89,9 @@ static void choose_taps(qproduct *p) {
     p->depth = tare__product_depth(&p->form);
     p->group_words = tare__product_group_words(&p->form);
     p->blocks = tare__product_block_count(&p->form);
-    p->tile_rows =
-        p->kernel->rows[tare__product_vectors(tare__product_block_channels(&p->form, 0)) - 1];
+    p->rows = p->is_staged || p->is_scattered ? p->pixels : (size_t)y->count / p->all_outs;
+    p->tile_rows = p->kernel->rows[block_vectors(p, 0) - 1];
+    p->run_rows = run_rows(p, 0);
     p->windows = p->part.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
     if (!p->is_staged) return;
@@ -118,7 +129,7 @@ static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const c
     const conv_windows *w = &part->windows;
     read_part(p, part);
     if (p->ins > SIZE_MAX / 64 / tare__conv_window_taps(w)) return tare__out_of_memory(err);
-    choose_taps(p);
+    choose_taps(p, y);
     TARE_TRY(tare__product_weights_of_part(layer->weight, &p->form, &part->taps, &p->weights, err));
     TARE_TRY(find_pairs(p, err));
     return tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err);
@@ -165,7 +176,10 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
 
 // Of a thread: the addresses of a tile's codes.
 static size_t address_bytes(const qproduct *p) {
-    return tare__round_up(p->taps * PRODUCT_ROWS * sizeof(uint8_t *), ALIGNMENT);
+    size_t rows = p->run_rows;
+    const size_t last = run_rows(p, p->blocks - 1);
+    if (last > rows) rows = last; // of fewer channels
+    return tare__round_up(p->taps * rows * sizeof(uint8_t *), ALIGNMENT);
 }
 static size_t line_bytes(const qproduct *p) {
     return tare__round_up(p->ins, ALIGNMENT);
@@ -296,17 +310,24 @@ typedef struct block_run {
     const uint8_t **addresses;
     product_tile tiles[MOST_BLOCKS];
     size_t count, group, channel; // of blocks; the first one's first channel
-    size_t most;
+    size_t tile_rows, run_tiles;
 } block_run;
 
-// They meet a tile of rows after the other. There are as many tiles as whole ones would need, but
-// none of few rows, for which weights would be loaded as for many.
+// As many runs as whole ones would need, but none of few rows, for which weights would be loaded as
+// for many. Several tiles of a run are whole ones.
+static size_t rows_of_run(const block_run *b, size_t left) {
+    const size_t runs = tare__ceil_div(left, b->tile_rows * b->run_tiles);
+    if (b->run_tiles == 1) return tare__ceil_div(left, runs);
+    const size_t rows = tare__ceil_div(tare__ceil_div(left, b->tile_rows), runs) * b->tile_rows;
+    return tare__least(rows, left);
+}
+
+// They meet a run of rows after the other.
 static void multiply_range(const product_job *job, block_run *b, size_t first,
                            const row_range *range) {
     const qproduct *p = job->p;
-    size_t left = tare__ceil_div(range->last - first, b->most);
-    for (size_t row = first, rows; row < range->last; row += rows, left--) {
-        rows = tare__ceil_div(range->last - row, left);
+    for (size_t row = first, rows; row < range->last; row += rows) {
+        rows = rows_of_run(b, range->last - row);
         list_tile(job, row, rows, b->group * p->ins, b->addresses);
         for (size_t i = 0; i < b->count; i++) {
             b->tiles[i].x = b->addresses + range->tap * rows;
@@ -319,12 +340,13 @@ static void multiply_rows(const product_job *job, const uint8_t **addresses, siz
                           size_t last, size_t first_block, size_t block_count) {
     const qproduct *p = job->p;
     const size_t block = first_block % p->blocks;
-    const size_t vectors = tare__product_vectors(tare__product_block_channels(&p->form, block));
+    const size_t vectors = block_vectors(p, block);
     block_run b; // most of its tiles are not looked at
     b.addresses = addresses;
     b.count = block_count;
     b.group = first_block / p->blocks;
-    b.most = p->kernel->rows[vectors - 1];
+    b.tile_rows = p->kernel->rows[vectors - 1];
+    b.run_tiles = run_rows(p, block) / b.tile_rows;
     b.channel = b.group * p->outs + block * PRODUCT_BLOCK;
     for (size_t row = first; row < last;) {
         const row_range range = range_at(p, row, last);
@@ -342,16 +364,17 @@ static void multiply_rows(const product_job *job, const uint8_t **addresses, siz
 // Whole blocks come before the last one, which may have larger tiles.
 static size_t alike_blocks(const qproduct *p, size_t block) {
     const size_t left = p->blocks - block;
-    const bool is_alike =
-        tare__product_vectors(tare__product_block_channels(&p->form, p->blocks - 1)) ==
-        PRODUCT_VECTORS;
+    const bool is_alike = block_vectors(p, p->blocks - 1) == PRODUCT_VECTORS;
     return is_alike || left == 1 ? left : left - 1;
 }
 
-// Parts get whole tiles, which have as many rows as each other but for one.
+// Parts get whole tiles, which have as many rows as each other but for one; several of a run have
+// as many as they may.
 static size_t first_row_of(const product_job *job, size_t part) {
+    const qproduct *p = job->p;
     const size_t tile = tare__part_begin(job->tiles, job->row_parts, part);
-    return tare__part_begin(job->row_count, job->tiles, tile);
+    if (p->run_rows == p->tile_rows) return tare__part_begin(job->row_count, job->tiles, tile);
+    return tare__least(tile * p->tile_rows, job->row_count);
 }
 
 // Weights that the cache holds meet all of a tile's channels before the next tile; others are read

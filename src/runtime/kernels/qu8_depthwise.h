@@ -12,7 +12,6 @@
 #ifndef RUNTIME_KERNELS_QU8_DEPTHWISE_H
 #define RUNTIME_KERNELS_QU8_DEPTHWISE_H
 // Bounds of loops that the compiler unrolls, so that sums become registers.
-#define UNROLLED static inline __attribute__((always_inline))
 enum {
     KEPT_COLUMNS = 24, // interleaved ahead
     MOST_WORDS = 2,    // of a column that is kept
@@ -66,38 +65,39 @@ UNROLLED void WIDTH(start_sums)(const depthwise_tile *t, VEC acc[PACKED_REGISTER
         acc[i] = WIDTH(load_lanes)(t->constants->start + i * WIDTH(LANES));
 }
 
-UNROLLED void WIDTH(scale)(const WIDTH(depthwise_setting) * s, const WIDTH(pack_constants) * k,
-                           const VEC acc[PACKED_REGISTERS], VEC codes[PACKED_REGISTERS]) {
+UNROLLED VEC WIDTH(codes_of)(const WIDTH(depthwise_setting) * s, const WIDTH(pack_constants) * k,
+                             const VEC acc[PACKED_REGISTERS]) {
     const depthwise_constants *own = s->t->constants;
+    VEC lanes[PACKED_REGISTERS];
     for (size_t i = 0; i < PACKED_REGISTERS; i++)
-        codes[i] = WIDTH(round_lanes)(
+        lanes[i] = WIDTH(round_lanes)(
             k, WIDTH(scale_lanes)(k, acc[i], V(loadu_ps)(own->multiplier + i * WIDTH(LANES)),
                                   V(loadu_ps)(own->bias + i * WIDTH(LANES))));
+    return WIDTH(pack_lanes)(k, lanes, PACKED_REGISTERS);
 }
 
 UNROLLED void WIDTH(finish)(const WIDTH(depthwise_setting) * s, size_t row, size_t pixel,
                             const VEC acc[PACKED_REGISTERS]) {
     const depthwise_tile *t = s->t;
     const size_t at = row * t->y_row + pixel * t->y_stride;
-    VEC codes[PACKED_REGISTERS];
     if (t->real != NULL) {
         WIDTH(store_values)(t, t->real + at, acc);
         return;
     }
     // What the compiler knows of the copies spares it to ask for each register.
     WIDTH(pack_constants) k = s->pack;
+    VEC codes;
     if (k.is_small && k.is_o) {
         k.is_small = k.is_o = true;
-        WIDTH(scale)(s, &k, acc, codes);
+        codes = WIDTH(codes_of)(s, &k, acc);
     } else if (k.is_small) {
         k.is_small = true;
         k.is_o = false;
-        WIDTH(scale)(s, &k, acc, codes);
+        codes = WIDTH(codes_of)(s, &k, acc);
     } else {
-        WIDTH(scale)(s, &s->pack, acc, codes);
+        codes = WIDTH(codes_of)(s, &s->pack, acc);
     }
-    const VEC bytes = WIDTH(pack_lanes)(&s->pack, codes, PACKED_REGISTERS);
-    STORE_SOME(t->y + at, t->channels, bytes);
+    STORE_SOME(t->y + at, t->channels, codes);
 }
 
 // Adds a word of a column to the sums of its window.
@@ -190,8 +190,9 @@ static void WIDTH(add_each)(const WIDTH(depthwise_setting) * s) {
 }
 
 static void WIDTH(run_depthwise)(const depthwise_tile *t) {
-    const WIDTH(pack_constants) pack =
-        WIDTH(pack_constants_of)(t->requant, t->is_small, t->is_signed);
+    pack_numbers numbers;
+    set_pack_numbers(&numbers, t->requant, t->is_small, t->is_signed);
+    const WIDTH(pack_constants) pack = WIDTH(pack_constants_of)(&numbers);
     const WIDTH(depthwise_setting) s = {.t = t, .pack = pack, .flip = V(set1_epi8)((char)t->flip)};
     const bool slides = t->columns == 3 && t->words == 1 && t->dilation == 1;
     const bool is_kept =

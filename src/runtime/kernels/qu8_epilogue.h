@@ -15,71 +15,99 @@
 #include "core/requant.h"
 
 enum { PACKED_REGISTERS = 4 };
-#endif
 
-typedef struct WIDTH(pack_constants) {
+#define UNROLLED static inline __attribute__((always_inline))
+
+// What the end of a layer is made of, as numbers.
+typedef struct pack_numbers {
     bool is_o, is_signed, is_small;
-    bool is_shifted;                  // the zero point is another than 0
-    FLOATS inverse, zero_point_float; // rule O
-    FLOATS low, high;                 // of the float before rounding
-    VEC zero_point;                   // added after rounding, to 16-bit lanes
-    VEC least, most;                  // of the codes, as bytes
-} WIDTH(pack_constants);
+    bool is_shifted;                 // the zero point is another than 0
+    float inverse, zero_point_float; // rule O
+    float low, high;                 // of the float before rounding
+    uint32_t zero_point;             // where rule O is not used: to 16-bit lanes, twice
+    uint32_t least, most;            // of the codes, as bytes: four times
+} pack_numbers;
 
 // is_small: no float before rounding reaches 2^30, so that conversions do not overflow and
 // saturating packs do what clamping does.
-static inline WIDTH(pack_constants)
-    WIDTH(pack_constants_of)(const requant *r, bool is_small, bool is_signed) {
+// Filled in place: copying what was just written waits for the writes.
+UNROLLED void set_pack_numbers(pack_numbers *n, const requant *r, bool is_small, bool is_signed) {
     const bool is_o = r->rule == REQUANT_O;
     const int32_t shift = is_o ? 0 : r->zero_point;
+    n->is_o = is_o;
+    n->is_signed = is_signed;
+    n->is_small = is_small;
+    n->is_shifted = r->zero_point != 0;
+    n->inverse = r->inverse;
+    n->zero_point_float = (float)r->zero_point;
+    n->low = (float)(r->lo - shift);
+    n->high = (float)(r->hi - shift);
+    n->zero_point = (uint16_t)shift * 0x10001U;
+    n->least = (uint8_t)r->lo * 0x1010101U;
+    n->most = (uint8_t)r->hi * 0x1010101U;
+}
+#endif
+
+typedef struct WIDTH(pack_constants) {
+    bool is_o, is_signed, is_small, is_shifted;
+    FLOATS inverse, zero_point_float, low, high;
+    VEC zero_point, least, most;
+} WIDTH(pack_constants);
+
+UNROLLED WIDTH(pack_constants) WIDTH(pack_constants_of)(const pack_numbers *n) {
     return (WIDTH(pack_constants)){
-        .is_o = is_o,
-        .is_signed = is_signed,
-        .is_small = is_small,
-        .is_shifted = r->zero_point != 0,
-        .inverse = V(set1_ps)(r->inverse),
-        .zero_point_float = V(set1_ps)((float)r->zero_point),
-        .low = V(set1_ps)((float)(r->lo - shift)),
-        .high = V(set1_ps)((float)(r->hi - shift)),
-        .zero_point = V(set1_epi16)((short)shift),
-        .least = V(set1_epi8)((char)r->lo),
-        .most = V(set1_epi8)((char)r->hi),
+        .is_o = n->is_o,
+        .is_signed = n->is_signed,
+        .is_small = n->is_small,
+        .is_shifted = n->is_shifted,
+        .inverse = V(set1_ps)(n->inverse),
+        .zero_point_float = V(set1_ps)(n->zero_point_float),
+        .low = V(set1_ps)(n->low),
+        .high = V(set1_ps)(n->high),
+        .zero_point = V(set1_epi32)((int32_t)n->zero_point),
+        .least = V(set1_epi32)((int32_t)n->least),
+        .most = V(set1_epi32)((int32_t)n->most),
     };
 }
 
 // The value of rule O.
-static inline FLOATS WIDTH(value_lanes)(VEC acc, FLOATS multiplier, FLOATS bias) {
+UNROLLED FLOATS WIDTH(value_lanes)(VEC acc, FLOATS multiplier, FLOATS bias) {
     return V(add_ps)(V(mul_ps)(V(cvtepi32_ps)(acc), multiplier), bias);
 }
 
-static inline FLOATS WIDTH(bound_lanes)(const WIDTH(pack_constants) * k, FLOATS scaled) {
+UNROLLED FLOATS WIDTH(bound_lanes)(const WIDTH(pack_constants) * k, FLOATS scaled) {
     return V(min_ps)(V(max_ps)(scaled, k->low), k->high);
 }
 
-static inline VEC WIDTH(round_lanes)(const WIDTH(pack_constants) * k, FLOATS scaled) {
+UNROLLED VEC WIDTH(round_lanes)(const WIDTH(pack_constants) * k, FLOATS scaled) {
     return V(cvtps_epi32)(k->is_small ? scaled : WIDTH(bound_lanes)(k, scaled));
 }
 
 // The end of rule O on a value: what is rounded.
-static inline FLOATS WIDTH(scale_value)(const WIDTH(pack_constants) * k, FLOATS value) {
+UNROLLED FLOATS WIDTH(scale_value)(const WIDTH(pack_constants) * k, FLOATS value) {
     const FLOATS scaled = V(mul_ps)(value, k->inverse);
     return k->is_shifted ? V(add_ps)(scaled, k->zero_point_float) : scaled;
 }
 
 // What is rounded to codes; where rule O is not used, less the zero point.
-static inline FLOATS WIDTH(scale_lanes)(const WIDTH(pack_constants) * k, VEC acc, FLOATS multiplier,
-                                        FLOATS bias) {
+UNROLLED FLOATS WIDTH(scale_lanes)(const WIDTH(pack_constants) * k, VEC acc, FLOATS multiplier,
+                                   FLOATS bias) {
     return k->is_o ? WIDTH(scale_value)(k, WIDTH(value_lanes)(acc, multiplier, bias))
                    : V(mul_ps)(V(add_ps)(V(cvtepi32_ps)(acc), bias), multiplier);
 }
 
+// Rounded lanes as 16 bits, with the zero point that rule O has added before.
+UNROLLED VEC WIDTH(shift_lanes)(const WIDTH(pack_constants) * k, VEC low, VEC high) {
+    const VEC lanes = V(packs_epi32)(low, high);
+    return k->is_o ? lanes : V(adds_epi16)(lanes, k->zero_point);
+}
+
 // Rounded lanes to bytes. Of two registers, the other half of the result is without meaning.
-static inline VEC WIDTH(pack_lanes)(const WIDTH(pack_constants) * k, const VEC *lanes,
-                                    size_t registers) {
-    const VEC low = V(adds_epi16)(V(packs_epi32)(lanes[0], lanes[registers > 1]), k->zero_point);
+UNROLLED VEC WIDTH(pack_lanes)(const WIDTH(pack_constants) * k, const VEC *lanes,
+                               size_t registers) {
+    const VEC low = WIDTH(shift_lanes)(k, lanes[0], lanes[registers > 1]);
     VEC high = low;
-    if (registers > 2)
-        high = V(adds_epi16)(V(packs_epi32)(lanes[2], lanes[registers > 3 ? 3 : 2]), k->zero_point);
+    if (registers > 2) high = WIDTH(shift_lanes)(k, lanes[2], lanes[registers > 3 ? 3 : 2]);
     if (k->is_signed) return V(min_epi8)(V(max_epi8)(V(packs_epi16)(low, high), k->least), k->most);
     return V(min_epu8)(V(max_epu8)(V(packus_epi16)(low, high), k->least), k->most);
 }

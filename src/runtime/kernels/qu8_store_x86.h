@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline void store_few(uint8_t *y, size_t count, uint64_t bytes) {
+static inline __attribute__((always_inline)) void store_few(uint8_t *y, size_t count,
+                                                            uint64_t bytes) {
     if (count & 4) {
         memcpy(y, &bytes, 4);
         bytes >>= 32;

@@ -12,6 +12,8 @@ enum {
     MOST_TAPS = 3,
     MOST_CODES = 70,
     MOST_WORDS = MOST_TAPS * (MOST_CODES + 3) / 4,
+    MOST_TILES = 14, // with which kernels that like many do something else
+    MOST_ROWS = MOST_TILES * PRODUCT_ROWS,
     OTHER_STRIDE = PRODUCT_BLOCK + 5,
 };
 
@@ -36,14 +38,14 @@ static int8_t weight_of(uint64_t *state, weight_kind kind, size_t code, int8_t b
 typedef struct tile_case {
     product_tile tile;
     weight_kind kind;
-    uint8_t x[PRODUCT_ROWS][MOST_TAPS][MOST_CODES];
-    const uint8_t *addresses[MOST_TAPS * PRODUCT_ROWS];
+    uint8_t x[MOST_ROWS][MOST_TAPS][MOST_CODES];
+    const uint8_t *addresses[MOST_TAPS * MOST_ROWS];
     int8_t w[PRODUCT_BLOCK][MOST_TAPS][MOST_CODES];
     uint32_t words[MOST_WORDS * PRODUCT_BLOCK];
     int32_t start[PRODUCT_BLOCK], sums[PRODUCT_BLOCK];
     bool pairs_fit[PRODUCT_VECTORS * MOST_WORDS];
-    uint8_t other[PRODUCT_ROWS * OTHER_STRIDE], codes[PRODUCT_ROWS * PRODUCT_BLOCK + 1];
-    float real[PRODUCT_ROWS * PRODUCT_BLOCK + 1];
+    uint8_t other[MOST_ROWS * OTHER_STRIDE], codes[MOST_ROWS * PRODUCT_BLOCK + 1];
+    float real[MOST_ROWS * PRODUCT_BLOCK + 1];
     product_addend addend;
     requant *r;
 } tile_case;
@@ -106,7 +108,8 @@ static void fill_epilogue(tile_case *c, uint64_t *state) {
                                   .start = c->start,
                                   .multiplier = c->r->multiplier,
                                   .bias = spec.rule == REQUANT_Q ? zeros : c->r->bias,
-                                  .weight_sums = next(state) % 2 ? c->sums : NULL};
+                                  .weight_sums = next(state) % 2 ? c->sums : NULL,
+                                  .is_small = next(state) % 4 != 0}; // no float is large here
     for (size_t i = 0; i < sizeof c->other; i++) c->other[i] = (uint8_t)next(state);
     c->addend = (product_addend){
         .kind = spec.rule == REQUANT_O ? ADDEND_OF_VALUES : ADDEND_OF_CODES,
@@ -114,9 +117,16 @@ static void fill_epilogue(tile_case *c, uint64_t *state) {
                                 (code_range){0.15F, 7}, 0, 255, false),
         .scale = 0.3F,
         .zero_point = 77,
+        .is_signed = spec.rule == REQUANT_O && next(state) % 2, // native addition: all codes are
         .codes = c->other,
         .stride = OTHER_STRIDE,
     };
+}
+
+// Of a tap; whole words are frequent.
+static size_t codes_of(uint64_t *state) {
+    const size_t codes = 1 + next(state) % MOST_CODES;
+    return next(state) % 2 && codes > 4 ? codes / 4 * 4 : codes;
 }
 
 static void begin(tile_case *c, uint64_t seed, size_t rows, size_t channels) {
@@ -124,7 +134,7 @@ static void begin(tile_case *c, uint64_t seed, size_t rows, size_t channels) {
     memset(&c->tile, 0, sizeof c->tile);
     c->tile = (product_tile){.rows = rows,
                              .taps = 1 + next(&state) % MOST_TAPS,
-                             .codes = 1 + next(&state) % MOST_CODES,
+                             .codes = codes_of(&state),
                              .flip = next(&state) % 2 ? 0x80 : 0,
                              .channels = channels,
                              .y_stride = PRODUCT_BLOCK};
@@ -152,7 +162,8 @@ static int32_t sum_of(const tile_case *c, size_t row, size_t channel) {
 // Rule Q's own bias is part of the start here, and so is not added again.
 static int32_t code_of(const tile_case *c, size_t row, size_t channel, int32_t sum) {
     const int64_t n = (int64_t)channel;
-    const uint8_t other = c->other[row * OTHER_STRIDE + channel];
+    const uint8_t byte = c->other[row * OTHER_STRIDE + channel];
+    const int32_t other = c->addend.is_signed ? (int8_t)byte : byte;
     const int32_t less = c->r->rule == REQUANT_Q ? c->r->bias_int[channel] : 0;
     const int32_t code = tare__requantize(c->r, n, tare__wrap_int32((int64_t)sum - less));
     if (c->tile.addend == NULL) return code;
@@ -201,6 +212,14 @@ static bool is_last(const product_kernel *k) {
     return k->needs == ISA_SCALAR;
 }
 
+static void check_rows(const product_kernel *k, tile_case *c, uint64_t seed, size_t rows,
+                       size_t channels) {
+    begin(c, seed, rows, channels);
+    run_tile(k, c);
+    check_tile(c, k->name);
+    tare__requant_destroy(c->r);
+}
+
 static void every_row_equals_the_plain_sum(void **state) {
     static tile_case c;
     (void)state;
@@ -208,14 +227,29 @@ static void every_row_equals_the_plain_sum(void **state) {
         uint64_t seed = 1;
         for (size_t channels = 1; k->needs <= tare__isa_detect() && channels <= PRODUCT_BLOCK;
              channels++) {
-            const size_t most = k->rows[tare__product_vectors(channels) - 1];
-            for (size_t rows = 1; rows <= most; rows++) {
-                begin(&c, seed++, rows, channels);
-                run_tile(k, &c);
-                check_tile(&c, k->name);
-                tare__requant_destroy(c.r);
-            }
+            const size_t tile = k->rows[tare__product_vectors(channels) - 1];
+            for (size_t rows = 1; rows <= tile; rows++) check_rows(k, &c, seed++, rows, channels);
         }
+        if (is_last(k)) break;
+    }
+}
+
+static void every_row_of_many_tiles_equals_the_plain_sum(void **state) {
+    static tile_case c;
+    (void)state;
+    for (const product_kernel *k = tare__product_kernels;; k++) {
+        uint64_t seed = 1;
+        for (size_t channels = 1; k->needs <= tare__isa_detect() && k->tiles > 1 && channels <= 64;
+             channels += channels % PRODUCT_LANES == 0 ? 7 : 3) {
+            const size_t tile = k->rows[tare__product_vectors(channels) - 1];
+            for (size_t i = 0; i < 24; i++) // every end and depth
+                check_rows(k, &c, seed++, (MOST_TILES - 2 + i % 2) * tile + i % tile, channels);
+        }
+        for (size_t vectors = 1; k->needs <= tare__isa_detect() && k->tiles > 1 && vectors <= 4;
+             vectors++)
+            for (size_t i = 0; i < 60; i++)
+                check_rows(k, &c, seed++, (MOST_TILES - 1) * k->rows[vectors - 1] + i % 2,
+                           vectors * PRODUCT_LANES);
         if (is_last(k)) break;
     }
 }
@@ -289,6 +323,7 @@ static void a_false_proof_would_show(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_equals_the_plain_sum),
+        cmocka_unit_test(every_row_of_many_tiles_equals_the_plain_sum),
         cmocka_unit_test(a_pair_fits_where_no_codes_exceed_16_bits),
         cmocka_unit_test(one_large_pair_is_found_in_its_chunk),
         cmocka_unit_test(a_false_proof_would_show),

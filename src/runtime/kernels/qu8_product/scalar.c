@@ -9,12 +9,12 @@
 #include "runtime/kernels/qu8_scalar.h"
 
 // Words of depth that are widened at a time, and what they become.
-enum { CHUNK_WORDS = 64, CHUNK_CODES = 4 * CHUNK_WORDS, ROWS = 4 };
+enum { CHUNK_WORDS = 64, CHUNK_CODES = 4 * CHUNK_WORDS, ROWS = 4, TILE_ROWS = 12 };
 
 typedef struct chunk {
     size_t first, words; // of the depth
     size_t codes;        // padded, so that whole vectors of them can be added
-    int16_t x[PRODUCT_ROWS][CHUNK_CODES];
+    int16_t x[TILE_ROWS][CHUNK_CODES];
 } chunk;
 
 // The codes of a row; those that a tap lacks in its last word are 0.
@@ -100,7 +100,7 @@ static void finish(const product_tile *t, size_t row, size_t c, uint32_t sums[PR
 void qu8_product__scalar(const product_tile *t) {
     const size_t lanes = tare__product_vectors(t->channels) * PRODUCT_LANES;
     const size_t depth = t->taps * ((t->codes + 3) / 4);
-    uint32_t sums[PRODUCT_VECTORS][PRODUCT_ROWS][PRODUCT_LANES] = {0};
+    uint32_t sums[PRODUCT_VECTORS][TILE_ROWS][PRODUCT_LANES] = {0};
     chunk c;
     memset(c.x, 0, sizeof c.x); // rows that a tile lacks count as zeros
     for (c.first = 0; c.first < depth; c.first += CHUNK_WORDS) {
