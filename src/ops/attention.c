@@ -317,6 +317,7 @@ static const op_info rows[] = {
      .functions = "torch._C._nn.scaled_dot_product_attention|"
                   "torch.ops.aten.scaled_dot_product_attention.default",
      .params = PARAMETERS,
+     .traits = OP_BY_MATRIX,
      .shape = attention_shape,
      .reference = attention_reference,
      .macs = attention_macs},

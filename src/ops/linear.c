@@ -182,7 +182,7 @@ static const op_info rows[] = {
     {.id = "linear", .functions = "torch._C._nn.linear|torch.ops.aten.linear.default", .params = "input/self|weight|bias",
      .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = linear_shape, .reference = linear_reference, .macs = linear_macs},
     {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default",
-     .methods = "matmul|bmm|mm", .params = "input/self|other/mat2", .shape = matmul_shape, .reference = matmul_reference, .macs = tare__matmul_macs},
+     .methods = "matmul|bmm|mm", .params = "input/self|other/mat2", .traits = OP_BY_MATRIX, .shape = matmul_shape, .reference = matmul_reference, .macs = tare__matmul_macs},
     {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",
      .shape = addmm_shape, .reference = addmm_reference},
 };

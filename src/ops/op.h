@@ -28,6 +28,9 @@ typedef enum op_trait {
     // Where dimension 0 of the inputs is a batch and the result's is, an item of the result follows
     // from the items of the same index. Which dimension is the batch is for shapes to tell.
     OP_BY_SAMPLE = 1 << 11,
+    OP_BY_MATRIX = 1 << 12,  // the last two dimensions are a matrix's; the others are broadcast
+    OP_BY_LINE = 1 << 13,    // elements meet, or part, along dimension `dim` alone
+    OP_PICKS_ITEM = 1 << 14, // gives an item of a tuple or list, or a part of a tensor
 } op_trait;
 
 typedef struct op_info {

@@ -448,12 +448,16 @@ static tare_status assert_shape(op_call *call) {
 // --- rows ---
 
 #define ATEN(name) "torch.ops.aten." name
-#define PART(name, names, method_names, parameters)                                                \
+#define PART_OF(name, more_traits, names, method_names, parameters)                                \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
-        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape,                         \
+        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS | (more_traits), .shape = name##_shape,         \
         .reference = name##_reference, .box = name##_box                                           \
     }
+#define PART(name, names, method_names, parameters)                                                \
+    PART_OF(name, 0, names, method_names, parameters)
+#define PARTS(name, names, method_names, parameters)                                               \
+    PART_OF(name, OP_BY_LINE, names, method_names, parameters)
 #define QUESTION(name, names, method_names, parameters, rule)                                      \
     {                                                                                              \
         .id = name, .functions = names, .methods = method_names, .params = parameters,             \
@@ -463,13 +467,13 @@ static tare_status assert_shape(op_call *call) {
 // clang-format off
 static const op_info rows[] = {
     {.id = "tuple", .functions = "tuple", .params = "iterable", .traits = OP_MOVES_DATA, .shape = tuple_shape},
-    PART(getitem, "operator.getitem", NULL, "input|index"),
+    PART_OF(getitem, OP_PICKS_ITEM, "operator.getitem", NULL, "input|index"),
     PART(narrow, "torch.narrow|" ATEN("narrow.default"), "narrow", "input/self|dim|start|length"),
     {.id = "select", .functions = "torch.select|" ATEN("select.int"), .methods = "select", .params = "input/self|dim|index",
      .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .put_back = "select_scatter", .shape = select_shape, .reference = select_reference, .box = select_box},
-    PART(chunk, "torch.chunk|" ATEN("chunk.default"), "chunk", "input/self|chunks|dim"),
-    PART(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("split_with_sizes.default") "|" ATEN("split.sizes"), "split", "input/self/tensor|split_size_or_sections/split_size/split_sizes|dim"),
-    PART(unbind, "torch.unbind|" ATEN("unbind.int"), "unbind", "input/self|dim"),
+    PARTS(chunk, "torch.chunk|" ATEN("chunk.default"), "chunk", "input/self|chunks|dim"),
+    PARTS(split, "torch.functional.split|" ATEN("split.Tensor") "|" ATEN("split_with_sizes.default") "|" ATEN("split.sizes"), "split", "input/self/tensor|split_size_or_sections/split_size/split_sizes|dim"),
+    PARTS(unbind, "torch.unbind|" ATEN("unbind.int"), "unbind", "input/self|dim"),
     {.id = "getattr", .functions = "getattr", .params = "input|name", .traits = OP_MOVES_DATA | OP_NOT_ON_TENSORS,
      .shape = getattr_shape, .reference = getattr_reference, .box = getattr_box},
     QUESTION("size", ATEN("sym_size.int"), "size", "input/self|dim", size_shape),

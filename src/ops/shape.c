@@ -451,12 +451,17 @@ GATHER_OPERATOR(channel_shuffle, plan_channel_shuffle)
         .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS | OP_BY_SAMPLE, .put_back = "view_back",        \
         .shape = rule                                                                              \
     }
-#define MOVE(name, names, method_names, parameters)                                                \
+#define MOVE_OF(name, more_traits, names, method_names, parameters)                                \
     {                                                                                              \
         .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
-        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape,                         \
+        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS | (more_traits), .shape = name##_shape,         \
         .reference = name##_reference, .box = name##_box                                           \
     }
+#define MOVE(name, names, method_names, parameters)                                                \
+    MOVE_OF(name, 0, names, method_names, parameters)
+// Dimensions change places, or those of an item alone: shapes tell where the batch is.
+#define TURN(name, names, method_names, parameters)                                                \
+    MOVE_OF(name, OP_BY_SAMPLE, names, method_names, parameters)
 
 // clang-format off
 static const op_info rows[] = {
@@ -476,10 +481,10 @@ static const op_info rows[] = {
     // Without randomness the reference of dropout is its expectation, in training too.
     SAME("dropout", "torch.nn.functional.dropout|torch.dropout|torch.nn.functional.dropout1d|torch.nn.functional.dropout2d|torch.nn.functional.dropout3d|" ATEN("dropout.default") "|" ATEN("dropout_.default") "|" ATEN("feature_dropout.default") "|" ATEN("alpha_dropout.default") "|" ATEN("feature_alpha_dropout.default"),
          NULL, "input/self|p|training/train|inplace", tare__shape_identity),
-    MOVE(transpose, "torch.transpose|torch.swapaxes|" ATEN("transpose.int"), "transpose|swapaxes|transpose_", "input/self|dim0|dim1"),
-    MOVE(t, "torch.t|" ATEN("t.default"), "t|t_", "input/self"),
-    MOVE(matrix_transpose, ATEN("mT.default"), NULL, "input/self"),
-    MOVE(permute, "torch.permute|torch.permute_copy|" ATEN("permute.default"), "permute", "input/self|*dims"),
+    TURN(transpose, "torch.transpose|torch.swapaxes|" ATEN("transpose.int"), "transpose|swapaxes|transpose_", "input/self|dim0|dim1"),
+    TURN(t, "torch.t|" ATEN("t.default"), "t|t_", "input/self"),
+    TURN(matrix_transpose, ATEN("mT.default"), NULL, "input/self"),
+    TURN(permute, "torch.permute|torch.permute_copy|" ATEN("permute.default"), "permute", "input/self|*dims"),
     MOVE(expand, ATEN("expand.default"), "expand", "input/self|*size|implicit"),
     MOVE(expand_as, ATEN("expand_as.default"), "expand_as", "input/self|other"),
     MOVE(repeat, ATEN("repeat.default"), "repeat", "input/self|*repeats"),
@@ -487,9 +492,9 @@ static const op_info rows[] = {
     MOVE(flip, "torch.flip|" ATEN("flip.default"), "flip", "input/self|*dims"),
     {.id = "roll", .functions = "torch.roll|" ATEN("roll.default"), .methods = "roll", .params = "input/self|shifts|dims",
      .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = roll_shape, .reference = roll_reference}, // two boxes for each dimension
-    MOVE(pixel_shuffle, "torch.pixel_shuffle|" ATEN("pixel_shuffle.default"), "pixel_shuffle", "input/self|upscale_factor"),
-    MOVE(pixel_unshuffle, "torch.pixel_unshuffle|" ATEN("pixel_unshuffle.default"), "pixel_unshuffle", "input/self|downscale_factor"),
-    MOVE(channel_shuffle, "torch.channel_shuffle|" ATEN("channel_shuffle.default"), NULL, "input/self|groups"),
+    TURN(pixel_shuffle, "torch.pixel_shuffle|" ATEN("pixel_shuffle.default"), "pixel_shuffle", "input/self|upscale_factor"),
+    TURN(pixel_unshuffle, "torch.pixel_unshuffle|" ATEN("pixel_unshuffle.default"), "pixel_unshuffle", "input/self|downscale_factor"),
+    TURN(channel_shuffle, "torch.channel_shuffle|" ATEN("channel_shuffle.default"), NULL, "input/self|groups"),
 };
 // clang-format on
 

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
+#include "ops/quantized_rule.h"
 #include "quant/fake_quantize.h"
 #include "quant/observer.h"
 #include "runtime/samples.h"
@@ -13,6 +14,7 @@
 typedef enum node_kind {
     FIXED,   // the same for all data
     BATCHED, // a tensor whose items along dimension 0 come from the samples
+    PARTS,   // a tuple or list of such tensors
     SIZE,    // no tensor: follows from shapes
 } node_kind;
 
@@ -21,7 +23,9 @@ typedef struct node_facts {
     node_kind kind;
     int ndim[2]; // -1: no tensor, or not seen
     int64_t shape[2][TARE_MAX_DIMS];
-    bool is_seen, is_elementwise, is_by_sample, is_not_on_tensors;
+    bool is_seen, is_elementwise, is_by_sample, is_by_matrix, is_not_on_tensors;
+    bool gives_parts, picks_item;
+    bool meets; // samples, in some run
 } node_facts;
 
 typedef struct proof {
@@ -30,7 +34,7 @@ typedef struct proof {
     size_t count;
     int run;
     const node_facts *at; // while its inputs are looked at
-    bool any_batched, any_size, is_refused;
+    bool any_batched, any_parts, any_size, is_refused;
 } proof;
 
 // --- what is called ---
@@ -44,8 +48,40 @@ static bool trains(const op_call *call) {
     return tare__call_bool(&copy, i, false, &training) != TARE_OK || training;
 }
 
+// Where an operator takes the means of a batch's elements; param_count: nowhere. Instances are
+// samples.
+static size_t batch_means(const op_info *op, size_t param_count) {
+    const bool is_of_instances = tare__op_param_index(op, "use_input_stats") < param_count;
+    return is_of_instances ? param_count : tare__op_param_index(op, "running_mean");
+}
+
+// Without means that were tracked, those of the batch are used.
+static bool measures_batch(const op_call *call) {
+    if (call->op == NULL) return false;
+    const size_t i = batch_means(call->op, call->param_count);
+    return i < call->param_count && !tare__call_given(call, i);
+}
+
 static bool has_trait(const op_info *op, unsigned trait) {
     return op != NULL && (op->traits & trait) != 0;
+}
+
+// A quantized operator meets the elements that its float one does.
+static const op_info *meaning_of(const op_info *op) {
+    const op_info *row = op != NULL ? tare__quantized_rule_op(op) : NULL;
+    return row != NULL ? row : op;
+}
+
+// Does an operator that works along one dimension of its first input do so along that of the
+// samples?
+static bool runs_along_samples(const op_call *call) {
+    op_call copy = *call;
+    const size_t i = tare__op_param_index(call->op, "dim");
+    int dim = 0;
+    copy.err = NULL;
+    const tare_tensor *x = call->param_count > 0 ? tare__call_tensor(&copy, 0) : NULL;
+    return x == NULL || i >= call->param_count ||
+           tare__call_dim(&copy, i, 0, x->ndim, &dim) != TARE_OK || dim == 0;
 }
 
 static const op_info *row_of_class(const module_class *class) {
@@ -67,10 +103,17 @@ static bool only_watches(const module *m) {
 
 static void read_call(const op_call *call, node_facts *f) {
     const module *m = call->module;
-    f->is_elementwise = has_trait(call->op, OP_ELEMENTWISE);
-    f->is_by_sample = has_trait(call->op, OP_BY_SAMPLE) && !trains(call);
-    f->is_not_on_tensors = has_trait(call->op, OP_NOT_ON_TENSORS);
+    const op_info *op = meaning_of(call->op);
+    f->is_elementwise = has_trait(op, OP_ELEMENTWISE);
+    f->is_by_sample =
+        has_trait(op, OP_BY_SAMPLE | OP_BY_LINE) && !trains(call) && !measures_batch(call);
+    f->is_by_matrix = has_trait(op, OP_BY_MATRIX);
+    f->is_not_on_tensors = has_trait(op, OP_NOT_ON_TENSORS);
+    f->gives_parts = has_trait(op, OP_BY_LINE) && tare__value_has_items(&call->result);
+    f->picks_item = has_trait(op, OP_PICKS_ITEM);
+    if (has_trait(op, OP_BY_LINE) && runs_along_samples(call)) f->meets = true;
     if (m == NULL) return;
+    f->is_by_matrix = false;
     if (m->class->role == ROLE_FUSED)
         f->is_by_sample = are_by_sample(m);
     else if (m->class->role == ROLE_OBSERVER)
@@ -148,27 +191,41 @@ static bool follows(const node_facts *f) {
 }
 
 // Broadcasting aligns last dimensions: only tensors of as many have the samples in the same place.
+static bool is_broadcast(const node_facts *f) {
+    return f->is_elementwise || f->is_by_matrix;
+}
+
 static void look_at_input(void *user, node *input) {
     proof *p = user;
     const node_facts *f = &p->facts[input->id];
     p->any_size = p->any_size || f->kind == SIZE;
+    p->any_parts = p->any_parts || f->kind == PARTS;
     if (f->kind != BATCHED) return;
     p->any_batched = true;
-    if (p->at->is_elementwise && f->ndim[1] != p->at->ndim[1]) p->is_refused = true;
+    if (is_broadcast(p->at) && f->ndim[1] != p->at->ndim[1]) p->is_refused = true;
+}
+
+static bool keeps_samples_apart(const proof *p, const node_facts *f) {
+    const bool is_of_matrices = f->is_by_matrix && f->ndim[1] > 2;
+    if (f->meets) return false;
+    if (p->any_parts && f->picks_item) return !p->any_batched && !p->any_size;
+    return f->is_by_sample || ((f->is_elementwise || is_of_matrices) && !p->any_size);
 }
 
 static void judge_call(proof *p, const node *n) {
     node_facts *f = &p->facts[n->id];
     p->at = f;
-    p->any_batched = p->any_size = false;
+    p->any_batched = p->any_parts = p->any_size = false;
     tare__node_each_input(n, look_at_input, p);
-    if (!p->any_batched && !p->any_size) return; // fixed
-    if (f->is_seen && f->ndim[1] < 0 && f->is_not_on_tensors) {
+    const bool any_tensor = p->any_batched || p->any_parts;
+    if (!any_tensor && !p->any_size) return; // fixed
+    const bool is_number = f->is_seen && f->ndim[1] < 0 && !f->gives_parts;
+    const bool is_apart = any_tensor && keeps_samples_apart(p, f);
+    if (is_number && (f->is_not_on_tensors || !any_tensor))
         f->kind = SIZE;
-        return;
-    }
-    const bool may = f->is_by_sample || (f->is_elementwise && !p->any_size);
-    if (may && p->any_batched && follows(f))
+    else if (is_apart && f->gives_parts)
+        f->kind = PARTS;
+    else if (is_apart && follows(f))
         f->kind = BATCHED;
     else
         p->is_refused = true;

@@ -93,6 +93,87 @@ static const rule_case cases[] = {
      "    add = x + mean\n"
      "    return add\n",
      false},
+    {"dimensions of an item that change places",
+     "    permute = x.permute(0, 2, 3, 1)\n"
+     "    transpose = permute.transpose(1, -1)\n"
+     "    shuffle = torch.channel_shuffle(transpose, 2)\n"
+     "    pixels = torch.pixel_shuffle(shuffle, 2)\n"
+     "    return pixels\n",
+     true},
+    {"samples that change places with channels, and back",
+     "    transpose = x.transpose(0, 1)\n"
+     "    relu = torch.relu(transpose)\n"
+     "    back = relu.transpose(0, 1)\n"
+     "    return back\n",
+     false},
+    {"attention within a sample",
+     "    turned = x.transpose(2, 3)\n"
+     "    scores = torch.matmul(x, turned)\n"
+     "    soft = torch.nn.functional.softmax(scores, -1)\n"
+     "    mixed = torch.matmul(soft, x)\n"
+     "    log = torch.nn.functional.log_softmax(mixed, 1)\n"
+     "    attention = torch._C._nn.scaled_dot_product_attention(log, x, x)\n"
+     "    return attention\n",
+     true},
+    {"attention among samples",
+     "    flatten = torch.flatten(x, 1)\n"
+     "    attention = torch._C._nn.scaled_dot_product_attention(flatten, flatten, flatten)\n"
+     "    return attention\n",
+     false},
+    {"matrices of one sample in the place of another's channels",
+     "    flatten = torch.flatten(x, 2)\n"
+     "    view = flatten.view(-1, 12, 12)\n"
+     "    pooled = torch.nn.functional.adaptive_avg_pool2d(x, 12)\n"
+     "    matmul = torch.matmul(view, pooled)\n"
+     "    return matmul\n",
+     false},
+    {"shares along a negative dimension that is the batch",
+     "    softmax = torch.nn.functional.softmax(x, -4)\n"
+     "    return softmax\n",
+     false},
+    {"sizes of items, by which they are resized",
+     "    size = x.size()\n"
+     "    getitem = size[2]\n"
+     "    conv = self.conv(x)\n"
+     "    interpolate = torch.nn.functional.interpolate(conv, size = (getitem, 12), "
+     "mode = 'bilinear', align_corners = False)\n"
+     "    return interpolate\n",
+     true},
+    {"channels that part, and meet again",
+     "    chunk = torch.chunk(x, 2, 1)\n"
+     "    first = chunk[0]\n"
+     "    second = chunk[1]\n"
+     "    relu = torch.relu(second)\n"
+     "    cat = torch.cat([relu, first], 1)\n"
+     "    split = torch.split(cat, [1, 3], 1)\n"
+     "    third = split[-1]\n"
+     "    unbind = torch.unbind(third, 2)\n"
+     "    line = unbind[2]\n"
+     "    return line\n",
+     true},
+    {"samples that part",
+     "    chunk = torch.chunk(x, 2)\n"
+     "    first = chunk[0]\n"
+     "    return first\n",
+     false},
+    {"parts of one sample in the place of all",
+     "    unbind = torch.unbind(x, -4)\n"
+     "    last = unbind[-1]\n"
+     "    first = unbind[0]\n"
+     "    stack = torch.stack([last, first])\n"
+     "    return stack\n",
+     false},
+    {"a part that the batch chooses",
+     "    size = x.size(0)\n"
+     "    unbind = torch.unbind(x, 1)\n"
+     "    item = unbind[size]\n"
+     "    return item\n",
+     false},
+    {"a scale that follows the batch",
+     "    size = x.size(0)\n"
+     "    attention = torch._C._nn.scaled_dot_product_attention(x, x, x, scale = size)\n"
+     "    return attention\n",
+     false},
     {"norms of the batch",
      "    batch_norm = torch.nn.functional.batch_norm(x, None, None, None, None, True)\n"
      "    return batch_norm\n",
