@@ -26,10 +26,14 @@ void print_plan_memory(const tare_session *session) {
                last.node, last.kind);
     }
     printf("results between layers: %lld bytes in one block, at least %lld live at once: ratio "
-           "%.3f\npacked weights: %lld bytes\n",
+           "%.3f\n",
            (long long)memory.block_bytes, (long long)memory.least_bytes,
-           memory.least_bytes > 0 ? (double)memory.block_bytes / (double)memory.least_bytes : 1.0,
-           (long long)memory.weight_bytes);
+           memory.least_bytes > 0 ? (double)memory.block_bytes / (double)memory.least_bytes : 1.0);
+    if (memory.block_count > 1)
+        printf("a block for each thread, which runs whole samples: %lld blocks, %lld bytes\n",
+               (long long)memory.block_count,
+               (long long)memory.block_count * (long long)memory.block_bytes);
+    printf("packed weights: %lld bytes\n", (long long)memory.weight_bytes);
 }
 
 void print_plan_memory_json(const tare_session *session, json_out *json) {
@@ -40,6 +44,7 @@ void print_plan_memory_json(const tare_session *session, json_out *json) {
     json_out_integer(json, "block_bytes", (uint64_t)memory.block_bytes);
     json_out_integer(json, "least_bytes", (uint64_t)memory.least_bytes);
     json_out_integer(json, "weight_bytes", (uint64_t)memory.weight_bytes);
+    json_out_integer(json, "block_count", (uint64_t)memory.block_count);
     json_out_open(json, "places", '[');
     for (size_t i = 0; tare_session_get_place(session, i, &place); i++) {
         json_out_open(json, NULL, '{');

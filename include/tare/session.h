@@ -128,12 +128,14 @@ TARE_API size_t tare_session_step_count(const tare_session *session);
 /// False past the last one. Texts are lent until the next run, which may replace the plan.
 TARE_API bool tare_session_get_step(const tare_session *session, size_t index, tare_step *out);
 
-/// Memory of that plan. One block holds all results between steps; its pieces are places.
+/// Memory of that plan. A block holds all results between steps; its pieces are places. There is
+/// one block, or one for each thread where threads run whole samples of a batch.
 typedef struct tare_plan_memory {
     uint32_t struct_size;
-    int64_t block_bytes;
+    int64_t block_bytes;  // of one block
     int64_t least_bytes;  // the most that lives at once: no block could be smaller
     int64_t weight_bytes; // packed
+    int64_t block_count;
 } tare_plan_memory;
 typedef struct tare_plan_place {
     uint32_t struct_size;

@@ -40,6 +40,8 @@ typedef struct float_layer float_layer;
 tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
                                       tare_error *err);
 void tare__float_layers_destroy(float_layers *l); // NULL is fine
+/// The same for one thread that runs twins of its layers. `of` outlives *out.
+tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err);
 
 /// What a layer multiplies with, and adds (bias may be NULL). Both are packed, and not needed
 /// afterwards. is_model: w is a model's tensor, whose packed weights all sessions share.
@@ -59,6 +61,10 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
                                       const float_epilogue *e, const float_weights *w,
                                       float_layer **out, tare_error *err);
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err);
+/// A layer that may run at the same time as `of`, on one thread: what it is compiled to and packed
+/// weights are those of `of`, which outlives it. in: a twin of the layers that `of` is one of.
+tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
+                                   tare_error *err);
 /// What the library calls its implementation; static storage. *weight_bytes: as packed.
 const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes);
 void tare__float_layer_destroy(float_layer *layer); // NULL is fine

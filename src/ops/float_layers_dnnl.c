@@ -29,17 +29,28 @@ static tare_status check_bf16(bool uses_bf16, tare_error *err) {
                       "bfloat16: this machine lacks its instructions (AVX512-BF16)");
 }
 
-tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
-                                      tare_error *err) {
-    TARE_TRY(check_bf16(uses_bf16, err));
+static tare_status create(size_t thread_count, bool uses_bf16, float_layers **out,
+                          tare_error *err) {
     float_layers *l = tare__alloc_zeroed(1, sizeof *l);
     if (l == NULL) return tare__out_of_memory(err);
-    l->pool = pool;
     l->uses_bf16 = uses_bf16;
-    l->thread_count = tare__thread_count(pool);
+    l->thread_count = thread_count;
     l->memory = tare__alloc_zeroed(l->thread_count + 1, sizeof *l->memory);
-    const tare_status status =
-        l->memory != NULL ? tare__dnnl_open(&l->place, err) : tare__out_of_memory(err);
+    if (l->memory != NULL) {
+        *out = l;
+        return TARE_OK;
+    }
+    tare__free(l);
+    return tare__out_of_memory(err);
+}
+
+tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
+                                      tare_error *err) {
+    float_layers *l = NULL;
+    TARE_TRY(check_bf16(uses_bf16, err));
+    TARE_TRY(create(tare__thread_count(pool), uses_bf16, &l, err));
+    l->pool = pool;
+    const tare_status status = tare__dnnl_open(&l->place, err);
     if (status == TARE_OK)
         *out = l;
     else
@@ -47,9 +58,18 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
     return status;
 }
 
+// Its layers are cut as those of `of`, on whose engine they are compiled; one thread runs all
+// parts.
+tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err) {
+    TARE_TRY(create(of->thread_count, of->uses_bf16, out, err));
+    (*out)->place = of->place;
+    (*out)->is_twin = true;
+    return TARE_OK;
+}
+
 void tare__float_layers_destroy(float_layers *l) {
     if (l == NULL) return;
-    tare__dnnl_close(&l->place);
+    if (!l->is_twin) tare__dnnl_close(&l->place);
     for (size_t i = 0; l->memory != NULL && i <= l->thread_count; i++) {
         tare__free_aligned(l->memory[i].work.data);
         tare__free_aligned(l->memory[i].narrow.data);
@@ -73,7 +93,10 @@ tare_status tare__float_layer_create(float_layers *l, size_t part_count, float_l
     tare__use_one_thread();
     layer->shared = l;
     layer->part_count = part_count;
-    for (size_t i = 0; i < part_count; i++) layer->parts[i].at.times = 1;
+    for (size_t i = 0; i < part_count; i++) {
+        layer->parts[i].at.times = 1;
+        layer->parts[i].at.memory = i;
+    }
     *out = layer;
     return TARE_OK;
 }
@@ -92,6 +115,16 @@ size_t tare__float_part_count(const float_layers *l, double cost, int64_t pieces
     if (cost < LEAST_SHARED_COST || pieces < 1) return 1;
     const size_t most = l->thread_count < MOST_PARTS ? l->thread_count : MOST_PARTS;
     return (uint64_t)pieces < most ? (size_t)pieces : most;
+}
+
+tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
+                                   tare_error *err) {
+    float_layer *layer = NULL;
+    TARE_TRY(tare__float_layer_create(in, of->part_count, &layer, err));
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < of->part_count && status == TARE_OK; i++)
+        status = tare__float_part_twin(&of->parts[i], layer, i, err);
+    return tare__float_layer_finish(layer, status, true, out);
 }
 
 bool tare__is_worth_bf16(const float_layers *l, double macs, double elements) {
@@ -238,6 +271,17 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
                                       const float_epilogue *e, const float_weights *w,
                                       float_layer **out, tare_error *err) {
     (void)l, (void)p, (void)e, (void)w, (void)err;
+    *out = NULL;
+    return TARE_OK;
+}
+tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err) {
+    (void)of, (void)err;
+    *out = NULL;
+    return TARE_OK;
+}
+tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
+                                   tare_error *err) {
+    (void)of, (void)in, (void)err;
     *out = NULL;
     return TARE_OK;
 }

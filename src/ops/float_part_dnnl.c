@@ -157,7 +157,7 @@ static tare_status fill_weights(float_layer *layer, float_part *part, const part
 
 // --- compiling ---
 
-static tare_status reserve(work_memory *work, size_t size, tare_error *err) {
+tare_status tare__work_reserve(work_memory *work, size_t size, tare_error *err) {
     if (size <= work->size) return TARE_OK;
     void *data = tare__alloc_aligned(size, 64);
     if (data == NULL) return tare__out_of_memory(err);
@@ -166,22 +166,23 @@ static tare_status reserve(work_memory *work, size_t size, tare_error *err) {
     return TARE_OK;
 }
 
-static tare_status narrow_input(float_layers *l, size_t index, float_part *part, const part_form *f,
+static tare_status narrow_input(float_layers *l, float_part *part, const part_form *f,
                                 tare_error *err) {
     dnnl_memory_desc_t wide = f->given[SRC];
     wide.data_type = dnnl_f32; // in the same dense order
     TARE_TRY(create_memory(l, &part->wide, &wide, NULL, err));
-    TARE_TRY(reserve(&l->memory[index].narrow, dnnl_memory_desc_get_size(&f->given[SRC]), err));
+    TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].narrow,
+                                dnnl_memory_desc_get_size(&f->given[SRC]), err));
     return tare__dnnl_create_reorder(&l->place, &wide, &f->given[SRC], &part->narrowing, err);
 }
 
-static tare_status reserve_work(float_layers *l, size_t index, float_part *part,
-                                const dnnl_memory_desc_t *desc, tare_error *err) {
+static tare_status reserve_work(float_layers *l, float_part *part, const dnnl_memory_desc_t *desc,
+                                tare_error *err) {
     const size_t size = desc != NULL ? dnnl_memory_desc_get_size(desc) : 0;
     const size_t share = (size_t)(part->at.pixels * part->at.width) * sizeof(float);
-    TARE_TRY(reserve(&l->memory[index].share, share, err));
+    TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].share, share, err));
     if (size == 0) return TARE_OK;
-    TARE_TRY(reserve(&l->memory[index].work, size, err));
+    TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].work, size, err));
     return create_memory(l, &part->memory[WORK], desc, NULL, err);
 }
 
@@ -190,23 +191,27 @@ static tare_status fill(float_layer *layer, size_t index, const part_form *f,
     float_layers *l = layer->shared;
     float_part *part = &layer->parts[index];
     TARE_TRY(create_memory(l, &part->memory[SRC], &f->given[SRC], NULL, err));
-    if (f->is_bf16) TARE_TRY(narrow_input(l, index, part, f, err));
+    if (f->is_bf16) TARE_TRY(narrow_input(l, part, f, err));
     TARE_TRY(create_memory(l, &part->memory[DST], &f->given[DST], NULL, err));
     TARE_TRY(fill_weights(layer, part, f,
                           dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), err));
-    TARE_TRY(reserve_work(l, index, part,
-                          dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0), err));
+    TARE_TRY(
+        reserve_work(l, part, dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0), err));
     if (f->bias == NULL) return TARE_OK;
     TARE_TRY(pack(l, &f->given[BIAS], f->bias, &f->given[BIAS], &part->bias, err));
     return create_memory(l, &part->memory[BIAS], &f->given[BIAS], part->bias, err);
 }
 
+static bool is_lent(const float_part *part, int memory) {
+    return (memory == WEIGHTS && (part->lends_weights || part->is_twin)) ||
+           (memory == BIAS && part->is_twin);
+}
+
 void tare__float_part_clear(float_part *part) {
     for (int i = 0; i < MEMORIES; i++)
-        if (part->memory[i] != NULL && !(i == WEIGHTS && part->lends_weights))
-            dnnl_memory_destroy(part->memory[i]);
-    if (part->primitive != NULL) dnnl_primitive_destroy(part->primitive);
-    if (part->narrowing != NULL) dnnl_primitive_destroy(part->narrowing);
+        if (part->memory[i] != NULL && !is_lent(part, i)) dnnl_memory_destroy(part->memory[i]);
+    if (part->primitive != NULL && !part->is_twin) dnnl_primitive_destroy(part->primitive);
+    if (part->narrowing != NULL && !part->is_twin) dnnl_primitive_destroy(part->narrowing);
     if (part->wide != NULL) dnnl_memory_destroy(part->wide);
     release_weights(part->weights);
     tare__free_aligned(part->bias);
@@ -241,15 +246,51 @@ tare_status tare__float_part_compile(float_layer *layer, size_t index, const par
     return status == TARE_UNSUPPORTED ? TARE_OK : status;
 }
 
+// --- twins ---
+
+static tare_status create_alike(const float_layers *l, dnnl_memory_t of, dnnl_memory_t *out,
+                                size_t *size, tare_error *err) {
+    const dnnl_memory_desc_t *desc = NULL;
+    *size = 0;
+    if (of == NULL) return TARE_OK;
+    DNNL_TRY(dnnl_memory_get_memory_desc(of, &desc));
+    *size = dnnl_memory_desc_get_size(desc);
+    return create_memory(l, out, desc, NULL, err);
+}
+
+// The work of all parts is done by one thread, one part after the other.
+tare_status tare__float_part_twin(const float_part *of, float_layer *layer, size_t index,
+                                  tare_error *err) {
+    float_layers *l = layer->shared;
+    part_memory *memory = &l->memory[of->at.memory];
+    float_part *part = &layer->parts[index];
+    size_t src, dst, work, wide;
+    *part = (float_part){.primitive = of->primitive,
+                         .narrowing = of->narrowing,
+                         .lends_weights = of->lends_weights,
+                         .is_twin = true,
+                         .at = of->at};
+    part->memory[WEIGHTS] = of->memory[WEIGHTS];
+    part->memory[BIAS] = of->memory[BIAS];
+    TARE_TRY(create_alike(l, of->memory[SRC], &part->memory[SRC], &src, err));
+    TARE_TRY(create_alike(l, of->memory[DST], &part->memory[DST], &dst, err));
+    TARE_TRY(create_alike(l, of->memory[WORK], &part->memory[WORK], &work, err));
+    TARE_TRY(create_alike(l, of->wide, &part->wide, &wide, err));
+    if (of->narrowing != NULL) TARE_TRY(tare__work_reserve(&memory->narrow, src, err));
+    const size_t share = (size_t)(of->at.pixels * of->at.width) * sizeof(float);
+    TARE_TRY(tare__work_reserve(&memory->share, share, err));
+    return tare__work_reserve(&memory->work, work, err);
+}
+
 // --- running ---
 
 // x itself, or x in bfloat16.
-static dnnl_status_t hand_input(const float_layers *l, size_t index, const float_part *part,
-                                const float *x) {
+static dnnl_status_t hand_input(const float_layers *l, const float_part *part, const float *x) {
     if (part->narrowing == NULL) return dnnl_memory_set_data_handle(part->memory[SRC], (void *)x);
     dnnl_status_t status = dnnl_memory_set_data_handle(part->wide, (void *)x);
     if (status == dnnl_success)
-        status = dnnl_memory_set_data_handle(part->memory[SRC], l->memory[index].narrow.data);
+        status =
+            dnnl_memory_set_data_handle(part->memory[SRC], l->memory[part->at.memory].narrow.data);
     return status == dnnl_success
                ? tare__dnnl_reorder(&l->place, part->narrowing, part->wide, part->memory[SRC])
                : status;
@@ -262,10 +303,11 @@ static dnnl_status_t run_dense(const float_layer *layer, size_t index, const flo
     const float_layers *l = layer->shared;
     dnnl_exec_arg_t args[MEMORIES];
     int count = 0;
-    dnnl_status_t status = hand_input(l, index, part, x);
+    dnnl_status_t status = hand_input(l, part, x);
     if (status == dnnl_success) status = dnnl_memory_set_data_handle(part->memory[DST], y);
     if (status == dnnl_success && part->memory[WORK] != NULL)
-        status = dnnl_memory_set_data_handle(part->memory[WORK], l->memory[index].work.data);
+        status =
+            dnnl_memory_set_data_handle(part->memory[WORK], l->memory[part->at.memory].work.data);
     for (int i = 0; i < MEMORIES; i++)
         if (part->memory[i] != NULL) args[count++] = (dnnl_exec_arg_t){names[i], part->memory[i]};
     if (status == dnnl_success)
@@ -277,7 +319,7 @@ static dnnl_status_t run_dense(const float_layer *layer, size_t index, const flo
 static dnnl_status_t run_channels(const float_layer *layer, size_t index, const float *x,
                                   float *y) {
     const float_part *part = &layer->parts[index];
-    float *share = layer->shared->memory[index].share.data;
+    float *share = layer->shared->memory[part->at.memory].share.data;
     const int64_t width = part->at.width, step = part->at.y_width;
     const size_t bytes = (size_t)width * sizeof *y;
     for (int64_t i = 0; part->at.adds && i < part->at.pixels; i++)

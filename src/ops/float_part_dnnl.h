@@ -26,6 +26,7 @@ struct float_layers {
     thread_pool *pool; // lent
     size_t thread_count;
     bool uses_bf16;
+    bool is_twin;        // place is another's
     part_memory *memory; // [thread_count + 1]: the parts of a layer, and the rest of a batch
 };
 
@@ -47,7 +48,9 @@ typedef struct float_part {
     packed_weights *weights; // reference owned; NULL: another part's
     void *bias;
     bool lends_weights;           // memory[WEIGHTS] is the first part's
+    bool is_twin;                 // primitives and memories of constants are another's
     struct {                      // which part of the layer it is
+        size_t memory;            // the index of what it works in
         int64_t x_first, y_first; // elements
         size_t times;             // it runs so often, each time one step further
         int64_t x_step, y_step;
@@ -73,10 +76,15 @@ typedef struct part_form {
     const tare_tensor *model_weights;   // w lies in it, and others may want it packed; NULL: no
 } part_form;
 
+tare_status tare__work_reserve(work_memory *work, size_t size, tare_error *err);
 /// desc: of a convolution or a product. *fits false: there is no fast form of it.
 tare_status tare__float_part_compile(float_layer *layer, size_t index, const part_form *f,
                                      const void *desc, const float_epilogue *e, bool *fits,
                                      tare_error *err);
+/// Makes part `index` of a layer the twin of a part that stays: primitives, weights and bias are
+/// lent.
+tare_status tare__float_part_twin(const float_part *of, float_layer *layer, size_t index,
+                                  tare_error *err);
 /// Frees all but `at`, which stays.
 void tare__float_part_clear(float_part *part);
 /// x and y: the layer's.

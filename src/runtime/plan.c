@@ -6,6 +6,7 @@
 
 #include "runtime/plan_build.h"
 #include "runtime/plan_profile.h"
+#include "runtime/plan_twins.h"
 
 // --- making ---
 
@@ -62,6 +63,7 @@ tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *co
 
 void tare__plan_destroy(plan *p) {
     if (p == NULL) return;
+    tare__plan_drop_twins(p);
     for (size_t i = 0; i < p->step_count; i++)
         if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
     for (size_t i = 0; i < p->tensor_count; i++) tare_tensor_release(p->tensors[i]);
@@ -160,16 +162,29 @@ static void copy_outputs(const plan *p, tare_tensor *const *made, int64_t sample
     }
 }
 
+tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
+                                  tare_tensor *const *outputs, int64_t sample, tare_error *err) {
+    move_in(p, inputs, outputs, sample);
+    TARE_TRY(run_steps(p, err));
+    copy_outputs(p, outputs, sample);
+    return TARE_OK;
+}
+
+static tare_status run_samples(plan *p, const tare_tensor *const *inputs,
+                               tare_tensor *const *outputs, tare_error *err) {
+    if (p->twins != NULL) TARE_TRY(tare__plan_run_twins(p, inputs, outputs, err));
+    for (int64_t n = tare__plan_twin_samples(p); n < p->samples; n++)
+        TARE_TRY(tare__plan_run_sample(p, inputs, outputs, n, err));
+    return TARE_OK;
+}
+
 static tare_status run_on(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
                           tare_error *err) {
     thread_pool *pool = p->setting.fast->space.pool;
-    tare_status status = TARE_OK;
     tare__thread_pool_expect(pool, true);
-    for (int64_t n = 0; n < p->samples && status == TARE_OK; n++) {
-        move_in(p, inputs, outputs, n);
-        status = run_steps(p, err);
-        if (status == TARE_OK) copy_outputs(p, outputs, n);
-    }
+    tare__plan_begin_timed(p);
+    const tare_status status = run_samples(p, inputs, outputs, err);
+    if (status == TARE_OK) tare__plan_end_timed(p);
     tare__thread_pool_expect(pool, false);
     return status;
 }

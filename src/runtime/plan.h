@@ -22,6 +22,7 @@ typedef struct plan_setting {
 
 typedef struct plan plan;
 typedef struct plan_profile plan_profile;
+typedef struct plan_twins plan_twins;
 
 /// A plan for inputs like these (shapes and dtypes count). TARE_UNSUPPORTED if the graph or its
 /// inputs cannot be planned: results whose shapes depend on data, modules in training, quantized
@@ -29,8 +30,8 @@ typedef struct plan_profile plan_profile;
 tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *const *inputs,
                               size_t input_count, plan **out, tare_error *err);
 void tare__plan_destroy(plan *p); // NULL is fine
-/// The same, or a plan that runs for each sample of these inputs in turn, if that gives the same and
-/// pays (plan_by_sample.c). Only the plan that is chosen asks the tuner.
+/// The same, or a plan that runs for each sample of these inputs in turn, if that gives the same
+/// and pays (plan_by_sample.c). Only the plan that is chosen asks the tuner.
 tare_status tare__plan_make(const plan_setting *setting, const tare_model *model,
                             const tare_tensor *const *inputs, size_t input_count, plan **out,
                             tare_error *err);

@@ -11,8 +11,9 @@
 #include "runtime/plan_steps.h"
 
 typedef struct attention_step {
-    attention_call call; // its tensors are the plan's; the mask's data is where its place is
+    attention_call call; // its tensors are the plan's; in a run the mask's data is its place's
     matrices q, k, v, y;
+    size_t mask;   // place, if there is one
     size_t scores; // place: the scores of a matrix, or what codes need, for each thread
     int64_t count; // of q's matrices
     attention_codes codes;
@@ -35,12 +36,26 @@ static void weigh(const plan_run_state *run, const attention_step *s, const atte
     }
 }
 
-// One of q's matrices. Each worker has its own scores.
 typedef struct attention_run {
     const plan_run_state *run;
-    const attention_step *s;
+    attention_step s; // with this run's mask
+    tare_tensor mask;
     _Atomic bool failed;
 } attention_run;
+
+// Twins read masks at places of their own, so that the step's call cannot say where.
+static void begin_run(attention_run *r, const plan_run_state *run, const attention_step *s) {
+    r->run = run;
+    r->s = *s;
+    r->s.codes.call = &r->s.call;
+    r->failed = false;
+    if (s->call.mask == NULL) return;
+    r->mask = *s->call.mask;
+    r->mask.data = tare__place_data(run, s->mask);
+    r->s.call.mask = &r->mask;
+}
+
+// One of q's matrices. Each worker has its own scores.
 
 static tare_status attend(const plan_run_state *run, const attention_step *s, int64_t i,
                           float *scores) {
@@ -72,15 +87,16 @@ static tare_status attend(const plan_run_state *run, const attention_step *s, in
 
 static void attend_task(void *user, size_t part, size_t worker) {
     attention_run *r = user;
-    const attention_call *a = &r->s->call;
-    float *scores = tare__place_data(r->run, r->s->scores);
+    const attention_call *a = &r->s.call;
+    float *scores = tare__place_data(r->run, r->s.scores);
     scores += (int64_t)worker * a->queries * a->keys;
-    if (attend(r->run, r->s, (int64_t)part, scores) != TARE_OK) r->failed = true;
+    if (attend(r->run, &r->s, (int64_t)part, scores) != TARE_OK) r->failed = true;
 }
 
 static tare_status run_attention(const plan_run_state *run, void *state) {
     const attention_step *s = state;
-    attention_run r = {.run = run, .s = s};
+    attention_run r;
+    begin_run(&r, run, s);
     const int64_t work = s->count * s->call.queries * s->call.keys;
     tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_task, &r);
     return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
@@ -96,13 +112,14 @@ static void describe_step(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: oneDNN's products; bits may differ between machines");
 }
 
-static const step_class attention_class = {"attention", run_attention, NULL, describe_step};
+static const step_class attention_class = {"attention", run_attention, NULL, describe_step,
+                                           tare__step_share};
 
 // --- of codes ---
 
 static void attend_codes(void *user, size_t i, size_t worker) {
     const attention_run *r = user;
-    const attention_step *s = r->s;
+    const attention_step *s = &r->s;
     const attention_part part = tare__attention_part(&s->call, (int64_t)i);
     const attention_head head = {
         .part = part,
@@ -122,7 +139,8 @@ static void attend_codes(void *user, size_t i, size_t worker) {
 
 static tare_status run_code_attention(const plan_run_state *run, void *state) {
     const attention_step *s = state;
-    attention_run r = {.run = run, .s = s};
+    attention_run r;
+    begin_run(&r, run, s);
     const int64_t work = s->count * s->call.queries * s->call.keys;
     tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_codes, &r);
     return TARE_OK;
@@ -140,7 +158,7 @@ static void describe_codes(const plan *p, const void *state, step_note *out) {
 }
 
 static const step_class code_attention_class = {"code attention", run_code_attention, NULL,
-                                                describe_codes};
+                                                describe_codes, tare__step_share};
 
 // --- planning ---
 
@@ -212,12 +230,11 @@ static tare_status take_scratch(plan_builder *b, attention_step *s, size_t bytes
 static tare_status place(plan_builder *b, const attention_tail *tail, attention_step *s,
                          size_t bytes) {
     const attention_call *a = &s->call;
-    size_t unused;
     TARE_TRY(tare__plan_read_matrices(b, a->q, &s->q));
     TARE_TRY(tare__plan_read_matrices(b, a->k, &s->k));
     TARE_TRY(tare__plan_read_matrices(b, a->v, &s->v));
     if (a->mask != NULL)
-        TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &unused));
+        TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &s->mask));
     TARE_TRY(take_scratch(b, s, bytes));
     return tare__plan_write(b, tail->result, LAYOUT_PLAIN, &s->y.place);
 }

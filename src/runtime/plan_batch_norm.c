@@ -68,7 +68,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say_joined(out, &s->y);
 }
 
-static const step_class norm_class = {"batch_norm", run_norm, NULL, describe};
+static const step_class norm_class = {"batch_norm", run_norm, NULL, describe, tare__step_share};
 
 // --- planning ---
 

@@ -53,7 +53,15 @@ typedef struct step_class {
     tare_status (*run)(const plan_run_state *run, void *state);
     void (*destroy)(void *state); // NULL: state is in the plan's arena and owns nothing
     void (*describe)(const struct plan *p, const void *state, step_note *out);
+    /// The state of the same step of a twin, which runs at the same time (plan_twins.h). What is
+    /// made of `state` does not outlive it, and `destroy` is for it, too. *out NULL: there is none,
+    /// as everywhere where the function is NULL.
+    tare_status (*twin)(const struct plan *twin, const void *state, void **out, tare_error *err);
 } step_class;
+
+/// The state itself, which runs only read.
+tare_status tare__step_share(const struct plan *twin, const void *state, void **out,
+                             tare_error *err);
 
 /// What is noted of a step while it is planned (plan_profile.c). Of tensors, the first of those
 /// that it reads and writes.
@@ -109,6 +117,7 @@ struct plan {
     plan_output *outputs;
     size_t output_count, output_capacity;
     plan_profile *profile; // NULL: runs are not timed
+    plan_twins *twins;     // NULL: there are none
     void *block;           // PLACE_ARENA
     size_t block_bytes, least_bytes;
 };
@@ -264,6 +273,11 @@ tare_status tare__plan_call(plan_builder *b, size_t record); // plan_call.c
 // plan_profile.c
 /// Of a chain's steps from `first_step` on: the nodes that each computes, and what they cost.
 tare_status tare__plan_note_chain(plan_builder *b, size_t first_step, size_t head);
+
+// plan.c
+/// Runs one of the samples that inputs and outputs consist of.
+tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
+                                  tare_tensor *const *outputs, int64_t sample, tare_error *err);
 
 // plan_memory.c
 /// Is it a piece of the plan's memory by itself?

@@ -118,6 +118,12 @@ static void destroy(void *state) {
     tare__qlayer_destroy(s->layer);
 }
 
+// What quantizes its input on the fly changes its layer in a run.
+static tare_status twin(const plan *of, const void *state, void **out, tare_error *err) {
+    const code_band *s = state;
+    return s->input == NOTHING ? tare__step_share(of, state, out, err) : TARE_OK;
+}
+
 static void describe(const plan *p, const void *state, step_note *out) {
     const code_band *s = state;
     const qlayer_form form = tare__qlayer_form(s->layer);
@@ -131,7 +137,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     if (s->codes != NOTHING) tare__step_say(out, ", quantized");
 }
 
-static const step_class band_class = {"code band", run_bands, destroy, describe};
+static const step_class band_class = {"code band", run_bands, destroy, describe, twin};
 
 // --- what a band can do ---
 

@@ -67,14 +67,15 @@ static void describe(const plan *p, const void *state, step_note *out) {
                    s->count, s->in_place);
 }
 
-static const step_class cat_class = {"code cat", run_cat, NULL, describe};
+static const step_class cat_class = {"code cat", run_cat, NULL, describe, tare__step_share};
 
 static void describe_gathering(const plan *p, const void *state, step_note *out) {
     (void)p, (void)state;
     tare__step_say(out, "the step behind it wants codes without gaps");
 }
 
-const step_class tare__gather_class = {"gather", run_cat, NULL, describe_gathering};
+const step_class tare__gather_class = {"gather", run_cat, NULL, describe_gathering,
+                                       tare__step_share};
 
 static size_t pixels_of(const tare_tensor *t) {
     return (size_t)(t->count / t->shape[1]);

@@ -134,7 +134,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say_joined(out, &(plan_lines){.joined = s->joined});
 }
 
-static const step_class codes_class = {"codes", run_codes, NULL, describe};
+static const step_class codes_class = {"codes", run_codes, NULL, describe, tare__step_share};
 
 // --- planning ---
 

@@ -173,7 +173,8 @@ static void describe(const plan *p, const void *state, step_note *out) {
     if (!s->gives_codes) tare__step_say(out, ", to floats");
 }
 
-static const step_class matmul_class = {"code matmul", run_matmul, NULL, describe};
+static const step_class matmul_class = {"code matmul", run_matmul, NULL, describe,
+                                        tare__step_share};
 
 // --- planning ---
 

@@ -222,7 +222,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say_joined(out, &s->y);
 }
 
-static const step_class pool_class = {"code pool", run_pool, NULL, describe};
+static const step_class pool_class = {"code pool", run_pool, NULL, describe, tare__step_share};
 
 // Rows read floats: a tensor of them stands for the codes.
 static tare_status read_pool(op_call *call, const tare_tensor *x, pool_call *out, bool *known) {

@@ -50,7 +50,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "codes of a line become floats, their softmax, and codes again");
 }
 
-static const step_class lines_class = {"code softmax", run_lines, NULL, describe};
+static const step_class lines_class = {"code softmax", run_lines, NULL, describe, tare__step_share};
 
 // --- planning ---
 

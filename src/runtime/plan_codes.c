@@ -94,7 +94,8 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     if (s->why != NULL) tare__step_say(out, "; %s", s->why);
 }
 
-static const step_class layer_class = {"code layer", run_layer, destroy_layer, describe_layer};
+static const step_class layer_class = {"code layer", run_layer, destroy_layer, describe_layer,
+                                       tare__step_share};
 
 // --- planning ---
 

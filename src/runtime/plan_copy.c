@@ -42,7 +42,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
                                           : "rows are copied");
 }
 
-static const step_class copy_class = {"copy", run_copy, NULL, describe};
+static const step_class copy_class = {"copy", run_copy, NULL, describe, tare__step_share};
 
 // --- boxes in layouts ---
 

@@ -94,7 +94,8 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "the range of floats, and their codes");
 }
 
-static const step_class dynamic_class = {"dynamic codes", run_dynamic, NULL, describe};
+static const step_class dynamic_class = {"dynamic codes", run_dynamic, NULL, describe,
+                                         tare__step_share};
 
 // --- planning ---
 

@@ -93,7 +93,8 @@ static void describe(const plan *p, const void *state, step_note *out) {
                    e->step_count, e->step_count == 1 ? "" : "s");
 }
 
-static const step_class elements_class = {"elements", run_elements, NULL, describe};
+static const step_class elements_class = {"elements", run_elements, NULL, describe,
+                                          tare__step_share};
 
 // --- planning ---
 

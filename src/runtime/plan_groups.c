@@ -43,7 +43,8 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: sums in a fixed order");
 }
 
-static const step_class group_norm_class = {"group_norm", run_groups, NULL, describe};
+static const step_class group_norm_class = {"group_norm", run_groups, NULL, describe,
+                                            tare__step_share};
 
 // --- planning ---
 

@@ -120,6 +120,7 @@ typedef struct layer_step {
     float_layer *layer;
     size_t x, y, addend; // places; addend NOTHING: none, or it lies in y already
     size_t bytes;        // of y
+    bool is_twin;        // whose memory is its own
 } layer_step;
 
 static tare_status run_layer(const plan_run_state *run, void *state) {
@@ -130,8 +131,25 @@ static tare_status run_layer(const plan_run_state *run, void *state) {
 }
 
 static void destroy_layer(void *state) {
-    const layer_step *s = state;
+    layer_step *s = state;
     tare__float_layer_destroy(s->layer);
+    if (s->is_twin) tare__free(s);
+}
+
+static tare_status twin_layer(const plan *twin, const void *state, void **out, tare_error *err) {
+    const layer_step *s = state;
+    layer_step *made = tare__alloc(sizeof *made);
+    if (made == NULL) return tare__out_of_memory(err);
+    *made = *s;
+    made->layer = NULL;
+    made->is_twin = true;
+    const tare_status status =
+        tare__float_layer_twin(s->layer, twin->setting.layers, &made->layer, err);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare__free(made);
+    return status;
 }
 
 static void describe_layer(const plan *p, const void *state, step_note *out) {
@@ -142,7 +160,8 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: oneDNN; bits may differ between machines");
 }
 
-static const step_class layer_class = {"layer", run_layer, destroy_layer, describe_layer};
+static const step_class layer_class = {"layer", run_layer, destroy_layer, describe_layer,
+                                       twin_layer};
 
 // What a chain consists of.
 typedef struct layer_chain {

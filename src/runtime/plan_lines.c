@@ -63,10 +63,12 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: sums in a fixed order");
 }
 
-static const step_class layer_norm_class = {"layer_norm", run_lines, NULL, describe};
-static const step_class rms_norm_class = {"rms_norm", run_lines, NULL, describe};
-static const step_class softmax_class = {"softmax", run_lines, NULL, describe};
-static const step_class log_softmax_class = {"log_softmax", run_lines, NULL, describe};
+static const step_class layer_norm_class = {"layer_norm", run_lines, NULL, describe,
+                                            tare__step_share};
+static const step_class rms_norm_class = {"rms_norm", run_lines, NULL, describe, tare__step_share};
+static const step_class softmax_class = {"softmax", run_lines, NULL, describe, tare__step_share};
+static const step_class log_softmax_class = {"log_softmax", run_lines, NULL, describe,
+                                             tare__step_share};
 
 // --- planning ---
 

@@ -126,7 +126,7 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class pool_class = {"pool", run_pool, NULL, describe};
+static const step_class pool_class = {"pool", run_pool, NULL, describe, tare__step_share};
 
 static bool is_channels_last(const plan_builder *b, size_t v) {
     return tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST;
@@ -169,7 +169,7 @@ static tare_status run_mean(const plan_run_state *run, void *state) {
     return mean_of_pixels(run, &job);
 }
 
-static const step_class mean_class = {"mean", run_mean, NULL, describe};
+static const step_class mean_class = {"mean", run_mean, NULL, describe, tare__step_share};
 
 // Over all dimensions but the first two, each named once.
 bool tare__plan_is_over_pixels(const plan_record *r, const tare_tensor *x) {
@@ -228,7 +228,7 @@ static tare_status run_cat(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class cat_class = {"cat", run_cat, NULL, describe};
+static const step_class cat_class = {"cat", run_cat, NULL, describe, tare__step_share};
 
 // One input that lies channels last is enough: the others are moved, and what follows is layers.
 static bool joins_channels(const plan_builder *b, op_call *call, const tare_tensor *y,

@@ -9,14 +9,14 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "runtime/plan_twins.h"
 #include "runtime/session.h"
 
 enum { SAMPLES = 128 }; // the latest runs that are remembered
 
 struct plan_profile {
-    size_t run_count;
-    int64_t turn;           // samples of the run at hand that are done
-    uint64_t nanoseconds[]; // [steps][SAMPLES], of all samples of a run
+    size_t run_count, slots; // slots: runs that are remembered
+    uint64_t nanoseconds[];  // [steps][slots], of all samples of a run
 };
 
 // --- while a plan is made ---
@@ -77,39 +77,66 @@ tare_status tare__plan_note_chain(plan_builder *b, size_t first_step, size_t hea
 
 // --- running ---
 
-tare_status tare__plan_start_profile(plan *p, tare_error *err) {
-    const size_t bytes = p->step_count * SAMPLES * sizeof *p->profile->nanoseconds;
+static tare_status start(plan *p, size_t slots, tare_error *err) {
+    const size_t bytes = p->step_count * slots * sizeof *p->profile->nanoseconds;
     plan_profile *profile = tare__alloc_zeroed(1, sizeof *profile + bytes);
     if (profile == NULL) return tare__out_of_memory(err);
-    tare__plan_stop_profile(p);
+    profile->slots = slots;
+    tare__free(p->profile);
     p->profile = profile;
     return TARE_OK;
 }
 
+// Of twins, only the run at hand is remembered.
+tare_status tare__plan_start_profile(plan *p, tare_error *err) {
+    tare_status status = start(p, SAMPLES, err);
+    for (size_t i = 0; i < tare__plan_twin_count(p) && status == TARE_OK; i++)
+        status = start(tare__plan_twin(p, i), 1, err);
+    if (status != TARE_OK) tare__plan_stop_profile(p);
+    return status;
+}
+
 void tare__plan_stop_profile(plan *p) {
+    for (size_t i = 0; i < tare__plan_twin_count(p); i++)
+        tare__plan_stop_profile(tare__plan_twin(p, i));
     tare__free(p->profile);
     p->profile = NULL;
 }
 
+static uint64_t *time_of(const plan *p, size_t step) {
+    plan_profile *profile = p->profile;
+    return &profile->nanoseconds[step * profile->slots + profile->run_count % profile->slots];
+}
+
+void tare__plan_begin_timed(plan *p) {
+    if (p->profile == NULL) return;
+    for (size_t i = 0; i < p->step_count; i++) *time_of(p, i) = 0;
+    for (size_t t = 0; t < tare__plan_twin_count(p); t++)
+        tare__plan_begin_timed(tare__plan_twin(p, t));
+}
+
 tare_status tare__plan_run_timed(const plan_run_state *run) {
     const plan *p = run->plan;
-    plan_profile *profile = p->profile;
-    const size_t slot = profile->run_count % SAMPLES;
-    const int64_t turn = profile->turn;
     uint64_t before = tare__now_ns();
-    profile->turn = 0; // where the next run begins if this one fails
     for (size_t i = 0; i < p->step_count; i++) {
         TARE_TRY(p->steps[i].class->run(run, p->steps[i].state));
         const uint64_t after = tare__now_ns();
-        uint64_t *sum = &profile->nanoseconds[i * SAMPLES + slot];
-        *sum = (turn > 0 ? *sum : 0) + (after - before);
+        *time_of(p, i) += after - before;
         before = after;
     }
-    if (turn + 1 < p->samples)
-        profile->turn = turn + 1;
-    else
-        profile->run_count++;
     return TARE_OK;
+}
+
+// Threads that run samples of their own do so at the same time: each counts for its share.
+void tare__plan_end_timed(plan *p) {
+    const size_t twins = tare__plan_twin_count(p);
+    if (p->profile == NULL) return;
+    for (size_t i = 0; i < p->step_count && twins > 0; i++) {
+        uint64_t sum = 0;
+        for (size_t t = 0; t < twins; t++) sum += *time_of(tare__plan_twin(p, t), i);
+        *time_of(p, i) += sum / twins;
+    }
+    p->profile->run_count++;
 }
 
 // --- telling ---
@@ -188,8 +215,11 @@ bool tare__plan_step(const plan *p, size_t index, tare_step *out) {
 void tare__plan_memory(const plan *p, tare_plan_memory *out) {
     size_t least;
     const size_t bytes = tare__plan_bytes(p, &least);
-    *out = (tare_plan_memory){
-        .struct_size = sizeof *out, .block_bytes = (int64_t)bytes, .least_bytes = (int64_t)least};
+    const size_t twins = tare__plan_twin_count(p);
+    *out = (tare_plan_memory){.struct_size = sizeof *out,
+                              .block_bytes = (int64_t)bytes,
+                              .least_bytes = (int64_t)least,
+                              .block_count = twins > 0 ? (int64_t)twins : 1};
     for (size_t i = 0; i < p->step_count; i++) {
         tare_step step = {0};
         tell_note(p, &p->steps[i], &step);

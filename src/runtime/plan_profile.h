@@ -10,7 +10,10 @@
 /// From here on every run times its steps; what was known of runs before is forgotten.
 tare_status tare__plan_start_profile(plan *p, tare_error *err);
 void tare__plan_stop_profile(plan *p); // of one that is not timed: nothing happens
-/// Runs the steps of a plan with a profile.
+/// A run begins, or has come to its end without failure. A plan that is not timed: nothing happens.
+void tare__plan_begin_timed(plan *p);
+void tare__plan_end_timed(plan *p);
+/// Runs the steps of a plan with a profile, for one sample.
 tare_status tare__plan_run_timed(const plan_run_state *run);
 
 /// As the public functions of their names say it of a session.

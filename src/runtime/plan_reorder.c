@@ -45,7 +45,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "the step behind it wants another layout");
 }
 
-const step_class tare__reorder_class = {"reorder", run_reorder, NULL, describe};
+const step_class tare__reorder_class = {"reorder", run_reorder, NULL, describe, tare__step_share};
 
 tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layout to, size_t from,
                                 size_t place, void **out) {

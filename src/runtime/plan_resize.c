@@ -88,7 +88,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say_joined(out, &s->y);
 }
 
-static const step_class resize_class = {"resize", run_resize, NULL, describe};
+static const step_class resize_class = {"resize", run_resize, NULL, describe, tare__step_share};
 
 // --- planning ---
 

@@ -206,7 +206,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
                         "differ between machines");
 }
 
-static const step_class scores_class = {"attention", run_scores, NULL, describe};
+static const step_class scores_class = {"attention", run_scores, NULL, describe, tare__step_share};
 
 // --- planning ---
 

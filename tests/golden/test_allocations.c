@@ -148,9 +148,9 @@ static counts count_run(const tare_model *model, const tensors *inputs, int thre
     return c;
 }
 
-static void check_runs(const char *name, const char *kind, bool may_call, const tare_model *model,
-                       const tensors *inputs) {
-    for (int threads = 1; threads <= 2; threads++) {
+static void check_runs(const char *name, const char *kind, bool may_call, int most_threads,
+                       const tare_model *model, const tensors *inputs) {
+    for (int threads = 1; threads <= most_threads; threads++) {
         const counts c = count_run(model, inputs, threads);
         if (c.allocations != 0 && !(may_call && c.has_calls))
             fail_msg("%s in %s, %d threads: a run asks %ld times for memory", name, kind, threads,
@@ -160,11 +160,15 @@ static void check_runs(const char *name, const char *kind, bool may_call, const 
     }
 }
 
+// inputs: a network's; NULL: it is calibrated with a small batch of pictures.
 static tare_model *in_integers(const tare_model *model, const tensors *inputs) {
     tare_backend_config *backend = builtin_backend("x86");
     tare_qconfig_mapping *mapping = default_mapping("x86");
     tare_model *p = prepared(model, backend, mapping);
-    calibrate_network(p, inputs);
+    if (inputs != NULL)
+        calibrate_network(p, inputs);
+    else
+        CALIBRATED(p, 2, 4, 64, 64);
     tare_model *out = lowered(p, backend);
     tare_model_destroy(p);
     tare_qconfig_mapping_destroy(mapping);
@@ -189,17 +193,43 @@ static void check_network(void **state) {
     read_network(name, &c);
     CHECK_DONE(case_model(&c, &model, job_error()));
     const tensors inputs = tensors_of(&c.data, "input");
-    check_runs(name, "float", may_call(float_calls, name), model, &inputs);
+    check_runs(name, "float", may_call(float_calls, name), 2, model, &inputs);
     tare_model *q = in_integers(model, &inputs);
-    check_runs(name, "integers", may_call(integer_calls, name), q, &inputs);
+    check_runs(name, "integers", may_call(integer_calls, name), 2, q, &inputs);
     tare_model_destroy(q);
     tare_model_destroy(model);
     case_release(&c);
 }
 
+// Large enough that threads run whole samples, and some that are left together.
+static void samples_on_threads_of_their_own(void **state) {
+    (void)state;
+    if (!CAN_COUNT) skip();
+    module *root = new_tree();
+    put_module(root, NULL, "conv", "torch.nn.Conv2d",
+               "in_channels=4, out_channels=32, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), "
+               "dilation=(1, 1), groups=1, padding_mode='zeros'");
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n"
+                                  "    conv = self.conv(x)\n"
+                                  "    relu = torch.relu(conv)\n"
+                                  "    pool = torch.nn.functional.max_pool2d(relu, 2)\n"
+                                  "    return pool\n");
+    tare_tensor *x = NEW_INPUT(17, 4, 64, 64);
+    const tensors inputs = {.items = {x}, .count = 1};
+    check_runs("a batch", "float", false, 4, model, &inputs);
+    tare_model *q = in_integers(model, NULL);
+    check_runs("a batch", "integers", false, 4, q, &inputs);
+    tare_model_destroy(q);
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
 #define NETWORK(name, least_sqnr) {name, check_network, NULL, NULL, (void *)(uintptr_t)name},
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_counters_count), NETWORKS(NETWORK)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_counters_count),
+                                       cmocka_unit_test(samples_on_threads_of_their_own),
+                                       NETWORKS(NETWORK)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -280,7 +280,8 @@ static void sum_band(void *user, size_t part, size_t worker) {
     const conv_shape *s = &l->shape;
     const size_t image = part / l->band_count, index = part % l->band_count;
     const band *b = &l->bands[index];
-    dnnl_memory_t *m = l->memories + (worker * l->band_count + index) * MEMORIES;
+    const size_t thread = job->run->space->number + worker;
+    dnnl_memory_t *m = l->memories + (thread * l->band_count + index) * MEMORIES;
     unsigned char *memory =
         (unsigned char *)job->run->scratch + worker * (l->sum_bytes + l->work_bytes);
     const uint8_t *x = job->run->x + (image * s->height + b->begin) * s->width * l->ins;

@@ -20,6 +20,7 @@ void tare__scratch_release(scratch *s);
 typedef struct workspace {
     scratch memory;
     thread_pool *pool;        // lent; NULL: the caller works alone
+    size_t number;            // of the first thread, among all that may run a layer at once
     size_t least_shared_macs; // what has fewer multiply-accumulates, the caller does alone
 } workspace;
 

@@ -222,10 +222,13 @@ static void a_batch_is_tuned_as_it_runs(void **state) {
     tare_tensor *x = positive_input(&large);
     tare_model *m = layer_of(&large, "x86", x);
     tare_tensor *expected = run(m, x, 1, NULL, &unused);
-    (void)remove(path);
-    check_same(m, x, 1, path, expected, &unused);
-    assert_false(names_batch(path, BATCH));
-    assert_int_equal(names_batch(path, 1), has_choices());
+    for (int threads = 1; threads <= 3; threads++) {
+        (void)remove(path);
+        check_same(m, x, threads, path, expected, &unused);
+        assert_false(names_batch(path, BATCH));
+        assert_int_equal(names_batch(path, 1), has_choices());
+        if (oppose_choices(path) > 0) check_same(m, x, threads, path, expected, &unused);
+    }
     tare_tensor_release(expected);
     tare_tensor_release(x);
     tare_model_destroy(m);
