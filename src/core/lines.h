@@ -9,6 +9,9 @@
 #include <stddef.h>
 
 enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
+/// The columns of a panel of weights, what narrower ones are a multiple of, and the rows that it is
+/// multiplied with at a time, at most.
+enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 
 /// Declares them for one kind of vectors. y may be x, but for log_softmax. count > 0.
 ///   add            y[i] += x[i]
@@ -21,6 +24,10 @@ enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
 ///   scale_shift    y[i] = fma(x[i], scale, shift)
 ///   affine         y[i] = x[i] * scale[i] + shift[i], two roundings
 ///   blend          y[i] = ((0 + share[0] * x[0][i]) + share[1] * x[1][i]) + .. of `lines` lines
+///   panel          y[r][i] = (((0 + x[r][0] * w[0][i]) + x[r][1] * w[1][i]) + ..) + bias[i], two
+///                  roundings each, of x [rows][inner] and w [inner][width]; rows: 1 to PANEL_ROWS;
+///                  width: a multiple of PANEL_STEP, at most PANEL_COLUMNS; y [PANEL_ROWS]
+///                  [PANEL_COLUMNS] is none of the others, and what is beyond is undefined
 ///   normalize      y[i] = (x[i] - mean) * (1 / sqrt(variance + eps)) * weight[i] + bias[i], the
 ///                  last two in one rounding; weight and bias may be NULL
 ///   rms_normalize  y[i] = x[i] * (1 / sqrt(mean square + eps)) * weight[i]; weight may be NULL
@@ -37,6 +44,8 @@ enum { LINE_LANES = 64, LINE_FEW_LANES = 16 };
                               const float *shift, float *y);                                       \
     void f32_blend__##suffix(const float *const x[], const float *share, size_t lines,             \
                              size_t count, float *y);                                              \
+    void f32_panel__##suffix(const float *x, size_t rows, size_t inner, const float *w,            \
+                             size_t width, const float *bias, float *y);                           \
     void f32_normalize__##suffix(const float *x, size_t count, const float *weight,                \
                                  const float *bias, float eps, float *y);                          \
     void f32_rms_normalize__##suffix(const float *x, size_t count, const float *weight, float eps, \

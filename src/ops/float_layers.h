@@ -40,6 +40,7 @@ typedef struct float_layer float_layer;
 tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
                                       tare_error *err);
 void tare__float_layers_destroy(float_layers *l); // NULL is fine
+bool tare__float_layers_use_bf16(const float_layers *l);
 /// The same for one thread that runs twins of its layers. `of` outlives *out.
 tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err);
 

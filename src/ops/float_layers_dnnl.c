@@ -79,6 +79,10 @@ void tare__float_layers_destroy(float_layers *l) {
     tare__free(l);
 }
 
+bool tare__float_layers_use_bf16(const float_layers *l) {
+    return l->uses_bf16;
+}
+
 // --- layers in parts ---
 
 part_form tare__part_form_of(const float_weights *w) {
@@ -260,6 +264,10 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
 }
 void tare__float_layers_destroy(float_layers *l) {
     (void)l;
+}
+bool tare__float_layers_use_bf16(const float_layers *l) {
+    (void)l;
+    return false;
 }
 tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
                                    const float_weights *w, float_layer **out, tare_error *err) {

@@ -61,18 +61,22 @@ static tare_status create_memory(const float_layers *l, dnnl_memory_t *memory,
     return TARE_OK;
 }
 
-static tare_status pack(const float_layers *l, const dnnl_memory_desc_t *given, const float *data,
-                        const dnnl_memory_desc_t *wanted, void **out, tare_error *err) {
-    *out = tare__alloc_aligned(dnnl_memory_desc_get_size(wanted), 64);
+static tare_status copy_bias(const float_layers *l, const part_form *f, void **out,
+                             tare_error *err) {
+    const dnnl_memory_desc_t *desc = &f->given[BIAS];
+    *out = tare__alloc_aligned(dnnl_memory_desc_get_size(desc), 64);
     if (*out == NULL) return tare__out_of_memory(err);
-    return tare__dnnl_pack(&l->place, given, data, wanted, *out, err);
+    return tare__dnnl_pack(&l->place, desc, f->bias, desc, *out, err);
 }
 
 // --- packed weights ---
 
 static void destroy_weights(derived_thing *thing) {
     packed_weights *w = (packed_weights *)(void *)thing;
-    tare__free_aligned(w->data);
+    if (w->memory != NULL)
+        tare__derived_memory_release(w->memory);
+    else
+        tare__free_aligned(w->data);
     tare__free(w);
 }
 
@@ -90,6 +94,17 @@ typedef struct weights_request {
     const dnnl_memory_desc_t *wanted;
 } weights_request;
 
+// In large pages: a network reads all of its weights in every run, mostly from beyond the caches.
+static tare_status pack_weights(const weights_request *r, packed_weights *w, tare_error *err) {
+    const size_t size = dnnl_memory_desc_get_size(r->wanted);
+    const tare_tensor *of = r->form->model_weights;
+    w->data =
+        of != NULL ? tare__derived_alloc(of->store, size, &w->memory) : tare__alloc_large(size);
+    if (w->data == NULL) return tare__out_of_memory(err);
+    return tare__dnnl_pack(&r->layers->place, &r->form->given[WEIGHTS], r->form->w, r->wanted,
+                           w->data, err);
+}
+
 static tare_status make_weights(void *user, derived_offer offer, derived_thing **out,
                                 tare_error *err) {
     const weights_request *r = user;
@@ -98,8 +113,7 @@ static tare_status make_weights(void *user, derived_offer offer, derived_thing *
     if (w == NULL) return tare__out_of_memory(err);
     w->base.destroy = destroy_weights;
     w->desc = *r->wanted;
-    const tare_status status =
-        pack(r->layers, &r->form->given[WEIGHTS], r->form->w, r->wanted, &w->data, err);
+    const tare_status status = pack_weights(r, w, err);
     if (status != TARE_OK) {
         destroy_weights(&w->base);
         return status;
@@ -130,7 +144,10 @@ static tare_status get_weights(const weights_request *r, packed_weights **out, t
         }
         tare__derived_release(thing);
     }
-    TARE_TRY(make_weights((void *)r, (derived_offer){NULL, 0}, &thing, err));
+    part_form own = *f; // outside of the table
+    own.model_weights = NULL;
+    weights_request alone = {r->layers, &own, r->wanted};
+    TARE_TRY(make_weights(&alone, (derived_offer){NULL, 0}, &thing, err));
     *out = (packed_weights *)(void *)thing;
     return TARE_OK;
 }
@@ -198,7 +215,7 @@ static tare_status fill(float_layer *layer, size_t index, const part_form *f,
     TARE_TRY(
         reserve_work(l, part, dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0), err));
     if (f->bias == NULL) return TARE_OK;
-    TARE_TRY(pack(l, &f->given[BIAS], f->bias, &f->given[BIAS], &part->bias, err));
+    TARE_TRY(copy_bias(l, f, &part->bias, err));
     return create_memory(l, &part->memory[BIAS], &f->given[BIAS], part->bias, err);
 }
 

@@ -37,6 +37,7 @@ enum { SRC, WEIGHTS, BIAS, DST, WORK, MEMORIES };
 typedef struct packed_weights {
     derived_thing base; // `of` NULL: a part's own
     dnnl_memory_desc_t desc;
+    derived_memory *memory; // that data lies in; NULL: data is its own
     void *data;
 } packed_weights;
 

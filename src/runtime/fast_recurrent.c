@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast way of recurrent modules: vectors compute their gates' functions. Where products
-// quantize their input on the fly, weights are packed once, for the kernels of linear layers.
+// The fast way of recurrent modules: vectors compute their gates' functions, and weights are packed
+// once. Products that quantize their input on the fly are those of linear layers; products of
+// floats have few rows, one for each sample, and so are those of kernels/panels.h, which threads
+// share.
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +10,7 @@
 #include "ops/engine_rules.h"
 #include "ops/recurrent.h"
 #include "runtime/fast.h"
+#include "runtime/kernels/panels.h"
 #include "runtime/kernels/qlayer.h"
 
 enum { NAME_SIZE = 80 };
@@ -17,8 +20,12 @@ typedef struct packed_gate {
     struct packed_gate *next;
     char suffix[NAME_SIZE / 2];
     bool of_hidden;
+    // Of codes:
     dynamic_weights w;
     qlayer *layer; // NULL: no kernel covers it
+    // Of floats:
+    panel_weights *panels;
+    float *bias; // of all panels
 } packed_gate;
 
 typedef struct recurrent_state {
@@ -26,11 +33,17 @@ typedef struct recurrent_state {
     packed_gate *gates;
 } recurrent_state;
 
+static void free_gate(packed_gate *g) {
+    tare__qlayer_destroy(g->layer);
+    tare__panel_weights_release(g->panels);
+    tare__free(g->bias);
+    tare__free(g);
+}
+
 static void drop_gates(recurrent_state *s) {
     for (packed_gate *g = s->gates, *next; g != NULL; g = next) {
         next = g->next;
-        tare__qlayer_destroy(g->layer);
-        tare__free(g);
+        free_gate(g);
     }
     s->gates = NULL;
 }
@@ -77,6 +90,31 @@ static tare_status pack(const recurrent_run *r, packed_gate *g) {
     return status;
 }
 
+static tare_status refuse(const recurrent_run *r, const gate_request *request) {
+    return tare__call_fail(r->call, "the weights '%s' do not fit the module", request->suffix);
+}
+
+static const tare_tensor *tensor_of(const recurrent_run *r, const packed_gate *g,
+                                    const char *kind) {
+    char name[NAME_SIZE];
+    snprintf(name, sizeof name, "%s_%s%s", kind, g->of_hidden ? "hh" : "ih", g->suffix);
+    return tare__module_tensor(r->call->module, name);
+}
+
+static tare_status pack_floats(const recurrent_run *r, const gate_request *request,
+                               packed_gate *g) {
+    const tare_tensor *w = tensor_of(r, g, "weight"), *bias = tensor_of(r, g, "bias");
+    if (w == NULL || w->dtype != TARE_FLOAT32 || w->ndim != 2 || w->shape[0] != request->width ||
+        w->shape[1] != request->inner ||
+        (bias != NULL && (bias->dtype != TARE_FLOAT32 || bias->count != request->width)))
+        return refuse(r, request);
+    TARE_TRY(tare__panel_weights_get(w, &g->panels, r->call->err));
+    g->bias = tare__alloc_zeroed(tare__panel_bias_count(g->panels), sizeof *g->bias);
+    if (g->bias == NULL) return tare__out_of_memory(r->call->err);
+    if (bias != NULL) memcpy(g->bias, tare__f32(bias), (size_t)bias->count * sizeof *g->bias);
+    return TARE_OK;
+}
+
 static tare_status find_gate(const recurrent_run *r, const gate_request *request,
                              packed_gate **out) {
     packed_gate *g = r->state->gates;
@@ -89,9 +127,9 @@ static tare_status find_gate(const recurrent_run *r, const gate_request *request
     if (g == NULL) return tare__out_of_memory(r->call->err);
     snprintf(g->suffix, sizeof g->suffix, "%s", request->suffix);
     g->of_hidden = request->of_hidden;
-    const tare_status status = pack(r, g);
+    const tare_status status = is_dynamic(r->call) ? pack(r, g) : pack_floats(r, request, g);
     if (status != TARE_OK) {
-        tare__free(g);
+        free_gate(g);
         return status;
     }
     g->next = r->state->gates;
@@ -104,7 +142,7 @@ static tare_status gate_product(void *user, const gate_request *request) {
     packed_gate *g;
     TARE_TRY(find_gate(r, request, &g));
     if (g->w.weight->shape[0] != request->width || g->w.weight->shape[1] != request->inner)
-        return tare__call_fail(r->call, "the weights '%s' do not fit the module", request->suffix);
+        return refuse(r, request);
     const dynamic_product product = {.layer = g->layer,
                                      .w = &g->w,
                                      .x = request->x,
@@ -120,18 +158,66 @@ static tare_status gate_product(void *user, const gate_request *request) {
     return status;
 }
 
+// --- of floats ---
+
+typedef struct float_job {
+    const line_kernels *lines;
+    const packed_gate *gate;
+    const gate_request *request;
+    size_t part_count;
+} float_job;
+
+static void multiply_panel(const float_job *job, size_t panel) {
+    const gate_request *r = job->request;
+    const panel_weights *w = job->gate->panels;
+    const size_t rows = (size_t)r->rows, columns = tare__panel_columns(w, panel);
+    float lines[PANEL_ROWS][PANEL_COLUMNS];
+    for (size_t first = 0; first < rows; first += PANEL_ROWS) {
+        const size_t count = tare__part_of(rows, first, PANEL_ROWS);
+        tare__panel_multiply(job->lines, w, panel, r->x + first * w->inner, count, job->gate->bias,
+                             lines[0]);
+        for (size_t i = 0; i < count; i++)
+            memcpy(r->y + (first + i) * w->columns + panel * PANEL_COLUMNS, lines[i],
+                   columns * sizeof **lines);
+    }
+}
+
+static void multiply_part(void *user, size_t part, size_t worker) {
+    const float_job *job = user;
+    const size_t panels = tare__panel_count(job->gate->panels), parts = job->part_count;
+    (void)worker;
+    for (size_t p = panels * part / parts; p < panels * (part + 1) / parts; p++)
+        multiply_panel(job, p);
+}
+
+static tare_status float_product_of(void *user, const gate_request *request) {
+    const recurrent_run *r = user;
+    packed_gate *g;
+    TARE_TRY(find_gate(r, request, &g));
+    const panel_weights *w = g->panels;
+    if ((int64_t)w->columns != request->width || (int64_t)w->inner != request->inner)
+        return refuse(r, request);
+    thread_pool *pool =
+        tare__panel_threads(r->context->space.pool, (size_t)request->rows * w->inner * w->columns);
+    float_job job = {r->context->lines, g, request,
+                     tare__least(tare__thread_count(pool), tare__panel_count(w))};
+    tare__thread_pool_run(pool, job.part_count, multiply_part, &job);
+    return TARE_OK;
+}
+
 static tare_status run(fast_context *context, void **state, op_call *call, bool *handled) {
     recurrent_state *s = *state;
     *handled = true;
-    if (tare__recurrent_is_float(call))
+    if (call->module == NULL) // whose weights come with every call
         return tare__recurrent_compute(call, context->lines->elements);
     if (s == NULL) *state = s = tare__alloc_zeroed(1, sizeof *s);
     if (s == NULL) return tare__out_of_memory(call->err);
     if (s->layer != call->module) drop_gates(s);
     s->layer = call->module;
     recurrent_run r = {context, s, call};
-    const gate_source source = {
-        .user = &r, .product = gate_product, .functions = context->lines->elements};
+    const gate_source source = {.user = &r,
+                                .product = is_dynamic(call) ? gate_product : float_product_of,
+                                .functions = context->lines->elements};
     return tare__recurrent_run(call, &source);
 }
 

@@ -3,28 +3,22 @@
 // activations and a residual addition in the library's epilogue.
 #include <string.h>
 
-#include "ops/layer_call.h"
 #include "quant/fold.h"
-#include "runtime/plan_steps.h"
+#include "runtime/plan_layer.h"
 
 // --- kinds ---
 
-// A batch norm folded into a layer's weights; NULLs: there is none.
-typedef struct folded_norm {
-    tare_tensor *weight, *bias;
-} folded_norm;
-
-typedef struct layer_kind {
+struct layer_kind {
     const char *op;
     plan_layout layout;
     bool is_linear;
     /// Compiles the layer of a call, with the folded weights in place of its own.
     tare_status (*compile)(plan_builder *b, op_call *call, const folded_norm *folded,
                            const float_epilogue *e, float_layer **out);
-} layer_kind;
+};
 
-static float_weights weights_of(const tare_tensor *w, const tare_tensor *bias,
-                                const folded_norm *folded) {
+float_weights tare__layer_weights(const tare_tensor *w, const tare_tensor *bias,
+                                  const folded_norm *folded) {
     const tare_tensor *b = folded->bias != NULL ? folded->bias : bias;
     return (float_weights){.w = folded->weight != NULL ? folded->weight : w,
                            .bias = b != NULL ? tare__f32(b) : NULL,
@@ -36,7 +30,7 @@ static tare_status compile_conv(plan_builder *b, op_call *call, const folded_nor
     conv_call c;
     TARE_TRY(tare__conv_read(call, &c));
     if (!c.is_plain) return TARE_OK;
-    const float_weights w = weights_of(c.w, c.bias, folded);
+    const float_weights w = tare__layer_weights(c.w, c.bias, folded);
     return tare__float_layer_conv(b->setting->layers, &c.conv, e, &w, out, b->err);
 }
 
@@ -48,7 +42,7 @@ static tare_status compile_linear(plan_builder *b, op_call *call, const folded_n
                              .inner = c.w->shape[1],
                              .columns = c.w->shape[0],
                              .transposed = true};
-    const float_weights w = weights_of(c.w, c.bias, folded);
+    const float_weights w = tare__layer_weights(c.w, c.bias, folded);
     return tare__float_layer_product(b->setting->layers, &p, e, &w, out, b->err);
 }
 
@@ -118,16 +112,17 @@ bool tare__plan_has_epilogue(const plan_record *r) {
 
 typedef struct layer_step {
     float_layer *layer;
-    size_t x, y, addend; // places; addend NOTHING: none, or it lies in y already
-    size_t bytes;        // of y
-    bool is_twin;        // whose memory is its own
+    layer_places at;
+    bool is_twin; // whose memory is its own
 } layer_step;
 
 static tare_status run_layer(const plan_run_state *run, void *state) {
     const layer_step *s = state;
-    float *y = tare__place_data(run, s->y);
-    if (s->addend != NOTHING) memcpy(y, tare__place_data(run, s->addend), s->bytes);
-    return tare__float_layer_run(s->layer, tare__place_data(run, s->x), y, run->err);
+    const layer_places *at = &s->at;
+    float *y = tare__place_data(run, at->y);
+    if (at->addend != NOTHING && at->addend != at->y)
+        memcpy(y, tare__place_data(run, at->addend), at->bytes);
+    return tare__float_layer_run(s->layer, tare__place_data(run, at->x), y, run->err);
 }
 
 static void destroy_layer(void *state) {
@@ -163,20 +158,12 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
 static const step_class layer_class = {"layer", run_layer, destroy_layer, describe_layer,
                                        twin_layer};
 
-// What a chain consists of.
-typedef struct layer_chain {
-    const layer_kind *kind;
-    const plan_record *norm; // NULL: none
-    float_epilogue epilogue;
-    size_t addend, result; // values; addend NOTHING: none
-} layer_chain;
-
 // The one of a sum's two inputs that is not made by the record before it.
 static size_t other_input(const plan_record *sum, const plan_record *before) {
     return sum->inputs[0] == before->result ? sum->inputs[1] : sum->inputs[0];
 }
 
-static bool read_chain(const plan_builder *b, size_t head, layer_chain *out) {
+bool tare__layer_read(const plan_builder *b, size_t head, layer_chain *out) {
     const plan_record *before = &b->records[head];
     *out = (layer_chain){.kind = tare__plan_layer_kind(before), .addend = NOTHING};
     for (size_t i = before->next; i != NOTHING; i = before->next) {
@@ -201,8 +188,8 @@ static const tare_tensor *tensor_param(const op_call *call, const char *name) {
     return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
 }
 
-static tare_status fold(const plan_builder *b, const op_call *layer, const layer_chain *chain,
-                        folded_norm *out) {
+tare_status tare__layer_fold(const plan_builder *b, const op_call *layer, const layer_chain *chain,
+                             folded_norm *out) {
     op_call norm = chain->norm->call;
     norm_fold_values values = {.layer = layer->op->id,
                                .norm = norm.op->id,
@@ -223,43 +210,58 @@ static tare_status compile(plan_builder *b, size_t head, const layer_chain *chai
     op_call call = b->records[head].call;
     folded_norm folded = {0};
     call.err = b->err;
-    if (chain->norm != NULL) TARE_TRY(fold(b, &call, chain, &folded));
+    if (chain->norm != NULL) TARE_TRY(tare__layer_fold(b, &call, chain, &folded));
     const tare_status status = chain->kind->compile(b, &call, &folded, &chain->epilogue, out);
     tare_tensor_release(folded.weight);
     tare_tensor_release(folded.bias);
     return status;
 }
 
-static tare_status place(plan_builder *b, size_t head, const layer_chain *chain, layer_step *s) {
+tare_status tare__layer_place(plan_builder *b, size_t head, const layer_chain *chain,
+                              layer_places *out) {
     const plan_layout layout = chain->kind->layout;
     bool is_same = false;
-    TARE_TRY(tare__plan_read(b, b->records[head].inputs[0], layout, &s->x));
-    s->addend = NOTHING;
-    s->bytes = tare__tensor_bytes(b->values[chain->result].tensor);
-    if (chain->addend == NOTHING) return tare__plan_write(b, chain->result, layout, &s->y);
-    TARE_TRY(tare__plan_read(b, chain->addend, layout, &s->addend));
-    TARE_TRY(tare__plan_write_over(b, chain->result, chain->addend, layout, &s->y, &is_same));
-    if (is_same) s->addend = NOTHING;
-    return TARE_OK;
+    TARE_TRY(tare__plan_read(b, b->records[head].inputs[0], layout, &out->x));
+    out->addend = NOTHING;
+    out->bytes = tare__tensor_bytes(b->values[chain->result].tensor);
+    if (chain->addend == NOTHING) return tare__plan_write(b, chain->result, layout, &out->y);
+    TARE_TRY(tare__plan_read(b, chain->addend, layout, &out->addend));
+    return tare__plan_write_over(b, chain->result, chain->addend, layout, &out->y, &is_same);
 }
 
-tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done) {
-    layer_chain chain;
-    float_layer *layer = NULL;
-    if (b->setting->layers == NULL)
-        return tare__plan_decline(b, "float: no library compiles float layers here");
-    if (!read_chain(b, head, &chain))
-        return tare__plan_decline(b, "float: its weights are not constant");
-    TARE_TRY(compile(b, head, &chain, &layer));
-    if (layer == NULL) return tare__plan_decline(b, "float: oneDNN has no fast form of it");
+static tare_status add_step(plan_builder *b, size_t head, const layer_chain *chain,
+                            float_layer *layer) {
     layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     tare_status status = s != NULL ? TARE_OK : tare__out_of_memory(b->err);
-    if (status == TARE_OK) status = place(b, head, &chain, s);
+    if (status == TARE_OK) status = tare__layer_place(b, head, chain, &s->at);
     if (status != TARE_OK) {
         tare__float_layer_destroy(layer);
         return status;
     }
     s->layer = layer;
-    *done = true;
     return tare__plan_add_step(b, &layer_class, s, b->records[head].node);
+}
+
+static tare_status plan_library(plan_builder *b, size_t head, const layer_chain *chain,
+                                bool *done) {
+    float_layer *layer = NULL;
+    if (b->setting->layers == NULL)
+        return tare__plan_decline(b, "float: no library compiles float layers here");
+    TARE_TRY(compile(b, head, chain, &layer));
+    if (layer == NULL) return tare__plan_decline(b, "float: oneDNN has no fast form of it");
+    *done = true;
+    return add_step(b, head, chain, layer);
+}
+
+static tare_status plan_single_layer(plan_builder *b, size_t head, const layer_chain *chain,
+                                     bool *done) {
+    TARE_TRY(tare__plan_row(b, head, chain, done));
+    return *done ? TARE_OK : plan_library(b, head, chain, done);
+}
+
+tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done) {
+    layer_chain chain;
+    if (!tare__layer_read(b, head, &chain))
+        return tare__plan_decline(b, "float: its weights are not constant");
+    return plan_single_layer(b, head, &chain, done);
 }

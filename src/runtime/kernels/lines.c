@@ -15,6 +15,7 @@ const line_kernels tare__line_kernels[] = {
      .blend = f32_blend__##suffix,                                                                 \
      .affine = f32_affine__##suffix,                                                               \
      .scale_shift = f32_scale_shift__##suffix,                                                     \
+     .panel = f32_panel__##suffix,                                                                 \
      .normalize = f32_normalize__##suffix,                                                         \
      .rms_normalize = f32_rms_normalize__##suffix,                                                 \
      .elements = f32_elements__##suffix},

@@ -22,6 +22,8 @@ typedef struct line_kernels {
     void (*scale_shift)(const float *x, size_t count, float scale, float shift, float *y);
     void (*affine)(const float *x, size_t count, const float *scale, const float *shift, float *y);
     void (*blend)(const float *const x[], const float *share, size_t lines, size_t count, float *y);
+    void (*panel)(const float *x, size_t rows, size_t inner, const float *w, size_t width,
+                  const float *bias, float *y);
     void (*normalize)(const float *x, size_t count, const float *weight, const float *bias,
                       float eps, float *y);
     void (*rms_normalize)(const float *x, size_t count, const float *weight, float eps, float *y);

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float layers of a single row: plans give the portable kernels' bits at every level of
+// instructions and with any number of threads, also where a library computes other layers.
+#include "support/models.h"
+#include "support/test.h"
+
+#include "core/tensor.h"
+#include "runtime/isa.h"
+#include "tare/session.h"
+
+#define NN "torch.nn."
+
+static tare_tensor *run(const tare_model *model, const tare_tensor *x,
+                        const tare_session_options *options) {
+    tare_session *s = NULL;
+    tare_tensor *y = NULL;
+    size_t count = 0;
+    CHECK_DONE(tare_session_create(model, options, &s, job_error()));
+    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
+    tare_session_destroy(s);
+    return y;
+}
+
+static void check(tare_model *model, tare_tensor *x) {
+    const tare_session_options reference = {.reference = true, .portable_floats = true};
+    tare_tensor *expected = run(model, x, &reference);
+    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
+        assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
+        for (int k = 0; k < 6; k++) {
+            const tare_session_options options = {.thread_count = 1 + k / 2,
+                                                  .portable_floats = k % 2 != 0};
+            tare_tensor *y = run(model, x, &options);
+            assert_int_equal(y->count, expected->count);
+            if (memcmp(y->data, expected->data, tare__tensor_bytes(y)) != 0)
+                fail_msg("%s, options %d", tare__isa_level_name((isa_level)isa), k);
+            tare_tensor_release(y);
+        }
+    }
+    assert_int_equal(unsetenv("TARE_ISA"), 0);
+    tare_tensor_release(expected);
+    tare_tensor_release(x);
+    tare_model_destroy(model);
+}
+
+static void put_linear(module *root, const char *path, int in, int out, bool has_bias) {
+    char config[100];
+    (void)snprintf(config, sizeof config, "in_features=%d, out_features=%d, bias=%s", in, out,
+                   has_bias ? "True" : "False");
+    put_module(root, NULL, path, NN "Linear", config);
+}
+
+// Shared by threads, of every width of the last panel, and with what may follow a layer.
+static void linear_layers_of_one_row_have_fixed_bits(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_linear(root, "first", 91, 1530, true);
+    put_linear(root, "second", 1530, 130, false);
+    put_linear(root, "third", 130, 130, true);
+    put_linear(root, "last", 130, 7, true);
+    check(new_model(NULL, root,
+                    "def forward(self, x):\n"
+                    "    first = self.first(x)\n"
+                    "    hardswish = torch.nn.functional.hardswish(first)\n"
+                    "    second = self.second(hardswish)\n"
+                    "    relu = torch.relu(second)\n"
+                    "    third = self.third(relu)\n"
+                    "    gelu = torch.nn.functional.gelu(third)\n"
+                    "    add = gelu + relu\n"
+                    "    tanh = torch.tanh(add)\n"
+                    "    last = self.last(tanh)\n"
+                    "    return last\n"),
+          NEW_INPUT(1, 1, 91));
+}
+
+static void check_pixels(tare_tensor *input) {
+    module *root = new_tree();
+    put_module(root, NULL, "narrow", NN "Conv2d",
+               "in_channels=333, out_channels=450, kernel_size=(1, 1)");
+    put_module(root, NULL, "wide", NN "Conv2d",
+               "in_channels=450, out_channels=333, kernel_size=(1, 1)");
+    check(new_model(NULL, root,
+                    "def forward(self, x):\n"
+                    "    mean = torch.nn.functional.adaptive_avg_pool2d(x, 1)\n"
+                    "    narrow = self.narrow(mean)\n"
+                    "    relu = torch.nn.functional.relu6(narrow)\n"
+                    "    wide = self.wide(relu)\n"
+                    "    gate = torch.nn.functional.hardsigmoid(wide)\n"
+                    "    mul = gate * x\n"
+                    "    return mul\n"),
+          input);
+}
+
+static void convolutions_of_one_pixel_have_fixed_bits(void **state) {
+    (void)state;
+    check_pixels(NEW_INPUT(1, 333, 5, 4));
+    check_pixels(NEW_INPUT(7, 333, 5, 4));
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_linear(root, "layer", 19, 70, false);
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n"
+                                  "    layer = self.layer(x)\n"
+                                  "    relu = torch.relu(layer)\n"
+                                  "    return relu\n");
+    tare_tensor *x = NEW_INPUT(1, 19);
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(
+        status,
+        {
+            tare_session *session = NULL;
+            tare_tensor *y = NULL;
+            size_t count = 0;
+            status = tare_session_create(model, NULL, &session, job_error());
+            if (status == TARE_OK)
+                status = tare_session_run(session, (const tare_tensor *const *)&x, 1, &y, 1, &count,
+                                          job_error());
+            tare_tensor_release(y);
+            tare_session_destroy(session);
+        },
+        (void)0);
+    tare_tensor_release(x);
+    tare_model_destroy(model);
+}
+
+// A window of one pixel in the border of an image of one pixel.
+static void what_lies_in_the_border_is_not_seen(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "conv", "torch.nn.Conv2d",
+               "in_channels=4, out_channels=8, kernel_size=(1, 1), stride=(3, 3), "
+               "padding=(1, 1), dilation=(1, 1), groups=1, padding_mode='zeros'");
+    tare_model *m =
+        new_model(NULL, root, "def forward(self, x):\n    conv = self.conv(x)\n    return conv\n");
+    const tare_tensor *bias = tare__module_tensor(m->root->children[0].module, "bias");
+    tare_tensor *x = NEW_INPUT(1, 4, 1, 1), *y = NULL;
+    const tare_tensor *in = x;
+    const tare_session_options options = {.thread_count = 1};
+    tare_session *s = NULL;
+    size_t count = 0;
+    CHECK_DONE(tare_session_create(m, &options, &s, job_error()));
+    CHECK_DONE(tare_session_run(s, &in, 1, &y, 1, &count, job_error()));
+    assert_int_equal(y->count, 8);
+    assert_memory_equal(y->data, bias->data, tare__tensor_bytes(y));
+    tare_tensor_release(y);
+    tare_tensor_release(x);
+    tare_session_destroy(s);
+    tare_model_destroy(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(linear_layers_of_one_row_have_fixed_bits),
+        cmocka_unit_test(convolutions_of_one_pixel_have_fixed_bits),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(what_lies_in_the_border_is_not_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
