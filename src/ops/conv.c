@@ -244,6 +244,15 @@ static tare_status read_transposed(op_call *call, int dims, conv_plan *p) {
     return TARE_OK;
 }
 
+tare_status tare__transposed_conv_read(op_call *call, conv_call *out) {
+    conv_plan p;
+    const tare_tensor *w;
+    TARE_TRY(tare__need_float(call, 1, &w));
+    TARE_TRY(read_transposed(call, w->ndim - 2, &p));
+    *out = (conv_call){.conv = p.conv, .x = p.x, .w = p.w, .bias = p.bias, .is_plain = p.batched};
+    return TARE_OK;
+}
+
 static tare_status transposed_shape(op_call *call, int dims) {
     conv_plan p;
     TARE_TRY(read_transposed(call, dims, &p));

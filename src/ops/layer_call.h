@@ -14,6 +14,9 @@ typedef struct conv_call {
     bool is_plain;                   // x has a batch dimension, and zeros around it
 } conv_call;
 tare_status tare__conv_read(op_call *call, conv_call *out);
+/// The same of conv_transpose1d, 2d or 3d: w [in_channels][out_channels / groups][kernel..], and pad
+/// counts what is cut off in front of the output.
+tare_status tare__transposed_conv_read(op_call *call, conv_call *out);
 
 /// A bound call of linear: x [..][in], w [out][in], bias [out] or NULL.
 typedef struct linear_call {

@@ -86,10 +86,11 @@ static bool is_layer(const plan_builder *b, const plan_record *r) {
 static bool is_foldable(const plan_builder *b, const plan_record *layer, const plan_record *next) {
     static const char *const params[] = {"running_mean", "running_var", "weight", "bias"};
     const op_call *call = &next->call;
-    const tare_tensor *y = b->values[layer->result].tensor;
-    if (strcmp(tare__record_op(next), "batch_norm") != 0 ||
-        y->ndim != layer->call.param[1]->as.tensor->ndim)
+    const tare_tensor *y = b->values[layer->result].tensor, *w = layer->call.param[1]->as.tensor;
+    if (strcmp(tare__record_op(next), "batch_norm") != 0 || y->ndim != w->ndim)
         return false; // without a batch, and linear layers of sequences: other channels
+    if (tare__plan_layer_is_transposed(layer) && w->shape[1] != y->shape[1])
+        return false; // its groups share a dimension of the weights
     for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
         const value *v = call->param[tare__op_param_index(call->op, params[i])];
         const bool is_none = v == NULL || v->kind == VALUE_NONE;
@@ -110,7 +111,8 @@ static void join_layer(plan_builder *b, size_t head) {
     for (; next != NOTHING && count < MOST_EPILOGUES; count++) {
         const plan_record *r = &b->records[next];
         const bool is_sum = tare__plan_is_sum(b, r);
-        if (!keeps_shape(b, &b->records[last], r) || (is_sum && adds) ||
+        if (!keeps_shape(b, &b->records[last], r) ||
+            (is_sum && (adds || tare__plan_layer_is_transposed(&b->records[head]))) ||
             (!is_sum && !tare__plan_has_epilogue(r)))
             break;
         adds = adds || is_sum;

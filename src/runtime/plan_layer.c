@@ -11,8 +11,9 @@
 struct layer_kind {
     const char *op;
     plan_layout layout;
-    bool is_linear;
-    /// Compiles the layer of a call, with the folded weights in place of its own.
+    bool is_linear, is_transposed;
+    /// Compiles the layer of a call, with the folded weights in place of its own. NULL for
+    /// transposed ones, which are several.
     tare_status (*compile)(plan_builder *b, op_call *call, const folded_norm *folded,
                            const float_epilogue *e, float_layer **out);
 };
@@ -47,10 +48,13 @@ static tare_status compile_linear(plan_builder *b, op_call *call, const folded_n
 }
 
 static const layer_kind kinds[] = {
-    {"conv1d", LAYOUT_CHANNELS_LAST, false, compile_conv},
-    {"conv2d", LAYOUT_CHANNELS_LAST, false, compile_conv},
-    {"conv3d", LAYOUT_CHANNELS_LAST, false, compile_conv},
-    {"linear", LAYOUT_PLAIN, true, compile_linear},
+    {"conv1d", LAYOUT_CHANNELS_LAST, false, false, compile_conv},
+    {"conv2d", LAYOUT_CHANNELS_LAST, false, false, compile_conv},
+    {"conv3d", LAYOUT_CHANNELS_LAST, false, false, compile_conv},
+    {"conv_transpose1d", LAYOUT_CHANNELS_LAST, false, true, NULL},
+    {"conv_transpose2d", LAYOUT_CHANNELS_LAST, false, true, NULL},
+    {"conv_transpose3d", LAYOUT_CHANNELS_LAST, false, true, NULL},
+    {"linear", LAYOUT_PLAIN, true, false, compile_linear},
 };
 
 static bool is_constant(const op_call *call, size_t param) {
@@ -101,6 +105,11 @@ static bool read_epilogue(const plan_record *r, float_epilogue *e) {
         return true;
     }
     return false;
+}
+
+bool tare__plan_layer_is_transposed(const plan_record *r) {
+    const layer_kind *kind = tare__plan_layer_kind(r);
+    return kind != NULL && kind->is_transposed;
 }
 
 bool tare__plan_has_epilogue(const plan_record *r) {
@@ -199,6 +208,7 @@ tare_status tare__layer_fold(const plan_builder *b, const op_call *layer, const 
                                .var = tensor_param(&norm, "running_var"),
                                .gamma = tensor_param(&norm, "weight"),
                                .beta = tensor_param(&norm, "bias"),
+                               .is_transposed = chain->kind->is_transposed,
                                .is_linear = chain->kind->is_linear};
     norm.err = b->err;
     TARE_TRY(tare__call_double(&norm, tare__op_param_index(norm.op, "eps"), 1e-5, &values.eps));
@@ -255,6 +265,7 @@ static tare_status plan_library(plan_builder *b, size_t head, const layer_chain 
 
 static tare_status plan_single_layer(plan_builder *b, size_t head, const layer_chain *chain,
                                      bool *done) {
+    if (chain->kind->is_transposed) return tare__plan_transposed(b, head, chain, done);
     TARE_TRY(tare__plan_row(b, head, chain, done));
     return *done ? TARE_OK : plan_library(b, head, chain, done);
 }

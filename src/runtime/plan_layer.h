@@ -40,4 +40,8 @@ float_weights tare__layer_weights(const tare_tensor *w, const tare_tensor *bias,
 /// Layers of a single row or pixel, by kernels of ours (plan_row.c). *done false: it is none.
 tare_status tare__plan_row(plan_builder *b, size_t head, const layer_chain *chain, bool *done);
 
+/// Transposed convolutions, as several ordinary ones (plan_transposed.c).
+tare_status tare__plan_transposed(plan_builder *b, size_t head, const layer_chain *chain,
+                                  bool *done);
+
 #endif

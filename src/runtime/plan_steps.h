@@ -40,6 +40,8 @@ tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done);
 /// How layers of this operator are compiled; NULL: it is none, or its weights are not constant.
 struct layer_kind;
 const struct layer_kind *tare__plan_layer_kind(const plan_record *r);
+/// Is it a transposed convolution with constant weights? It adds no residual.
+bool tare__plan_layer_is_transposed(const plan_record *r);
 /// Can a layer apply it to its result?
 bool tare__plan_has_epilogue(const plan_record *r);
 

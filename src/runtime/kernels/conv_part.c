@@ -96,6 +96,16 @@ bool tare__conv_split_of(const quantized_layer *layer, const tare_tensor *x, con
     return count_parts(out) && may_be_staged(out);
 }
 
+bool tare__conv_split_of_floats(const conv_geometry *g, const int64_t in[SPATIAL],
+                                const int64_t out[SPATIAL], conv_split *split) {
+    *split = (conv_split){.g = *g, .pieces = 1};
+    for (int d = 0; d < SPATIAL; d++) {
+        split->in[d] = (size_t)in[d];
+        split->out[d] = (size_t)out[d];
+    }
+    return count_parts(split);
+}
+
 size_t tare__conv_part_count(const conv_split *s) {
     return s->counts[D] * s->counts[H] * s->counts[W];
 }
@@ -219,34 +229,56 @@ static size_t element_of(const weight_taps *t, int d, size_t tap) {
     return t->first[d] + (t->is_turned ? t->count[d] - 1 - tap : tap) * t->step[d];
 }
 
+// Which element of a kernel a tap is; false: none, but a zero.
+static bool find_element(const weight_taps *t, size_t a, size_t b, size_t c, size_t *out) {
+    const size_t i = element_of(t, D, a), j = element_of(t, H, b), k = element_of(t, W, c);
+    *out = (i * t->kernel[H] + j) * t->kernel[W] + k;
+    return i < t->kernel[D] && j < t->kernel[H] && k < t->kernel[W];
+}
+
+// The first weight of output channel o and the i-th input channel of its group.
+static size_t kernel_of(const weight_taps *t, size_t o, size_t i) {
+    const size_t ins = t->ins / t->groups, outs = t->outs / t->groups, first_in = o / outs * ins;
+    const size_t block = t->is_turned ? (first_in + i) * outs + o % outs : o * ins + i;
+    return block * t->kernel[D] * t->kernel[H] * t->kernel[W];
+}
+
 // The taps of a kernel of weights, less their zero point.
 static void gather_kernel(const weight_taps *t, const int8_t *w, int32_t zero_point, size_t piece,
                           int8_t *to) {
+    size_t element;
     for (size_t a = 0; a < t->count[D]; a++)
         for (size_t b = 0; b < t->count[H]; b++)
-            for (size_t c = 0; c < t->count[W]; c++, to++) {
-                const size_t i = element_of(t, D, a), j = element_of(t, H, b);
-                const size_t k = element_of(t, W, c);
-                *to = 0;
-                if (i >= t->kernel[D] || j >= t->kernel[H] || k >= t->kernel[W]) continue;
-                const size_t element = (i * t->kernel[H] + j) * t->kernel[W] + k;
-                *to = (int8_t)piece_of(w[element] - zero_point, piece, t->pieces);
+            for (size_t c = 0; c < t->count[W]; c++) {
+                const bool is_one = find_element(t, a, b, c, &element);
+                *to++ = is_one ? (int8_t)piece_of(w[element] - zero_point, piece, t->pieces) : 0;
             }
 }
 
 void tare__weight_taps_gather(const weight_taps *t, const tare_tensor *weight, int8_t *to) {
-    const size_t ins = t->ins / t->groups, outs = t->outs / t->groups;
+    const size_t ins = t->ins / t->groups;
     const size_t window = t->count[D] * t->count[H] * t->count[W];
-    const size_t kernel = t->kernel[D] * t->kernel[H] * t->kernel[W];
     const int8_t *w = weight->data;
     const qparams *q = weight->q;
     for (size_t o = 0; o < t->outs; o++) {
         const int32_t zero_point = (int32_t)q->zero_point[o % (size_t)q->count];
-        for (size_t i = 0; i < ins; i++) {
-            const size_t first_in = o / outs * ins;
-            const size_t block = t->is_turned ? (first_in + i) * outs + o % outs : o * ins + i;
+        for (size_t i = 0; i < ins; i++)
             for (size_t p = 0; p < t->pieces; p++, to += window)
-                gather_kernel(t, w + block * kernel, zero_point, p, to);
-        }
+                gather_kernel(t, w + kernel_of(t, o, i), zero_point, p, to);
     }
+}
+
+static void gather_floats(const weight_taps *t, const float *w, float *to) {
+    size_t element;
+    for (size_t a = 0; a < t->count[D]; a++)
+        for (size_t b = 0; b < t->count[H]; b++)
+            for (size_t c = 0; c < t->count[W]; c++)
+                *to++ = find_element(t, a, b, c, &element) ? w[element] : 0;
+}
+
+void tare__weight_taps_gather_floats(const weight_taps *t, const float *w, float *to) {
+    const size_t window = t->count[D] * t->count[H] * t->count[W];
+    for (size_t o = 0; o < t->outs; o++)
+        for (size_t i = 0; i < t->ins / t->groups; i++, to += window)
+            gather_floats(t, w + kernel_of(t, o, i), to);
 }

@@ -40,6 +40,9 @@ typedef struct conv_part {
 
 /// False if the layer does not fit x, or would have too many parts, or windows that reach too far.
 bool tare__conv_split_of(const quantized_layer *layer, const tare_tensor *x, conv_split *out);
+/// The same of floats; false if there would be too many parts.
+bool tare__conv_split_of_floats(const conv_geometry *g, const int64_t in[SPATIAL],
+                                const int64_t out[SPATIAL], conv_split *split);
 size_t tare__conv_part_count(const conv_split *s);
 conv_part tare__conv_part_of(const conv_split *s, size_t index);
 /// Do the part's pixels not follow each other?
@@ -54,5 +57,6 @@ static inline size_t tare__weight_taps_count(const weight_taps *t) { // of a cha
 }
 /// The weights without zero points: to [outs][tare__weight_taps_count].
 void tare__weight_taps_gather(const weight_taps *t, const tare_tensor *weight, int8_t *to);
+void tare__weight_taps_gather_floats(const weight_taps *t, const float *w, float *to);
 
 #endif
