@@ -355,7 +355,7 @@ const command bench_command = {
              "one's; above 1 this one is faster. TARE_ISA in the environment forces a lower\n"
              "instruction set (scalar, avx2). Layers: medians of the latest runs; shares of\n"
              "the peak that this machine is measured to have; with --against the other\n"
-             "model's time over this one's where both compute the node, '!' where this one is\n"
-             "slower.\n",
+             "model's time over this one's where both compute the node (of a step of its that\n"
+             "computes several: of all of them), '!' where this one is slower.\n",
     .run = run,
 };

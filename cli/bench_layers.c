@@ -32,14 +32,17 @@ static uint64_t time_of_node(const tare_session *session, const char *node) {
     return sum;
 }
 
-// Where the other model's step begins earlier, with a node that another step of ours computes, its
-// time is that one's to compare.
+// A step of the other model that computes several of ours is shared out as ours are: all of them
+// have its ratio.
 static uint64_t time_in_other(const tare_session *session, const tare_session *other,
                               const tare_step *step) {
-    tare_step theirs, unused;
+    tare_step theirs, one;
+    uint64_t ours = 0;
     if (step->node_count == 0 || !find_step(other, step->node, &theirs)) return 0;
-    if (!computes(step, theirs.node) && find_step(session, theirs.node, &unused)) return 0;
-    return time_of_node(other, theirs.node);
+    for (size_t i = 0; tare_session_get_step(session, i, &one); i++)
+        if (one.node_count > 0 && computes(&theirs, one.node)) ours += one.median_ns;
+    const double share = ours > 0 ? (double)step->median_ns / (double)ours : 0;
+    return (uint64_t)((double)time_of_node(other, theirs.node) * share);
 }
 
 tare_status layer_list_read(layer_list *out, const tare_session *session,

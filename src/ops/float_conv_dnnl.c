@@ -78,8 +78,9 @@ static tare_status compile_conv_as(float_layer *layer, size_t index, const float
     return tare__float_part_compile(layer, index, &f, &desc, e, fits, err);
 }
 
-static tare_status compile_conv(float_layer *layer, size_t index, const float_conv *c,
-                                const float_epilogue *e, part_form f, bool *fits, tare_error *err) {
+tare_status tare__float_conv_compile(float_layer *layer, size_t index, const float_conv *c,
+                                     const float_epilogue *e, part_form f, bool *fits,
+                                     tare_error *err) {
     f.is_bf16 = tare__is_worth_bf16(layer->shared, conv_macs(c),
                                     (double)(c->batch * image_elements(c->in_channels, c->in)));
     TARE_TRY(compile_conv_as(layer, index, c, e, f, fits, err));
@@ -91,8 +92,7 @@ static tare_status compile_conv(float_layer *layer, size_t index, const float_co
 
 // --- one image ---
 
-// Rows [first, last) of the output, and the rows of the input, from *begin on, that they see.
-static float_conv slice_rows(const float_conv *c, int64_t first, int64_t last, int64_t *begin) {
+float_conv tare__float_conv_rows(const float_conv *c, int64_t first, int64_t last, int64_t *begin) {
     float_conv part = *c;
     const int64_t start = first * c->stride[1] - c->pad[1];
     const int64_t end =
@@ -118,6 +118,10 @@ static float_conv as_one_row(const float_conv *c) {
     return row;
 }
 
+float_conv tare__float_conv_flat(const float_conv *c) {
+    return is_pointwise(c) ? as_one_row(c) : *c;
+}
+
 static float_conv slice_pixels(const float_conv *c, size_t index, size_t count, float_part *part) {
     const int64_t pixels = c->in[2], n = (int64_t)count, i = (int64_t)index;
     const int64_t first = i * pixels / n, last = (i + 1) * pixels / n;
@@ -129,7 +133,7 @@ static float_conv slice_pixels(const float_conv *c, size_t index, size_t count, 
 }
 
 // A part sees at least one row of the input: bands that lie in the padding are not worth a case.
-static bool can_slice_rows(const float_conv *c) {
+bool tare__float_conv_has_rows(const float_conv *c) {
     return c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 &&
            c->pad[1] < c->dilation[1] * (c->kernel[1] - 1) + 1;
 }
@@ -178,7 +182,7 @@ typedef struct cut {
 static cut choose_cut(const float_layers *l, const float_conv *c) {
     const conv_costs k = costs_of(c);
     const double whole = k.macs + ELEMENT_COST * (k.in + k.out) + WEIGHT_COST * k.weights;
-    const int64_t rows = is_pointwise(c) ? c->out[2] : can_slice_rows(c) ? c->out[1] : 1;
+    const int64_t rows = is_pointwise(c) ? c->out[2] : tare__float_conv_has_rows(c) ? c->out[1] : 1;
     const int64_t blocks = c->groups == 1 ? c->out_channels / CHANNEL_BLOCK : 1;
     const size_t bands = tare__float_part_count(l, whole, rows);
     const size_t shares = tare__float_part_count(l, whole, blocks);
@@ -193,7 +197,7 @@ static float_conv slice(const float_conv *c, size_t index, size_t count, float_p
     const int64_t n = (int64_t)count, i = (int64_t)index;
     const int64_t first = i * c->out[1] / n, last = (i + 1) * c->out[1] / n;
     int64_t begin = first;
-    const float_conv band = slice_rows(c, first, last, &begin);
+    const float_conv band = tare__float_conv_rows(c, first, last, &begin);
     part->at.x_first = begin * c->in[2] * c->in_channels;
     part->at.y_first = first * c->out[2] * c->out_channels;
     return band;
@@ -219,7 +223,7 @@ static float_conv slice_channels(const float_conv *c, size_t index, const cut *h
 
 static tare_status conv_of_image(float_layers *l, const float_conv *given, const float_epilogue *e,
                                  const float_weights *w, float_layer **out, tare_error *err) {
-    const float_conv row = as_one_row(given), *c = is_pointwise(given) ? &row : given;
+    const float_conv flat = tare__float_conv_flat(given), *c = &flat;
     const cut how = choose_cut(l, c);
     float_layer *layer = NULL;
     TARE_TRY(tare__float_layer_create(l, how.count, &layer, err));
@@ -227,10 +231,10 @@ static tare_status conv_of_image(float_layers *l, const float_conv *given, const
     bool fits = true;
     for (size_t i = 0; i < how.count && fits && status == TARE_OK; i++) {
         part_form f = tare__part_form_of(w);
-        f.is_band = !how.by_channels;
+        f.lender = how.by_channels ? NULL : &layer->parts[0];
         const float_conv part = how.by_channels ? slice_channels(c, i, &how, &layer->parts[i], &f)
                                                 : slice(c, i, how.count, &layer->parts[i]);
-        status = compile_conv(layer, i, &part, e, f, &fits, err);
+        status = tare__float_conv_compile(layer, i, &part, e, f, &fits, err);
     }
     return tare__float_layer_finish(layer, status, fits, out);
 }
@@ -270,8 +274,8 @@ static tare_status conv_of_images(float_layers *l, const float_conv *c, const fl
         part->at.x_first = first * (part->at.x_step = x_step);
         part->at.y_first = first * (part->at.y_step = y_step);
         part_form f = tare__part_form_of(w);
-        f.is_band = true;
-        status = compile_conv(layer, i, &few, e, f, &fits, err);
+        f.lender = &layer->parts[0];
+        status = tare__float_conv_compile(layer, i, &few, e, f, &fits, err);
     }
     return tare__float_layer_finish(layer, status, fits, out);
 }

@@ -15,7 +15,7 @@
 
 // Cutting what costs as much as fewer multiply-accumulates costs more than it saves: some five
 // microseconds. What waits for longer falls asleep.
-enum { LEAST_SHARED_COST = 1 << 18, MOST_PARTS = 64 };
+enum { LEAST_SHARED_COST = 1 << 18 };
 
 // Fewer multiply-accumulates with an element are not worth rounding it to bfloat16 first.
 enum { LEAST_BF16_MACS = 32 };
@@ -74,6 +74,8 @@ void tare__float_layers_destroy(float_layers *l) {
         tare__free_aligned(l->memory[i].work.data);
         tare__free_aligned(l->memory[i].narrow.data);
         tare__free_aligned(l->memory[i].share.data);
+        for (size_t k = 0; k < MOST_LINKS - 1; k++)
+            tare__free_aligned(l->memory[i].windows[k].data);
     }
     tare__free(l->memory);
     tare__free(l);
@@ -128,6 +130,8 @@ tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, floa
     tare_status status = TARE_OK;
     for (size_t i = 0; i < of->part_count && status == TARE_OK; i++)
         status = tare__float_part_twin(&of->parts[i], layer, i, err);
+    layer->bands = of->bands;
+    if (status == TARE_OK && of->bands != NULL) status = tare__float_bands_reserve(layer, err);
     return tare__float_layer_finish(layer, status, true, out);
 }
 
@@ -189,7 +193,7 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
         part_form f = tare__part_form_of(w);
         f.w += column * p->inner;
         f.bias = f.bias != NULL ? f.bias + column : NULL;
-        f.is_band = !by_columns;
+        f.lender = by_columns ? NULL : &layer->parts[0];
         f.is_bf16 = tare__is_worth_bf16(l, macs, (double)p->rows * (double)p->inner);
         status = compile_product(layer, i, &part, e, f, &fits, err);
         if (status != TARE_OK || fits || !f.is_bf16) continue;
@@ -217,6 +221,10 @@ static void run_task(void *user, size_t part, size_t worker) {
 
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
     dnnl_status_t statuses[MOST_PARTS + 1];
+    if (layer->bands != NULL) {
+        DNNL_TRY(tare__float_bands_run(layer, x, y));
+        return TARE_OK;
+    }
     layer_run run = {layer, x, y, statuses};
     if (layer->part_count == 1)
         statuses[0] = tare__float_part_run(layer, 0, x, y);
@@ -241,7 +249,9 @@ const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_by
 
 void tare__float_layer_destroy(float_layer *layer) {
     if (layer == NULL) return;
+    const bool is_twin = layer->part_count > 0 && layer->parts[0].is_twin;
     for (size_t i = 0; i < layer->part_count; i++) tare__float_part_clear(&layer->parts[i]);
+    if (!is_twin) tare__float_bands_destroy(layer->bands);
     tare__free(layer);
 }
 
@@ -272,6 +282,12 @@ bool tare__float_layers_use_bf16(const float_layers *l) {
 tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
                                    const float_weights *w, float_layer **out, tare_error *err) {
     (void)l, (void)c, (void)e, (void)w, (void)err;
+    *out = NULL;
+    return TARE_OK;
+}
+tare_status tare__float_layer_chain(float_layers *l, const float_link *links, size_t count,
+                                    float_layer **out, tare_error *err) {
+    (void)l, (void)links, (void)count, (void)err;
     *out = NULL;
     return TARE_OK;
 }

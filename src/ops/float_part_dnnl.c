@@ -156,8 +156,8 @@ static tare_status get_weights(const weights_request *r, packed_weights **out, t
 static tare_status fill_weights(float_layer *layer, float_part *part, const part_form *f,
                                 const dnnl_memory_desc_t *wanted, tare_error *err) {
     const dnnl_memory_desc_t *first = NULL;
-    dnnl_memory_t lent = layer->parts[0].memory[WEIGHTS];
-    if (f->is_band && lent != NULL) {
+    dnnl_memory_t lent = f->lender != NULL ? f->lender->memory[WEIGHTS] : NULL;
+    if (lent != NULL) {
         DNNL_TRY(dnnl_memory_get_memory_desc(lent, &first));
         if (dnnl_memory_desc_equal(first, wanted)) {
             part->memory[WEIGHTS] = lent;

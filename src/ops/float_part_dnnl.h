@@ -16,9 +16,10 @@ typedef struct work_memory {
 
 /// What a part works in. One per index of a part: parts of different layers never run at once.
 typedef struct part_memory {
-    work_memory work;   // the primitive's
-    work_memory narrow; // its input in bfloat16
-    work_memory share;  // its share of the channels of y, side by side
+    work_memory work;                    // the primitive's
+    work_memory narrow;                  // its input in bfloat16
+    work_memory share;                   // its share of the channels of y, side by side
+    work_memory windows[MOST_LINKS - 1]; // rows between the links of a chain
 } part_memory;
 
 struct float_layers {
@@ -30,6 +31,7 @@ struct float_layers {
     part_memory *memory; // [thread_count + 1]: the parts of a layer, and the rest of a batch
 };
 
+enum { MOST_PARTS = 64 }; // of a layer that run at the same time
 enum { SRC, WEIGHTS, BIAS, DST, WORK, MEMORIES };
 
 /// Weights in the order that a primitive wants. Those of a model hang on its tensor, for all who
@@ -61,8 +63,11 @@ typedef struct float_part {
     } at;
 } float_part;
 
+struct float_bands; // float_bands_dnnl.c
+
 struct float_layer {
     float_layers *shared;
+    struct float_bands *bands; // in which parts run; NULL: all at once. A twin's are its model's.
     size_t part_count;
     float_part parts[];
 };
@@ -72,7 +77,7 @@ typedef struct part_form {
     dnnl_memory_desc_t given[MEMORIES]; // of the weights: as they come
     dnnl_memory_desc_t wanted_weights;  // in any order
     bool is_bf16;                       // weights and input are rounded, sums and output are not
-    bool is_band;                       // its weights are those of the other parts
+    const float_part *lender;           // whose weights may be its own, too; NULL: nobody's
     const float *w, *bias;              // as they come; bias NULL: none
     const tare_tensor *model_weights;   // w lies in it, and others may want it packed; NULL: no
 } part_form;
@@ -91,6 +96,24 @@ void tare__float_part_clear(float_part *part);
 /// x and y: the layer's.
 dnnl_status_t tare__float_part_run(const float_layer *layer, size_t index, const float *x,
                                    float *y);
+
+// --- convolutions (float_conv_dnnl.c) ---
+
+tare_status tare__float_conv_compile(float_layer *layer, size_t index, const float_conv *c,
+                                     const float_epilogue *e, part_form f, bool *fits,
+                                     tare_error *err);
+bool tare__float_conv_has_rows(const float_conv *c); // into which an image can be cut
+/// Rows [first, last) of the output, and the rows of the input, from *begin on, that they see.
+float_conv tare__float_conv_rows(const float_conv *c, int64_t first, int64_t last, int64_t *begin);
+/// A convolution of single pixels as one row of them; others as they are.
+float_conv tare__float_conv_flat(const float_conv *c);
+
+// --- chains in bands (float_bands_dnnl.c) ---
+
+dnnl_status_t tare__float_bands_run(const float_layer *layer, const float *x, float *y);
+/// Memory for the windows of a layer with bands.
+tare_status tare__float_bands_reserve(const float_layer *layer, tare_error *err);
+void tare__float_bands_destroy(struct float_bands *bands); // NULL is fine
 
 // --- layers in parts (float_layers_dnnl.c) ---
 

@@ -101,23 +101,39 @@ static bool is_foldable(const plan_builder *b, const plan_record *layer, const p
     return training == NULL || training->kind != VALUE_BOOL || !training->as.boolean;
 }
 
-static void join_layer(plan_builder *b, size_t head) {
-    size_t last = head, next = only_reader(b, &b->records[head]), count = 0;
-    bool adds = false;
-    if (next != NOTHING && is_foldable(b, &b->records[head], &b->records[next])) {
-        append(b, head, &last, next);
-        next = only_reader(b, &b->records[last]);
+// What follows a layer of a chain; the record that reads its end. *adds: it has a residual.
+static size_t join_tail(plan_builder *b, size_t head, size_t *last, bool *adds) {
+    const plan_record *layer = &b->records[*last];
+    size_t next = only_reader(b, layer), count = 0;
+    const bool may_add = !tare__plan_layer_is_transposed(layer);
+    *adds = false;
+    if (next != NOTHING && is_foldable(b, layer, &b->records[next])) {
+        append(b, head, last, next);
+        next = only_reader(b, &b->records[*last]);
     }
     for (; next != NOTHING && count < MOST_EPILOGUES; count++) {
         const plan_record *r = &b->records[next];
         const bool is_sum = tare__plan_is_sum(b, r);
-        if (!keeps_shape(b, &b->records[last], r) ||
-            (is_sum && (adds || tare__plan_layer_is_transposed(&b->records[head]))) ||
+        if (!keeps_shape(b, &b->records[*last], r) || (is_sum && (*adds || !may_add)) ||
             (!is_sum && !tare__plan_has_epilogue(r)))
             break;
-        adds = adds || is_sum;
+        *adds = *adds || is_sum;
+        append(b, head, last, next);
+        next = only_reader(b, &b->records[*last]);
+    }
+    return next;
+}
+
+// A layer with what follows it, and layers that are computed in bands with it.
+static void join_layer(plan_builder *b, size_t head) {
+    size_t last = head, layer = head;
+    bool adds = false;
+    size_t next = join_tail(b, head, &last, &adds);
+    for (size_t count = 1; count < MOST_LINKS && next != NOTHING && !adds; count++) {
+        if (!tare__plan_is_link(b, layer, last, next)) break;
         append(b, head, &last, next);
-        next = only_reader(b, &b->records[last]);
+        layer = next;
+        next = join_tail(b, head, &last, &adds);
     }
 }
 

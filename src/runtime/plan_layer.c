@@ -122,6 +122,7 @@ bool tare__plan_has_epilogue(const plan_record *r) {
 typedef struct layer_step {
     float_layer *layer;
     layer_places at;
+    size_t links; // layers that it computes
     bool is_twin; // whose memory is its own
 } layer_step;
 
@@ -161,6 +162,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     (void)p;
     out->kernel = tare__float_layer_kernel(s->layer, &out->weight_bytes);
     out->bits_may_differ = true;
+    if (s->links > 1) tare__step_say(out, "%zu layers in bands of rows; ", s->links);
     tare__step_say(out, "float: oneDNN; bits may differ between machines");
 }
 
@@ -174,9 +176,13 @@ static size_t other_input(const plan_record *sum, const plan_record *before) {
 
 bool tare__layer_read(const plan_builder *b, size_t head, layer_chain *out) {
     const plan_record *before = &b->records[head];
-    *out = (layer_chain){.kind = tare__plan_layer_kind(before), .addend = NOTHING};
+    *out = (layer_chain){.kind = tare__plan_layer_kind(before), .addend = NOTHING, .next = NOTHING};
     for (size_t i = before->next; i != NOTHING; i = before->next) {
         const plan_record *r = &b->records[i];
+        if (tare__plan_layer_kind(r) != NULL) {
+            out->next = i;
+            break;
+        }
         float_epilogue *e = &out->epilogue;
         if (strcmp(tare__record_op(r), "batch_norm") == 0) {
             out->norm = r;
@@ -239,8 +245,8 @@ tare_status tare__layer_place(plan_builder *b, size_t head, const layer_chain *c
     return tare__plan_write_over(b, chain->result, chain->addend, layout, &out->y, &is_same);
 }
 
-static tare_status add_step(plan_builder *b, size_t head, const layer_chain *chain,
-                            float_layer *layer) {
+tare_status tare__layer_add_step(plan_builder *b, size_t head, const layer_chain *chain,
+                                 size_t links, float_layer *layer) {
     layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     tare_status status = s != NULL ? TARE_OK : tare__out_of_memory(b->err);
     if (status == TARE_OK) status = tare__layer_place(b, head, chain, &s->at);
@@ -249,6 +255,7 @@ static tare_status add_step(plan_builder *b, size_t head, const layer_chain *cha
         return status;
     }
     s->layer = layer;
+    s->links = links;
     return tare__plan_add_step(b, &layer_class, s, b->records[head].node);
 }
 
@@ -260,11 +267,11 @@ static tare_status plan_library(plan_builder *b, size_t head, const layer_chain 
     TARE_TRY(compile(b, head, chain, &layer));
     if (layer == NULL) return tare__plan_decline(b, "float: oneDNN has no fast form of it");
     *done = true;
-    return add_step(b, head, chain, layer);
+    return tare__layer_add_step(b, head, chain, 1, layer);
 }
 
-static tare_status plan_single_layer(plan_builder *b, size_t head, const layer_chain *chain,
-                                     bool *done) {
+tare_status tare__plan_single_layer(plan_builder *b, size_t head, const layer_chain *chain,
+                                    bool *done) {
     if (chain->kind->is_transposed) return tare__plan_transposed(b, head, chain, done);
     TARE_TRY(tare__plan_row(b, head, chain, done));
     return *done ? TARE_OK : plan_library(b, head, chain, done);
@@ -274,5 +281,6 @@ tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done) {
     layer_chain chain;
     if (!tare__layer_read(b, head, &chain))
         return tare__plan_decline(b, "float: its weights are not constant");
-    return plan_single_layer(b, head, &chain, done);
+    return chain.next != NOTHING ? tare__plan_links(b, head, done)
+                                 : tare__plan_single_layer(b, head, &chain, done);
 }

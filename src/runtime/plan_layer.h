@@ -14,8 +14,9 @@ typedef struct layer_chain {
     const plan_record *norm; // NULL: none
     float_epilogue epilogue;
     size_t addend, result; // values; addend NOTHING: none
+    size_t next;           // the record of a layer that is computed with it; NOTHING: none
 } layer_chain;
-/// The layer of a record, and what follows it ; false: it cannot be planned.
+/// The layer of a record, and what follows it up to the next layer; false: it cannot be planned.
 bool tare__layer_read(const plan_builder *b, size_t head, layer_chain *out);
 
 /// A batch norm folded into a layer's weights; NULLs: there is none. The caller releases both.
@@ -36,6 +37,16 @@ tare_status tare__layer_place(plan_builder *b, size_t head, const layer_chain *c
 
 float_weights tare__layer_weights(const tare_tensor *w, const tare_tensor *bias,
                                   const folded_norm *folded);
+
+/// Adds the step of a compiled layer, which is taken over, also by a failure. chain: its end's.
+/// links: how many layers it computes.
+tare_status tare__layer_add_step(plan_builder *b, size_t head, const layer_chain *chain,
+                                 size_t links, float_layer *layer);
+/// One layer without those that are computed with it.
+tare_status tare__plan_single_layer(plan_builder *b, size_t head, const layer_chain *chain,
+                                    bool *done);
+/// Layers that are computed in bands together (plan_links.c).
+tare_status tare__plan_links(plan_builder *b, size_t head, bool *done);
 
 /// Layers of a single row or pixel, by kernels of ours (plan_row.c). *done false: it is none.
 tare_status tare__plan_row(plan_builder *b, size_t head, const layer_chain *chain, bool *done);

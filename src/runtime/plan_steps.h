@@ -42,6 +42,9 @@ struct layer_kind;
 const struct layer_kind *tare__plan_layer_kind(const plan_record *r);
 /// Is it a transposed convolution with constant weights? It adds no residual.
 bool tare__plan_layer_is_transposed(const plan_record *r);
+/// Is the convolution `next`, which reads record `last`, better computed in bands with the one that
+/// `last` belongs to (plan_links.c)?
+bool tare__plan_is_link(const plan_builder *b, size_t layer, size_t last, size_t next);
 /// Can a layer apply it to its result?
 bool tare__plan_has_epilogue(const plan_record *r);
 
