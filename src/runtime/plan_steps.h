@@ -80,6 +80,8 @@ tare_status tare__plan_instance_norm(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done);
 /// The same where it is written out, from the product of queries and keys on (plan_scores.c).
 tare_status tare__plan_scores(plan_builder *b, size_t head, bool *done);
+/// The same, or a product that stands alone (plan_matmul.c).
+tare_status tare__plan_matmul(plan_builder *b, size_t head, bool *done);
 /// The records that follow such a product, in order; 0: it begins no attention.
 size_t tare__plan_written_attention(const plan_builder *b, size_t head, size_t chain[5]);
 /// The record that alone reads what this one makes, if it computes on floats alone and is in no

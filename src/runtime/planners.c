@@ -44,7 +44,7 @@ static const planner_row rows[] = {
     {"instance_norm", tare__plan_instance_norm, NULL},
     {"softmax", tare__plan_softmax, NULL},
     {"log_softmax", tare__plan_log_softmax, NULL},
-    {"matmul", tare__plan_scores, NULL},
+    {"matmul", tare__plan_matmul, NULL},
     {"scaled_dot_product_attention", tare__plan_attention, NULL},
     {"quantized.cat", NULL, tare__plan_code_cat},
     {"quantized.softmax", NULL, tare__plan_code_softmax},
