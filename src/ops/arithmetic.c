@@ -245,7 +245,6 @@ FAST_SAME(maximum, RESULT_COMMON, a > b || a != a ? a : b)
 FAST_SAME(minimum, RESULT_COMMON, a < b || a != a ? a : b)
 EXACT(floor_divide, RESULT_COMMON, floor(a / b))
 EXACT(remainder, RESULT_COMMON, remainder_of(a, b))
-EXACT(pow, RESULT_COMMON, tare__pow(a, b))
 EXACT(eq, RESULT_BOOL, a == b)
 EXACT(ne, RESULT_BOOL, a != b)
 EXACT(lt, RESULT_BOOL, a < b)
@@ -258,6 +257,43 @@ EXACT(logical_xor, RESULT_BOOL, (a != 0) != (b != 0))
 EXACT(trunc_divide, RESULT_COMMON, trunc(a / b))
 EXACT(fmod, RESULT_COMMON, fmod(a, b))
 EXACT(atan2, RESULT_FLOAT, atan2(a, b))
+
+// Exponents that torch has a loop of its own for, and that.
+#define POWERS(POWER)                                                                              \
+    POWER(2, a *a)                                                                                 \
+    POWER(3, a *a *a)                                                                              \
+    POWER(0.5F, sqrtf(a))                                                                          \
+    POWER(-0.5F, 1 / sqrtf(a))                                                                     \
+    POWER(-1, 1 / a)                                                                               \
+    POWER(-2, 1 / (a * a))
+
+static float power_of(float a, float b) {
+#define POWER(exponent, result)                                                                    \
+    if (b == (exponent)) return result;
+    POWERS(POWER)
+#undef POWER
+    return (float)tare__pow((double)a, (double)b);
+}
+
+static void pow_loop(const float *p, int64_t p_step, const float *q, int64_t q_step, float *y,
+                     int64_t count) {
+#define POWER(exponent, result)                                                                    \
+    if (p_step == 1 && q_step == 0 && *q == (exponent)) {                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const float a = p[i];                                                                  \
+            y[i] = result;                                                                         \
+        }                                                                                          \
+        return;                                                                                    \
+    }
+    POWERS(POWER)
+#undef POWER
+    for (int64_t i = 0; i < count; i++) y[i] = power_of(p[i * p_step], q[i * q_step]);
+}
+
+static double pow_exact(double a, double b) {
+    return tare__pow(a, b);
+}
+OPERATOR(pow, pow_loop, RESULT_COMMON)
 
 // torch.div(a, b, rounding_mode=..)
 typedef struct division {

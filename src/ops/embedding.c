@@ -106,13 +106,7 @@ static tare_status embedding_reference(op_call *call) {
 
 enum { OFFSETS = 2, MODE, SAMPLE_WEIGHTS, LAST_OFFSET, PADDING_INDEX, MAX_NORM };
 
-typedef struct bags {
-    const tare_tensor *indices, *weight, *offsets, *sample_weights;
-    int64_t count, padding_index;
-    enum { BAG_SUM, BAG_MEAN, BAG_MAX } mode;
-} bags;
-
-static tare_status read_mode(op_call *call, bags *b) {
+static tare_status read_mode(op_call *call, embedding_bags *b) {
     const char *mode;
     TARE_TRY(tare__call_text(call, MODE, "mean", &mode));
     if (strcmp(mode, "sum") == 0)
@@ -126,26 +120,26 @@ static tare_status read_mode(op_call *call, bags *b) {
     return TARE_OK;
 }
 
-static tare_status read_bags(op_call *call, bags *b) {
+tare_status tare__embedding_bags_read(op_call *call, embedding_bags *b) {
     bool last_offset;
-    *b = (bags){0};
-    TARE_TRY(read_table(call, &b->indices, &b->weight));
+    *b = (embedding_bags){0};
+    TARE_TRY(read_table(call, &b->rows.indices, &b->rows.table));
     TARE_TRY(read_mode(call, b));
     TARE_TRY(tare__call_bool(call, LAST_OFFSET, false, &last_offset));
     TARE_TRY(tare__call_int(call, PADDING_INDEX, -1, &b->padding_index));
     if (tare__call_given(call, MAX_NORM)) return tare__call_fail(call, "max_norm is not supported");
     if (tare__call_given(call, SAMPLE_WEIGHTS)) {
         TARE_TRY(tare__need_float(call, SAMPLE_WEIGHTS, &b->sample_weights));
-        if (b->sample_weights->count != b->indices->count || b->mode != BAG_SUM)
+        if (b->sample_weights->count != b->rows.indices->count || b->mode != BAG_SUM)
             return tare__call_fail(call,
                                    "per_sample_weights need mode 'sum' and one for each index");
     }
     b->offsets = tare__call_tensor(call, OFFSETS);
-    if (b->indices->ndim == 2 && b->offsets == NULL) {
-        b->count = b->indices->shape[0];
+    if (b->rows.indices->ndim == 2 && b->offsets == NULL) {
+        b->count = b->rows.indices->shape[0];
         return TARE_OK;
     }
-    const bool fits = b->indices->ndim == 1 && b->offsets != NULL && b->offsets->ndim == 1 &&
+    const bool fits = b->rows.indices->ndim == 1 && b->offsets != NULL && b->offsets->ndim == 1 &&
                       (b->offsets->dtype == TARE_INT64 || b->offsets->dtype == TARE_INT32);
     if (!fits) return tare__call_fail(call, "needs indices of 2 dimensions, or 1 with offsets");
     b->count = b->offsets->count - (last_offset ? 1 : 0);
@@ -153,37 +147,36 @@ static tare_status read_bags(op_call *call, bags *b) {
 }
 
 static tare_status embedding_bag_shape(op_call *call) {
-    bags b;
-    TARE_TRY(read_bags(call, &b));
-    const int64_t shape[] = {b.count, b.weight->shape[1]};
+    embedding_bags b;
+    TARE_TRY(tare__embedding_bags_read(call, &b));
+    const int64_t shape[] = {b.count, b.rows.table->shape[1]};
     return tare__call_result(call, TARE_FLOAT32, 2, shape, NULL);
 }
 
-// The indices [*begin, *end) of bag i.
-static tare_status bag_range(op_call *call, const bags *b, int64_t i, int64_t *begin,
-                             int64_t *end) {
+tare_status tare__embedding_bag_at(op_call *call, const embedding_bags *b, int64_t i,
+                                   int64_t *begin, int64_t *end) {
     if (b->offsets == NULL) {
-        const int64_t length = b->indices->shape[1];
+        const int64_t length = b->rows.indices->shape[1];
         *begin = i * length;
         *end = *begin + length;
         return TARE_OK;
     }
     *begin = (int64_t)tare__tensor_get(b->offsets, i);
     *end = i + 1 < b->offsets->count ? (int64_t)tare__tensor_get(b->offsets, i + 1)
-                                     : b->indices->count;
-    if (*begin >= 0 && *begin <= *end && *end <= b->indices->count) return TARE_OK;
+                                     : b->rows.indices->count;
+    if (*begin >= 0 && *begin <= *end && *end <= b->rows.indices->count) return TARE_OK;
     return tare__call_fail(call, "offsets of bag %lld are out of order", (long long)i);
 }
 
-static tare_status add_bag(op_call *call, const bags *b, int64_t begin, int64_t end, float *from,
-                           float *y) {
-    const int64_t width = b->weight->shape[1];
+static tare_status add_bag(op_call *call, const embedding_bags *b, int64_t begin, int64_t end,
+                           float *from, float *y) {
+    const int64_t width = b->rows.table->shape[1];
     int64_t used = 0;
     for (int64_t i = begin; i < end; i++) {
         int64_t row;
-        TARE_TRY(index_at(call, b->indices, i, b->weight->shape[0], &row));
+        TARE_TRY(tare__embedding_row(call, &b->rows, i, &row));
         if (row == b->padding_index) continue;
-        read_row(b->weight, row, from);
+        read_row(b->rows.table, row, from);
         const float share = b->sample_weights != NULL ? tare__f32(b->sample_weights)[i] : 1;
         for (int64_t k = 0; k < width; k++) {
             const bool first = b->mode == BAG_MAX && used == 0;
@@ -199,15 +192,15 @@ static tare_status add_bag(op_call *call, const bags *b, int64_t begin, int64_t 
 }
 
 static tare_status embedding_bag_reference(op_call *call) {
-    bags b;
-    TARE_TRY(read_bags(call, &b));
+    embedding_bags b;
+    TARE_TRY(tare__embedding_bags_read(call, &b));
     float *y = tare__f32(tare__call_out(call));
-    float *row = tare__arena_array(call->memory, (size_t)b.weight->shape[1] + 1, sizeof *row);
+    float *row = tare__arena_array(call->memory, (size_t)b.rows.table->shape[1] + 1, sizeof *row);
     if (row == NULL) return tare__out_of_memory(call->err);
     for (int64_t i = 0; i < b.count; i++) {
         int64_t begin, end;
-        TARE_TRY(bag_range(call, &b, i, &begin, &end));
-        TARE_TRY(add_bag(call, &b, begin, end, row, y + i * b.weight->shape[1]));
+        TARE_TRY(tare__embedding_bag_at(call, &b, i, &begin, &end));
+        TARE_TRY(add_bag(call, &b, begin, end, row, y + i * b.rows.table->shape[1]));
     }
     return TARE_OK;
 }

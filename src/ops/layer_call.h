@@ -82,6 +82,18 @@ tare_status tare__embedding_row(op_call *call, const embedding_call *e, int64_t 
 /// Elements of row `row` of codes: fma(code, scale, bias).
 void tare__embedding_factors(const tare_tensor *table, int64_t row, float *scale, float *bias);
 
+/// A bound call of embedding_bag: `count` bags of rows. Those of index `padding_index` are left out.
+typedef struct embedding_bags {
+    embedding_call rows;
+    const tare_tensor *offsets, *sample_weights; // NULL: bags of equal length; each row counts as 1
+    int64_t count, padding_index;
+    enum { BAG_SUM, BAG_MEAN, BAG_MAX } mode;
+} embedding_bags;
+tare_status tare__embedding_bags_read(op_call *call, embedding_bags *out);
+/// Bag i has the indices [*begin, *end); an error that names the call where there are none such.
+tare_status tare__embedding_bag_at(op_call *call, const embedding_bags *b, int64_t i,
+                                   int64_t *begin, int64_t *end);
+
 /// A bound call of interpolate: x [N][C][..], of whose last `dims` dimensions, of three, the sizes
 /// change; the others are 1.
 typedef enum resize_mode { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR } resize_mode;

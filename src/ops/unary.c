@@ -32,6 +32,13 @@ ELEMENT(atanh, tare__atanhf(v))
 
 // --- sign: of tensors of every dtype, and of numbers ---
 
+ELEMENT_LOOP(neg, -v)
+ELEMENT_LOOP(abs, fabsf(v))
+ELEMENT_LOOP(sign, isnan(v) ? v : (float)((v > 0) - (v < 0)))
+static const op_element neg_element = {.loop = neg_loop};
+static const op_element abs_element = {.loop = abs_loop};
+static const op_element sign_element = {.loop = sign_loop};
+
 static tare_status number_or_same(op_call *call, double (*f)(double x)) {
     double number;
     const value *v = call->param[0];
@@ -190,11 +197,11 @@ static const op_info rows[] = {
     UNARY(atanh, "torch.atanh|torch.arctanh", "atanh"),
     UNARY(tan, "torch.tan", "tan"),
     {.id = "neg", .functions = "torch.neg|operator.neg|torch.ops.aten.neg.default", .methods = "neg", .params = "input/self",
-     .traits = OP_ELEMENTWISE, .shape = neg_shape, .reference = neg_reference},
+     .traits = OP_ELEMENTWISE, .shape = neg_shape, .reference = neg_reference, .element = &neg_element},
     {.id = "abs", .functions = "torch.abs|operator.abs|torch.ops.aten.abs.default", .methods = "abs", .params = "input/self",
-     .traits = OP_ELEMENTWISE, .shape = abs_shape, .reference = abs_reference},
+     .traits = OP_ELEMENTWISE, .shape = abs_shape, .reference = abs_reference, .element = &abs_element},
     {.id = "sign", .functions = "torch.sign|torch.sgn|torch.ops.aten.sign.default", .methods = "sign", .params = "input/self",
-     .traits = OP_ELEMENTWISE, .shape = sign_shape, .reference = sign_reference},
+     .traits = OP_ELEMENTWISE, .shape = sign_shape, .reference = sign_reference, .element = &sign_element},
     ASKED(isnan, "torch.isnan", "isnan"),
     ASKED(isinf, "torch.isinf", "isinf"),
     ASKED(isposinf, "torch.isposinf", NULL),

@@ -219,13 +219,14 @@ static void join_code_function(plan_builder *b, size_t head) {
 // --- elementwise operators ---
 
 static bool is_elementwise(const plan_builder *b, const plan_record *r) {
-    return tare__plan_is_float(b, r) && (tare__plan_is_element(r) || tare__plan_is_binary(r));
+    return tare__plan_is_choice(b, r) ||
+           (tare__plan_is_float(b, r) && (tare__plan_is_element(r) || tare__plan_is_binary(r)));
 }
 
 static void join_elements(plan_builder *b, size_t head) {
     size_t last = head;
     for (size_t count = 1; count < MOST_ELEMENTS; count++) {
-        const size_t next = only_reader(b, &b->records[last]);
+        const size_t next = sole_reader(b, &b->records[last]);
         if (next == NOTHING || !is_elementwise(b, &b->records[next]) ||
             !keeps_shape(b, &b->records[last], &b->records[next]))
             break;

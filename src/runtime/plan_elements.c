@@ -21,9 +21,9 @@ typedef struct operand {
 
 typedef struct element_step {
     element_loop loop; // of one operand, or NULL
-    binary_loop two;   // of two
+    binary_loop two;   // of two, or NULL: the first one where the mask says so, else the second
     float p[ELEMENT_MAX_PARAMETERS];
-    operand other;
+    operand other, mask;
 } element_step;
 
 typedef struct elements {
@@ -35,25 +35,47 @@ typedef struct elements {
 
 // --- running ---
 
+// Elements of an operand, `step` apart.
+typedef struct span {
+    const void *data;
+    int64_t step;
+} span;
+
+// What stands beside element `at` of the result, and at most *count that follow. self: the value
+// that flows through the chain.
+static span operand_at(const operand *o, const plan_run_state *run, size_t size, int64_t at,
+                       const float *self, int64_t *count) {
+    if (o->kind == OPERAND_SELF) return (span){self, 1};
+    if (o->kind == OPERAND_NUMBER) return (span){&o->number, 0};
+    const int64_t within = at % o->run;
+    const int64_t from =
+        within * o->step + tare__strided_offset(o->outer_ndim, o->size, o->stride, at / o->run);
+    if (o->run - within < *count) *count = o->run - within;
+    return (span){(const char *)tare__place_data(run, o->place) + (size_t)from * size, o->step};
+}
+
+static void choose(span mask, span yes, span no, float *y, int64_t count) {
+    const uint8_t *is_yes = mask.data;
+    const float *a = yes.data, *b = no.data;
+    for (int64_t i = 0; i < count; i++) {
+        const float first = a[i * yes.step], second = b[i * no.step];
+        y[i] = is_yes[i * mask.step] != 0 ? first : second;
+    }
+}
+
 static void run_two(const element_step *s, const plan_run_state *run, int64_t begin, int64_t count,
                     const float *x, float *y) {
-    const operand *o = &s->other;
-    const float *data = o->kind == OPERAND_TENSOR ? tare__place_data(run, o->place) : NULL;
-    for (int64_t done = 0; done < count;) {
-        int64_t n = count - done, step = o->kind == OPERAND_SELF ? 1 : 0;
-        const float *other = o->kind == OPERAND_SELF ? x + done : &o->number;
-        if (o->kind == OPERAND_TENSOR) {
-            const int64_t at = begin + done, within = at % o->run;
-            if (o->run - within < n) n = o->run - within;
-            step = o->step;
-            other = data + within * step +
-                    tare__strided_offset(o->outer_ndim, o->size, o->stride, at / o->run);
+    for (int64_t done = 0, n; done < count; done += n) {
+        n = count - done;
+        const span self = {x + done, 1};
+        const span other = operand_at(&s->other, run, sizeof(float), begin + done, x + done, &n);
+        const span a = s->other.is_first ? other : self, b = s->other.is_first ? self : other;
+        if (s->two != NULL) {
+            s->two(a.data, a.step, b.data, b.step, y + done, n);
+        } else {
+            const span mask = operand_at(&s->mask, run, 1, begin + done, x + done, &n);
+            choose(mask, a, b, y + done, n);
         }
-        if (o->is_first)
-            s->two(other, step, x + done, 1, y + done, n);
-        else
-            s->two(x + done, 1, other, step, y + done, n);
-        done += n;
     }
 }
 
@@ -168,24 +190,65 @@ static bool read_number(const value *v, float *out) {
     return true;
 }
 
-// `self`: the value that flows through the chain.
-static bool read_two(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
-    s->two = r->call.op->binary->loop;
+static bool read_operand(const plan_builder *b, const value *v, size_t self, operand *o) {
+    if (read_number(v, &o->number)) {
+        o->kind = OPERAND_NUMBER;
+        return true;
+    }
+    if (v == NULL || v->kind != VALUE_TENSOR) return false;
+    o->value = tare__plan_find_value(b, v->as.tensor);
+    o->kind = o->value == self ? OPERAND_SELF : OPERAND_TENSOR;
+    return o->value != NOTHING;
+}
+
+// Of parameters a and b; `self`: the value that flows through the chain, one of them.
+static bool read_pair(const plan_builder *b, const plan_record *r, const size_t pair[2],
+                      size_t self, operand *other) {
     for (int i = 0; i < 2; i++) {
-        const value *v = r->call.param[i], *w = r->call.param[1 - i];
+        const value *v = r->call.param[pair[i]];
         if (v == NULL || v->kind != VALUE_TENSOR || tare__plan_find_value(b, v->as.tensor) != self)
             continue;
-        s->other.is_first = i == 1;
-        if (read_number(w, &s->other.number)) {
-            s->other.kind = OPERAND_NUMBER;
-            return true;
-        }
-        if (w == NULL || w->kind != VALUE_TENSOR) return false;
-        s->other.value = tare__plan_find_value(b, w->as.tensor);
-        s->other.kind = s->other.value == self ? OPERAND_SELF : OPERAND_TENSOR;
-        return s->other.value != NOTHING;
+        other->is_first = i == 1;
+        return read_operand(b, r->call.param[pair[1 - i]], self, other);
     }
     return false;
+}
+
+// --- choices between two ---
+
+// Which parameters are the mask, what is taken where it holds, and what elsewhere.
+static const struct choice_row {
+    const char *op;
+    size_t mask, pair[2];
+} choices[] = {{"masked_fill", 1, {2, 0}}, {"where", 0, {1, 2}}};
+
+static const struct choice_row *choice_of(const plan_record *r) {
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (strcmp(choices[i].op, tare__record_op(r)) == 0) return &choices[i];
+    return NULL;
+}
+
+static bool is_float_or_number(const value *v) {
+    float unused;
+    return read_number(v, &unused) ||
+           (v != NULL && v->kind == VALUE_TENSOR && v->as.tensor->dtype == TARE_FLOAT32);
+}
+
+bool tare__plan_is_choice(const plan_builder *b, const plan_record *r) {
+    const struct choice_row *row = choice_of(r);
+    if (row == NULL || r->result == NOTHING || r->is_observer || r->is_view) return false;
+    const tare_tensor *mask = tare__fast_input(&r->call, row->mask);
+    const tare_tensor *y = b->values[r->result].tensor;
+    return mask != NULL && (mask->dtype == TARE_BOOL || mask->dtype == TARE_UINT8) &&
+           is_float_or_number(r->call.param[row->pair[0]]) &&
+           is_float_or_number(r->call.param[row->pair[1]]) && y->dtype == TARE_FLOAT32 &&
+           y->count > 0;
+}
+
+static bool read_choice(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
+    const struct choice_row *row = choice_of(r);
+    return read_operand(b, r->call.param[row->mask], self, &s->mask) &&
+           read_pair(b, r, row->pair, self, &s->other);
 }
 
 bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, element_loop *loop,
@@ -200,8 +263,10 @@ bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, elemen
 }
 
 static bool read_step(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
-    if (!tare__plan_is_element(r)) return read_two(b, r, self, s);
-    return tare__plan_element_loop(b, r, &s->loop, s->p);
+    if (tare__plan_is_element(r)) return tare__plan_element_loop(b, r, &s->loop, s->p);
+    if (!tare__plan_is_binary(r)) return read_choice(b, r, self, s);
+    s->two = r->call.op->binary->loop;
+    return read_pair(b, r, (const size_t[]){0, 1}, self, &s->other);
 }
 
 // The head's input that has the result's shape, best one that lies channels last.
@@ -210,7 +275,8 @@ static size_t choose_input(const plan_builder *b, const plan_record *r) {
     size_t found = NOTHING;
     for (size_t i = 0; i < r->input_count; i++) {
         const size_t v = r->inputs[i];
-        if (!is_full(b->values[v].tensor, y)) continue;
+        if (!is_full(b->values[v].tensor, y) || b->values[v].tensor->dtype != TARE_FLOAT32)
+            continue;
         if (found == NOTHING || (tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST &&
                                  tare__plan_layout(b, found) == LAYOUT_PLAIN))
             found = v;
@@ -218,14 +284,17 @@ static size_t choose_input(const plan_builder *b, const plan_record *r) {
     return found;
 }
 
+static bool check_operand(const plan_builder *b, const element_chain *c, const operand *o) {
+    return o->kind != OPERAND_TENSOR ||
+           fits_layout(b->values[o->value].tensor, b->values[c->result].tensor, c->layout);
+}
+
 static bool check_operands(const plan_builder *b, const element_chain *c) {
-    const tare_tensor *y = b->values[c->result].tensor;
-    for (size_t i = 0; i < c->count; i++) {
-        const operand *o = &c->steps[i].other;
-        if (o->kind == OPERAND_TENSOR && !fits_layout(b->values[o->value].tensor, y, c->layout))
-            return false;
-    }
-    return true;
+    bool fit = true;
+    for (size_t i = 0; i < c->count; i++)
+        fit = fit && check_operand(b, c, &c->steps[i].other) &&
+              check_operand(b, c, &c->steps[i].mask);
+    return fit;
 }
 
 static bool read_chain(plan_builder *b, size_t head, element_chain *c) {
@@ -254,7 +323,10 @@ static tare_status place_operand(plan_builder *b, const element_chain *c, operan
 static tare_status place(plan_builder *b, const element_chain *c, elements *e) {
     bool unused;
     TARE_TRY(tare__plan_read(b, c->x, c->layout, &e->x));
-    for (size_t i = 0; i < c->count; i++) TARE_TRY(place_operand(b, c, &c->steps[i].other));
+    for (size_t i = 0; i < c->count; i++) {
+        TARE_TRY(place_operand(b, c, &c->steps[i].other));
+        TARE_TRY(place_operand(b, c, &c->steps[i].mask));
+    }
     TARE_TRY(tare__plan_write_over(b, c->result, c->x, c->layout, &e->y, &unused));
     e->count = b->values[c->result].tensor->count;
     e->steps = c->steps;

@@ -29,8 +29,9 @@ tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layo
 bool tare__plan_is_copy(const plan_record *r);
 tare_status tare__plan_copy(plan_builder *b, size_t head, bool *done);
 
-/// Rows of a table, of floats and of codes (plan_embedding.c).
+/// Rows of a table, of floats and of codes, and bags of them (plan_embedding.c).
 tare_status tare__plan_embedding(plan_builder *b, size_t head, bool *done);
+tare_status tare__plan_embedding_bag(plan_builder *b, size_t head, bool *done);
 
 /// An observer that hands its input on (plan_observe.c).
 tare_status tare__plan_observe(plan_builder *b, size_t head, bool *done);
@@ -52,6 +53,8 @@ bool tare__plan_has_epilogue(const plan_record *r);
 /// (plan_elements.c).
 bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, element_loop *loop,
                              float p[ELEMENT_MAX_PARAMETERS]);
+/// Elements of floats, or a number, where a mask says so, and others elsewhere (plan_elements.c).
+bool tare__plan_is_choice(const plan_builder *b, const plan_record *r);
 /// Elementwise operators in a row (plan_elements.c).
 tare_status tare__plan_elements(plan_builder *b, size_t head, bool *done);
 

@@ -37,6 +37,7 @@ static const planner_row rows[] = {
     {"quantized.batch_norm3d", NULL, tare__plan_code_batch_norm},
     {"quantized.batch_norm3d_relu", NULL, tare__plan_code_batch_norm},
     {"embedding", NULL, tare__plan_embedding},
+    {"embedding_bag", NULL, tare__plan_embedding_bag},
     {"interpolate", tare__plan_resize, tare__plan_code_resize},
     {"layer_norm", tare__plan_layer_norm, NULL},
     {"rms_norm", tare__plan_rms_norm, NULL},
@@ -91,6 +92,7 @@ chain_planner tare__plan_code_planner(const plan_builder *b, const plan_record *
     if (tare__plan_is_dynamic_layer(r)) return tare__plan_code_bands;
     if (r->next != NOTHING && tare__plan_begins_bands(b, r)) return tare__plan_code_bands;
     if (tare__plan_is_code_layer(r)) return tare__plan_code_layer;
+    if (tare__plan_is_choice(b, r)) return tare__plan_elements;
     const planner_row *row = row_of(r);
     if (row->codes != NULL) return has_own_weights(r) ? row->codes : NULL;
     const tare_tensor *x = tare__plan_code_input(r);

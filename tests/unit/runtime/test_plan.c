@@ -86,6 +86,9 @@ static void add_unary(generator *g) {
         "%s * 0.5",
         "1.5 - %s",
         "%s.abs()",
+        "-%s",
+        "torch.sign(%s)",
+        "torch.pow(%s, 2)",
         "torch.nn.functional.dropout(%s, 0.5, False)",
         "torch.nn.functional.hardsigmoid(%s)",
         "torch.nn.functional.elu(%s)",
@@ -113,8 +116,20 @@ static void add_binary(generator *g) {
                                         "torch.add(v%d, v%d)", "torch.add(v%d, v%d, alpha = 2)"};
     const int a = any_value(g), b = like(g, a);
     begin_line(g, g->channels[a]);
-    tare__text_printf(&g->code, calls[draw(g, 6)], a, b);
+    tare__text_printf(&g->code, calls[draw(g, sizeof calls / sizeof *calls)], a, b);
     tare__text_append(&g->code, "\n");
+}
+
+// The mask follows from the input, which is exact.
+static void add_choice(generator *g) {
+    static const char *const calls[] = {
+        "torch.masked_fill(v%d, mask, -0.75)\n",
+        "torch.where(mask, v%d, 0.125)\n",
+        "torch.where(mask, v%d, v%d)\n",
+    };
+    const int a = any_value(g), b = like(g, a);
+    begin_line(g, g->channels[a]);
+    tare__text_printf(&g->code, calls[draw(g, sizeof calls / sizeof *calls)], a, b);
 }
 
 static void add_gate(generator *g) { // squeeze and excite
@@ -160,9 +175,11 @@ static void add_join(generator *g) {
 
 static tare_model *random_model(generator *g, uint64_t seed) {
     *g = (generator){.state = seed * 77 + 1, .root = new_tree(), .channels = {6}, .count = 1};
-    tare__text_append(&g->code, "def forward(self, v0):\n    size = v0.size(0)\n");
+    tare__text_append(&g->code, "def forward(self, v0):\n    size = v0.size(0)\n"
+                                "    top = torch.amax(v0, 1, True)\n"
+                                "    mask = torch.lt(top, 0.5)\n");
     const int lines = 3 + (int)draw(g, 22);
-    while (g->count < lines) switch (draw(g, 10)) {
+    while (g->count < lines) switch (draw(g, 11)) {
         case 0:
         case 1:
         case 2:
@@ -184,7 +201,9 @@ static tare_model *random_model(generator *g, uint64_t seed) {
                 add_gate(g);
             else
                 add_view(g);
-
+            break;
+        case 9:
+            add_choice(g);
             break;
         default:
             if (g->channels[g->count - 1] < 60) add_join(g);
