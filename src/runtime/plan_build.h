@@ -153,9 +153,14 @@ typedef struct plan_value {
     // Of a transposition that swaps dimensions 1 and 2 of 4: the value it reads, and its record,
     // which is emitted when somebody wants the result in a place of its own. Else NOTHING.
     size_t swapped, deferred;
+    // Of a view of what lies channels last alone: that value, until somebody wants the view itself.
+    size_t viewed;
     // Codes that a concatenation puts, channels last, among others: its value, and the first
     // channel there (plan_code_cat.c). NOTHING: they stand alone.
     size_t joined, joined_at;
+    // Of the plain layout: the value that a concatenation makes it a piece of, and the byte where
+    // (plan_cat.c); and where the pieces of this value lie. NOTHING: none.
+    size_t within, within_at, whole;
     size_t gathered; // the place of a copy without gaps of what lies so; NOTHING: there is none
 } plan_value;
 
@@ -203,6 +208,11 @@ void tare__plan_join(plan_builder *b);
 // plan_code_cat.c
 /// Finds the codes whose steps can write them where a concatenation wants them.
 tare_status tare__plan_find_parts(plan_builder *b);
+// plan_cat.c
+/// Finds the pieces of a concatenation, whose steps can write them where it wants them.
+void tare__plan_find_pieces(plan_builder *b, const plan_record *r);
+
+// plan_code_cat.c
 /// Copies codes that lie apart to where they follow each other.
 extern const step_class tare__gather_class;
 tare_status tare__gather_state(plan_builder *b, const tare_tensor *t, size_t from, size_t place,
@@ -233,6 +243,10 @@ tare_status tare__plan_read(plan_builder *b, size_t value, plan_layout layout, s
 tare_status tare__plan_share(plan_builder *b, size_t value, plan_layout layout, size_t *place);
 /// A new place for a value that the next step writes.
 tare_status tare__plan_write(plan_builder *b, size_t value, plan_layout layout, size_t *place);
+/// Where the pieces of a value lie, which is no place of the value before all of them are written
+/// there; and that they are, with or without the next step.
+tare_status tare__plan_place_whole(plan_builder *b, size_t value, size_t *place);
+tare_status tare__plan_write_whole(plan_builder *b, size_t value, bool by_step);
 /// As tare__plan_write, in the place of `input` (read in this layout by the next step) if nobody
 /// needs that any more and it is as large; *is_same tells.
 tare_status tare__plan_write_over(plan_builder *b, size_t value, size_t input, plan_layout layout,
@@ -255,6 +269,7 @@ static inline void tare__step_say_joined(step_note *note, const plan_lines *y) {
     if (y->joined != NULL) tare__step_say(note, "; in place for %s", y->joined);
 }
 
+bool tare__plan_has_place(const plan_builder *b, size_t value);
 /// The layout in which a value already lies, channels last if in both.
 plan_layout tare__plan_layout(const plan_builder *b, size_t value);
 /// Have both layouts the same order of elements for this tensor (or has it none but the plain one)?

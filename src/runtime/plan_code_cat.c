@@ -189,6 +189,7 @@ static bool is_code_cat(const plan_builder *b, const plan_record *r) {
 tare_status tare__plan_find_parts(plan_builder *b) {
     for (size_t i = b->record_count; i-- > 0;) {
         cat_call c = {0};
+        tare__plan_find_pieces(b, &b->records[i]);
         if (is_code_cat(b, &b->records[i]) && read_call(b, &b->records[i], &c) && c.count > 0)
             join(b, b->records[i].result, &c);
     }
@@ -204,9 +205,12 @@ static bool belongs_at(const plan_builder *b, size_t v, size_t result, size_t at
            x->joined_at == y->joined_at + at;
 }
 
+// Does an input that belongs there lie in the memory of what joins it?
 static bool is_in_place(const plan_builder *b, size_t v) {
-    const size_t place = b->values[v].place[LAYOUT_CHANNELS_LAST];
-    return place != NOTHING && b->plan->places[place].whole != NOTHING;
+    const plan_value *x = &b->values[v];
+    const size_t place = x->place[LAYOUT_CHANNELS_LAST];
+    const size_t whole = b->values[x->joined].place[LAYOUT_CHANNELS_LAST];
+    return place != NOTHING && whole != NOTHING && b->plan->places[place].whole == whole;
 }
 
 // What is copied where it belongs is found there from now on.

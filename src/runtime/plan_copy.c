@@ -178,20 +178,54 @@ static bool choose_way(const plan_builder *b, const gather *g, size_t x, const t
     return most > 0;
 }
 
+static tare_status add_step(plan_builder *b, const plan_record *r, size_t x, size_t y,
+                            const way *w) {
+    copy_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    s->copy = w->copy;
+    TARE_TRY(tare__plan_read(b, x, w->in, &s->x));
+    TARE_TRY(tare__plan_write(b, y, w->out, &s->y));
+    return tare__plan_add_step(b, &copy_class, s, r->node);
+}
+
+// The value that alone reads y, if that is a view of it.
+static size_t only_view(const plan_builder *b, size_t y) {
+    const plan_value *v = &b->values[y];
+    if (v->uses_left != 1 || v->consumer == NOTHING) return NOTHING;
+    const plan_record *next = &b->records[v->consumer];
+    return next->is_view ? next->result : NOTHING;
+}
+
+// Channels that are shuffled between two views, as one move from channels last to channels last.
+static tare_status move_between_views(plan_builder *b, const plan_record *r, const gather *g,
+                                      size_t y, bool *done) {
+    const size_t view = tare__plan_find_value(b, g->x), to = only_view(b, y);
+    const size_t x = b->values[view].viewed;
+    gather own = *g;
+    way w;
+    if (x == NOTHING || to == NOTHING) return TARE_OK;
+    own.x = b->values[x].tensor;
+    const tare_tensor *made = b->values[to].tensor;
+    if (!may_lie(own.x, LAYOUT_CHANNELS_LAST) || !may_lie(made, LAYOUT_CHANNELS_LAST) ||
+        !way_of(&own, made, LAYOUT_CHANNELS_LAST, LAYOUT_CHANNELS_LAST, &w))
+        return TARE_OK;
+    *done = true;
+    if (is_whole(&own, made, &w)) return tare__plan_share(b, x, w.in, &b->values[to].place[w.out]);
+    return add_step(b, r, x, to, &w);
+}
+
 static tare_status add_copy(plan_builder *b, const plan_record *r, const gather *g, size_t y) {
     const tare_tensor *made = b->values[y].tensor;
     const size_t x = tare__plan_find_value(b, g->x);
+    bool is_moved = false;
     way w;
+    TARE_TRY(move_between_views(b, r, g, y, &is_moved));
+    if (is_moved) return TARE_OK;
     // Boxes of plain tensors always have a way; one that lies otherwise may have to be moved.
     if (!choose_way(b, g, x, made, &w) && !way_of(g, made, LAYOUT_PLAIN, LAYOUT_PLAIN, &w))
         return tare__fail(b->err, TARE_INTERNAL, "node '%s': cannot be moved", r->node->name);
     if (is_whole(g, made, &w)) return tare__plan_share(b, x, w.in, &b->values[y].place[w.out]);
-    copy_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
-    if (s == NULL) return tare__out_of_memory(b->err);
-    s->copy = w.copy;
-    TARE_TRY(tare__plan_read(b, x, w.in, &s->x));
-    TARE_TRY(tare__plan_write(b, y, w.out, &s->y));
-    return tare__plan_add_step(b, &copy_class, s, r->node);
+    return add_step(b, r, x, y, &w);
 }
 
 // --- planning ---

@@ -182,10 +182,31 @@ static tare_status emit_deferred(plan_builder *b, size_t v) {
     return status;
 }
 
+bool tare__plan_has_place(const plan_builder *b, size_t v) {
+    const plan_value *found = &b->values[v];
+    return found->place[LAYOUT_PLAIN] != NOTHING || found->place[LAYOUT_CHANNELS_LAST] != NOTHING;
+}
+
+// A view that is wanted after all, of elements in the plain order. What the step in the making
+// reads stays noted.
+static tare_status place_view(plan_builder *b, size_t v) {
+    const size_t source = b->values[v].viewed;
+    const step_facts facts = b->facts;
+    TARE_TRY(tare__plan_read(b, source, LAYOUT_PLAIN, &b->values[v].place[LAYOUT_PLAIN]));
+    b->facts = facts;
+    b->values[source].uses_left -= b->values[v].uses_left;
+    b->values[v].viewed = NOTHING;
+    return TARE_OK;
+}
+
+static tare_status place_first(plan_builder *b, size_t v) {
+    if (b->values[v].viewed != NOTHING) return place_view(b, v);
+    return b->values[v].deferred != NOTHING ? emit_deferred(b, v) : place_outside(b, v);
+}
+
 tare_status tare__plan_read(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
     plan_value *found = &b->values[v];
-    if (found->place[LAYOUT_PLAIN] == NOTHING && found->place[LAYOUT_CHANNELS_LAST] == NOTHING)
-        TARE_TRY(found->deferred != NOTHING ? emit_deferred(b, v) : place_outside(b, v));
+    if (!tare__plan_has_place(b, v)) TARE_TRY(place_first(b, v));
     if (tare__plan_lies_apart(b, v) &&
         (layout == LAYOUT_CHANNELS_LAST || found->place[LAYOUT_PLAIN] == NOTHING))
         TARE_TRY(gather(b, v));
@@ -205,9 +226,10 @@ static plan_lines lines_of(const plan_builder *b, size_t v) {
     const plan_value *found = &b->values[v];
     const size_t place = found->place[LAYOUT_CHANNELS_LAST];
     const plan_place *at = &b->plan->places[place];
+    const bool is_joined = at->whole != NOTHING && found->joined != NOTHING;
     return (plan_lines){.place = place,
                         .pitch = at->pitch != 0 ? at->pitch : (size_t)found->tensor->shape[1],
-                        .joined = at->whole != NOTHING ? name_of_result(b, found->joined) : NULL};
+                        .joined = is_joined ? name_of_result(b, found->joined) : NULL};
 }
 
 tare_status tare__plan_read_lines(plan_builder *b, size_t v, plan_lines *out) {
@@ -260,9 +282,43 @@ tare_status tare__plan_share(plan_builder *b, size_t v, plan_layout layout, size
     return TARE_OK;
 }
 
+// A piece of a larger value's memory, which may be a piece itself.
+static tare_status place_piece(plan_builder *b, size_t v, size_t *out) {
+    const plan_value *found = &b->values[v];
+    size_t whole;
+    TARE_TRY(tare__plan_place_whole(b, found->within, &whole));
+    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), out));
+    plan_place *piece = &b->plan->places[*out];
+    const plan_place *in = &b->plan->places[whole];
+    piece->whole = in->whole != NOTHING ? in->whole : whole;
+    piece->shift = (in->whole != NOTHING ? in->shift : 0) + found->within_at;
+    b->plan->places[piece->whole].has_parts = true;
+    return TARE_OK;
+}
+
+tare_status tare__plan_place_whole(plan_builder *b, size_t v, size_t *place) {
+    plan_value *found = &b->values[v];
+    if (found->whole == NOTHING)
+        TARE_TRY(found->within != NOTHING
+                     ? place_piece(b, v, &found->whole)
+                     : tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor),
+                                            &found->whole));
+    *place = found->whole;
+    return TARE_OK;
+}
+
+tare_status tare__plan_write_whole(plan_builder *b, size_t v, bool by_step) {
+    plan_value *found = &b->values[v];
+    found->place[LAYOUT_PLAIN] = found->whole;
+    return by_step ? touch_value(b, found->whole, found->tensor, false) : TARE_OK;
+}
+
 tare_status tare__plan_write(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
     plan_value *found = &b->values[v];
-    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), place));
+    if (layout == LAYOUT_PLAIN && found->within != NOTHING)
+        TARE_TRY(place_piece(b, v, place));
+    else
+        TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), place));
     found->place[layout] = *place;
     return touch_value(b, *place, found->tensor, false);
 }
@@ -286,6 +342,7 @@ static size_t uses_of_place(const plan_builder *b, size_t place) {
 
 bool tare__plan_may_write_over(const plan_builder *b, size_t v, size_t input, plan_layout layout) {
     const size_t old = b->values[input].place[layout];
+    if (layout == LAYOUT_PLAIN && b->values[v].within != NOTHING) return false; // it goes there
     return b->plan->places[old].kind == PLACE_ARENA && b->plan->places[old].whole == NOTHING &&
            uses_of_place(b, old) == 1 &&
            tare__tensor_bytes(b->values[input].tensor) == tare__tensor_bytes(b->values[v].tensor);
@@ -315,12 +372,26 @@ bool tare__plan_is_float(const plan_builder *b, const plan_record *r) {
            is_float_tensor(b->values[r->result].tensor) && b->values[r->result].tensor->count > 0;
 }
 
+// Left until somebody reads it, who may as well read what it is a view of.
+static bool defer_view(plan_builder *b, size_t v, size_t of) {
+    const size_t source = b->values[of].viewed != NOTHING ? b->values[of].viewed : of;
+    plan_value *from = &b->values[source];
+    if (from->place[LAYOUT_PLAIN] != NOTHING || from->place[LAYOUT_CHANNELS_LAST] == NOTHING ||
+        tare__plan_layouts_agree(from->tensor))
+        return false;
+    b->values[v].viewed = source;
+    from->uses_left += b->values[v].uses_left;
+    return true;
+}
+
 static tare_status emit_view(plan_builder *b, const plan_record *r) {
     const size_t base = b->values[r->result].base;
+    if (tare__plan_has_place(b, r->result)) return TARE_OK; // by what it is a view of
     for (size_t i = 0; i < r->input_count; i++) {
         const size_t v = r->inputs[i];
         size_t place;
         if (b->values[v].base != base) continue;
+        if (defer_view(b, r->result, v)) return TARE_OK;
         TARE_TRY(tare__plan_share(b, v, LAYOUT_PLAIN, &place));
         b->values[r->result].place[LAYOUT_PLAIN] = place;
         return TARE_OK;
@@ -333,6 +404,7 @@ static void consume_inputs(plan_builder *b, const plan_record *r) {
         plan_value *v = &b->values[r->inputs[i]];
         v->uses_left--;
         if (v->swapped != NOTHING) b->values[v->swapped].uses_left--;
+        if (v->viewed != NOTHING) b->values[v->viewed].uses_left--;
     }
 }
 
@@ -375,6 +447,7 @@ static tare_status emit_steps(plan_builder *b, size_t head) {
     if (tare__plan_is_copy(r)) planner = tare__plan_copy;
     if (r->is_observer) planner = tare__plan_observe;
     if (planner != NULL) TARE_TRY(planner(b, head, &done));
+    if (!done) TARE_TRY(tare__plan_plain_cat(b, head, &done));
     if (planner == NULL) b->declined = "this operator has no step of its own";
     if (!done) return emit_calls(b, head);
     for (size_t i = head; i != NOTHING; i = b->records[i].next) consume_inputs(b, &b->records[i]);

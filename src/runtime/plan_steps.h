@@ -25,6 +25,9 @@ extern const step_class tare__reorder_class;
 tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layout to, size_t from,
                                 size_t place, void **out);
 
+/// Tensors joined in the plain layout (plan_cat.c).
+tare_status tare__plan_plain_cat(plan_builder *b, size_t head, bool *done);
+
 /// What only moves elements by a box of steps (plan_copy.c).
 bool tare__plan_is_copy(const plan_record *r);
 tare_status tare__plan_copy(plan_builder *b, size_t head, bool *done);

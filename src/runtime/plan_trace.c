@@ -44,7 +44,10 @@ static tare_status add_value(plan_builder *b, tare_tensor *t, size_t *out) {
                                    .consumer = NOTHING,
                                    .swapped = NOTHING,
                                    .deferred = NOTHING,
+                                   .viewed = NOTHING,
                                    .joined = NOTHING,
+                                   .within = NOTHING,
+                                   .whole = NOTHING,
                                    .gathered = NOTHING,
                                    .is_constant = t->data != NULL};
     return TARE_OK;

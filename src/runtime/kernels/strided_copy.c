@@ -95,10 +95,18 @@ bool tare__strided_copy_is_same(const strided_copy *c) {
 // --- elements ---
 
 // Rows of `count` elements `from` apart, and `others` of them, which are neighbours in x and `to`
-// apart in y.
+// apart in y. Rows of two that follow each other are interleaved lines.
 #define DEFINE(name, type)                                                                         \
     static void name##_row(const type *x, int64_t from, int64_t count, type *y) {                  \
         for (int64_t i = 0; i < count; i++) y[i] = x[i * from];                                    \
+    }                                                                                              \
+    static void name##_pairs(const type *restrict x, int64_t from, int64_t others,                 \
+                             type *restrict y) {                                                   \
+        const type *restrict second = x + from;                                                    \
+        for (int64_t k = 0; k < others; k++) {                                                     \
+            y[2 * k] = x[k];                                                                       \
+            y[2 * k + 1] = second[k];                                                              \
+        }                                                                                          \
     }                                                                                              \
     static void name##_tiles(const type *x, const copy_loop *row, int64_t others, int64_t to,      \
                              type *y) {                                                            \
@@ -142,6 +150,12 @@ static void copy_row(const strided_copy *c, const void *x, int64_t count, void *
 }
 
 static void copy_tiles(const strided_copy *c, const void *x, int64_t others, void *y) {
+    if (c->row.size == 2 && c->other.to == 2) {
+#define PAIRS(name, type) name##_pairs(x, c->row.from, others, y)
+        EACH_TYPE(c->element, PAIRS)
+#undef PAIRS
+        return;
+    }
 #define TILES(name, type) name##_tiles(x, &c->row, others, c->other.to, y)
     EACH_TYPE(c->element, TILES)
 #undef TILES

@@ -148,6 +148,23 @@ static void add_view(generator *g) {
     tare__text_printf(&g->code, "flat%d.view(size, -1, 6, 6)\n", g->count - 1);
 }
 
+static void add_shuffle(generator *g) {
+    const int v = any_value(g), groups = g->channels[v] % 2 == 0 ? 2 : 1,
+              each = g->channels[v] / groups;
+    tare__text_printf(&g->code,
+                      "    apart%d = v%d.view(size, %d, %d, 6, 6)\n"
+                      "    turned%d = torch.transpose(apart%d, 1, 2)\n",
+                      g->count, v, groups, each, g->count, g->count);
+    if (draw(g, 4) == 0) { // somebody else reads the view, or what is moved
+        begin_line(g, g->channels[v]);
+        tare__text_printf(&g->code, "%s%d.reshape(size, -1, 6, 6)\n",
+                          draw(g, 2) ? "apart" : "turned", g->count - 1);
+        tare__text_printf(&g->code, "    turned%d = turned%d * 0.5\n", g->count, g->count - 1);
+    }
+    begin_line(g, g->channels[v]);
+    tare__text_printf(&g->code, "turned%d.reshape(size, -1, 6, 6)\n", g->count - 1);
+}
+
 static void add_window(generator *g) {
     static const char *const calls[] = {
         "torch.nn.functional.max_pool2d(v%d, 3, stride = 1, padding = 1)",
@@ -179,7 +196,7 @@ static tare_model *random_model(generator *g, uint64_t seed) {
                                 "    top = torch.amax(v0, 1, True)\n"
                                 "    mask = torch.lt(top, 0.5)\n");
     const int lines = 3 + (int)draw(g, 22);
-    while (g->count < lines) switch (draw(g, 11)) {
+    while (g->count < lines) switch (draw(g, 12)) {
         case 0:
         case 1:
         case 2:
@@ -204,6 +221,9 @@ static tare_model *random_model(generator *g, uint64_t seed) {
             break;
         case 9:
             add_choice(g);
+            break;
+        case 10:
+            add_shuffle(g);
             break;
         default:
             if (g->channels[g->count - 1] < 60) add_join(g);

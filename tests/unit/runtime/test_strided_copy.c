@@ -85,6 +85,16 @@ static void long_loops_are_cut(void **state) {
     check(4, 7, NULL, 0);
 }
 
+static void two_lines_are_interleaved(void **state) {
+    (void)state;
+    for (size_t element = 1; element <= 8; element *= 2)
+        for (int64_t line = 1; line <= 70; line++) {
+            check(element, 0, (copy_loop[]){{line, 1, 2}, {2, line, 1}}, 2);
+            check(element, 1, (copy_loop[]){{5, 3 * line, 2 * line}, {line, 1, 2}, {2, line, 1}},
+                  3);
+        }
+}
+
 static void copies_of_everything_in_order_are_known(void **state) {
     (void)state;
     const copy_loop same[] = {{4, 6, 6}, {2, 3, 3}, {3, 1, 1}}, turned[] = {{4, 1, 6}, {6, 4, 1}};
@@ -100,6 +110,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_element_finds_its_place),
         cmocka_unit_test(long_loops_are_cut),
+        cmocka_unit_test(two_lines_are_interleaved),
         cmocka_unit_test(copies_of_everything_in_order_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
