@@ -125,6 +125,8 @@ typedef struct float_call {
 } float_call;
 tare_status tare__float_call_begin(const op_call *call, bool meta, float_call *out);
 void tare__float_call_end(float_call *f);
+/// Does the row compute such a call as quantize(op(dequantize(x))), and no other way?
+bool tare__op_goes_through_float(const op_call *call);
 /// All three (only the first if shapes_only). On success call->result holds references that
 /// tare__value_release_tensors gives back; on failure it holds none.
 tare_status tare__op_run(op_call *call, bool shapes_only);

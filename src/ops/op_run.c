@@ -278,6 +278,15 @@ static bool is_on_codes(const op_call *call, const inputs *in) {
            averages_inside(call, in->quantized);
 }
 
+bool tare__op_goes_through_float(const op_call *call) {
+    op_call asked = *call;
+    const inputs in = find_inputs(call);
+    way chosen;
+    asked.err = NULL;
+    return in.quantized != NULL && choose_way(&asked, &in, &chosen) == TARE_OK &&
+           chosen == THROUGH_FLOAT && !is_on_codes(call, &in);
+}
+
 // --- steps ---
 
 tare_status tare__op_shape(op_call *call) {

@@ -41,6 +41,11 @@ static const family *family_of(const module *m) {
     return f;
 }
 
+bool tare__quantized_module_has_rule(const module *m) {
+    return m->class->role == ROLE_QUANTIZED &&
+           family_of(m)->forward == tare__quantized_rule_forward;
+}
+
 tare_status tare__quantized_module_shape(op_call *call) {
     return family_of(call->module)->shape(call);
 }

@@ -44,5 +44,7 @@ tare_status tare__quantized_embedding_check(const module *m, tare_error *err);
 tare_status tare__quantized_rule_shape(op_call *call);
 tare_status tare__quantized_rule_forward(op_call *call);
 tare_status tare__quantized_rule_check(const module *m, tare_error *err);
+/// Is it such a module?
+bool tare__quantized_module_has_rule(const module *m);
 
 #endif

@@ -304,6 +304,47 @@ tare_status tare__quantized_rule_forward(op_call *call) {
     return tare__rule_compute(call, &rule.rule);
 }
 
+static bool has_rule(const op_call *call) {
+    rule_row row;
+    if (call->module != NULL) return tare__quantized_module_has_rule(call->module);
+    return call->op != NULL && find_row(call->op->id, &row) && !joins_codes(call) &&
+           !multiplies_codes(call);
+}
+
+// Tensors of byte codes, and what is neither codes nor a list.
+static bool note_codes(const op_call *call, const tare_tensor **codes) {
+    for (size_t i = 0; i < call->param_count; i++) {
+        const value *v = call->param[i];
+        codes[i] = NULL;
+        if (v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) && v->count > 0 &&
+            first_tensor(v) != NULL)
+            return false;
+        if (v == NULL || v->kind != VALUE_TENSOR || v->as.tensor->q == NULL) continue;
+        if (!tare__is_byte_quantized(v->as.tensor)) return false;
+        codes[i] = v->as.tensor;
+    }
+    return true;
+}
+
+tare_status tare__through_float_begin(const op_call *call, through_float *out, bool *known) {
+    const bool is_quantized_module =
+        call->module != NULL && call->module->class->role == ROLE_QUANTIZED;
+    op_call bound = *call;
+    module_rule rule;
+    *known = false;
+    if (call->op == NULL && !is_quantized_module) return TARE_OK;
+    if (has_rule(call)) {
+        TARE_TRY(tare__rule_bind(call, &rule, &bound, known));
+        *known = *known && !rule.rule.relu;
+    } else if (!is_quantized_module) {
+        *known = tare__op_goes_through_float(call);
+    }
+    *known = *known && note_codes(&bound, out->codes);
+    if (!*known) return TARE_OK;
+    TARE_TRY(tare__float_call_begin(&bound, true, &out->f));
+    return tare__op_shape(&out->f.call);
+}
+
 // --- rows ---
 
 #define OUTPUT "|output_scale|output_zero_point"

@@ -198,6 +198,8 @@ typedef struct plan_builder {
 /// Runs the graph's shape rules on meta tensors like the inputs: fills values, records and
 /// the plan's inputs and outputs.
 tare_status tare__plan_trace(plan_builder *b, const tare_tensor *const *inputs, size_t count);
+/// Makes a tensor known, which the plan holds from here on.
+tare_status tare__plan_add_value(plan_builder *b, tare_tensor *t, size_t *out);
 /// The value of a tensor; NOTHING if it is not known.
 size_t tare__plan_find_value(const plan_builder *b, const tare_tensor *t);
 

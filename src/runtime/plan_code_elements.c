@@ -366,3 +366,15 @@ tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
     *done = true;
     return tare__plan_add_step(b, &codes_class, s, c.record->node);
 }
+
+tare_status tare__plan_convert(plan_builder *b, size_t x, size_t y, const node *n) {
+    const tare_tensor *from = b->values[x].tensor, *to = b->values[y].tensor;
+    code_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (code_step){.b = NOTHING,
+                     .count = (size_t)to->count,
+                     .loop = from->q != NULL ? dequantize : quantize,
+                     .scheme = tare__code_scheme_of(from->q != NULL ? from : to)};
+    TARE_TRY(place(b, y, x, NOTHING, tare__plan_layout(b, x), s));
+    return tare__plan_add_step(b, &codes_class, s, n);
+}

@@ -448,6 +448,7 @@ static tare_status emit_steps(plan_builder *b, size_t head) {
     if (r->is_observer) planner = tare__plan_observe;
     if (planner != NULL) TARE_TRY(planner(b, head, &done));
     if (!done) TARE_TRY(tare__plan_plain_cat(b, head, &done));
+    if (!done) TARE_TRY(tare__plan_through_float(b, head, &done));
     if (planner == NULL) b->declined = "this operator has no step of its own";
     if (!done) return emit_calls(b, head);
     for (size_t i = head; i != NOTHING; i = b->records[i].next) consume_inputs(b, &b->records[i]);

@@ -32,6 +32,12 @@ tare_status tare__plan_plain_cat(plan_builder *b, size_t head, bool *done);
 bool tare__plan_is_copy(const plan_record *r);
 tare_status tare__plan_copy(plan_builder *b, size_t head, bool *done);
 
+/// A step from floats to codes or back, `x` to `y`, in the layout at hand (plan_code_elements.c). n
+/// NULL: the step behind it says for which node.
+tare_status tare__plan_convert(plan_builder *b, size_t x, size_t y, const node *n);
+/// What is computed through floats: their steps, between such conversions (plan_through_float.c).
+tare_status tare__plan_through_float(plan_builder *b, size_t head, bool *done);
+
 /// Rows of a table, of floats and of codes, and bags of them (plan_embedding.c).
 tare_status tare__plan_embedding(plan_builder *b, size_t head, bool *done);
 tare_status tare__plan_embedding_bag(plan_builder *b, size_t head, bool *done);

@@ -28,7 +28,7 @@ tare_status tare__plan_keep_tensor(plan *p, tare_tensor *t, tare_error *err) {
     return TARE_OK;
 }
 
-static tare_status add_value(plan_builder *b, tare_tensor *t, size_t *out) {
+tare_status tare__plan_add_value(plan_builder *b, tare_tensor *t, size_t *out) {
     if (!tare__grow((void **)&b->values, &b->value_capacity, b->value_count, sizeof *b->values))
         return tare__out_of_memory(b->err);
     const size_t base = t->data == NULL && t->store != NULL ? find_base(b, t) : NOTHING;
@@ -64,7 +64,7 @@ typedef struct reading {
 static tare_status read_tensor(reading *r, tare_tensor *t) {
     size_t v = tare__plan_find_value(r->b, t);
     // Tensors of modules are not met before they are read; all others were.
-    if (v == NOTHING) TARE_TRY(add_value(r->b, t, &v));
+    if (v == NOTHING) TARE_TRY(tare__plan_add_value(r->b, t, &v));
     for (size_t i = 0; i < r->count; i++)
         if (r->list[i] == v) return TARE_OK;
     if (r->count == r->capacity) {
@@ -105,7 +105,7 @@ static bool is_known(const plan_builder *b, const value *v) {
 static tare_status note_results(plan_builder *b, const value *v) {
     size_t unused;
     if (v->kind == VALUE_TENSOR && tare__plan_find_value(b, v->as.tensor) == NOTHING)
-        return add_value(b, v->as.tensor, &unused);
+        return tare__plan_add_value(b, v->as.tensor, &unused);
     if (!tare__value_has_items(v)) return TARE_OK;
     for (uint32_t i = 0; i < v->count; i++) TARE_TRY(note_results(b, &v->as.items[i]));
     return TARE_OK;
@@ -281,7 +281,7 @@ static tare_status make_inputs(plan_builder *b, const tare_tensor *const *inputs
         size_t v;
         if (x->q != NULL) return tare__fail(b->err, TARE_UNSUPPORTED, "input %zu is quantized", i);
         TARE_TRY(tare__tensor_meta(x->dtype, x->ndim, x->shape, NULL, &t, b->err));
-        const tare_status status = add_value(b, t, &v);
+        const tare_status status = tare__plan_add_value(b, t, &v);
         tare_tensor_release(t); // the plan keeps it
         TARE_TRY(status);
         b->values[v].is_input = true;
@@ -297,7 +297,7 @@ static tare_status note_outputs(plan_builder *b, const value *v) {
     plan *p = b->plan;
     if (v->kind == VALUE_TENSOR) {
         size_t known = tare__plan_find_value(b, v->as.tensor);
-        if (known == NOTHING) TARE_TRY(add_value(b, v->as.tensor, &known));
+        if (known == NOTHING) TARE_TRY(tare__plan_add_value(b, v->as.tensor, &known));
         b->values[known].uses_left++;
         b->values[known].consumer = NOTHING; // no record is the only one that reads it
         if (!tare__grow((void **)&p->outputs, &p->output_capacity, p->output_count,

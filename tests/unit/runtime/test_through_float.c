@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that have a step of floats and none of codes run as that one between conversions, in
+// either layout, and give the bits of their references.
+#include "support/test.h"
+
+#include "core/tensor.h"
+#include "support/models.h"
+
+static tare_tensor *run(const tare_model *model, bool reference, int threads, const tare_tensor *x,
+                        const char *call, const char *line) {
+    tare_session *s = NULL;
+    tare_tensor *y = NULL;
+    size_t count = 0;
+    const tare_session_options options = {.thread_count = threads, .reference = reference};
+    CHECK_DONE(tare_session_create(model, &options, &s, job_error()));
+    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
+    tare_step step = {.struct_size = sizeof step};
+    for (size_t i = 0; tare_session_get_step(s, i, &step); i++)
+        if (strcmp(step.kind, "call") == 0 && strcmp(step.op, call) != 0)
+            fail_msg("%s: '%s' of '%s' is a call", line, step.node, step.op);
+    assert_true(reference || tare_session_step_count(s) > 3);
+    tare_session_destroy(s);
+    return y;
+}
+
+// The operator that may be a call, on floats, and what y becomes of the codes q and p.
+static const struct {
+    const char *call, *line;
+} lines[] = {
+    {"", "torch.ops.quantized.instance_norm(q, None, None, 1e-05, 0.02, 120)"},
+    {"", "torch.ops.quantized.instance_norm(p, None, None, 1e-05, 0.02, 120)"},
+    {"", "torch.ops.quantized.group_norm(q, 3, None, None, 1e-05, 0.02, 120)"},
+    {"amax", "torch.amax(q, (2, 3), True)"},
+    {"amax", "torch.amax(p, 1, True)"},
+    {"pad", "torch.nn.functional.pad(q, (1, 2, 0, 1))"},
+    {"codes.sum", "torch.ops.tare.sum(q, 1, output_scale = 0.1, output_zero_point = 3)"},
+    {"", "torch.ops.tare.div(q, p, output_scale = 0.1, output_zero_point = 3)"},
+    {"", "torch.ops.tare.sub(q, q, output_scale = 0.1, output_zero_point = 3)"},
+    {"quantized.softmax", "torch.ops.quantized.softmax(q, 1, 0.004, 0)"},
+};
+
+static tare_model *model_of(size_t i) {
+    char code[768];
+    (void)snprintf(code, sizeof code,
+                   "def forward(self, x):\n"
+                   "    q = torch.quantize_per_tensor(x, 0.01, 110, torch.quint8)\n"
+                   "    p = torch.nn.functional.avg_pool2d(q, 3, 1, 1)\n" // lies channels last
+                   "    y = %s\n"
+                   "    b = y.dequantize()\n"
+                   "    return b\n",
+                   lines[i].line);
+    return new_model(NULL, new_tree(), code);
+}
+
+static void check(size_t i, const tare_tensor *x) {
+    tare_model *model = model_of(i);
+    tare_tensor *expected = run(model, true, 1, x, lines[i].call, lines[i].line);
+    for (int threads = 1; threads <= 2; threads++) {
+        tare_tensor *found = run(model, false, threads, x, lines[i].call, lines[i].line);
+        check_same_tensor(found, expected);
+        tare_tensor_release(found);
+    }
+    tare_tensor_release(expected);
+    tare_model_destroy(model);
+}
+
+static void steps_of_floats_stand_between_codes(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 6, 5, 4);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) check(i, x);
+    tare_tensor_release(x);
+}
+
+static tare_status run_whole(const tare_model *m, const tare_tensor *x) {
+    tare_session *s = NULL;
+    tare_tensor *y = NULL;
+    size_t count = 0;
+    tare_status status = tare_session_create(m, NULL, &s, NULL);
+    if (status == TARE_OK) status = tare_session_run(s, &x, 1, &y, 1, &count, NULL);
+    if (status == TARE_OK) tare_tensor_release(y);
+    tare_session_destroy(s);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 6, 5, 4);
+    tare_model *model = model_of(1);
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, x), (void)0);
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_of_floats_stand_between_codes),
+                                       cmocka_unit_test(every_allocation_may_fail)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
