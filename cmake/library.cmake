@@ -112,6 +112,13 @@ function(tare_add_library target kind)
 endfunction()
 tare_add_library(tare_static STATIC)
 tare_add_library(tare SHARED)
+# What tests and other programs that look inside are linked to.
+set(tare_inner tare_static)
+if(TARE_TESTS AND TARE_SHARED_TESTS)
+  tare_add_library(tare_shared_inner SHARED)
+  set_target_properties(tare_shared_inner PROPERTIES OUTPUT_NAME tare_inner)
+  set(tare_inner tare_shared_inner)
+endif()
 
 # Hidden visibility covers our own code; the script also keeps `tare__` names in, should one carry
 # TARE_API by mistake, and whatever a static dependency would add.

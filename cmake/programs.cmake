@@ -16,7 +16,7 @@ function(tare_add_inner_program target folder)
   target_include_directories(${target} PRIVATE
     "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE ${tare_kernel_definition})
-  target_link_libraries(${target} PRIVATE tare_static tare_dependencies)
+  target_link_libraries(${target} PRIVATE ${tare_inner} tare_dependencies)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${folder}")
 endfunction()

@@ -52,7 +52,7 @@ function(tare_add_unit_tests)
     add_library(tare_test_support STATIC ${shared})
     target_include_directories(tare_test_support PRIVATE
       "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-    target_link_libraries(tare_test_support PUBLIC tare_static tare_dependencies PkgConfig::CMOCKA)
+    target_link_libraries(tare_test_support PUBLIC ${tare_inner} tare_dependencies PkgConfig::CMOCKA)
   endif()
   foreach(source IN LISTS sources)
     string(REGEX REPLACE "\\.c$" "" name "${source}")
@@ -133,7 +133,8 @@ function(tare_add_tree_tests)
       "${PROJECT_BINARY_DIR}/CMakeFiles/tare_objects.dir/src/runtime/kernels/qu8_product/avxvnni.c.o"
       "${PROJECT_BINARY_DIR}/CMakeFiles/tare_objects.dir/src/runtime/kernels/qu8_depthwise/avxvnni.c.o")
   endif()
-  tare_add_test(exports sh "${tests}/exports/check_exports.sh" "$<TARGET_FILE:tare>")
+  tare_add_test(exports sh "${tests}/exports/check_exports.sh" "$<TARGET_FILE:tare>"
+    "${PROJECT_SOURCE_DIR}/include")
   string(JOIN " " flags ${tare_sanitizer_flags})
   tare_add_test(install sh "${tests}/install/check_install.sh"
     "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}" "${CMAKE_COMMAND}" "${CMAKE_C_COMPILER}"
