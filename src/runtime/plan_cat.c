@@ -21,26 +21,13 @@ typedef struct cat_step {
 
 // --- running ---
 
-typedef struct cat_job {
-    const strided_copy *copy;
-    const void *x;
-    void *y;
-} cat_job;
-
-static void run_part(void *user, size_t part, size_t worker) {
-    const cat_job *job = user;
-    (void)worker;
-    tare__strided_copy_part(job->copy, part, job->x, job->y);
-}
-
 static tare_status run_cat(const plan_run_state *run, void *state) {
     const cat_step *s = state;
+    unsigned char *y = tare__place_data(run, s->y);
     for (size_t i = 0; i < s->count; i++) {
-        const strided_copy *c = &s->parts[i].copy;
-        cat_job job = {c, tare__place_data(run, s->parts[i].x),
-                       (unsigned char *)tare__place_data(run, s->y) + s->parts[i].at};
-        tare__thread_pool_run(tare__threads_for(run, c->units * c->row.size / c->blocks),
-                              c->part_count, run_part, &job);
+        const joined *part = &s->parts[i];
+        thread_pool *pool = tare__threads_for(run, tare__strided_copy_elements(&part->copy));
+        tare__strided_copy_run(&part->copy, pool, tare__place_data(run, part->x), y + part->at);
     }
     return TARE_OK;
 }

@@ -13,24 +13,11 @@ typedef struct copy_step {
     strided_copy copy;
 } copy_step;
 
-typedef struct copy_job {
-    const strided_copy *copy;
-    const void *x;
-    void *y;
-} copy_job;
-
-static void run_part(void *user, size_t part, size_t worker) {
-    const copy_job *job = user;
-    (void)worker;
-    tare__strided_copy_part(job->copy, part, job->x, job->y);
-}
-
 static tare_status run_copy(const plan_run_state *run, void *state) {
     const copy_step *s = state;
-    const strided_copy *c = &s->copy;
-    copy_job job = {c, tare__place_data(run, s->x), tare__place_data(run, s->y)};
-    const int64_t elements = c->units * c->row.size * c->other.size / c->blocks;
-    tare__thread_pool_run(tare__threads_for(run, elements), c->part_count, run_part, &job);
+    thread_pool *pool = tare__threads_for(run, tare__strided_copy_elements(&s->copy));
+    tare__strided_copy_run(&s->copy, pool, tare__place_data(run, s->x),
+                           tare__place_data(run, s->y));
     return TARE_OK;
 }
 

@@ -22,18 +22,6 @@ typedef struct transposed_step {
 
 // --- running ---
 
-typedef struct copy_job {
-    const strided_copy *copy;
-    const float *x;
-    float *y;
-} copy_job;
-
-static void copy_part(void *user, size_t part, size_t worker) {
-    const copy_job *job = user;
-    (void)worker;
-    tare__strided_copy_part(job->copy, part, job->x, job->y);
-}
-
 static tare_status run_transposed(const plan_run_state *run, void *state) {
     const transposed_step *s = state;
     const float *x = tare__place_data(run, s->x);
@@ -42,9 +30,8 @@ static tare_status run_transposed(const plan_run_state *run, void *state) {
     float *dense = tare__place_data(run, s->dense);
     for (size_t i = 0; i < s->count; i++) {
         const part_layer *part = &s->parts[i];
-        copy_job job = {&part->copy, dense, y + part->first};
         TARE_TRY(tare__float_layer_run(part->layer, x, dense, run->err));
-        tare__thread_pool_run(run->fast->space.pool, part->copy.part_count, copy_part, &job);
+        tare__strided_copy_run(&part->copy, run->fast->space.pool, dense, y + part->first);
     }
     return TARE_OK;
 }

@@ -92,6 +92,10 @@ bool tare__strided_copy_is_same(const strided_copy *c) {
            c->row.to == 1;
 }
 
+int64_t tare__strided_copy_elements(const strided_copy *c) {
+    return c->units * c->row.size * c->other.size / c->blocks;
+}
+
 // --- elements ---
 
 // Rows of `count` elements `from` apart, and `others` of them, which are neighbours in x and `to`
@@ -198,4 +202,23 @@ void tare__strided_copy_part(const strided_copy *c, size_t part, const void *x, 
             at[d] = 0;
         }
     }
+}
+
+// --- all of it ---
+
+typedef struct copy_job {
+    const strided_copy *copy;
+    const void *x;
+    void *y;
+} copy_job;
+
+static void run_part(void *user, size_t part, size_t worker) {
+    const copy_job *job = user;
+    (void)worker;
+    tare__strided_copy_part(job->copy, part, job->x, job->y);
+}
+
+void tare__strided_copy_run(const strided_copy *c, thread_pool *pool, const void *x, void *y) {
+    copy_job job = {c, x, y};
+    tare__thread_pool_run(pool, c->part_count, run_part, &job);
 }

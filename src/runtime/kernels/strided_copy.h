@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/threads.h"
+
 /// One loop: neighbours are `from` elements apart in x (0: repeated) and `to` in y.
 typedef struct copy_loop {
     int64_t size, from, to;
@@ -32,6 +34,10 @@ strided_copy tare__strided_copy_of(size_t element, int64_t offset, const copy_lo
                                    size_t count);
 /// Does it move everything to where it is already: y is x?
 bool tare__strided_copy_is_same(const strided_copy *c);
+/// Elements that are moved.
+int64_t tare__strided_copy_elements(const strided_copy *c);
 void tare__strided_copy_part(const strided_copy *c, size_t part, const void *x, void *y);
+/// All parts, shared by a pool's threads; NULL: the caller does them alone.
+void tare__strided_copy_run(const strided_copy *c, thread_pool *pool, const void *x, void *y);
 
 #endif

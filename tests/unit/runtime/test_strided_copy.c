@@ -11,6 +11,7 @@ static uint32_t next(uint64_t *state) {
     return (uint32_t)(*state >> 33);
 }
 
+static thread_pool *pool; // of three threads
 static unsigned char x[MOST * 8], y[MOST * 8 + 8], expected[MOST * 8 + 8];
 
 static void copy_each(size_t element, int64_t offset, const copy_loop *loops, size_t count,
@@ -24,12 +25,22 @@ static void copy_each(size_t element, int64_t offset, const copy_loop *loops, si
                   to + i * loops[0].to);
 }
 
+static int64_t elements_of(const copy_loop *loops, size_t count) {
+    int64_t product = 1;
+    for (size_t i = 0; i < count; i++) product *= loops[i].size;
+    return product;
+}
+
 static void check(size_t element, int64_t offset, const copy_loop *loops, size_t count) {
     memset(y, 0xA5, sizeof y);
     memset(expected, 0xA5, sizeof expected);
     copy_each(element, offset, loops, count, 0, 0);
     const strided_copy c = tare__strided_copy_of(element, offset, loops, count);
+    assert_int_equal(tare__strided_copy_elements(&c), elements_of(loops, count));
     for (size_t i = c.part_count; i-- > 0;) tare__strided_copy_part(&c, i, x, y);
+    assert_memory_equal(y, expected, sizeof y);
+    memset(y, 0xA5, sizeof y);
+    tare__strided_copy_run(&c, pool, x, y);
     assert_memory_equal(y, expected, sizeof y);
 }
 
@@ -106,6 +117,17 @@ static void copies_of_everything_in_order_are_known(void **state) {
     assert_false(tare__strided_copy_is_same(&c));
 }
 
+static int create_pool(void **state) {
+    (void)state;
+    return tare__thread_pool_create(3, &pool, NULL) == TARE_OK ? 0 : -1;
+}
+
+static int destroy_pool(void **state) {
+    (void)state;
+    tare__thread_pool_destroy(pool);
+    return 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_element_finds_its_place),
@@ -113,5 +135,5 @@ int main(void) {
         cmocka_unit_test(two_lines_are_interleaved),
         cmocka_unit_test(copies_of_everything_in_order_are_known),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, create_pool, destroy_pool);
 }
