@@ -186,8 +186,8 @@ static void multiply_part(void *user, size_t part, size_t worker) {
     const float_job *job = user;
     const size_t panels = tare__panel_count(job->gate->panels), parts = job->part_count;
     (void)worker;
-    for (size_t p = panels * part / parts; p < panels * (part + 1) / parts; p++)
-        multiply_panel(job, p);
+    const size_t end = tare__part_begin(panels, parts, part + 1);
+    for (size_t p = tare__part_begin(panels, parts, part); p < end; p++) multiply_panel(job, p);
 }
 
 static tare_status float_product_of(void *user, const gate_request *request) {

@@ -60,8 +60,8 @@ static void run_part(void *user, size_t part, size_t worker) {
     const row_run *r = user;
     const size_t panels = tare__panel_count(r->s->weights);
     (void)worker;
-    for (size_t p = panels * part / r->part_count; p < panels * (part + 1) / r->part_count; p++)
-        run_panel(r, p);
+    const size_t end = tare__part_begin(panels, r->part_count, part + 1);
+    for (size_t p = tare__part_begin(panels, r->part_count, part); p < end; p++) run_panel(r, p);
 }
 
 static tare_status run_row(const plan_run_state *run, void *state) {
