@@ -122,8 +122,10 @@ static tare_status read_row(plan_builder *b, size_t head, const tare_tensor **we
     return TARE_OK;
 }
 
-static bool read_functions(const plan_builder *b, size_t head, row_step *s) {
-    for (size_t i = b->records[head].next; i != NOTHING; i = b->records[i].next) {
+// Up to a layer that is linked with it.
+static bool read_functions(const plan_builder *b, size_t head, const layer_chain *chain,
+                           row_step *s) {
+    for (size_t i = b->records[head].next; i != chain->next; i = b->records[i].next) {
         row_function *f = &s->functions[s->function_count++];
         if (tare__plan_is_sum(b, &b->records[i])) continue;
         if (!tare__plan_element_loop(b, &b->records[i], &f->loop, f->p)) return false;
@@ -153,7 +155,7 @@ tare_status tare__plan_row(plan_builder *b, size_t head, const layer_chain *chai
     row_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     s->rows = (size_t)(b->values[chain->result].tensor->count / weight->shape[0]);
-    if (s->rows == 0 || !read_functions(b, head, s)) return TARE_OK;
+    if (s->rows == 0 || !read_functions(b, head, chain, s)) return TARE_OK;
     TARE_TRY(tare__panel_weights_get(weight, &s->weights, b->err));
     tare_status status = copy_bias(b, bias, s);
     if (status == TARE_OK) status = tare__layer_place(b, head, chain, &s->at);

@@ -96,6 +96,30 @@ static void convolutions_of_one_pixel_have_fixed_bits(void **state) {
     check_pixels(NEW_INPUT(7, 333, 5, 4));
 }
 
+// Linked with a layer that sees border alone beside it, which bands refuse; the pixel has as many
+// functions behind it as a layer may have.
+static void a_pixel_before_a_depthwise_layer_has_fixed_bits(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "wide", NN "Conv2d",
+               "in_channels=5, out_channels=262144, kernel_size=(1, 1)");
+    put_module(root, NULL, "deep", NN "Conv2d",
+               "in_channels=262144, out_channels=262144, kernel_size=(1, 1), padding=(1, 1), "
+               "groups=262144, bias=False");
+    check(new_model(NULL, root,
+                    "def forward(self, x):\n"
+                    "    wide = self.wide(x)\n"
+                    "    relu = torch.relu(wide)\n"
+                    "    hardswish = torch.nn.functional.hardswish(relu)\n"
+                    "    tanh = torch.tanh(hardswish)\n"
+                    "    relu_1 = torch.relu(tanh)\n"
+                    "    tanh_1 = torch.tanh(relu_1)\n"
+                    "    relu6 = torch.nn.functional.relu6(tanh_1)\n"
+                    "    deep = self.deep(relu6)\n"
+                    "    return deep\n"),
+          NEW_INPUT(1, 5, 1, 1));
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     module *root = new_tree();
@@ -154,6 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linear_layers_of_one_row_have_fixed_bits),
         cmocka_unit_test(convolutions_of_one_pixel_have_fixed_bits),
+        cmocka_unit_test(a_pixel_before_a_depthwise_layer_has_fixed_bits),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(what_lies_in_the_border_is_not_seen),
     };
