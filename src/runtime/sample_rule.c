@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Independence of samples, proved: of every operator it is known that items of dimension 0 have
-// nothing to do with each other, and the shapes of two runs tell that dimension 0 is the batch.
+// nothing to do with each other, and the shapes of two runs tell that dimension 0 is the batch. How
+// many samples there are may be a shape's first size, and nothing else that an operator looks at.
 #include <string.h>
 
 #include "core/alloc.h"
@@ -15,7 +16,8 @@ typedef enum node_kind {
     FIXED,   // the same for all data
     BATCHED, // a tensor whose items along dimension 0 come from the samples
     PARTS,   // a tuple or list of such tensors
-    SIZE,    // no tensor: follows from shapes
+    SAMPLES, // how many samples there are, or a tuple that begins with it
+    SIZE,    // no tensor: follows from that number, or from data
 } node_kind;
 
 // What is known of a node, by its id. runs: of one sample and of two.
@@ -23,9 +25,12 @@ typedef struct node_facts {
     node_kind kind;
     int ndim[2]; // -1: no tensor, or not seen
     int64_t shape[2][TARE_MAX_DIMS];
+    value made[2]; // where it is no tensor; tensors in there are gone
     bool is_seen, is_elementwise, is_by_sample, is_by_matrix, is_not_on_tensors;
     bool gives_parts, picks_item;
-    bool meets; // samples, in some run
+    bool takes_shape; // as its second argument
+    bool measures;    // what comes out depends on all elements
+    bool meets;       // samples, in some run
 } node_facts;
 
 typedef struct proof {
@@ -33,8 +38,9 @@ typedef struct proof {
     node_facts *facts;
     size_t count;
     int run;
+    arena memory;
     const node_facts *at; // while its inputs are looked at
-    bool any_batched, any_parts, any_size, is_refused;
+    bool any_batched, any_parts, any_samples, any_size, is_refused;
 } proof;
 
 // --- what is called ---
@@ -111,6 +117,8 @@ static void read_call(const op_call *call, node_facts *f) {
     f->is_not_on_tensors = has_trait(op, OP_NOT_ON_TENSORS);
     f->gives_parts = has_trait(op, OP_BY_LINE) && tare__value_has_items(&call->result);
     f->picks_item = has_trait(op, OP_PICKS_ITEM);
+    f->takes_shape = op != NULL && m == NULL && tare__op_param_index(op, "shape") == 1;
+    f->measures = has_trait(op, OP_SHAPED_BY_DATA);
     if (has_trait(op, OP_BY_LINE) && runs_along_samples(call)) f->meets = true;
     if (m == NULL) return;
     f->is_by_matrix = false;
@@ -130,13 +138,15 @@ static void keep_shape(const tare_tensor *t, int run, node_facts *f) {
 }
 
 static tare_status note_call(void *user, const node *n, const op_call *call, op_compute compute) {
-    const proof *p = user;
+    proof *p = user;
     (void)compute;
     if (n->owner != p->model->root->graph || n->id >= p->count) return TARE_OK;
     node_facts *f = &p->facts[n->id];
     f->is_seen = true;
     read_call(call, f);
-    if (call->result.kind == VALUE_TENSOR) keep_shape(call->result.as.tensor, p->run, f);
+    if (call->result.kind != VALUE_TENSOR)
+        return tare__value_copy(&p->memory, &call->result, NULL, NULL, &f->made[p->run], NULL);
+    keep_shape(call->result.as.tensor, p->run, f);
     return TARE_OK;
 }
 
@@ -181,6 +191,65 @@ static tare_status infer(proof *p, const tare_batch *batch, int run) {
     return status;
 }
 
+// --- numbers ---
+
+typedef struct samples_count {
+    const proof *p;
+    size_t found;
+} samples_count;
+
+static void count_samples(void *user, node *input) {
+    samples_count *c = user;
+    c->found += c->p->facts[input->id].kind == SAMPLES;
+}
+
+// Does the number of samples stand in this part of n's arguments alone?
+static bool is_only_in(const proof *p, const node *n, const value *part) {
+    samples_count here = {.p = p}, all = {.p = p};
+    tare__value_each_node(part, count_samples, &here);
+    for (size_t i = 0; i < n->arg_count; i++)
+        tare__value_each_node(&n->args[i], count_samples, &all);
+    for (size_t i = 0; i < n->kwarg_count; i++)
+        tare__value_each_node(&n->kwargs[i].value, count_samples, &all);
+    return here.found == all.found;
+}
+
+static const value *first_of(const value *v) {
+    return tare__value_has_items(v) && v->count > 0 ? &v->as.items[0] : v;
+}
+
+// As the first size of a shape it says nothing but where the samples are.
+static bool only_shapes(const proof *p, const node *n, const node_facts *f) {
+    return f->takes_shape && n->arg_count > 1 && is_only_in(p, n, first_of(&n->args[1]));
+}
+
+// Items of tuples that are picked or joined are what they were. What else is computed with the
+// number of samples may be the same for one and two, and another for more.
+static bool only_moves_items(const proof *p, const node *n, const node_facts *f) {
+    if (f->picks_item) return n->arg_count > 0 && is_only_in(p, n, &n->args[0]);
+    return f->is_elementwise && tare__value_has_items(&f->made[0]);
+}
+
+static bool is_number_of_samples(const value *one, const value *two) {
+    return one->kind == VALUE_INT && two->kind == VALUE_INT && one->as.integer == 1 &&
+           two->as.integer == 2;
+}
+
+static bool begins_with_samples(const value *one, const value *two) {
+    if (!tare__value_has_items(one) || one->kind != two->kind)
+        return is_number_of_samples(one, two);
+    if (one->count != two->count || one->count == 0) return false;
+    for (uint32_t i = 1; i < one->count; i++)
+        if (!tare__value_equal(&one->as.items[i], &two->as.items[i])) return false;
+    return is_number_of_samples(&one->as.items[0], &two->as.items[0]);
+}
+
+static node_kind kind_of_number(const proof *p, const node *n, const node_facts *f) {
+    if (p->any_size || f->measures || (p->any_samples && !only_moves_items(p, n, f))) return SIZE;
+    if (tare__value_equal(&f->made[0], &f->made[1])) return FIXED;
+    return begins_with_samples(&f->made[0], &f->made[1]) ? SAMPLES : SIZE;
+}
+
 // --- the proof ---
 
 static bool follows(const node_facts *f) {
@@ -200,29 +269,31 @@ static void look_at_input(void *user, node *input) {
     const node_facts *f = &p->facts[input->id];
     p->any_size = p->any_size || f->kind == SIZE;
     p->any_parts = p->any_parts || f->kind == PARTS;
+    p->any_samples = p->any_samples || f->kind == SAMPLES;
     if (f->kind != BATCHED) return;
     p->any_batched = true;
     if (is_broadcast(p->at) && f->ndim[1] != p->at->ndim[1]) p->is_refused = true;
 }
 
-static bool keeps_samples_apart(const proof *p, const node_facts *f) {
+static bool keeps_samples_apart(const proof *p, const node *n, const node_facts *f) {
     const bool is_of_matrices = f->is_by_matrix && f->ndim[1] > 2;
-    if (f->meets) return false;
-    if (p->any_parts && f->picks_item) return !p->any_batched && !p->any_size;
-    return f->is_by_sample || ((f->is_elementwise || is_of_matrices) && !p->any_size);
+    if (f->meets || f->measures || p->any_size) return false;
+    if (p->any_samples && !only_shapes(p, n, f)) return false;
+    if (p->any_parts && f->picks_item) return !p->any_batched;
+    return f->is_by_sample || f->is_elementwise || is_of_matrices;
 }
 
 static void judge_call(proof *p, const node *n) {
     node_facts *f = &p->facts[n->id];
     p->at = f;
-    p->any_batched = p->any_parts = p->any_size = false;
+    p->any_batched = p->any_parts = p->any_samples = p->any_size = false;
     tare__node_each_input(n, look_at_input, p);
     const bool any_tensor = p->any_batched || p->any_parts;
-    if (!any_tensor && !p->any_size) return; // fixed
+    if (!any_tensor && !p->any_samples && !p->any_size) return; // fixed
     const bool is_number = f->is_seen && f->ndim[1] < 0 && !f->gives_parts;
-    const bool is_apart = any_tensor && keeps_samples_apart(p, f);
+    const bool is_apart = any_tensor && keeps_samples_apart(p, n, f);
     if (is_number && (f->is_not_on_tensors || !any_tensor))
-        f->kind = SIZE;
+        f->kind = kind_of_number(p, n, f);
     else if (is_apart && f->gives_parts)
         f->kind = PARTS;
     else if (is_apart && follows(f))
@@ -267,5 +338,6 @@ tare_status tare__samples_by_rule(const tare_model *prepared, const tare_batch *
     if (status == TARE_OK) judge(&p);
     *out = status == TARE_OK && !p.is_refused;
     tare__free(p.facts);
+    tare__arena_release(&p.memory);
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(err) : TARE_OK;
 }

@@ -225,6 +225,10 @@ static void other_batches_run_as_a_whole(void **state) {
                    "    sub = torch.sub(relu, mean)\n"
                    "    return sub\n",
                    PICTURES, 64);
+    check_together("    size = relu.size(0)\n"
+                   "    norm = torch.nn.functional.group_norm(relu, size)\n"
+                   "    return norm\n",
+                   16, 72);
     check_together("    return relu\n", 2, 8);
 }
 

@@ -174,6 +174,80 @@ static const rule_case cases[] = {
      "    attention = torch._C._nn.scaled_dot_product_attention(x, x, x, scale = size)\n"
      "    return attention\n",
      false},
+    {"groups that the batch chooses",
+     "    size = x.size(0)\n"
+     "    norm = torch.nn.functional.group_norm(x, size)\n"
+     "    return norm\n",
+     false},
+    {"a bound that follows the batch",
+     "    size = x.size(0)\n"
+     "    norm = torch.nn.functional.layer_norm(x, (6,), None, None, size)\n"
+     "    return norm\n",
+     false},
+    {"a dimension that the batch chooses",
+     "    size = x.size(0)\n"
+     "    dim = size + 1\n"
+     "    mean = x.mean(dim)\n"
+     "    return mean\n",
+     false},
+    {"a part of as many channels as samples",
+     "    size = x.size(0)\n"
+     "    chunk = torch.chunk(x, size, 2)\n"
+     "    first = chunk[0]\n"
+     "    mean = first.mean(2)\n"
+     "    return mean\n",
+     false},
+    {"a first size that is the batch for one and two samples",
+     "    size = x.size(0)\n"
+     "    third = size // 3\n"
+     "    rows = size + third\n"
+     "    view = x.view(rows, -1)\n"
+     "    return view\n",
+     false},
+    {"a number that is the same for one and two samples",
+     "    size = x.size(0)\n"
+     "    third = size // 3\n"
+     "    mul = x * third\n"
+     "    return mul\n",
+     false},
+    {"an item that the batch chooses",
+     "    shape = x.size()\n"
+     "    size = shape[0]\n"
+     "    index = size + 1\n"
+     "    side = shape[index]\n"
+     "    div = x / side\n"
+     "    return div\n",
+     false},
+    {"shapes that are taken apart and joined",
+     "    shape = x.size()\n"
+     "    outer = shape[slice(None, -1, None)]\n"
+     "    join = outer + (2, 3)\n"
+     "    view = x.view(join)\n"
+     "    back = view.view(shape)\n"
+     "    size = shape[0]\n"
+     "    flat = torch.reshape(back, (size, -1))\n"
+     "    return flat\n",
+     true},
+    {"numbers that follow from sizes of items",
+     "    channels = x.size(1)\n"
+     "    half = channels // 2\n"
+     "    size = x.size(0)\n"
+     "    view = x.view(size, half, -1)\n"
+     "    div = view / channels\n"
+     "    norm = torch.nn.functional.group_norm(div, half)\n"
+     "    return norm\n",
+     true},
+    {"the batch as another size than the first",
+     "    size = x.size(0)\n"
+     "    view = x.view(-1, size)\n"
+     "    back = view.view(size, -1)\n"
+     "    return back\n",
+     false},
+    {"codes whose range is measured",
+     "    codes = torch.quantize_per_tensor_dynamic(x, torch.quint8, False)\n"
+     "    floats = codes.dequantize()\n"
+     "    return floats\n",
+     false},
     {"norms of the batch",
      "    batch_norm = torch.nn.functional.batch_norm(x, None, None, None, None, True)\n"
      "    return batch_norm\n",
