@@ -3,10 +3,9 @@
 // whoever reads the whole or a part gets the reference's bits.
 #include "support/test.h"
 
-#include "core/tensor.h"
 #include "runtime/isa.h"
 #include "support/models.h"
-#include "tare/session.h"
+#include "support/plan_checks.h"
 
 enum { SIDE = 7, INS = 6 };
 
@@ -182,7 +181,7 @@ static const network networks[] = {
      6,
      0},
 };
-enum { NETWORKS = sizeof networks / sizeof *networks, MOST_OUTPUTS = 3 };
+enum { NETWORKS = sizeof networks / sizeof *networks };
 
 static tare_model *quantized(const network *n) {
     module *root = new_tree();
@@ -203,45 +202,21 @@ static tare_model *quantized(const network *n) {
     return out;
 }
 
-// *count: in, room; out, how many.
-static tare_session *run(const tare_model *m, const tare_tensor *x, bool reference, int threads,
-                         tare_tensor **y, size_t *count) {
-    const tare_session_options options = {.reference = reference, .thread_count = threads};
-    tare_session *s = NULL;
-    CHECK_DONE(tare_session_create(m, &options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, y, MOST_OUTPUTS, count, job_error()));
-    return s;
-}
-
-static void release(tare_tensor **y, size_t count) {
-    for (size_t i = 0; i < count; i++) tare_tensor_release(y[i]);
-}
-
-static void check_level(const tare_model *m, const tare_tensor *x, int threads,
-                        tare_tensor *const *expected, size_t expected_count) {
-    tare_tensor *y[MOST_OUTPUTS];
-    size_t count = 0;
-    tare_session *s = run(m, x, false, threads, y, &count);
-    assert_int_equal(count, expected_count);
-    for (size_t i = 0; i < count; i++) check_same_tensor(y[i], expected[i]);
-    release(y, count);
-    CHECK_DONE(tare_session_run(s, &x, 1, y, MOST_OUTPUTS, &count, job_error()));
-    for (size_t i = 0; i < count; i++) check_same_tensor(y[i], expected[i]);
-    release(y, count);
-    tare_session_destroy(s);
-}
-
 static void check_network(const network *n, int64_t batch) {
-    tare_tensor *x = NEW_INPUT(batch, INS, SIDE, SIDE), *expected[MOST_OUTPUTS];
+    tare_tensor *x = NEW_INPUT(batch, INS, SIDE, SIDE);
+    const tare_tensor *in = x;
     tare_model *m = quantized(n);
-    size_t count = 0;
-    tare_session_destroy(run(m, x, true, 1, expected, &count));
+    tare_session *reference = session_of(m, true);
+    run_outputs expected = outputs_of(reference, &in, 1);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
-        check_level(m, x, 1 + isa % 3, expected, count);
+        tare_session *s = session_with(m, &(tare_session_options){.thread_count = 1 + isa % 3});
+        for (int run = 0; run < 2; run++) check_same_outputs(s, x, &expected);
+        tare_session_destroy(s);
     }
     assert_int_equal(unsetenv("TARE_ISA"), 0);
-    release(expected, count);
+    release_outputs(&expected);
+    tare_session_destroy(reference);
     tare_tensor_release(x);
     tare_model_destroy(m);
 }
@@ -253,18 +228,16 @@ static void every_level_gives_the_references_bits(void **state) {
 }
 
 static void check_steps(const network *n) {
-    tare_tensor *x = NEW_INPUT(2, INS, SIDE, SIDE), *y[MOST_OUTPUTS];
+    tare_tensor *x = NEW_INPUT(2, INS, SIDE, SIDE);
+    const tare_tensor *in = x;
     tare_model *m = quantized(n);
-    size_t count = 0, in_place = 0, copies = 0;
-    tare_session *s = run(m, x, false, 1, y, &count);
-    tare_step step = {.struct_size = sizeof step};
-    for (size_t i = 0; tare_session_get_step(s, i, &step); i++) {
-        in_place += strstr(step.why, "; in place for ") != NULL;
-        copies += strcmp(step.kind, "code cat") == 0 || strcmp(step.kind, "gather") == 0;
-    }
+    tare_session *s = session_of(m, false);
+    run_outputs y = outputs_of(s, &in, 1);
+    const size_t in_place = count_steps(s, NULL, "; in place for ");
+    const size_t copies = count_steps(s, "code cat", NULL) + count_steps(s, "gather", NULL);
     if (in_place != n->in_place || copies != n->copies)
         fail_msg("%s: %zu parts in place, %zu copies", n->name, in_place, copies);
-    release(y, count);
+    release_outputs(&y);
     tare_session_destroy(s);
     tare_tensor_release(x);
     tare_model_destroy(m);
@@ -277,38 +250,29 @@ static void parts_are_written_where_they_are_wanted(void **state) {
 
 static void parts_are_no_pieces_of_memory(void **state) {
     (void)state;
-    tare_tensor *x = NEW_INPUT(1, INS, SIDE, SIDE), *y[MOST_OUTPUTS];
+    tare_tensor *x = NEW_INPUT(1, INS, SIDE, SIDE);
+    const tare_tensor *in = x;
     tare_model *m = quantized(&networks[1]);
-    size_t count = 0;
-    tare_session *s = run(m, x, false, 1, y, &count);
+    tare_session *s = session_of(m, false);
+    run_outputs y = outputs_of(s, &in, 1);
     tare_plan_memory memory = {.struct_size = sizeof memory};
     assert_true(tare_session_get_memory(s, &memory));
     assert_true(memory.block_bytes >= memory.least_bytes);
     tare_plan_place place = {.struct_size = sizeof place};
     for (size_t i = 0; tare_session_get_place(s, i, &place); i++)
         assert_true(place.offset + place.bytes <= memory.block_bytes && place.bytes > 0);
-    release(y, count);
+    release_outputs(&y);
     tare_session_destroy(s);
     tare_tensor_release(x);
     tare_model_destroy(m);
-}
-
-static tare_status run_whole(const tare_model *m, const tare_tensor *x) {
-    tare_session *s = NULL;
-    tare_tensor *y[MOST_OUTPUTS] = {NULL};
-    size_t count = 0;
-    tare_status status = tare_session_create(m, NULL, &s, NULL);
-    if (status == TARE_OK) status = tare_session_run(s, &x, 1, y, MOST_OUTPUTS, &count, NULL);
-    if (status == TARE_OK) release(y, count);
-    tare_session_destroy(s);
-    return status;
 }
 
 static void check_failures(const network *n) {
     tare_model *m = quantized(n);
     tare_tensor *x = NEW_INPUT(1, INS, SIDE, SIDE);
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(status, status = run_whole(m, x), (void)0);
+    const tare_tensor *inputs[] = {x};
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(m, NULL, inputs, 1), (void)0);
     tare_tensor_release(x);
     tare_model_destroy(m);
 }

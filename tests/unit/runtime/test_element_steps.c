@@ -5,26 +5,8 @@
 
 #include <math.h>
 
-#include "core/tensor.h"
 #include "support/models.h"
-
-static tare_tensor *run(const tare_model *model, bool reference, int threads,
-                        const tare_tensor *x) {
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    const tare_session_options options = {.thread_count = threads, .reference = reference};
-    CHECK_DONE(tare_session_create(model, &options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
-    tare_step step = {.struct_size = sizeof step};
-    for (size_t i = 0; tare_session_get_step(s, i, &step); i++)
-        if (strcmp(step.kind, "call") == 0 && strcmp(step.op, "lt") != 0 &&
-            strcmp(step.op, "amax") != 0)
-            fail_msg("'%s' of '%s' is a call: %s", step.node, step.op, step.why);
-    assert_true(reference || tare_session_step_count(s) > 0);
-    tare_session_destroy(s);
-    return y;
-}
+#include "support/plan_checks.h"
 
 #define THEN           "\n    "
 #define MASK(x, below) "m = torch.lt(" x ", " below ")" THEN
@@ -39,9 +21,12 @@ static void check(const char *line, const tare_tensor *x) {
         "    return y\n",
         line);
     tare_model *model = new_model(NULL, new_tree(), code);
-    tare_tensor *expected = run(model, true, 1, x);
+    tare_session *reference = session_of(model, true);
+    tare_tensor *expected = output_of(reference, x);
     for (int threads = 1; threads <= 2; threads++) {
-        tare_tensor *found = run(model, false, threads, x);
+        tare_session *s = session_with(model, &(tare_session_options){.thread_count = threads});
+        tare_tensor *found = output_of(s, x);
+        check_calls(s, "lt|amax", line);
         assert_int_equal(found->count, expected->count);
         for (int64_t i = 0; i < found->count; i++) {
             const float a = tare__f32(found)[i], b = tare__f32(expected)[i];
@@ -50,8 +35,10 @@ static void check(const char *line, const tare_tensor *x) {
                          (double)b);
         }
         tare_tensor_release(found);
+        tare_session_destroy(s);
     }
     tare_tensor_release(expected);
+    tare_session_destroy(reference);
     tare_model_destroy(model);
 }
 

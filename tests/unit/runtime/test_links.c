@@ -2,12 +2,8 @@
 // Float convolutions that plans compute together, in bands of rows: they give what the layers give
 // one by one, for any number of threads and in a batch.
 #include "support/models.h"
+#include "support/plan_checks.h"
 #include "support/test.h"
-
-#include <math.h>
-
-#include "core/tensor.h"
-#include "runtime/session.h"
 
 #define NN "torch.nn."
 
@@ -57,56 +53,35 @@ static tare_model *make(void) {
                      "    return last\n");
 }
 
-// *bands: steps that compute several layers in bands.
-static tare_tensor *run(const tare_model *model, const tare_tensor *x,
-                        const tare_session_options *options, int *bands) {
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(model, options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
-    *bands = 0;
-    for (size_t i = 0; i < tare_session_step_count(s); i++) {
-        tare_step step = {.struct_size = sizeof step};
-        assert_true(tare_session_get_step(s, i, &step));
-        *bands += strstr(step.why, "in bands of rows") != NULL;
-    }
+// What a session gives, of which so many steps compute several layers in bands.
+static tare_tensor *check_bands(const tare_model *model, const tare_session_options *options,
+                                const tare_tensor *x, size_t bands, const tare_tensor *expected) {
+    tare_session *s = session_with(model, options);
+    tare_tensor *y = output_of(s, x);
+#ifdef TARE_HAVE_DNNL
+    assert_int_equal(count_steps(s, NULL, "in bands of rows"), bands);
+#else
+    (void)bands;
+#endif
+    check_near_floats(y, expected, 2e-5F, "bands");
     tare_session_destroy(s);
     return y;
-}
-
-static void check_close(const tare_tensor *found, const tare_tensor *expected) {
-    assert_int_equal(found->count, expected->count);
-    for (int64_t i = 0; i < found->count; i++) {
-        const float a = tare__f32(found)[i], b = tare__f32(expected)[i];
-        if (!(fabsf(a - b) <= 2e-5F * (1 + fabsf(b))))
-            fail_msg("element %lld: %g, not %g", (long long)i, (double)a, (double)b);
-    }
 }
 
 static void bands_give_what_layers_give(void **state) {
     (void)state;
     tare_model *model = make();
     tare_tensor *x = NEW_INPUT(1, 3, HEIGHT, WIDTH), *first = NULL;
-    const tare_session_options reference = {.reference = true, .portable_floats = true};
-    int bands;
-    tare_tensor *expected = run(model, x, &reference, &bands);
+    tare_tensor *expected = output_with(model, &portable_reference, x);
     for (int threads = 1; threads <= 5; threads++) {
         const tare_session_options options = {.thread_count = threads};
-        tare_tensor *y = run(model, x, &options, &bands);
-#ifdef TARE_HAVE_DNNL
-        assert_int_equal(bands, 3);
-#endif
-        check_close(y, expected);
+        tare_tensor *y = check_bands(model, &options, x, 3, expected);
         if (first == NULL) first = tare_tensor_retain(y);
         assert_memory_equal(y->data, first->data, tare__tensor_bytes(y));
         tare_tensor_release(y);
     }
-    const tare_session_options portable = {.portable_floats = true};
-    tare_tensor *y = run(model, x, &portable, &bands);
-    assert_int_equal(bands, 0); // layers have fixed bits there
-    check_close(y, expected);
-    tare_tensor_release(y);
+    const tare_session_options portable = {.portable_floats = true}; // layers have fixed bits there
+    tare_tensor_release(check_bands(model, &portable, x, 0, expected));
     tare_tensor_release(first);
     tare_tensor_release(expected);
     tare_tensor_release(x);
@@ -126,13 +101,12 @@ static void samples_of_a_batch_run_as_they_do_alone(void **state) {
     enum { SAMPLES = 5 };
     tare_model *model = make();
     tare_tensor *x = NEW_INPUT(SAMPLES, 3, HEIGHT, WIDTH);
-    int bands;
     for (int threads = 1; threads <= 2; threads++) {
         const tare_session_options options = {.thread_count = threads};
-        tare_tensor *all = run(model, x, &options, &bands);
+        tare_tensor *all = output_with(model, &options, x);
         const size_t bytes = tare__tensor_bytes(all) / SAMPLES;
         for (int64_t i = 0; i < SAMPLES; i++) {
-            tare_tensor *one = sample_of(x, i), *y = run(model, one, &options, &bands);
+            tare_tensor *one = sample_of(x, i), *y = output_with(model, &options, one);
             assert_memory_equal(y->data, (const unsigned char *)all->data + (size_t)i * bytes,
                                 bytes);
             tare_tensor_release(y);
@@ -159,20 +133,8 @@ static void every_allocation_may_fail(void **state) {
     tare_tensor *x = NEW_INPUT(1, 32, 97, 91);
     const tare_session_options options = {.thread_count = 2};
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(
-        status,
-        {
-            tare_session *session = NULL;
-            tare_tensor *y = NULL;
-            size_t count = 0;
-            status = tare_session_create(model, &options, &session, job_error());
-            if (status == TARE_OK)
-                status = tare_session_run(session, (const tare_tensor *const *)&x, 1, &y, 1, &count,
-                                          job_error());
-            tare_tensor_release(y);
-            tare_session_destroy(session);
-        },
-        (void)0);
+    const tare_tensor *inputs[] = {x};
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, &options, inputs, 1), (void)0);
     tare_tensor_release(x);
     tare_model_destroy(model);
 }

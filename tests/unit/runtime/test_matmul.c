@@ -2,12 +2,8 @@
 // Products of two tensors of floats that stand alone are one step of a plan, which gives what the
 // reference gives, but for rounding.
 #include "support/models.h"
+#include "support/plan_checks.h"
 #include "support/test.h"
-
-#include <math.h>
-
-#include "core/tensor.h"
-#include "runtime/session.h"
 
 typedef struct product {
     int a_ndim, b_ndim;
@@ -40,49 +36,27 @@ static tare_model *model_of(const product *p) {
                                 "    return y\n");
 }
 
-static tare_tensor *run(const tare_model *model, const tare_tensor *const *inputs,
-                        const tare_session_options *options, bool *has_step) {
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    tare_step step = {.struct_size = sizeof step};
-    CHECK_DONE(tare_session_create(model, options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, inputs, 2, &y, 1, &count, job_error()));
-    *has_step = false;
-    for (size_t i = 0; tare_session_get_step(s, i, &step); i++)
-        *has_step = *has_step || strcmp(step.kind, "matmul") == 0;
-    tare_session_destroy(s);
-    return y;
-}
-
-static void check_close(const tare_tensor *found, const tare_tensor *expected, size_t index) {
-    assert_int_equal(found->count, expected->count);
-    for (int64_t i = 0; i < found->count; i++) {
-        const float a = tare__f32(found)[i], b = tare__f32(expected)[i];
-        if (!(fabsf(a - b) <= 2e-5F * (1 + fabsf(b))))
-            fail_msg("product %zu, element %lld: %g, not %g", index, (long long)i, (double)a,
-                     (double)b);
-    }
-}
-
 static void check_product(size_t index) {
     const product *p = &products[index];
-    const tare_session_options reference = {.reference = true, .portable_floats = true};
+    char what[32];
     tare_model *model = model_of(p);
     tare_tensor *x = new_input(p->a_ndim, p->a), *w = new_input(p->b_ndim, p->b);
     const tare_tensor *inputs[] = {x, w};
-    bool has_step;
-    tare_tensor *expected = run(model, inputs, &reference, &has_step);
+    tare_session *reference = session_with(model, &portable_reference);
+    run_outputs expected = outputs_of(reference, inputs, 2);
+    (void)snprintf(what, sizeof what, "product %zu", index);
     for (int threads = 1; threads <= 3; threads++) {
-        const tare_session_options options = {.thread_count = threads};
-        tare_tensor *y = run(model, inputs, &options, &has_step);
+        tare_session *s = session_with(model, &(tare_session_options){.thread_count = threads});
+        run_outputs y = outputs_of(s, inputs, 2);
 #ifdef TARE_HAVE_DNNL
-        assert_true(has_step);
+        assert_true(count_steps(s, "matmul", NULL) > 0);
 #endif
-        check_close(y, expected, index);
-        tare_tensor_release(y);
+        check_near_floats(y.at[0], expected.at[0], 2e-5F, what);
+        release_outputs(&y);
+        tare_session_destroy(s);
     }
-    tare_tensor_release(expected);
+    release_outputs(&expected);
+    tare_session_destroy(reference);
     tare_tensor_release(x);
     tare_tensor_release(w);
     tare_model_destroy(model);
@@ -99,19 +73,7 @@ static void every_allocation_may_fail(void **state) {
     tare_tensor *x = new_input(4, products[8].a), *w = new_input(4, products[8].b);
     const tare_tensor *inputs[] = {x, w};
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(
-        status,
-        {
-            tare_session *session = NULL;
-            tare_tensor *y = NULL;
-            size_t count = 0;
-            status = tare_session_create(model, NULL, &session, job_error());
-            if (status == TARE_OK)
-                status = tare_session_run(session, inputs, 2, &y, 1, &count, job_error());
-            tare_tensor_release(y);
-            tare_session_destroy(session);
-        },
-        (void)0);
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, NULL, inputs, 2), (void)0);
     tare_tensor_release(x);
     tare_tensor_release(w);
     tare_model_destroy(model);

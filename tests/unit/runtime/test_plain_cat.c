@@ -3,10 +3,8 @@
 // they are wanted, and whoever reads a piece or the whole gets the reference's bits.
 #include "support/test.h"
 
-#include "core/tensor.h"
 #include "support/models.h"
-
-enum { MOST_OUTPUTS = 4 };
+#include "support/plan_checks.h"
 
 typedef struct network {
     const char *name, *body;
@@ -103,15 +101,6 @@ static const network networks[] = {
      0, 0},
 };
 
-static tare_session *run(const tare_model *m, const tare_tensor *x, bool reference, int threads,
-                         tare_tensor **y, size_t *count) {
-    const tare_session_options options = {.reference = reference, .thread_count = threads};
-    tare_session *s = NULL;
-    CHECK_DONE(tare_session_create(m, &options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, y, MOST_OUTPUTS, count, job_error()));
-    return s;
-}
-
 static void check_steps(const network *n, tare_session *s) {
     size_t steps = 0, in_place = 0;
     tare_step step = {.struct_size = sizeof step};
@@ -131,20 +120,16 @@ static void check_network(const network *n, const tare_tensor *x) {
     char code[1024];
     (void)snprintf(code, sizeof code, "def forward(self, x):\n%s", n->body);
     tare_model *m = new_model(NULL, new_tree(), code);
-    tare_tensor *expected[MOST_OUTPUTS], *y[MOST_OUTPUTS];
-    size_t count = 0, expected_count = 0;
-    tare_session_destroy(run(m, x, true, 1, expected, &expected_count));
+    tare_session *reference = session_of(m, true);
+    run_outputs expected = outputs_of(reference, &x, 1);
     for (int threads = 1; threads <= 2; threads++) {
-        tare_session *s = run(m, x, false, threads, y, &count);
-        assert_int_equal(count, expected_count);
+        tare_session *s = session_with(m, &(tare_session_options){.thread_count = threads});
+        check_same_outputs(s, x, &expected);
         check_steps(n, s);
-        for (size_t i = 0; i < count; i++) {
-            check_same_tensor(y[i], expected[i]);
-            tare_tensor_release(y[i]);
-        }
         tare_session_destroy(s);
     }
-    for (size_t i = 0; i < expected_count; i++) tare_tensor_release(expected[i]);
+    release_outputs(&expected);
+    tare_session_destroy(reference);
     tare_model_destroy(m);
 }
 
@@ -163,17 +148,6 @@ static void threads_share_what_is_copied(void **state) {
     tare_tensor_release(x);
 }
 
-static tare_status run_whole(const tare_model *m, const tare_tensor *x) {
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    tare_status status = tare_session_create(m, NULL, &s, NULL);
-    if (status == TARE_OK) status = tare_session_run(s, &x, 1, &y, 1, &count, NULL);
-    if (status == TARE_OK) tare_tensor_release(y);
-    tare_session_destroy(s);
-    return status;
-}
-
 static void every_allocation_may_fail(void **state) {
     char code[1024];
     (void)state;
@@ -181,7 +155,8 @@ static void every_allocation_may_fail(void **state) {
     tare_tensor *x = NEW_INPUT(1, 6, 4, 5);
     tare_model *m = new_model(NULL, new_tree(), code);
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(status, status = run_whole(m, x), (void)0);
+    const tare_tensor *inputs[] = {x};
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(m, NULL, inputs, 1), (void)0);
     tare_model_destroy(m);
     tare_tensor_release(x);
 }

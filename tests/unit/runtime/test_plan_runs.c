@@ -118,9 +118,8 @@ static void threads_share_layers(void **state) {
             tare_session *reference = session_of(model, true);
             tare_tensor *x = NEW_INPUT(batch, cases[i].channels, 29, 29);
             for (int threads = 1; threads <= 3; threads++) {
-                tare_session *s = NULL;
                 const tare_session_options options = {.thread_count = threads};
-                CHECK_OK(tare_session_create(model, &options, &s, NULL));
+                tare_session *s = session_with(model, &options);
                 check_equal_runs(s, reference, x, cases[i].conv);
                 tare_session_destroy(s);
             }
@@ -304,25 +303,13 @@ static void inputs_that_do_not_fit_are_named_as_without_a_plan(void **state) {
     tare_model_destroy(model);
 }
 
-static tare_status run_whole(const tare_model *model, const tare_tensor *x) {
-    tare_session *s = NULL;
-    tare_tensor *out[4] = {NULL};
-    size_t count = 0;
-    tare_status status = tare_session_create(model, NULL, &s, NULL);
-    for (int run = 0; run < 2 && status == TARE_OK; run++) {
-        status = tare_session_run(s, &x, 1, out, 4, &count, NULL);
-        for (size_t i = 0; i < count && status == TARE_OK; i++) tare_tensor_release(out[i]);
-    }
-    tare_session_destroy(s);
-    return status;
-}
-
 static void a_plan_survives_every_failing_allocation(void **state) {
     (void)state;
     tare_model *model = small_model();
     tare_tensor *x = NEW_INPUT(2, 3, 4, 4);
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, x), (void)0);
+    const tare_tensor *inputs[] = {x};
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, NULL, inputs, 1), (void)0);
     tare_tensor_release(x);
     tare_model_destroy(model);
 }

@@ -2,34 +2,21 @@
 // Float layers of a single row: plans give the portable kernels' bits at every level of
 // instructions and with any number of threads, also where a library computes other layers.
 #include "support/models.h"
+#include "support/plan_checks.h"
 #include "support/test.h"
 
-#include "core/tensor.h"
 #include "runtime/isa.h"
-#include "tare/session.h"
 
 #define NN "torch.nn."
 
-static tare_tensor *run(const tare_model *model, const tare_tensor *x,
-                        const tare_session_options *options) {
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(model, options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
-    tare_session_destroy(s);
-    return y;
-}
-
 static void check(tare_model *model, tare_tensor *x) {
-    const tare_session_options reference = {.reference = true, .portable_floats = true};
-    tare_tensor *expected = run(model, x, &reference);
+    tare_tensor *expected = output_with(model, &portable_reference, x);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
         for (int k = 0; k < 6; k++) {
             const tare_session_options options = {.thread_count = 1 + k / 2,
                                                   .portable_floats = k % 2 != 0};
-            tare_tensor *y = run(model, x, &options);
+            tare_tensor *y = output_with(model, &options, x);
             assert_int_equal(y->count, expected->count);
             if (memcmp(y->data, expected->data, tare__tensor_bytes(y)) != 0)
                 fail_msg("%s, options %d", tare__isa_level_name((isa_level)isa), k);
@@ -131,20 +118,8 @@ static void every_allocation_may_fail(void **state) {
                                   "    return relu\n");
     tare_tensor *x = NEW_INPUT(1, 19);
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(
-        status,
-        {
-            tare_session *session = NULL;
-            tare_tensor *y = NULL;
-            size_t count = 0;
-            status = tare_session_create(model, NULL, &session, job_error());
-            if (status == TARE_OK)
-                status = tare_session_run(session, (const tare_tensor *const *)&x, 1, &y, 1, &count,
-                                          job_error());
-            tare_tensor_release(y);
-            tare_session_destroy(session);
-        },
-        (void)0);
+    const tare_tensor *inputs[] = {x};
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, NULL, inputs, 1), (void)0);
     tare_tensor_release(x);
     tare_model_destroy(model);
 }
@@ -159,13 +134,9 @@ static void what_lies_in_the_border_is_not_seen(void **state) {
     tare_model *m =
         new_model(NULL, root, "def forward(self, x):\n    conv = self.conv(x)\n    return conv\n");
     const tare_tensor *bias = tare__module_tensor(m->root->children[0].module, "bias");
-    tare_tensor *x = NEW_INPUT(1, 4, 1, 1), *y = NULL;
-    const tare_tensor *in = x;
-    const tare_session_options options = {.thread_count = 1};
-    tare_session *s = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(m, &options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &in, 1, &y, 1, &count, job_error()));
+    tare_tensor *x = NEW_INPUT(1, 4, 1, 1);
+    tare_session *s = session_of(m, false);
+    tare_tensor *y = output_of(s, x);
     assert_int_equal(y->count, 8);
     assert_memory_equal(y->data, bias->data, tare__tensor_bytes(y));
     tare_tensor_release(y);

@@ -3,25 +3,8 @@
 // either layout, and give the bits of their references.
 #include "support/test.h"
 
-#include "core/tensor.h"
 #include "support/models.h"
-
-static tare_tensor *run(const tare_model *model, bool reference, int threads, const tare_tensor *x,
-                        const char *call, const char *line) {
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    const tare_session_options options = {.thread_count = threads, .reference = reference};
-    CHECK_DONE(tare_session_create(model, &options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
-    tare_step step = {.struct_size = sizeof step};
-    for (size_t i = 0; tare_session_get_step(s, i, &step); i++)
-        if (strcmp(step.kind, "call") == 0 && strcmp(step.op, call) != 0)
-            fail_msg("%s: '%s' of '%s' is a call", line, step.node, step.op);
-    assert_true(reference || tare_session_step_count(s) > 3);
-    tare_session_destroy(s);
-    return y;
-}
+#include "support/plan_checks.h"
 
 // The operator that may be a call, on floats, and what y becomes of the codes q and p.
 static const struct {
@@ -54,13 +37,19 @@ static tare_model *model_of(size_t i) {
 
 static void check(size_t i, const tare_tensor *x) {
     tare_model *model = model_of(i);
-    tare_tensor *expected = run(model, true, 1, x, lines[i].call, lines[i].line);
+    tare_session *reference = session_of(model, true);
+    tare_tensor *expected = output_of(reference, x);
     for (int threads = 1; threads <= 2; threads++) {
-        tare_tensor *found = run(model, false, threads, x, lines[i].call, lines[i].line);
+        tare_session *s = session_with(model, &(tare_session_options){.thread_count = threads});
+        tare_tensor *found = output_of(s, x);
+        check_calls(s, lines[i].call, lines[i].line);
+        assert_true(tare_session_step_count(s) > 3);
         check_same_tensor(found, expected);
         tare_tensor_release(found);
+        tare_session_destroy(s);
     }
     tare_tensor_release(expected);
+    tare_session_destroy(reference);
     tare_model_destroy(model);
 }
 
@@ -71,23 +60,13 @@ static void steps_of_floats_stand_between_codes(void **state) {
     tare_tensor_release(x);
 }
 
-static tare_status run_whole(const tare_model *m, const tare_tensor *x) {
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    tare_status status = tare_session_create(m, NULL, &s, NULL);
-    if (status == TARE_OK) status = tare_session_run(s, &x, 1, &y, 1, &count, NULL);
-    if (status == TARE_OK) tare_tensor_release(y);
-    tare_session_destroy(s);
-    return status;
-}
-
 static void every_allocation_may_fail(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(2, 6, 5, 4);
     tare_model *model = model_of(1);
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, x), (void)0);
+    const tare_tensor *inputs[] = {x};
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, NULL, inputs, 1), (void)0);
     tare_model_destroy(model);
     tare_tensor_release(x);
 }

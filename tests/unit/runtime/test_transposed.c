@@ -2,12 +2,8 @@
 // Transposed convolutions of floats: where a library compiles their parts they are one step of a
 // plan, which gives what the reference gives, but for rounding.
 #include "support/models.h"
+#include "support/plan_checks.h"
 #include "support/test.h"
-
-#include <math.h>
-
-#include "core/tensor.h"
-#include "runtime/session.h"
 
 #define NN "torch.nn."
 
@@ -62,49 +58,19 @@ static tare_tensor *input_of(const form *f) {
     return new_input(f->dims + 2, shape);
 }
 
-// *has_step: the plan has a layer.
-static tare_tensor *run(const tare_model *model, const tare_tensor *x,
-                        const tare_session_options *options, bool *has_step) {
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(model, options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
-    *has_step = false;
-    for (size_t i = 0; i < tare_session_step_count(s); i++) {
-        tare_step step = {.struct_size = sizeof step};
-        assert_true(tare_session_get_step(s, i, &step));
-        *has_step = *has_step || strcmp(step.kind, "layer") == 0;
-    }
-    tare_session_destroy(s);
-    return y;
-}
-
-static void check_close(const tare_tensor *found, const tare_tensor *expected, size_t form_index) {
-    assert_int_equal(found->count, expected->count);
-    for (int64_t i = 0; i < found->count; i++) {
-        const float a = tare__f32(found)[i], b = tare__f32(expected)[i];
-        if (!(fabsf(a - b) <= 2e-5F * (1 + fabsf(b))))
-            fail_msg("form %zu, element %lld: %g, not %g", form_index, (long long)i, (double)a,
-                     (double)b);
-    }
-}
-
-static void check_form(size_t index) {
-    const form *f = &forms[index];
-    const tare_session_options reference = {.reference = true, .portable_floats = true};
+static void check_form(const form *f) {
     tare_model *model = model_of(f);
-    tare_tensor *x = input_of(f);
-    bool has_step;
-    tare_tensor *expected = run(model, x, &reference, &has_step);
+    tare_tensor *x = input_of(f), *expected = output_with(model, &portable_reference, x);
     for (int threads = 1; threads <= 3; threads++) {
-        const tare_session_options options = {.thread_count = threads};
-        tare_tensor *y = run(model, x, &options, &has_step);
+        tare_session *s = session_with(model, &(tare_session_options){.thread_count = threads});
+        tare_tensor *y = output_of(s, x);
 #ifdef TARE_HAVE_DNNL
-        if (!has_step && !f->may_be_left) fail_msg("form %zu is no step", index);
+        if (count_steps(s, "layer", NULL) == 0 && !f->may_be_left)
+            fail_msg("%s is no step", f->config);
 #endif
-        check_close(y, expected, index);
+        check_near_floats(y, expected, 2e-5F, f->config);
         tare_tensor_release(y);
+        tare_session_destroy(s);
     }
     tare_tensor_release(expected);
     tare_tensor_release(x);
@@ -113,7 +79,7 @@ static void check_form(size_t index) {
 
 static void parts_give_what_the_reference_gives(void **state) {
     (void)state;
-    for (size_t i = 0; i < FORMS; i++) check_form(i);
+    for (size_t i = 0; i < FORMS; i++) check_form(&forms[i]);
 }
 
 static void every_allocation_may_fail(void **state) {
@@ -121,20 +87,8 @@ static void every_allocation_may_fail(void **state) {
     tare_model *model = model_of(&forms[1]);
     tare_tensor *x = input_of(&forms[1]);
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(
-        status,
-        {
-            tare_session *session = NULL;
-            tare_tensor *y = NULL;
-            size_t count = 0;
-            status = tare_session_create(model, NULL, &session, job_error());
-            if (status == TARE_OK)
-                status = tare_session_run(session, (const tare_tensor *const *)&x, 1, &y, 1, &count,
-                                          job_error());
-            tare_tensor_release(y);
-            tare_session_destroy(session);
-        },
-        (void)0);
+    const tare_tensor *inputs[] = {x};
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, NULL, inputs, 1), (void)0);
     tare_tensor_release(x);
     tare_model_destroy(model);
 }
