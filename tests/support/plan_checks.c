@@ -16,6 +16,10 @@ tare_session *session_with(const tare_model *model, const tare_session_options *
     return s;
 }
 
+tare_session *session_on(const tare_model *model, int threads) {
+    return session_with(model, &(tare_session_options){.thread_count = threads});
+}
+
 tare_session *session_of(const tare_model *model, bool reference) {
     return session_with(model, &(tare_session_options){.thread_count = 1, .reference = reference});
 }

@@ -10,6 +10,7 @@
 extern const tare_session_options portable_reference; // of portable floats, too
 
 tare_session *session_with(const tare_model *model, const tare_session_options *options);
+tare_session *session_on(const tare_model *model, int threads);
 /// On one thread.
 tare_session *session_of(const tare_model *model, bool reference);
 

@@ -210,7 +210,7 @@ static void check_network(const network *n, int64_t batch) {
     run_outputs expected = outputs_of(reference, &in, 1);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
-        tare_session *s = session_with(m, &(tare_session_options){.thread_count = 1 + isa % 3});
+        tare_session *s = session_on(m, 1 + isa % 3);
         for (int run = 0; run < 2; run++) check_same_outputs(s, x, &expected);
         tare_session_destroy(s);
     }

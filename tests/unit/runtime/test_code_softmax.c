@@ -2,23 +2,9 @@
 // Softmax of codes by lines: the reference's bits for every level and number of threads.
 #include "support/test.h"
 
-#include "core/tensor.h"
 #include "runtime/isa.h"
 #include "support/models.h"
-
-static tare_tensor *run(const tare_model *m, const tare_tensor *x, bool reference, int threads) {
-    const tare_session_options options = {.reference = reference, .thread_count = threads};
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    tare_step step = {.struct_size = sizeof step};
-    size_t count = 0, i = 0;
-    CHECK_DONE(tare_session_create(m, &options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
-    while (tare_session_get_step(s, i, &step) && strcmp(step.kind, "code softmax") != 0) i++;
-    assert_true(reference || i < tare_session_step_count(s));
-    tare_session_destroy(s);
-    return y;
-}
+#include "support/plan_checks.h"
 
 static void check(int64_t lines, int64_t width, const char *dtype, const char *call) {
     char code[1024];
@@ -31,15 +17,20 @@ static void check(int64_t lines, int64_t width, const char *dtype, const char *c
                    dtype, call);
     tare_model *m = new_model(NULL, new_tree(), code);
     tare_tensor *x = NEW_INPUT(2, lines, width);
-    tare_tensor *expected = run(m, x, true, 1);
+    tare_session *reference = session_of(m, true);
+    tare_tensor *expected = output_of(reference, x);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
-        tare_tensor *found = run(m, x, false, 1 + isa % 2);
+        tare_session *s = session_on(m, 1 + isa % 2);
+        tare_tensor *found = output_of(s, x);
+        assert_true(count_steps(s, "code softmax", NULL) > 0);
         check_same_tensor(found, expected);
         tare_tensor_release(found);
+        tare_session_destroy(s);
     }
     assert_int_equal(unsetenv("TARE_ISA"), 0);
     tare_tensor_release(expected);
+    tare_session_destroy(reference);
     tare_tensor_release(x);
     tare_model_destroy(m);
 }

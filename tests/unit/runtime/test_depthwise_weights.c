@@ -6,6 +6,7 @@
 #include "runtime/isa.h"
 #include "runtime/kernels/depthwise_weights.h"
 #include "support/models.h"
+#include "support/plan_checks.h"
 #include "support/temp.h"
 #include "tare/session.h"
 
@@ -59,14 +60,8 @@ static packed_weights *weights_of(const tare_model *m, const depthwise_form *f) 
 }
 
 static tare_tensor *run(const tare_model *m, const shape *s, bool reference) {
-    const tare_session_options options = {.reference = reference};
-    tare_tensor *x = NEW_INPUT(2, (int64_t)s->channels, 9, 9), *y = NULL;
-    tare_session *session = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(m, &options, &session, job_error()));
-    CHECK_DONE(
-        tare_session_run(session, (const tare_tensor *const *)&x, 1, &y, 1, &count, job_error()));
-    tare_session_destroy(session);
+    tare_tensor *x = NEW_INPUT(2, (int64_t)s->channels, 9, 9);
+    tare_tensor *y = output_with(m, &(tare_session_options){.reference = reference}, x);
     tare_tensor_release(x);
     return y;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Float convolutions of batches: images run as they do alone, whatever the batch and the threads.
 #include "support/models.h"
+#include "support/plan_checks.h"
 #include "support/test.h"
 
 #include "tare/session.h"
@@ -52,14 +53,7 @@ static tare_model *make_small(void) {
 }
 
 static tare_tensor *run(const tare_model *model, const tare_tensor *x, int threads) {
-    const tare_session_options options = {.thread_count = threads};
-    tare_session *session = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(model, &options, &session, job_error()));
-    CHECK_DONE(tare_session_run(session, &x, 1, &y, 1, &count, job_error()));
-    tare_session_destroy(session);
-    return y;
+    return output_with(model, &(tare_session_options){.thread_count = threads}, x);
 }
 
 static tare_tensor *make_input(int64_t samples, int64_t size) {

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "runtime/isa.h"
 #include "support/models.h"
+#include "support/plan_checks.h"
 
 #define ATEN "torch.ops.aten."
 
@@ -71,25 +72,15 @@ static tare_model *model_of(const char *call) {
     return model;
 }
 
-static tare_tensor *run(const tare_model *model, const tare_tensor *x, int threads,
-                        bool reference) {
-    const tare_session_options options = {.thread_count = threads, .reference = reference};
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(model, &options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
-    tare_session_destroy(s);
-    return y;
-}
-
 static void check_call(const char *call, const tare_tensor *x) {
     tare_model *model = model_of(call);
-    tare_tensor *expected = run(model, x, 1, true);
+    tare_session *reference = session_of(model, true);
+    tare_tensor *expected = output_of(reference, x);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
         for (int threads = 1; threads <= 3; threads++) {
-            tare_tensor *y = run(model, x, threads, false);
+            const tare_session_options options = {.thread_count = threads};
+            tare_tensor *y = output_with(model, &options, x);
             assert_int_equal(y->count, expected->count);
             if (memcmp(y->data, expected->data, tare__tensor_bytes(y)) != 0)
                 fail_msg("%s, %s, %d threads", call, tare__isa_level_name((isa_level)isa), threads);
@@ -98,6 +89,7 @@ static void check_call(const char *call, const tare_tensor *x) {
     }
     assert_int_equal(unsetenv("TARE_ISA"), 0);
     tare_tensor_release(expected);
+    tare_session_destroy(reference);
     tare_model_destroy(model);
 }
 

@@ -46,7 +46,7 @@ static void check_product(size_t index) {
     run_outputs expected = outputs_of(reference, inputs, 2);
     (void)snprintf(what, sizeof what, "product %zu", index);
     for (int threads = 1; threads <= 3; threads++) {
-        tare_session *s = session_with(model, &(tare_session_options){.thread_count = threads});
+        tare_session *s = session_on(model, threads);
         run_outputs y = outputs_of(s, inputs, 2);
 #ifdef TARE_HAVE_DNNL
         assert_true(count_steps(s, "matmul", NULL) > 0);

@@ -11,6 +11,7 @@
 #include "runtime/isa.h"
 #include "runtime/kernels/product_weights.h"
 #include "support/models.h"
+#include "support/plan_checks.h"
 #include "support/temp.h"
 #include "tare/session.h"
 
@@ -38,13 +39,8 @@ static tare_model *read_back(const char *name) {
 }
 
 static tare_tensor *run_once(const tare_model *model, bool reference) {
-    tare_tensor *x = NEW_INPUT(3, 1, 8, 8), *y = NULL;
-    const tare_session_options options = {.reference = reference};
-    tare_session *s = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(model, &options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, (const tare_tensor *const *)&x, 1, &y, 1, &count, job_error()));
-    tare_session_destroy(s);
+    tare_tensor *x = NEW_INPUT(3, 1, 8, 8);
+    tare_tensor *y = output_with(model, &(tare_session_options){.reference = reference}, x);
     tare_tensor_release(x);
     return y;
 }

@@ -123,7 +123,7 @@ static void check_network(const network *n, const tare_tensor *x) {
     tare_session *reference = session_of(m, true);
     run_outputs expected = outputs_of(reference, &x, 1);
     for (int threads = 1; threads <= 2; threads++) {
-        tare_session *s = session_with(m, &(tare_session_options){.thread_count = threads});
+        tare_session *s = session_on(m, threads);
         check_same_outputs(s, x, &expected);
         check_steps(n, s);
         tare_session_destroy(s);

@@ -3,10 +3,8 @@
 // bits of their references there; and without a plan.
 #include "support/test.h"
 
-#include <string.h>
-
-#include "runtime/session.h"
 #include "support/models.h"
+#include "support/plan_checks.h"
 
 #define NN "torch.nn."
 
@@ -55,41 +53,22 @@ static tare_model *quantized(const form *f) {
     return q;
 }
 
-static tare_session *session_of(const tare_model *model, int threads, bool reference) {
-    tare_session *s = NULL;
-    const tare_session_options options = {.thread_count = threads, .reference = reference};
-    CHECK_DONE(tare_session_create(model, &options, &s, job_error()));
-    return s;
-}
-
-static tare_tensor *run(tare_session *s, const tare_tensor *x) {
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
-    return y;
-}
-
 static void every_form_is_a_step_of_integers(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         tare_model *model = quantized(&forms[i]);
         tare_tensor *x = new_input(forms[i].ndim, forms[i].shape);
-        tare_session *plain = session_of(model, 1, true);
-        tare_tensor *expected = run(plain, x);
+        tare_session *plain = session_of(model, true);
+        tare_tensor *expected = output_of(plain, x);
         for (int threads = 1; threads <= 3; threads++) {
-            tare_session *s = session_of(model, threads, false);
+            tare_session *s = session_on(model, threads);
             for (int again = 0; again < 2; again++) {
-                tare_tensor *y = run(s, x);
+                tare_tensor *y = output_of(s, x);
                 check_same_tensor(y, expected);
                 tare_tensor_release(y);
             }
-            tare_step step = {.struct_size = sizeof step};
-            size_t layers = 0;
-            for (size_t k = 0; tare_session_get_step(s, k, &step); k++) {
-                layers += strcmp(step.kind, "code layer") == 0;
-                assert_string_not_equal(step.kind, "call");
-            }
-            assert_int_equal(layers, 1);
+            check_calls(s, "", forms[i].class);
+            assert_int_equal(count_steps(s, "code layer", NULL), 1);
             tare_session_destroy(s);
         }
         tare_tensor_release(expected);

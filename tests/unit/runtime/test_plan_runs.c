@@ -118,8 +118,7 @@ static void threads_share_layers(void **state) {
             tare_session *reference = session_of(model, true);
             tare_tensor *x = NEW_INPUT(batch, cases[i].channels, 29, 29);
             for (int threads = 1; threads <= 3; threads++) {
-                const tare_session_options options = {.thread_count = threads};
-                tare_session *s = session_with(model, &options);
+                tare_session *s = session_on(model, threads);
                 check_equal_runs(s, reference, x, cases[i].conv);
                 tare_session_destroy(s);
             }
@@ -175,10 +174,8 @@ static void check_sample(tare_session *s, const tare_tensor *x, int64_t sample,
 
 static void check_turns(const tare_model *model, const tare_tensor *x, int threads) {
     tare_tensor *made[4] = {NULL};
-    tare_session *s = NULL;
+    tare_session *s = session_on(model, threads);
     size_t count = 0;
-    const tare_session_options options = {.thread_count = threads};
-    CHECK_OK(tare_session_create(model, &options, &s, NULL));
     CHECK_OK(tare_session_run(s, &x, 1, made, 4, &count, NULL));
     assert_true(takes_turns(s, x->shape[0]));
     for (int64_t n = 0; n < x->shape[0]; n++) check_sample(s, x, n, made, count);

@@ -6,17 +6,7 @@
 #include "ops/op.h"
 #include "runtime/fast.h"
 #include "support/models.h"
-
-static tare_tensor *run(const tare_model *m, const tare_tensor *x, bool reference, int threads) {
-    const tare_session_options options = {.thread_count = threads, .reference = reference};
-    tare_session *s = NULL;
-    tare_tensor *y = NULL;
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(m, &options, &s, job_error()));
-    CHECK_DONE(tare_session_run(s, &x, 1, &y, 1, &count, job_error()));
-    tare_session_destroy(s);
-    return y;
-}
+#include "support/plan_checks.h"
 
 // `call` pools what is called q: codes, or what `before`, a line or nothing, makes of codes p.
 static void check_lines(const tare_tensor *x, const char *dtype, const char *before,
@@ -32,17 +22,20 @@ static void check_lines(const tare_tensor *x, const char *dtype, const char *bef
                    *before != 0 ? "p" : "q", strcmp(dtype, "qint8") == 0 ? -3 : 120, dtype, before,
                    call);
     tare_model *m = new_model(NULL, new_tree(), code);
-    tare_tensor *expected = run(m, x, true, 1);
+    tare_session *reference = session_of(m, true);
+    tare_tensor *expected = output_of(reference, x);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
         for (int threads = 1; threads <= most_threads; threads++) {
-            tare_tensor *found = run(m, x, false, threads);
+            const tare_session_options options = {.thread_count = threads};
+            tare_tensor *found = output_with(m, &options, x);
             check_same_tensor(found, expected);
             tare_tensor_release(found);
         }
     }
     assert_int_equal(unsetenv("TARE_ISA"), 0);
     tare_tensor_release(expected);
+    tare_session_destroy(reference);
     tare_model_destroy(m);
 }
 

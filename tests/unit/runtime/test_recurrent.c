@@ -7,6 +7,7 @@
 #include "ir/module.h"
 #include "runtime/isa.h"
 #include "support/models.h"
+#include "support/plan_checks.h"
 
 typedef struct recurrent_case {
     const char *class, *config;
@@ -84,7 +85,7 @@ static tare_tensor *run(const tare_model *m, const tare_tensor *x, bool referenc
     return y[0];
 }
 
-static void check_model(const tare_model *m, const tare_tensor *x) {
+static void check_levels(const tare_model *m, const tare_tensor *x) {
     tare_tensor *expected = run(m, x, true, true, 1);
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++)
         for (int k = 0; k < 4; k++) {
@@ -113,10 +114,10 @@ static void check_cases(int64_t samples) {
         const int64_t sequence[] = {5, samples, INNER}, row[] = {samples, INNER};
         tare_tensor *x = cases[i].is_cell ? new_input(2, row) : new_input(3, sequence);
         tare_model *m = float_model(&cases[i]);
-        check_model(m, x);
+        check_levels(m, x);
         tare_model *d = dynamic_model(m, cases[i].class);
         CHECK_HOLDS(printed(d), "DynamicQuantized");
-        check_model(d, x);
+        check_levels(d, x);
         tare_model_destroy(d);
         tare_model_destroy(m);
         tare_tensor_release(x);
@@ -131,18 +132,7 @@ static void modules_of_all_levels_give_the_references_bits(void **state) {
 
 static void deny_memory(const tare_model *m, const tare_tensor *x) {
     tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(
-        status,
-        {
-            tare_session *s = NULL;
-            tare_tensor *y = NULL;
-            size_t count = 0;
-            status = tare_session_create(m, NULL, &s, NULL);
-            if (status == TARE_OK) status = tare_session_run(s, &x, 1, &y, 1, &count, NULL);
-            tare_tensor_release(y);
-            tare_session_destroy(s);
-        },
-        (void)0);
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(m, NULL, &x, 1), (void)0);
 }
 
 static void a_failure_of_memory_leaves_nothing(void **state) {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention that is written out: one step gives what its operators give one by one.
 #include "support/models.h"
+#include "support/plan_checks.h"
 #include "support/test.h"
 
-#include <math.h>
-
-#include "tare/session.h"
-
-enum { INPUTS = 4, MOST_OUTPUTS = 2 };
+enum { INPUTS = 4 };
 
 typedef struct scores_case {
     const char *what, *body; // of forward(self, q, k, v, m)
@@ -108,58 +105,38 @@ static void fill(const scores_case *c, tare_tensor *out[INPUTS]) {
     }
 }
 
-// How many outputs there are.
-static size_t run(const tare_model *model, const tare_session_options *options,
-                  tare_tensor *const inputs[INPUTS], tare_tensor *outputs[MOST_OUTPUTS],
-                  bool *is_one_step) {
-    tare_session *session = NULL;
-    tare_step step = {.struct_size = sizeof step};
-    size_t count = 0;
-    CHECK_DONE(tare_session_create(model, options, &session, job_error()));
-    for (int i = 0; i < 2; i++) { // a second run finds the memory of the first
-        for (size_t k = 0; k < count; k++) tare_tensor_release(outputs[k]);
-        CHECK_DONE(tare_session_run(session, (const tare_tensor *const *)inputs, INPUTS, outputs,
-                                    MOST_OUTPUTS, &count, job_error()));
-    }
-    *is_one_step = false;
-    for (size_t i = 0; tare_session_get_step(session, i, &step); i++)
-        *is_one_step = *is_one_step || strcmp(step.kind, "attention") == 0;
-    tare_session_destroy(session);
-    return count;
-}
-
-static void check_close(const char *what, const tare_tensor *a, const tare_tensor *b) {
-    assert_int_equal(a->count, b->count);
-    for (int64_t i = 0; i < a->count; i++)
-        if (!(fabsf(tare__f32(a)[i] - tare__f32(b)[i]) <= 2e-6F * (1 + fabsf(tare__f32(b)[i]))))
-            fail_msg("%s: element %lld is %g, expected %g", what, (long long)i,
-                     (double)tare__f32(a)[i], (double)tare__f32(b)[i]);
-}
-
 static bool has_library(void) {
     return strncmp(tare_build_features(), "no oneDNN", 9) != 0;
+}
+
+static void check_run(const scores_case *c, tare_session *s, const tare_tensor *const *inputs,
+                      const run_outputs *expected) {
+    run_outputs found = outputs_of(s, inputs, INPUTS);
+    const bool is_one_step = count_steps(s, "attention", NULL) > 0;
+    if (has_library() && is_one_step != c->is_one_step)
+        fail_msg("%s: expected %s", c->what, is_one_step ? "more steps" : "one step");
+    assert_int_equal(found.count, expected->count);
+    for (size_t i = 0; i < found.count; i++)
+        check_near_floats(found.at[i], expected->at[i], 2e-6F, c->what);
+    release_outputs(&found);
 }
 
 static void one_step_gives_what_operators_give(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tare_model *model = make(&cases[i]);
-        tare_tensor *inputs[INPUTS], *expected[MOST_OUTPUTS], *found[MOST_OUTPUTS];
-        const tare_session_options reference = {.reference = true};
-        bool is_one_step;
+        tare_tensor *inputs[INPUTS];
         fill(&cases[i], inputs);
-        const size_t count = run(model, &reference, inputs, expected, &is_one_step);
+        const tare_tensor *const *in = (const tare_tensor *const *)inputs;
+        tare_session *reference = session_of(model, true);
+        run_outputs expected = outputs_of(reference, in, INPUTS);
         for (int threads = 1; threads <= 3; threads++) {
-            const tare_session_options options = {.thread_count = threads};
-            assert_int_equal(run(model, &options, inputs, found, &is_one_step), count);
-            if (has_library() && is_one_step != cases[i].is_one_step)
-                fail_msg("%s: expected %s", cases[i].what, is_one_step ? "more steps" : "one step");
-            for (size_t k = 0; k < count; k++) {
-                check_close(cases[i].what, found[k], expected[k]);
-                tare_tensor_release(found[k]);
-            }
+            tare_session *s = session_on(model, threads);
+            for (int k = 0; k < 2; k++) check_run(&cases[i], s, in, &expected);
+            tare_session_destroy(s);
         }
-        for (size_t k = 0; k < count; k++) tare_tensor_release(expected[k]);
+        release_outputs(&expected);
+        tare_session_destroy(reference);
         for (int k = 0; k < INPUTS; k++) tare_tensor_release(inputs[k]);
         tare_model_destroy(model);
     }
@@ -170,22 +147,10 @@ static void every_allocation_may_fail(void **state) {
     tare_model *model = make(&cases[1]);
     tare_tensor *inputs[INPUTS];
     fill(&cases[1], inputs);
-    for (long request = 1;; request++) {
-        tare_session *session = NULL;
-        tare_tensor *y = NULL;
-        size_t count = 0;
-        tare__alloc_fail_at(request);
-        tare_status status = tare_session_create(model, NULL, &session, job_error());
-        if (status == TARE_OK)
-            status = tare_session_run(session, (const tare_tensor *const *)inputs, INPUTS, &y, 1,
-                                      &count, job_error());
-        const bool was_denied = tare__alloc_failed();
-        tare__alloc_fail_at(0);
-        if (status == TARE_OK) tare_tensor_release(y);
-        if (status != TARE_OK) assert_int_equal(status, TARE_OUT_OF_MEMORY);
-        tare_session_destroy(session);
-        if (!was_denied) break;
-    }
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(
+        status, status = run_whole(model, NULL, (const tare_tensor *const *)inputs, INPUTS),
+        (void)0);
     for (int k = 0; k < INPUTS; k++) tare_tensor_release(inputs[k]);
     tare_model_destroy(model);
 }

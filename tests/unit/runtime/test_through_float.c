@@ -40,7 +40,7 @@ static void check(size_t i, const tare_tensor *x) {
     tare_session *reference = session_of(model, true);
     tare_tensor *expected = output_of(reference, x);
     for (int threads = 1; threads <= 2; threads++) {
-        tare_session *s = session_with(model, &(tare_session_options){.thread_count = threads});
+        tare_session *s = session_on(model, threads);
         tare_tensor *found = output_of(s, x);
         check_calls(s, lines[i].call, lines[i].line);
         assert_true(tare_session_step_count(s) > 3);

@@ -62,7 +62,7 @@ static void check_form(const form *f) {
     tare_model *model = model_of(f);
     tare_tensor *x = input_of(f), *expected = output_with(model, &portable_reference, x);
     for (int threads = 1; threads <= 3; threads++) {
-        tare_session *s = session_with(model, &(tare_session_options){.thread_count = threads});
+        tare_session *s = session_on(model, threads);
         tare_tensor *y = output_of(s, x);
 #ifdef TARE_HAVE_DNNL
         if (count_steps(s, "layer", NULL) == 0 && !f->may_be_left)

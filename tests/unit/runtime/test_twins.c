@@ -2,6 +2,7 @@
 // Samples of a batch on threads of their own: the same bits as one after the other, whatever the
 // batch and the threads, and failures are told.
 #include "support/models.h"
+#include "support/plan_checks.h"
 #include "support/test.h"
 
 #include <pthread.h>
@@ -9,14 +10,13 @@
 #include "core/clock.h"
 #include "runtime/plan_twins.h"
 #include "runtime/session.h"
-#include "tare/session.h"
 
 #define NN "torch.nn."
 #define CONV(in, out, groups)                                                                      \
     "in_channels=" #in ", out_channels=" #out ", kernel_size=(3, 3), stride=(1, 1), "              \
     "padding=(1, 1), dilation=(1, 1), groups=" #groups ", padding_mode='zeros'"
 
-enum { SIZE = 48, MOST_SAMPLES = 17, MOST_THREADS = 4, OUTPUTS = 3 };
+enum { SIZE = 48, MOST_SAMPLES = 17, MOST_THREADS = 4 };
 
 // Layers, a sum, pooling, a mean, and outputs that are others' or the caller's.
 static const char code[] = "def forward(self, x):\n"
@@ -51,29 +51,14 @@ static tare_model *integer_model(void) {
     return out;
 }
 
-static tare_session *session_of(const tare_model *model, int threads) {
-    tare_session *s = NULL;
-    const tare_session_options options = {.thread_count = threads};
-    CHECK_DONE(tare_session_create(model, &options, &s, job_error()));
-    return s;
-}
-
-static void run(tare_session *s, const tare_tensor *x, tare_tensor *out[OUTPUTS]) {
-    size_t count = 0;
-    CHECK_DONE(tare_session_run(s, &x, 1, out, OUTPUTS, &count, job_error()));
-    assert_int_equal(count, OUTPUTS);
-}
-
-static void release(tare_tensor *out[OUTPUTS]) {
-    for (size_t i = 0; i < OUTPUTS; i++) tare_tensor_release(out[i]);
-}
-
 // `some` are the first samples of `all`.
-static void check_first(tare_tensor *const some[OUTPUTS], tare_tensor *const all[OUTPUTS]) {
-    for (size_t i = 0; i < OUTPUTS; i++) {
-        const size_t sample = tare__tensor_bytes(all[i]) / (size_t)all[i]->shape[0];
-        assert_int_equal(tare__tensor_bytes(some[i]), sample * (size_t)some[i]->shape[0]);
-        assert_memory_equal(some[i]->data, all[i]->data, tare__tensor_bytes(some[i]));
+static void check_first(const run_outputs *some, const run_outputs *all) {
+    assert_int_equal(some->count, all->count);
+    for (size_t i = 0; i < all->count; i++) {
+        const tare_tensor *few = some->at[i], *whole = all->at[i];
+        const size_t sample = tare__tensor_bytes(whole) / (size_t)whole->shape[0];
+        assert_int_equal(tare__tensor_bytes(few), sample * (size_t)few->shape[0]);
+        assert_memory_equal(few->data, whole->data, tare__tensor_bytes(few));
     }
 }
 
@@ -90,34 +75,37 @@ static bool runs_by_sample(const tare_session *s) {
 }
 
 static void check_batch(tare_session *s, int threads, const tare_tensor *all, int64_t samples,
-                        tare_tensor *const expected[OUTPUTS]) {
-    tare_tensor *x = NULL, *out[OUTPUTS];
+                        const run_outputs *expected) {
+    tare_tensor *x = NULL;
     CHECK_DONE(tare__tensor_rows(all, 0, samples, &x, job_error()));
-    run(s, x, out);
-    check_first(out, expected);
-    for (size_t i = 0; i < OUTPUTS; i++) memset(out[i]->data, 0xff, tare__tensor_bytes(out[i]));
     const tare_tensor *in = x;
-    CHECK_DONE(tare_session_run_into(s, &in, 1, out, OUTPUTS, job_error()));
-    check_first(out, expected);
+    run_outputs out = outputs_of(s, &in, 1);
+    check_first(&out, expected);
+    for (size_t i = 0; i < out.count; i++)
+        memset(out.at[i]->data, 0xff, tare__tensor_bytes(out.at[i]));
+    CHECK_DONE(tare_session_run_into(s, &in, 1, out.at, out.count, job_error()));
+    check_first(&out, expected);
     const bool has_round = runs_by_sample(s) && samples >= threads;
     assert_int_equal(block_count(s), has_round ? threads : 1);
     if (samples >= 16 && threads > 1) assert_true(runs_by_sample(s));
-    release(out);
+    release_outputs(&out);
     tare_tensor_release(x);
 }
 
 static void check_bits(tare_model *model) {
     static const int64_t batches[] = {17, 1, 2, 3, 5, 16};
-    tare_tensor *x = NEW_INPUT(MOST_SAMPLES, 4, SIZE, SIZE), *expected[OUTPUTS];
-    tare_session *alone = session_of(model, 1);
-    run(alone, x, expected);
+    tare_tensor *x = NEW_INPUT(MOST_SAMPLES, 4, SIZE, SIZE);
+    const tare_tensor *in = x;
+    tare_session *alone = session_on(model, 1);
+    run_outputs expected = outputs_of(alone, &in, 1);
+    assert_int_equal(expected.count, 3);
     for (int threads = 1; threads <= MOST_THREADS; threads++) {
-        tare_session *s = session_of(model, threads);
+        tare_session *s = session_on(model, threads);
         for (size_t i = 0; i < sizeof batches / sizeof *batches; i++)
-            check_batch(s, threads, x, batches[i], expected);
+            check_batch(s, threads, x, batches[i], &expected);
         tare_session_destroy(s);
     }
-    release(expected);
+    release_outputs(&expected);
     tare_session_destroy(alone);
     tare_tensor_release(x);
     tare_model_destroy(model);
@@ -136,7 +124,7 @@ static void codes_have_the_same_bits(void **state) {
 // Of a network of any inputs, on one thread and on four; are the samples of the latter apart?
 static bool is_alike(tare_model *m, const tare_tensor *const *x, size_t count) {
     tare_tensor *alone = NULL, *shared = NULL;
-    tare_session *one = session_of(m, 1), *four = session_of(m, MOST_THREADS);
+    tare_session *one = session_on(m, 1), *four = session_on(m, MOST_THREADS);
     size_t outputs = 0;
     CHECK_DONE(tare_session_run(one, x, count, &alone, 1, &outputs, job_error()));
     CHECK_DONE(tare_session_run(four, x, count, &shared, 1, &outputs, job_error()));
@@ -196,11 +184,12 @@ static void threads_share_what_is_left(void **state) {
     } rows[] = {{2, 16, 16}, {2, 17, 16}, {3, 17, 15}, {4, 17, 16}, {4, 19, 16}, {8, 15, 15}};
     tare_model *model = integer_model();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        tare_tensor *x = NEW_INPUT(rows[i].samples, 4, SIZE, SIZE), *out[OUTPUTS];
-        tare_session *s = session_of(model, rows[i].threads);
-        run(s, x, out);
+        tare_tensor *x = NEW_INPUT(rows[i].samples, 4, SIZE, SIZE);
+        const tare_tensor *in = x;
+        tare_session *s = session_on(model, rows[i].threads);
+        run_outputs out = outputs_of(s, &in, 1);
         assert_int_equal(tare__plan_twin_samples(tare__session_plan(s)), rows[i].of_twins);
-        release(out);
+        release_outputs(&out);
         tare_session_destroy(s);
         tare_tensor_release(x);
     }
@@ -212,14 +201,15 @@ static void threads_share_what_is_left(void **state) {
 static void times_are_those_of_the_run(void **state) {
     (void)state;
     tare_model *model = integer_model();
-    tare_tensor *x = NEW_INPUT(MOST_SAMPLES, 4, SIZE, SIZE), *out[OUTPUTS];
-    tare_session *s = session_of(model, 2);
-    run(s, x, out);
-    release(out);
+    tare_tensor *x = NEW_INPUT(MOST_SAMPLES, 4, SIZE, SIZE);
+    const tare_tensor *in = x;
+    tare_session *s = session_on(model, 2);
+    run_outputs out = outputs_of(s, &in, 1);
+    release_outputs(&out);
     assert_int_equal(block_count(s), 2);
     CHECK_DONE(tare_session_profile(s, true, job_error()));
     const uint64_t begin = tare__now_ns();
-    run(s, x, out);
+    out = outputs_of(s, &in, 1);
     const uint64_t all = tare__now_ns() - begin;
     uint64_t sum = 0;
     tare_step step;
@@ -231,7 +221,7 @@ static void times_are_those_of_the_run(void **state) {
     assert_true(sum <= all);
     assert_true(sum >= all / 4);
     CHECK_DONE(tare_session_profile(s, false, job_error()));
-    release(out);
+    release_outputs(&out);
     tare_session_destroy(s);
     tare_tensor_release(x);
     tare_model_destroy(model);
@@ -248,24 +238,25 @@ static void a_failure_is_told_and_passes(void **state) {
     (void)state;
     static const step_class failing = {.name = "failing", .run = fail_step};
     tare_model *model = integer_model();
-    tare_tensor *x = NEW_INPUT(16, 4, SIZE, SIZE), *expected[OUTPUTS], *out[OUTPUTS];
-    tare_session *s = session_of(model, 2);
+    tare_tensor *x = NEW_INPUT(16, 4, SIZE, SIZE), *none[MOST_OUTPUTS];
+    tare_session *s = session_on(model, 2);
     const tare_tensor *in = x;
     size_t count = 0;
-    run(s, x, expected);
+    run_outputs expected = outputs_of(s, &in, 1);
     for (size_t t = 0; t < 2; t++) {
         plan_step *step = &tare__plan_twin(tare__session_plan(s), t)->steps[1];
         const step_class *usual = step->class;
         step->class = &failing;
-        CHECK_REFUSED(tare_session_run(s, &in, 1, out, OUTPUTS, &count, job_error()),
+        CHECK_REFUSED(tare_session_run(s, &in, 1, none, MOST_OUTPUTS, &count, job_error()),
                       TARE_UNSUPPORTED, "a step of a twin");
-        assert_int_not_equal(tare_session_run(s, &in, 1, out, OUTPUTS, &count, NULL), TARE_OK);
+        assert_int_not_equal(tare_session_run(s, &in, 1, none, MOST_OUTPUTS, &count, NULL),
+                             TARE_OK);
         step->class = usual;
-        run(s, x, out);
-        check_first(out, expected);
-        release(out);
+        run_outputs out = outputs_of(s, &in, 1);
+        check_first(&out, &expected);
+        release_outputs(&out);
     }
-    release(expected);
+    release_outputs(&expected);
     tare_session_destroy(s);
     tare_tensor_release(x);
     tare_model_destroy(model);
@@ -273,13 +264,13 @@ static void a_failure_is_told_and_passes(void **state) {
 
 static tare_status run_profiled(const tare_model *model, const tare_tensor *x) {
     tare_session *s = NULL;
-    tare_tensor *out[OUTPUTS] = {NULL};
-    size_t count = 0;
+    run_outputs out = {0};
     const tare_session_options options = {.thread_count = 2};
     tare_status status = tare_session_create(model, &options, &s, NULL);
     if (status == TARE_OK) status = tare_session_profile(s, true, NULL);
-    if (status == TARE_OK) status = tare_session_run(s, &x, 1, out, OUTPUTS, &count, NULL);
-    if (status == TARE_OK) release(out);
+    if (status == TARE_OK)
+        status = tare_session_run(s, &x, 1, out.at, MOST_OUTPUTS, &out.count, NULL);
+    if (status == TARE_OK) release_outputs(&out);
     tare_session_destroy(s);
     return status;
 }
@@ -301,7 +292,7 @@ static void every_allocation_may_fail(void **state) {
 typedef struct neighbour {
     const tare_model *model;
     const tare_tensor *x;
-    tare_tensor *const *expected;
+    const run_outputs *expected;
     bool is_equal;
 } neighbour;
 
@@ -309,15 +300,16 @@ static void *run_beside(void *user) {
     neighbour *n = user;
     const tare_session_options options = {.thread_count = 2};
     tare_session *s = NULL;
-    tare_tensor *out[OUTPUTS] = {NULL};
-    size_t count = 0;
     n->is_equal = tare_session_create(n->model, &options, &s, NULL) == TARE_OK;
     for (int turn = 0; turn < 5 && n->is_equal; turn++) {
-        n->is_equal = tare_session_run(s, &n->x, 1, out, OUTPUTS, &count, NULL) == TARE_OK;
-        for (size_t i = 0; i < OUTPUTS && n->is_equal; i++)
-            n->is_equal =
-                memcmp(out[i]->data, n->expected[i]->data, tare__tensor_bytes(out[i])) == 0;
-        release(out);
+        run_outputs out = {0};
+        n->is_equal =
+            tare_session_run(s, &n->x, 1, out.at, MOST_OUTPUTS, &out.count, NULL) == TARE_OK &&
+            out.count == n->expected->count;
+        for (size_t i = 0; i < out.count && n->is_equal; i++)
+            n->is_equal = memcmp(out.at[i]->data, n->expected->at[i]->data,
+                                 tare__tensor_bytes(out.at[i])) == 0;
+        release_outputs(&out);
     }
     tare_session_destroy(s);
     return NULL;
@@ -327,18 +319,19 @@ static void sessions_run_beside_each_other(void **state) {
     (void)state;
     enum { NEIGHBOURS = 3 };
     tare_model *model = integer_model();
-    tare_tensor *x = NEW_INPUT(MOST_SAMPLES, 4, SIZE, SIZE), *expected[OUTPUTS];
-    tare_session *alone = session_of(model, 1);
+    tare_tensor *x = NEW_INPUT(MOST_SAMPLES, 4, SIZE, SIZE);
+    const tare_tensor *in = x;
+    tare_session *alone = session_on(model, 1);
     neighbour neighbours[NEIGHBOURS];
     pthread_t threads[NEIGHBOURS];
-    run(alone, x, expected);
+    run_outputs expected = outputs_of(alone, &in, 1);
     for (int i = 0; i < NEIGHBOURS; i++) {
-        neighbours[i] = (neighbour){.model = model, .x = x, .expected = expected};
+        neighbours[i] = (neighbour){.model = model, .x = x, .expected = &expected};
         assert_int_equal(pthread_create(&threads[i], NULL, run_beside, &neighbours[i]), 0);
     }
     for (int i = 0; i < NEIGHBOURS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (int i = 0; i < NEIGHBOURS; i++) assert_true(neighbours[i].is_equal);
-    release(expected);
+    release_outputs(&expected);
     tare_session_destroy(alone);
     tare_tensor_release(x);
     tare_model_destroy(model);
