@@ -43,9 +43,10 @@ struct thread_pool {
     atomic_bool ends;
     atomic_bool expects;   // more work soon
     uint32_t thread_count; // the owner's, too
-    thread_task task;
+    thread_range_task task;
     void *user;
-    range *ranges; // one for each thread
+    _Atomic uint64_t grain; // least and most, as a range
+    range *ranges;          // one for each thread
     uint64_t spin_ns;
     worker *workers;
     size_t started;                  // workers
@@ -55,39 +56,54 @@ struct thread_pool {
 
 // --- parts ---
 
-static bool take(range *r, size_t *part) {
+static uint64_t range_of(size_t first, size_t end) {
+    return (uint64_t)end << 32 | (uint32_t)first;
+}
+
+static size_t within(size_t count, size_t least, size_t most) {
+    return count < least ? least : count > most ? most : count;
+}
+
+// The owner of a range takes from its front, where it goes on, and leaves a quarter at least;
+// others take half of it from behind.
+static bool take(thread_pool *pool, range *r, bool is_own, size_t *first, size_t *end) {
     uint64_t parts = atomic_load_explicit(&r->parts, memory_order_acquire);
-    while ((uint32_t)parts < parts >> 32)
-        if (atomic_compare_exchange_weak_explicit(&r->parts, &parts, parts + 1,
-                                                  memory_order_acquire, memory_order_acquire)) {
-            *part = (uint32_t)parts;
+    for (;;) {
+        const size_t from = (uint32_t)parts, to = parts >> 32, left = to - from;
+        if (from >= to) return false;
+        const uint64_t grain = atomic_load_explicit(&pool->grain, memory_order_relaxed);
+        const size_t wished = is_own ? left - left / 4 : left / 2;
+        size_t count = within(wished, (uint32_t)grain, grain >> 32);
+        if (count > left) count = left;
+        *first = is_own ? from : to - count;
+        *end = *first + count;
+        const uint64_t rest = is_own ? range_of(from + count, to) : range_of(from, to - count);
+        if (atomic_compare_exchange_weak_explicit(&r->parts, &parts, rest, memory_order_acquire,
+                                                  memory_order_acquire))
             return true;
-        }
-    return false;
+    }
 }
 
-// A part that was taken belongs to the work at hand: the owner hands out no other before it is
-// done.
-static void do_part(thread_pool *pool, size_t part, size_t number) {
-    pool->task(pool->user, part, number);
-    if (atomic_fetch_sub(&pool->left, 1) == 1 && atomic_load(&pool->owner_sleeps))
-        tare__wake(&pool->left, 1);
-}
-
+// Parts that were taken belong to the work at hand: the owner hands out no other before they are
+// reported as done, by each thread once.
 static void take_parts(thread_pool *pool, size_t number) {
     const size_t threads = pool->thread_count;
-    for (size_t i = 0; i < threads; i++) {
-        range *r = &pool->ranges[(number + i) % threads];
-        size_t part;
-        while (take(r, &part)) do_part(pool, part, number);
-    }
+    size_t done = 0, first, end;
+    for (size_t i = 0; i < threads; i++)
+        while (take(pool, &pool->ranges[(number + i) % threads], i == 0, &first, &end)) {
+            pool->task(pool->user, first, end, number);
+            done += end - first;
+        }
+    if (done == 0) return;
+    const bool was_last = atomic_fetch_sub(&pool->left, (unsigned)done) == done;
+    if (was_last && atomic_load(&pool->owner_sleeps)) tare__wake(&pool->left, 1);
 }
 
 static void deal(thread_pool *pool, size_t part_count) {
     const size_t threads = pool->thread_count;
     for (size_t i = 0; i < threads; i++) {
-        const uint64_t first = i * part_count / threads, end = (i + 1) * part_count / threads;
-        atomic_store_explicit(&pool->ranges[i].parts, end << 32 | first, memory_order_release);
+        const size_t first = i * part_count / threads, end = (i + 1) * part_count / threads;
+        atomic_store_explicit(&pool->ranges[i].parts, range_of(first, end), memory_order_release);
     }
 }
 
@@ -226,17 +242,36 @@ void tare__thread_pool_expect(thread_pool *pool, bool more) {
     if (pool != NULL) atomic_store_explicit(&pool->expects, more, memory_order_relaxed);
 }
 
-void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user) {
-    if (pool == NULL || part_count <= 1) {
-        for (size_t i = 0; i < part_count; i++) task(user, i, 0);
+void tare__thread_pool_run_ranges(thread_pool *pool, size_t part_count, thread_grain grain,
+                                  thread_range_task task, void *user) {
+    assert(grain.least >= 1 && grain.least <= grain.most);
+    if (part_count == 0) return;
+    if (pool == NULL || part_count <= grain.least) {
+        task(user, 0, part_count, 0);
         return;
     }
-    assert(part_count <= UINT32_MAX);
+    assert(part_count <= UINT32_MAX && grain.most <= UINT32_MAX);
     pool->task = task;
     pool->user = user;
+    atomic_store_explicit(&pool->grain, range_of(grain.least, grain.most), memory_order_relaxed);
     atomic_store(&pool->left, (unsigned)part_count);
     deal(pool, part_count);
     announce(pool, part_count - 1);
     take_parts(pool, 0);
     wait_for_parts(pool);
+}
+
+typedef struct single_parts {
+    thread_task task;
+    void *user;
+} single_parts;
+
+static void do_each(void *user, size_t first, size_t end, size_t number) {
+    const single_parts *s = user;
+    for (size_t i = first; i < end; i++) s->task(s->user, i, number);
+}
+
+void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user) {
+    single_parts s = {task, user};
+    tare__thread_pool_run_ranges(pool, part_count, (thread_grain){1, 1}, do_each, &s);
 }

@@ -15,6 +15,14 @@ typedef struct thread_pool thread_pool;
 /// Part `part` of a piece of work. worker: who does it, 0 (the caller) .. thread_count - 1, so that
 /// each may have memory of its own. Parts must not depend on each other.
 typedef void (*thread_task)(void *user, size_t part, size_t worker);
+/// Parts [first, end), which follow each other.
+typedef void (*thread_range_task)(void *user, size_t first, size_t end, size_t worker);
+
+/// How many parts a thread takes at once, 1 <= least <= most: as many as it may while there is
+/// enough left that others who are done can help.
+typedef struct thread_grain {
+    size_t least, most;
+} thread_grain;
 
 /// How long threads look for work before they sleep, unless told: steps follow each other sooner
 /// than a sleeper wakes up.
@@ -45,5 +53,8 @@ void tare__thread_pool_expect(thread_pool *pool, bool more);
 /// caller wrote before is seen by the parts, and what they wrote by the caller. pool NULL: the
 /// caller does all, in order.
 void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user);
+/// The same for parts that are better done in a row. pool NULL: the caller does all at once.
+void tare__thread_pool_run_ranges(thread_pool *pool, size_t part_count, thread_grain grain,
+                                  thread_range_task task, void *user);
 
 #endif

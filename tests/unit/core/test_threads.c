@@ -28,14 +28,79 @@ static void count_part(void *user, size_t part, size_t worker) {
     t->parts_of[worker]++;
 }
 
-static void check_run(thread_pool *pool, size_t part_count) {
-    tally t = {.thread_count = tare__thread_count(pool)};
-    tare__thread_pool_run(pool, part_count, count_part, &t);
+static void check_tally(const tally *all, size_t part_count) {
+    const tally t = *all;
     size_t sum = 0;
     for (size_t i = 0; i < MOST_PARTS; i++) assert_int_equal(t.done[i], i < part_count ? 1 : 0);
     for (size_t i = 0; i < MOST_THREADS; i++) sum += t.parts_of[i];
     assert_int_equal(sum, part_count);
     assert_false(t.strange);
+}
+
+static void check_run(thread_pool *pool, size_t part_count) {
+    tally t = {.thread_count = tare__thread_count(pool)};
+    tare__thread_pool_run(pool, part_count, count_part, &t);
+    check_tally(&t, part_count);
+}
+
+typedef struct range_tally {
+    tally parts; // first, so that count_part serves
+    thread_grain grain;
+} range_tally;
+
+// What is left of a range at its end, and of one that others took from, may be less than a grain.
+static void count_range(void *user, size_t first, size_t end, size_t worker) {
+    range_tally *r = user;
+    if (first >= end || end - first > r->grain.most) r->parts.strange = true;
+    for (size_t i = first; i < end; i++) count_part(&r->parts, i, worker);
+}
+
+static thread_pool *create_pool(int threads, uint32_t spin_us) {
+    const thread_settings s = {.thread_count = threads, .spin_us = spin_us};
+    thread_pool *pool = NULL;
+    CHECK_OK(tare__thread_pool_create_with(&s, &pool, NULL));
+    assert_int_equal(tare__thread_count(pool), threads);
+    return pool;
+}
+
+static void every_part_of_a_range_is_done_once(void **state) {
+    static const thread_grain grains[] = {{1, 1}, {1, MOST_PARTS}, {3, 7}, {20, 20}, {50, 300}};
+    (void)state;
+    for (int threads = 2; threads <= MOST_THREADS; threads += 3)
+        for (size_t g = 0; g < sizeof grains / sizeof *grains; g++) {
+            thread_pool *pool = create_pool(threads, USUAL_SPIN_US);
+            for (size_t parts = 0; parts <= MOST_PARTS; parts++) {
+                range_tally r = {.parts.thread_count = (size_t)threads, .grain = grains[g]};
+                tare__thread_pool_run_ranges(pool, parts, grains[g], count_range, &r);
+                check_tally(&r.parts, parts);
+            }
+            tare__thread_pool_destroy(pool);
+        }
+}
+
+typedef struct only_range {
+    size_t first, end, calls;
+} only_range;
+
+static void keep_range(void *user, size_t first, size_t end, size_t worker) {
+    only_range *o = user;
+    assert_int_equal(worker, 0);
+    *o = (only_range){first, end, o->calls + 1};
+}
+
+static void one_thread_and_few_parts_are_done_at_once(void **state) {
+    (void)state;
+    thread_pool *pool = create_pool(2, USUAL_SPIN_US);
+    only_range alone = {0}, few = {0}, none = {0};
+    tare__thread_pool_run_ranges(NULL, 100, (thread_grain){1, 2}, keep_range, &alone);
+    tare__thread_pool_run_ranges(pool, 5, (thread_grain){5, 9}, keep_range, &few);
+    tare__thread_pool_run_ranges(pool, 0, (thread_grain){1, 2}, keep_range, &none);
+    tare__thread_pool_destroy(pool);
+    assert_int_equal(alone.calls, 1);
+    assert_int_equal(alone.end, 100);
+    assert_int_equal(few.calls, 1);
+    assert_int_equal(few.end, 5);
+    assert_int_equal(none.calls, 0);
 }
 
 static void every_part_is_done_once(void **state) {
@@ -57,14 +122,6 @@ static double now_s(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static thread_pool *create_pool(int threads, uint32_t spin_us) {
-    const thread_settings s = {.thread_count = threads, .spin_us = spin_us};
-    thread_pool *pool = NULL;
-    CHECK_OK(tare__thread_pool_create_with(&s, &pool, NULL));
-    assert_int_equal(tare__thread_count(pool), threads);
-    return pool;
 }
 
 // Work that comes while workers look, while they go to sleep, and while they sleep.
@@ -196,6 +253,8 @@ static void creation_survives_every_failed_allocation(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_part_is_done_once),
+        cmocka_unit_test(every_part_of_a_range_is_done_once),
+        cmocka_unit_test(one_thread_and_few_parts_are_done_at_once),
         cmocka_unit_test(waiting_loses_no_work),
         cmocka_unit_test(a_pool_ends_while_its_workers_look_or_sleep),
         cmocka_unit_test(workers_stay_on_their_processors_and_the_caller_where_it_is),
