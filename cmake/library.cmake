@@ -72,7 +72,7 @@ endforeach()
 # gcc's -O2 does half-heartedly.
 set(tare_portable_kernels ${tare_sources})
 list(FILTER tare_portable_kernels INCLUDE REGEX
-     "/src/(core/lines|runtime/kernels/(.*/scalar|product_weights|strided_copy)|runtime/plan_(elements|embedding)|quant/observers/scan|ops/(activation|arithmetic|norm|pool|quantize|unary))\\.c$")
+     "/src/(core/lines|runtime/kernels/(.*/scalar|conv_shape|product_weights|strided_copy)|runtime/plan_(elements|embedding)|quant/observers/scan|ops/(activation|arithmetic|norm|pool|quantize|unary))\\.c$")
 set_property(SOURCE ${tare_portable_kernels} PROPERTY
   COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>")
 

@@ -29,11 +29,6 @@ bool tare__conv_windows_are_flat(const conv_windows *w) {
 
 // --- windows ---
 
-// Where a window begins.
-typedef struct corner {
-    ptrdiff_t front, top, left;
-} corner;
-
 // The plane of an image that a window's meets; NULL: the border.
 static const uint8_t *plane_of(const conv_windows *w, const uint8_t *image, ptrdiff_t front,
                                size_t plane) {
@@ -41,78 +36,87 @@ static const uint8_t *plane_of(const conv_windows *w, const uint8_t *image, ptrd
     return z < 0 ? NULL : image + (size_t)z * w->height * w->width * w->channels;
 }
 
-// A plane of a window that may reach into the border.
-static void list_at_border(const conv_windows *w, const window_list *list, const uint8_t *plane,
-                           const corner *at, const uint8_t **to) {
-    for (size_t i = 0; i < w->rows; i++) {
-        const ptrdiff_t y =
-            tare__conv_position(w, at->top + (ptrdiff_t)(i * w->step[H]), w->height);
-        for (size_t j = 0; j < w->columns; j++, to += list->tap_step) {
-            const ptrdiff_t x =
-                tare__conv_position(w, at->left + (ptrdiff_t)(j * w->step[W]), w->width);
-            const bool is_inside = plane != NULL && y >= 0 && x >= 0;
-            *to =
-                is_inside ? plane + ((size_t)y * w->width + (size_t)x) * w->channels : list->border;
+// What a line of windows beside each other meets: `count` of them, from the one that begins at
+// `left` on.
+typedef struct window_line {
+    ptrdiff_t top, left;
+    size_t count;
+} window_line;
+
+// Of `count` columns that are `stride` apart, the first one at `left`, those that lie inside an
+// image: [first, end).
+typedef struct inner_columns {
+    size_t first, end;
+} inner_columns;
+
+static inner_columns inner_of(size_t width, ptrdiff_t left, size_t stride, size_t count) {
+    const ptrdiff_t right = (ptrdiff_t)width - 1 - left;
+    size_t first = 0, end = 0;
+    if (left < 0) first = ((size_t)-left + stride - 1) / stride;
+    if (right >= 0) end = (size_t)right / stride + 1;
+    if (end > count) end = count;
+    return (inner_columns){first < end ? first : end, end};
+}
+
+// A tap of a line's windows, in a row of the image that begins at `row`.
+static void list_tap(const conv_windows *w, const uint8_t *border, const uint8_t *row,
+                     ptrdiff_t left, size_t count, inner_columns inner, const uint8_t **to) {
+    const size_t step = w->stride[W] * w->channels;
+    size_t i = 0;
+    for (; i < inner.first; i++) to[i] = border;
+    if (i < inner.end) row += (size_t)(left + (ptrdiff_t)(i * w->stride[W])) * w->channels;
+    for (; i < inner.end; i++, row += step) to[i] = row;
+    for (; i < count; i++) to[i] = border;
+}
+
+// Where column x lies, in a border that mirrors the image, too.
+static const uint8_t *mirrored(const conv_windows *w, const uint8_t *border, const uint8_t *row,
+                               ptrdiff_t x) {
+    const ptrdiff_t at = tare__conv_position(w, x, w->width);
+    return at >= 0 ? row + (size_t)at * w->channels : border;
+}
+
+// A plane of a line's windows; NULL: it lies in the border.
+static void list_plane(const conv_windows *w, const window_list *list, const uint8_t *plane,
+                       const window_line *line, const uint8_t **to) {
+    for (size_t j = 0; j < w->columns; j++) {
+        const ptrdiff_t left = line->left + (ptrdiff_t)(j * w->step[W]);
+        const inner_columns inner = inner_of(w->width, left, w->stride[W], line->count);
+        for (size_t i = 0; i < w->rows; i++) {
+            const ptrdiff_t y =
+                tare__conv_position(w, line->top + (ptrdiff_t)(i * w->step[H]), w->height);
+            const uint8_t **tap = to + (i * w->columns + j) * list->tap_step;
+            if (plane == NULL || y < 0) {
+                list_tap(w, list->border, list->border, 0, line->count, (inner_columns){0}, tap);
+                continue;
+            }
+            const uint8_t *row = plane + (size_t)y * w->width * w->channels;
+            if (!w->reflects) {
+                list_tap(w, list->border, row, left, line->count, inner, tap);
+                continue;
+            }
+            for (size_t p = 0; p < line->count; p++)
+                tap[p] = mirrored(w, list->border, row, left + (ptrdiff_t)(p * w->stride[W]));
         }
     }
-}
-
-// A plane of windows beside each other, from the one that begins at `at` on.
-static void list_inside(const conv_windows *w, const window_list *list, const uint8_t *at,
-                        size_t count, const uint8_t **to) {
-    const size_t row = w->step[H] * w->width * w->channels, column = w->step[W] * w->channels;
-    const size_t next = w->stride[W] * w->channels;
-    for (size_t i = 0; i < w->rows; i++, at += row)
-        for (size_t j = 0; j < w->columns; j++, to += list->tap_step) {
-            const uint8_t *tap = at + j * column;
-            for (size_t p = 0; p < count; p++, tap += next) to[p * list->pixel_step] = tap;
-        }
-}
-
-// All planes of `count` windows beside each other, which lie inside but for some planes, from the
-// one at `at` on; 0: of one that may not.
-static void list_planes(const conv_windows *w, const window_list *list, const uint8_t *image,
-                        const corner *at, size_t count, const uint8_t **to) {
-    const size_t taps = w->rows * w->columns * list->tap_step;
-    for (size_t i = 0; i < w->pieces * w->planes; i++, to += taps) {
-        const uint8_t *plane = plane_of(w, image, at->front, i % w->planes);
-        if (count == 0) {
-            list_at_border(w, list, plane, at, to);
-        } else if (plane != NULL) {
-            const size_t first = (size_t)at->top * w->width + (size_t)at->left;
-            list_inside(w, list, plane + first * w->channels, count, to);
-        } else {
-            for (size_t p = 0; p < count; p++)
-                list_at_border(w, list, NULL, at, to + p * list->pixel_step);
-        }
-    }
-}
-
-// How many of `count` windows from x on lie inside, in a row whose windows do.
-static size_t count_inside(const conv_windows *w, size_t x, size_t count) {
-    const ptrdiff_t last = (ptrdiff_t)w->width - 1 - (ptrdiff_t)((w->columns - 1) * w->step[W]);
-    const ptrdiff_t left = (ptrdiff_t)(x * w->stride[W]) - w->before;
-    if (left < 0 || left > last) return 0;
-    const size_t inside = (size_t)(last - left) / w->stride[W] + 1;
-    return inside < count ? inside : count;
 }
 
 void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to) {
     const size_t pixels = tare__conv_window_pixels(w), image = tare__conv_image_codes(w);
-    const ptrdiff_t last_top = (ptrdiff_t)w->height - (ptrdiff_t)((w->rows - 1) * w->step[H]);
+    const size_t plane_taps = w->rows * w->columns * list->tap_step;
     const size_t row = list->first % pixels / w->out_width; // of all planes
     size_t n = list->first / pixels, z = row / w->out_height, y = row % w->out_height;
-    size_t x = list->first % w->out_width, done;
-    for (size_t left = list->count; left > 0; left -= done, to += done * list->pixel_step) {
-        const corner at = {.front = (ptrdiff_t)(z * w->stride[D]) - w->front,
-                           .top = (ptrdiff_t)(y * w->stride[H]) - w->above,
-                           .left = (ptrdiff_t)(x * w->stride[W]) - w->before};
-        const size_t of_row = w->out_width - x < left ? w->out_width - x : left;
-        done = at.top >= 0 && at.top < last_top ? count_inside(w, x, of_row) : 0;
-        list_planes(w, list, list->images + n * image, &at, done, to);
-        done += done == 0;
-        x += done;
-        if (x < w->out_width) continue;
+    size_t x = list->first % w->out_width;
+    for (size_t left = list->count; left > 0;) {
+        const ptrdiff_t front = (ptrdiff_t)(z * w->stride[D]) - w->front;
+        const window_line line = {.top = (ptrdiff_t)(y * w->stride[H]) - w->above,
+                                  .left = (ptrdiff_t)(x * w->stride[W]) - w->before,
+                                  .count = w->out_width - x < left ? w->out_width - x : left};
+        for (size_t i = 0; i < w->pieces * w->planes; i++)
+            list_plane(w, list, plane_of(w, list->images + n * image, front, i % w->planes), &line,
+                       to + i * plane_taps);
+        left -= line.count;
+        to += line.count;
         x = 0;
         if (++y < w->out_height) continue;
         y = 0;
@@ -127,11 +131,20 @@ void tare__conv_windows_list(const conv_windows *w, const window_list *list, con
 // The columns of a row of the image; NULL: it lies in the border.
 static void list_row(const conv_windows *w, const column_list *list, const uint8_t *row,
                      const uint8_t **to) {
+    const size_t count = list->column_count, step = list->column_step;
     const ptrdiff_t left = (ptrdiff_t)(list->first * w->stride[W]) - w->before;
-    for (size_t j = 0; j < list->column_count; j++, to += list->column_step) {
-        const ptrdiff_t x = tare__conv_position(w, left + (ptrdiff_t)j, w->width);
-        *to = row != NULL && x >= 0 ? row + (size_t)x * w->channels : list->border;
+    inner_columns inner = {0};
+    if (row != NULL && w->reflects) {
+        for (size_t i = 0; i < count; i++, to += step)
+            *to = mirrored(w, list->border, row, left + (ptrdiff_t)i);
+        return;
     }
+    if (row != NULL) inner = inner_of(w->width, left, 1, count);
+    size_t i = 0;
+    for (; i < inner.first; i++, to += step) *to = list->border;
+    if (i < inner.end) row += (size_t)(left + (ptrdiff_t)i) * w->channels;
+    for (; i < inner.end; i++, row += w->channels, to += step) *to = row;
+    for (; i < count; i++, to += step) *to = list->border;
 }
 
 void tare__conv_columns_list(const conv_windows *w, const column_list *list, const uint8_t **to) {

@@ -54,12 +54,12 @@ static inline ptrdiff_t tare__conv_position(const conv_windows *w, ptrdiff_t at,
 }
 
 /// The addresses of each tap of `count` windows from `first` on:
-///   to[pixel * pixel_step + tap * tap_step]
+///   to[pixel + tap * tap_step]
 /// `border` stands for all that lies outside of an image.
 typedef struct window_list {
     const uint8_t *images, *border;
     size_t first, count;
-    size_t pixel_step, tap_step;
+    size_t tap_step;
 } window_list;
 void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to);
 

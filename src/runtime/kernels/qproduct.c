@@ -260,7 +260,6 @@ static void list_tile(const product_job *job, size_t row, size_t rows, size_t fi
                               .border = job->border,
                               .first = row,
                               .count = rows,
-                              .pixel_step = 1,
                               .tap_step = rows};
     tare__conv_windows_list(&job->windows, &list, to);
 }
