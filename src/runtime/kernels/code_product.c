@@ -24,8 +24,8 @@ void tare__code_product_pack(const attention_kernels *k, const code_matrix *m, u
 
 static void run_block(const code_product *p, size_t channel, const float *multipliers) {
     const size_t channels = tare__part_of(p->channels, channel, PRODUCT_BLOCK);
-    const size_t step = tare__product_run_rows(p->kernel, tare__product_vectors(channels), 1,
-                                               tare__ceil_div(p->codes, 4), p->rows);
+    const size_t step =
+        tare__product_run_rows(p->kernel, tare__product_vectors(channels), 1, p->rows);
     const uint8_t *x[PRODUCT_RUN_ROWS];
     for (size_t row = 0; row < p->rows; row += step) {
         const size_t rows = tare__part_of(p->rows, row, step);

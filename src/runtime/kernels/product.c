@@ -15,20 +15,16 @@ const product_kernel *tare__product_choose(isa_level isa) {
     return k;
 }
 
-// Several tiles at once meet a block of weights before the next block; those of deep products each
-// meet as many blocks as the cache holds.
-enum {
-    ADDRESSES = 1024, // of codes, which the first-level cache holds beside these
-    MOST_WORDS = 12,  // of depth, for each tile
-};
+// Several tiles at once meet a block of weights before the next block. The first-level cache holds
+// so many addresses of codes beside these.
+enum { ADDRESSES = 1024 };
 
-size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t depth,
-                              size_t rows) {
+size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t rows) {
     const size_t tile = k->rows[vectors - 1];
     size_t tiles = ADDRESSES / (tile * taps);
     if (tiles > k->tiles) tiles = k->tiles;
-    if (tiles > rows / tile) tiles = rows / tile;
-    return tiles < 2 || depth > MOST_WORDS * tiles ? tile : tiles * tile;
+    if (tiles > (rows + tile - 1) / tile) tiles = (rows + tile - 1) / tile;
+    return tiles < 2 ? tile : tiles * tile;
 }
 
 #ifdef TARE_HAVE_X86_KERNELS

@@ -38,7 +38,10 @@ struct qproduct {
     size_t pixels;              // of an output image
     size_t rows;                // pixels that are computed at once
     size_t tile_rows, run_rows; // of whole blocks: of a tile, and that a kernel is given at once
+    size_t last_run_rows;       // as run_rows, of the last block, which may have fewer channels
+    size_t address_bytes;       // of a thread: where the codes of the rows of a run lie
     size_t blocks;
+    size_t cached_blocks; // that the cache holds beside codes
     packed_weights *weights;
     bool *pairs_fit; // [groups][vectors of channels][chunks]; NULL: the kernel does not ask
 };
@@ -77,8 +80,18 @@ static size_t block_vectors(const qproduct *p, size_t block) {
     return tare__product_vectors(tare__product_block_channels(&p->form, block));
 }
 
-static size_t run_rows(const qproduct *p, size_t block) {
-    return tare__product_run_rows(p->kernel, block_vectors(p, block), p->taps, p->depth, p->rows);
+static size_t run_rows_of(const qproduct *p, size_t block) {
+    return tare__product_run_rows(p->kernel, block_vectors(p, block), p->taps, p->rows);
+}
+
+static void choose_runs(qproduct *p) {
+    const size_t cached = CACHED_WEIGHTS / (PRODUCT_BLOCK * p->depth * 4);
+    p->tile_rows = p->kernel->rows[block_vectors(p, 0) - 1];
+    p->run_rows = run_rows_of(p, 0);
+    p->last_run_rows = run_rows_of(p, p->blocks - 1);
+    p->address_bytes = tare__round_up(
+        p->taps * tare__most(p->run_rows, p->last_run_rows) * sizeof(uint8_t *), ALIGNMENT);
+    p->cached_blocks = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
 }
 
 static void choose_taps(qproduct *p, const tare_tensor *y) {
@@ -90,8 +103,7 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->group_words = tare__product_group_words(&p->form);
     p->blocks = tare__product_block_count(&p->form);
     p->rows = p->is_staged || p->is_scattered ? p->pixels : (size_t)y->count / p->all_outs;
-    p->tile_rows = p->kernel->rows[block_vectors(p, 0) - 1];
-    p->run_rows = run_rows(p, 0);
+    choose_runs(p);
     p->windows = p->part.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
     if (!p->is_staged) return;
@@ -174,13 +186,6 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
 
 // --- memory of a run ---
 
-// Of a thread: the addresses of a tile's codes.
-static size_t address_bytes(const qproduct *p) {
-    size_t rows = p->run_rows;
-    const size_t last = run_rows(p, p->blocks - 1);
-    if (last > rows) rows = last; // of fewer channels
-    return tare__round_up(p->taps * rows * sizeof(uint8_t *), ALIGNMENT);
-}
 static size_t line_bytes(const qproduct *p) {
     return tare__round_up(p->ins, ALIGNMENT);
 }
@@ -190,7 +195,7 @@ static size_t stage_bytes(const qproduct *p) {
 }
 
 size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count) {
-    return line_bytes(p) + stage_bytes(p) + thread_count * address_bytes(p);
+    return line_bytes(p) + stage_bytes(p) + thread_count * p->address_bytes;
 }
 
 // --- running ---
@@ -204,7 +209,7 @@ typedef struct product_job {
     size_t first_row, row_count; // rows are output pixels of all images
     const uint8_t *border;       // a line of zero points
     unsigned char *addresses;    // a slice for each thread
-    size_t tiles, row_parts;     // of rows; parts that share them
+    size_t tiles;                // of rows
     size_t blocks, block_parts;  // of channels, over all groups; parts that share them
 } product_job;
 
@@ -345,7 +350,7 @@ static void multiply_rows(const product_job *job, const uint8_t **addresses, siz
     b.count = block_count;
     b.group = first_block / p->blocks;
     b.tile_rows = p->kernel->rows[vectors - 1];
-    b.run_tiles = run_rows(p, block) / b.tile_rows;
+    b.run_tiles = (block + 1 < p->blocks ? p->run_rows : p->last_run_rows) / b.tile_rows;
     b.channel = b.group * p->outs + block * PRODUCT_BLOCK;
     for (size_t row = first; row < last;) {
         const row_range range = range_at(p, row, last);
@@ -367,50 +372,68 @@ static size_t alike_blocks(const qproduct *p, size_t block) {
     return is_alike || left == 1 ? left : left - 1;
 }
 
-// Parts get whole tiles, which have as many rows as each other but for one; several of a run have
-// as many as they may.
-static size_t first_row_of(const product_job *job, size_t part) {
+// Tiles have as many rows as each other but for one; those that a kernel is given at once have as
+// many as they may, but for the last one.
+static size_t first_row_of(const product_job *job, size_t tile) {
     const qproduct *p = job->p;
-    const size_t tile = tare__part_begin(job->tiles, job->row_parts, part);
     if (p->run_rows == p->tile_rows) return tare__part_begin(job->row_count, job->tiles, tile);
     return tare__least(tile * p->tile_rows, job->row_count);
 }
 
 // Weights that the cache holds meet all of a tile's channels before the next tile; others are read
 // once, block by block.
-static void multiply_part(void *user, size_t part, size_t worker) {
-    const product_job *job = user;
+static void multiply_tiles(const product_job *job, size_t block_part, size_t first, size_t last,
+                           size_t worker) {
     const qproduct *p = job->p;
-    const size_t row_part = part % job->row_parts, block_part = part / job->row_parts;
-    const size_t first = first_row_of(job, row_part), last = first_row_of(job, row_part + 1);
+    const size_t row = first_row_of(job, first), last_row = first_row_of(job, last);
     const size_t first_block = tare__part_begin(job->blocks, job->block_parts, block_part);
     const size_t last_block = tare__part_begin(job->blocks, job->block_parts, block_part + 1);
     const uint8_t **addresses =
-        (const uint8_t **)(void *)(job->addresses + worker * address_bytes(p));
-    const size_t cached = CACHED_WEIGHTS / (PRODUCT_BLOCK * p->depth * 4);
-    const size_t step = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
+        (const uint8_t **)(void *)(job->addresses + worker * p->address_bytes);
     for (size_t i = first_block, count; i < last_block; i += count) {
-        count = tare__least(tare__least(step, last_block - i), alike_blocks(p, i % p->blocks));
-        multiply_rows(job, addresses, first, last, i, count);
+        count = tare__least(tare__least(p->cached_blocks, last_block - i),
+                            alike_blocks(p, i % p->blocks));
+        multiply_rows(job, addresses, row, last_row, i, count);
+    }
+}
+
+// Parts are tiles of one part of the blocks after those of the other.
+static void multiply_parts(void *user, size_t first, size_t end, size_t worker) {
+    const product_job *job = user;
+    while (first < end) {
+        const size_t block_part = first / job->tiles, before = block_part * job->tiles;
+        const size_t last = tare__least(end - before, job->tiles);
+        multiply_tiles(job, block_part, first - before, last, worker);
+        first = before + last;
     }
 }
 
 // Threads share rows, or channels where weights are larger than codes.
 static void divide(product_job *job, size_t threads) {
     const qproduct *p = job->p;
-    const size_t outputs = job->row_count * p->all_outs;
-    const size_t parts = tare__parts_of(outputs * (p->taps * p->codes + OUTPUT_MACS), threads);
     job->tiles = tare__ceil_div(job->row_count, p->tile_rows);
     job->blocks = p->blocks * p->groups;
     const bool by_blocks =
         job->blocks >= threads && p->group_words * p->groups * 4 > job->row_count * p->all_ins;
-    job->block_parts = by_blocks ? tare__least(job->blocks, parts) : 1;
-    job->row_parts = tare__least(job->tiles, tare__ceil_div(parts, job->block_parts));
+    job->block_parts = by_blocks ? job->blocks : 1;
+}
+
+// A thread takes many tiles, which kernels like, or all of a block, in so little time that it hardly
+// matters who comes last.
+static thread_grain grain_of(const product_job *job) {
+    enum { LEAST_MACS = 2 << 20, MOST_MACS = 8 << 20 };
+    const qproduct *p = job->p;
+    const size_t outputs = p->tile_rows * (p->all_outs / job->block_parts);
+    const size_t macs = outputs * (p->taps * p->codes + OUTPUT_MACS) + 1;
+    size_t most = tare__most(MOST_MACS / macs, 1);
+    if (most > job->tiles) most -= most % job->tiles;
+    return (thread_grain){tare__least(LEAST_MACS / macs + 1, most), most};
 }
 
 static void multiply_images(product_job *job, thread_pool *pool) {
     divide(job, tare__thread_count(pool));
-    tare__thread_pool_run(pool, job->row_parts * job->block_parts, multiply_part, job);
+    tare__thread_pool_run_ranges(pool, job->tiles * job->block_parts, grain_of(job), multiply_parts,
+                                 job);
 }
 
 // A line of the image, whose pixels are `stride` codes apart, with its border.

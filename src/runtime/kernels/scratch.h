@@ -38,6 +38,9 @@ static inline size_t tare__round_up(size_t n, size_t step) {
 static inline size_t tare__least(size_t a, size_t b) {
     return a < b ? a : b;
 }
+static inline size_t tare__most(size_t a, size_t b) {
+    return a > b ? a : b;
+}
 /// What is left of n from `first` on, `most` at most.
 static inline size_t tare__part_of(size_t n, size_t first, size_t most) {
     return tare__least(n - first, most);

@@ -25,6 +25,7 @@ enum {
     // Fewer turns do not pay: while the first rows begin and the last ones end, few sums share the
     // weights that are loaded.
     LEAST_TURNS = 12,
+    MOST_WORDS = 12, // of depth, for each turn: deeper rows are summed so long that ends hardly count
 };
 
 // A tap, and how many of its codes come before.
@@ -47,7 +48,10 @@ static void begin_turns(turns *s, const product_tile *t, const tile_end *e) {
     // Places that have not begun are looked up, too.
     for (size_t i = 0; i < PLACES * PLACE_ROWS; i++) s->rows[i] = t->x;
     for (size_t i = 0; i < PLACES; i++) {
-        const size_t word = (i + 1) * words * t->taps / PLACES, tap = (word - 1) / words;
+        // At the end of a tap, if there are enough, so that loops are as long as each other.
+        const size_t end = (i + 1) * t->taps / PLACES;
+        const size_t word = t->taps >= PLACES ? end * words : (i + 1) * words * t->taps / PLACES;
+        const size_t tap = (word - 1) / words;
         s->ends[i] = (word_place){tap, (word - tap * words) * 4};
     }
 }
@@ -238,7 +242,9 @@ static size_t run_turns(const product_tile *t, const tile_end *e) {
 #undef OF_KIND
     const size_t vectors = tare__product_vectors(t->channels);
     const size_t turn = PLACES * (PACKED_REGISTERS / vectors), count = t->rows / turn;
-    if (count < LEAST_TURNS || t->codes / 4 * t->taps < PLACES || !may_take_turns(t, e, vectors))
+    const size_t words = t->codes / 4 * t->taps;
+    if (count < LEAST_TURNS || words < PLACES || words > MOST_WORDS * count ||
+        !may_take_turns(t, e, vectors))
         return 0;
     turns s;
     begin_turns(&s, t, e);
