@@ -198,8 +198,15 @@ static tare_status place(plan_builder *b, const plan_record *r, matmul_step *s) 
     return tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y);
 }
 
+static bool is_of_bytes(const op_call *call, size_t i) {
+    const tare_tensor *x = tare__fast_input(call, i);
+    return x != NULL && tare__is_byte_quantized(x);
+}
+
+// Floats beside codes, and codes of other forms, are the general rule's.
 tare_status tare__plan_code_matmul(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
+    if (!is_of_bytes(&r->call, 0) || !is_of_bytes(&r->call, 1)) return TARE_OK;
     const tare_tensor *y = b->values[r->result].tensor;
     op_call call = r->call;
     matmul_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);

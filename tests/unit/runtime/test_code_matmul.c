@@ -8,6 +8,7 @@
 #include "core/tensor.h"
 #include "runtime/isa.h"
 #include "support/models.h"
+#include "support/plan_checks.h"
 
 typedef struct matmul_case {
     int a_ndim, b_ndim;
@@ -97,8 +98,32 @@ static void codes_give_what_floats_give(void **state) {
     tare_model_destroy(m);
 }
 
+// By the general rule, which takes floats beside codes; what stands around it is planned.
+static void floats_beside_codes_are_left_to_the_rule(void **state) {
+    (void)state;
+    tare_model *m = new_model(NULL, new_tree(),
+                              "def forward(self, a):\n"
+                              "    q = torch.quantize_per_tensor(a, 0.011, 120, torch.quint8)\n"
+                              "    t = torch.transpose(a, 1, 2)\n"
+                              "    y = torch.ops.quantized.matmul(q, t, 0.03, 60)\n"
+                              "    z = y.dequantize()\n"
+                              "    return z\n");
+    tare_tensor *a = NEW_INPUT(2, 30, 64);
+    tare_session *reference = session_of(m, true), *s = session_of(m, false);
+    tare_tensor *expected = output_of(reference, a), *found = output_of(s, a);
+    check_same_tensor(found, expected);
+    check_calls(s, "quantized.matmul", "floats beside codes");
+    tare_tensor_release(found);
+    tare_tensor_release(expected);
+    tare_session_destroy(s);
+    tare_session_destroy(reference);
+    tare_tensor_release(a);
+    tare_model_destroy(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floats_beside_codes_are_left_to_the_rule),
         cmocka_unit_test(sessions_give_the_references_bits),
         cmocka_unit_test(codes_give_what_floats_give),
     };
