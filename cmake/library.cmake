@@ -57,7 +57,7 @@ foreach(isa IN LISTS tare_x86_levels tare_arm_levels)
   endif()
   foreach(source IN LISTS tare_kernels)
     set_property(SOURCE "${source}" PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}})
-    if(source MATCHES "/(f32_|peak|qu8_product|qu8_depthwise)") # loops for the compiler to vectorize or to unroll
+    if(source MATCHES "/(f32_|peak|qu8_(depthwise|elementwise|product))") # loops for the compiler to vectorize or to unroll
       set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS
         "$<$<NOT:$<CONFIG:Debug>>:-O3>")
       if(isa STREQUAL "avx512vnni")

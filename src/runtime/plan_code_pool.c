@@ -23,6 +23,7 @@ typedef struct code_pool {
     size_t channels;
     int64_t batch;
     bool is_signed;
+    int64_t inner, inner_count; // the first of a row's windows that have all columns
     average_rule average;
 } code_pool;
 
@@ -45,34 +46,73 @@ static const uint8_t *image_at(const pool_job *job, int64_t n) {
     return job->x + (size_t)(n * in[0] * in[1] * in[2]) * job->s->x.pitch;
 }
 
-// y = the greatest of lines, of which `is_first` is the first.
-static void raise(const pool_job *job, bool is_first, const uint8_t *x, size_t count, uint8_t *y) {
-    if (is_first)
-        memcpy(y, x, count);
-    else
-        job->kernels->raise(job->s->is_signed, x, count, y);
-}
-
-// The same for a row of pixels, to a line without gaps.
-static void raise_row(const pool_job *job, bool is_first, const uint8_t *x, uint8_t *line) {
-    const code_pool *s = job->s;
-    const size_t pixels = (size_t)s->call.in[2];
-    if (s->x.pitch == s->channels) {
-        raise(job, is_first, x, pixels * s->channels, line);
-        return;
-    }
-    for (size_t i = 0; i < pixels; i++)
-        raise(job, is_first, x + i * s->x.pitch, s->channels, line + i * s->channels);
-}
-
 // Windows may meet the border alone: dilated ones step over a small image. Then the greatest is the
 // code of negative infinity.
 static void fill_least(const code_pool *s, size_t pixels, uint8_t *y) {
     memset(y, (uint8_t)s->average.least, pixels * s->channels);
 }
 
-static bool is_empty(const pool_window *w, int d) {
-    return w->begin[d] >= w->end[d];
+static size_t taps_of(const pool_call *p, const pool_window *w, int d) {
+    if (w->begin[d] >= w->end[d]) return 0;
+    return tare__ceil_div((size_t)(w->end[d] - w->begin[d]), (size_t)p->dilation[d]);
+}
+
+// Lines that follow each other without gaps are one.
+static void take_windows(const pool_job *job, code_windows w, const uint8_t *x, uint8_t *y) {
+    if (w.x_step == w.count && w.y_step == w.count) {
+        w.count *= w.windows;
+        w.windows = 1;
+    }
+    job->kernels->greatest(&w, x, y);
+}
+
+// A row of pixels: `pitch` bytes from one to the next.
+typedef struct pixel_row {
+    const uint8_t *x;
+    size_t pitch;
+} pixel_row;
+
+// The greatest of the rows that a window reaches, in `line`. One alone stays where it is.
+static pixel_row take_rows(const pool_job *job, const uint8_t *image, const pool_window *w,
+                           uint8_t *line) {
+    const code_pool *s = job->s;
+    const pool_call *p = &s->call;
+    const pixel_row row = {line, s->channels};
+    const size_t pixels = (size_t)p->in[2], bytes = pixels * s->x.pitch;
+    const code_windows rows = {
+        .is_signed = s->is_signed,
+        .taps = {taps_of(p, w, 0), taps_of(p, w, 1)},
+        .tap_stride = {(size_t)(p->dilation[0] * p->in[1]) * bytes, (size_t)p->dilation[1] * bytes},
+        .windows = pixels,
+        .x_step = s->x.pitch,
+        .y_step = s->channels,
+        .count = s->channels};
+    if (rows.taps[0] * rows.taps[1] == 0) {
+        fill_least(s, pixels, line);
+        return row;
+    }
+    const uint8_t *x = pixel_at(s, image, w->begin[0], w->begin[1], 0);
+    if (rows.taps[0] * rows.taps[1] == 1) return (pixel_row){x, s->x.pitch};
+    take_windows(job, rows, x, line);
+    return row;
+}
+
+// The greatest of the columns of a row that `w` and the windows behind it reach.
+static void take_columns(const pool_job *job, const pixel_row *row, const pool_window *w,
+                         size_t windows, uint8_t *y) {
+    const code_pool *s = job->s;
+    const pool_call *p = &s->call;
+    const code_windows columns = {.is_signed = s->is_signed,
+                                  .taps = {1, taps_of(p, w, 2)},
+                                  .tap_stride = {0, (size_t)p->dilation[2] * row->pitch},
+                                  .windows = windows,
+                                  .x_step = (size_t)p->stride[2] * row->pitch,
+                                  .y_step = s->y.pitch,
+                                  .count = s->channels};
+    if (columns.taps[1] == 0)
+        fill_least(s, 1, y);
+    else
+        take_windows(job, columns, row->x + (size_t)w->begin[2] * row->pitch, y);
 }
 
 // A row of windows: first the greatest of their rows of pixels, then of columns of these.
@@ -80,20 +120,17 @@ static void take_greatest(void *user, size_t part, size_t worker) {
     const pool_job *job = user;
     const code_pool *s = job->s;
     const pool_call *p = &s->call;
-    const int64_t row = (int64_t)part, depth = row / p->out[1] % p->out[0];
-    const uint8_t *image = image_at(job, row / p->out[1] / p->out[0]);
-    uint8_t *line = job->scratch + worker * s->scratch_bytes;
+    int64_t at[] = {(int64_t)part / p->out[1] % p->out[0], (int64_t)part % p->out[1], 0};
+    const uint8_t *image = image_at(job, (int64_t)part / p->out[1] / p->out[0]);
     uint8_t *y = job->y + part * (size_t)p->out[2] * s->y.pitch;
-    pool_window w = tare__pool_window_at(p, (int64_t[]){depth, row % p->out[1], 0});
-    if (is_empty(&w, 0) || is_empty(&w, 1)) fill_least(s, (size_t)p->in[2], line);
-    for (int64_t i = w.begin[0]; i < w.end[0]; i += p->dilation[0])
-        for (int64_t j = w.begin[1]; j < w.end[1]; j += p->dilation[1])
-            raise_row(job, i == w.begin[0] && j == w.begin[1], pixel_at(s, image, i, j, 0), line);
-    for (int64_t x = 0; x < p->out[2]; x++, y += s->y.pitch) {
-        w = tare__pool_window_at(p, (int64_t[]){depth, row % p->out[1], x});
-        if (is_empty(&w, 2)) fill_least(s, 1, y);
-        for (int64_t l = w.begin[2]; l < w.end[2]; l += p->dilation[2])
-            raise(job, l == w.begin[2], line + (size_t)l * s->channels, s->channels, y);
+    pool_window w = tare__pool_window_at(p, at);
+    const pixel_row row = take_rows(job, image, &w, job->scratch + worker * s->scratch_bytes);
+    while (at[2] < p->out[2]) {
+        const int64_t windows = at[2] == s->inner && s->inner_count > 0 ? s->inner_count : 1;
+        w = tare__pool_window_at(p, at);
+        take_columns(job, &row, &w, (size_t)windows, y);
+        at[2] += windows;
+        y += (size_t)windows * s->y.pitch;
     }
 }
 
@@ -257,12 +294,24 @@ static bool lies_right(const plan_builder *b, const code_pool *s, size_t v) {
            !(s->call.is_max || s->call.is_adaptive);
 }
 
+// Adaptive windows are of several sizes.
+static void find_inner(code_pool *s) {
+    const pool_call *p = &s->call;
+    s->inner = s->inner_count = 0;
+    if (!p->is_max || p->is_adaptive) return;
+    const int64_t room = p->in[2] + p->pad[2] - p->dilation[2] * (p->kernel[2] - 1) - 1;
+    const int64_t end = room < 0 ? 0 : room / p->stride[2] + 1;
+    s->inner = (int64_t)tare__ceil_div((size_t)p->pad[2], (size_t)p->stride[2]);
+    s->inner_count = (end < p->out[2] ? end : p->out[2]) - s->inner;
+}
+
 static tare_status add_pool(plan_builder *b, const plan_record *r, code_pool *s) {
     const tare_tensor *x = s->call.x;
     s->batch = x->shape[0];
     s->channels = (size_t)x->shape[1];
     s->is_signed = x->dtype == TARE_QINT8;
     s->average = tare__average_rule_of(&r->call, x);
+    find_inner(s);
     TARE_TRY(tare__plan_read_lines(b, tare__plan_find_value(b, x), &s->x));
     TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
     s->scratch_bytes =

@@ -30,6 +30,14 @@ typedef struct code_blend {
     float share[8];
 } code_blend;
 
+/// Windows over lines of codes that follow each other at one distance, and their results.
+typedef struct code_windows {
+    bool is_signed;
+    size_t taps[2], tap_stride[2];  // lines of a window, outer and inner, > 0; bytes between them
+    size_t windows, x_step, y_step; // bytes from a window to the next, and from a result
+    size_t count;                   // codes of a line
+} code_windows;
+
 typedef struct elementwise_kernels {
     const char *name;
     isa_level needs;
@@ -50,6 +58,9 @@ typedef struct elementwise_kernels {
     void (*look_up)(const uint8_t table[256], const uint8_t *x, size_t count, uint8_t *y);
     /// y[i] = max(y[i], x[i])
     void (*raise)(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
+    /// y[i * y_step + c] = max over a, b of
+    ///   x[i * x_step + a * tap_stride[0] + b * tap_stride[1] + c]; y may not overlap x
+    void (*greatest)(const code_windows *w, const uint8_t *x, uint8_t *y);
     /// y[i] = tare__quantize(tare__dequantize(x[i]) * scale[i] + shift[i]), the product and the sum
     /// rounded by themselves; y may be x
     void (*affine)(const code_scheme *from, const code_scheme *to, const uint8_t *x,
@@ -80,6 +91,7 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
     void qu8_look_up__##suffix(const uint8_t table[256], const uint8_t *x, size_t count,           \
                                uint8_t *y);                                                        \
     void qu8_raise__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);          \
+    void qu8_greatest__##suffix(const code_windows *w, const uint8_t *x, uint8_t *y);              \
     void qu8_affine__##suffix(const code_scheme *from, const code_scheme *to, const uint8_t *x,    \
                               const float *scale, const float *shift, size_t count, uint8_t *y);   \
     void qu8_average__##suffix(const code_average *a, const int32_t *sums, size_t count,           \

@@ -168,6 +168,50 @@ static void check_raise(const elementwise_kernels *k) {
     }
 }
 
+// The definition for one code.
+static uint8_t greatest_of(const code_windows *w, const uint8_t *x) {
+    const code_scheme s = {.is_signed = w->is_signed};
+    uint8_t best = *x;
+    for (size_t a = 0; a < w->taps[0]; a++)
+        for (size_t b = 0; b < w->taps[1]; b++) {
+            const uint8_t code = x[a * w->tap_stride[0] + b * w->tap_stride[1]];
+            if (code_of(&s, code) > code_of(&s, best)) best = code;
+        }
+    return best;
+}
+
+static void check_windows(const elementwise_kernels *k, const code_windows *w, const uint8_t *x) {
+    enum { SPARE = 0xA5 };
+    static uint8_t y[8192];
+    const size_t end = w->windows * w->y_step;
+    assert_true(end < sizeof y);
+    memset(y, SPARE, end + 1);
+    k->greatest(w, x, y);
+    assert_int_equal(y[end], SPARE);
+    for (size_t n = 0; n < w->windows; n++)
+        for (size_t c = 0; c < w->y_step; c++)
+            assert_int_equal(y[n * w->y_step + c],
+                             c < w->count ? greatest_of(w, x + n * w->x_step + c) : SPARE);
+}
+
+static void check_greatest(const elementwise_kernels *k) {
+    enum { MOST_CODES = 340 };
+    static uint8_t x[16 * MOST_CODES];
+    uint64_t state = 16;
+    for (size_t i = 0; i < sizeof x; i++) x[i] = (uint8_t)next(&state);
+    for (size_t count = 1; count <= MOST_CODES; count++)
+        for (size_t taps = 1; taps <= 6; taps++) {
+            const code_windows w = {.is_signed = (count + taps) % 2 == 0,
+                                    .taps = {1 + taps % 2, taps},
+                                    .tap_stride = {2 * count + 1, count + taps % 3},
+                                    .windows = 1 + count % 4,
+                                    .x_step = count + taps,
+                                    .y_step = count + count % 3,
+                                    .count = count};
+            check_windows(k, &w, x);
+        }
+}
+
 static void check_affine(const elementwise_kernels *k) {
     uint64_t state = 12;
     float scale[MOST], shift[MOST];
@@ -312,6 +356,11 @@ static void raise_takes_the_larger_code(void **state) {
     each_kernel(check_raise);
 }
 
+static void greatest_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_greatest);
+}
+
 static void affine_equals_the_definition(void **state) {
     (void)state;
     each_kernel(check_affine);
@@ -341,6 +390,7 @@ int main(void) {
         cmocka_unit_test(sum_adds_every_code),
         cmocka_unit_test(look_up_finds_every_code),
         cmocka_unit_test(raise_takes_the_larger_code),
+        cmocka_unit_test(greatest_equals_the_definition),
         cmocka_unit_test(affine_equals_the_definition),
         cmocka_unit_test(average_equals_the_definition),
         cmocka_unit_test(blend_equals_the_definition),

@@ -75,6 +75,65 @@ static void max_pool_equals_the_reference(void **state) {
     }
 }
 
+static void check_max_pools_of_lines(const tare_tensor *x, int size[2], int kernel, int stride) {
+    for (int padding = 0; padding <= kernel / 2; padding++)
+        for (int dilation = 1; dilation <= 2; dilation++) {
+            char last[128], call[256];
+            (void)snprintf(last, sizeof last,
+                           "    q = torch.nn.functional.interpolate(p, [%d, %d])\n", size[0],
+                           size[1]);
+            (void)snprintf(call, sizeof call,
+                           "torch.nn.functional.max_pool2d(q, kernel_size=(%d, %d), stride=%d, "
+                           "padding=%d, dilation=%d, ceil_mode=True)",
+                           1 + kernel / 2, kernel, stride, padding / 2, dilation);
+            check_lines(x, dilation == 1 ? "quint8" : "qint8", last, call, 1);
+        }
+}
+
+// Rows whose windows lie inside, cross one border or both, of few channels and many.
+static void max_pool_of_lines_equals_the_reference(void **state) {
+    (void)state;
+    const int64_t channels[] = {1, 3, 24, 70};
+    for (size_t c = 0; c < sizeof channels / sizeof *channels; c++) {
+        tare_tensor *x = NEW_INPUT(2, channels[c], 5, 6);
+        for (int kernel = 1; kernel <= 5; kernel += 2)
+            for (int stride = 1; stride <= 3; stride++) {
+                check_max_pools_of_lines(x, (int[]){9, 11}, kernel, stride);
+                check_max_pools_of_lines(x, (int[]){9, 10}, kernel, stride);
+            }
+        tare_tensor_release(x);
+    }
+}
+
+static void max_pool_of_lines_of_volumes_equals_the_reference(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(1, 20, 3, 4, 5);
+    for (int kernel = 1; kernel <= 3; kernel++)
+        for (int stride = 1; stride <= 2; stride++)
+            for (int dilation = 1; dilation <= 2; dilation++) {
+                char call[256];
+                (void)snprintf(call, sizeof call,
+                               "torch.nn.functional.max_pool3d(q, kernel_size=%d, stride=%d, "
+                               "padding=%d, dilation=%d, ceil_mode=True)",
+                               kernel, stride, kernel / 2, dilation);
+                check_lines(x, dilation == 1 ? "quint8" : "qint8",
+                            "    q = torch.nn.functional.interpolate(p, [4, 6, 7])\n", call, 1);
+            }
+    tare_tensor_release(x);
+}
+
+static void adaptive_max_pool_of_lines_equals_the_reference(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 5, 4, 4);
+    for (int size = 1; size <= 8; size++) {
+        char call[128];
+        (void)snprintf(call, sizeof call, "torch.nn.functional.adaptive_max_pool2d(q, (%d, %d))",
+                       size, 9 - size);
+        check_lines(x, "qint8", "    q = torch.nn.functional.interpolate(p, [7, 10])\n", call, 1);
+    }
+    tare_tensor_release(x);
+}
+
 // Dilated windows step over images of one or two pixels. What is resized lies channels last.
 static void windows_between_pixels_give_the_least_code(void **state) {
     (void)state;
@@ -183,6 +242,9 @@ static void threads_share_a_window(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(max_pool_equals_the_reference),
+        cmocka_unit_test(max_pool_of_lines_equals_the_reference),
+        cmocka_unit_test(max_pool_of_lines_of_volumes_equals_the_reference),
+        cmocka_unit_test(adaptive_max_pool_of_lines_equals_the_reference),
         cmocka_unit_test(windows_between_pixels_give_the_least_code),
         cmocka_unit_test(windows_without_pixels_give_the_parameters_least_code),
         cmocka_unit_test(adaptive_average_equals_the_reference),

@@ -4,7 +4,7 @@
 
 #include "runtime/kernels/elementwise.h"
 
-enum { LANES = 8, BYTES = 32, TABLE_PARTS = 16 };
+enum { LANES = 8, BYTES = 32, WIDE = 4, TABLE_PARTS = 16 };
 
 static inline __m128i load_codes(const uint8_t *x) {
     return _mm_loadl_epi64((const __m128i *)x);
@@ -113,6 +113,58 @@ void qu8_raise__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y)
         _mm_storel_epi64((__m128i *)(y + i), larger);
     }
     qu8_raise__scalar(is_signed, x + i, count - i, y + i);
+}
+
+// The codes of `blocks` registers, the same ones of each line of a window.
+static inline __attribute__((always_inline)) void
+greatest_codes(const code_windows *w, bool is_signed, size_t blocks, const uint8_t *x, uint8_t *y) {
+    __m256i best[WIDE];
+    for (size_t v = 0; v < blocks; v++) best[v] = _mm256_set1_epi8(is_signed ? INT8_MIN : 0);
+    const size_t taps = w->taps[1], stride = w->tap_stride[1];
+    for (size_t a = 0; a < w->taps[0]; a++) {
+        const uint8_t *line = x + a * w->tap_stride[0];
+        for (size_t b = 0; b < taps; b++, line += stride)
+            for (size_t v = 0; v < blocks; v++) {
+                const __m256i codes = _mm256_loadu_si256((const __m256i *)(line + v * BYTES));
+                best[v] =
+                    is_signed ? _mm256_max_epi8(best[v], codes) : _mm256_max_epu8(best[v], codes);
+            }
+    }
+    for (size_t v = 0; v < blocks; v++) _mm256_storeu_si256((__m256i *)(y + v * BYTES), best[v]);
+}
+
+static inline void greatest_eight(const code_windows *w, const uint8_t *x, uint8_t *y) {
+    __m128i best = _mm_set1_epi8(w->is_signed ? INT8_MIN : 0);
+    for (size_t a = 0; a < w->taps[0]; a++)
+        for (size_t b = 0; b < w->taps[1]; b++) {
+            const __m128i codes = load_codes(x + a * w->tap_stride[0] + b * w->tap_stride[1]);
+            best = w->is_signed ? _mm_max_epi8(best, codes) : _mm_max_epu8(best, codes);
+        }
+    _mm_storel_epi64((__m128i *)y, best);
+}
+
+static inline __attribute__((always_inline)) void greatest_of(const code_windows *w, bool is_signed,
+                                                              const uint8_t *x, uint8_t *y) {
+    for (size_t n = 0; n < w->windows; n++, x += w->x_step, y += w->y_step) {
+        size_t i = 0;
+        for (; i + WIDE * BYTES <= w->count; i += WIDE * BYTES)
+            greatest_codes(w, is_signed, WIDE, x + i, y + i);
+        for (; i + BYTES <= w->count; i += BYTES) greatest_codes(w, is_signed, 1, x + i, y + i);
+        // The last ones may overlap those before.
+        for (; i < w->count; i += LANES) {
+            const size_t at = i + LANES <= w->count ? i : w->count - LANES;
+            greatest_eight(w, x + at, y + at);
+        }
+    }
+}
+
+void qu8_greatest__avx2(const code_windows *w, const uint8_t *x, uint8_t *y) {
+    if (w->count < LANES)
+        qu8_greatest__scalar(w, x, y);
+    else if (w->is_signed)
+        greatest_of(w, true, x, y);
+    else
+        greatest_of(w, false, x, y);
 }
 
 void qu8_affine__avx2(const code_scheme *from, const code_scheme *to, const uint8_t *x,

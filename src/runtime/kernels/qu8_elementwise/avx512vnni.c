@@ -4,7 +4,7 @@
 
 #include "runtime/kernels/elementwise.h"
 
-enum { LANES = 16, BYTES = 64, TABLE_PARTS = 16 };
+enum { LANES = 16, BYTES = 64, WIDE = 4, TABLE_PARTS = 16 };
 
 static inline __mmask16 mask_of(size_t left) {
     return (__mmask16)(left < LANES ? (1U << left) - 1 : 0xFFFFU);
@@ -108,6 +108,46 @@ void qu8_raise__avx512vnni(bool is_signed, const uint8_t *x, size_t count, uint8
         _mm512_mask_storeu_epi8(y + i, mask,
                                 is_signed ? _mm512_max_epi8(a, b) : _mm512_max_epu8(a, b));
     }
+}
+
+// The codes of `blocks` registers, the same ones of each line of a window.
+static inline __attribute__((always_inline)) void greatest_codes(const code_windows *w,
+                                                                 bool is_signed, size_t blocks,
+                                                                 __mmask64 mask, const uint8_t *x,
+                                                                 uint8_t *y) {
+    __m512i best[WIDE];
+    for (size_t v = 0; v < blocks; v++) best[v] = _mm512_set1_epi8(is_signed ? INT8_MIN : 0);
+    const size_t taps = w->taps[1], stride = w->tap_stride[1];
+    for (size_t a = 0; a < w->taps[0]; a++) {
+        const uint8_t *line = x + a * w->tap_stride[0];
+        for (size_t b = 0; b < taps; b++, line += stride)
+            for (size_t v = 0; v < blocks; v++) {
+                const __m512i codes = _mm512_maskz_loadu_epi8(mask, line + v * BYTES);
+                best[v] =
+                    is_signed ? _mm512_max_epi8(best[v], codes) : _mm512_max_epu8(best[v], codes);
+            }
+    }
+    for (size_t v = 0; v < blocks; v++) _mm512_mask_storeu_epi8(y + v * BYTES, mask, best[v]);
+}
+
+static inline __attribute__((always_inline)) void greatest_of(const code_windows *w, bool is_signed,
+                                                              const uint8_t *x, uint8_t *y) {
+    const __mmask64 all = ~(__mmask64)0;
+    for (size_t n = 0; n < w->windows; n++, x += w->x_step, y += w->y_step) {
+        size_t i = 0;
+        for (; i + WIDE * BYTES <= w->count; i += WIDE * BYTES)
+            greatest_codes(w, is_signed, WIDE, all, x + i, y + i);
+        for (; i + BYTES <= w->count; i += BYTES)
+            greatest_codes(w, is_signed, 1, all, x + i, y + i);
+        if (i < w->count) greatest_codes(w, is_signed, 1, byte_mask_of(w->count - i), x + i, y + i);
+    }
+}
+
+void qu8_greatest__avx512vnni(const code_windows *w, const uint8_t *x, uint8_t *y) {
+    if (w->is_signed)
+        greatest_of(w, true, x, y);
+    else
+        greatest_of(w, false, x, y);
 }
 
 // The table in sixteen parts, each in every quarter of a register: a byte shuffle looks up the low

@@ -90,6 +90,30 @@ void qu8_raise__neon(bool is_signed, const uint8_t *x, size_t count, uint8_t *y)
     qu8_raise__scalar(is_signed, x + i, count - i, y + i);
 }
 
+static inline void greatest_codes(const code_windows *w, const uint8_t *x, uint8_t *y) {
+    const uint8x16_t flip = vdupq_n_u8(w->is_signed ? 0x80 : 0); // to unsigned codes of that order
+    uint8x16_t best = vdupq_n_u8(0);
+    for (size_t a = 0; a < w->taps[0]; a++)
+        for (size_t b = 0; b < w->taps[1]; b++) {
+            const uint8x16_t codes = vld1q_u8(x + a * w->tap_stride[0] + b * w->tap_stride[1]);
+            best = vmaxq_u8(best, veorq_u8(codes, flip));
+        }
+    vst1q_u8(y, veorq_u8(best, flip));
+}
+
+void qu8_greatest__neon(const code_windows *w, const uint8_t *x, uint8_t *y) {
+    if (w->count < NEON_LANES) {
+        qu8_greatest__scalar(w, x, y);
+        return;
+    }
+    for (size_t n = 0; n < w->windows; n++, x += w->x_step, y += w->y_step)
+        for (size_t i = 0; i < w->count; i += NEON_LANES) {
+            // The last ones may overlap those before.
+            const size_t at = i + NEON_LANES <= w->count ? i : w->count - NEON_LANES;
+            greatest_codes(w, x + at, y + at);
+        }
+}
+
 void qu8_affine__neon(const code_scheme *from, const code_scheme *to, const uint8_t *x,
                       const float *scale, const float *shift, size_t count, uint8_t *y) {
     const float32x4_t low = vdupq_n_f32((float)(to->least - to->zero_point));

@@ -3,6 +3,8 @@
 // the code gives, NaN included.
 #include "runtime/kernels/elementwise.h"
 
+#include <string.h>
+
 #include "runtime/kernels/qu8_scalar.h"
 
 static int32_t code_at(bool is_signed, const uint8_t *x, size_t i) {
@@ -56,6 +58,16 @@ void qu8_look_up__scalar(const uint8_t table[256], const uint8_t *x, size_t coun
 void qu8_raise__scalar(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
     for (size_t i = 0; i < count; i++)
         if (code_at(is_signed, x, i) > code_at(is_signed, y, i)) y[i] = x[i];
+}
+
+void qu8_greatest__scalar(const code_windows *w, const uint8_t *x, uint8_t *y) {
+    for (size_t n = 0; n < w->windows; n++, x += w->x_step, y += w->y_step) {
+        memcpy(y, x, w->count);
+        for (size_t a = 0; a < w->taps[0]; a++)
+            for (size_t b = a == 0; b < w->taps[1]; b++)
+                qu8_raise__scalar(w->is_signed, x + a * w->tap_stride[0] + b * w->tap_stride[1],
+                                  w->count, y);
+    }
 }
 
 void qu8_affine__scalar(const code_scheme *from, const code_scheme *to, const uint8_t *x,
