@@ -105,10 +105,10 @@ static tare_status make_plan(fast_context *context, layer_plan **list, op_call *
 }
 
 // To channels last, or back.
-static void move_channels(const tare_tensor *t, const void *from, const layer_plan *plan,
-                          bool to_last, void *to) {
+static void move_channels(const elementwise_kernels *k, const tare_tensor *t, const void *from,
+                          const layer_plan *plan, bool to_last, void *to) {
     const transposition images = tare__channels_moved(t, plan->has_batch, to_last);
-    tare__transpose(&images, from, to);
+    tare__transpose(k, &images, from, to);
 }
 
 // Where a run's tensors lie, channels last.
@@ -152,6 +152,7 @@ static tare_status run_packed(fast_context *context, const layer_plan *plan, con
     product_addend addend;
     if (other != NULL) addend = tare__value_addend_of(other);
     const bool is_plain = plan->is_linear;
+    const elementwise_kernels *k = context->elementwise;
     void *result = is_plain ? y->data : at.y;
     const qlayer_run run = {.batch = batch_of(plan, x, y),
                             .x = is_plain ? x->data : at.x,
@@ -160,13 +161,13 @@ static tare_status run_packed(fast_context *context, const layer_plan *plan, con
                             .addend = other != NULL ? &addend : NULL,
                             .scratch = at.scratch,
                             .space = &context->space};
-    if (!is_plain) move_channels(x, x->data, plan, true, at.x);
+    if (!is_plain) move_channels(k, x, x->data, plan, true, at.x);
     if (!is_plain && other != NULL) {
-        move_channels(other, other->data, plan, true, at.addend);
+        move_channels(k, other, other->data, plan, true, at.addend);
         addend.codes = at.addend;
     }
     tare__qlayer_run(plan->packed, &run);
-    if (!is_plain) move_channels(y, at.y, plan, false, y->data);
+    if (!is_plain) move_channels(k, y, at.y, plan, false, y->data);
     return TARE_OK;
 }
 

@@ -26,25 +26,26 @@ typedef struct code_layer_step {
     const char *why; // the tuner's words; NULL: it had no choice
 } code_layer_step;
 
-static void run_moved(const code_layer_step *s, const qlayer_run *given) {
+static void run_moved(const elementwise_kernels *k, const code_layer_step *s,
+                      const qlayer_run *given) {
     unsigned char *x = (unsigned char *)given->scratch + s->own_bytes, *y = x + s->x_bytes;
     void *result = given->y != NULL ? (void *)given->y : (void *)given->real;
     const transposition back = s->to;
     const transposition there = {back.batch, back.columns, back.rows, 1};
     product_addend addend;
     qlayer_run run = *given;
-    tare__transpose(&s->from, given->x, x);
+    tare__transpose(k, &s->from, given->x, x);
     run.x = x;
     run.y = given->y != NULL ? y : NULL;
     run.real = given->real != NULL ? (void *)y : NULL;
     if (given->addend != NULL) {
         addend = *given->addend;
-        tare__transpose(&there, addend.codes, y);
+        tare__transpose(k, &there, addend.codes, y);
         addend.codes = y;
         run.addend = &addend;
     }
     tare__qlayer_run(s->layer, &run);
-    tare__transpose(&back, y, result);
+    tare__transpose(k, &back, y, result);
 }
 
 static tare_status run_layer(const plan_run_state *run, void *state) {
@@ -63,7 +64,7 @@ static tare_status run_layer(const plan_run_state *run, void *state) {
                                  .scratch = tare__place_data(run, s->scratch),
                                  .space = &run->fast->space};
     if (s->is_moved)
-        run_moved(s, &of_layer);
+        run_moved(run->fast->elementwise, s, &of_layer);
     else
         tare__qlayer_run(s->layer, &of_layer);
     return TARE_OK;

@@ -12,6 +12,7 @@ enum { PART = 1 << 14 }; // elements, about
 
 typedef struct reorder_job {
     const reorder *r;
+    const elementwise_kernels *kernels;
     const void *x;
     void *y;
     int64_t step, parts; // columns of a part; parts of an image
@@ -24,13 +25,14 @@ static void run_part(void *user, size_t part, size_t worker) {
     const int64_t first = (int64_t)part % job->parts * job->step;
     const int64_t last = first + job->step < t->columns ? first + job->step : t->columns;
     (void)worker;
-    tare__transpose_columns(t, image, first, last, job->x, job->y);
+    tare__transpose_columns(job->kernels, t, image, first, last, job->x, job->y);
 }
 
 static tare_status run_reorder(const plan_run_state *run, void *state) {
     const reorder *r = state;
     const transposition *t = &r->images;
     reorder_job job = {.r = r,
+                       .kernels = run->fast->elementwise,
                        .x = tare__place_data(run, r->from),
                        .y = tare__place_data(run, r->to),
                        .step = t->rows < PART ? PART / t->rows : 1};

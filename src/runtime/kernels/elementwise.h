@@ -61,6 +61,8 @@ typedef struct elementwise_kernels {
     /// y[i * y_step + c] = max over a, b of
     ///   x[i * x_step + a * tap_stride[0] + b * tap_stride[1] + c]; y may not overlap x
     void (*greatest)(const code_windows *w, const uint8_t *x, uint8_t *y);
+    /// Planes become pixels: y[i * planes + k] = x[k * stride + i]; y may not overlap x
+    void (*interleave)(const uint8_t *x, size_t stride, size_t planes, size_t count, uint8_t *y);
     /// y[i] = tare__quantize(tare__dequantize(x[i]) * scale[i] + shift[i]), the product and the sum
     /// rounded by themselves; y may be x
     void (*affine)(const code_scheme *from, const code_scheme *to, const uint8_t *x,
@@ -92,6 +94,8 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
                                uint8_t *y);                                                        \
     void qu8_raise__##suffix(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);          \
     void qu8_greatest__##suffix(const code_windows *w, const uint8_t *x, uint8_t *y);              \
+    void qu8_interleave__##suffix(const uint8_t *x, size_t stride, size_t planes, size_t count,    \
+                                  uint8_t *y);                                                     \
     void qu8_affine__##suffix(const code_scheme *from, const code_scheme *to, const uint8_t *x,    \
                               const float *scale, const float *shift, size_t count, uint8_t *y);   \
     void qu8_average__##suffix(const code_average *a, const int32_t *sums, size_t count,           \

@@ -8,17 +8,18 @@
 #include <stdint.h>
 
 #include "core/tensor.h"
+#include "runtime/kernels/elementwise.h"
 
 /// y[n][c][r] = x[n][r][c] for elements of 1 or 4 bytes.
 typedef struct transposition {
     int64_t batch, rows, columns;
     size_t element; // bytes
 } transposition;
-void tare__transpose(const transposition *t, const void *x, void *y);
+void tare__transpose(const elementwise_kernels *k, const transposition *t, const void *x, void *y);
 /// To channels last or back, of a tensor [N][C][..], or [C][..] without a batch.
 transposition tare__channels_moved(const tare_tensor *t, bool has_batch, bool to_last);
 /// Columns [first, last) of one image.
-void tare__transpose_columns(const transposition *t, int64_t image, int64_t first, int64_t last,
-                             const void *x, void *y);
+void tare__transpose_columns(const elementwise_kernels *k, const transposition *t, int64_t image,
+                             int64_t first, int64_t last, const void *x, void *y);
 
 #endif

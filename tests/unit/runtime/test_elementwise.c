@@ -212,6 +212,22 @@ static void check_greatest(const elementwise_kernels *k) {
         }
 }
 
+static void check_interleave(const elementwise_kernels *k) {
+    enum { MOST_PIXELS = 140, MOST_PLANES = 5, SPARE = 0xA5 };
+    static uint8_t x[MOST_PLANES * (MOST_PIXELS + 3)], y[MOST_PLANES * MOST_PIXELS + 1];
+    uint64_t state = 17;
+    for (size_t i = 0; i < sizeof x; i++) x[i] = (uint8_t)next(&state);
+    for (size_t count = 0; count <= MOST_PIXELS; count++)
+        for (size_t planes = 1; planes <= MOST_PLANES; planes++) {
+            const size_t stride = count + count % 4;
+            y[planes * count] = SPARE;
+            k->interleave(x, stride, planes, count, y);
+            assert_int_equal(y[planes * count], SPARE);
+            for (size_t i = 0; i < planes * count; i++)
+                assert_int_equal(y[i], x[i % planes * stride + i / planes]);
+        }
+}
+
 static void check_affine(const elementwise_kernels *k) {
     uint64_t state = 12;
     float scale[MOST], shift[MOST];
@@ -361,6 +377,11 @@ static void greatest_equals_the_definition(void **state) {
     each_kernel(check_greatest);
 }
 
+static void interleave_equals_the_definition(void **state) {
+    (void)state;
+    each_kernel(check_interleave);
+}
+
 static void affine_equals_the_definition(void **state) {
     (void)state;
     each_kernel(check_affine);
@@ -391,6 +412,7 @@ int main(void) {
         cmocka_unit_test(look_up_finds_every_code),
         cmocka_unit_test(raise_takes_the_larger_code),
         cmocka_unit_test(greatest_equals_the_definition),
+        cmocka_unit_test(interleave_equals_the_definition),
         cmocka_unit_test(affine_equals_the_definition),
         cmocka_unit_test(average_equals_the_definition),
         cmocka_unit_test(blend_equals_the_definition),

@@ -115,6 +115,14 @@ void qu8_raise__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y)
     qu8_raise__scalar(is_signed, x + i, count - i, y + i);
 }
 
+static inline __m256i load_bytes(const uint8_t *x) {
+    return _mm256_loadu_si256((const __m256i *)x);
+}
+
+static inline void store_bytes(uint8_t *y, __m256i bytes) {
+    _mm256_storeu_si256((__m256i *)y, bytes);
+}
+
 // The codes of `blocks` registers, the same ones of each line of a window.
 static inline __attribute__((always_inline)) void
 greatest_codes(const code_windows *w, bool is_signed, size_t blocks, const uint8_t *x, uint8_t *y) {
@@ -125,12 +133,12 @@ greatest_codes(const code_windows *w, bool is_signed, size_t blocks, const uint8
         const uint8_t *line = x + a * w->tap_stride[0];
         for (size_t b = 0; b < taps; b++, line += stride)
             for (size_t v = 0; v < blocks; v++) {
-                const __m256i codes = _mm256_loadu_si256((const __m256i *)(line + v * BYTES));
+                const __m256i codes = load_bytes(line + v * BYTES);
                 best[v] =
                     is_signed ? _mm256_max_epi8(best[v], codes) : _mm256_max_epu8(best[v], codes);
             }
     }
-    for (size_t v = 0; v < blocks; v++) _mm256_storeu_si256((__m256i *)(y + v * BYTES), best[v]);
+    for (size_t v = 0; v < blocks; v++) store_bytes(y + v * BYTES, best[v]);
 }
 
 static inline void greatest_eight(const code_windows *w, const uint8_t *x, uint8_t *y) {
@@ -165,6 +173,37 @@ void qu8_greatest__avx2(const code_windows *w, const uint8_t *x, uint8_t *y) {
         greatest_of(w, true, x, y);
     else
         greatest_of(w, false, x, y);
+}
+
+// In each half a plane's bytes are turned to the places that they have in any of three registers,
+// which take the planes in turn.
+static inline void interleave_three(const uint8_t *x, size_t stride, uint8_t *y) {
+    const __m128i turn_r = _mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5);
+    const __m128i turn_g = _mm_setr_epi8(5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10);
+    const __m128i turn_b = _mm_setr_epi8(10, 5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15);
+    const __m256i second = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0));
+    const __m256i third = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0));
+    const __m256i r = _mm256_shuffle_epi8(load_bytes(x), _mm256_broadcastsi128_si256(turn_r));
+    const __m256i g =
+        _mm256_shuffle_epi8(load_bytes(x + stride), _mm256_broadcastsi128_si256(turn_g));
+    const __m256i b =
+        _mm256_shuffle_epi8(load_bytes(x + 2 * stride), _mm256_broadcastsi128_si256(turn_b));
+    const __m256i p0 = _mm256_blendv_epi8(_mm256_blendv_epi8(r, g, second), b, third);
+    const __m256i p1 = _mm256_blendv_epi8(_mm256_blendv_epi8(g, b, second), r, third);
+    const __m256i p2 = _mm256_blendv_epi8(_mm256_blendv_epi8(b, r, second), g, third);
+    store_bytes(y, _mm256_permute2x128_si256(p0, p1, 0x20));
+    store_bytes(y + BYTES, _mm256_permute2x128_si256(p2, p0, 0x30));
+    store_bytes(y + 2 * BYTES, _mm256_permute2x128_si256(p1, p2, 0x31));
+}
+
+void qu8_interleave__avx2(const uint8_t *x, size_t stride, size_t planes, size_t count,
+                          uint8_t *y) {
+    size_t i = 0;
+    if (planes == 3)
+        for (; i + BYTES <= count; i += BYTES) interleave_three(x + i, stride, y + 3 * i);
+    qu8_interleave__scalar(x + i, stride, planes, count - i, y + planes * i);
 }
 
 void qu8_affine__avx2(const code_scheme *from, const code_scheme *to, const uint8_t *x,

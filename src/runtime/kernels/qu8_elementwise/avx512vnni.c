@@ -150,6 +150,12 @@ void qu8_greatest__avx512vnni(const code_windows *w, const uint8_t *x, uint8_t *
         greatest_of(w, false, x, y);
 }
 
+// Memory is what bounds it: shuffles of half the width keep up.
+void qu8_interleave__avx512vnni(const uint8_t *x, size_t stride, size_t planes, size_t count,
+                                uint8_t *y) {
+    qu8_interleave__avx2(x, stride, planes, count, y);
+}
+
 // The table in sixteen parts, each in every quarter of a register: a byte shuffle looks up the low
 // half of a code, and gives 0 where bit 7 of the index is set. Codes are counted down by 16 from
 // part to part; those of earlier parts wrap around, those of later ones have bits above the low

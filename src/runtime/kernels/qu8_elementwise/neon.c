@@ -114,6 +114,18 @@ void qu8_greatest__neon(const code_windows *w, const uint8_t *x, uint8_t *y) {
         }
 }
 
+void qu8_interleave__neon(const uint8_t *x, size_t stride, size_t planes, size_t count,
+                          uint8_t *y) {
+    size_t i = 0;
+    if (planes == 3)
+        for (; i + NEON_LANES <= count; i += NEON_LANES) {
+            const uint8x16x3_t v = {
+                {vld1q_u8(x + i), vld1q_u8(x + stride + i), vld1q_u8(x + 2 * stride + i)}};
+            vst3q_u8(y + 3 * i, v);
+        }
+    qu8_interleave__scalar(x + i, stride, planes, count - i, y + planes * i);
+}
+
 void qu8_affine__neon(const code_scheme *from, const code_scheme *to, const uint8_t *x,
                       const float *scale, const float *shift, size_t count, uint8_t *y) {
     const float32x4_t low = vdupq_n_f32((float)(to->least - to->zero_point));

@@ -70,6 +70,55 @@ void qu8_greatest__scalar(const code_windows *w, const uint8_t *x, uint8_t *y) {
     }
 }
 
+// Pixel by pixel, of `planes`, which is a constant where it matters: compilers have vectors for two
+// and four.
+static inline __attribute__((always_inline)) void
+interleave_pixels(const uint8_t *x, size_t stride, size_t planes, size_t count, uint8_t *y) {
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < planes; k++) y[i * planes + k] = x[k * stride + i];
+}
+
+// Four pixels of three planes at a time, as words.
+static void interleave_three(const uint8_t *x, size_t stride, size_t count, uint8_t *y) {
+    size_t i = 0;
+#if defined __BYTE_ORDER__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (; i + 4 <= count; i += 4) {
+        uint32_t r, g, b;
+        memcpy(&r, x + i, sizeof r);
+        memcpy(&g, x + stride + i, sizeof g);
+        memcpy(&b, x + 2 * stride + i, sizeof b);
+        const uint32_t w0 = (r & 0xFF) | (g & 0xFF) << 8 | (b & 0xFF) << 16 | (r & 0xFF00) << 16;
+        const uint32_t w1 = (g >> 8 & 0xFF) | (b & 0xFF00) | (r & 0xFF0000) | (g & 0xFF0000) << 8;
+        const uint32_t w2 =
+            (b >> 16 & 0xFF) | (r >> 16 & 0xFF00) | (g >> 8 & 0xFF0000) | (b & 0xFF000000);
+        memcpy(y + 3 * i, &w0, sizeof w0);
+        memcpy(y + 3 * i + 4, &w1, sizeof w1);
+        memcpy(y + 3 * i + 8, &w2, sizeof w2);
+    }
+#endif
+    interleave_pixels(x + i, stride, 3, count - i, y + 3 * i);
+}
+
+void qu8_interleave__scalar(const uint8_t *x, size_t stride, size_t planes, size_t count,
+                            uint8_t *y) {
+    switch (planes) {
+    case 1:
+        memcpy(y, x, count);
+        break;
+    case 2:
+        interleave_pixels(x, stride, 2, count, y);
+        break;
+    case 3:
+        interleave_three(x, stride, count, y);
+        break;
+    case 4:
+        interleave_pixels(x, stride, 4, count, y);
+        break;
+    default:
+        interleave_pixels(x, stride, planes, count, y);
+    }
+}
+
 void qu8_affine__scalar(const code_scheme *from, const code_scheme *to, const uint8_t *x,
                         const float *scale, const float *shift, size_t count, uint8_t *y) {
     const float low = (float)(to->least - to->zero_point);
