@@ -5,9 +5,14 @@
 
 #include "ops/code_table.h"
 #include "ops/quantized_layer.h"
+#include "ops/rules.h"
 #include "runtime/plan_steps.h"
 
-enum { BLOCK = 1 << 14 }; // elements
+enum {
+    BLOCK = 1 << 14, // elements
+    STRIP = 1 << 11, // pixels
+    MOST_PLANES = 4,
+};
 
 typedef struct code_step code_step;
 typedef struct code_span {
@@ -25,6 +30,7 @@ struct code_step {
     size_t a_pitch, b_pitch, y_pitch; // of such pixels, in bytes
     const char *joined;               // as of lines
     size_t line, image;               // where b is a line of channels per image: elements of both
+    size_t planes, plane;             // of images that become pixels, and its elements; 0: none do
     code_scheme scheme;
     code_binary binary;
     uint8_t table[CODE_COUNT];
@@ -96,7 +102,24 @@ static void run_pixels(void *user, size_t part, size_t worker) {
     }
 }
 
+// A strip of the planes of an image, whose codes are in the cache when they become pixels.
+static void run_planes(void *user, size_t part, size_t worker) {
+    const code_job *job = user;
+    const code_step *s = job->s;
+    const size_t strips = tare__ceil_div(s->plane, STRIP), first = part % strips * STRIP;
+    const size_t count = tare__part_of(s->plane, first, STRIP);
+    const size_t image = part / strips * s->planes * s->plane;
+    const float *x = (const float *)(const void *)job->all.a + image + first;
+    uint8_t codes[MOST_PLANES * STRIP];
+    (void)worker;
+    for (size_t k = 0; k < s->planes; k++)
+        job->kernels->quantize(&s->scheme, x + k * s->plane, count, codes + k * STRIP);
+    job->kernels->interleave(codes, STRIP, s->planes, count,
+                             job->all.y + image + first * s->planes);
+}
+
 static size_t part_count(const code_step *s) {
+    if (s->planes > 0) return s->count / s->planes / s->plane * tare__ceil_div(s->plane, STRIP);
     if (s->channels == 0) return tare__ceil_div(s->count, BLOCK);
     return tare__ceil_div(s->count / s->channels, tare__ceil_div(BLOCK, s->channels));
 }
@@ -108,8 +131,10 @@ static tare_status run_codes(const plan_run_state *run, void *state) {
                     .all = {.a = tare__place_data(run, s->a),
                             .b = s->b != NOTHING ? tare__place_data(run, s->b) : NULL,
                             .y = tare__place_data(run, s->y)}};
-    tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count), part_count(s),
-                          s->channels == 0 ? run_block : run_pixels, &job);
+    const thread_task run_part = s->planes > 0     ? run_planes
+                                 : s->channels > 0 ? run_pixels
+                                                   : run_block;
+    tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count), part_count(s), run_part, &job);
     return TARE_OK;
 }
 
@@ -131,6 +156,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
         out->kernel = loops[i].kernel;
         tare__step_say(out, "%s", loops[i].why);
     }
+    if (s->planes > 0) tare__step_say(out, ", planes to pixels");
     tare__step_say_joined(out, &(plan_lines){.joined = s->joined});
 }
 
@@ -346,6 +372,25 @@ static plan_layout layout_of(const plan_builder *b, size_t a, size_t other) {
     return first == LAYOUT_CHANNELS_LAST || other == NOTHING ? first : tare__plan_layout(b, other);
 }
 
+// Is it an image of few planes, which a convolution alone reads as pixels?
+static bool becomes_pixels(const plan_builder *b, const code_call *c) {
+    const plan_value *y = &b->values[c->record->result];
+    const int64_t planes = c->y->ndim >= 4 ? c->y->shape[1] : 0;
+    if (planes < 2 || planes > MOST_PLANES || tare__plan_layouts_agree(c->y)) return false;
+    if (y->uses_left != 1 || y->consumer == NOTHING || y->within != NOTHING || y->joined != NOTHING)
+        return false;
+    const plan_record *next = &b->records[y->consumer];
+    return tare__plan_is_code_layer(next) && !tare__fast_layer_is_linear(&next->call);
+}
+
+static tare_status place_planes(plan_builder *b, size_t y, size_t x, code_step *s) {
+    const tare_tensor *t = b->values[y].tensor;
+    s->planes = (size_t)t->shape[1];
+    s->plane = (size_t)tare__inner_count(t, 1);
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->a));
+    return tare__plan_write(b, y, LAYOUT_CHANNELS_LAST, &s->y);
+}
+
 tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
     code_call c;
     bool known = false;
@@ -362,7 +407,10 @@ tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
     const size_t second = has_pair ? tare__plan_find_value(b, c.b) : NOTHING;
     const plan_layout layout =
         s->loop == combine_lines ? LAYOUT_CHANNELS_LAST : layout_of(b, first, second);
-    TARE_TRY(place(b, c.record->result, first, second, layout, s));
+    if (s->loop == quantize && layout == LAYOUT_PLAIN && becomes_pixels(b, &c))
+        TARE_TRY(place_planes(b, c.record->result, first, s));
+    else
+        TARE_TRY(place(b, c.record->result, first, second, layout, s));
     *done = true;
     return tare__plan_add_step(b, &codes_class, s, c.record->node);
 }

@@ -387,6 +387,52 @@ static void functions_between_codes_are_one_table(void **state) {
     tare_tensor_release(x);
 }
 
+static tare_model *quantized_model(const tare_model *model, const tare_tensor *x) {
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *p = prepared(model, backend, mapping);
+    CHECK_DONE(tare_calibrate(p, &x, 1, job_error()));
+    tare_model *q = lowered(p, backend);
+    tare_model_destroy(p);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+    return q;
+}
+
+static void check_levels(tare_model *model, const tare_tensor *x, const char *what) {
+    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
+        assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
+        check_model(model, x, what);
+    }
+    assert_int_equal(unsetenv("TARE_ISA"), 0);
+}
+
+// Images of two to four planes, in strips with a rest; others are moved by a step of their own.
+static void pictures_are_quantized_into_pixels(void **state) {
+    (void)state;
+    for (int planes = 1; planes <= 5; planes++) {
+        char arguments[160];
+        (void)snprintf(arguments, sizeof arguments,
+                       "in_channels=%d, out_channels=6, kernel_size=(3, 3), stride=(2, 2), "
+                       "padding=(1, 1), dilation=(1, 1), groups=1, bias=True",
+                       planes);
+        module *root = new_tree();
+        put_module(root, NULL, "a", NN "Conv2d", arguments);
+        tare_model *model = new_model(NULL, root,
+                                      "def forward(self, x):\n"
+                                      "    a = self.a(x)\n"
+                                      "    return a\n");
+        tare_tensor *x = NEW_INPUT(2, planes, 53, 47);
+        tare_model *q = quantized_model(model, x);
+        assert_string_equal(steps_of(q, x), planes < 5 ? "codes code layer codes reorder"
+                                                       : "codes reorder code layer codes reorder");
+        check_levels(q, x, "a picture");
+        tare_model_destroy(q);
+        tare_model_destroy(model);
+        tare_tensor_release(x);
+    }
+}
+
 // A convolution, a depthwise one with ReLU6, and one whose result is added to what went in.
 static void integer_layers_take_in_bounds_and_sums(void **state) {
     (void)state;
@@ -411,20 +457,12 @@ static void integer_layers_take_in_bounds_and_sums(void **state) {
                                   "    pool = torch.nn.functional.max_pool2d(add, 2)\n"
                                   "    return pool\n");
     tare_tensor *x = NEW_INPUT(2, 8, 6, 6);
-    tare_backend_config *backend = builtin_backend("x86");
-    tare_qconfig_mapping *mapping = default_mapping("x86");
-    tare_model *p = prepared(model, backend, mapping);
-    const tare_tensor *inputs[] = {x};
-    CHECK_DONE(tare_calibrate(p, inputs, 1, job_error()));
-    tare_model *q = lowered(p, backend);
+    tare_model *q = quantized_model(model, x);
     assert_string_equal(steps_of(q, x),
                         "codes reorder code layer code layer code layer code pool codes reorder");
     check_model(q, x, "inverted residual in integers");
     tare_model_destroy(q);
-    tare_model_destroy(p);
     tare_model_destroy(model);
-    tare_qconfig_mapping_destroy(mapping);
-    tare_backend_config_destroy(backend);
     tare_tensor_release(x);
 }
 
@@ -555,6 +593,7 @@ int main(void) {
         cmocka_unit_test(random_graphs_give_the_interpreters_results),
         cmocka_unit_test(a_residual_block_is_two_layers),
         cmocka_unit_test(functions_between_codes_are_one_table),
+        cmocka_unit_test(pictures_are_quantized_into_pixels),
         cmocka_unit_test(integer_layers_take_in_bounds_and_sums),
         cmocka_unit_test(exported_programs_get_the_same_layers),
         cmocka_unit_test(what_depends_on_shapes_only_is_computed_once),
