@@ -62,6 +62,7 @@ typedef struct product_tile {
     size_t rows, taps;
     size_t codes; // of a tap
     const uint32_t *w;
+    size_t ahead; // bytes from w to weights that are wanted next, to be fetched meanwhile; 0: none
     const bool *pairs_fit; // [vectors][product_chunks] of w (product_pairs.h); NULL: not known
     size_t channels;       // at most PRODUCT_BLOCK
     tile_epilogue epilogue;

@@ -19,6 +19,7 @@ enum {
     OUTPUT_MACS = 32,           // that the end of an output takes as long as
     CACHED_WEIGHTS = 384 << 10, // bytes that stay in the second-level cache beside codes
     MOST_BLOCKS = 16,           // of channels that a tile of rows meets in turn
+    LEAST_TILES = 4,            // of a block that look ahead for the next one's weights
     ALIGNMENT = 64,
 };
 
@@ -330,11 +331,17 @@ static size_t rows_of_run(const block_run *b, size_t left) {
 static void multiply_range(const product_job *job, block_run *b, size_t first,
                            const row_range *range) {
     const qproduct *p = job->p;
+    // To the next block; behind the last one lie the weights of the next layer, as a rule. Few
+    // tiles would wait for these rather than for their own.
+    const bool looks_ahead =
+        range->taps == p->taps && range->last - first >= LEAST_TILES * b->tile_rows;
+    const size_t ahead = looks_ahead ? PRODUCT_BLOCK * p->depth * sizeof(uint32_t) : 0;
     for (size_t row = first, rows; row < range->last; row += rows) {
         rows = rows_of_run(b, range->last - row);
         list_tile(job, row, rows, b->group * p->ins, b->addresses);
         for (size_t i = 0; i < b->count; i++) {
             b->tiles[i].x = b->addresses + range->tap * rows;
+            b->tiles[i].ahead = row == first ? ahead : 0;
             multiply(job, &b->tiles[i], row, rows, b->channel + i * PRODUCT_BLOCK);
         }
     }
@@ -418,8 +425,8 @@ static void divide(product_job *job, size_t threads) {
     job->block_parts = by_blocks ? job->blocks : 1;
 }
 
-// A thread takes many tiles, which kernels like, or all of a block, in so little time that it hardly
-// matters who comes last.
+// A thread takes many tiles, which kernels like, or all of a block, in so little time that it
+// hardly matters who comes last.
 static thread_grain grain_of(const product_job *job) {
     enum { LEAST_MACS = 2 << 20, MOST_MACS = 8 << 20 };
     const qproduct *p = job->p;

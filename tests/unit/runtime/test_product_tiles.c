@@ -143,6 +143,7 @@ static void begin(tile_case *c, uint64_t seed, size_t rows, size_t channels) {
     fill_weights(c, &state);
     fill_epilogue(c, &state);
     c->tile.pairs_fit = next(&state) % 4 ? c->pairs_fit : NULL;
+    c->tile.ahead = next(&state) % 2 ? sizeof c->w : 0; // what is fetched early changes nothing
     // Values are rule O's; the others' biases are no floats of a layer.
     const uint32_t end = next(&state) % (c->r->rule == REQUANT_O ? 4 : 2);
     c->tile.addend = end == 1 ? &c->addend : NULL;

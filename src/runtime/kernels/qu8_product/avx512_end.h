@@ -130,6 +130,16 @@ UNROLLED __m512i broadcast(const uint8_t *x, __m512i flip) {
     return _mm512_xor_si512(_mm512_set1_epi32(word), flip);
 }
 
+// Each of the first passes over a block's weights fetches one line of every word of the next one's
+// into the second-level cache: so memory has the time of several tiles to bring what else the next
+// block's first tile would wait for. How far ahead; 0: none.
+UNROLLED size_t ahead_of(const product_tile *t, size_t vectors, size_t pass) {
+    return t->ahead != 0 && pass < vectors ? t->ahead + pass * sizeof(__m512i) : 0;
+}
+UNROLLED void expect_weights(const uint32_t *w, size_t ahead) {
+    if (ahead != 0) _mm_prefetch((const char *)w + ahead, _MM_HINT_T1);
+}
+
 // Which of the channels of a vector there are.
 UNROLLED __mmask16 mask_of(const tile_end *e, size_t vector, size_t vectors) {
     return vector + 1 < vectors ? 0xFFFF : e->last;

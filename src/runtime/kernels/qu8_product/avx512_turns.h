@@ -25,7 +25,8 @@ enum {
     // Fewer turns do not pay: while the first rows begin and the last ones end, few sums share the
     // weights that are loaded.
     LEAST_TURNS = 12,
-    MOST_WORDS = 12, // of depth, for each turn: deeper rows are summed so long that ends hardly count
+    MOST_WORDS =
+        12, // of depth, for each turn: deeper rows are summed so long that ends hardly count
 };
 
 // A tap, and how many of its codes come before.
@@ -137,6 +138,7 @@ UNROLLED void end_place(const turns *s, end_kind kind, size_t vectors, size_t ro
         const size_t last_ = tap < s->ends[stretch].tap ? t->codes : s->ends[stretch].code;        \
         for (; k < last_; k += 4, w += vectors * PRODUCT_LANES) {                                  \
             if (vectors <= 2) RELOAD(at);                                                          \
+            expect_weights(w, ahead);                                                              \
             const __m512i w0 = _mm512_loadu_si512(w);                                              \
             const __m512i w1 = vectors > 1 ? _mm512_loadu_si512(w + PRODUCT_LANES) : w0;           \
             const __m512i w2 = vectors > 2 ? _mm512_loadu_si512(w + 2 * PRODUCT_LANES) : w0;       \
@@ -168,6 +170,7 @@ UNROLLED void take_turns(turns *s, size_t count, end_kind kind, size_t vectors) 
     const uint8_t *kept[PLACES * PLACE_ROWS], **at = vectors > 2 ? kept : s->at;
     const uint32_t *w = t->w;
     size_t row = 0; // the first one of all places
+    size_t ahead = ahead_of(t, vectors, 0);
     size_t tap = 0, k = 0;
     // clang-format off
     SUMS(a0, 8); SUMS(b0, 9); SUMS(c0, 10); SUMS(d0, 11);
@@ -192,9 +195,10 @@ UNROLLED void take_turns(turns *s, size_t count, end_kind kind, size_t vectors) 
     } else { \
         WORDS(place, BEHIND) \
     }
-    for (; count > 0; count--, row += turn) {
+    for (size_t pass = 1; count > 0; count--, row += turn, pass++) {
         GO_TO(0)
         w = t->w;
+        ahead = ahead_of(t, vectors, pass);
         TURN(0, FROM_1)
         TURN(1, FROM_2)
         TURN(2, FROM_3)

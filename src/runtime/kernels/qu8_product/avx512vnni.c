@@ -70,7 +70,7 @@ UNROLLED void load_weights(const uint32_t *from, size_t vectors, __m512i w[PRODU
 
 // `x`: of the tile's first row.
 UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums acc, size_t rows,
-                       size_t vectors) {
+                       size_t vectors, size_t ahead) {
     const __m512i flip = _mm512_set1_epi8((char)t->flip);
     const uint32_t *from = t->w;
     const size_t whole = t->codes / 4 * 4, tail = t->codes - whole;
@@ -81,6 +81,7 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
         EACH_ROW(rows, FIND);
 #undef FIND
         for (size_t k = 0; k < whole; k += 4, from += vectors * PRODUCT_LANES) {
+            expect_weights(from, ahead);
             load_weights(from, vectors, w);
 #define ADD_ROW(r) add_row(acc[r], broadcast(at[r] + k, flip), w, vectors)
             EACH_ROW(rows, ADD_ROW);
@@ -114,13 +115,14 @@ UNROLLED void end_tile(const product_tile *t, const tile_end *e, end_form form, 
 }
 #endif
 
-// `rows` rows of t from `first` on. The most frequent ends need no memory.
-UNROLLED void run_tile(const product_tile *t, const tile_end *e, size_t first, size_t rows,
-                       size_t vectors) {
+// `rows` rows of t from `first` on; weights are met for the pass-th time. The most frequent ends
+// need no memory.
+UNROLLED void run_tile(const product_tile *t, const tile_end *e, size_t first, size_t pass,
+                       size_t rows, size_t vectors) {
     _Alignas(64) int32_t sums[TILE_ROWS * PRODUCT_BLOCK];
     tile_sums acc;
     start_sums(t, acc, rows, vectors);
-    add_taps(t, t->x + first, acc, rows, vectors);
+    add_taps(t, t->x + first, acc, rows, vectors, ahead_of(t, vectors, pass));
 #if !HAS_FEW_FORMS
     const bool is_shifted = e->own.is_shifted;
     if (e->kind == END_OF_F) {
@@ -156,15 +158,16 @@ UNROLLED void run_tile(const product_tile *t, const tile_end *e, size_t first, s
     X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4)
 // clang-format on
 #define DEFINE(rows, vectors)                                                                      \
-    static void tile_##rows##x##vectors(const product_tile *t, const tile_end *e, size_t first) {  \
-        run_tile(t, e, first, rows, vectors);                                                      \
+    static void tile_##rows##x##vectors(const product_tile *t, const tile_end *e, size_t first,    \
+                                        size_t pass) {                                             \
+        run_tile(t, e, first, pass, rows, vectors);                                                \
     }
 EACH_SIZE(DEFINE)
 #undef DEFINE
 
 #define ROW(rows, vectors) [(vectors)-1][(rows)-1] = tile_##rows##x##vectors,
 static void (*const tiles[PRODUCT_VECTORS][TILE_ROWS])(const product_tile *, const tile_end *,
-                                                       size_t) = {EACH_SIZE(ROW)};
+                                                       size_t, size_t) = {EACH_SIZE(ROW)};
 #undef ROW
 
 void qu8_product__avx512vnni(const product_tile *t) {
@@ -172,11 +175,12 @@ void qu8_product__avx512vnni(const product_tile *t) {
     const size_t vectors = tare__product_vectors(t->channels);
     tile_end e;
     set_end(&e, t);
-    for (size_t row = run_turns(t, &e), rows; row < t->rows; row += rows) {
+    size_t row = run_turns(t, &e), pass = row == 0 ? 0 : vectors;
+    for (size_t rows; row < t->rows; row += rows, pass++) {
         const size_t left = t->rows - row,
                      count = (left + most[vectors - 1] - 1) / most[vectors - 1];
         rows = (left + count - 1) / count;
-        tiles[vectors - 1][rows - 1](t, &e, row);
+        tiles[vectors - 1][rows - 1](t, &e, row, pass);
     }
 }
 
