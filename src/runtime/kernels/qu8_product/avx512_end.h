@@ -189,6 +189,11 @@ typedef struct end_form {
     bool is_tight;   // other sums need the registers
 } end_form;
 
+// Are the layer's codes the result's?
+UNROLLED bool is_alone(const product_tile *t, end_kind kind) {
+    return kind <= END_OF_O || (kind == END_OF_OTHERS && t->addend == NULL);
+}
+
 // Sums to rounded lanes. `mask`: which channels of the vector the addend has.
 UNROLLED __m512i end_lanes(const product_tile *t, const tile_end *e, end_form form, __m512i sums,
                            size_t row, size_t vector, __mmask16 mask) {
@@ -200,8 +205,7 @@ UNROLLED __m512i end_lanes(const product_tile *t, const tile_end *e, end_form fo
         own.is_shifted = form.is_shifted;
         own.is_o = kind != END_OF_F;
     }
-    if (kind <= END_OF_O || (kind == END_OF_OTHERS && t->addend == NULL))
-        return round_lanes(&own, scale_lanes(&own, sums, v.multiplier, v.bias));
+    if (is_alone(t, kind)) return round_lanes(&own, scale_lanes(&own, sums, v.multiplier, v.bias));
     pack_constants sum = pack_constants_of(&e->sum);
     if (kind <= END_WITH_SIGNED) sum.is_small = true;
     const bool is_signed =
@@ -220,8 +224,7 @@ UNROLLED __m512i end_lanes(const product_tile *t, const tile_end *e, end_form fo
 UNROLLED __m512i pack_rows(const product_tile *t, const tile_end *e, end_kind kind,
                            const __m512i *lanes, size_t registers) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const bool is_own = kind <= END_OF_O || (kind == END_OF_OTHERS && t->addend == NULL);
-    pack_constants k = pack_constants_of(is_own ? &e->own : &e->sum);
+    pack_constants k = pack_constants_of(is_alone(t, kind) ? &e->own : &e->sum);
     if (kind <= END_WITH_SIGNED) k.is_o = kind != END_OF_F;
     if (kind == END_WITH_CODES) k.is_o = false;
     return _mm512_permutexvar_epi32(order, pack_lanes(&k, lanes, registers));
