@@ -35,7 +35,7 @@ static inline void neon_storeu_ps(float *p, float32x4_t a) {
 NEON_UNARY(loadu_ps, float32x4_t, const float *, vld1q_f32(a))
 NEON_UNARY(set1_ps, float32x4_t, float, vdupq_n_f32(a))
 NEON_UNARY(set1_epi8, neon_bytes, char, vdupq_n_u8((uint8_t)a))
-NEON_UNARY(set1_epi16, neon_bytes, short, OF_S16(vdupq_n_s16(a)))
+NEON_UNARY(set1_epi32, neon_bytes, int32_t, OF_S32(vdupq_n_s32(a)))
 NEON_UNARY(cvtepi32_ps, float32x4_t, neon_bytes, vcvtq_f32_s32(S32(a)))
 NEON_UNARY(cvtps_epi32, neon_bytes, float32x4_t, OF_S32(vcvtnq_s32_f32(a))) // ties to even
 
