@@ -64,8 +64,8 @@ static size_t within(size_t count, size_t least, size_t most) {
     return count < least ? least : count > most ? most : count;
 }
 
-// The owner of a range takes from its front, where it goes on, and leaves a quarter at least;
-// others take half of it from behind.
+// The owner of a range takes from its front, where it goes on, three quarters of what is left;
+// others take half of it from behind; both within the grain.
 static bool take(thread_pool *pool, range *r, bool is_own, size_t *first, size_t *end) {
     uint64_t parts = atomic_load_explicit(&r->parts, memory_order_acquire);
     for (;;) {

@@ -9,6 +9,12 @@ const product_kernel tare__product_kernels[] = {
 #undef KERNEL
 };
 
+// Of a run, for those who list it on the stack.
+#define KERNEL(name, needs, asks_pairs, tiles, ...)                                                \
+    _Static_assert((tiles)*PRODUCT_ROWS <= PRODUCT_RUN_ROWS, "too many rows at once");
+#include "runtime/kernels/qu8_product/kernels.def"
+#undef KERNEL
+
 const product_kernel *tare__product_choose(isa_level isa) {
     const product_kernel *k = tare__product_kernels;
     while (k->needs > isa) k++; // ends: the last row needs nothing

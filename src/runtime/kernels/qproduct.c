@@ -314,7 +314,8 @@ static row_range range_at(const qproduct *p, size_t row, size_t last) {
 typedef struct block_run {
     const uint8_t **addresses;
     product_tile tiles[MOST_BLOCKS];
-    size_t count, group, channel; // of blocks; the first one's first channel
+    size_t count, vectors; // of blocks; of channels of each
+    size_t group, channel; // the first one's first channel
     size_t tile_rows, run_tiles;
 } block_run;
 
@@ -335,7 +336,7 @@ static void multiply_range(const product_job *job, block_run *b, size_t first,
     // tiles would wait for these rather than for their own.
     const bool looks_ahead =
         range->taps == p->taps && range->last - first >= LEAST_TILES * b->tile_rows;
-    const size_t ahead = looks_ahead ? PRODUCT_BLOCK * p->depth * sizeof(uint32_t) : 0;
+    const size_t ahead = looks_ahead ? b->vectors * PRODUCT_LANES * p->depth * sizeof(uint32_t) : 0;
     for (size_t row = first, rows; row < range->last; row += rows) {
         rows = rows_of_run(b, range->last - row);
         list_tile(job, row, rows, b->group * p->ins, b->addresses);
@@ -355,6 +356,7 @@ static void multiply_rows(const product_job *job, const uint8_t **addresses, siz
     block_run b; // most of its tiles are not looked at
     b.addresses = addresses;
     b.count = block_count;
+    b.vectors = vectors;
     b.group = first_block / p->blocks;
     b.tile_rows = p->kernel->rows[vectors - 1];
     b.run_tiles = (block + 1 < p->blocks ? p->run_rows : p->last_run_rows) / b.tile_rows;
@@ -415,26 +417,29 @@ static void multiply_parts(void *user, size_t first, size_t end, size_t worker) 
     }
 }
 
-// Threads share rows, or channels where weights are larger than codes.
+// Threads share rows, or channels where weights are larger than codes: then each reads some of
+// them.
 static void divide(product_job *job, size_t threads) {
     const qproduct *p = job->p;
     job->tiles = tare__ceil_div(job->row_count, p->tile_rows);
     job->blocks = p->blocks * p->groups;
-    const bool by_blocks =
-        job->blocks >= threads && p->group_words * p->groups * 4 > job->row_count * p->all_ins;
+    const bool by_blocks = threads > 1 && job->blocks >= threads &&
+                           p->group_words * p->groups * 4 > job->row_count * p->all_ins;
     job->block_parts = by_blocks ? job->blocks : 1;
 }
 
-// A thread takes many tiles, which kernels like, or all of a block, in so little time that it
-// hardly matters who comes last.
+// A thread takes many tiles, which kernels like, in so little time that it hardly matters who comes
+// last; less than what is worth sharing is not parted.
 static thread_grain grain_of(const product_job *job) {
-    enum { LEAST_MACS = 2 << 20, MOST_MACS = 8 << 20 };
+    enum { MOST_MACS = 8 << 20 };
     const qproduct *p = job->p;
-    const size_t outputs = p->tile_rows * (p->all_outs / job->block_parts);
+    const size_t rows = tare__least(p->tile_rows, job->row_count);
+    const size_t outputs = rows * (p->all_outs / job->block_parts);
     const size_t macs = outputs * (p->taps * p->codes + OUTPUT_MACS) + 1;
     size_t most = tare__most(MOST_MACS / macs, 1);
-    if (most > job->tiles) most -= most % job->tiles;
-    return (thread_grain){tare__least(LEAST_MACS / macs + 1, most), most};
+    if (most > job->tiles) most -= most % job->tiles; // whole blocks
+    const size_t least = job->run->space->least_shared_macs / macs + 1;
+    return (thread_grain){tare__least(least, most), most};
 }
 
 static void multiply_images(product_job *job, thread_pool *pool) {

@@ -9,7 +9,7 @@
 #include "runtime/kernels/product_pairs.h"
 
 enum {
-    MOST_TAPS = 3,
+    MOST_TAPS = 7, // as many as rows that take turns have places, and one more
     MOST_CODES = 70,
     MOST_WORDS = MOST_TAPS * (MOST_CODES + 3) / 4,
     MOST_TILES = 14, // with which kernels that like many do something else
