@@ -48,10 +48,10 @@ struct thread_pool {
     _Atomic uint64_t grain; // least and most, as a range
     range *ranges;          // one for each thread
     uint64_t spin_ns;
-    worker *workers;
-    size_t started;                  // workers
     _Alignas(LINE) atomic_uint left; // parts that are not done; the owner waits for the last
     atomic_bool owner_sleeps;
+    worker *workers;
+    size_t started; // of them
 };
 
 // --- parts ---

@@ -6,6 +6,7 @@
 // is first copied into one with a border.
 #include "runtime/kernels/qproduct.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -437,6 +438,7 @@ static thread_grain grain_of(const product_job *job) {
     const size_t outputs = rows * (p->all_outs / job->block_parts);
     const size_t macs = outputs * (p->taps * p->codes + OUTPUT_MACS) + 1;
     size_t most = tare__most(MOST_MACS / macs, 1);
+    assert(job->tiles > 0);                           // what is empty has no plan
     if (most > job->tiles) most -= most % job->tiles; // whole blocks
     const size_t least = job->run->space->least_shared_macs / macs + 1;
     return (thread_grain){tare__least(least, most), most};

@@ -153,10 +153,10 @@ static inline void greatest_eight(const code_windows *w, const uint8_t *x, uint8
 
 static inline __attribute__((always_inline)) void greatest_of(const code_windows *w, bool is_signed,
                                                               const uint8_t *x, uint8_t *y) {
+    const size_t wide = (size_t)WIDE * BYTES;
     for (size_t n = 0; n < w->windows; n++, x += w->x_step, y += w->y_step) {
         size_t i = 0;
-        for (; i + WIDE * BYTES <= w->count; i += WIDE * BYTES)
-            greatest_codes(w, is_signed, WIDE, x + i, y + i);
+        for (; i + wide <= w->count; i += wide) greatest_codes(w, is_signed, WIDE, x + i, y + i);
         for (; i + BYTES <= w->count; i += BYTES) greatest_codes(w, is_signed, 1, x + i, y + i);
         // The last ones may overlap those before.
         for (; i < w->count; i += LANES) {
@@ -195,7 +195,7 @@ static inline void interleave_three(const uint8_t *x, size_t stride, uint8_t *y)
     const __m256i p2 = _mm256_blendv_epi8(_mm256_blendv_epi8(b, r, second), g, third);
     store_bytes(y, _mm256_permute2x128_si256(p0, p1, 0x20));
     store_bytes(y + BYTES, _mm256_permute2x128_si256(p2, p0, 0x30));
-    store_bytes(y + 2 * BYTES, _mm256_permute2x128_si256(p1, p2, 0x31));
+    store_bytes(y + (size_t)2 * BYTES, _mm256_permute2x128_si256(p1, p2, 0x31));
 }
 
 void qu8_interleave__avx2(const uint8_t *x, size_t stride, size_t planes, size_t count,

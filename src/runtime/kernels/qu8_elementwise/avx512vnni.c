@@ -133,9 +133,10 @@ static inline __attribute__((always_inline)) void greatest_codes(const code_wind
 static inline __attribute__((always_inline)) void greatest_of(const code_windows *w, bool is_signed,
                                                               const uint8_t *x, uint8_t *y) {
     const __mmask64 all = ~(__mmask64)0;
+    const size_t wide = (size_t)WIDE * BYTES;
     for (size_t n = 0; n < w->windows; n++, x += w->x_step, y += w->y_step) {
         size_t i = 0;
-        for (; i + WIDE * BYTES <= w->count; i += WIDE * BYTES)
+        for (; i + wide <= w->count; i += wide)
             greatest_codes(w, is_signed, WIDE, all, x + i, y + i);
         for (; i + BYTES <= w->count; i += BYTES)
             greatest_codes(w, is_signed, 1, all, x + i, y + i);
