@@ -133,10 +133,9 @@ static int64_t worth_of(const gather *g, const tare_tensor *y, const way *w) {
     return w->copy.row.from == 1 ? w->copy.row.size : 1;
 }
 
-static bool lies_in(const plan_value *v, plan_layout layout) {
-    const bool lies_nowhere =
-        v->place[LAYOUT_PLAIN] == NOTHING && v->place[LAYOUT_CHANNELS_LAST] == NOTHING;
-    return v->place[layout] != NOTHING || (layout == LAYOUT_PLAIN && lies_nowhere);
+static bool lies_in(const plan_builder *b, size_t v, plan_layout layout) {
+    return b->values[v].place[layout] != NOTHING ||
+           (layout == LAYOUT_PLAIN && !tare__plan_has_place(b, v));
 }
 
 static bool may_lie(const tare_tensor *t, plan_layout layout) {
@@ -153,7 +152,7 @@ static bool choose_way(const plan_builder *b, const gather *g, size_t x, const t
     for (plan_layout out = 0; out < LAYOUT_COUNT; out++)
         for (plan_layout in = 0; in < LAYOUT_COUNT; in++) {
             way w;
-            if (!lies_in(&b->values[x], in) || !may_lie(g->x, in) || !may_lie(y, out) ||
+            if (!lies_in(b, x, in) || !may_lie(g->x, in) || !may_lie(y, out) ||
                 !way_of(g, y, in, out, &w))
                 continue;
             const int64_t worth = worth_of(g, y, &w);
@@ -232,9 +231,7 @@ static tare_status copy_to(plan_builder *b, const plan_record *r, size_t part, c
     TARE_TRY(call.op->box(&call, part, &g));
     if (g.x == NULL || v == NOTHING || tare__plan_find_value(b, g.x) == NOTHING) return TARE_OK;
     *done = true;
-    const bool is_made = b->values[v].place[LAYOUT_PLAIN] != NOTHING ||
-                         b->values[v].place[LAYOUT_CHANNELS_LAST] != NOTHING;
-    if (is_made || b->values[v].uses_left == 0 || y->count == 0) return TARE_OK;
+    if (tare__plan_has_place(b, v) || b->values[v].uses_left == 0 || y->count == 0) return TARE_OK;
     return add_copy(b, r, &g, v);
 }
 
