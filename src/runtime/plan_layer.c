@@ -18,6 +18,11 @@ struct layer_kind {
                            const float_epilogue *e, float_layer **out);
 };
 
+void tare__folded_norm_release(folded_norm *folded) {
+    tare_tensor_release(folded->weight);
+    tare_tensor_release(folded->bias);
+}
+
 float_weights tare__layer_weights(const tare_tensor *w, const tare_tensor *bias,
                                   const folded_norm *folded) {
     const tare_tensor *b = folded->bias != NULL ? folded->bias : bias;
@@ -228,8 +233,7 @@ static tare_status compile(plan_builder *b, size_t head, const layer_chain *chai
     call.err = b->err;
     if (chain->norm != NULL) TARE_TRY(tare__layer_fold(b, &call, chain, &folded));
     const tare_status status = chain->kind->compile(b, &call, &folded, &chain->epilogue, out);
-    tare_tensor_release(folded.weight);
-    tare_tensor_release(folded.bias);
+    tare__folded_norm_release(&folded);
     return status;
 }
 

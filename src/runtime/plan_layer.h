@@ -19,13 +19,14 @@ typedef struct layer_chain {
 /// The layer of a record, and what follows it up to the next layer; false: it cannot be planned.
 bool tare__layer_read(const plan_builder *b, size_t head, layer_chain *out);
 
-/// A batch norm folded into a layer's weights; NULLs: there is none. The caller releases both.
+/// A batch norm folded into a layer's weights; NULLs: there is none. The caller releases it.
 typedef struct folded_norm {
     tare_tensor *weight, *bias;
 } folded_norm;
 /// Of a chain that has one, behind the layer of this call.
 tare_status tare__layer_fold(const plan_builder *b, const op_call *layer, const layer_chain *chain,
                              folded_norm *out);
+void tare__folded_norm_release(folded_norm *folded);
 
 /// Places; addend NOTHING: none. It may be y.
 typedef struct layer_places {

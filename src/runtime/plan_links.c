@@ -76,10 +76,7 @@ static tare_status compile(plan_builder *b, links *l, float_layer **out) {
     for (size_t i = 0; i < l->count && status == TARE_OK; i++) status = make_link(b, l, i);
     if (status == TARE_OK)
         status = tare__float_layer_chain(b->setting->layers, l->links, l->count, out, b->err);
-    for (size_t i = 0; i < l->count; i++) {
-        tare_tensor_release(l->folded[i].weight);
-        tare_tensor_release(l->folded[i].bias);
-    }
+    for (size_t i = 0; i < l->count; i++) tare__folded_norm_release(&l->folded[i]);
     return status;
 }
 

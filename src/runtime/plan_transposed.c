@@ -133,16 +133,16 @@ static void set_copy(const float_conv *whole, const float_conv *c, const conv_pa
 static tare_status compile_part(plan_builder *b, const layer_chain *chain, const conv_call *call,
                                 const folded_norm *folded, const conv_part *p, part_layer *out) {
     const float_conv c = conv_of(&call->conv, p);
-    const tare_tensor *w = folded->weight != NULL ? folded->weight : call->w;
-    const tare_tensor *bias = folded->bias != NULL ? folded->bias : call->bias;
+    float_weights weights = tare__layer_weights(call->w, call->bias, folded);
     const int64_t count =
         tare__size_product((int64_t)p->taps.outs, (int64_t)tare__weight_taps_count(&p->taps));
     tare_tensor *taps = NULL;
     for (int d = 0; d < SPATIAL; d++)
         if (c.pad[d] < 0) return TARE_OK; // libraries cut off no input
     TARE_TRY(tare_tensor_create(TARE_FLOAT32, 1, &count, &taps, b->err));
-    tare__weight_taps_gather_floats(&p->taps, tare__f32(w), tare__f32(taps));
-    const float_weights weights = {.w = taps, .bias = bias != NULL ? tare__f32(bias) : NULL};
+    tare__weight_taps_gather_floats(&p->taps, tare__f32(weights.w), tare__f32(taps));
+    weights.w = taps;
+    weights.is_model = false;
     const tare_status status = tare__float_layer_conv(b->setting->layers, &c, &chain->epilogue,
                                                       &weights, &out->layer, b->err);
     tare_tensor_release(taps);
@@ -163,8 +163,7 @@ static tare_status compile(plan_builder *b, size_t head, const layer_chain *chai
         status = compile_part(b, chain, call, &folded, &p, part);
         *fits = part->layer != NULL;
     }
-    tare_tensor_release(folded.weight);
-    tare_tensor_release(folded.bias);
+    tare__folded_norm_release(&folded);
     return status;
 }
 
