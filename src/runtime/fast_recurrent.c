@@ -160,36 +160,6 @@ static tare_status gate_product(void *user, const gate_request *request) {
 
 // --- of floats ---
 
-typedef struct float_job {
-    const line_kernels *lines;
-    const packed_gate *gate;
-    const gate_request *request;
-    size_t part_count;
-} float_job;
-
-static void multiply_panel(const float_job *job, size_t panel) {
-    const gate_request *r = job->request;
-    const panel_weights *w = job->gate->panels;
-    const size_t rows = (size_t)r->rows, columns = tare__panel_columns(w, panel);
-    float lines[PANEL_ROWS][PANEL_COLUMNS];
-    for (size_t first = 0; first < rows; first += PANEL_ROWS) {
-        const size_t count = tare__part_of(rows, first, PANEL_ROWS);
-        tare__panel_multiply(job->lines, w, panel, r->x + first * w->inner, count, job->gate->bias,
-                             lines[0]);
-        for (size_t i = 0; i < count; i++)
-            memcpy(r->y + (first + i) * w->columns + panel * PANEL_COLUMNS, lines[i],
-                   columns * sizeof **lines);
-    }
-}
-
-static void multiply_part(void *user, size_t part, size_t worker) {
-    const float_job *job = user;
-    const size_t panels = tare__panel_count(job->gate->panels), parts = job->part_count;
-    (void)worker;
-    const size_t end = tare__part_begin(panels, parts, part + 1);
-    for (size_t p = tare__part_begin(panels, parts, part); p < end; p++) multiply_panel(job, p);
-}
-
 static tare_status float_product_of(void *user, const gate_request *request) {
     const recurrent_run *r = user;
     packed_gate *g;
@@ -197,11 +167,13 @@ static tare_status float_product_of(void *user, const gate_request *request) {
     const panel_weights *w = g->panels;
     if ((int64_t)w->columns != request->width || (int64_t)w->inner != request->inner)
         return refuse(r, request);
-    thread_pool *pool =
-        tare__panel_threads(r->context->space.pool, (size_t)request->rows * w->inner * w->columns);
-    float_job job = {r->context->lines, g, request,
-                     tare__least(tare__thread_count(pool), tare__panel_count(w))};
-    tare__thread_pool_run(pool, job.part_count, multiply_part, &job);
+    const panel_product product = {.lines = r->context->lines,
+                                   .weights = w,
+                                   .bias = g->bias,
+                                   .rows = (size_t)request->rows,
+                                   .x = request->x,
+                                   .y = request->y};
+    tare__panels_multiply(&product, r->context->space.pool);
     return TARE_OK;
 }
 

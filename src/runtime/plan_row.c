@@ -24,15 +24,15 @@ typedef struct row_step {
     row_function functions[MOST_EPILOGUES];
 } row_step;
 
+// What its functions need in a run.
 typedef struct row_run {
     const row_step *s;
     const line_kernels *lines;
-    const float *x, *addend;
-    float *y;
-    size_t part_count;
+    const float *addend;
 } row_run;
 
-static void run_functions(const row_run *r, size_t at, size_t columns, float *line) {
+static void run_functions(const void *user, size_t at, size_t columns, float *line) {
+    const row_run *r = user;
     for (size_t i = 0; i < r->s->function_count; i++) {
         const row_function *f = &r->s->functions[i];
         if (f->loop != NULL)
@@ -40,42 +40,23 @@ static void run_functions(const row_run *r, size_t at, size_t columns, float *li
         else
             r->lines->add(r->addend + at, columns, line);
     }
-    memcpy(r->y + at, line, columns * sizeof *line);
-}
-
-static void run_panel(const row_run *r, size_t panel) {
-    const row_step *s = r->s;
-    const panel_weights *w = s->weights;
-    const size_t at = panel * PANEL_COLUMNS, columns = tare__panel_columns(w, panel);
-    float lines[PANEL_ROWS][PANEL_COLUMNS];
-    for (size_t first = 0; first < s->rows; first += PANEL_ROWS) {
-        const size_t rows = tare__part_of(s->rows, first, PANEL_ROWS);
-        tare__panel_multiply(r->lines, w, panel, r->x + first * w->inner, rows, s->bias, lines[0]);
-        for (size_t i = 0; i < rows; i++)
-            run_functions(r, (first + i) * w->columns + at, columns, lines[i]);
-    }
-}
-
-static void run_part(void *user, size_t part, size_t worker) {
-    const row_run *r = user;
-    const size_t panels = tare__panel_count(r->s->weights);
-    (void)worker;
-    const size_t end = tare__part_begin(panels, r->part_count, part + 1);
-    for (size_t p = tare__part_begin(panels, r->part_count, part); p < end; p++) run_panel(r, p);
 }
 
 static tare_status run_row(const plan_run_state *run, void *state) {
     const row_step *s = state;
     const layer_places *at = &s->at;
-    const panel_weights *w = s->weights;
-    thread_pool *pool = tare__panel_threads(run->fast->space.pool, s->rows * w->inner * w->columns);
-    row_run r = {.s = s,
-                 .lines = run->fast->lines,
-                 .x = tare__place_data(run, at->x),
-                 .addend = at->addend != NOTHING ? tare__place_data(run, at->addend) : NULL,
-                 .y = tare__place_data(run, at->y),
-                 .part_count = tare__least(tare__thread_count(pool), tare__panel_count(w))};
-    tare__thread_pool_run(pool, r.part_count, run_part, &r);
+    const row_run r = {.s = s,
+                       .lines = run->fast->lines,
+                       .addend = at->addend != NOTHING ? tare__place_data(run, at->addend) : NULL};
+    const panel_product product = {.lines = run->fast->lines,
+                                   .weights = s->weights,
+                                   .bias = s->bias,
+                                   .rows = s->rows,
+                                   .x = tare__place_data(run, at->x),
+                                   .y = tare__place_data(run, at->y),
+                                   .finish = run_functions,
+                                   .user = &r};
+    tare__panels_multiply(&product, run->fast->space.pool);
     return TARE_OK;
 }
 

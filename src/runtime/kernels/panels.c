@@ -9,8 +9,16 @@
 // Tells them from what others make of a tensor.
 #define WEIGHTS_TAG UINT64_C(0x726f7770616e656c)
 
+static size_t count_of(const panel_weights *w) {
+    return tare__ceil_div(w->columns, PANEL_COLUMNS);
+}
+
+static size_t columns_of(const panel_weights *w, size_t panel) {
+    return tare__part_of(w->columns, panel * PANEL_COLUMNS, PANEL_COLUMNS);
+}
+
 static size_t width_of(const panel_weights *w, size_t panel) {
-    return tare__round_up(tare__panel_columns(w, panel), PANEL_STEP);
+    return tare__round_up(columns_of(w, panel), PANEL_STEP);
 }
 
 static void destroy(derived_thing *thing) {
@@ -23,7 +31,7 @@ static void destroy(derived_thing *thing) {
 enum { INNER_BLOCK = 16 };
 
 static void pack_panel(const float *from, const panel_weights *w, size_t panel) {
-    const size_t columns = tare__panel_columns(w, panel), width = width_of(w, panel);
+    const size_t columns = columns_of(w, panel), width = width_of(w, panel);
     const size_t before = panel * PANEL_COLUMNS * w->inner;
     float *to = w->panels + before;
     from += before;
@@ -42,7 +50,7 @@ static tare_status fill(panel_weights *w, const tare_tensor *weight, tare_error 
         return tare__out_of_memory(err);
     w->panels = tare__derived_alloc(weight->store, bytes, &w->memory);
     if (w->panels == NULL) return tare__out_of_memory(err);
-    for (size_t p = 0; p < tare__panel_count(w); p++) pack_panel(tare__f32(weight), w, p);
+    for (size_t p = 0; p < count_of(w); p++) pack_panel(tare__f32(weight), w, p);
     tare__tensor_forget(weight);
     return TARE_OK;
 }
@@ -78,8 +86,34 @@ void tare__panel_weights_release(panel_weights *w) {
     if (w != NULL) tare__derived_release(&w->base);
 }
 
-void tare__panel_multiply(const line_kernels *k, const panel_weights *w, size_t panel,
-                          const float *x, size_t rows, const float *bias, float *y) {
-    const size_t at = panel * PANEL_COLUMNS;
-    k->panel(x, rows, w->inner, w->panels + at * w->inner, width_of(w, panel), bias + at, y);
+// --- products ---
+
+static void multiply_panel(const panel_product *p, size_t panel) {
+    const panel_weights *w = p->weights;
+    const size_t first = panel * PANEL_COLUMNS, columns = columns_of(w, panel);
+    float sums[PANEL_ROWS][PANEL_COLUMNS];
+    for (size_t row = 0; row < p->rows; row += PANEL_ROWS) {
+        const size_t rows = tare__part_of(p->rows, row, PANEL_ROWS);
+        p->lines->panel(p->x + row * w->inner, rows, w->inner, w->panels + first * w->inner,
+                        width_of(w, panel), p->bias + first, sums[0]);
+        for (size_t i = 0; i < rows; i++) {
+            const size_t at = (row + i) * w->columns + first;
+            if (p->finish != NULL) p->finish(p->user, at, columns, sums[i]);
+            memcpy(p->y + at, sums[i], columns * sizeof **sums);
+        }
+    }
+}
+
+static void multiply_panels(void *user, size_t first, size_t end, size_t worker) {
+    (void)worker;
+    for (size_t i = first; i < end; i++) multiply_panel(user, i);
+}
+
+void tare__panels_multiply(const panel_product *p, thread_pool *pool) {
+    enum { LEAST_SHARED = 1 << 17 }; // multiply-accumulates: done while a thread wakes up
+    const panel_weights *w = p->weights;
+    const size_t panels = count_of(w);
+    if (p->rows * w->inner * w->columns < LEAST_SHARED) pool = NULL;
+    tare__thread_pool_run_ranges(pool, panels, (thread_grain){1, tare__most(panels, 1)},
+                                 multiply_panels, (void *)p);
 }

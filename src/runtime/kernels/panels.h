@@ -24,24 +24,23 @@ tare_status tare__panel_weights_get(const tare_tensor *weight, panel_weights **o
                                     tare_error *err);
 void tare__panel_weights_release(panel_weights *w); // NULL is fine
 
-static inline size_t tare__panel_count(const panel_weights *w) {
-    return tare__ceil_div(w->columns, PANEL_COLUMNS);
-}
-static inline size_t tare__panel_columns(const panel_weights *w, size_t panel) {
-    return tare__part_of(w->columns, panel * PANEL_COLUMNS, PANEL_COLUMNS);
-}
 /// As many floats are a bias for all panels.
 static inline size_t tare__panel_bias_count(const panel_weights *w) {
     return tare__round_up(w->columns, PANEL_STEP);
 }
-/// Columns of a panel, of x [rows][inner] for 1 to PANEL_ROWS rows: to [PANEL_ROWS][PANEL_COLUMNS].
-/// bias: of all panels.
-void tare__panel_multiply(const line_kernels *k, const panel_weights *w, size_t panel,
-                          const float *x, size_t rows, const float *bias, float *y);
-/// The threads that are worth so many multiply-accumulates.
-static inline thread_pool *tare__panel_threads(thread_pool *pool, size_t macs) {
-    enum { LEAST_SHARED = 1 << 17 }; // are done while a thread wakes up
-    return macs >= LEAST_SHARED ? pool : NULL;
-}
+/// y [rows][columns] = x [rows][inner] times the weights, plus bias.
+typedef struct panel_product {
+    const line_kernels *lines;
+    const panel_weights *weights;
+    const float *bias; // of all panels
+    size_t rows;
+    const float *x;
+    float *y;
+    /// What follows the sums of some columns, which stand from element `at` of y on. NULL: nothing.
+    void (*finish)(const void *user, size_t at, size_t columns, float *sums);
+    const void *user;
+} panel_product;
+/// Threads of the pool share the panels, where there is enough for them to do.
+void tare__panels_multiply(const panel_product *p, thread_pool *pool);
 
 #endif
