@@ -167,29 +167,17 @@ void LINES(f32_blend)(const float *const x[], const float *share, size_t lines, 
 
 enum { PANEL_VECTORS = PANEL_COLUMNS / WIDTH, STEP_VECTORS = PANEL_STEP / WIDTH };
 
-static inline vec multiplied(vec sum, float x, const float *w) {
-    return v_add(sum, v_mul(v_set(x), v_load(w)));
-}
-
 // Compilers know how many sums there are here and below, so that they stay in registers.
-static void one_row(const float *x, size_t inner, const float *w, const float *bias, float *y) {
+static inline __attribute__((always_inline)) void one_row(const float *x, size_t inner,
+                                                          const float *w, size_t width,
+                                                          size_t vectors, const float *bias,
+                                                          float *y) {
     vec sums[PANEL_VECTORS];
-    clear(sums, PANEL_VECTORS);
-    for (size_t i = 0; i < inner; i++, w += PANEL_COLUMNS)
-        for (size_t k = 0; k < PANEL_VECTORS; k++)
-            sums[k] = multiplied(sums[k], x[i], w + k * WIDTH);
-    for (size_t k = 0; k < PANEL_VECTORS; k++)
-        v_store(y + k * WIDTH, v_add(sums[k], v_load(bias + k * WIDTH)));
-}
-
-static void one_row_step(const float *x, size_t inner, const float *w, size_t width,
-                         const float *bias, float *y) {
-    vec sums[STEP_VECTORS];
-    clear(sums, STEP_VECTORS);
+    clear(sums, vectors);
     for (size_t i = 0; i < inner; i++, w += width)
-        for (size_t k = 0; k < STEP_VECTORS; k++)
-            sums[k] = multiplied(sums[k], x[i], w + k * WIDTH);
-    for (size_t k = 0; k < STEP_VECTORS; k++)
+        for (size_t k = 0; k < vectors; k++)
+            sums[k] = v_add(sums[k], v_mul(v_set(x[i]), v_load(w + k * WIDTH)));
+    for (size_t k = 0; k < vectors; k++)
         v_store(y + k * WIDTH, v_add(sums[k], v_load(bias + k * WIDTH)));
 }
 
@@ -213,12 +201,12 @@ void LINES(f32_panel)(const float *x, size_t rows, size_t inner, const float *w,
     const float *x_rows[PANEL_ROWS]; // missing ones repeat the last
     for (size_t r = 0; r < PANEL_ROWS; r++) x_rows[r] = x + (r < rows ? r : rows - 1) * inner;
     if (rows == 1 && width == PANEL_COLUMNS) {
-        one_row(x, inner, w, bias, y);
+        one_row(x, inner, w, PANEL_COLUMNS, PANEL_VECTORS, bias, y);
         return;
     }
     for (size_t at = 0; at < width; at += PANEL_STEP)
         if (rows == 1)
-            one_row_step(x, inner, w + at, width, bias + at, y + at);
+            one_row(x, inner, w + at, width, STEP_VECTORS, bias + at, y + at);
         else
             four_rows_step(x_rows, inner, w + at, width, bias + at, y + at);
 }
