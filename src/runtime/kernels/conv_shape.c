@@ -36,6 +36,12 @@ static const uint8_t *plane_of(const conv_windows *w, const uint8_t *image, ptrd
     return z < 0 ? NULL : image + (size_t)z * w->height * w->width * w->channels;
 }
 
+// A row of such a plane; NULL: the border.
+static const uint8_t *row_of(const conv_windows *w, const uint8_t *plane, ptrdiff_t at) {
+    const ptrdiff_t y = tare__conv_position(w, at, w->height);
+    return plane != NULL && y >= 0 ? plane + (size_t)y * w->width * w->channels : NULL;
+}
+
 // What a line of windows beside each other meets: `count` of them, from the one that begins at
 // `left` on.
 typedef struct window_line {
@@ -58,45 +64,46 @@ static inner_columns inner_of(size_t width, ptrdiff_t left, size_t stride, size_
     return (inner_columns){first < end ? first : end, end};
 }
 
-// A tap of a line's windows, in a row of the image that begins at `row`.
-static void list_tap(const conv_windows *w, const uint8_t *border, const uint8_t *row,
-                     ptrdiff_t left, size_t count, inner_columns inner, const uint8_t **to) {
-    const size_t step = w->stride[W] * w->channels;
-    size_t i = 0;
-    for (; i < inner.first; i++) to[i] = border;
-    if (i < inner.end) row += (size_t)(left + (ptrdiff_t)(i * w->stride[W])) * w->channels;
-    for (; i < inner.end; i++, row += step) to[i] = row;
-    for (; i < count; i++) to[i] = border;
-}
+// Columns of a row of the image: `count` that are `stride` apart, from the one at `left` on.
+typedef struct column_line {
+    const uint8_t *row; // NULL: it lies in the border
+    ptrdiff_t left;
+    size_t stride, count;
+    inner_columns inner;
+} column_line;
 
-// Where column x lies, in a border that mirrors the image, too.
-static const uint8_t *mirrored(const conv_windows *w, const uint8_t *border, const uint8_t *row,
-                               ptrdiff_t x) {
-    const ptrdiff_t at = tare__conv_position(w, x, w->width);
-    return at >= 0 ? row + (size_t)at * w->channels : border;
+// to[i * step]: of column i. Steps are constants where it matters.
+static inline __attribute__((always_inline)) void list_line(const conv_windows *w,
+                                                            const uint8_t *border,
+                                                            const column_line *c, size_t step,
+                                                            const uint8_t **to) {
+    const size_t end = c->row != NULL ? c->inner.end : 0, apart = c->stride * w->channels;
+    const uint8_t *at = c->row;
+    size_t i = 0;
+    if (c->row != NULL && w->reflects) {
+        for (ptrdiff_t x = c->left; i < c->count; i++, x += (ptrdiff_t)c->stride, to += step) {
+            const ptrdiff_t inside = tare__conv_position(w, x, w->width);
+            *to = inside >= 0 ? c->row + (size_t)inside * w->channels : border;
+        }
+        return;
+    }
+    for (; i < c->inner.first && i < end; i++, to += step) *to = border;
+    if (i < end) at += (size_t)(c->left + (ptrdiff_t)(i * c->stride)) * w->channels;
+    for (; i < end; i++, at += apart, to += step) *to = at;
+    for (; i < c->count; i++, to += step) *to = border;
 }
 
 // A plane of a line's windows; NULL: it lies in the border.
 static void list_plane(const conv_windows *w, const window_list *list, const uint8_t *plane,
                        const window_line *line, const uint8_t **to) {
     for (size_t j = 0; j < w->columns; j++) {
-        const ptrdiff_t left = line->left + (ptrdiff_t)(j * w->step[W]);
-        const inner_columns inner = inner_of(w->width, left, w->stride[W], line->count);
+        column_line c = {.left = line->left + (ptrdiff_t)(j * w->step[W]),
+                         .stride = w->stride[W],
+                         .count = line->count};
+        c.inner = inner_of(w->width, c.left, c.stride, c.count);
         for (size_t i = 0; i < w->rows; i++) {
-            const ptrdiff_t y =
-                tare__conv_position(w, line->top + (ptrdiff_t)(i * w->step[H]), w->height);
-            const uint8_t **tap = to + (i * w->columns + j) * list->tap_step;
-            if (plane == NULL || y < 0) {
-                list_tap(w, list->border, list->border, 0, line->count, (inner_columns){0}, tap);
-                continue;
-            }
-            const uint8_t *row = plane + (size_t)y * w->width * w->channels;
-            if (!w->reflects) {
-                list_tap(w, list->border, row, left, line->count, inner, tap);
-                continue;
-            }
-            for (size_t p = 0; p < line->count; p++)
-                tap[p] = mirrored(w, list->border, row, left + (ptrdiff_t)(p * w->stride[W]));
+            c.row = row_of(w, plane, line->top + (ptrdiff_t)(i * w->step[H]));
+            list_line(w, list->border, &c, 1, to + (i * w->columns + j) * list->tap_step);
         }
     }
 }
@@ -128,35 +135,20 @@ void tare__conv_windows_list(const conv_windows *w, const window_list *list, con
 
 // --- columns ---
 
-// The columns of a row of the image; NULL: it lies in the border.
-static void list_row(const conv_windows *w, const column_list *list, const uint8_t *row,
-                     const uint8_t **to) {
-    const size_t count = list->column_count, step = list->column_step;
-    const ptrdiff_t left = (ptrdiff_t)(list->first * w->stride[W]) - w->before;
-    inner_columns inner = {0};
-    if (row != NULL && w->reflects) {
-        for (size_t i = 0; i < count; i++, to += step)
-            *to = mirrored(w, list->border, row, left + (ptrdiff_t)i);
-        return;
-    }
-    if (row != NULL) inner = inner_of(w->width, left, 1, count);
-    size_t i = 0;
-    for (; i < inner.first; i++, to += step) *to = list->border;
-    if (i < inner.end) row += (size_t)(left + (ptrdiff_t)i) * w->channels;
-    for (; i < inner.end; i++, row += w->channels, to += step) *to = row;
-    for (; i < count; i++, to += step) *to = list->border;
-}
-
 void tare__conv_columns_list(const conv_windows *w, const column_list *list, const uint8_t **to) {
     const ptrdiff_t front = (ptrdiff_t)(list->plane * w->stride[D]) - w->front;
     const ptrdiff_t top = (ptrdiff_t)(list->row * w->stride[H]) - w->above;
     const bool has_planes = w->pieces * w->planes > 1;
+    column_line c = {.left = (ptrdiff_t)(list->first * w->stride[W]) - w->before,
+                     .stride = 1,
+                     .count = list->column_count};
+    c.inner = inner_of(w->width, c.left, c.stride, c.count);
     for (size_t i = 0; i < list->column_step; i++) {
         const size_t row = has_planes ? i % w->rows : i;
         const uint8_t *plane =
             plane_of(w, list->image, front, has_planes ? i / w->rows % w->planes : 0);
-        const ptrdiff_t y = tare__conv_position(w, top + (ptrdiff_t)(row * w->step[H]), w->height);
-        const bool is_inside = i < list->row_count && plane != NULL && y >= 0;
-        list_row(w, list, is_inside ? plane + (size_t)y * w->width * w->channels : NULL, to + i);
+        const bool is_wanted = i < list->row_count;
+        c.row = is_wanted ? row_of(w, plane, top + (ptrdiff_t)(row * w->step[H])) : NULL;
+        list_line(w, list->border, &c, list->column_step, to + i);
     }
 }
