@@ -102,7 +102,8 @@ static void take_parts(thread_pool *pool, size_t number) {
 static void deal(thread_pool *pool, size_t part_count) {
     const size_t threads = pool->thread_count;
     for (size_t i = 0; i < threads; i++) {
-        const size_t first = i * part_count / threads, end = (i + 1) * part_count / threads;
+        const size_t first = tare__part_begin(part_count, threads, i);
+        const size_t end = tare__part_begin(part_count, threads, i + 1);
         atomic_store_explicit(&pool->ranges[i].parts, range_of(first, end), memory_order_release);
     }
 }

@@ -24,6 +24,21 @@ typedef struct thread_grain {
     size_t least, most;
 } thread_grain;
 
+/// Where part `part` of `parts` begins that n are divided into as evenly as can be; at n for the
+/// one behind the last.
+static inline size_t tare__part_begin(size_t n, size_t parts, size_t part) {
+    return n / parts * part + n % parts * part / parts;
+}
+
+/// [first, end) of such a part.
+typedef struct part_range {
+    int64_t first, end;
+} part_range;
+static inline part_range tare__part_range(int64_t n, size_t parts, size_t part) {
+    return (part_range){(int64_t)tare__part_begin((size_t)n, parts, part),
+                        (int64_t)tare__part_begin((size_t)n, parts, part + 1)};
+}
+
 /// How long threads look for work before they sleep, unless told: steps follow each other sooner
 /// than a sleeper wakes up.
 enum { USUAL_SPIN_US = 5 };

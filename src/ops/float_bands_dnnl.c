@@ -163,14 +163,14 @@ static tare_status make_lane(schedule *s, int64_t first, int64_t last, tare_erro
 
 static tare_status make_lanes(schedule *s, size_t count, tare_error *err) {
     float_bands *b = s->bands;
-    const int64_t rows = s->links[s->link_count - 1].conv.out[1], lanes = (int64_t)count;
+    const int64_t rows = s->links[s->link_count - 1].conv.out[1];
     b->lane_count = count;
     b->window_count = s->link_count - 1;
     b->first = tare__alloc_zeroed(count + 1, sizeof *b->first);
     if (b->first == NULL) return tare__out_of_memory(err);
     for (s->lane = 0; s->lane < count; s->lane++) {
-        const int64_t i = (int64_t)s->lane;
-        TARE_TRY(make_lane(s, i * rows / lanes, (i + 1) * rows / lanes, err));
+        const part_range lane = tare__part_range(rows, count, s->lane);
+        TARE_TRY(make_lane(s, lane.first, lane.end, err));
         b->first[s->lane + 1] = s->op_count;
     }
     return TARE_OK;

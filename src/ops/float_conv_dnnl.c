@@ -123,12 +123,11 @@ float_conv tare__float_conv_flat(const float_conv *c) {
 }
 
 static float_conv slice_pixels(const float_conv *c, size_t index, size_t count, float_part *part) {
-    const int64_t pixels = c->in[2], n = (int64_t)count, i = (int64_t)index;
-    const int64_t first = i * pixels / n, last = (i + 1) * pixels / n;
+    const part_range pixels = tare__part_range(c->in[2], count, index);
     float_conv share = *c;
-    share.in[2] = share.out[2] = last - first;
-    part->at.x_first = first * c->in_channels;
-    part->at.y_first = first * c->out_channels;
+    share.in[2] = share.out[2] = pixels.end - pixels.first;
+    part->at.x_first = pixels.first * c->in_channels;
+    part->at.y_first = pixels.first * c->out_channels;
     return share;
 }
 
@@ -194,21 +193,20 @@ static cut choose_cut(const float_layers *l, const float_conv *c) {
 static float_conv slice(const float_conv *c, size_t index, size_t count, float_part *part) {
     if (count == 1) return *c;
     if (is_pointwise(c)) return slice_pixels(c, index, count, part);
-    const int64_t n = (int64_t)count, i = (int64_t)index;
-    const int64_t first = i * c->out[1] / n, last = (i + 1) * c->out[1] / n;
-    int64_t begin = first;
-    const float_conv band = tare__float_conv_rows(c, first, last, &begin);
+    const part_range rows = tare__part_range(c->out[1], count, index);
+    int64_t begin = rows.first;
+    const float_conv band = tare__float_conv_rows(c, rows.first, rows.end, &begin);
     part->at.x_first = begin * c->in[2] * c->in_channels;
-    part->at.y_first = first * c->out[2] * c->out_channels;
+    part->at.y_first = rows.first * c->out[2] * c->out_channels;
     return band;
 }
 
 // The last one takes the channels that fill no block.
 static float_conv slice_channels(const float_conv *c, size_t index, const cut *how,
                                  float_part *part, part_form *f) {
-    const int64_t n = (int64_t)how->count, i = (int64_t)index;
-    const int64_t first = i * how->blocks / n * CHANNEL_BLOCK;
-    const int64_t last = i + 1 == n ? c->out_channels : (i + 1) * how->blocks / n * CHANNEL_BLOCK;
+    const part_range blocks = tare__part_range(how->blocks, how->count, index);
+    const int64_t first = blocks.first * CHANNEL_BLOCK;
+    const int64_t last = index + 1 == how->count ? c->out_channels : blocks.end * CHANNEL_BLOCK;
     const int64_t pixels = image_elements(1, c->out);
     float_conv share = *c;
     share.out_channels = last - first;
@@ -267,12 +265,12 @@ static tare_status conv_of_images(float_layers *l, const float_conv *c, const fl
         float_part *part = &layer->parts[i];
         float_conv few = *c;
         const bool is_rest = i == shares;
-        const int64_t first = is_rest ? all : all * (int64_t)i / (int64_t)shares;
-        const int64_t last = is_rest ? all + 1 : all * ((int64_t)i + 1) / (int64_t)shares;
+        const part_range share =
+            is_rest ? (part_range){all, all + 1} : tare__part_range(all, shares, i);
         few.batch = is_rest ? rest : images;
-        part->at.times = (size_t)(last - first);
-        part->at.x_first = first * (part->at.x_step = x_step);
-        part->at.y_first = first * (part->at.y_step = y_step);
+        part->at.times = (size_t)(share.end - share.first);
+        part->at.x_first = share.first * (part->at.x_step = x_step);
+        part->at.y_first = share.first * (part->at.y_step = y_step);
         part_form f = tare__part_form_of(w);
         f.lender = &layer->parts[0];
         status = tare__float_conv_compile(layer, i, &few, e, f, &fits, err);

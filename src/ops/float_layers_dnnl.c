@@ -182,8 +182,8 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
     tare_status status = TARE_OK;
     bool fits = true;
     for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
-        const int64_t first = (int64_t)i * pieces / (int64_t)count;
-        const int64_t size = ((int64_t)i + 1) * pieces / (int64_t)count - first;
+        const part_range share = tare__part_range(pieces, count, i);
+        const int64_t first = share.first, size = share.end - first;
         const int64_t row = by_columns ? 0 : first, column = by_columns ? first : 0;
         float_product part = *p;
         part.rows = by_columns ? 1 : size;

@@ -29,10 +29,10 @@ typedef struct matmul_run {
 static tare_status multiply(const matmul_run *r, int64_t matrix, int64_t band) {
     const matmul_step *s = r->s;
     const matmul_call *m = &s->call;
-    const int64_t first = m->rows * band / r->bands, last = m->rows * (band + 1) / r->bands;
+    const part_range rows = tare__part_range(m->rows, (size_t)r->bands, (size_t)band);
     const int64_t a = tare__strided_offset(m->batch_ndim, m->batch, m->a_stride, matrix);
     const int64_t b = tare__strided_offset(m->batch_ndim, m->batch, m->b_stride, matrix);
-    const float_block block = {.rows = last - first,
+    const float_block block = {.rows = rows.end - rows.first,
                                .inner = m->inner,
                                .columns = m->columns,
                                .x_step = s->a.row_step,
@@ -40,10 +40,10 @@ static tare_status multiply(const matmul_run *r, int64_t matrix, int64_t band) {
                                .y_step = m->columns,
                                .scale = 1.0F};
     float *y = tare__place_data(r->run, s->y);
-    return tare__float_layers_multiply(r->run->plan->setting.layers, &block,
-                                       tare__matrix_at(r->run, &s->a, a) + first * s->a.row_step,
-                                       tare__matrix_at(r->run, &s->b, b),
-                                       y + (matrix * m->rows + first) * m->columns, NULL);
+    return tare__float_layers_multiply(
+        r->run->plan->setting.layers, &block,
+        tare__matrix_at(r->run, &s->a, a) + rows.first * s->a.row_step,
+        tare__matrix_at(r->run, &s->b, b), y + (matrix * m->rows + rows.first) * m->columns, NULL);
 }
 
 static void multiply_part(void *user, size_t part, size_t worker) {

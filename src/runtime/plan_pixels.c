@@ -100,10 +100,9 @@ static void pool_part(void *user, size_t part, size_t worker) {
     const pool_step *s = run->step;
     const pool_call *p = &s->call;
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
-    const size_t all = (size_t)(s->batch * out), parts = run->part_count;
-    const int64_t end = (int64_t)tare__part_begin(all, parts, part + 1);
+    const part_range mine = tare__part_range(s->batch * out, run->part_count, part);
     (void)worker;
-    for (int64_t i = (int64_t)tare__part_begin(all, parts, part); i < end; i++) {
+    for (int64_t i = mine.first; i < mine.end; i++) {
         const int64_t pixel = i % out, rest = pixel / p->out[2];
         const int64_t at[] = {rest / p->out[1], rest % p->out[1], pixel % p->out[2]};
         pool_pixel(s, run->lines, run->x + (size_t)(i / out * in) * s->channels, at,

@@ -45,11 +45,6 @@ static inline size_t tare__most(size_t a, size_t b) {
 static inline size_t tare__part_of(size_t n, size_t first, size_t most) {
     return tare__least(n - first, most);
 }
-/// Where part `part` of `parts` begins that n are divided into as evenly as can be; at n for the
-/// one behind the last.
-static inline size_t tare__part_begin(size_t n, size_t parts, size_t part) {
-    return n / parts * part + n % parts * part / parts;
-}
 /// In how many parts threads share this many multiply-accumulates, or what takes as long: a part
 /// takes some microseconds, so that who has none left waits no longer than threads look for work.
 static inline size_t tare__parts_of(size_t macs, size_t threads) {
