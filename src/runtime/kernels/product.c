@@ -2,6 +2,8 @@
 // The table of product kernels.
 #include "runtime/kernels/product.h"
 
+#include "runtime/kernels/scratch.h"
+
 const product_kernel tare__product_kernels[] = {
 #define KERNEL(name, needs, asks_pairs, tiles, ...)                                                \
     {name, #name, needs, asks_pairs, tiles, {__VA_ARGS__}},
@@ -27,10 +29,8 @@ enum { ADDRESSES = 1024 };
 
 size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t rows) {
     const size_t tile = k->rows[vectors - 1];
-    size_t tiles = ADDRESSES / (tile * taps);
-    if (tiles > k->tiles) tiles = k->tiles;
-    if (tiles > (rows + tile - 1) / tile) tiles = (rows + tile - 1) / tile;
-    return tiles < 2 ? tile : tiles * tile;
+    const size_t most = tare__least(k->tiles, tare__ceil_div(rows, tile));
+    return tile * tare__most(1, tare__least(ADDRESSES / (tile * taps), most));
 }
 
 #ifdef TARE_HAVE_X86_KERNELS

@@ -98,29 +98,26 @@ void qu8_look_up__avx2(const uint8_t table[256], const uint8_t *x, size_t count,
     qu8_look_up__scalar(table, x + i, count - i, y + i);
 }
 
-void qu8_raise__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
-    size_t i = 0;
-    for (; i + BYTES <= count; i += BYTES) {
-        const __m256i a = _mm256_loadu_si256((const __m256i *)(x + i));
-        const __m256i b = _mm256_loadu_si256((const __m256i *)(y + i));
-        const __m256i larger = is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b);
-        _mm256_storeu_si256((__m256i *)(y + i), larger);
-    }
-    for (; i + LANES <= count; i += LANES) {
-        const __m128i a = _mm_loadl_epi64((const __m128i *)(x + i));
-        const __m128i b = _mm_loadl_epi64((const __m128i *)(y + i));
-        const __m128i larger = is_signed ? _mm_max_epi8(a, b) : _mm_max_epu8(a, b);
-        _mm_storel_epi64((__m128i *)(y + i), larger);
-    }
-    qu8_raise__scalar(is_signed, x + i, count - i, y + i);
-}
-
 static inline __m256i load_bytes(const uint8_t *x) {
     return _mm256_loadu_si256((const __m256i *)x);
 }
 
 static inline void store_bytes(uint8_t *y, __m256i bytes) {
     _mm256_storeu_si256((__m256i *)y, bytes);
+}
+
+void qu8_raise__avx2(bool is_signed, const uint8_t *x, size_t count, uint8_t *y) {
+    size_t i = 0;
+    for (; i + BYTES <= count; i += BYTES) {
+        const __m256i a = load_bytes(x + i), b = load_bytes(y + i);
+        store_bytes(y + i, is_signed ? _mm256_max_epi8(a, b) : _mm256_max_epu8(a, b));
+    }
+    for (; i + LANES <= count; i += LANES) {
+        const __m128i a = load_codes(x + i), b = load_codes(y + i);
+        const __m128i larger = is_signed ? _mm_max_epi8(a, b) : _mm_max_epu8(a, b);
+        _mm_storel_epi64((__m128i *)(y + i), larger);
+    }
+    qu8_raise__scalar(is_signed, x + i, count - i, y + i);
 }
 
 // The codes of `blocks` registers, the same ones of each line of a window.
