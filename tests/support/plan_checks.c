@@ -49,8 +49,8 @@ tare_tensor *output_with(const tare_model *model, const tare_session_options *op
     return y;
 }
 
-tare_status run_whole(const tare_model *model, const tare_session_options *options,
-                      const tare_tensor *const *inputs, size_t count) {
+static tare_status run_whole(const tare_model *model, const tare_session_options *options,
+                             const tare_tensor *const *inputs, size_t count) {
     tare_session *s = NULL;
     tare_status status = tare_session_create(model, options, &s, job_error());
     for (int run = 0; run < 2 && status == TARE_OK; run++) {
@@ -60,6 +60,12 @@ tare_status run_whole(const tare_model *model, const tare_session_options *optio
     }
     tare_session_destroy(s);
     return status;
+}
+
+void check_run_without_memory(const tare_model *model, const tare_session_options *options,
+                              const tare_tensor *const *inputs, size_t count) {
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(status, status = run_whole(model, options, inputs, count), (void)0);
 }
 
 // --- steps ---

@@ -26,9 +26,10 @@ void release_outputs(run_outputs *outputs);
 tare_tensor *output_of(tare_session *s, const tare_tensor *x);
 tare_tensor *output_with(const tare_model *model, const tare_session_options *options,
                          const tare_tensor *x);
-/// A session with two runs, of which every call may fail; what they gave is released.
-tare_status run_whole(const tare_model *model, const tare_session_options *options,
-                      const tare_tensor *const *inputs, size_t count);
+/// A session with two runs, where every allocation fails in turn: each failure is told, and leaves
+/// nothing.
+void check_run_without_memory(const tare_model *model, const tare_session_options *options,
+                              const tare_tensor *const *inputs, size_t count);
 
 /// Steps of the last run of this kind, and with these words in their reasons; NULL: any.
 size_t count_steps(const tare_session *s, const char *kind, const char *words);

@@ -130,17 +130,13 @@ static void modules_of_all_levels_give_the_references_bits(void **state) {
     check_cases(26);
 }
 
-static void deny_memory(const tare_model *m, const tare_tensor *x) {
-    tare_status status = TARE_OK;
-    EVERY_ALLOCATION_FAILS(status, status = run_whole(m, NULL, &x, 1), (void)0);
-}
-
 static void a_failure_of_memory_leaves_nothing(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(3, 2, INNER);
     tare_model *m = float_model(&cases[0]), *d = dynamic_model(m, cases[0].class);
-    deny_memory(m, x);
-    deny_memory(d, x);
+    const tare_tensor *inputs[] = {x};
+    check_run_without_memory(m, NULL, inputs, 1);
+    check_run_without_memory(d, NULL, inputs, 1);
     tare_model_destroy(d);
     tare_model_destroy(m);
     tare_tensor_release(x);
