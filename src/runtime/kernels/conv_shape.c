@@ -77,20 +77,24 @@ static inline __attribute__((always_inline)) void list_line(const conv_windows *
                                                             const uint8_t *border,
                                                             const column_line *c, size_t step,
                                                             const uint8_t **to) {
-    const size_t end = c->row != NULL ? c->inner.end : 0, apart = c->stride * w->channels;
-    const uint8_t *at = c->row;
-    size_t i = 0;
+    const size_t count = c->count, apart = c->stride * w->channels;
+    const size_t end = c->row != NULL ? c->inner.end : 0;
+    const size_t first = c->inner.first < end ? c->inner.first : end;
     if (c->row != NULL && w->reflects) {
-        for (ptrdiff_t x = c->left; i < c->count; i++, x += (ptrdiff_t)c->stride, to += step) {
+        for (size_t i = 0; i < count; i++) {
+            const ptrdiff_t x = c->left + (ptrdiff_t)(i * c->stride);
             const ptrdiff_t inside = tare__conv_position(w, x, w->width);
-            *to = inside >= 0 ? c->row + (size_t)inside * w->channels : border;
+            to[i * step] = inside >= 0 ? c->row + (size_t)inside * w->channels : border;
         }
         return;
     }
-    for (; i < c->inner.first && i < end; i++, to += step) *to = border;
-    if (i < end) at += (size_t)(c->left + (ptrdiff_t)(i * c->stride)) * w->channels;
-    for (; i < end; i++, at += apart, to += step) *to = at;
-    for (; i < c->count; i++, to += step) *to = border;
+    for (size_t i = 0; i < first; i++) to[i * step] = border;
+    if (first < end) {
+        const uint8_t *at =
+            c->row + (size_t)(c->left + (ptrdiff_t)(first * c->stride)) * w->channels;
+        for (size_t i = first; i < end; i++, at += apart) to[i * step] = at;
+    }
+    for (size_t i = end; i < count; i++) to[i * step] = border;
 }
 
 // A plane of a line's windows; NULL: it lies in the border.
