@@ -252,6 +252,7 @@ static bool is_many(const value *v) {
 }
 
 bool tare__index_has_tensor(const value *index) {
+    if (index == NULL) return false;
     if (is_many(index)) return true;
     const bool is_list = index->kind == VALUE_TUPLE || index->kind == VALUE_LIST;
     for (uint32_t i = 0; is_list && i < index->count; i++)

@@ -9,7 +9,7 @@
 /// step beyond the line's end is cut to it.
 tare_status tare__slice_of(op_call *call, const value *slice, int64_t size, int64_t *start,
                            int64_t *step, int64_t *count);
-/// Does an index hold a tensor that is no number?
+/// Does an index hold a tensor that is no number? NULL, a missing one, does not.
 bool tare__index_has_tensor(const value *index);
 /// Shape rule and reference of param[0][param[1]] where that is so.
 tare_status tare__index_shape(op_call *call);

@@ -239,6 +239,40 @@ static void every_allocation_may_fail(void **state) {
 
 // --- tables and kernels ---
 
+static void call_with_few(const op_info *op, const value *args, size_t count) {
+    arena memory = {0};
+    tare_error *err = tare_error_create();
+    op_call call = {.args = args, .arg_count = count, .memory = &memory, .err = err};
+    tare_status status = tare__call_bind(&call, op);
+    if (status == TARE_OK) status = tare__op_run(&call, false);
+    if (status == TARE_OK)
+        tare__value_release_tensors(&call.result);
+    else if (*tare_error_message(err) == '\0')
+        fail_msg("%s refuses %zu arguments without a word", op->id, count);
+    tare_error_destroy(err);
+    tare__arena_release(&memory);
+}
+
+static void missing_arguments_are_no_crash(void **state) {
+    (void)state;
+    tare_tensor *x = COUNTING(-1.5, 0.25, 2, 2, 3, 3);
+    const value first[] = {
+        {.kind = VALUE_TENSOR, .as.tensor = x}, tare__int(1), tare__none(), tare__float(0.5)};
+    const value dim = tare__int(1);
+    value list = {.kind = VALUE_LIST, .count = 1, .as.items = (value *)&dim};
+    const op_info *op;
+    for (size_t i = 0; (op = tare__op_at(i)) != NULL; i++)
+        for (size_t f = 0; f < sizeof first / sizeof *first; f++) {
+            const value same[] = {first[f], first[f], first[f]};
+            const value listed[] = {first[f], list, list};
+            for (size_t count = 0; count <= 3; count++) {
+                call_with_few(op, same, count);
+                call_with_few(op, listed, count);
+            }
+        }
+    tare_tensor_release(x);
+}
+
 static void rows_are_complete_and_found_by_their_names(void **state) {
     (void)state;
     const op_info *op;
@@ -295,6 +329,7 @@ int main(void) {
         cmocka_unit_test(in_place_results_are_seen_later),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(rows_are_complete_and_found_by_their_names),
+        cmocka_unit_test(missing_arguments_are_no_crash),
         cmocka_unit_test(providers_agree_with_the_portable_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
