@@ -8,6 +8,10 @@
 
 #include "core/requant.h"
 
+// What is done to each of four registers v, side by side: a long way through one after the other
+// would leave little for the processor to do meanwhile.
+#define EACH_OF_FOUR(v) _Pragma("GCC unroll 4") for (size_t v = 0; v < 4; v++)
+
 // rint(bounded) + zero_point.
 static inline __m512i round_codes(__m512 bounded, __m512i zero_point) {
     const __m512i rounded =
@@ -19,14 +23,19 @@ static inline __m128i round_to_codes(__m512 bounded, __m512i zero_point) {
     return _mm512_cvtepi32_epi8(round_codes(bounded, zero_point));
 }
 
-// The bytes of 64 codes. Packing leaves four of each vector in each quarter of the register.
-static inline __m512i pack_codes(bool is_signed, const __m512i codes[4]) {
+// Packing to bytes leaves four of each of four registers in each quarter of one.
+static inline __m512i order_packed(__m512i bytes) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, bytes);
+}
+
+// The bytes of 64 codes.
+static inline __m512i pack_codes(bool is_signed, const __m512i codes[4]) {
     const __m512i low = _mm512_packs_epi32(codes[0], codes[1]);
     const __m512i high = _mm512_packs_epi32(codes[2], codes[3]);
     const __m512i bytes =
         is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-    return _mm512_permutexvar_epi32(order, bytes);
+    return order_packed(bytes);
 }
 
 static inline __m512i widen_lanes(bool is_signed, __m128i codes) {

@@ -10,7 +10,7 @@
 #include "runtime/kernels/attention.h"
 #include "support/models.h"
 
-enum { MOST = 83, MOST_LANES = 96 };
+enum { MOST = 83, MOST_LANES = 96, MOST_SCORES = 200 };
 
 static uint64_t seed = 1;
 static uint32_t draw(void) {
@@ -56,6 +56,23 @@ static void every_level_packs_alike(void **state) {
     }
 }
 
+// Rows so far apart that offsets of sixteen do not fit an int32.
+static void rows_far_apart_are_packed(void **state) {
+    (void)state;
+    enum { STEP = 160 << 20, COLUMNS = 6 };
+    uint8_t *codes = calloc(1, STEP + COLUMNS); // of which two pages are touched
+    assert_non_null(codes);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        codes[i] = (uint8_t)(i + 1);
+        codes[STEP + i] = (uint8_t)(200 - i);
+    }
+    for (size_t k = 0; k + 1 < tare__attention_kernel_count; k++)
+        if (tare__attention_kernels[k].needs <= tare__isa_detect())
+            check_packing(&tare__attention_kernels[k],
+                          &(code_matrix){codes, STEP, 2, COLUMNS, 0x80});
+    free(codes);
+}
+
 static void fill_scores(float *x, size_t count, size_t kind) {
     static const float ranges[] = {1, 8, 60, 1e30F};
     for (size_t i = 0; i < count; i++)
@@ -71,10 +88,10 @@ static void every_level_weighs_alike(void **state) {
     for (size_t k = 0; k + 1 < tare__attention_kernel_count; k++) {
         const attention_kernels *level = &tare__attention_kernels[k];
         if (level->needs > tare__isa_detect()) continue;
-        for (size_t count = 1; count <= MOST; count++)
+        for (size_t count = 1; count <= MOST_SCORES; count++)
             for (size_t kind = 0; kind < 15; kind++) {
-                float x[MOST], y[MOST + 1], z[MOST + 1];
-                uint8_t expected[MOST + 1] = {0}, found[MOST + 1] = {0};
+                float x[MOST_SCORES], y[MOST_SCORES + 1], z[MOST_SCORES + 1];
+                uint8_t expected[MOST_SCORES + 1] = {0}, found[MOST_SCORES + 1] = {0};
                 fill_scores(x, count, kind);
                 assert_int_equal(level->weigh(x, count, found),
                                  scalar()->weigh(x, count, expected));
@@ -226,6 +243,7 @@ static void codes_give_what_floats_give(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_packs_alike),
+        cmocka_unit_test(rows_far_apart_are_packed),
         cmocka_unit_test(every_level_weighs_alike),
         cmocka_unit_test(weights_are_rounded_powers_of_two),
         cmocka_unit_test(sessions_give_the_references_bits),

@@ -14,28 +14,49 @@ static inline __mmask16 mask_of(size_t left) {
     return (__mmask16)(left < LANES ? (1U << left) - 1 : 0xFFFFU);
 }
 
-// The words of sixteen rows at one depth.
-static inline __m512i words_of(const code_matrix *m, size_t row, size_t at, __mmask16 rows) {
-    const uint8_t *x = m->x + row * m->step + at;
-    uint32_t words[LANES] = {0};
+// Sixteen rows of a matrix.
+typedef struct row_group {
+    const uint8_t *x;
+    size_t rows; // that there are
+    __mmask16 mask;
+    bool is_near;    // so that offsets fit
+    __m512i offsets; // of the rows, in bytes
+} row_group;
+
+static inline row_group row_group_of(const code_matrix *m, size_t row) {
+    const __m512i each = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const size_t left = row < m->rows ? m->rows - row : 0;
+    return (row_group){.x = m->x + row * m->step,
+                       .rows = left < LANES ? left : LANES,
+                       .mask = mask_of(left),
+                       .is_near = m->step <= INT32_MAX / LANES,
+                       .offsets = _mm512_mullo_epi32(each, _mm512_set1_epi32((int)m->step))};
+}
+
+// Their words at one depth.
+static inline __m512i words_of(const code_matrix *m, const row_group *g, size_t at) {
     const size_t left = m->columns - at;
-    for (size_t r = 0; r < LANES && row + r < m->rows; r++, x += m->step)
-        if (left >= 4)
-            memcpy(&words[r], x, 4);
-        else
-            words[r] = tare__product_tail(x, left);
-    const uint32_t flips = 0x01010101U * m->flip, kept = left >= 4 ? 0 : 8 * (4 - (uint32_t)left);
-    const __m512i flip = _mm512_set1_epi32((int)(flips << kept >> kept));
-    return _mm512_maskz_xor_epi32(rows, _mm512_loadu_si512(words), flip);
+    const __m512i flip = _mm512_set1_epi8((char)m->flip);
+    if (left >= 4 && g->is_near) {
+        const __m512i zeros = _mm512_setzero_si512();
+        const __m512i words = _mm512_mask_i32gather_epi32(zeros, g->mask, g->offsets, g->x + at, 1);
+        return _mm512_maskz_xor_epi32(g->mask, words, flip);
+    }
+    const uint8_t *x = g->x + at;
+    uint32_t words[LANES] = {0};
+    for (size_t r = 0; r < g->rows; r++, x += m->step) words[r] = tare__product_word(x, left);
+    const uint32_t unused = left < 4 ? 8 * (4 - (uint32_t)left) : 0;
+    return _mm512_maskz_xor_epi32(g->mask, _mm512_loadu_si512(words),
+                                  _mm512_srli_epi32(flip, unused));
 }
 
 void qu8_pack_rows__avx512vnni(const code_matrix *m, size_t lanes, uint32_t *w, int32_t *sums) {
     const __m512i ones = _mm512_set1_epi8(1);
     for (size_t row = 0; row < lanes; row += LANES) {
-        const __mmask16 rows = row < m->rows ? mask_of(m->rows - row) : 0;
+        const row_group g = row_group_of(m, row);
         __m512i sum = _mm512_setzero_si512();
         for (size_t i = 0; i < m->columns; i += 4) {
-            const __m512i words = words_of(m, row, i, rows);
+            const __m512i words = words_of(m, &g, i);
             sum = _mm512_dpbusd_epi32(sum, ones, words);
             _mm512_storeu_si512(w + i / 4 * lanes + row, words);
         }
@@ -48,39 +69,55 @@ void qu8_pack_columns__avx512vnni(const code_matrix *m, size_t lanes, uint32_t *
 }
 
 static inline float top_of(const float *x, size_t count) {
-    __m512 top = _mm512_set1_ps(-INFINITY);
-    for (size_t i = 0; i < count; i += LANES)
-        top = _mm512_mask_max_ps(top, mask_of(count - i),
-                                 _mm512_maskz_loadu_ps(mask_of(count - i), x + i), top);
-    return _mm512_reduce_max_ps(top);
+    const __m512 least = _mm512_set1_ps(-INFINITY);
+    __m512 top[4] = {least, least, least, least};
+    size_t i = 0;
+    for (; i + BYTES <= count; i += BYTES)
+        EACH_OF_FOUR(v) top[v] = _mm512_max_ps(_mm512_loadu_ps(x + i + v * LANES), top[v]);
+    for (; i < count; i += LANES)
+        top[0] = _mm512_mask_max_ps(top[0], mask_of(count - i),
+                                    _mm512_maskz_loadu_ps(mask_of(count - i), x + i), top[0]);
+    return _mm512_reduce_max_ps(
+        _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3])));
 }
 
 // tare__exp2_code, in the low bytes of numbers that are EXP_CODE_MAGIC's bits higher. The second
 // operand of a maximum is what it gives for NaN.
-static inline __m512i exp2_codes(__m512 d) {
+static inline __attribute__((always_inline)) void exp2_codes(const __m512 d[4], __m512i codes[4]) {
     const __m512 magic = _mm512_set1_ps(EXP_CODE_MAGIC);
-    const __m512 moved = _mm512_add_ps(d, _mm512_set1_ps(EXP_CODE_OFFSET));
-    const __m512 at = _mm512_max_ps(moved, _mm512_set1_ps(EXP_CODE_LEAST));
-    const __m512 n = _mm512_add_ps(at, magic), r = _mm512_sub_ps(at, _mm512_sub_ps(n, magic));
-    __m512 p = _mm512_set1_ps(EXP_CODE_C4);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_CODE_C3));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_CODE_C2));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_CODE_C1));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(EXP_CODE_C0));
-    const __m512i power = _mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(n), 23),
-                                           _mm512_set1_epi32(0x3f800000));
-    return _mm512_castps_si512(_mm512_fmadd_ps(p, _mm512_castsi512_ps(power), magic));
+    const __m512i one = _mm512_set1_epi32(0x3f800000);
+    __m512 r[4], n[4], p[4];
+    EACH_OF_FOUR(v) {
+        const __m512 moved = _mm512_add_ps(d[v], _mm512_set1_ps(EXP_CODE_OFFSET));
+        r[v] = _mm512_max_ps(moved, _mm512_set1_ps(EXP_CODE_LEAST));
+    }
+    EACH_OF_FOUR(v) n[v] = _mm512_add_ps(r[v], magic);
+    EACH_OF_FOUR(v) r[v] = _mm512_sub_ps(r[v], _mm512_sub_ps(n[v], magic));
+    EACH_OF_FOUR(v) p[v] = _mm512_set1_ps(EXP_CODE_C4);
+    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_CODE_C3));
+    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_CODE_C2));
+    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_CODE_C1));
+    EACH_OF_FOUR(v) p[v] = _mm512_fmadd_ps(p[v], r[v], _mm512_set1_ps(EXP_CODE_C0));
+    EACH_OF_FOUR(v) {
+        const __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(n[v]), 23);
+        const __m512 power = _mm512_castsi512_ps(_mm512_add_epi32(bits, one));
+        codes[v] = _mm512_castps_si512(_mm512_fmadd_ps(p[v], power, magic));
+    }
 }
 
 // The bytes of 64 scores; 0 where the mask has none.
-static inline __m512i weigh_block(const float *x, __mmask64 mask, __m512 top) {
+static inline __attribute__((always_inline)) __m512i weigh_block(const float *x, __mmask64 mask,
+                                                                 __m512 top) {
     const __m512i low = _mm512_set1_epi32(0xFF);
+    __mmask16 part[4];
+    __m512 d[4];
     __m512i codes[4];
-    for (size_t v = 0; v < 4; v++) {
-        const __mmask16 part = (__mmask16)(mask >> v * LANES);
-        const __m512 d = _mm512_sub_ps(_mm512_maskz_loadu_ps(part, x + v * LANES), top);
-        codes[v] = _mm512_maskz_and_epi32(part, exp2_codes(d), low);
+    EACH_OF_FOUR(v) {
+        part[v] = (__mmask16)(mask >> v * LANES);
+        d[v] = _mm512_sub_ps(_mm512_maskz_loadu_ps(part[v], x + v * LANES), top);
     }
+    exp2_codes(d, codes);
+    EACH_OF_FOUR(v) codes[v] = _mm512_maskz_and_epi32(part[v], codes[v], low);
     return pack_codes(false, codes);
 }
 
