@@ -38,7 +38,8 @@ typedef struct code_band {
     bool fuses;                       // as qlayer_run has it
     size_t layer_bytes, thread_bytes; // of scratch
     code_scheme scheme;
-    size_t count;
+    void (*to_codes)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
+    size_t count, applied; // applied: without the last one, where to_codes does it, too
     band_op ops[MOST_BAND_OPS];
 } code_band;
 
@@ -85,16 +86,16 @@ static void run_part(void *user, size_t part, size_t worker) {
     if (s->y != NOTHING) last = (float *)tare__place_data(r->run, s->y) + first * s->width;
     const qlayer_run product = {.batch = rows,
                                 .x = (uint8_t *)tare__place_data(r->run, s->x) + first * s->ins,
-                                .real = s->count > 0 ? values : last,
+                                .real = s->applied > 0 ? values : last,
                                 .fuses = s->fuses,
                                 .scratch = memory,
                                 .space = s->is_whole ? &r->run->fast->space : &alone};
     tare__qlayer_run(s->layer, &product);
-    for (size_t i = 0; i < s->count; i++)
-        apply(r, &s->ops[i], first, rows, values, i + 1 < s->count ? values : last);
+    for (size_t i = 0; i < s->applied; i++)
+        apply(r, &s->ops[i], first, rows, values, i + 1 < s->applied ? values : last);
     if (s->codes == NOTHING) return;
     uint8_t *codes = (uint8_t *)tare__place_data(r->run, s->codes) + first * s->width;
-    r->run->fast->elementwise->quantize(&s->scheme, last, rows * s->width, codes);
+    s->to_codes(&s->scheme, last, rows * s->width, codes);
 }
 
 static tare_status run_bands(const plan_run_state *run, void *state) {
@@ -253,6 +254,17 @@ static void choose_bands(const plan_builder *b, code_band *s) {
     s->thread_bytes = s->layer_bytes + tare__round_up(floats * sizeof(float), PLACE_ALIGNMENT);
 }
 
+// How floats that nobody else reads become codes.
+static void choose_end(const plan_builder *b, code_band *s) {
+    const fast_context *fast = b->setting->fast;
+    const band_op *last = &s->ops[s->count - 1];
+    const bool is_gelu = s->y == NOTHING && s->count > 0 && last->kind == BAND_ELEMENT &&
+                         last->loop == fast->lines->elements[ELEMENT_GELU];
+    const bool is_one = is_gelu && fast->elementwise->quantize_gelu != NULL;
+    s->applied = s->count - is_one;
+    s->to_codes = is_one ? fast->elementwise->quantize_gelu : fast->elementwise->quantize;
+}
+
 static tare_status place(plan_builder *b, const plan_record *r, const band_layer *l, code_band *s,
                          size_t floats, size_t codes) {
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&r->call));
@@ -283,6 +295,7 @@ static tare_status add_bands(plan_builder *b, const plan_record *r, const band_l
                              code_band *s, size_t floats, size_t codes) {
     choose_bands(b, s);
     const tare_status status = place(b, r, l, s, floats, codes);
+    choose_end(b, s);
     if (status == TARE_OK) return tare__plan_add_step(b, &band_class, s, r->node);
     tare__qlayer_destroy(s->layer);
     return status;

@@ -3,7 +3,7 @@
 #include "runtime/kernels/elementwise.h"
 
 const elementwise_kernels tare__elementwise_kernels[] = {
-#define KERNEL_WITH(name, suffix, needs, has, look_up)                                             \
+#define KERNEL_WITH(name, suffix, needs, has, look_up, quantize_gelu)                              \
     {#name,                                                                                        \
      needs,                                                                                        \
      has,                                                                                          \
@@ -19,8 +19,9 @@ const elementwise_kernels tare__elementwise_kernels[] = {
      qu8_affine__##suffix,                                                                         \
      qu8_average__##suffix,                                                                        \
      qu8_blend__##suffix,                                                                          \
-     qu8_expand__##suffix},
-#define KERNEL(suffix, needs) KERNEL_WITH(suffix, suffix, needs, NULL, suffix)
+     qu8_expand__##suffix,                                                                         \
+     quantize_gelu},
+#define KERNEL(suffix, needs) KERNEL_WITH(suffix, suffix, needs, NULL, suffix, NULL)
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL
 #undef KERNEL_WITH

@@ -74,6 +74,9 @@ typedef struct elementwise_kernels {
     /// y[i] = tare__dequantize_embedding(x[i], scale, bias)
     void (*expand)(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
                    float *y);
+    /// y[i] = tare__quantize(GELU of x[i], as core/elements.def has it). NULL: nothing is faster
+    /// than one after the other
+    void (*quantize_gelu)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
 } elementwise_kernels;
 
 /// Best first; the last row needs nothing.
@@ -103,9 +106,11 @@ const elementwise_kernels *tare__elementwise_choose(isa_level isa);
     void qu8_blend__##suffix(const code_blend *b, size_t count, uint8_t *y);                       \
     void qu8_expand__##suffix(bool is_signed, float scale, float bias, const uint8_t *x,           \
                               size_t count, float *y);
-#define KERNEL_WITH(name, suffix, needs, has, look_up)                                             \
+#define KERNEL_WITH(name, suffix, needs, has, look_up, quantize_gelu)                              \
+    KERNEL(suffix, needs)                                                                          \
     void qu8_look_up__##look_up(const uint8_t table[256], const uint8_t *x, size_t count,          \
-                                uint8_t *y);
+                                uint8_t *y);                                                       \
+    void quantize_gelu(const code_scheme *s, const float *x, size_t count, uint8_t *y);
 #include "runtime/kernels/qu8_elementwise/kernels.def"
 #undef KERNEL
 #undef KERNEL_WITH
