@@ -33,6 +33,9 @@ void print_plan_memory(const tare_session *session) {
         printf("a block for each thread, which runs whole samples: %lld blocks, %lld bytes\n",
                (long long)memory.block_count,
                (long long)memory.block_count * (long long)memory.block_bytes);
+    if (memory.tail_bytes > 0)
+        printf("steps from %zu on run once for all samples: %lld bytes in a block of their own\n",
+               memory.tail_step, (long long)memory.tail_bytes);
     printf("packed weights: %lld bytes\n", (long long)memory.weight_bytes);
 }
 
@@ -45,6 +48,8 @@ void print_plan_memory_json(const tare_session *session, json_out *json) {
     json_out_integer(json, "least_bytes", (uint64_t)memory.least_bytes);
     json_out_integer(json, "weight_bytes", (uint64_t)memory.weight_bytes);
     json_out_integer(json, "block_count", (uint64_t)memory.block_count);
+    json_out_integer(json, "tail_bytes", (uint64_t)memory.tail_bytes);
+    json_out_integer(json, "tail_step", memory.tail_step);
     json_out_open(json, "places", '[');
     for (size_t i = 0; tare_session_get_place(session, i, &place); i++) {
         json_out_open(json, NULL, '{');

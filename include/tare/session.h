@@ -129,17 +129,20 @@ TARE_API size_t tare_session_step_count(const tare_session *session);
 TARE_API bool tare_session_get_step(const tare_session *session, size_t index, tare_step *out);
 
 /// Memory of that plan. A block holds all results between steps; its pieces are places. There is
-/// one block, or one for each thread where threads run whole samples of a batch.
+/// one block, or one for each thread where threads run whole samples of a batch. Where samples run
+/// one by one, the last steps may run once for all of them, in a block of their own.
 typedef struct tare_plan_memory {
     uint32_t struct_size;
     int64_t block_bytes;  // of one block
     int64_t least_bytes;  // the most that lives at once: no block could be smaller
     int64_t weight_bytes; // packed
     int64_t block_count;
+    int64_t tail_bytes; // of the block of steps that run once for all samples; 0: none do
+    size_t tail_step;   // the first of them
 } tare_plan_memory;
 typedef struct tare_plan_place {
     uint32_t struct_size;
-    int64_t offset, bytes;
+    int64_t offset, bytes;        // in the block of its steps
     size_t first_step, last_step; // that write and read it
 } tare_plan_place;
 /// False where there is no plan, and past the last place.

@@ -64,6 +64,7 @@ tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *co
 void tare__plan_destroy(plan *p) {
     if (p == NULL) return;
     tare__plan_drop_twins(p);
+    tare__plan_destroy(p->tail);
     for (size_t i = 0; i < p->step_count; i++)
         if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
     for (size_t i = 0; i < p->tensor_count; i++) tare_tensor_release(p->tensors[i]);
@@ -129,7 +130,8 @@ static void move_in(plan *p, const tare_tensor *const *inputs, tare_tensor *cons
                     int64_t sample) {
     for (size_t i = 0; i < p->output_count; i++) {
         const plan_output *out = &p->outputs[i];
-        if (!out->is_copied) p->places[out->place].data = sample_of(outputs[i], out->like, sample);
+        if (out->place != NOTHING && !out->is_copied)
+            p->places[out->place].data = sample_of(outputs[i], out->like, sample);
     }
     for (size_t i = 0; i < p->input_count; i++)
         if (p->input_places[i] != NOTHING)
@@ -156,10 +158,16 @@ static tare_status run_steps(plan *p, tare_error *err) {
 static void copy_outputs(const plan *p, tare_tensor *const *made, int64_t sample) {
     for (size_t i = 0; i < p->output_count; i++) {
         const plan_output *out = &p->outputs[i];
-        if (out->is_copied && made[i]->count > 0)
+        if (out->place != NOTHING && out->is_copied && made[i]->count > 0)
             memcpy(sample_of(made[i], out->like, sample), p->places[out->place].data,
                    tare__tensor_bytes(out->like));
     }
+}
+
+static void hand_over(const plan *p, int64_t sample) {
+    const plan_handover *row = &p->handover;
+    if (row->rows != NULL)
+        memcpy(row->rows + (size_t)sample * row->bytes, p->places[row->place].data, row->bytes);
 }
 
 tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
@@ -167,6 +175,7 @@ tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
     move_in(p, inputs, outputs, sample);
     TARE_TRY(run_steps(p, err));
     copy_outputs(p, outputs, sample);
+    hand_over(p, sample);
     return TARE_OK;
 }
 
@@ -175,7 +184,7 @@ static tare_status run_samples(plan *p, const tare_tensor *const *inputs,
     if (p->twins != NULL) TARE_TRY(tare__plan_run_twins(p, inputs, outputs, err));
     for (int64_t n = tare__plan_twin_samples(p); n < p->samples; n++)
         TARE_TRY(tare__plan_run_sample(p, inputs, outputs, n, err));
-    return TARE_OK;
+    return p->tail != NULL ? tare__plan_run_sample(p->tail, inputs, outputs, 0, err) : TARE_OK;
 }
 
 static tare_status run_on(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
@@ -244,8 +253,13 @@ size_t tare__plan_output_count(const plan *p) {
 
 // --- listings ---
 
+size_t tare__plan_step_count(const plan *p) {
+    return p->step_count + (p->tail != NULL ? p->tail->step_count : 0);
+}
+
 const char *tare__plan_step_name(const plan *p, size_t index) {
-    return index < p->step_count ? p->steps[index].class->name : NULL;
+    if (index < p->step_count) return p->steps[index].class->name;
+    return p->tail != NULL ? tare__plan_step_name(p->tail, index - p->step_count) : NULL;
 }
 
 size_t tare__plan_bytes(const plan *p, size_t *least) {

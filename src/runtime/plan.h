@@ -54,10 +54,12 @@ tare_status tare__plan_run_into(plan *p, const tare_tensor *const *inputs,
 
 size_t tare__plan_output_count(const plan *p);
 
-/// For tests and listings: the steps in order, by name ("conv", "call"); NULL past the end.
+/// For tests and listings: the steps in order, those of a tail last (plan_tail.h).
+size_t tare__plan_step_count(const plan *p);
+/// By name ("conv", "call"); NULL past the end.
 const char *tare__plan_step_name(const plan *p, size_t index);
-/// Bytes of intermediate results: what the plan holds, and the greatest sum of those that live at
-/// once, below which no plan could go.
+/// Bytes of intermediate results: what the plan's block holds, and the greatest sum of those that
+/// live at once, below which no plan could go.
 size_t tare__plan_bytes(const plan *p, size_t *least);
 
 #endif

@@ -93,9 +93,15 @@ typedef struct placed_tensor {
 typedef struct plan_output {
     const tare_tensor *like;  // of one sample
     const tare_tensor *whole; // of all; like, where there is one
-    size_t place;
-    bool is_copied; // the place is an input's, a constant's or another output's
+    size_t place;             // NOTHING: the plan's tail makes it, or what it is the tail of
+    bool is_copied;           // the place is an input's, a constant's or another output's
 } plan_output;
+
+/// What each sample leaves for the plan's tail (plan_tail.h): a row of a place there.
+typedef struct plan_handover {
+    size_t place, bytes; // of one sample
+    unsigned char *rows; // of all of them; NULL: there is no tail
+} plan_handover;
 
 struct plan {
     plan_setting setting;
@@ -118,7 +124,9 @@ struct plan {
     size_t output_count, output_capacity;
     plan_profile *profile; // NULL: runs are not timed
     plan_twins *twins;     // NULL: there are none
-    void *block;           // PLACE_ARENA
+    plan *tail;            // its last steps, of all samples at once; NULL: there is none
+    plan_handover handover;
+    void *block; // PLACE_ARENA
     size_t block_bytes, least_bytes;
 };
 

@@ -2,11 +2,13 @@
 // Batches sample by sample. What lies between the layers of a batch of pictures leaves the caches;
 // that of one picture stays there, and threads that take whole pictures need not wait for each
 // other at every layer. Where samples provably have nothing to do with each other, the plan of one
-// runs for each, unless reading the weights again would cost more. The numbers were measured, on
-// networks of 2 to 130 million weights, one thread and two.
+// runs for each, unless reading the weights again would cost more; but for its last steps, where
+// they can be done for all samples at once (plan_tail.h). The numbers were measured, on networks of
+// 2 to 130 million weights, one thread and two.
 #include "core/alloc.h"
 #include "runtime/plan_build.h"
 #include "runtime/plan_profile.h"
+#include "runtime/plan_tail.h"
 #include "runtime/plan_twins.h"
 #include "runtime/samples.h"
 
@@ -31,12 +33,18 @@ static bool is_batch(const tare_tensor *const *inputs, size_t count) {
     return count > 0 && inputs[0]->shape[0] > 1;
 }
 
-static int64_t work_of(const plan *p) {
-    int64_t sum = 0;
-    for (size_t i = 0; i < p->step_count; i++) {
+// Of the first steps of a plan.
+typedef struct plan_cost {
+    int64_t work, weight_bytes;
+} plan_cost;
+
+static plan_cost cost_of(const plan *p, size_t steps) {
+    plan_cost sum = {0};
+    for (size_t i = 0; i < steps; i++) {
         tare_step step = {0};
-        if (tare__plan_step(p, i, &step))
-            sum += step.macs * (step.bits_may_differ ? FLOAT_WORK : 1);
+        if (!tare__plan_step(p, i, &step)) continue;
+        sum.work += step.macs * (step.bits_may_differ ? FLOAT_WORK : 1);
+        sum.weight_bytes += step.weight_bytes;
     }
     return sum;
 }
@@ -62,28 +70,19 @@ static bool suits_threads(const plan *one) {
     return threads_of(one) == 1 || tare__plan_may_have_twins(one);
 }
 
+// A tail reads its weights once.
 static bool pays(const plan *whole, const plan *one, int64_t samples) {
-    tare_plan_memory memory;
-    tare__plan_memory(one, &memory);
+    const plan_cost cost =
+        cost_of(one, one->step_count - tare__plan_tail_steps(one, whole, samples));
     return whole->block_bytes > cached_bytes(tare__plan_twins_of(one, samples) > 0) &&
-           work_of(one) >= least_work(memory.weight_bytes) && suits_threads(one);
+           cost.work >= least_work(cost.weight_bytes) && suits_threads(one);
 }
 
-// Is an output of all samples that of one, but for their number?
-static bool is_repeated(const tare_tensor *one, const tare_tensor *whole, int64_t samples) {
-    if (one->ndim == 0 || one->ndim != whole->ndim || one->dtype != whole->dtype ||
-        one->shape[0] != 1 || whole->shape[0] != samples ||
-        (one->q != NULL && one->q->axis >= 0 && one->q->count > 1))
-        return false;
-    for (int d = 1; d < one->ndim; d++)
-        if (one->shape[d] != whole->shape[d]) return false;
-    return true;
-}
-
+// Is every output of all samples that of one, but for their number?
 static bool are_repeated(const plan *one, const plan *whole, int64_t samples) {
     if (one->output_count != whole->output_count) return false;
     for (size_t i = 0; i < one->output_count; i++)
-        if (!is_repeated(one->outputs[i].like, whole->outputs[i].like, samples)) return false;
+        if (!tare__is_sample(one->outputs[i].like, whole->outputs[i].like, samples)) return false;
     return true;
 }
 
@@ -111,52 +110,71 @@ static tare_status judge(const tare_model *model, const tare_tensor *const *inpu
     return *may ? tare__plan_repeat(one, samples, err) : TARE_OK;
 }
 
-// *whole is a plan for these inputs.
+// What runs a batch: `one` for each sample, if there is such a plan, else `whole`.
+typedef struct choice {
+    plan *whole, *one;
+} choice;
+
 static tare_status choose(const plan_setting *setting, const tare_model *model,
-                          const tare_tensor *const *inputs, size_t count, plan **whole,
+                          const tare_tensor *const *inputs, size_t count, choice *c,
                           tare_error *err) {
-    plan *one = NULL;
     bool may = false;
     // Statistics of a batch may be others than those of its samples.
-    if ((*whole)->observes || (*whole)->block_bytes <= cached_bytes(threads_of(*whole) > 1))
+    if (c->whole->observes || c->whole->block_bytes <= cached_bytes(threads_of(c->whole) > 1))
         return TARE_OK;
-    tare_status status = plan_one(setting, inputs, count, &one, err);
-    if (status == TARE_OK) status = judge(model, inputs, count, *whole, one, &may, err);
-    plan *left = one;
-    if (status == TARE_OK && may) {
-        left = *whole;
-        *whole = one;
+    tare_status status = plan_one(setting, inputs, count, &c->one, err);
+    if (status == TARE_OK) status = judge(model, inputs, count, c->whole, c->one, &may, err);
+    if (status != TARE_OK || !may) {
+        tare__plan_destroy(c->one);
+        c->one = NULL;
     }
-    tare__plan_destroy(left);
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(err) : TARE_OK;
 }
 
 // The same once more with a tuner, which times every layer that it does not know.
 static tare_status tune(const plan_setting *setting, const tare_tensor *const *inputs, size_t count,
-                        plan **p, tare_error *err) {
-    const int64_t samples = (*p)->samples;
-    tare__plan_destroy(*p);
-    *p = NULL;
-    if (samples == 1) return tare__plan_create(setting, inputs, count, p, err);
-    TARE_TRY(plan_one(setting, inputs, count, p, err));
-    return tare__plan_repeat(*p, samples, err);
+                        choice *c, tare_error *err) {
+    plan **chosen = c->one != NULL ? &c->one : &c->whole;
+    const int64_t samples = (*chosen)->samples;
+    tare__plan_destroy(*chosen);
+    *chosen = NULL;
+    if (samples == 1) return tare__plan_create(setting, inputs, count, chosen, err);
+    TARE_TRY(plan_one(setting, inputs, count, chosen, err));
+    return tare__plan_repeat(*chosen, samples, err);
+}
+
+// What its samples run by.
+static tare_status finish(choice *c, tare_error *err) {
+    const size_t steps = tare__plan_tail_steps(c->one, c->whole, c->one->samples);
+    plan *whole = c->whole;
+    if (steps > 0) {
+        c->whole = NULL;
+        TARE_TRY(tare__plan_take_tail(c->one, whole, steps, err));
+    }
+    return tare__plan_add_twins(c->one, err);
+}
+
+static tare_status make(const plan_setting *setting, const tare_model *model,
+                        const tare_tensor *const *inputs, size_t count, choice *c,
+                        tare_error *err) {
+    const bool chooses = is_batch(inputs, count);
+    plan_setting of_choice = *setting;
+    if (chooses) of_choice.tuner = NULL;
+    TARE_TRY(tare__plan_create(&of_choice, inputs, count, &c->whole, err));
+    if (!chooses) return TARE_OK;
+    TARE_TRY(choose(&of_choice, model, inputs, count, c, err));
+    if (setting->tuner != NULL) TARE_TRY(tune(setting, inputs, count, c, err));
+    return c->one != NULL ? finish(c, err) : TARE_OK;
 }
 
 tare_status tare__plan_make(const plan_setting *setting, const tare_model *model,
                             const tare_tensor *const *inputs, size_t count, plan **out,
                             tare_error *err) {
-    const bool chooses = is_batch(inputs, count);
-    plan_setting of_choice = *setting;
-    plan *p = NULL;
-    if (chooses) of_choice.tuner = NULL;
-    TARE_TRY(tare__plan_create(&of_choice, inputs, count, &p, err));
-    tare_status status = chooses ? choose(&of_choice, model, inputs, count, &p, err) : TARE_OK;
-    if (status == TARE_OK && chooses && setting->tuner != NULL)
-        status = tune(setting, inputs, count, &p, err);
-    if (status == TARE_OK && p->samples > 1) status = tare__plan_add_twins(p, err);
-    if (status == TARE_OK)
-        *out = p;
-    else
-        tare__plan_destroy(p);
+    choice c = {0};
+    const tare_status status = make(setting, model, inputs, count, &c, err);
+    plan *chosen = status != TARE_OK ? NULL : c.one != NULL ? c.one : c.whole;
+    if (chosen != c.one) tare__plan_destroy(c.one);
+    if (chosen != c.whole) tare__plan_destroy(c.whole);
+    if (chosen != NULL) *out = chosen;
     return status;
 }

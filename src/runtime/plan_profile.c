@@ -92,6 +92,7 @@ tare_status tare__plan_start_profile(plan *p, tare_error *err) {
     tare_status status = start(p, SAMPLES, err);
     for (size_t i = 0; i < tare__plan_twin_count(p) && status == TARE_OK; i++)
         status = start(tare__plan_twin(p, i), 1, err);
+    if (p->tail != NULL && status == TARE_OK) status = start(p->tail, SAMPLES, err);
     if (status != TARE_OK) tare__plan_stop_profile(p);
     return status;
 }
@@ -99,6 +100,7 @@ tare_status tare__plan_start_profile(plan *p, tare_error *err) {
 void tare__plan_stop_profile(plan *p) {
     for (size_t i = 0; i < tare__plan_twin_count(p); i++)
         tare__plan_stop_profile(tare__plan_twin(p, i));
+    if (p->tail != NULL) tare__plan_stop_profile(p->tail);
     tare__free(p->profile);
     p->profile = NULL;
 }
@@ -113,6 +115,7 @@ void tare__plan_begin_timed(plan *p) {
     for (size_t i = 0; i < p->step_count; i++) *time_of(p, i) = 0;
     for (size_t t = 0; t < tare__plan_twin_count(p); t++)
         tare__plan_begin_timed(tare__plan_twin(p, t));
+    if (p->tail != NULL) tare__plan_begin_timed(p->tail);
 }
 
 tare_status tare__plan_run_timed(const plan_run_state *run) {
@@ -137,6 +140,7 @@ void tare__plan_end_timed(plan *p) {
         *time_of(p, i) += sum / twins;
     }
     p->profile->run_count++;
+    if (p->tail != NULL) tare__plan_end_timed(p->tail);
 }
 
 // --- telling ---
@@ -195,7 +199,8 @@ static const char *or_empty(const char *chars) {
 }
 
 bool tare__plan_step(const plan *p, size_t index, tare_step *out) {
-    if (index >= p->step_count) return false;
+    if (index >= p->step_count)
+        return p->tail != NULL && tare__plan_step(p->tail, index - p->step_count, out);
     const plan_step *step = &p->steps[index];
     *out = (tare_step){.struct_size = sizeof *out,
                        .kind = step->class->name,
@@ -225,6 +230,12 @@ void tare__plan_memory(const plan *p, tare_plan_memory *out) {
         tell_note(p, &p->steps[i], &step);
         out->weight_bytes += step.weight_bytes;
     }
+    if (p->tail == NULL) return;
+    tare_plan_memory of_tail;
+    tare__plan_memory(p->tail, &of_tail);
+    out->weight_bytes += of_tail.weight_bytes;
+    out->tail_bytes = of_tail.block_bytes;
+    out->tail_step = p->step_count;
 }
 
 bool tare__plan_place(const plan *p, size_t index, tare_plan_place *out) {
@@ -238,14 +249,17 @@ bool tare__plan_place(const plan *p, size_t index, tare_plan_place *out) {
                                  .last_step = place->last};
         return true;
     }
-    return false;
+    if (p->tail == NULL || !tare__plan_place(p->tail, index, out)) return false;
+    out->first_step += p->step_count;
+    out->last_step += p->step_count;
+    return true;
 }
 
 // --- the public side ---
 
 size_t tare_session_step_count(const tare_session *session) {
     const plan *p = tare__session_plan(session);
-    return p != NULL ? p->step_count : 0;
+    return p != NULL ? tare__plan_step_count(p) : 0;
 }
 
 bool tare_session_get_step(const tare_session *session, size_t index, tare_step *out) {

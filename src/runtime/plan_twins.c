@@ -116,7 +116,8 @@ static tare_status make(const plan *p, size_t number, plan_twin *twin, bool *don
                    .input_places = p->input_places,
                    .input_count = p->input_count,
                    .outputs = p->outputs,
-                   .output_count = p->output_count};
+                   .output_count = p->output_count,
+                   .handover = p->handover};
     copy->setting.fast = &twin->fast;
     copy->setting.layers = twin->layers;
     copy->setting.tuner = NULL;

@@ -73,6 +73,16 @@ tare_status tare__samples_by_shape(tare_model *prepared, const tare_batch *batch
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(err) : TARE_OK;
 }
 
+bool tare__is_sample(const tare_tensor *one, const tare_tensor *all, int64_t samples) {
+    if (one->ndim == 0 || one->ndim != all->ndim || one->dtype != all->dtype ||
+        one->shape[0] != 1 || all->shape[0] != samples ||
+        (one->q != NULL && one->q->axis >= 0 && one->q->count > 1))
+        return false;
+    for (int d = 1; d < one->ndim; d++)
+        if (one->shape[d] != all->shape[d]) return false;
+    return true;
+}
+
 // --- by numbers ---
 
 static tare_status cut(const tare_batch *batch, int64_t first, int64_t count, tare_tensor **out) {

@@ -21,5 +21,7 @@ tare_status tare__samples_by_rule(const tare_model *prepared, const tare_batch *
 /// into other inputs. copy: a model whose observers may see both.
 tare_status tare__samples_by_value(tare_model *copy, const tare_batch *batch, bool *out,
                                    tare_error *err);
+/// Is a tensor of all samples that of one, but for their number?
+bool tare__is_sample(const tare_tensor *one, const tare_tensor *all, int64_t samples);
 
 #endif
