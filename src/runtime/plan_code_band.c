@@ -13,7 +13,8 @@ enum {
     FEW_ELEMENTS = 8,           // norms of shorter lines are left to the reference
     CACHED_FLOATS = 32 << 10,   // bytes of a band, in the first-level cache
     CACHED_WEIGHTS = 640 << 10, // bytes that all bands read from the second-level cache
-    LEAST_TILES = 3,            // of rows of the product that a band has, though it be longer
+    LEAST_TILES = 6,            // of rows of the product that a band has, though it be longer:
+                                // of fewer, products do not fetch the next weights ahead
 };
 
 typedef enum band_kind { BAND_ELEMENT, BAND_SUM, BAND_NORM, BAND_RELU } band_kind;
