@@ -64,7 +64,6 @@ tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *co
 void tare__plan_destroy(plan *p) {
     if (p == NULL) return;
     tare__plan_drop_twins(p);
-    tare__plan_destroy(p->tail);
     for (size_t i = 0; i < p->step_count; i++)
         if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
     for (size_t i = 0; i < p->tensor_count; i++) tare_tensor_release(p->tensors[i]);
@@ -74,6 +73,7 @@ void tare__plan_destroy(plan *p) {
     tare__free(p->moving);
     tare__free(p->outputs);
     tare__plan_stop_profile(p);
+    tare__plan_destroy(p->tail);
     tare__free_aligned(p->block);
     tare__arena_release(&p->memory);
     tare__arena_release(&p->run_memory);
