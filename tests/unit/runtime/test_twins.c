@@ -234,23 +234,31 @@ static tare_status fail_step(const plan_run_state *run, void *state) {
     return tare__fail(run->err, TARE_UNSUPPORTED, "a step of a twin");
 }
 
+// A thread that sleeps through a run takes no sample: sooner or later it takes one.
+static tare_status run_until_it_fails(tare_session *s, const tare_tensor *in) {
+    tare_status status = TARE_OK;
+    for (int turn = 0; turn < 1000 && status == TARE_OK; turn++) {
+        run_outputs out = {0};
+        status = tare_session_run(s, &in, 1, out.at, MOST_OUTPUTS, &out.count, job_error());
+        if (status == TARE_OK) release_outputs(&out);
+    }
+    return status;
+}
+
 static void a_failure_is_told_and_passes(void **state) {
     (void)state;
     static const step_class failing = {.name = "failing", .run = fail_step};
     tare_model *model = integer_model();
-    tare_tensor *x = NEW_INPUT(16, 4, SIZE, SIZE), *none[MOST_OUTPUTS];
+    tare_tensor *x = NEW_INPUT(16, 4, SIZE, SIZE);
     tare_session *s = session_on(model, 2);
     const tare_tensor *in = x;
-    size_t count = 0;
     run_outputs expected = outputs_of(s, &in, 1);
     for (size_t t = 0; t < 2; t++) {
         plan_step *step = &tare__plan_twin(tare__session_plan(s), t)->steps[1];
         const step_class *usual = step->class;
         step->class = &failing;
-        CHECK_REFUSED(tare_session_run(s, &in, 1, none, MOST_OUTPUTS, &count, job_error()),
-                      TARE_UNSUPPORTED, "a step of a twin");
-        assert_int_not_equal(tare_session_run(s, &in, 1, none, MOST_OUTPUTS, &count, NULL),
-                             TARE_OK);
+        for (int turn = 0; turn < 2; turn++)
+            CHECK_REFUSED(run_until_it_fails(s, in), TARE_UNSUPPORTED, "a step of a twin");
         step->class = usual;
         run_outputs out = outputs_of(s, &in, 1);
         check_first(&out, &expected);
