@@ -73,6 +73,14 @@ void *tare__alloc_aligned(size_t size, size_t alignment) {
 
 enum { LARGE_PAGE = 2 << 20, LEAST_LARGE = 4 << 20, LINE = 64 };
 
+void *tare__alloc_lines(size_t count, size_t size) {
+    size_t bytes = 0;
+    if (!tare__mul_size(count, size, &bytes)) return NULL;
+    void *memory = tare__alloc_aligned(bytes, LINE);
+    if (memory != NULL) memset(memory, 0, bytes);
+    return memory;
+}
+
 size_t tare__large_size(size_t size) {
     if (size < LEAST_LARGE || size > SIZE_MAX - LARGE_PAGE) return size;
     return (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;

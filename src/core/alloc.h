@@ -11,6 +11,9 @@ void *tare__alloc_zeroed(size_t count, size_t size);
 /// An array of `count` elements; contents kept as with realloc. On failure `old` stays valid.
 void *tare__realloc_array(void *old, size_t count, size_t size);
 void *tare__alloc_aligned(size_t size, size_t alignment); // free with tare__free_aligned
+/// Zeros that begin on a cache line: a whole register that is loaded from within two lines takes
+/// twice as long. Free with tare__free_aligned.
+void *tare__alloc_lines(size_t count, size_t size);
 /// For what is large and read again and again: from some size on the system is asked for large
 /// pages, which need fewer faults and translations. 64-byte aligned; free with tare__free_aligned.
 void *tare__alloc_large(size_t size);

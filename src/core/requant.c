@@ -162,9 +162,8 @@ static requant *allocate(int64_t channel_count) {
     const size_t padded =
         ((size_t)channel_count + REQUANT_PADDING - 1) / REQUANT_PADDING * REQUANT_PADDING;
     const size_t array_bytes = padded * sizeof(float);
-    unsigned char *block = tare__alloc_aligned(header + ARRAYS * array_bytes, LINE);
+    unsigned char *block = tare__alloc_lines(1, header + ARRAYS * array_bytes);
     if (!block) return NULL;
-    memset(block, 0, header + ARRAYS * array_bytes);
     requant *r = (requant *)block;
     unsigned char *arrays = block + header;
     r->channel_count = channel_count;

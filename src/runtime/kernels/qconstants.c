@@ -46,8 +46,8 @@ tare_status tare__qconstants_create_of(const quantized_layer *layer, const int32
         .flip = is_signed ? 0x80 : 0,
         .zero_code = (uint8_t)((int32_t)input->zero_point[0] + (is_signed ? 128 : 0)),
         .sum = tare__alloc_zeroed(count, sizeof *q.sum),
-        .start = tare__alloc_zeroed(count, sizeof *q.start),
-        .no_bias = tare__alloc_zeroed(count, sizeof *q.no_bias),
+        .start = tare__alloc_lines(count, sizeof *q.start),
+        .no_bias = tare__alloc_lines(count, sizeof *q.no_bias),
     };
     tare_status status = q.sum && q.start && q.no_bias ? TARE_OK : tare__out_of_memory(err);
     if (status == TARE_OK)
@@ -79,8 +79,8 @@ void tare__qconstants_set_input(qconstants *q, const qparams *weight, double sca
 void tare__qconstants_release(qconstants *q) {
     tare__requant_destroy(q->requant);
     tare__free(q->sum);
-    tare__free(q->start);
-    tare__free(q->no_bias);
+    tare__free_aligned(q->start);
+    tare__free_aligned(q->no_bias);
     *q = (qconstants){0};
 }
 

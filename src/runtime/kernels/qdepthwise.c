@@ -52,7 +52,7 @@ static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer, const
     p->windows = part->windows;
     p->form = tare__depthwise_form_of(p->kernel, &p->windows, part->taps.outs);
     p->is_signed = y->dtype == TARE_QINT8;
-    p->ordered = tare__alloc_zeroed(p->form.blocks, sizeof *p->ordered);
+    p->ordered = tare__alloc_lines(p->form.blocks, sizeof *p->ordered);
     if (p->ordered == NULL) return tare__out_of_memory(err);
     TARE_TRY(tare__depthwise_weights_get(layer->weight, &p->form, &part->taps, &p->weights, err));
     TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
@@ -81,7 +81,7 @@ void tare__qdepthwise_destroy(qdepthwise *p) {
     if (p == NULL) return;
     tare__qconstants_release(&p->constants);
     tare__packed_weights_release(p->weights);
-    tare__free(p->ordered);
+    tare__free_aligned(p->ordered);
     tare__free(p);
 }
 

@@ -12,6 +12,7 @@ static void sizes_that_overflow_are_refused(void **state) {
     assert_null(tare__realloc_array(NULL, SIZE_MAX / 2, 4));
     assert_null(tare__alloc_zeroed(SIZE_MAX / 2, 4));
     assert_null(tare__alloc_aligned(SIZE_MAX - 8, 64));
+    assert_null(tare__alloc_lines(SIZE_MAX / 2, 4));
 }
 
 static void no_bytes_are_memory_too(void **state) {
@@ -35,6 +36,18 @@ static void large_memory_is_whole_lines_or_pages(void **state) {
         assert_int_equal((uintptr_t)memory % 64, 0);
         memory[0] = 1;
         if (size > 0) memory[size - 1] = 1;
+        tare__free_aligned(memory);
+    }
+}
+
+static void lines_are_zero_and_begin_on_one(void **state) {
+    (void)state;
+    for (size_t count = 0; count < 100; count++) {
+        int32_t *memory = tare__alloc_lines(count, sizeof *memory);
+        assert_non_null(memory);
+        assert_int_equal((uintptr_t)memory % 64, 0);
+        for (size_t i = 0; i < count; i++) assert_int_equal(memory[i], 0);
+        memset(memory, 1, count * sizeof *memory);
         tare__free_aligned(memory);
     }
 }
@@ -89,6 +102,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(no_bytes_are_memory_too),
+        cmocka_unit_test(lines_are_zero_and_begin_on_one),
         cmocka_unit_test(aligned_memory_is_aligned),
         cmocka_unit_test(large_memory_is_whole_lines_or_pages),
         cmocka_unit_test(a_growing_array_keeps_its_elements),

@@ -2,8 +2,10 @@
 // Products with AVX512-VNNI. Sums stay in registers: 6 pixels by 64 channels, or as many of fewer
 // channels. vpdpbusd adds four products of unsigned and signed bytes to an int32 lane without
 // saturating, so that sums are exact. For each word of depth weights are loaded once and each
-// pixel's codes once; 24 instructions of arithmetic hide that. Rows take turns
-// (avx512_turns.h); those that are left make a tile.
+// pixel's codes once; 24 instructions of arithmetic hide that. Rows of few words go by in pairs of
+// registers of codes (avx512_pairs.h), others take turns (avx512_turns.h); those that are left make
+// a tile.
+#include "runtime/kernels/qu8_product/avx512_pairs.h"
 #include "runtime/kernels/qu8_product/avx512_turns.h"
 
 // clang-format off
@@ -175,7 +177,9 @@ void qu8_product__avx512vnni(const product_tile *t) {
     const size_t vectors = tare__product_vectors(t->channels);
     tile_end e;
     set_end(&e, t);
-    size_t row = run_turns(t, &e), pass = row == 0 ? 0 : vectors;
+    size_t row = run_in_pairs(t, &e);
+    if (row == 0) row = run_turns(t, &e);
+    size_t pass = row == 0 ? 0 : vectors;
     for (size_t rows; row < t->rows; row += rows, pass++) {
         const size_t left = t->rows - row,
                      count = (left + most[vectors - 1] - 1) / most[vectors - 1];
