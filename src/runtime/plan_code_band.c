@@ -255,13 +255,15 @@ static void choose_bands(const plan_builder *b, code_band *s) {
     s->thread_bytes = s->layer_bytes + tare__round_up(floats * sizeof(float), PLACE_ALIGNMENT);
 }
 
+static bool is_gelu(const fast_context *fast, const band_op *op) {
+    return op->kind == BAND_ELEMENT && op->loop == fast->lines->elements[ELEMENT_GELU];
+}
+
 // How floats that nobody else reads become codes.
 static void choose_end(const plan_builder *b, code_band *s) {
     const fast_context *fast = b->setting->fast;
-    const band_op *last = &s->ops[s->count - 1];
-    const bool is_gelu = s->y == NOTHING && s->count > 0 && last->kind == BAND_ELEMENT &&
-                         last->loop == fast->lines->elements[ELEMENT_GELU];
-    const bool is_one = is_gelu && fast->elementwise->quantize_gelu != NULL;
+    const bool is_one = fast->elementwise->quantize_gelu != NULL && s->y == NOTHING &&
+                        s->count > 0 && is_gelu(fast, &s->ops[s->count - 1]);
     s->applied = s->count - is_one;
     s->to_codes = is_one ? fast->elementwise->quantize_gelu : fast->elementwise->quantize;
 }

@@ -27,6 +27,10 @@ static const char block[] = "def forward(self, x):\n" LAYER("f1", "x") //
                         "    total = torch.ops.aten.add.Tensor(scaled, norm)\n"
                         "    return (total, norm)\n";
 
+// Nothing is done to their floats.
+static const char layers_alone[] = "def forward(self, x):\n" LAYER("f1", "x") LAYER("f2", "f1")
+    LAYER("f3", "f2") "    return (f3, f1)\n";
+
 static tare_quantizer *new_quantizer(bool is_dynamic) {
     static const char name[] = "X86InductorQuantizer";
     const tare_quantization_options options = {.struct_size = sizeof options,
@@ -42,12 +46,12 @@ static tare_quantizer *new_quantizer(bool is_dynamic) {
     return q;
 }
 
-static tare_model *lowered_block(const tare_tensor *x, bool is_dynamic) {
+static tare_model *lowered_of(const char *code, const tare_tensor *x, bool is_dynamic) {
     module *root = new_tree();
     put_module(root, NULL, "f1", "torch.nn.Linear", "in_features=24, out_features=50");
     put_module(root, NULL, "f2", "torch.nn.Linear", "in_features=50, out_features=24");
     put_module(root, NULL, "f3", "torch.nn.Linear", "in_features=24, out_features=24");
-    tare_model *m = new_exported(root, block), *p = NULL, *c = NULL, *l = NULL;
+    tare_model *m = new_exported(root, code), *p = NULL, *c = NULL, *l = NULL;
     tare_quantizer *q = new_quantizer(is_dynamic);
     static const char *const layers[] = {"f1", "f2", "f3"};
     for (size_t i = 0; i < 3; i++) set_source(m, layers[i], layers[i], "torch._C._nn.linear");
@@ -97,9 +101,9 @@ static void check_close(const tare_tensor *found, const tare_tensor *expected) {
         assert_true(fabs(tare__tensor_get(found, i) - tare__tensor_get(expected, i)) < 0.02);
 }
 
-static void check_rows(int64_t rows, bool is_dynamic, const char *steps) {
+static void check_rows(const char *code, int64_t rows, bool is_dynamic, const char *steps) {
     tare_tensor *x = NEW_INPUT(2, rows, 24);
-    tare_model *m = lowered_block(x, is_dynamic);
+    tare_model *m = lowered_of(code, x, is_dynamic);
     results reference = run(m, x, true, 1), first = {0};
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++)
         for (int threads = 1; threads <= 3; threads++) {
@@ -122,20 +126,23 @@ static void check_rows(int64_t rows, bool is_dynamic, const char *steps) {
     tare_tensor_release(x);
 }
 
+static const char of_dynamic_layers[] =
+    "dynamic codes code band dynamic codes code band dynamic codes code band ";
+
 static void bands_of_any_rows_give_the_same_bits(void **state) {
     (void)state;
     static const int64_t rows[] = {1, 2, 5, 13, 64, 301};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        check_rows(rows[i], false, "codes code band code band code band ");
-        check_rows(rows[i], true,
-                   "dynamic codes code band dynamic codes code band dynamic codes code band ");
+        check_rows(block, rows[i], false, "codes code band code band code band ");
+        check_rows(block, rows[i], true, of_dynamic_layers);
+        check_rows(layers_alone, rows[i], true, of_dynamic_layers);
     }
 }
 
 static void a_failure_of_memory_leaves_nothing(void **state) {
     (void)state;
     tare_tensor *x = NEW_INPUT(1, 7, 24);
-    tare_model *m = lowered_block(x, true);
+    tare_model *m = lowered_of(block, x, true);
     check_run_without_memory(m, NULL, (const tare_tensor *[]){x}, 1);
     tare_model_destroy(m);
     tare_tensor_release(x);
