@@ -463,6 +463,16 @@ static tare_status emit_chain(plan_builder *b, size_t head) {
 
 // --- outputs ---
 
+// Copying reads them behind the last step.
+static void keep_copied(plan *p) {
+    for (size_t i = 0; i < p->output_count; i++) {
+        const plan_output *out = &p->outputs[i];
+        const plan_place *place = &p->places[out->place];
+        if (out->is_copied && place->kind == PLACE_ARENA && place->first != NOTHING)
+            note_use(p, out->place, p->step_count - 1);
+    }
+}
+
 static tare_status emit_outputs(plan_builder *b) {
     plan *p = b->plan;
     for (size_t i = 0; i < p->output_count; i++) {
@@ -473,6 +483,7 @@ static tare_status emit_outputs(plan_builder *b) {
         out->is_copied = place->kind != PLACE_ARENA || place->whole != NOTHING || place->has_parts;
         if (!out->is_copied) place->kind = PLACE_OUTPUT;
     }
+    keep_copied(p);
     forget_touched(b);
     return TARE_OK;
 }

@@ -99,6 +99,16 @@ static const network networks[] = {
      "    y = torch.cat([a, b], 1)\n"
      "    return y\n",
      0, 0},
+    {"the result and a piece given out, before steps that look for memory",
+     "    a = torch.nn.functional.softmax(x, 3)\n"
+     "    b = torch.nn.functional.log_softmax(x, 3)\n"
+     "    y = torch.cat([a, b], 1)\n"
+     "    c = torch.nn.functional.softmax(y, 3)\n"
+     "    d = torch.nn.functional.log_softmax(c, 3)\n"
+     "    e = torch.nn.functional.softmax(d, 3)\n"
+     "    z = torch.nn.functional.log_softmax(e, 3)\n"
+     "    return (z, y, b)\n",
+     0, 0},
 };
 
 static void check_steps(const network *n, tare_session *s) {
