@@ -94,7 +94,8 @@ typedef struct plan_output {
     const tare_tensor *like;  // of one sample
     const tare_tensor *whole; // of all; like, where there is one
     size_t place;             // NOTHING: the plan's tail makes it, or what it is the tail of
-    bool is_copied;           // the place is an input's, a constant's or another output's
+    bool is_copied;           // the place is an input's, a constant's, another output's, a piece of
+                              // another place or made of pieces
 } plan_output;
 
 /// What each sample leaves for the plan's tail (plan_tail.h): a row of a place there.
