@@ -123,11 +123,18 @@ UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_
             at[r_] = s->rows[r_][tap * t->rows];                                                   \
     } while (0);
 
+// May the last vector of a block have fewer channels than lanes, which an addend must not be read
+// for? Whole blocks have not, and need no mask.
+UNROLLED bool has_part_of_vector(end_kind kind, size_t vectors) {
+    return kind >= END_WITH_VALUES && vectors < PRODUCT_VECTORS;
+}
+
 UNROLLED void end_place(const turns *s, end_kind kind, size_t vectors, size_t row, __m512i a,
                         __m512i b, __m512i c, __m512i d) {
     __m512i sums[PACKED_REGISTERS] = {a, b, c, d};
+    const __mmask16 last = has_part_of_vector(kind, vectors) ? s->end->last : 0xFFFF;
     end_rows(s->t, s->end, (end_form){kind, true, true}, sums, row, PACKED_REGISTERS / vectors,
-             vectors, 0xFFFF);
+             vectors, last);
 }
 
 #define END(place, a, b, c, d, row) end_place(s, kind, vectors, (row) + (place)*step, a, b, c, d);
@@ -231,10 +238,10 @@ DEFINE(2)
 DEFINE(4)
 #undef DEFINE
 
-// Frequent ends, of blocks that fill places; addends are read in whole registers.
+// Frequent ends, of blocks that fill places.
 static bool may_take_turns(const product_tile *t, const tile_end *e, size_t vectors) {
     return e->kind <= END_WITH_CODES && vectors != 3 && t->codes % 4 == 0 &&
-           (t->addend == NULL || t->channels % PRODUCT_LANES == 0);
+           (e->last == 0xFFFF || t->addend == NULL || has_part_of_vector(e->kind, vectors));
 }
 
 // How many of the tile's rows took turns.
