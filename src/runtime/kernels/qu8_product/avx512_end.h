@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include "runtime/kernels/product.h"
+#include "runtime/kernels/qu8_avx512.h"
 #include "runtime/kernels/qu8_store_x86.h"
 
 #define WIDTH(name) name
@@ -219,15 +220,13 @@ UNROLLED __m512i end_lanes(const product_tile *t, const tile_end *e, end_form fo
     return round_lanes(&sum, scale_value(&own, _mm512_add_ps(value, added)));
 }
 
-// The codes of rows that fill a register. Packing leaves four channels of each vector in each
-// quarter of it.
+// The codes of rows that fill a register.
 UNROLLED __m512i pack_rows(const product_tile *t, const tile_end *e, end_kind kind,
                            const __m512i *lanes, size_t registers) {
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     pack_constants k = pack_constants_of(is_alone(t, kind) ? &e->own : &e->sum);
     if (kind <= END_WITH_SIGNED) k.is_o = kind != END_OF_F;
     if (kind == END_WITH_CODES) k.is_o = false;
-    return _mm512_permutexvar_epi32(order, pack_lanes(&k, lanes, registers));
+    return order_packed(pack_lanes(&k, lanes, registers));
 }
 
 UNROLLED void store_channels(const product_tile *t, size_t channels, size_t row, size_t rows,
