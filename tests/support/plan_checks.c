@@ -68,6 +68,24 @@ void check_run_without_memory(const tare_model *model, const tare_session_option
     EVERY_ALLOCATION_FAILS(status, status = run_whole(model, options, inputs, count), (void)0);
 }
 
+static tare_status run_profiled(const tare_model *model, const tare_tensor *x) {
+    tare_session *s = NULL;
+    run_outputs out = {0};
+    const tare_session_options options = {.thread_count = 2};
+    tare_status status = tare_session_create(model, &options, &s, NULL);
+    if (status == TARE_OK) status = tare_session_profile(s, true, NULL);
+    if (status == TARE_OK)
+        status = tare_session_run(s, &x, 1, out.at, MOST_OUTPUTS, &out.count, NULL);
+    if (status == TARE_OK) release_outputs(&out);
+    tare_session_destroy(s);
+    return status;
+}
+
+void check_profile_without_memory(const tare_model *model, const tare_tensor *x) {
+    tare_status status = TARE_OK;
+    EVERY_ALLOCATION_FAILS(status, status = run_profiled(model, x), (void)0);
+}
+
 // --- steps ---
 
 size_t count_steps(const tare_session *s, const char *kind, const char *words) {

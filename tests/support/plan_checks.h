@@ -30,6 +30,8 @@ tare_tensor *output_with(const tare_model *model, const tare_session_options *op
 /// nothing.
 void check_run_without_memory(const tare_model *model, const tare_session_options *options,
                               const tare_tensor *const *inputs, size_t count);
+/// The same of a run on two threads whose steps are timed.
+void check_profile_without_memory(const tare_model *model, const tare_tensor *x);
 
 /// Steps of the last run of this kind, and with these words in their reasons; NULL: any.
 size_t count_steps(const tare_session *s, const char *kind, const char *words);
