@@ -8,23 +8,34 @@
 
 // --- memory ---
 
-void print_plan_memory(const tare_session *session) {
-    tare_plan_memory memory;
+// Offsets count from the beginning of a block, so each has a table of its own.
+static void print_places(const tare_session *session, bool of_tail) {
     tare_plan_place place;
-    if (!tare_session_get_memory(session, &memory)) {
-        printf("no plan: this model runs node by node, and allocates as it goes\n");
-        return;
-    }
     printf("%14s  %14s  %s\n", "offset", "bytes", "written and read by");
     for (size_t i = 0; tare_session_get_place(session, i, &place); i++) {
         tare_step first, last;
-        if (!tare_session_get_step(session, place.first_step, &first) ||
+        if (place.is_tail != of_tail || !tare_session_get_step(session, place.first_step, &first) ||
             !tare_session_get_step(session, place.last_step, &last))
             continue;
         printf("%14lld  %14lld  %zu to %zu: %s (%s) to %s (%s)\n", (long long)place.offset,
                (long long)place.bytes, place.first_step, place.last_step, first.node, first.kind,
                last.node, last.kind);
     }
+}
+
+static void print_tail(const tare_session *session, const tare_plan_memory *memory) {
+    if (memory->tail_bytes > 0) print_places(session, true);
+    printf("steps from %zu on run once for all samples: %lld bytes in a block of their own\n",
+           memory->tail_step, (long long)memory->tail_bytes);
+}
+
+void print_plan_memory(const tare_session *session) {
+    tare_plan_memory memory;
+    if (!tare_session_get_memory(session, &memory)) {
+        printf("no plan: this model runs node by node, and allocates as it goes\n");
+        return;
+    }
+    print_places(session, false);
     printf("results between layers: %lld bytes in one block, at least %lld live at once: ratio "
            "%.3f\n",
            (long long)memory.block_bytes, (long long)memory.least_bytes,
@@ -33,9 +44,7 @@ void print_plan_memory(const tare_session *session) {
         printf("a block for each thread, which runs whole samples: %lld blocks, %lld bytes\n",
                (long long)memory.block_count,
                (long long)memory.block_count * (long long)memory.block_bytes);
-    if (memory.tail_bytes > 0)
-        printf("steps from %zu on run once for all samples: %lld bytes in a block of their own\n",
-               memory.tail_step, (long long)memory.tail_bytes);
+    if (memory.tail_step > 0) print_tail(session, &memory);
     printf("packed weights: %lld bytes\n", (long long)memory.weight_bytes);
 }
 
@@ -57,6 +66,7 @@ void print_plan_memory_json(const tare_session *session, json_out *json) {
         json_out_integer(json, "bytes", (uint64_t)place.bytes);
         json_out_integer(json, "first_step", place.first_step);
         json_out_integer(json, "last_step", place.last_step);
+        json_out_bool(json, "is_tail", place.is_tail);
         json_out_close(json, '}');
     }
     json_out_close(json, ']');

@@ -137,13 +137,14 @@ typedef struct tare_plan_memory {
     int64_t least_bytes;  // the most that lives at once: no block could be smaller
     int64_t weight_bytes; // packed
     int64_t block_count;
-    int64_t tail_bytes; // of the block of steps that run once for all samples; 0: none do
-    size_t tail_step;   // the first of them
+    int64_t tail_bytes; // of the block of steps that run once for all samples
+    size_t tail_step;   // the first of them; 0: none do
 } tare_plan_memory;
 typedef struct tare_plan_place {
     uint32_t struct_size;
     int64_t offset, bytes;        // in the block of its steps
     size_t first_step, last_step; // that write and read it
+    bool is_tail;                 // that block is the one of steps that run once for all samples
 } tare_plan_place;
 /// False where there is no plan, and past the last place.
 TARE_API bool tare_session_get_memory(const tare_session *session, tare_plan_memory *out);

@@ -252,6 +252,7 @@ bool tare__plan_place(const plan *p, size_t index, tare_plan_place *out) {
     if (p->tail == NULL || !tare__plan_place(p->tail, index, out)) return false;
     out->first_step += p->step_count;
     out->last_step += p->step_count;
+    out->is_tail = true;
     return true;
 }
 

@@ -201,7 +201,7 @@ static void check_network(const struct network *n, const tare_model *model, cons
             check_batch(s, x, batches[i], alone);
             const bool is_large = batches[i] == 16 || batches[i] >= threads[t];
             if (is_large && (threads[t] > 1 || batches[i] == 16)) assert_true(runs_by_sample(s));
-            assert_int_equal(memory_of(s).tail_bytes > 0, runs_by_sample(s) && !n->has_none);
+            assert_int_equal(memory_of(s).tail_step > 0, runs_by_sample(s) && !n->has_none);
         }
         tare_session_destroy(s);
     }
@@ -229,7 +229,7 @@ static void check_none(tare_model *model, const tare_session_options *options) {
     tare_session *s = session_with(model, options);
     run_outputs out = outputs_of(s, &in, 1);
     assert_true(runs_by_sample(s));
-    assert_int_equal(memory_of(s).tail_bytes, 0);
+    assert_int_equal(memory_of(s).tail_step, 0);
     release_outputs(&out);
     tare_session_destroy(s);
     tare_tensor_release(x);
@@ -300,7 +300,8 @@ static void steps_and_places_are_told(void **state) {
     assert_int_equal(macs, MOST_SAMPLES * 2 * 64 * 1024);
     assert_int_equal(weight_bytes, memory.weight_bytes);
     for (size_t i = 0; tare_session_get_place(s, i, &place); i++) {
-        const bool is_tail = place.first_step >= memory.tail_step;
+        const bool is_tail = place.is_tail;
+        assert_int_equal(place.first_step >= memory.tail_step, is_tail);
         assert_true(place.first_step <= place.last_step);
         assert_true(place.last_step < (is_tail ? tare_session_step_count(s) : memory.tail_step));
         if (place.offset + place.bytes > end[is_tail]) end[is_tail] = place.offset + place.bytes;
@@ -354,7 +355,7 @@ static void runs_allocate_nothing(void **state) {
     const tare_tensor *in = x;
     tare_session *s = session_on(model, 2);
     run_outputs out = outputs_of(s, &in, 1);
-    assert_true(memory_of(s).tail_bytes > 0);
+    assert_true(memory_of(s).tail_step > 0);
     CHECK_DONE(tare_session_run_into(s, &in, 1, out.at, out.count, job_error()));
     tare__alloc_fail_at(1);
     const tare_status status = tare_session_run_into(s, &in, 1, out.at, out.count, NULL);
