@@ -95,7 +95,10 @@ static void destroy_steps(plan *p, size_t first, size_t count) {
         if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
 }
 
-// An output that lies in the place across is both plans': the tail may write over it.
+// An output that lies in the place across is both plans': the tail may write over it. What is left
+// stays where it is: the block is as large as pictures make it, and vectors lie in between. Laid
+// out anew it was no smaller in any of MobileNetV2, V3-large, ResNet-18 and -50, and calls' tensors
+// would have to move.
 static void drop_last_steps(plan *p, size_t cut) {
     for (size_t i = 0; i < p->output_count; i++) {
         plan_output *out = &p->outputs[i];
