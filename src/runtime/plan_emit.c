@@ -31,6 +31,7 @@ tare_status tare__plan_touch(plan_builder *b, size_t place) {
 
 static tare_status touch_value(plan_builder *b, size_t place, const tare_tensor *t, bool reads) {
     const tare_tensor **first = reads ? &b->facts.x : &b->facts.y;
+    if (reads && *first == NULL) b->facts.x_place = place;
     if (*first == NULL) *first = t;
     *(reads ? &b->facts.bytes_in : &b->facts.bytes_out) += tare__tensor_bytes(t);
     return tare__plan_touch(b, place);
@@ -125,7 +126,7 @@ static tare_status push_move(plan_builder *b, const step_class *class, void *sta
     note_use(b->plan, places[1], b->plan->step_count - 1);
     const size_t bytes = tare__tensor_bytes(t);
     b->plan->steps[b->plan->step_count - 1].facts =
-        (step_facts){.x = t, .y = t, .bytes_in = bytes, .bytes_out = bytes};
+        (step_facts){.x = t, .y = t, .x_place = places[0], .bytes_in = bytes, .bytes_out = bytes};
     return TARE_OK;
 }
 

@@ -50,8 +50,8 @@ static bool is_written(const plan_place *place) {
     return place->first != NOTHING && (place->kind == PLACE_ARENA || place->kind == PLACE_OUTPUT);
 }
 
-// The place where steps from `cut` on find all that is not theirs, which is what the first of them
-// reads; NOTHING: there is no such one.
+// The place where steps from `cut` on find all that is not theirs, which is the tensor that the
+// first of them reads: of its bytes are rows. NOTHING: there is no such one.
 static size_t find_crossing(const plan *p, size_t cut) {
     size_t found = NOTHING;
     for (size_t i = 0; i < p->place_count; i++) {
@@ -62,10 +62,7 @@ static size_t find_crossing(const plan *p, size_t cut) {
         if (found != NOTHING) return NOTHING;
         found = i;
     }
-    const size_t bytes = tare__tensor_bytes(p->steps[cut].facts.x);
-    const bool is_read =
-        found != NOTHING && p->places[found].bytes == tare__round_up(bytes, PLACE_ALIGNMENT);
-    return is_read ? found : NOTHING;
+    return found == p->steps[cut].facts.x_place ? found : NOTHING;
 }
 
 static bool cross_alike(const plan *one, size_t cut, const plan *whole, size_t cut_all) {

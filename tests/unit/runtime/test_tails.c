@@ -6,6 +6,7 @@
 #include "support/test.h"
 
 #include "core/clock.h"
+#include "runtime/plan_tail.h"
 #include "runtime/plan_twins.h"
 #include "runtime/session.h"
 
@@ -119,6 +120,8 @@ static tare_model *real_model(const char *code) {
     put_module(root, NULL, "up", NN "Linear", LINEAR(64, 1024));
     put_module(root, NULL, "wide", NN "Linear", LINEAR(64, 1024));
     put_module(root, NULL, "down", NN "Linear", LINEAR(1024, 64));
+    put_module(root, NULL, "thin", NN "Conv2d", CONV(64, 8, 1, 0, 1));
+    put_module(root, NULL, "fan", NN "Linear", LINEAR(9, 16384));
     return new_model(NULL, root, code);
 }
 
@@ -126,7 +129,8 @@ static tare_model *integer_model(const char *code) {
     tare_model *real = real_model(code);
     tare_backend_config *backend = builtin_backend("x86");
     tare_qconfig_mapping *mapping = default_mapping("x86");
-    tare_qconfig_mapping_set_object_type(mapping, "torch.mean", NULL); // it stays one of floats
+    tare_qconfig_mapping_set_object_type(mapping, "torch.mean", NULL); // they stay those of floats
+    tare_qconfig_mapping_set_object_type(mapping, "torch.cat", NULL);
     tare_model *watched = prepared(real, backend, mapping);
     CALIBRATED(watched, 2, 4, SIZE, SIZE);
     tare_model *out = lowered(watched, backend);
@@ -274,6 +278,43 @@ static void a_few_weights_are_read_as_they_are_met(void **state) {
                &two_threads);
 }
 
+// The plan of so many samples, which run at once.
+static tare_session *session_of_samples(const tare_model *model, int64_t samples) {
+    tare_tensor *x = NEW_INPUT(samples, 4, SIZE, SIZE);
+    const tare_tensor *in = x;
+    tare_session *s = session_on(model, 1);
+    run_outputs out = outputs_of(s, &in, 1);
+    assert_false(runs_by_sample(s));
+    release_outputs(&out);
+    tare_tensor_release(x);
+    return s;
+}
+
+// What is joined first is a constant, of other bytes than what samples leave beside it, though both
+// fill a place of as many.
+static void samples_leave_what_the_first_step_reads(void **state) {
+    (void)state;
+    enum { SAMPLES = 2 };
+    tare_model *model = integer_model(MAP "    thin = self.thin(relu)\n"
+                                          "    exp = torch.exp(thin)\n"
+                                          "    mean = torch.mean(exp, [2, 3])\n"
+                                          "    level = torch.mean(exp, [1, 2, 3])\n"
+                                          "    column = level.view(-1, 1)\n"
+                                          "    ones = torch.ones_like(column)\n"
+                                          "    cat = torch.cat([ones, mean], 1)\n"
+                                          "    fan = self.fan(cat)\n"
+                                          "    return fan\n");
+    tare_session *of_one = session_of_samples(model, 1);
+    tare_session *of_all = session_of_samples(model, SAMPLES);
+    const plan *one = tare__session_plan(of_one);
+    const size_t steps = tare__plan_tail_steps(one, tare__session_plan(of_all), SAMPLES);
+    assert_int_equal(steps, 3); // codes, the layer and floats again
+    assert_string_equal(one->steps[one->step_count - steps - 1].node_name, "cat");
+    tare_session_destroy(of_one);
+    tare_session_destroy(of_all);
+    tare_model_destroy(model);
+}
+
 // --- what is told ---
 
 static void steps_and_places_are_told(void **state) {
@@ -414,6 +455,7 @@ int main(void) {
         cmocka_unit_test(so_do_rounded_ones),
         cmocka_unit_test(a_tail_reads_nothing_of_pictures),
         cmocka_unit_test(a_few_weights_are_read_as_they_are_met),
+        cmocka_unit_test(samples_leave_what_the_first_step_reads),
         cmocka_unit_test(steps_and_places_are_told),
         cmocka_unit_test(times_are_those_of_the_run),
         cmocka_unit_test(runs_allocate_nothing),
