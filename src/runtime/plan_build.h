@@ -57,6 +57,7 @@ typedef struct step_class {
     /// made of `state` does not outlive it, and `destroy` is for it, too. *out NULL: there is none,
     /// as everywhere where the function is NULL.
     tare_status (*twin)(const struct plan *twin, const void *state, void **out, tare_error *err);
+    bool only_joins; // tensors to one, of which it writes what does not lie there
 } step_class;
 
 /// The state itself, which runs only read.

@@ -73,7 +73,7 @@ static bool suits_threads(const plan *one) {
 // A tail reads its weights once.
 static bool pays(const plan *whole, const plan *one, int64_t samples) {
     const plan_cost cost =
-        cost_of(one, one->step_count - tare__plan_tail_steps(one, whole, samples));
+        cost_of(one, one->step_count - tare__plan_find_tail(one, whole, samples).one);
     return whole->block_bytes > cached_bytes(tare__plan_twins_of(one, samples) > 0) &&
            cost.work >= least_work(cost.weight_bytes) && suits_threads(one);
 }
@@ -131,7 +131,9 @@ static tare_status choose(const plan_setting *setting, const tare_model *model,
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(err) : TARE_OK;
 }
 
-// The same once more with a tuner, which times every layer that it does not know.
+// The same once more with a tuner, which times every layer that it does not know. A tail comes from
+// the plan that was made to choose, and keeps its usual kernels: the tuner knows convolutions
+// alone, few of which see vectors, and would time all those of the whole batch, too.
 static tare_status tune(const plan_setting *setting, const tare_tensor *const *inputs, size_t count,
                         choice *c, tare_error *err) {
     plan **chosen = c->one != NULL ? &c->one : &c->whole;
@@ -145,11 +147,11 @@ static tare_status tune(const plan_setting *setting, const tare_tensor *const *i
 
 // What its samples run by.
 static tare_status finish(choice *c, tare_error *err) {
-    const size_t steps = tare__plan_tail_steps(c->one, c->whole, c->one->samples);
+    const plan_ends ends = tare__plan_find_tail(c->one, c->whole, c->one->samples);
     plan *whole = c->whole;
-    if (steps > 0) {
+    if (ends.one > 0) {
         c->whole = NULL;
-        TARE_TRY(tare__plan_take_tail(c->one, whole, steps, err));
+        TARE_TRY(tare__plan_take_tail(c->one, whole, ends, err));
     }
     return tare__plan_add_twins(c->one, err);
 }

@@ -38,7 +38,8 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "rows: %zu copied, %zu in place", s->count, s->in_place);
 }
 
-static const step_class cat_class = {"cat", run_cat, NULL, describe, tare__step_share};
+static const step_class cat_class = {"cat",    run_cat,          NULL,
+                                     describe, tare__step_share, .only_joins = true};
 
 // --- planning ---
 

@@ -70,17 +70,24 @@ static bool cross_alike(const plan *one, size_t cut, const plan *whole, size_t c
     return from != NOTHING && to != NOTHING && one->places[from].kind == whole->places[to].kind;
 }
 
-size_t tare__plan_tail_steps(const plan *one, const plan *whole, int64_t samples) {
-    size_t found = 0;
+// Joins rows that one sample has in place, so that its plan has no such step.
+static bool only_joins(const plan_step *all, const plan_step *one) {
+    return all->class->only_joins && !compute_same_nodes(one, all);
+}
+
+plan_ends tare__plan_find_tail(const plan *one, const plan *whole, int64_t samples) {
+    plan_ends found = {0};
     int64_t weight_bytes = 0;
-    for (size_t n = 1; n < one->step_count && n < whole->step_count; n++) {
-        const size_t cut = one->step_count - n, cut_all = whole->step_count - n;
+    for (plan_ends n = {1, 1}; n.one < one->step_count && n.whole < whole->step_count; n.whole++) {
+        const size_t cut = one->step_count - n.one, cut_all = whole->step_count - n.whole;
         tare_step step = {0};
+        if (only_joins(&whole->steps[cut_all], &one->steps[cut])) continue;
         if (!is_step_of_all(&one->steps[cut], &whole->steps[cut_all], samples) ||
             !tare__plan_step(whole, cut_all, &step) || step.bits_may_differ)
             break;
         weight_bytes += step.weight_bytes;
         if (weight_bytes >= LEAST_WEIGHT_BYTES && cross_alike(one, cut, whole, cut_all)) found = n;
+        n.one++;
     }
     return found;
 }
@@ -135,8 +142,8 @@ static tare_status lay_out_anew(plan *p, tare_error *err) {
     return tare__plan_lay_out(p, err);
 }
 
-tare_status tare__plan_take_tail(plan *one, plan *whole, size_t steps, tare_error *err) {
-    const size_t cut = one->step_count - steps, cut_all = whole->step_count - steps;
+tare_status tare__plan_take_tail(plan *one, plan *whole, plan_ends ends, tare_error *err) {
+    const size_t cut = one->step_count - ends.one, cut_all = whole->step_count - ends.whole;
     const size_t from = find_crossing(one, cut), to = find_crossing(whole, cut_all);
     const size_t bytes = tare__tensor_bytes(one->steps[cut].facts.x);
     one->tail = whole;

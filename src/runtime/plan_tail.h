@@ -8,12 +8,16 @@
 
 #include "runtime/plan_build.h"
 
-/// How many steps at the end of `one`, a plan for a sample, those at the end of `whole`, a plan for
-/// all of them, do with the same bits and sooner; 0: there is no tail. Nothing is known of samples
-/// but that they are independent.
-size_t tare__plan_tail_steps(const plan *one, const plan *whole, int64_t samples);
-/// Leaves `one` without so many last steps, and `whole`, which `one` takes over, with nothing else.
+/// The last steps of a plan for one sample, and of one for all of them, which do the same.
+typedef struct plan_ends {
+    size_t one, whole;
+} plan_ends;
+
+/// How many steps at the end of `one` those at the end of `whole` do with the same bits and sooner;
+/// 0 and 0: there is no tail. Nothing is known of samples but that they are independent.
+plan_ends tare__plan_find_tail(const plan *one, const plan *whole, int64_t samples);
+/// Leaves `one` without these last steps, and `whole`, which `one` takes over, with nothing else.
 /// After a failure `one` can but be destroyed.
-tare_status tare__plan_take_tail(plan *one, plan *whole, size_t steps, tare_error *err);
+tare_status tare__plan_take_tail(plan *one, plan *whole, plan_ends ends, tare_error *err);
 
 #endif

@@ -96,7 +96,32 @@ static const struct network {
               "    wide = self.wide(flat)\n"
               "    cat = torch.cat([wide, up], 1)\n"
               "    return (cat, up)\n",
-     2, true},
+     2},
+    {"a layer of joined codes",
+     PICTURES "    up = self.up(flat)\n"
+              "    wide = self.wide(flat)\n"
+              "    cat = torch.cat([wide, up], 1)\n"
+              "    both = self.both(cat)\n"
+              "    return (both, wide)\n",
+     2},
+    {"a layer of joined floats", // torch.concat is not quantized
+     PICTURES "    up = self.up(flat)\n"
+              "    wide = self.wide(flat)\n"
+              "    concat = torch.concat([wide, up], 1)\n"
+              "    both = self.both(concat)\n"
+              "    return (both, concat)\n",
+     2},
+    {"a layer that is joined with what came before, in place where there is one sample",
+     MAP "    exp = torch.exp(deep)\n"
+         "    mean = torch.mean(exp, [2, 3])\n" VECTORS "    up = self.up(flat)\n"
+         "    concat = torch.concat([mean, up], 1)\n"
+         "    return concat\n",
+     1, true},
+    {"a layer that is joined with what it reads",
+     PICTURES "    up = self.up(flat)\n"
+              "    cat = torch.cat([flat, up], 1)\n"
+              "    return cat\n",
+     1},
     {"layers of two vectors",
      MAP "    low = torch.nn.functional.adaptive_avg_pool2d(relu, 1)\n"
          "    row = torch.flatten(low, 1)\n" VECTORS "    up = self.up(flat)\n"
@@ -120,6 +145,7 @@ static tare_model *real_model(const char *code) {
     put_module(root, NULL, "up", NN "Linear", LINEAR(64, 1024));
     put_module(root, NULL, "wide", NN "Linear", LINEAR(64, 1024));
     put_module(root, NULL, "down", NN "Linear", LINEAR(1024, 64));
+    put_module(root, NULL, "both", NN "Linear", LINEAR(2048, 64));
     put_module(root, NULL, "thin", NN "Conv2d", CONV(64, 8, 1, 0, 1));
     put_module(root, NULL, "fan", NN "Linear", LINEAR(9, 16384));
     return new_model(NULL, root, code);
@@ -129,8 +155,7 @@ static tare_model *integer_model(const char *code) {
     tare_model *real = real_model(code);
     tare_backend_config *backend = builtin_backend("x86");
     tare_qconfig_mapping *mapping = default_mapping("x86");
-    tare_qconfig_mapping_set_object_type(mapping, "torch.mean", NULL); // they stay those of floats
-    tare_qconfig_mapping_set_object_type(mapping, "torch.cat", NULL);
+    tare_qconfig_mapping_set_object_type(mapping, "torch.mean", NULL); // it stays one of floats
     tare_model *watched = prepared(real, backend, mapping);
     CALIBRATED(watched, 2, 4, SIZE, SIZE);
     tare_model *out = lowered(watched, backend);
@@ -224,6 +249,23 @@ static void samples_give_what_they_give_alone(void **state) {
     tare_tensor_release(x);
 }
 
+// Whatever kernels the samples' layers are timed for.
+static void tuned_samples_have_a_tail(void **state) {
+    (void)state;
+    static const tare_session_options tuning = {.thread_count = 2, .tunes = true};
+    tare_model *model = integer_model(one_output);
+    tare_tensor *x = NEW_INPUT(MOST_SAMPLES, 4, SIZE, SIZE);
+    run_outputs alone[MOST_SAMPLES];
+    run_alone(model, x, alone);
+    tare_session *s = session_with(model, &tuning);
+    check_batch(s, x, MOST_SAMPLES, alone);
+    assert_true(memory_of(s).tail_step > 0);
+    for (size_t i = 0; i < MOST_SAMPLES; i++) release_outputs(&alone[i]);
+    tare_session_destroy(s);
+    tare_tensor_release(x);
+    tare_model_destroy(model);
+}
+
 // --- where there is none ---
 
 // Takes the model.
@@ -301,15 +343,15 @@ static void samples_leave_what_the_first_step_reads(void **state) {
                                           "    level = torch.mean(exp, [1, 2, 3])\n"
                                           "    column = level.view(-1, 1)\n"
                                           "    ones = torch.ones_like(column)\n"
-                                          "    cat = torch.cat([ones, mean], 1)\n"
-                                          "    fan = self.fan(cat)\n"
+                                          "    concat = torch.concat([ones, mean], 1)\n"
+                                          "    fan = self.fan(concat)\n"
                                           "    return fan\n");
     tare_session *of_one = session_of_samples(model, 1);
     tare_session *of_all = session_of_samples(model, SAMPLES);
     const plan *one = tare__session_plan(of_one);
-    const size_t steps = tare__plan_tail_steps(one, tare__session_plan(of_all), SAMPLES);
-    assert_int_equal(steps, 3); // codes, the layer and floats again
-    assert_string_equal(one->steps[one->step_count - steps - 1].node_name, "cat");
+    const plan_ends ends = tare__plan_find_tail(one, tare__session_plan(of_all), SAMPLES);
+    assert_int_equal(ends.one, 3); // codes, the layer and floats again
+    assert_string_equal(one->steps[one->step_count - ends.one - 1].node_name, "concat");
     tare_session_destroy(of_one);
     tare_session_destroy(of_all);
     tare_model_destroy(model);
@@ -451,6 +493,7 @@ static void a_failure_is_told_and_passes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_give_what_they_give_alone),
+        cmocka_unit_test(tuned_samples_have_a_tail),
         cmocka_unit_test(layers_of_floats_stay_with_their_samples),
         cmocka_unit_test(so_do_rounded_ones),
         cmocka_unit_test(a_tail_reads_nothing_of_pictures),
