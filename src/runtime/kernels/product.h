@@ -62,7 +62,10 @@ typedef struct product_tile {
     size_t rows, taps;
     size_t codes; // of a tap
     const uint32_t *w;
+    size_t row_taps, gap; // behind each row of so many taps, words of w that are left out; gap 0:
+                          // none are. Not for kernels that ask for pairs
     size_t ahead; // bytes from w to weights that are wanted next, to be fetched meanwhile; 0: none
+    size_t pass;  // how many tiles have met these weights before
     const bool *pairs_fit; // [vectors][product_chunks] of w (product_pairs.h); NULL: not known
     size_t channels;       // at most PRODUCT_BLOCK
     tile_epilogue epilogue;
@@ -104,6 +107,11 @@ void qu8_product_finish__avx512vnni(const product_tile *t, const int32_t *sums, 
 
 static inline size_t tare__product_vectors(size_t channels) {
     return (channels + PRODUCT_LANES - 1) / PRODUCT_LANES;
+}
+
+/// Words of weights that are left out before a tap.
+static inline size_t tare__product_gap(const product_tile *t, size_t tap) {
+    return t->gap != 0 && tap > 0 && tap % t->row_taps == 0 ? t->gap : 0;
 }
 
 /// The last one to three codes of a tap, as a word.

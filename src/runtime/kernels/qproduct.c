@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "runtime/kernels/conv_shape.h"
+#include "runtime/kernels/conv_ranges.h"
 #include "runtime/kernels/product_pairs.h"
 #include "runtime/kernels/product_weights.h"
 #include "runtime/kernels/qconstants.h"
@@ -33,6 +33,7 @@ struct qproduct {
     bool is_flat;         // windows are single pixels that follow each other
     bool is_scattered;    // the part's pixels do not follow each other in the output
     conv_windows windows; // of what is multiplied: the images, or staged ones
+    conv_ranges ranges;   // of their pixels, which meet the same taps
     size_t groups, ins, outs; // channels of a group
     size_t all_ins, all_outs;
     size_t taps, codes;         // of a tap
@@ -41,6 +42,7 @@ struct qproduct {
     size_t rows;                // pixels that are computed at once
     size_t tile_rows, run_rows; // of whole blocks: of a tile, and that a kernel is given at once
     size_t last_run_rows;       // as run_rows, of the last block, which may have fewer channels
+    size_t shared_rows;         // that threads take together: a tile's, or lines of ranges
     size_t address_bytes;       // of a thread: where the codes of the rows of a run lie
     size_t blocks;
     size_t cached_blocks; // that the cache holds beside codes
@@ -138,6 +140,16 @@ static tare_status find_pairs(qproduct *p, tare_error *err) {
     return TARE_OK;
 }
 
+// Kernels that count words of weights from the first tap on leave none out.
+static tare_status find_ranges(qproduct *p, tare_error *err) {
+    const bool leaves_out =
+        p->constants.zero_code == 0 && !p->is_staged && !p->is_flat && p->pairs_fit == NULL;
+    // The rows of a tile of scattered pixels are as far apart as those of one line.
+    TARE_TRY(tare__conv_ranges_create(&p->windows, leaves_out, p->is_scattered, &p->ranges, err));
+    p->shared_rows = p->ranges.column_groups != NULL ? p->ranges.width : p->tile_rows;
+    return TARE_OK;
+}
+
 static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const conv_part *part,
                               const tare_tensor *x, const tare_tensor *y, tare_error *err) {
     const conv_windows *w = &part->windows;
@@ -146,7 +158,8 @@ static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const c
     choose_taps(p, y);
     TARE_TRY(tare__product_weights_of_part(layer->weight, &p->form, &part->taps, &p->weights, err));
     TARE_TRY(find_pairs(p, err));
-    return tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err);
+    TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
+    return find_ranges(p, err);
 }
 
 tare_status tare__qproduct_create(const quantized_layer *layer, const conv_part *part,
@@ -169,6 +182,7 @@ void tare__qproduct_destroy(qproduct *p) {
     if (p == NULL) return;
     tare__qconstants_release(&p->constants);
     tare__packed_weights_release(p->weights);
+    tare__conv_ranges_release(&p->ranges);
     tare__free(p->pairs_fit);
     tare__free(p);
 }
@@ -216,99 +230,58 @@ typedef struct product_job {
 } product_job;
 
 // The tile of a block of channels, but for where rows lie.
-static void begin_tile(const product_job *job, const uint8_t *const *addresses, size_t group,
-                       size_t block, product_tile *tile) {
+static void begin_tile(const product_job *job, size_t group, size_t block, product_tile *tile) {
     const qproduct *p = job->p;
     const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
     *tile = (product_tile){
-        .x = addresses,
-        .taps = p->taps,
         .codes = p->codes,
         .flip = p->constants.flip,
         .w = block_weights(p, group, block),
         .pairs_fit = p->pairs_fit != NULL ? p->pairs_fit + first_pair(p, group, block) : NULL,
         .channels = tare__product_block_channels(&p->form, block),
         .fuses = job->run->fuses,
-        .y_stride = p->part.apart[W] * job->y_stride,
     };
     tile->epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel);
 }
 
-static void multiply(const product_job *job, product_tile *tile, size_t row, size_t rows,
+// Rows from `row` on, which lie `apart` pixels from each other.
+static void multiply(const product_job *job, product_tile *tile, size_t row, size_t apart,
                      size_t channel) {
     const qlayer_run *run = job->run;
     const qproduct *p = job->p;
     const size_t pixel = tare__conv_part_pixel(&p->part, job->first_row + row);
     const size_t at = pixel * job->y_stride + channel;
     product_addend addend;
-    tile->rows = rows;
+    tile->y_stride = apart * job->y_stride;
     if (run->y != NULL) tile->y = run->y + at;
     if (run->real != NULL) tile->real = run->real + at;
     if (run->addend != NULL) {
         addend = *run->addend;
         if (addend.stride == 0) addend.stride = p->all_outs;
         addend.codes += pixel * addend.stride + channel;
-        addend.stride *= p->part.apart[W];
+        addend.stride *= apart;
         tile->addend = &addend;
     }
     p->kernel->run(tile);
 }
 
-static void list_tile(const product_job *job, size_t row, size_t rows, size_t first_channel,
-                      const uint8_t **to) {
+static void list_tile(const product_job *job, const conv_range *range, size_t row, size_t rows,
+                      size_t first_channel, const uint8_t **to) {
     const qproduct *p = job->p;
+    const uint8_t *images = job->image + first_channel;
     if (p->is_flat) {
         const size_t stride = job->windows.channels;
-        const uint8_t *at = job->image + row * stride + first_channel;
+        const uint8_t *at = images + row * stride;
         for (size_t r = 0; r < rows; r++, at += stride) to[r] = at;
         return;
     }
-    const window_list list = {.images = job->image + first_channel,
-                              .border = job->border,
-                              .first = row,
-                              .count = rows,
-                              .tap_step = rows};
-    tare__conv_windows_list(&job->windows, &list, to);
-}
-
-// Rows of output whose windows meet the image with the same rows of taps.
-typedef struct row_range {
-    size_t last;      // output pixel behind them
-    size_t tap, taps; // the first one that may meet it, and how many from there on
-} row_range;
-
-static row_range taps_of_row(const conv_windows *w, size_t y) {
-    const ptrdiff_t top = (ptrdiff_t)(y * w->stride[H]) - w->above;
-    size_t first = 0, end = w->rows;
-    while (first < end && top + (ptrdiff_t)(first * w->step[H]) < 0) first++;
-    while (end > first && top + (ptrdiff_t)((end - 1) * w->step[H]) >= (ptrdiff_t)w->height) end--;
-    return (row_range){.tap = first * w->columns, .taps = (end - first) * w->columns};
-}
-
-// Taps in the border multiply zero points. Where these are zeros, rows of such taps are left out,
-// but for kernels that count words of weights from the first tap on. Rows of taps of several planes
-// do not follow each other.
-static bool leaves_taps_out(const qproduct *p) {
-    const conv_windows *w = &p->windows;
-    return p->constants.zero_code == 0 && !p->is_staged && !p->is_flat && p->pairs_fit == NULL &&
-           !w->reflects && w->pieces * w->planes * w->out_depth == 1;
-}
-
-// The rows of a tile of scattered pixels are as far apart as those of one line.
-static row_range range_at(const qproduct *p, size_t row, size_t last) {
-    const conv_windows *w = &p->windows;
-    const size_t line = row - row % w->out_width;
-    row_range range = {.last = last, .taps = p->taps}, next;
-    if (leaves_taps_out(p)) {
-        size_t y = row % p->pixels / w->out_width;
-        const size_t image = row - row % p->pixels;
-        range = next = taps_of_row(w, y);
-        while (y < w->out_height && next.tap == range.tap && next.taps == range.taps)
-            next = taps_of_row(w, ++y);
-        range.last = image + y * w->out_width < last ? image + y * w->out_width : last;
+    if (range->is_inside) {
+        tare__conv_range_list(&job->windows, range, images, row, rows, to);
+        return;
     }
-    if (p->is_scattered && line + w->out_width < range.last) range.last = line + w->out_width;
-    return range;
+    const window_list list = {
+        .images = images, .border = job->border, .first = row, .count = rows, .tap_step = rows};
+    tare__conv_windows_list(&job->windows, &list, to);
 }
 
 // Blocks of one group and of as many vectors, `most` rows at a time.
@@ -330,49 +303,68 @@ static size_t rows_of_run(const block_run *b, size_t left) {
 }
 
 // They meet a run of rows after the other.
-static void multiply_range(const product_job *job, block_run *b, size_t first,
-                           const row_range *range) {
+static void multiply_line(const product_job *job, block_run *b, const conv_range *range,
+                          size_t line) {
     const qproduct *p = job->p;
+    const size_t first = range->first + line * range->line_apart;
+    const size_t apart = range->apart * p->part.apart[W];
+    // Lists of what is not all inside have all taps.
+    const size_t before = range->is_inside ? 0 : range->row * range->columns;
+    for (size_t done = 0, rows; done < range->count; done += rows) {
+        const size_t row = first + done * range->apart;
+        rows = rows_of_run(b, range->count - done);
+        list_tile(job, range, row, rows, b->group * p->ins, b->addresses);
+        for (size_t i = 0; i < b->count; i++) {
+            product_tile *tile = &b->tiles[i];
+            tile->x = b->addresses + before * rows;
+            tile->rows = rows;
+            multiply(job, tile, row, apart, b->channel + i * PRODUCT_BLOCK);
+            tile->pass += tare__ceil_div(rows, b->tile_rows);
+        }
+    }
+}
+
+static void multiply_range(const product_job *job, block_run *b, size_t block,
+                           const conv_range *range) {
+    const qproduct *p = job->p;
+    const size_t words = tare__ceil_div(p->codes, 4) * b->vectors * PRODUCT_LANES; // of a tap
+    const size_t left_out = p->ranges.columns - range->columns; // of a row of taps
+    const size_t first = range->row * p->ranges.columns + range->column;
+    const size_t taps = range->rows * range->columns;
     // To the next block; behind the last one lie the weights of the next layer, as a rule. Few
     // tiles would wait for these rather than for their own.
     const bool looks_ahead =
-        range->taps == p->taps && range->last - first >= LEAST_TILES * b->tile_rows;
-    const size_t ahead = looks_ahead ? b->vectors * PRODUCT_LANES * p->depth * sizeof(uint32_t) : 0;
-    for (size_t row = first, rows; row < range->last; row += rows) {
-        rows = rows_of_run(b, range->last - row);
-        list_tile(job, row, rows, b->group * p->ins, b->addresses);
-        for (size_t i = 0; i < b->count; i++) {
-            b->tiles[i].x = b->addresses + range->tap * rows;
-            b->tiles[i].ahead = row == first ? ahead : 0;
-            multiply(job, &b->tiles[i], row, rows, b->channel + i * PRODUCT_BLOCK);
+        taps == p->taps && range->lines * range->count >= LEAST_TILES * b->tile_rows;
+    for (size_t i = 0; i < b->count; i++) {
+        product_tile *tile = &b->tiles[i];
+        begin_tile(job, b->group, block + i, tile);
+        tile->taps = taps;
+        tile->w += first * words;
+        if (left_out > 0) {
+            tile->row_taps = range->columns;
+            tile->gap = left_out * words;
         }
+        if (taps != p->taps) tile->epilogue.weight_sums = NULL; // those of all taps
+        if (looks_ahead) tile->ahead = b->vectors * PRODUCT_LANES * p->depth * sizeof(uint32_t);
     }
+    for (size_t line = 0; line < range->lines; line++) multiply_line(job, b, range, line);
 }
 
 static void multiply_rows(const product_job *job, const uint8_t **addresses, size_t first,
                           size_t last, size_t first_block, size_t block_count) {
     const qproduct *p = job->p;
     const size_t block = first_block % p->blocks;
-    const size_t vectors = block_vectors(p, block);
+    range_walk walk = {&p->ranges, first, last, 0};
+    conv_range range;
     block_run b; // most of its tiles are not looked at
     b.addresses = addresses;
     b.count = block_count;
-    b.vectors = vectors;
+    b.vectors = block_vectors(p, block);
     b.group = first_block / p->blocks;
-    b.tile_rows = p->kernel->rows[vectors - 1];
+    b.tile_rows = p->kernel->rows[b.vectors - 1];
     b.run_tiles = (block + 1 < p->blocks ? p->run_rows : p->last_run_rows) / b.tile_rows;
     b.channel = b.group * p->outs + block * PRODUCT_BLOCK;
-    for (size_t row = first; row < last;) {
-        const row_range range = range_at(p, row, last);
-        for (size_t i = 0; i < block_count; i++) {
-            begin_tile(job, addresses, b.group, block + i, &b.tiles[i]);
-            b.tiles[i].taps = range.taps;
-            if (range.taps != p->taps) b.tiles[i].epilogue.weight_sums = NULL; // those of all taps
-            b.tiles[i].w += range.tap * tare__ceil_div(p->codes, 4) * vectors * PRODUCT_LANES;
-        }
-        multiply_range(job, &b, row, &range);
-        row = range.last;
-    }
+    while (tare__conv_ranges_next(&walk, &range)) multiply_range(job, &b, block, &range);
 }
 
 // Whole blocks come before the last one, which may have larger tiles.
@@ -386,8 +378,8 @@ static size_t alike_blocks(const qproduct *p, size_t block) {
 // many as they may, but for the last one.
 static size_t first_row_of(const product_job *job, size_t tile) {
     const qproduct *p = job->p;
-    if (p->run_rows == p->tile_rows) return tare__part_begin(job->row_count, job->tiles, tile);
-    return tare__least(tile * p->tile_rows, job->row_count);
+    if (p->run_rows == p->shared_rows) return tare__part_begin(job->row_count, job->tiles, tile);
+    return tare__least(tile * p->shared_rows, job->row_count);
 }
 
 // Weights that the cache holds meet all of a tile's channels before the next tile; others are read
@@ -422,7 +414,7 @@ static void multiply_parts(void *user, size_t first, size_t end, size_t worker) 
 // them.
 static void divide(product_job *job, size_t threads) {
     const qproduct *p = job->p;
-    job->tiles = tare__ceil_div(job->row_count, p->tile_rows);
+    job->tiles = tare__ceil_div(job->row_count, p->shared_rows);
     job->blocks = p->blocks * p->groups;
     const bool by_blocks = threads > 1 && job->blocks >= threads &&
                            p->group_words * p->groups * 4 > job->row_count * p->all_ins;
@@ -432,12 +424,13 @@ static void divide(product_job *job, size_t threads) {
 // A thread takes many tiles, which kernels like, in so little time that it hardly matters who comes
 // last; less than what is worth sharing is not parted.
 static thread_grain grain_of(const product_job *job) {
-    enum { MOST_MACS = 8 << 20 };
+    enum { MOST_MACS = 8 << 20, MOST_OF_LINES = 16 << 20 };
     const qproduct *p = job->p;
-    const size_t rows = tare__least(p->tile_rows, job->row_count);
+    const size_t rows = tare__least(p->shared_rows, job->row_count);
     const size_t outputs = rows * (p->all_outs / job->block_parts);
     const size_t macs = outputs * (p->taps * p->codes + OUTPUT_MACS) + 1;
-    size_t most = tare__most(MOST_MACS / macs, 1);
+    const size_t most_macs = p->ranges.column_groups != NULL ? MOST_OF_LINES : MOST_MACS;
+    size_t most = tare__most(most_macs / macs, 1);
     assert(job->tiles > 0);                           // what is empty has no plan
     if (most > job->tiles) most -= most % job->tiles; // whole blocks
     const size_t least = job->run->space->least_shared_macs / macs + 1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the taps of windows lie, by the definition: one tap at a time.
+// Where the taps of windows lie, by the definition: one tap at a time. Which of them ranges of
+// pixels leave out.
 #include "support/test.h"
 
-#include "runtime/kernels/conv_shape.h"
+#include "runtime/kernels/conv_ranges.h"
 
 enum { CASES = 20000, IMAGES = 2, MOST_ADDRESSES = 1 << 13, MOST_COLUMNS = 9 };
 
@@ -115,8 +116,84 @@ static void taps_lie_where_the_definition_says(void **state) {
     }
 }
 
+// --- ranges ---
+
+// Counts the pixel of a range, all of whose other taps must lie in the border.
+static void check_pixel(const conv_windows *w, const conv_range *range, size_t pixel,
+                        unsigned char *met) {
+    assert_true(met[pixel]++ == 0);
+    for (size_t tap = 0; tap < tare__conv_window_taps(w); tap++) {
+        const size_t row = tap / w->columns, column = tap % w->columns;
+        const bool is_met =
+            row - range->row < range->rows && column - range->column < range->columns;
+        const uint8_t *at = tap_of(w, pixel, tap);
+        if (!is_met) assert_ptr_equal(at, border);
+        if (is_met && range->is_inside) assert_ptr_not_equal(at, border);
+    }
+}
+
+static void check_inside(const conv_windows *w, const conv_range *range, size_t pixel) {
+    static const uint8_t *to[MOST_ADDRESSES];
+    clear(to);
+    tare__conv_range_list(w, range, images, pixel, range->count, to);
+    for (size_t i = 0; i < range->rows; i++)
+        for (size_t j = 0; j < range->columns; j++) {
+            const size_t listed = i * range->columns + j;
+            const size_t tap = (range->row + i) * w->columns + range->column + j;
+            for (size_t k = 0; k < range->count; k++)
+                assert_ptr_equal(to[listed * range->count + k],
+                                 tap_of(w, pixel + k * range->apart, tap));
+        }
+    assert_ptr_equal(to[range->rows * range->columns * range->count], untouched);
+}
+
+// Every pixel of [first, last) is in one range, and no other is.
+static size_t check_ranges(const conv_windows *w, bool leaves_out, uint64_t *state) {
+    enum { MOST_PIXELS = 1 << 10 };
+    const size_t all = IMAGES * tare__conv_window_pixels(w);
+    const size_t first = below(state, 2) ? 0 : below(state, all);
+    const size_t last = below(state, 2) ? all : first + below(state, all - first + 1);
+    const bool by_line = below(state, 4) == 0;
+    unsigned char met[MOST_PIXELS] = {0};
+    size_t inside = 0;
+    conv_ranges ranges;
+    conv_range range;
+    assert_true(all <= MOST_PIXELS);
+    CHECK_OK(tare__conv_ranges_create(w, leaves_out, by_line, &ranges, NULL));
+    range_walk walk = {&ranges, first, last, 0};
+    while (tare__conv_ranges_next(&walk, &range))
+        for (size_t line = 0; line < range.lines; line++) {
+            const size_t pixel = range.first + line * range.line_apart;
+            for (size_t i = 0; i < range.count; i++)
+                check_pixel(w, &range, pixel + i * range.apart, met);
+            if (by_line) assert_true(pixel % w->out_width + range.count <= w->out_width);
+            if (range.is_inside) check_inside(w, &range, pixel);
+            inside += range.is_inside;
+        }
+    for (size_t i = 0; i < all; i++) assert_int_equal(met[i], i >= first && i < last);
+    tare__conv_ranges_release(&ranges);
+    return inside;
+}
+
+static void ranges_leave_out_only_what_lies_in_the_border(void **state) {
+    (void)state;
+    uint64_t random = 11;
+    size_t inside = 0;
+    for (int i = 0; i < CASES; i++) {
+        conv_windows w = any_windows(&random);
+        w.out_height += below(&random, 4);
+        inside += check_ranges(&w, below(&random, 4) != 0, &random);
+        w.depth = w.out_depth = w.planes = w.pieces = 1;
+        w.front = 0;
+        w.reflects = false;
+        inside += check_ranges(&w, true, &random);
+    }
+    assert_true(inside > CASES / 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_leave_out_only_what_lies_in_the_border),
         cmocka_unit_test(taps_lie_where_the_definition_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@ enum {
     MOST_CODES = 70,
     FEW_CODES = 24,
     MOST_WORDS = MOST_TAPS * (MOST_CODES + 3) / 4,
+    MOST_GAP = 20,   // words that are left out behind a row of taps
     MOST_TILES = 14, // with which kernels that like many do something else
     MOST_ROWS = MOST_TILES * PRODUCT_ROWS,
     OTHER_STRIDE = PRODUCT_BLOCK + 5,
@@ -42,7 +43,7 @@ typedef struct tile_case {
     uint8_t x[MOST_ROWS][MOST_TAPS][MOST_CODES];
     const uint8_t *addresses[MOST_TAPS * MOST_ROWS];
     int8_t w[PRODUCT_BLOCK][MOST_TAPS][MOST_CODES];
-    uint32_t words[MOST_WORDS * PRODUCT_BLOCK];
+    uint32_t words[(MOST_WORDS + MOST_TAPS * MOST_GAP) * PRODUCT_BLOCK];
     int32_t start[PRODUCT_BLOCK], sums[PRODUCT_BLOCK];
     bool pairs_fit[PRODUCT_VECTORS * MOST_WORDS];
     uint8_t other[MOST_ROWS * OTHER_STRIDE], codes[MOST_ROWS * PRODUCT_BLOCK + 1];
@@ -64,10 +65,21 @@ static void fill_codes(tile_case *c, uint64_t *state) {
     t->x = c->addresses;
 }
 
+// Where the words of each tap begin: all zeros. What lies between them would be seen in every sum.
+static void place_taps(tile_case *c, size_t words, size_t at[MOST_TAPS]) {
+    memset(c->words, 0x55, sizeof c->words);
+    for (size_t tap = 0, next = 0; tap < c->tile.taps; tap++, next += words) {
+        next += tare__product_gap(&c->tile, tap);
+        memset(c->words + next, 0, words * sizeof *c->words);
+        at[tap] = next;
+    }
+}
+
 static void fill_weights(tile_case *c, uint64_t *state) {
     product_tile *t = &c->tile;
     const size_t words = (t->codes + 3) / 4, lanes = tare__product_vectors(t->channels) * 16;
-    memset(c->words, 0, sizeof c->words);
+    size_t at[MOST_TAPS];
+    place_taps(c, words * lanes, at);
     for (size_t n = 0; n < t->channels; n++) {
         c->sums[n] = 0;
         for (size_t tap = 0; tap < t->taps; tap++)
@@ -75,7 +87,7 @@ static void fill_weights(tile_case *c, uint64_t *state) {
                 const int8_t w = weight_of(state, c->kind, k, k > 0 ? c->w[n][tap][k - 1] : 0);
                 c->w[n][tap][k] = w;
                 c->sums[n] += w;
-                c->words[(tap * words + k / 4) * lanes + n] |= (uint32_t)(uint8_t)w << k % 4 * 8;
+                c->words[at[tap] + k / 4 * lanes + n] |= (uint32_t)(uint8_t)w << k % 4 * 8;
             }
     }
     t->w = c->words;
@@ -130,7 +142,13 @@ static size_t codes_of(uint64_t *state) {
     return next(state) % 2 && codes > 4 ? codes / 4 * 4 : codes;
 }
 
-static void begin(tile_case *c, uint64_t seed, size_t rows, size_t channels) {
+static void leave_out(product_tile *t, uint64_t *state) {
+    t->row_taps = 1 + next(state) % t->taps;
+    t->gap = next(state) % MOST_GAP * tare__product_vectors(t->channels) * PRODUCT_LANES;
+}
+
+static void begin(const product_kernel *k, tile_case *c, uint64_t seed, size_t rows,
+                  size_t channels) {
     uint64_t state = seed * 2654435761u + 17;
     memset(&c->tile, 0, sizeof c->tile);
     c->tile = (product_tile){.rows = rows,
@@ -140,11 +158,13 @@ static void begin(tile_case *c, uint64_t seed, size_t rows, size_t channels) {
                              .channels = channels,
                              .y_stride = PRODUCT_BLOCK};
     c->kind = (weight_kind)(next(&state) % WEIGHT_KINDS);
+    if (!k->asks_pairs && next(&state) % 2) leave_out(&c->tile, &state);
     fill_codes(c, &state);
     fill_weights(c, &state);
     fill_epilogue(c, &state);
     c->tile.pairs_fit = next(&state) % 4 ? c->pairs_fit : NULL;
     c->tile.ahead = next(&state) % 2 ? sizeof c->w : 0; // what is fetched early changes nothing
+    c->tile.pass = next(&state) % 3;
     // Values are rule O's; the others' biases are no floats of a layer.
     const uint32_t end = next(&state) % (c->r->rule == REQUANT_O ? 4 : 2);
     c->tile.addend = end == 1 ? &c->addend : NULL;
@@ -216,7 +236,7 @@ static bool is_last(const product_kernel *k) {
 
 static void check_rows(const product_kernel *k, tile_case *c, uint64_t seed, size_t rows,
                        size_t channels) {
-    begin(c, seed, rows, channels);
+    begin(k, c, seed, rows, channels);
     run_tile(k, c);
     check_tile(c, k->name);
     tare__requant_destroy(c->r);
@@ -297,7 +317,7 @@ static void a_false_proof_would_show(void **state) {
     (void)state;
     for (const product_kernel *k = tare__product_kernels;; k++) {
         if (k->asks_pairs && k->needs <= tare__isa_detect()) {
-            begin(&c, 1, 1, 16);
+            begin(k, &c, 1, 1, 16);
             c.tile.taps = 1;
             c.tile.codes = 4;
             c.tile.flip = 0;

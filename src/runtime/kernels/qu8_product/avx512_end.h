@@ -135,6 +135,7 @@ UNROLLED __m512i broadcast(const uint8_t *x, __m512i flip) {
 // into the second-level cache: so memory has the time of several tiles to bring what else the next
 // block's first tile would wait for. How far ahead; 0: none.
 UNROLLED size_t ahead_of(const product_tile *t, size_t vectors, size_t pass) {
+    pass += t->pass;
     return t->ahead != 0 && pass < vectors ? t->ahead + pass * sizeof(__m512i) : 0;
 }
 UNROLLED void expect_weights(const uint32_t *w, size_t ahead) {

@@ -240,7 +240,7 @@ DEFINE(4)
 
 // Frequent ends, of blocks that fill places.
 static bool may_take_turns(const product_tile *t, const tile_end *e, size_t vectors) {
-    return e->kind <= END_WITH_CODES && vectors != 3 && t->codes % 4 == 0 &&
+    return e->kind <= END_WITH_CODES && vectors != 3 && t->codes % 4 == 0 && t->gap == 0 &&
            (e->last == 0xFFFF || t->addend == NULL || has_part_of_vector(e->kind, vectors));
 }
 

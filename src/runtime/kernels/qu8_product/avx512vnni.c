@@ -79,6 +79,7 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
     __m512i w[PRODUCT_VECTORS];
     for (size_t i = 0; i < t->taps; i++, x += t->rows) {
         const uint8_t *at[TILE_ROWS];
+        from += tare__product_gap(t, i);
 #define FIND(r) at[r] = x[r]
         EACH_ROW(rows, FIND);
 #undef FIND

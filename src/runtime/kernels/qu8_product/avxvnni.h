@@ -19,6 +19,7 @@ UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t 
     const uint32_t *w = t->w + c;
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *const *at = t->x + tap * rows;
+        w += tare__product_gap(t, tap);
         __m256i x[ROWS];
         for (size_t k = 0; k < whole; k += 4, w += step) {
             for (size_t r = 0; r < rows; r++)

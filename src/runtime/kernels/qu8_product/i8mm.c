@@ -43,6 +43,7 @@ UNROLLED void add_matrices(const product_tile *t, int32x4_t acc[ROW_PAIRS][CHANN
     const uint32x4_t none[2] = {vdupq_n_u32(0), vdupq_n_u32(0)};
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *const *at = t->x + tap * rows;
+        w += tare__product_gap(t, tap);
         uint8x16_t x[ROW_PAIRS];
         size_t k = 0;
         // An odd row is its own neighbour, whose sums nobody reads.

@@ -25,6 +25,7 @@ UNROLLED void add_taps(const product_tile *t, int32x4_t acc[ROWS][PAIRS], size_t
     const size_t step = words_of_step(t);
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *const *at = t->x + tap * rows;
+        w += tare__product_gap(t, tap);
         for (size_t k = 0; k < t->codes; k += 4, w += step) {
             const size_t left = t->codes - k < 4 ? t->codes - k : 4;
             int8x8_t x[ROWS];

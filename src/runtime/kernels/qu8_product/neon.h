@@ -20,11 +20,14 @@ static inline int8x16_t load_weights(const uint32_t *w) {
 
 // The sums of the weights of 16 channels, where nobody counted them before.
 static inline void sum_weights(const product_tile *t, const uint32_t *w, uint32_t *out) {
-    const size_t depth = t->taps * ((t->codes + 3) / 4), step = words_of_step(t);
+    const size_t words = (t->codes + 3) / 4, step = words_of_step(t);
     int32x4_t sums[NEON_QUADS] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
-    for (size_t d = 0; d < depth; d++)
-        for (size_t i = 0; i < NEON_QUADS; i++)
-            sums[i] = vpadalq_s16(sums[i], vpaddlq_s8(load_weights(w + d * step + 4 * i)));
+    for (size_t tap = 0; tap < t->taps; tap++) {
+        w += tare__product_gap(t, tap);
+        for (size_t d = 0; d < words; d++, w += step)
+            for (size_t i = 0; i < NEON_QUADS; i++)
+                sums[i] = vpadalq_s16(sums[i], vpaddlq_s8(load_weights(w + 4 * i)));
+    }
     for (size_t i = 0; i < NEON_QUADS; i++) vst1q_u32(out + 4 * i, vreinterpretq_u32_s32(sums[i]));
 }
 

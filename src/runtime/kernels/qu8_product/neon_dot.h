@@ -42,6 +42,7 @@ UNROLLED void add_taps(const product_tile *t, int32x4_t acc[DOT_ROWS][NEON_QUADS
     const size_t step = words_of_step(t);
     for (size_t tap = 0; tap < t->taps; tap++) {
         const uint8_t *const *at = t->x + tap * rows;
+        w += tare__product_gap(t, tap);
         uint8x16_t x[DOT_ROWS];
         size_t k = 0;
         for (; k + 16 <= t->codes; k += 16, w += 4 * step) {

@@ -35,10 +35,21 @@ static void widen_row(const product_tile *t, size_t row, const chunk *c, int16_t
     for (size_t k = 4 * c->words; k < c->codes; k++) out[k] = 0;
 }
 
-static void widen_weights(const uint32_t *w, size_t lanes, const chunk *c, int16_t *out) {
-    for (size_t d = 0; d < c->words; d++)
+// Those of a channel.
+static void widen_weights(const product_tile *t, size_t lane, const chunk *c, int16_t *out) {
+    const size_t words = (t->codes + 3) / 4;
+    const size_t lanes = tare__product_vectors(t->channels) * PRODUCT_LANES;
+    const uint32_t *w = t->w + c->first * lanes + lane;
+    size_t tap = c->first / words, left = words - c->first % words; // of the tap
+    for (size_t i = 1; i <= tap; i++) w += tare__product_gap(t, i);
+    for (size_t d = 0; d < c->words; d++, w += lanes, left--) {
+        if (left == 0) {
+            w += tare__product_gap(t, ++tap);
+            left = words;
+        }
         for (size_t b = 0; b < 4; b++)
-            out[4 * d + b] = (int16_t)((int32_t)((w[d * lanes] >> 8 * b & 0xFF) ^ 0x80) - 128);
+            out[4 * d + b] = (int16_t)((int32_t)((*w >> 8 * b & 0xFF) ^ 0x80) - 128);
+    }
     for (size_t k = 4 * c->words; k < c->codes; k++) out[k] = 0;
 }
 
@@ -109,7 +120,7 @@ void qu8_product__scalar(const product_tile *t) {
         for (size_t row = 0; row < t->rows; row++) widen_row(t, row, &c, c.x[row]);
         for (size_t lane = 0; lane < t->channels; lane++) {
             int16_t w[CHUNK_CODES];
-            widen_weights(t->w + c.first * lanes + lane, lanes, &c, w);
+            widen_weights(t, lane, &c, w);
             for (size_t row = 0; row < t->rows; row += ROWS)
                 add_dots((const int16_t(*)[CHUNK_CODES])c.x + row, w, c.codes,
                          &sums[lane / PRODUCT_LANES][row][lane % PRODUCT_LANES], PRODUCT_LANES);
