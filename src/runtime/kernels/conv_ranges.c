@@ -7,7 +7,7 @@
 
 enum {
     // Beyond, too few taps lie beside the image to pay for shorter runs of pixels.
-    MOST_WIDTH = 32,
+    MOST_WIDTH = 64,
     LEAST_LINES = 3, // for which a kernel reads weights once more
 };
 
@@ -56,23 +56,34 @@ static tare_status find_groups(const window_axis *a, tap_group **out, tare_error
     return TARE_OK;
 }
 
+static tare_status find_all_groups(const conv_windows *w, tap_group *groups[SPATIAL],
+                                   tare_error *err) {
+    const window_axis axes[SPATIAL] = {
+        {w->depth, w->out_depth, w->front, w->stride[D], w->step[D], w->planes},
+        {w->height, w->out_height, w->above, w->stride[H], w->step[H], w->rows},
+        {w->width, w->out_width, w->before, w->stride[W], w->step[W], w->columns}};
+    for (int d = 0; d < SPATIAL; d++) TARE_TRY(find_groups(&axes[d], &groups[d], err));
+    return TARE_OK;
+}
+
 tare_status tare__conv_ranges_create(const conv_windows *w, bool leaves_out, bool by_line,
                                      conv_ranges *out, tare_error *err) {
-    const window_axis lines = {w->height,    w->out_height, w->above,
-                               w->stride[H], w->step[H],    w->rows};
-    const window_axis columns = {w->width,     w->out_width, w->before,
-                                 w->stride[W], w->step[W],   w->columns};
-    const bool is_plane =
-        w->pieces * w->planes * w->out_depth == 1 && w->front == 0 && !w->reflects;
+    tap_group *groups[SPATIAL] = {NULL};
+    const tare_status status = find_all_groups(w, groups, err);
+    const bool is_plane = w->pieces * w->planes * w->out_depth == 1 && groups[D] == NULL;
+    const bool takes_lines = leaves_out && is_plane && !w->reflects;
+    const bool takes_columns = takes_lines && !by_line && w->out_width <= MOST_WIDTH;
     *out = (conv_ranges){.width = w->out_width,
                          .pixels = tare__conv_window_pixels(w),
                          .rows = w->pieces * w->planes * w->rows,
                          .columns = w->columns,
-                         .by_line = by_line};
-    if (!is_plane || !leaves_out) return TARE_OK;
-    TARE_TRY(find_groups(&lines, &out->line_groups, err));
-    if (by_line || w->out_width > MOST_WIDTH) return TARE_OK;
-    return find_groups(&columns, &out->column_groups, err);
+                         .by_line = by_line,
+                         .is_inside = groups[D] == NULL && groups[H] == NULL && groups[W] == NULL,
+                         .line_groups = takes_lines ? groups[H] : NULL,
+                         .column_groups = takes_columns ? groups[W] : NULL};
+    for (int d = 0; d < SPATIAL; d++)
+        if (groups[d] != out->line_groups && groups[d] != out->column_groups) tare__free(groups[d]);
+    return status;
 }
 
 void tare__conv_ranges_release(conv_ranges *r) {
@@ -84,8 +95,12 @@ void tare__conv_ranges_release(conv_ranges *r) {
 // Pixels from one on that meet the same rows of taps, as many as follow each other.
 static conv_range rows_at(const conv_ranges *r, size_t pixel, size_t last) {
     const size_t image = pixel / r->pixels * r->pixels;
-    conv_range out = {
-        .first = pixel, .lines = 1, .apart = 1, .rows = r->rows, .columns = r->columns};
+    conv_range out = {.first = pixel,
+                      .lines = 1,
+                      .apart = 1,
+                      .rows = r->rows,
+                      .columns = r->columns,
+                      .is_inside = r->is_inside};
     size_t end = last;
     if (r->line_groups != NULL) {
         const tap_group *g = r->line_groups;
@@ -132,20 +147,43 @@ bool tare__conv_ranges_next(range_walk *walk, conv_range *out) {
     return true;
 }
 
+// Where a tap of the window at output pixel (z, y, x) lies in an image that has it.
+static size_t tap_at(const conv_windows *w, const conv_range *range, size_t z, size_t y, size_t x) {
+    const size_t plane = z * w->stride[D] - (size_t)w->front; // negative borders add
+    const size_t row = y * w->stride[H] + range->row * w->step[H] - (size_t)w->above;
+    const size_t column = x * w->stride[W] + range->column * w->step[W] - (size_t)w->before;
+    return ((plane * w->height + row) * w->width + column) * w->channels;
+}
+
 void tare__conv_range_list(const conv_windows *w, const conv_range *range, const uint8_t *images,
                            size_t pixel, size_t count, const uint8_t **to) {
-    const size_t pixels = tare__conv_window_pixels(w), at = pixel % pixels;
-    const size_t y = at / w->out_width * w->stride[H] + range->row * w->step[H];
-    const size_t x = at % w->out_width * w->stride[W] + range->column * w->step[W];
-    const size_t line = w->width * w->channels;
-    const size_t apart = range->goes_down ? w->stride[H] * line : w->stride[W] * w->channels;
-    const uint8_t *image = images + pixel / pixels * tare__conv_image_codes(w);
-    const ptrdiff_t top = (ptrdiff_t)y - w->above, left = (ptrdiff_t)x - w->before;
-    for (size_t i = 0; i < range->rows; i++)
-        for (size_t j = 0; j < range->columns; j++) {
-            const ptrdiff_t inside_y = top + (ptrdiff_t)(i * w->step[H]);
-            const ptrdiff_t inside_x = left + (ptrdiff_t)(j * w->step[W]);
-            const uint8_t *from = image + (size_t)inside_y * line + (size_t)inside_x * w->channels;
-            for (size_t k = 0; k < count; k++) *to++ = from + k * apart;
-        }
+    const size_t pixels = tare__conv_window_pixels(w), image = tare__conv_image_codes(w);
+    const size_t line = w->stride[H] * w->width * w->channels;
+    size_t n = pixel / pixels, x = pixel % w->out_width;
+    size_t z = pixel % pixels / w->out_width / w->out_height;
+    size_t y = pixel / w->out_width % w->out_height;
+    while (count > 0) {
+        const uint8_t *at = images + n * image + tap_at(w, range, z, y, x);
+        const size_t apart = range->goes_down ? line : w->stride[W] * w->channels;
+        const size_t here = range->goes_down ? count : tare__least(count, w->out_width - x);
+        for (size_t i = 0; i < here; i++) to[i] = at + i * apart;
+        to += here;
+        count -= here;
+        x = 0;
+        if (++y < w->out_height) continue;
+        y = 0;
+        if (++z < w->out_depth) continue;
+        z = 0;
+        n++;
+    }
+}
+
+void tare__conv_range_offsets(const conv_windows *w, const conv_range *range, size_t *to) {
+    for (size_t i = 0; i < range->rows; i++) {
+        const size_t plane = i / w->rows % w->planes, row = i % w->rows; // of the first's
+        for (size_t j = 0; j < range->columns; j++)
+            *to++ =
+                ((plane * w->step[D] * w->height + row * w->step[H]) * w->width + j * w->step[W]) *
+                w->channels;
+    }
 }

@@ -10,9 +10,9 @@
 typedef struct tap_group tap_group;
 
 typedef struct conv_ranges {
-    size_t width, pixels; // of an output image
-    size_t rows, columns; // taps of a window; rows of all its planes
-    bool by_line;
+    size_t width, pixels;    // of an output image
+    size_t rows, columns;    // taps of a window; rows of all its planes
+    bool by_line, is_inside; // no window reaches over a border
     // NULL: no such taps are left out
     tap_group *line_groups, *column_groups;
 } conv_ranges;
@@ -43,9 +43,11 @@ typedef struct range_walk {
 /// False: there are no more.
 bool tare__conv_ranges_next(range_walk *walk, conv_range *out);
 
-/// The addresses of the taps of a range that is inside, of `count` pixels of a line from `pixel`
-/// on: to[tap * count + i].
+/// The addresses of the first tap that `count` pixels of a line meet, from `pixel` on, of a range
+/// that is inside; a line goes on with the next one of the output where it ends.
 void tare__conv_range_list(const conv_windows *w, const conv_range *range, const uint8_t *images,
                            size_t pixel, size_t count, const uint8_t **to);
+/// How many codes each tap of such a range lies behind the first.
+void tare__conv_range_offsets(const conv_windows *w, const conv_range *range, size_t *to);
 
 #endif

@@ -58,7 +58,8 @@ typedef struct product_addend {
 /// Weights lie as [taps][words][channels rounded up to PRODUCT_LANES] words of four int8, zeros
 /// where a tap has no more codes.
 typedef struct product_tile {
-    const uint8_t *const *x; // [taps][rows]
+    const uint8_t *const *x; // [taps][rows]; with offsets [rows], what those are from
+    const size_t *offsets;   // [taps] codes to each; NULL: they differ by row
     size_t rows, taps;
     size_t codes; // of a tap
     const uint32_t *w;
@@ -107,6 +108,12 @@ void qu8_product_finish__avx512vnni(const product_tile *t, const int32_t *sums, 
 
 static inline size_t tare__product_vectors(size_t channels) {
     return (channels + PRODUCT_LANES - 1) / PRODUCT_LANES;
+}
+
+/// The codes of a tap of the row that begins at `row` of x.
+static inline const uint8_t *tare__product_codes_at(const product_tile *t,
+                                                    const uint8_t *const *row, size_t tap) {
+    return t->offsets != NULL ? row[0] + t->offsets[tap] : row[tap * t->rows];
 }
 
 /// Words of weights that are left out before a tap.

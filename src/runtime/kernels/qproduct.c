@@ -43,7 +43,8 @@ struct qproduct {
     size_t tile_rows, run_rows; // of whole blocks: of a tile, and that a kernel is given at once
     size_t last_run_rows;       // as run_rows, of the last block, which may have fewer channels
     size_t shared_rows;         // that threads take together: a tile's, or lines of ranges
-    size_t address_bytes;       // of a thread: where the codes of the rows of a run lie
+    size_t address_count;       // where the codes of the rows of a run lie
+    size_t address_bytes;       // of a thread: these, and offsets of taps
     size_t blocks;
     size_t cached_blocks; // that the cache holds beside codes
     packed_weights *weights;
@@ -84,8 +85,13 @@ static size_t block_vectors(const qproduct *p, size_t block) {
     return tare__product_vectors(tare__product_block_channels(&p->form, block));
 }
 
+// Of taps that are all inside, one address is listed.
+static size_t listed_taps(const qproduct *p) {
+    return p->ranges.is_inside ? 1 : p->taps;
+}
+
 static size_t run_rows_of(const qproduct *p, size_t block) {
-    return tare__product_run_rows(p->kernel, block_vectors(p, block), p->taps, p->rows);
+    return tare__product_run_rows(p->kernel, block_vectors(p, block), listed_taps(p), p->rows);
 }
 
 static void choose_runs(qproduct *p) {
@@ -93,8 +99,9 @@ static void choose_runs(qproduct *p) {
     p->tile_rows = p->kernel->rows[block_vectors(p, 0) - 1];
     p->run_rows = run_rows_of(p, 0);
     p->last_run_rows = run_rows_of(p, p->blocks - 1);
-    p->address_bytes = tare__round_up(
-        p->taps * tare__most(p->run_rows, p->last_run_rows) * sizeof(uint8_t *), ALIGNMENT);
+    p->address_count = listed_taps(p) * tare__most(p->run_rows, p->last_run_rows);
+    p->address_bytes =
+        tare__round_up(p->address_count * sizeof(uint8_t *) + p->taps * sizeof(size_t), ALIGNMENT);
     p->cached_blocks = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
 }
 
@@ -107,7 +114,6 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->group_words = tare__product_group_words(&p->form);
     p->blocks = tare__product_block_count(&p->form);
     p->rows = p->is_staged || p->is_scattered ? p->pixels : (size_t)y->count / p->all_outs;
-    choose_runs(p);
     p->windows = p->part.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
     if (!p->is_staged) return;
@@ -142,10 +148,10 @@ static tare_status find_pairs(qproduct *p, tare_error *err) {
 
 // Kernels that count words of weights from the first tap on leave none out.
 static tare_status find_ranges(qproduct *p, tare_error *err) {
-    const bool leaves_out =
-        p->constants.zero_code == 0 && !p->is_staged && !p->is_flat && p->pairs_fit == NULL;
+    const bool leaves_out = p->constants.zero_code == 0 && p->pairs_fit == NULL;
     // The rows of a tile of scattered pixels are as far apart as those of one line.
     TARE_TRY(tare__conv_ranges_create(&p->windows, leaves_out, p->is_scattered, &p->ranges, err));
+    choose_runs(p);
     p->shared_rows = p->ranges.column_groups != NULL ? p->ranges.width : p->tile_rows;
     return TARE_OK;
 }
@@ -204,6 +210,9 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
 
 static size_t line_bytes(const qproduct *p) {
     return tare__round_up(p->ins, ALIGNMENT);
+}
+static uint8_t border_code(const qproduct *p) {
+    return p->constants.zero_code ^ p->constants.flip;
 }
 static size_t stage_bytes(const qproduct *p) {
     const size_t image = tare__conv_image_codes(&p->windows);
@@ -287,6 +296,7 @@ static void list_tile(const product_job *job, const conv_range *range, size_t ro
 // Blocks of one group and of as many vectors, `most` rows at a time.
 typedef struct block_run {
     const uint8_t **addresses;
+    size_t *offsets; // of taps of a range that is inside
     product_tile tiles[MOST_BLOCKS];
     size_t count, vectors; // of blocks; of channels of each
     size_t group, channel; // the first one's first channel
@@ -313,7 +323,8 @@ static void multiply_line(const product_job *job, block_run *b, const conv_range
     for (size_t done = 0, rows; done < range->count; done += rows) {
         const size_t row = first + done * range->apart;
         rows = rows_of_run(b, range->count - done);
-        list_tile(job, range, row, rows, b->group * p->ins, b->addresses);
+        if (range->rows * range->columns > 0)
+            list_tile(job, range, row, rows, b->group * p->ins, b->addresses);
         for (size_t i = 0; i < b->count; i++) {
             product_tile *tile = &b->tiles[i];
             tile->x = b->addresses + before * rows;
@@ -335,10 +346,12 @@ static void multiply_range(const product_job *job, block_run *b, size_t block,
     // tiles would wait for these rather than for their own.
     const bool looks_ahead =
         taps == p->taps && range->lines * range->count >= LEAST_TILES * b->tile_rows;
+    if (range->is_inside) tare__conv_range_offsets(&job->windows, range, b->offsets);
     for (size_t i = 0; i < b->count; i++) {
         product_tile *tile = &b->tiles[i];
         begin_tile(job, b->group, block + i, tile);
         tile->taps = taps;
+        if (range->is_inside) tile->offsets = b->offsets;
         tile->w += first * words;
         if (left_out > 0) {
             tile->row_taps = range->columns;
@@ -358,6 +371,7 @@ static void multiply_rows(const product_job *job, const uint8_t **addresses, siz
     conv_range range;
     block_run b; // most of its tiles are not looked at
     b.addresses = addresses;
+    b.offsets = (size_t *)(void *)(addresses + p->address_count);
     b.count = block_count;
     b.vectors = block_vectors(p, block);
     b.group = first_block / p->blocks;
@@ -443,36 +457,49 @@ static void multiply_images(product_job *job, thread_pool *pool) {
                                  job);
 }
 
-// A line of the image, whose pixels are `stride` codes apart, with its border.
-static void stage_line(const qproduct *p, const uint8_t *line, size_t stride, uint8_t *to) {
+// Pixels of a line of the image, `stride` codes apart, with what borders mirror.
+static void stage_pixels(const qproduct *p, const uint8_t *line, size_t stride, uint8_t *to) {
     const conv_windows *w = &p->part.windows;
-    const ptrdiff_t width = (ptrdiff_t)p->windows.width;
-    const ptrdiff_t first = w->before < width ? w->before : width;
-    const ptrdiff_t inside =
-        width - first < (ptrdiff_t)w->width ? width - first : (ptrdiff_t)w->width;
-    const bool is_whole = stride == p->ins;
-    if (is_whole) memcpy(to + (size_t)first * p->ins, line, (size_t)inside * p->ins);
-    for (ptrdiff_t i = 0; (w->reflects || !is_whole) && i < width; i++) {
-        const bool is_inside = i >= first && i < first + inside;
-        if (is_inside ? is_whole : !w->reflects) continue;
-        const ptrdiff_t at = tare__conv_position(w, i - first, w->width);
-        memcpy(to + (size_t)i * p->ins, line + (size_t)at * stride, p->ins);
+    for (size_t i = 0; i < p->windows.width; i++, to += p->ins) {
+        const ptrdiff_t at = tare__conv_position(w, (ptrdiff_t)i - w->before, w->width);
+        if (at < 0)
+            memset(to, border_code(p), p->ins);
+        else
+            memcpy(to, line + (size_t)at * stride, p->ins);
     }
 }
 
-// The image with its border, as far as windows reach.
+// Pixels that follow each other, between borders.
+static void stage_codes(const qproduct *p, const uint8_t *line, uint8_t *to) {
+    const conv_windows *w = &p->part.windows;
+    const size_t width = p->windows.width;
+    const size_t before = w->before > 0 ? tare__least((size_t)w->before, width) : 0;
+    const size_t first = w->before < 0 ? tare__least((size_t)-w->before, w->width) : 0;
+    const size_t inside = tare__least(w->width - first, width - before);
+    memset(to, border_code(p), before * p->ins);
+    memcpy(to + before * p->ins, line + first * p->ins, inside * p->ins);
+    memset(to + (before + inside) * p->ins, border_code(p), (width - before - inside) * p->ins);
+}
+
+// The image, whose pixels are `stride` codes apart, with its border, as far as windows reach.
 static void stage(const qproduct *p, const uint8_t *image, size_t stride, uint8_t *to) {
     const conv_windows *from = &p->part.windows, *s = &p->windows;
     const size_t line = from->width * stride, staged_line = s->width * p->ins;
-    memset(to, p->constants.zero_code ^ p->constants.flip, stage_bytes(p));
+    const unsigned char *end = to + stage_bytes(p);
     for (size_t i = 0; i < s->depth * s->height; i++, to += staged_line) {
         const ptrdiff_t z =
             tare__conv_position(from, (ptrdiff_t)(i / s->height) - from->front, from->depth);
         const ptrdiff_t y =
             tare__conv_position(from, (ptrdiff_t)(i % s->height) - from->above, from->height);
-        if (z < 0 || y < 0) continue;
-        stage_line(p, image + ((size_t)z * from->height + (size_t)y) * line, stride, to);
+        const uint8_t *at = image + ((size_t)z * from->height + (size_t)y) * line;
+        if (z < 0 || y < 0)
+            memset(to, border_code(p), staged_line);
+        else if (from->reflects || stride != p->ins)
+            stage_pixels(p, at, stride, to);
+        else
+            stage_codes(p, at, to);
     }
+    memset(to, 0, (size_t)(end - to)); // what the last words read beside their codes
 }
 
 void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
@@ -489,7 +516,7 @@ void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
                        .row_count = run->batch * p->pixels,
                        .border = memory,
                        .addresses = staged + stage_bytes(p)};
-    memset(memory, p->constants.zero_code ^ p->constants.flip, line_bytes(p));
+    memset(memory, border_code(p), line_bytes(p));
     if (!p->is_staged) {
         job.windows.channels = x_stride;
         multiply_images(&job, pool);

@@ -42,6 +42,7 @@ typedef struct tile_case {
     weight_kind kind;
     uint8_t x[MOST_ROWS][MOST_TAPS][MOST_CODES];
     const uint8_t *addresses[MOST_TAPS * MOST_ROWS];
+    size_t offsets[MOST_TAPS];
     int8_t w[PRODUCT_BLOCK][MOST_TAPS][MOST_CODES];
     uint32_t words[(MOST_WORDS + MOST_TAPS * MOST_GAP) * PRODUCT_BLOCK];
     int32_t start[PRODUCT_BLOCK], sums[PRODUCT_BLOCK];
@@ -63,6 +64,11 @@ static void fill_codes(tile_case *c, uint64_t *state) {
             c->addresses[tap * t->rows + r] = c->x[r][tap];
         }
     t->x = c->addresses;
+    if (next(state) % 2) return;
+    // The same once more: of each row the first tap, and where others lie.
+    for (size_t r = 0; r < t->rows; r++) c->addresses[r] = c->x[r][0];
+    for (size_t tap = 0; tap < t->taps; tap++) c->offsets[tap] = tap * sizeof c->x[0][0];
+    t->offsets = c->offsets;
 }
 
 // Where the words of each tap begin: all zeros. What lies between them would be seen in every sum.

@@ -78,7 +78,8 @@ UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t 
     const uint32_t *w = t->w + c;
     size_t word = 0; // of the depth
     for (size_t tap = 0; tap < t->taps; tap++) {
-        const uint8_t *const *at = t->x + tap * rows;
+        const uint8_t *at[ROWS];
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
         const size_t first = tap * words;
         while (word < first + words) {
             const size_t last = end_of_kind(pairs_fit, word, first + words);

@@ -45,16 +45,19 @@ UNROLLED void run_pairs(const product_tile *given_tile, const tile_end *given_en
     const end_form form = {kind, .is_shifted = true};
     const __m512i flip = _mm512_set1_epi8((char)t.flip);
     for (size_t row = 0; row < rows; row += 2 * step) {
-        const uint8_t *const *at = t.x + row;
         const uint32_t *w = t.w;
         __m512i a[PACKED_REGISTERS], b[PACKED_REGISTERS];
 #define START(i) a[i] = b[i] = first_sums(&t, (i) % vectors)
         EACH_VECTOR(PACKED_REGISTERS, START);
 #undef START
         __builtin_prefetch(t.y + (row + 2 * step * PAIRS_AHEAD) * t.y_stride, 1);
-        for (size_t tap = 0; tap < t.taps; tap++, at += t.rows)
+        for (size_t tap = 0; tap < t.taps; tap++) {
+            const uint8_t *at[2 * PACKED_REGISTERS];
+            for (size_t r = 0; r < 2 * step; r++)
+                at[r] = tare__product_codes_at(&t, t.x + row + r, tap);
             for (size_t k = 0; k < t.codes; k += 4, w += vectors * PRODUCT_LANES)
                 add_word(a, b, at, k, flip, w, vectors);
+        }
         end_rows(&t, &e, form, a, row, step, vectors, 0xFFFF);
         end_rows(&t, &e, form, b, row + step, step, vectors, 0xFFFF);
     }

@@ -106,7 +106,7 @@ UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_
     do {                                                                                           \
         for (size_t r_ = (place)*step; r_ < ((place) + 1) * step; r_++) {                          \
             s->rows[r_] = t->x + (row) + r_;                                                       \
-            at[r_] = s->rows[r_][tap * t->rows];                                                   \
+            at[r_] = tare__product_codes_at(t, s->rows[r_], tap);                                  \
         }                                                                                          \
         expect_end(t, kind, (row) + (place)*step, step);                                           \
         a = first_sums(t, 0);                                                                      \
@@ -120,7 +120,7 @@ UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_
         tap = (next_tap);                                                                          \
         k = 0;                                                                                     \
         for (size_t r_ = 0; r_ < PLACES * step && t->taps > 1; r_++)                               \
-            at[r_] = s->rows[r_][tap * t->rows];                                                   \
+            at[r_] = tare__product_codes_at(t, s->rows[r_], tap);                                  \
     } while (0);
 
 // May the last vector of a block have fewer channels than lanes, which an addend must not be read

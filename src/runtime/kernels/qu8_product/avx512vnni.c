@@ -77,10 +77,10 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
     const uint32_t *from = t->w;
     const size_t whole = t->codes / 4 * 4, tail = t->codes - whole;
     __m512i w[PRODUCT_VECTORS];
-    for (size_t i = 0; i < t->taps; i++, x += t->rows) {
+    for (size_t i = 0; i < t->taps; i++) {
         const uint8_t *at[TILE_ROWS];
         from += tare__product_gap(t, i);
-#define FIND(r) at[r] = x[r]
+#define FIND(r) at[r] = tare__product_codes_at(t, x + (r), i)
         EACH_ROW(rows, FIND);
 #undef FIND
         for (size_t k = 0; k < whole; k += 4, from += vectors * PRODUCT_LANES) {

@@ -18,7 +18,8 @@ UNROLLED void add_taps(const product_tile *t, __m256i acc[ROWS][HALVES], size_t 
     const size_t step = words_of_step(t), whole = t->codes / 4 * 4, tail = t->codes - whole;
     const uint32_t *w = t->w + c;
     for (size_t tap = 0; tap < t->taps; tap++) {
-        const uint8_t *const *at = t->x + tap * rows;
+        const uint8_t *at[ROWS];
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
         w += tare__product_gap(t, tap);
         __m256i x[ROWS];
         for (size_t k = 0; k < whole; k += 4, w += step) {

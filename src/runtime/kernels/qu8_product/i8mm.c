@@ -42,7 +42,8 @@ UNROLLED void add_matrices(const product_tile *t, int32x4_t acc[ROW_PAIRS][CHANN
     const size_t step = words_of_step(t), pairs = (rows + 1) / 2;
     const uint32x4_t none[2] = {vdupq_n_u32(0), vdupq_n_u32(0)};
     for (size_t tap = 0; tap < t->taps; tap++) {
-        const uint8_t *const *at = t->x + tap * rows;
+        const uint8_t *at[ROWS];
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
         w += tare__product_gap(t, tap);
         uint8x16_t x[ROW_PAIRS];
         size_t k = 0;

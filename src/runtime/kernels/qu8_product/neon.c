@@ -24,7 +24,8 @@ UNROLLED void add_taps(const product_tile *t, int32x4_t acc[ROWS][PAIRS], size_t
     const uint32_t flip = (t->flip ^ 0x80U) * 0x01010101U;
     const size_t step = words_of_step(t);
     for (size_t tap = 0; tap < t->taps; tap++) {
-        const uint8_t *const *at = t->x + tap * rows;
+        const uint8_t *at[ROWS];
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
         w += tare__product_gap(t, tap);
         for (size_t k = 0; k < t->codes; k += 4, w += step) {
             const size_t left = t->codes - k < 4 ? t->codes - k : 4;

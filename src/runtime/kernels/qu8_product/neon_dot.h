@@ -41,7 +41,8 @@ UNROLLED void add_taps(const product_tile *t, int32x4_t acc[DOT_ROWS][NEON_QUADS
     const uint8x16_t flip = vdupq_n_u8((uint8_t)(t->flip ^ DOT_MOVED));
     const size_t step = words_of_step(t);
     for (size_t tap = 0; tap < t->taps; tap++) {
-        const uint8_t *const *at = t->x + tap * rows;
+        const uint8_t *at[DOT_ROWS];
+        for (size_t r = 0; r < rows; r++) at[r] = tare__product_codes_at(t, t->x + r, tap);
         w += tare__product_gap(t, tap);
         uint8x16_t x[DOT_ROWS];
         size_t k = 0;

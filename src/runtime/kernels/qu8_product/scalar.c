@@ -25,7 +25,7 @@ static void widen_row(const product_tile *t, size_t row, const chunk *c, int16_t
         const size_t tap = at / words, word = at % words;
         const size_t left = c->words - done < words - word ? c->words - done : words - word;
         const size_t given = t->codes - 4 * word < 4 * left ? t->codes - 4 * word : 4 * left;
-        const uint8_t *x = t->x[tap * t->rows + row] + 4 * word;
+        const uint8_t *x = tare__product_codes_at(t, t->x + row, tap) + 4 * word;
         const uint8_t flip = t->flip;
         for (size_t k = 0; k < given; k++) out[4 * done + k] = (int16_t)(x[k] ^ flip);
         for (size_t k = given; k < 4 * left; k++) out[4 * done + k] = 0;
