@@ -192,6 +192,9 @@ static void WIDTH(add_each)(const WIDTH(depthwise_setting) * s) {
 static void WIDTH(run_depthwise)(const depthwise_tile *t) {
     pack_numbers numbers;
     set_pack_numbers(&numbers, t->requant, t->is_small, t->is_signed);
+    // Few sums are made for each end here: to ask whether it needs these takes longer.
+    numbers.is_shifted |= !numbers.is_o;
+    numbers.is_whole = false;
     const WIDTH(pack_constants) pack = WIDTH(pack_constants_of)(&numbers);
     const WIDTH(depthwise_setting) s = {.t = t, .pack = pack, .flip = V(set1_epi8)((char)t->flip)};
     const bool slides = t->columns == 3 && t->words == 1 && t->dilation == 1;

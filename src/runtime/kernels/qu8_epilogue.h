@@ -25,6 +25,7 @@ typedef struct pack_numbers {
     float inverse, zero_point_float; // rule O
     float low, high;                 // of the float before rounding
     uint32_t zero_point;             // where rule O is not used: to 16-bit lanes, twice
+    bool is_whole;                   // all bytes are codes: packing bounds them
     uint32_t least, most;            // of the codes, as bytes: four times
 } pack_numbers;
 
@@ -43,13 +44,14 @@ UNROLLED void set_pack_numbers(pack_numbers *n, const requant *r, bool is_small,
     n->low = (float)(r->lo - shift);
     n->high = (float)(r->hi - shift);
     n->zero_point = (uint16_t)shift * 0x10001U;
+    n->is_whole = r->hi - r->lo == UINT8_MAX;
     n->least = (uint8_t)r->lo * 0x1010101U;
     n->most = (uint8_t)r->hi * 0x1010101U;
 }
 #endif
 
 typedef struct WIDTH(pack_constants) {
-    bool is_o, is_signed, is_small, is_shifted;
+    bool is_o, is_signed, is_small, is_shifted, is_whole;
     FLOATS inverse, zero_point_float, low, high;
     VEC zero_point, least, most;
 } WIDTH(pack_constants);
@@ -60,6 +62,7 @@ UNROLLED WIDTH(pack_constants) WIDTH(pack_constants_of)(const pack_numbers *n) {
         .is_signed = n->is_signed,
         .is_small = n->is_small,
         .is_shifted = n->is_shifted,
+        .is_whole = n->is_whole,
         .inverse = V(set1_ps)(n->inverse),
         .zero_point_float = V(set1_ps)(n->zero_point_float),
         .low = V(set1_ps)(n->low),
@@ -99,7 +102,7 @@ UNROLLED FLOATS WIDTH(scale_lanes)(const WIDTH(pack_constants) * k, VEC acc, FLO
 // Rounded lanes as 16 bits, with the zero point that rule O has added before.
 UNROLLED VEC WIDTH(shift_lanes)(const WIDTH(pack_constants) * k, VEC low, VEC high) {
     const VEC lanes = V(packs_epi32)(low, high);
-    return k->is_o ? lanes : V(adds_epi16)(lanes, k->zero_point);
+    return k->is_o || !k->is_shifted ? lanes : V(adds_epi16)(lanes, k->zero_point);
 }
 
 // Rounded lanes to bytes. Of two registers, the other half of the result is without meaning.
@@ -108,6 +111,8 @@ UNROLLED VEC WIDTH(pack_lanes)(const WIDTH(pack_constants) * k, const VEC *lanes
     const VEC low = WIDTH(shift_lanes)(k, lanes[0], lanes[registers > 1]);
     VEC high = low;
     if (registers > 2) high = WIDTH(shift_lanes)(k, lanes[2], lanes[registers > 3 ? 3 : 2]);
-    if (k->is_signed) return V(min_epi8)(V(max_epi8)(V(packs_epi16)(low, high), k->least), k->most);
-    return V(min_epu8)(V(max_epu8)(V(packus_epi16)(low, high), k->least), k->most);
+    const VEC codes = k->is_signed ? V(packs_epi16)(low, high) : V(packus_epi16)(low, high);
+    if (k->is_whole) return codes;
+    if (k->is_signed) return V(min_epi8)(V(max_epi8)(codes, k->least), k->most);
+    return V(min_epu8)(V(max_epu8)(codes, k->least), k->most);
 }

@@ -51,8 +51,9 @@ enum { CODE_SPAN = 512 }; // no difference of a code and a zero point is greater
 typedef enum end_kind {
     END_OF_F,        // rules F and Q, of floats that stay small
     END_OF_O,        // of floats that stay small
-    END_WITH_VALUES, // rule O and an addend of unsigned codes, likewise
-    END_WITH_SIGNED, // the same with signed codes
+    END_WITH_PLAIN,  // rule O and an addend of unsigned codes, likewise, both without zero points
+    END_WITH_VALUES, // the same with zero points
+    END_WITH_SIGNED, // rule O and an addend of signed codes, likewise
     END_WITH_CODES,  // native addition to the layer's code
     END_OF_OTHERS,   // what may need bounds, with an addend of values or none
     END_AS_VALUES,
@@ -67,6 +68,7 @@ typedef enum end_kind {
     switch (kind) { \
     case END_OF_F: X(END_OF_F); break; \
     case END_OF_O: X(END_OF_O); break; \
+    case END_WITH_PLAIN: X(END_WITH_PLAIN); break; \
     case END_WITH_VALUES: X(END_WITH_VALUES); break; \
     case END_WITH_SIGNED: X(END_WITH_SIGNED); break; \
     case END_WITH_CODES: X(END_WITH_CODES); break; \
@@ -94,11 +96,13 @@ static void set_addend(tile_end *e, const product_addend *a, const requant *r) {
     if (a->kind == ADDEND_OF_VALUES) {
         const bool is_small = e->own.is_small && is_small_beside(a->scale, r->inverse);
         set_pack_numbers(&e->sum, r, is_small, r->lo < 0);
+        const bool is_shifted = a->zero_point != 0 || e->own.is_shifted;
         e->zero_point = (float)a->zero_point;
         e->scale = a->scale;
         e->kind = !e->own.is_o || !is_small ? END_OF_OTHERS
                   : a->is_signed            ? END_WITH_SIGNED
-                                            : END_WITH_VALUES;
+                  : is_shifted              ? END_WITH_VALUES
+                                            : END_WITH_PLAIN;
         return;
     }
     const requant sum = {
@@ -151,15 +155,27 @@ UNROLLED __m512i first_sums(const product_tile *t, size_t vector) {
     return _mm512_loadu_si512(t->epilogue.start + vector * PRODUCT_LANES);
 }
 
+// Where an end finds what it reads of its channels. The compiler would look it up for each vector.
+typedef struct end_places {
+    const float *multiplier, *bias;
+    const uint8_t *added; // codes of the row; NULL: there is no addend
+} end_places;
+
+UNROLLED end_places places_of(const product_tile *t, bool adds, size_t row) {
+    return (end_places){
+        .multiplier = t->epilogue.multiplier,
+        .bias = t->epilogue.bias,
+        .added = adds ? t->addend->codes + row * t->addend->stride : NULL,
+    };
+}
+
 // The floats that the addend's codes stand for: (code - zero_point) * scale, exact up to the
 // product.
-UNROLLED __m512 added_values(const product_tile *t, const tile_end *e, bool is_signed, size_t row,
-                             size_t vector, __mmask16 mask) {
-    const product_addend *a = t->addend;
-    const uint8_t *from = a->codes + row * a->stride + vector * PRODUCT_LANES;
-    const __m128i codes = _mm_maskz_loadu_epi8(mask, from);
-    const __m512i wide = is_signed ? _mm512_cvtepi8_epi32(codes) : _mm512_cvtepu8_epi32(codes);
-    return _mm512_mul_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(wide), _mm512_set1_ps(e->zero_point)),
+UNROLLED __m512 added_values(const tile_end *e, bool is_signed, bool is_shifted,
+                             const uint8_t *added, size_t vector, __mmask16 mask) {
+    const __m128i codes = _mm_maskz_loadu_epi8(mask, added + vector * PRODUCT_LANES);
+    const __m512 floats = _mm512_cvtepi32_ps(widen_lanes(is_signed, codes));
+    return _mm512_mul_ps(is_shifted ? _mm512_sub_ps(floats, _mm512_set1_ps(e->zero_point)) : floats,
                          _mm512_set1_ps(e->scale));
 }
 
@@ -178,10 +194,9 @@ typedef struct vector_constants {
     __m512 multiplier, bias;
 } vector_constants;
 
-UNROLLED vector_constants constants_of(const product_tile *t, size_t vector) {
+UNROLLED vector_constants constants_of(const end_places *p, size_t vector) {
     const size_t c = vector * PRODUCT_LANES;
-    return (vector_constants){_mm512_loadu_ps(t->epilogue.multiplier + c),
-                              _mm512_loadu_ps(t->epilogue.bias + c)};
+    return (vector_constants){_mm512_loadu_ps(p->multiplier + c), _mm512_loadu_ps(p->bias + c)};
 }
 
 // What the compiler is told of an end.
@@ -198,21 +213,22 @@ UNROLLED bool is_alone(const product_tile *t, end_kind kind) {
 
 // Sums to rounded lanes. `mask`: which channels of the vector the addend has.
 UNROLLED __m512i end_lanes(const product_tile *t, const tile_end *e, end_form form, __m512i sums,
-                           size_t row, size_t vector, __mmask16 mask) {
+                           const end_places *places, size_t vector, __mmask16 mask) {
     const end_kind kind = form.kind;
-    const vector_constants v = constants_of(t, vector);
+    const vector_constants v = constants_of(places, vector);
     pack_constants own = pack_constants_of(&e->own);
     if (kind <= END_WITH_SIGNED) {
         own.is_small = true;
-        own.is_shifted = form.is_shifted;
+        own.is_shifted = form.is_shifted && kind != END_WITH_PLAIN;
         own.is_o = kind != END_OF_F;
     }
     if (is_alone(t, kind)) return round_lanes(&own, scale_lanes(&own, sums, v.multiplier, v.bias));
     pack_constants sum = pack_constants_of(&e->sum);
     if (kind <= END_WITH_SIGNED) sum.is_small = true;
-    const bool is_signed =
-        kind == END_WITH_SIGNED || (kind != END_WITH_VALUES && t->addend->is_signed);
-    const __m512 added = added_values(t, e, is_signed, row, vector, mask);
+    const bool is_unsigned = kind == END_WITH_PLAIN || kind == END_WITH_VALUES;
+    const bool is_signed = kind == END_WITH_SIGNED || (!is_unsigned && t->addend->is_signed);
+    const __m512 added =
+        added_values(e, is_signed, kind != END_WITH_PLAIN, places->added, vector, mask);
     if (kind == END_WITH_CODES) {
         const __m512 scaled = scale_lanes(&own, sums, v.multiplier, v.bias);
         return round_lanes(&sum, add_to_code(e, &own, scaled, added));
@@ -262,7 +278,8 @@ UNROLLED void store_rows(const product_tile *t, size_t row, size_t rows, __m512i
 UNROLLED void store_values(const product_tile *t, const tile_end *e, __m512i sums, size_t row,
                            size_t vector, size_t vectors) {
     const __mmask16 mask = mask_of(e, vector, vectors);
-    const vector_constants v = constants_of(t, vector);
+    const end_places places = places_of(t, false, row);
+    const vector_constants v = constants_of(&places, vector);
     const __m512 value = t->fuses ? _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums), v.multiplier, v.bias)
                                   : value_lanes(sums, v.multiplier, v.bias);
     _mm512_mask_storeu_ps(t->real + row * t->y_stride + vector * PRODUCT_LANES, mask, value);
@@ -272,16 +289,21 @@ UNROLLED void store_values(const product_tile *t, const tile_end *e, __m512i sum
 // has.
 UNROLLED void end_rows(const product_tile *t, const tile_end *e, end_form form, __m512i *sums,
                        size_t row, size_t rows, size_t vectors, __mmask16 last) {
+    const bool adds = !is_alone(t, form.kind) && form.kind != END_AS_VALUES;
+    end_places places = places_of(t, adds, row);
 #define END_OF(i)                                                                                  \
-    const size_t r = row + (i) / vectors, vector = (i) % vectors;                                  \
+    const size_t vector = (i) % vectors;                                                           \
     if (form.is_tight) {                                                                           \
-        RELOAD(t);                                                                                 \
+        RELOAD(places.multiplier);                                                                 \
+        RELOAD(places.bias);                                                                       \
         RELOAD(e);                                                                                 \
     }                                                                                              \
+    if (adds && (i) > 0 && vector == 0) places.added += t->addend->stride;                         \
     if (form.kind == END_AS_VALUES)                                                                \
-        store_values(t, e, sums[i], r, vector, vectors);                                           \
+        store_values(t, e, sums[i], row + (i) / vectors, vector, vectors);                         \
     else                                                                                           \
-        sums[i] = end_lanes(t, e, form, sums[i], r, vector, vector + 1 < vectors ? 0xFFFF : last)
+        sums[i] =                                                                                  \
+            end_lanes(t, e, form, sums[i], &places, vector, vector + 1 < vectors ? 0xFFFF : last)
     EACH_VECTOR(rows * vectors, END_OF);
 #undef END_OF
     if (form.kind == END_AS_VALUES) return;
@@ -311,11 +333,13 @@ UNROLLED void end_few(const product_tile *t, const tile_end *e, end_kind kind, c
     for (size_t i = 0; i < (s->rows - first) * vectors; i++) {
         const size_t row = s->first + first + i / vectors, vector = i % vectors;
         const __m512i sums = sums_at(t, e, s, first + i / vectors, vector, vectors);
-        if (kind == END_AS_VALUES)
+        if (kind == END_AS_VALUES) {
             store_values(t, e, sums, row, vector, vectors);
-        else
-            lanes[i] = end_lanes(t, e, (end_form){kind, true, false}, sums, row, vector,
-                                 mask_of(e, vector, vectors));
+            continue;
+        }
+        const end_places places = places_of(t, !is_alone(t, kind), row);
+        lanes[i] = end_lanes(t, e, (end_form){kind, true, false}, sums, &places, vector,
+                             mask_of(e, vector, vectors));
     }
     if (kind == END_AS_VALUES) return;
     store_rows(t, s->first + first, s->rows - first, pack_rows(t, e, kind, lanes, PACKED_REGISTERS),

@@ -98,7 +98,7 @@ static void begin_turns(turns *s, const product_tile *t, const tile_end *e) {
 UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_t rows) {
     for (size_t r = row; r < row + rows; r++) {
         __builtin_prefetch(t->y + r * t->y_stride, 1);
-        if (kind >= END_WITH_VALUES) __builtin_prefetch(t->addend->codes + r * t->addend->stride);
+        if (kind >= END_WITH_PLAIN) __builtin_prefetch(t->addend->codes + r * t->addend->stride);
     }
 }
 
@@ -126,7 +126,7 @@ UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_
 // May the last vector of a block have fewer channels than lanes, which an addend must not be read
 // for? Whole blocks have not, and need no mask.
 UNROLLED bool has_part_of_vector(end_kind kind, size_t vectors) {
-    return kind >= END_WITH_VALUES && vectors < PRODUCT_VECTORS;
+    return kind >= END_WITH_PLAIN && vectors < PRODUCT_VECTORS;
 }
 
 UNROLLED void end_place(const turns *s, end_kind kind, size_t vectors, size_t row, __m512i a,
@@ -224,6 +224,9 @@ UNROLLED void take_turns(turns *s, size_t count, end_kind kind, size_t vectors) 
     static void take_turns_o_##vectors(turns *s, size_t count) {                                   \
         take_turns(s, count, END_OF_O, vectors);                                                   \
     }                                                                                              \
+    static void take_turns_plain_##vectors(turns *s, size_t count) {                               \
+        take_turns(s, count, END_WITH_PLAIN, vectors);                                             \
+    }                                                                                              \
     static void take_turns_values_##vectors(turns *s, size_t count) {                              \
         take_turns(s, count, END_WITH_VALUES, vectors);                                            \
     }                                                                                              \
@@ -249,7 +252,7 @@ static size_t run_turns(const product_tile *t, const tile_end *e) {
 #define OF_KIND(name)                                                                              \
     { take_turns_##name##_1, take_turns_##name##_2, NULL, take_turns_##name##_4 }
     static void (*const runs[END_WITH_CODES + 1][PRODUCT_VECTORS])(turns *, size_t) = {
-        OF_KIND(f), OF_KIND(o), OF_KIND(values), OF_KIND(signed), OF_KIND(codes)};
+        OF_KIND(f), OF_KIND(o), OF_KIND(plain), OF_KIND(values), OF_KIND(signed), OF_KIND(codes)};
 #undef OF_KIND
     const size_t vectors = tare__product_vectors(t->channels);
     const size_t turn = PLACES * (PACKED_REGISTERS / vectors), count = t->rows / turn;

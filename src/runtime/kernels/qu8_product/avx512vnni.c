@@ -140,6 +140,10 @@ UNROLLED void run_tile(const product_tile *t, const tile_end *e, size_t first, s
         end_tile(t, e, (end_form){END_OF_O}, acc, first, rows, vectors);
         return;
     }
+    if (vectors == PRODUCT_VECTORS && e->kind == END_WITH_PLAIN) {
+        end_tile(t, e, (end_form){END_WITH_PLAIN}, acc, first, rows, vectors);
+        return;
+    }
     if (vectors == PRODUCT_VECTORS && e->kind == END_WITH_VALUES) {
         end_tile(t, e, (end_form){END_WITH_VALUES, .is_shifted = true}, acc, first, rows, vectors);
         return;
