@@ -197,6 +197,17 @@ static void conv_equals_the_plain_sum_for_many_channels(void **state) {
     check_conv(seed++, REQUANT_O, (conv_case){2, 70, 140, 5, 6, 3, 2, 1, 1, 2});
 }
 
+// Windows that meet none of the image, with rows that do and without.
+static void conv_equals_the_plain_sum_for_wide_borders(void **state) {
+    (void)state;
+    uint64_t seed = 6000;
+    for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++)
+        for (int64_t outs = 8; outs <= 72; outs += 16)
+            for (int64_t pad = 1; pad <= 4; pad++)
+                for (int64_t kernel = 1; kernel <= 3; kernel++)
+                    check_conv(seed++, rule, (conv_case){2, 4, outs, 2, 3, kernel, 1, pad, 1, 1});
+}
+
 // More pixels and depth than one block of gathered words holds.
 static void conv_equals_the_plain_sum_over_many_blocks(void **state) {
     (void)state;
@@ -297,6 +308,7 @@ int main(void) {
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_geometry),
         cmocka_unit_test(conv_equals_the_plain_sum_for_many_channels),
+        cmocka_unit_test(conv_equals_the_plain_sum_for_wide_borders),
         cmocka_unit_test(conv_equals_the_plain_sum_over_many_blocks),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_geometry),

@@ -83,7 +83,7 @@ static size_t run_in_pairs(const product_tile *t, const tile_end *e) {
         [END_OF_F] = {run_pairs_f_1, run_pairs_f_2, NULL, run_pairs_f_4},
         [END_OF_O] = {run_pairs_o_1, run_pairs_o_2, NULL, run_pairs_o_4}};
     const size_t vectors = tare__product_vectors(t->channels);
-    if (e->kind > END_OF_O || t->codes % 4 != 0 || t->gap != 0 ||
+    if (e->kind > END_OF_O || vectors == 3 || t->codes % 4 != 0 || t->gap != 0 ||
         t->codes / 4 * t->taps > most[vectors - 1])
         return 0;
     const size_t pair = 2 * (PACKED_REGISTERS / vectors), rows = t->rows / pair * pair;
