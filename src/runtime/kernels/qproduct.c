@@ -481,6 +481,13 @@ static void stage_codes(const qproduct *p, const uint8_t *line, uint8_t *to) {
     memset(to + (before + inside) * p->ins, border_code(p), (width - before - inside) * p->ins);
 }
 
+static void stage_line(const qproduct *p, const uint8_t *line, size_t stride, uint8_t *to) {
+    if (p->part.windows.reflects || stride != p->ins)
+        stage_pixels(p, line, stride, to);
+    else
+        stage_codes(p, line, to);
+}
+
 // The image, whose pixels are `stride` codes apart, with its border, as far as windows reach.
 static void stage(const qproduct *p, const uint8_t *image, size_t stride, uint8_t *to) {
     const conv_windows *from = &p->part.windows, *s = &p->windows;
@@ -491,13 +498,10 @@ static void stage(const qproduct *p, const uint8_t *image, size_t stride, uint8_
             tare__conv_position(from, (ptrdiff_t)(i / s->height) - from->front, from->depth);
         const ptrdiff_t y =
             tare__conv_position(from, (ptrdiff_t)(i % s->height) - from->above, from->height);
-        const uint8_t *at = image + ((size_t)z * from->height + (size_t)y) * line;
         if (z < 0 || y < 0)
             memset(to, border_code(p), staged_line);
-        else if (from->reflects || stride != p->ins)
-            stage_pixels(p, at, stride, to);
         else
-            stage_codes(p, at, to);
+            stage_line(p, image + ((size_t)z * from->height + (size_t)y) * line, stride, to);
     }
     memset(to, 0, (size_t)(end - to)); // what the last words read beside their codes
 }
