@@ -12,7 +12,8 @@ enum {
 };
 
 // Positions [first, end) of a dimension of the output, and the taps of that dimension with which
-// their windows meet the image. The last group of a dimension ends where that does.
+// their windows meet the image; none are from 0 on. The last group of a dimension ends where that
+// does.
 struct tap_group {
     size_t first, end;
     size_t tap, taps;
@@ -30,7 +31,7 @@ static tap_group taps_at(const window_axis *a, size_t position) {
     size_t first = 0, end = a->taps;
     while (first < end && at + (ptrdiff_t)(first * a->step) < 0) first++;
     while (end > first && at + (ptrdiff_t)((end - 1) * a->step) >= (ptrdiff_t)a->size) end--;
-    return (tap_group){position, position + 1, first, end - first};
+    return (tap_group){position, position + 1, first < end ? first : 0, end - first};
 }
 
 static bool meet_the_same(const tap_group *a, const tap_group *b) {
