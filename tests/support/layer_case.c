@@ -190,38 +190,90 @@ static void move_floats(const layer_case *c, const float *x, const tare_tensor *
     }
 }
 
+// Pixels that lie `gap` elements further apart than their channels take, up to the last one's end.
+typedef struct pixel_lines {
+    size_t count, bytes, stride;
+} pixel_lines;
+
+static pixel_lines lines_of(const layer_case *c, const tare_tensor *t, size_t gap) {
+    const size_t channels = (size_t)channels_of(c, t), size = tare_dtype_size(t->dtype);
+    return (pixel_lines){(size_t)t->count / channels, channels * size, (channels + gap) * size};
+}
+
+enum { UNTOUCHED = 0xA5 };
+
+static uint8_t *new_lines(const pixel_lines *l) {
+    const size_t bytes = (l->count - 1) * l->stride + l->bytes;
+    uint8_t *lines = malloc(bytes);
+    assert_non_null(lines);
+    memset(lines, UNTOUCHED, bytes);
+    return lines;
+}
+
+// Takes the pixels that follow each other.
+static uint8_t *lay_apart(const pixel_lines *l, uint8_t *pixels) {
+    uint8_t *lines = new_lines(l);
+    for (size_t i = 0; i < l->count; i++)
+        memcpy(lines + i * l->stride, pixels + i * l->bytes, l->bytes);
+    free(pixels);
+    return lines;
+}
+
+// Takes the lines, between which nobody may have written.
+static void lay_beside(const pixel_lines *l, uint8_t *lines, uint8_t *pixels) {
+    for (size_t i = 0; i < l->count; i++) {
+        memcpy(pixels + i * l->bytes, lines + i * l->stride, l->bytes);
+        for (size_t k = l->bytes; k < l->stride && i + 1 < l->count; k++)
+            assert_int_equal(lines[i * l->stride + k], UNTOUCHED);
+    }
+    free(lines);
+}
+
+static uint8_t *new_layer_codes(const layer_case *c, const tare_tensor *t, const pixel_lines *l) {
+    uint8_t *codes = malloc((size_t)t->count);
+    assert_non_null(codes);
+    move_layer_channels(c, t->data, t, true, codes);
+    return lay_apart(l, codes);
+}
+
 void run_layer_case(const layer_case *c, const qlayer *p, int threads,
                     const product_addend *addend) {
     const bool is_linear = c->weight->ndim == 2, gives_floats = c->layer.gives_floats;
-    const size_t y_bytes = tare__tensor_bytes(c->y);
+    const bool is_apart = threads % 2 == 0;
+    const pixel_lines in = lines_of(c, c->x, is_apart ? 3 : 0);
+    const pixel_lines out = lines_of(c, c->y, is_apart ? 5 : 0);
     workspace space = {.pool = pools[threads]};
-    uint8_t *x = malloc((size_t)c->x->count), *other = malloc((size_t)c->y->count);
-    void *y = malloc(y_bytes);
+    uint8_t *x = new_layer_codes(c, c->x, &in), *y = new_lines(&out), *other = NULL;
+    uint8_t *beside = malloc(tare__tensor_bytes(c->y));
     void *memory = tare__alloc_aligned(tare__qlayer_scratch_bytes(p, (size_t)threads), 64);
-    assert_true(x != NULL && other != NULL && y != NULL && memory != NULL);
-    move_layer_channels(c, c->x->data, c->x, true, x);
-    memset(y, 0, y_bytes);
+    assert_true(beside != NULL && memory != NULL);
     product_addend own;
     if (c->addend != NULL) {
-        move_layer_channels(c, c->addend->data, c->addend, true, other);
+        const pixel_lines added = lines_of(c, c->addend, is_apart ? 2 : 0);
         own = tare__value_addend_of(c->addend);
-        own.codes = other;
+        own.codes = other = new_layer_codes(c, c->addend, &added);
+        own.stride = is_apart ? added.stride : 0;
         addend = &own;
     }
-    tare__qlayer_run(p, &(qlayer_run){.batch = (size_t)(is_linear ? c->x->count / c->x->shape[1]
-                                                                  : batch_of(c, c->x)),
-                                      .x = x,
-                                      .y = gives_floats ? NULL : y,
-                                      .real = gives_floats ? y : NULL,
-                                      .addend = addend,
-                                      .scratch = memory,
-                                      .space = &space});
+    qlayer_run run = {.batch = is_linear ? in.count : (size_t)batch_of(c, c->x),
+                      .x = x,
+                      .y = gives_floats ? NULL : y,
+                      .real = gives_floats ? (float *)(void *)y : NULL,
+                      .addend = addend,
+                      .scratch = memory,
+                      .space = &space};
+    if (is_apart) {
+        run.x_stride = in.stride;
+        run.y_stride = out.stride / tare_dtype_size(c->y->dtype);
+    }
+    tare__qlayer_run(p, &run);
+    lay_beside(&out, y, beside);
     if (gives_floats)
-        move_floats(c, y, c->y, tare__f32(c->y));
+        move_floats(c, (const float *)(const void *)beside, c->y, tare__f32(c->y));
     else
-        move_layer_channels(c, y, c->y, false, c->y->data);
+        move_layer_channels(c, beside, c->y, false, c->y->data);
     tare__free_aligned(memory);
     free(x);
     free(other);
-    free(y);
+    free(beside);
 }

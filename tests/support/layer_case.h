@@ -30,8 +30,8 @@ void finish_layer_case(layer_case *c, int ndim, const int64_t *in, const int64_t
 void end_layer_case(layer_case *c);
 
 /// Runs it on x, moved to channels last, into y. addend: codes channels last, NULL: the layer's
-/// own, if it adds. Buffers are of exactly the right size, so that sanitizers see what is read
-/// beyond.
+/// own, if it adds. Where threads are even in number, pixels lie apart. Buffers are of exactly the
+/// right size, so that sanitizers see what is read beyond.
 void run_layer_case(const layer_case *c, const qlayer *p, int threads,
                     const product_addend *addend);
 /// Fails if element `at` of y, of a channel, is not what core/requant.h makes of the sum.
