@@ -28,10 +28,8 @@ typedef struct window_axis {
 
 static tap_group taps_at(const window_axis *a, size_t position) {
     const ptrdiff_t at = (ptrdiff_t)(position * a->stride) - a->border;
-    size_t first = 0, end = a->taps;
-    while (first < end && at + (ptrdiff_t)(first * a->step) < 0) first++;
-    while (end > first && at + (ptrdiff_t)((end - 1) * a->step) >= (ptrdiff_t)a->size) end--;
-    return (tap_group){position, position + 1, first < end ? first : 0, end - first};
+    const inner_positions in = tare__conv_inner(a->size, at, a->step, a->taps);
+    return (tap_group){position, position + 1, in.first < in.end ? in.first : 0, in.end - in.first};
 }
 
 static bool meet_the_same(const tap_group *a, const tap_group *b) {

@@ -27,6 +27,15 @@ bool tare__conv_windows_are_flat(const conv_windows *w) {
            w->out_depth == w->depth && w->out_height == w->height && w->out_width == w->width;
 }
 
+inner_positions tare__conv_inner(size_t size, ptrdiff_t at, size_t step, size_t count) {
+    const ptrdiff_t behind = (ptrdiff_t)size - 1 - at;
+    size_t first = 0, end = 0;
+    if (at < 0) first = ((size_t)-at + step - 1) / step;
+    if (behind >= 0) end = (size_t)behind / step + 1;
+    if (end > count) end = count;
+    return (inner_positions){first < end ? first : end, end};
+}
+
 // --- windows ---
 
 // The plane of an image that a window's meets; NULL: the border.
@@ -49,27 +58,12 @@ typedef struct window_line {
     size_t count;
 } window_line;
 
-// Of `count` columns that are `stride` apart, the first one at `left`, those that lie inside an
-// image: [first, end).
-typedef struct inner_columns {
-    size_t first, end;
-} inner_columns;
-
-static inner_columns inner_of(size_t width, ptrdiff_t left, size_t stride, size_t count) {
-    const ptrdiff_t right = (ptrdiff_t)width - 1 - left;
-    size_t first = 0, end = 0;
-    if (left < 0) first = ((size_t)-left + stride - 1) / stride;
-    if (right >= 0) end = (size_t)right / stride + 1;
-    if (end > count) end = count;
-    return (inner_columns){first < end ? first : end, end};
-}
-
 // Columns of a row of the image: `count` that are `stride` apart, from the one at `left` on.
 typedef struct column_line {
     const uint8_t *row; // NULL: it lies in the border
     ptrdiff_t left;
     size_t stride, count;
-    inner_columns inner;
+    inner_positions inner;
 } column_line;
 
 // to[i * step]: of column i. Steps are constants where it matters.
@@ -104,7 +98,7 @@ static void list_plane(const conv_windows *w, const window_list *list, const uin
         column_line c = {.left = line->left + (ptrdiff_t)(j * w->step[W]),
                          .stride = w->stride[W],
                          .count = line->count};
-        c.inner = inner_of(w->width, c.left, c.stride, c.count);
+        c.inner = tare__conv_inner(w->width, c.left, c.stride, c.count);
         for (size_t i = 0; i < w->rows; i++) {
             c.row = row_of(w, plane, line->top + (ptrdiff_t)(i * w->step[H]));
             list_line(w, list->border, &c, 1, to + (i * w->columns + j) * list->tap_step);
@@ -146,7 +140,7 @@ void tare__conv_columns_list(const conv_windows *w, const column_list *list, con
     column_line c = {.left = (ptrdiff_t)(list->first * w->stride[W]) - w->before,
                      .stride = 1,
                      .count = list->column_count};
-    c.inner = inner_of(w->width, c.left, c.stride, c.count);
+    c.inner = tare__conv_inner(w->width, c.left, c.stride, c.count);
     for (size_t i = 0; i < list->column_step; i++) {
         const size_t row = has_planes ? i % w->rows : i;
         const uint8_t *plane =

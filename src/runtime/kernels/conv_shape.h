@@ -53,6 +53,13 @@ static inline ptrdiff_t tare__conv_position(const conv_windows *w, ptrdiff_t at,
     return at >= 0 && at <= last ? at : -1;
 }
 
+/// Of `count` positions of a dimension that are `step` apart, the first one at `at`, those that lie
+/// inside an image of this size: [first, end).
+typedef struct inner_positions {
+    size_t first, end;
+} inner_positions;
+inner_positions tare__conv_inner(size_t size, ptrdiff_t at, size_t step, size_t count);
+
 /// The addresses of each tap of `count` windows from `first` on:
 ///   to[pixel + tap * tap_step]
 /// `border` stands for all that lies outside of an image.
