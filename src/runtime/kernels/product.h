@@ -90,7 +90,8 @@ typedef struct product_kernel {
 /// Best first; the last row needs nothing.
 extern const product_kernel tare__product_kernels[];
 const product_kernel *tare__product_choose(isa_level isa);
-/// Of `rows` pixels, how many a kernel is given at once: whole tiles, several where it likes that.
+/// Of `rows` pixels, each with the addresses of so many taps, how many a kernel is given at once:
+/// whole tiles, several where it likes that.
 size_t tare__product_run_rows(const product_kernel *k, size_t vectors, size_t taps, size_t rows);
 
 #define KERNEL(name, ...) void name(const product_tile *t);

@@ -436,7 +436,8 @@ static void divide(product_job *job, size_t threads) {
 }
 
 // A thread takes many tiles, which kernels like, in so little time that it hardly matters who comes
-// last; less than what is worth sharing is not parted.
+// last; less than what is worth sharing is not parted. Of lines it takes more: columns beside a
+// border should have several tiles' pixels.
 static thread_grain grain_of(const product_job *job) {
     enum { MOST_MACS = 8 << 20, MOST_OF_LINES = 16 << 20 };
     const qproduct *p = job->p;
