@@ -146,34 +146,27 @@ bool tare__conv_ranges_next(range_walk *walk, conv_range *out) {
     return true;
 }
 
-// Where a tap of the window at output pixel (z, y, x) lies in an image that has it.
-static size_t tap_at(const conv_windows *w, const conv_range *range, size_t z, size_t y, size_t x) {
-    const size_t plane = z * w->stride[D] - (size_t)w->front; // negative borders add
-    const size_t row = y * w->stride[H] + range->row * w->step[H] - (size_t)w->above;
-    const size_t column = x * w->stride[W] + range->column * w->step[W] - (size_t)w->before;
-    return ((plane * w->height + row) * w->width + column) * w->channels;
+// Where the first tap that a pixel meets lies in the images.
+static size_t tap_at(const conv_windows *w, const conv_range *range, const output_place *at) {
+    const size_t plane = at->plane * w->stride[D] - (size_t)w->front; // negative borders add
+    const size_t row = at->row * w->stride[H] + range->row * w->step[H] - (size_t)w->above;
+    const size_t column =
+        at->column * w->stride[W] + range->column * w->step[W] - (size_t)w->before;
+    return at->image * tare__conv_image_codes(w) +
+           ((plane * w->height + row) * w->width + column) * w->channels;
 }
 
 void tare__conv_range_list(const conv_windows *w, const conv_range *range, const uint8_t *images,
                            size_t pixel, size_t count, const uint8_t **to) {
-    const size_t pixels = tare__conv_window_pixels(w), image = tare__conv_image_codes(w);
-    const size_t line = w->stride[H] * w->width * w->channels;
-    size_t n = pixel / pixels, x = pixel % w->out_width;
-    size_t z = pixel % pixels / w->out_width / w->out_height;
-    size_t y = pixel / w->out_width % w->out_height;
-    while (count > 0) {
-        const uint8_t *at = images + n * image + tap_at(w, range, z, y, x);
-        const size_t apart = range->goes_down ? line : w->stride[W] * w->channels;
-        const size_t here = range->goes_down ? count : tare__least(count, w->out_width - x);
-        for (size_t i = 0; i < here; i++) to[i] = at + i * apart;
+    const size_t down = w->stride[H] * w->width, right = w->stride[W];
+    const size_t apart = (range->goes_down ? down : right) * w->channels;
+    output_place at = tare__conv_output_place(w, pixel);
+    for (; count > 0; tare__conv_next_line(w, &at)) {
+        const uint8_t *from = images + tap_at(w, range, &at);
+        const size_t here = range->goes_down ? count : tare__least(count, w->out_width - at.column);
+        for (size_t i = 0; i < here; i++) to[i] = from + i * apart;
         to += here;
         count -= here;
-        x = 0;
-        if (++y < w->out_height) continue;
-        y = 0;
-        if (++z < w->out_depth) continue;
-        z = 0;
-        n++;
     }
 }
 

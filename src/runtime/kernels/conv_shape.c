@@ -38,6 +38,23 @@ inner_positions tare__conv_inner(size_t size, ptrdiff_t at, size_t step, size_t 
 
 // --- windows ---
 
+output_place tare__conv_output_place(const conv_windows *w, size_t pixel) {
+    const size_t line = pixel / w->out_width, plane = line / w->out_height;
+    return (output_place){.image = plane / w->out_depth,
+                          .plane = plane % w->out_depth,
+                          .row = line % w->out_height,
+                          .column = pixel % w->out_width};
+}
+
+void tare__conv_next_line(const conv_windows *w, output_place *at) {
+    at->column = 0;
+    if (++at->row < w->out_height) return;
+    at->row = 0;
+    if (++at->plane < w->out_depth) return;
+    at->plane = 0;
+    at->image++;
+}
+
 // The plane of an image that a window's meets; NULL: the border.
 static const uint8_t *plane_of(const conv_windows *w, const uint8_t *image, ptrdiff_t front,
                                size_t plane) {
@@ -107,27 +124,20 @@ static void list_plane(const conv_windows *w, const window_list *list, const uin
 }
 
 void tare__conv_windows_list(const conv_windows *w, const window_list *list, const uint8_t **to) {
-    const size_t pixels = tare__conv_window_pixels(w), image = tare__conv_image_codes(w);
     const size_t plane_taps = w->rows * w->columns * list->tap_step;
-    const size_t row = list->first % pixels / w->out_width; // of all planes
-    size_t n = list->first / pixels, z = row / w->out_height, y = row % w->out_height;
-    size_t x = list->first % w->out_width;
-    for (size_t left = list->count; left > 0;) {
-        const ptrdiff_t front = (ptrdiff_t)(z * w->stride[D]) - w->front;
-        const window_line line = {.top = (ptrdiff_t)(y * w->stride[H]) - w->above,
-                                  .left = (ptrdiff_t)(x * w->stride[W]) - w->before,
-                                  .count = w->out_width - x < left ? w->out_width - x : left};
+    output_place at = tare__conv_output_place(w, list->first);
+    for (size_t left = list->count; left > 0; tare__conv_next_line(w, &at)) {
+        const uint8_t *image = list->images + at.image * tare__conv_image_codes(w);
+        const ptrdiff_t front = (ptrdiff_t)(at.plane * w->stride[D]) - w->front;
+        const size_t here = w->out_width - at.column;
+        const window_line line = {.top = (ptrdiff_t)(at.row * w->stride[H]) - w->above,
+                                  .left = (ptrdiff_t)(at.column * w->stride[W]) - w->before,
+                                  .count = here < left ? here : left};
         for (size_t i = 0; i < w->pieces * w->planes; i++)
-            list_plane(w, list, plane_of(w, list->images + n * image, front, i % w->planes), &line,
+            list_plane(w, list, plane_of(w, image, front, i % w->planes), &line,
                        to + i * plane_taps);
         left -= line.count;
         to += line.count;
-        x = 0;
-        if (++y < w->out_height) continue;
-        y = 0;
-        if (++z < w->out_depth) continue;
-        z = 0;
-        n++;
     }
 }
 

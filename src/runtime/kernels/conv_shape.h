@@ -43,6 +43,14 @@ static inline size_t tare__conv_window_pixels(const conv_windows *w) { // of an 
 static inline size_t tare__conv_image_codes(const conv_windows *w) {
     return w->depth * w->height * w->width * w->channels;
 }
+/// Where a pixel of the output lies.
+typedef struct output_place {
+    size_t image, plane, row, column;
+} output_place;
+output_place tare__conv_output_place(const conv_windows *w,
+                                     size_t pixel); // counted over all images
+/// To the first pixel of the next line.
+void tare__conv_next_line(const conv_windows *w, output_place *at);
 /// Windows that are single pixels which follow each other, all of an image.
 bool tare__conv_windows_are_flat(const conv_windows *w);
 /// Where position `at` of `size` lies in the image; -1: in a border.
