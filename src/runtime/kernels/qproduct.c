@@ -474,12 +474,12 @@ static void stage_pixels(const qproduct *p, const uint8_t *line, size_t stride, 
 static void stage_codes(const qproduct *p, const uint8_t *line, uint8_t *to) {
     const conv_windows *w = &p->part.windows;
     const size_t width = p->windows.width;
-    const size_t before = w->before > 0 ? tare__least((size_t)w->before, width) : 0;
-    const size_t first = w->before < 0 ? tare__least((size_t)-w->before, w->width) : 0;
-    const size_t inside = tare__least(w->width - first, width - before);
-    memset(to, border_code(p), before * p->ins);
-    memcpy(to + before * p->ins, line + first * p->ins, inside * p->ins);
-    memset(to + (before + inside) * p->ins, border_code(p), (width - before - inside) * p->ins);
+    const inner_positions in = tare__conv_inner(w->width, -w->before, 1, width);
+    memset(to, border_code(p), in.first * p->ins);
+    if (in.first < in.end)
+        memcpy(to + in.first * p->ins, line + (size_t)((ptrdiff_t)in.first - w->before) * p->ins,
+               (in.end - in.first) * p->ins);
+    memset(to + in.end * p->ins, border_code(p), (width - in.end) * p->ins);
 }
 
 static void stage_line(const qproduct *p, const uint8_t *line, size_t stride, uint8_t *to) {
