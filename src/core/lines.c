@@ -6,3 +6,5 @@
 #define ELEMENT_LOOPS f32_elements__scalar
 #include "core/element_loops.h"
 #include "core/vector_lines.h"
+
+#include "core/vector_columns.h"

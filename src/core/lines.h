@@ -31,6 +31,12 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
 ///   normalize      y[i] = (x[i] - mean) * (1 / sqrt(variance + eps)) * weight[i] + bias[i], the
 ///                  last two in one rounding; weight and bias may be NULL
 ///   rms_normalize  y[i] = x[i] * (1 / sqrt(mean square + eps)) * weight[i]; weight may be NULL
+///   columns        y[c] = the sum of x[i * stride + c] over i < count, for c < width; y is not x.
+///                  Each column as torch sums a line of count floats that lie side by side, so that
+///                  averages on a rounding boundary round as torch's do (PyTorch 2.15, whichever
+///                  the processor: four rows of eight lanes, carried over every sixteen rows).
+///                  Source: aten/src/ATen/native/cpu/SumKernel.cpp, vectorized_inner_sum and
+///                  scalar_inner_sum. count: >= 0
 #define LINE_FUNCTIONS(suffix)                                                                     \
     void f32_add__##suffix(const float *x, size_t count, float *y);                                \
     void f32_sum__##suffix(const float *a, const float *b, size_t count, float *y);                \
@@ -49,7 +55,8 @@ enum { PANEL_COLUMNS = 64, PANEL_STEP = 16, PANEL_ROWS = 4 };
     void f32_normalize__##suffix(const float *x, size_t count, const float *weight,                \
                                  const float *bias, float eps, float *y);                          \
     void f32_rms_normalize__##suffix(const float *x, size_t count, const float *weight, float eps, \
-                                     float *y);
+                                     float *y);                                                    \
+    void f32_columns__##suffix(const float *x, size_t count, size_t stride, size_t width, float *y);
 
 LINE_FUNCTIONS(scalar)
 

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/lines.h"
 #include "core/math_f64.h"
 #include "ops/families.h"
-#include "ops/line_sum.h"
 #include "ops/rules.h"
 
 typedef struct reduce_plan {
@@ -139,7 +139,7 @@ static bool are_lines(const reduce_plan *p) {
 static tare_status sum_lines(op_call *call, const reduce_plan *p, bool divides) {
     float *y = tare__f32(tare__call_out(call));
     for (int64_t i = 0; i < tare__call_out(call)->count; i++) {
-        tare__line_sum(tare__f32(p->x) + i * p->each, p->each, 1, 1, &y[i]);
+        f32_columns__scalar(tare__f32(p->x) + i * p->each, (size_t)p->each, 1, 1, &y[i]);
         if (divides) y[i] /= (float)p->each;
     }
     return TARE_OK;

@@ -5,36 +5,34 @@
 #include <string.h>
 
 #include "ops/layer_call.h"
-#include "ops/line_sum.h"
 #include "ops/rules.h"
 #include "runtime/plan_steps.h"
 
 // The mean of each channel over the pixels of an image.
 typedef struct mean_job {
+    const line_kernels *lines;
     const float *x;
     float *y;
     int64_t batch, pixels;
     size_t channels, parts; // of an image
 } mean_job;
 
-enum { CHANNELS_OF_A_PART = 4 * LINE_SUM_WIDTH };
+enum { CHANNELS_OF_A_PART = 128 };
 
 static void mean_part(void *user, size_t part, size_t worker) {
     const mean_job *job = user;
     const size_t image = part / job->parts, pixels = (size_t)job->pixels;
     const float *x = job->x + image * pixels * job->channels;
-    float *y = job->y + image * job->channels;
-    size_t c = part % job->parts * CHANNELS_OF_A_PART;
-    const size_t end = tare__least(c + CHANNELS_OF_A_PART, job->channels);
+    const size_t c = part % job->parts * CHANNELS_OF_A_PART;
+    const size_t width = tare__part_of(job->channels, c, CHANNELS_OF_A_PART);
+    float *y = job->y + image * job->channels + c;
     (void)worker;
-    for (; c < end; c += LINE_SUM_WIDTH) {
-        const size_t width = tare__part_of(end, c, LINE_SUM_WIDTH);
-        tare__line_sum(x + c, job->pixels, job->channels, width, y + c);
-        for (size_t i = c; i < c + width; i++) y[i] /= (float)job->pixels;
-    }
+    job->lines->columns(x + c, pixels, job->channels, width, y);
+    for (size_t i = 0; i < width; i++) y[i] /= (float)job->pixels;
 }
 
 static tare_status mean_of_pixels(const plan_run_state *run, mean_job *job) {
+    job->lines = run->fast->lines;
     job->parts = tare__ceil_div(job->channels, CHANNELS_OF_A_PART);
     thread_pool *pool = tare__threads_for(run, job->batch * job->pixels * (int64_t)job->channels);
     tare__thread_pool_run(pool, (size_t)job->batch * job->parts, mean_part, job);
@@ -116,7 +114,8 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
     pool_run r = {s, run->fast->lines, tare__place_data(run, s->x), tare__place_data(run, s->y), 1};
     if (p->is_adaptive && !p->is_max && out == 1) {
-        mean_job job = {r.x, r.y, s->batch, in, s->channels, 0};
+        mean_job job = {
+            .x = r.x, .y = r.y, .batch = s->batch, .pixels = in, .channels = s->channels};
         return mean_of_pixels(run, &job);
     }
     thread_pool *threads = tare__threads_for(run, s->batch * in * (int64_t)s->channels);
@@ -159,12 +158,11 @@ typedef struct mean_step {
 
 static tare_status run_mean(const plan_run_state *run, void *state) {
     const mean_step *s = state;
-    mean_job job = {tare__place_data(run, s->x),
-                    tare__place_data(run, s->y),
-                    s->batch,
-                    s->pixels,
-                    s->channels,
-                    0};
+    mean_job job = {.x = tare__place_data(run, s->x),
+                    .y = tare__place_data(run, s->y),
+                    .batch = s->batch,
+                    .pixels = s->pixels,
+                    .channels = s->channels};
     return mean_of_pixels(run, &job);
 }
 

@@ -27,6 +27,7 @@ typedef struct line_kernels {
     void (*normalize)(const float *x, size_t count, const float *weight, const float *bias,
                       float eps, float *y);
     void (*rms_normalize)(const float *x, size_t count, const float *weight, float eps, float *y);
+    void (*columns)(const float *x, size_t count, size_t stride, size_t width, float *y);
     const element_loop *elements; // by element_kind
 } line_kernels;
 

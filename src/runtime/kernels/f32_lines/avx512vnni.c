@@ -7,3 +7,5 @@
 #define ELEMENT_LOOPS f32_elements__avx512vnni
 #include "core/element_loops.h"
 #include "core/vector_lines.h"
+
+#include "core/vector_columns.h"
