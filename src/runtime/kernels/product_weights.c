@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/hash.h"
+#include "runtime/kernels/conv_stage.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/scratch.h"
 #include "runtime/kernels/weight_sum.h"
@@ -18,45 +19,83 @@ static size_t words_of(size_t codes) {
     return tare__ceil_div(codes, 4);
 }
 
-// Rows, if their pixels may be read as one tap and that takes no more words.
-static product_form choose_form(const product_form *pixels, bool are_beside) {
+// Where the taps of a layer's windows lie.
+typedef struct tap_places {
+    bool are_columns_beside; // the pixels of a row
+    bool are_rows_beside;    // of windows of one plane and piece
+    size_t stride[SPATIAL];
+} tap_places;
+
+// If that takes no more words.
+static bool may_be_rows(const product_form *pixels) {
     product_form rows = *pixels;
-    rows.by_rows = true;
-    const bool may_be_rows =
-        are_beside && pixels->groups == 1 && pixels->width > 1 && pixels->ins % 4 != 0;
-    return may_be_rows && tare__product_depth(&rows) <= tare__product_depth(pixels) ? rows
-                                                                                    : *pixels;
+    rows.tap = TAP_IS_ROW;
+    return pixels->groups == 1 && pixels->width > 1 && pixels->ins % 4 != 0 &&
+           tare__product_depth(&rows) <= tare__product_depth(pixels);
+}
+
+// If words that are saved, which all channels of a pixel of the output meet, pay for putting
+// together the columns that it has to itself. A row of the image comes into few lines only, and
+// words are saved in earnest.
+static bool may_be_windows(const product_form *rows, const tap_places *places) {
+    enum { MOST_LINES = 8, LEAST_PART = 16 };
+    product_form windows = *rows;
+    windows.tap = TAP_IS_WINDOW;
+    const size_t depth = tare__product_depth(rows), least = tare__product_depth(&windows);
+    const size_t copies = tare__conv_stage_copies(rows->ins, rows->height, places->stride[H]);
+    return rows->height > 1 && rows->height <= MOST_LINES * places->stride[H] &&
+           (depth - least) * LEAST_PART >= depth &&
+           (depth - least) * tare__product_vectors(rows->outs) > copies * places->stride[W];
+}
+
+static product_form choose_form(const product_form *pixels, const tap_places *places) {
+    product_form f = *pixels;
+    if (!places->are_columns_beside || !may_be_rows(&f)) return f;
+    f.tap = TAP_IS_ROW;
+    if (places->are_rows_beside && may_be_windows(&f, places)) f.tap = TAP_IS_WINDOW;
+    return f;
 }
 
 product_form tare__product_form_of(const quantized_layer *layer) {
     const conv_geometry *g = &layer->conv;
     const tare_tensor *w = layer->weight;
     if (w->ndim == 2)
-        return (product_form){1, (size_t)w->shape[0], (size_t)w->shape[1], 1, 1, false};
+        return (product_form){1, (size_t)w->shape[0], (size_t)w->shape[1], 1, 1, TAP_IS_PIXEL};
     const product_form pixels = {.groups = (size_t)g->groups,
                                  .outs = (size_t)(g->out_channels / g->groups),
                                  .ins = (size_t)(g->in_channels / g->groups),
                                  .height = (size_t)(g->kernel[D] * g->kernel[H]),
                                  .width = (size_t)g->kernel[W]};
-    return choose_form(&pixels, g->dilation[W] == 1);
+    const tap_places places = {
+        .are_columns_beside = g->dilation[W] == 1,
+        .are_rows_beside = g->dilation[H] == 1 && g->kernel[D] == 1,
+        .stride = {(size_t)g->stride[D], (size_t)g->stride[H], (size_t)g->stride[W]}};
+    return choose_form(&pixels, &places);
 }
 
 product_form tare__product_form_of_part(const conv_part *part) {
     const weight_taps *t = &part->taps;
+    const conv_windows *w = &part->windows;
     const product_form pixels = {.groups = t->groups,
                                  .outs = t->outs / t->groups,
                                  .ins = t->ins / t->groups,
                                  .height = t->pieces * t->count[D] * t->count[H],
                                  .width = t->count[W]};
-    return choose_form(&pixels, !t->is_turned && part->windows.step[W] == 1);
+    const tap_places places = {.are_columns_beside = !t->is_turned && w->step[W] == 1,
+                               .are_rows_beside =
+                                   w->step[H] == 1 && t->pieces == 1 && t->count[D] == 1,
+                               .stride = {w->stride[D], w->stride[H], w->stride[W]}};
+    return choose_form(&pixels, &places);
 }
 
 size_t tare__product_taps(const product_form *f) {
-    return f->by_rows ? f->height : f->height * f->width;
+    const size_t taps[] = {
+        [TAP_IS_PIXEL] = f->height * f->width, [TAP_IS_ROW] = f->height, [TAP_IS_WINDOW] = 1};
+    return taps[f->tap];
 }
 
 size_t tare__product_codes(const product_form *f) {
-    return f->by_rows ? f->ins * f->width : f->ins;
+    return f->ins * f->height * f->width / tare__product_taps(f);
 }
 
 size_t tare__product_depth(const product_form *f) {
@@ -105,13 +144,15 @@ static void order_channel(const packing *p, const int8_t *w, int8_t *line) {
     const size_t window = f->height * f->width, step = words_of(codes) * 4;
     if (window == 1) {
         memcpy(line, w, codes);
-    } else if (!f->by_rows) {
+    } else if (f->tap == TAP_IS_PIXEL) {
         order_pixels(w, window, codes, step, line);
     } else {
+        const bool is_row = f->tap == TAP_IS_ROW;
+        const size_t row = is_row ? step : f->ins, column = is_row ? f->ins : f->height * f->ins;
         for (size_t i = 0; i < f->ins; i++)
             for (size_t h = 0; h < f->height; h++)
                 for (size_t x = 0; x < f->width; x++)
-                    line[h * step + x * f->ins + i] = w[i * window + h * f->width + x];
+                    line[h * row + x * column + i] = w[i * window + h * f->width + x];
     }
 }
 
@@ -198,7 +239,7 @@ static tare_status pack(void *user, uint32_t *words, int32_t *sums, tare_error *
 derived_key tare__product_key(const tare_tensor *weight, const product_form *f) {
     return (derived_key){
         .data = weight->data,
-        .numbers = {LAYOUT_VERSION, f->groups, f->outs, f->ins, f->height, f->width, f->by_rows}};
+        .numbers = {LAYOUT_VERSION, f->groups, f->outs, f->ins, f->height, f->width, f->tap}};
 }
 
 static tare_status get_weights(weights_request *request, const derived_key *key,
@@ -232,7 +273,7 @@ static uint64_t join(const size_t n[SPATIAL]) {
 // The weights' shape, and which of them are taken.
 static derived_key gathered_key(const weights_request *r) {
     const weight_taps *t = r->taps;
-    const uint64_t flags = (uint64_t)t->is_turned << 1 | (uint64_t)r->f->by_rows;
+    const uint64_t flags = (uint64_t)t->is_turned << 2 | (uint64_t)r->f->tap;
     return (derived_key){.data = r->weight->data,
                          .numbers = {GATHERED_VERSION | flags << 16 | (uint64_t)t->pieces << 24,
                                      t->groups, t->outs, t->ins, join(t->kernel), join(t->first),

@@ -8,16 +8,23 @@
 #include "runtime/kernels/conv_part.h"
 #include "runtime/kernels/packed_weights.h"
 
-/// How weights [groups * outs][ins][height][width] become taps of codes. A tap is a pixel of the
-/// window, with all its channels, or a row of pixels, each with its channels.
+/// What a tap is of a window.
+typedef enum product_tap {
+    TAP_IS_PIXEL,  // with all its channels
+    TAP_IS_ROW,    // of pixels, each with its channels
+    TAP_IS_WINDOW, // all its columns, each with its rows' pixels
+} product_tap;
+
+/// How weights [groups * outs][ins][height][width] become taps of codes.
 typedef struct product_form {
     size_t groups, outs, ins; // channels of a group
     size_t height, width;     // of the window; 1 for linear layers; height: the rows of all planes
-    bool by_rows;
+    product_tap tap;
 } product_form;
 
 /// A linear layer's, or a convolution's that is not transposed. Taps are rows where their pixels
-/// follow each other (dilation 1) and so take fewer words.
+/// follow each other (dilation 1) and so take fewer words, and windows where these take so few that
+/// it pays to put their codes beside each other.
 product_form tare__product_form_of(const quantized_layer *layer);
 /// A part's.
 product_form tare__product_form_of_part(const conv_part *part);

@@ -3,7 +3,8 @@
 // a tile of output pixels is given the addresses of the pixels that each tap of its windows meets,
 // and a line of zero points where that lies in the border. Where a pixel has few channels (the
 // first layer), a tap is a whole row of the window, whose pixels follow each other; then the image
-// is first copied into one with a border.
+// is first copied into one with a border. Or it is the whole window, where each thread makes the
+// lines that it meets.
 #include "runtime/kernels/qproduct.h"
 
 #include <assert.h>
@@ -11,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "runtime/kernels/conv_ranges.h"
+#include "runtime/kernels/conv_stage.h"
 #include "runtime/kernels/product_pairs.h"
 #include "runtime/kernels/product_weights.h"
 #include "runtime/kernels/qconstants.h"
@@ -30,10 +32,12 @@ struct qproduct {
     conv_part part;
     product_form form;
     bool is_staged;       // taps are rows of the window of an image that is copied with its border
+    bool meets_lines;     // taps are windows, which lie in lines that threads make
     bool is_flat;         // windows are single pixels that follow each other
     bool is_scattered;    // the part's pixels do not follow each other in the output
     conv_windows windows; // of what is multiplied: the images, or staged ones
-    conv_ranges ranges;   // of their pixels, which meet the same taps
+    conv_stage stage;
+    conv_ranges ranges;       // of their pixels, which meet the same taps
     size_t groups, ins, outs; // channels of a group
     size_t all_ins, all_outs;
     size_t taps, codes;         // of a tap
@@ -45,6 +49,7 @@ struct qproduct {
     size_t shared_rows;         // that threads take together: a tile's, or lines of ranges
     size_t address_count;       // where the codes of the rows of a run lie
     size_t address_bytes;       // of a thread: these, and offsets of taps
+    size_t thread_bytes;        // these, and lines
     size_t blocks;
     size_t cached_blocks; // that the cache holds beside codes
     packed_weights *weights;
@@ -71,16 +76,6 @@ static void read_part(qproduct *p, const conv_part *part) {
     p->pixels = tare__conv_window_pixels(&part->windows);
 }
 
-// Of the images with their borders, as far as windows reach.
-static void stage_windows(conv_windows *w) {
-    w->depth = (w->out_depth - 1) * w->stride[D] + (w->planes - 1) * w->step[D] + 1;
-    w->height = (w->out_height - 1) * w->stride[H] + (w->rows - 1) * w->step[H] + 1;
-    w->width = (w->out_width - 1) * w->stride[W] + w->columns; // beside each other
-    w->front = w->above = w->before = 0;
-    w->columns = 1;
-    w->reflects = false;
-}
-
 static size_t block_vectors(const qproduct *p, size_t block) {
     return tare__product_vectors(tare__product_block_channels(&p->form, block));
 }
@@ -102,12 +97,15 @@ static void choose_runs(qproduct *p) {
     p->address_count = listed_taps(p) * tare__most(p->run_rows, p->last_run_rows);
     p->address_bytes =
         tare__round_up(p->address_count * sizeof(uint8_t *) + p->taps * sizeof(size_t), ALIGNMENT);
+    p->thread_bytes = p->address_bytes;
+    if (p->meets_lines) p->thread_bytes += tare__staged_lines_bytes(&p->stage, p->address_count);
     p->cached_blocks = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
 }
 
 static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->form = tare__product_form_of_part(&p->part);
-    p->is_staged = p->form.by_rows;
+    p->is_staged = p->form.tap == TAP_IS_ROW;
+    p->meets_lines = p->form.tap == TAP_IS_WINDOW;
     p->taps = tare__product_taps(&p->form);
     p->codes = tare__product_codes(&p->form);
     p->depth = tare__product_depth(&p->form);
@@ -116,10 +114,12 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     p->rows = p->is_staged || p->is_scattered ? p->pixels : (size_t)y->count / p->all_outs;
     p->windows = p->part.windows;
     p->is_flat = tare__conv_windows_are_flat(&p->windows);
-    if (!p->is_staged) return;
+    if (p->form.tap == TAP_IS_PIXEL) return;
     // Words are read whole: what lies behind a tap meets weights of 0.
     p->codes = tare__round_up(p->codes, 4);
-    stage_windows(&p->windows);
+    p->stage = p->is_staged ? tare__conv_stage_of_rows(&p->windows)
+                            : tare__conv_stage_of_windows(&p->windows);
+    p->windows = p->stage.to;
 }
 
 static const uint32_t *block_weights(const qproduct *p, size_t group, size_t block) {
@@ -215,12 +215,11 @@ static uint8_t border_code(const qproduct *p) {
     return p->constants.zero_code ^ p->constants.flip;
 }
 static size_t stage_bytes(const qproduct *p) {
-    const size_t image = tare__conv_image_codes(&p->windows);
-    return p->is_staged ? tare__round_up(image + sizeof(uint32_t), ALIGNMENT) : 0;
+    return p->is_staged ? tare__conv_stage_bytes(&p->stage) : 0;
 }
 
 size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count) {
-    return line_bytes(p) + stage_bytes(p) + thread_count * p->address_bytes;
+    return line_bytes(p) + stage_bytes(p) + thread_count * p->thread_bytes;
 }
 
 // --- running ---
@@ -230,12 +229,13 @@ typedef struct product_job {
     const qlayer_run *run;
     const uint8_t *image; // the first of those that are multiplied
     conv_windows windows; // of images whose pixels may lie apart
+    staging staging;      // of images that are staged
     size_t y_stride;
-    size_t first_row, row_count; // rows are output pixels of all images
-    const uint8_t *border;       // a line of zero points
-    unsigned char *addresses;    // a slice for each thread
-    size_t tiles;                // of rows
-    size_t blocks, block_parts;  // of channels, over all groups; parts that share them
+    size_t first_row, row_count;  // rows are output pixels of all images
+    const uint8_t *border;        // a line of zero points
+    unsigned char *thread_memory; // a slice for each
+    size_t tiles;                 // of rows
+    size_t blocks, block_parts;   // of channels, over all groups; parts that share them
 } product_job;
 
 // The tile of a block of channels, but for where rows lie.
@@ -274,10 +274,26 @@ static void multiply(const product_job *job, product_tile *tile, size_t row, siz
     p->kernel->run(tile);
 }
 
-static void list_tile(const product_job *job, const conv_range *range, size_t row, size_t rows,
-                      size_t first_channel, const uint8_t **to) {
+// Blocks of one group and of as many vectors, `most` rows at a time.
+typedef struct block_run {
+    const uint8_t **addresses;
+    size_t *offsets;     // of taps of a range that is inside
+    staged_lines *lines; // if they are met
+    product_tile tiles[MOST_BLOCKS];
+    size_t count, vectors; // of blocks; of channels of each
+    size_t group, channel; // the first one's first channel
+    size_t tile_rows, run_tiles;
+} block_run;
+
+static void list_tile(const product_job *job, block_run *b, const conv_range *range, size_t row,
+                      size_t rows) {
     const qproduct *p = job->p;
-    const uint8_t *images = job->image + first_channel;
+    const uint8_t **to = b->addresses;
+    if (p->meets_lines) {
+        tare__staged_lines_list(b->lines, row, rows, to);
+        return;
+    }
+    const uint8_t *images = job->image + b->group * p->ins;
     if (p->is_flat) {
         const size_t stride = job->windows.channels;
         const uint8_t *at = images + row * stride;
@@ -292,16 +308,6 @@ static void list_tile(const product_job *job, const conv_range *range, size_t ro
         .images = images, .border = job->border, .first = row, .count = rows, .tap_step = rows};
     tare__conv_windows_list(&job->windows, &list, to);
 }
-
-// Blocks of one group and of as many vectors, `most` rows at a time.
-typedef struct block_run {
-    const uint8_t **addresses;
-    size_t *offsets; // of taps of a range that is inside
-    product_tile tiles[MOST_BLOCKS];
-    size_t count, vectors; // of blocks; of channels of each
-    size_t group, channel; // the first one's first channel
-    size_t tile_rows, run_tiles;
-} block_run;
 
 // As many runs as whole ones would need, but none of few rows, for which weights would be loaded as
 // for many. Several tiles of a run are whole ones.
@@ -323,8 +329,7 @@ static void multiply_line(const product_job *job, block_run *b, const conv_range
     for (size_t done = 0, rows; done < range->count; done += rows) {
         const size_t row = first + done * range->apart;
         rows = rows_of_run(b, range->count - done);
-        if (range->rows * range->columns > 0)
-            list_tile(job, range, row, rows, b->group * p->ins, b->addresses);
+        if (range->rows * range->columns > 0) list_tile(job, b, range, row, rows);
         for (size_t i = 0; i < b->count; i++) {
             product_tile *tile = &b->tiles[i];
             tile->x = b->addresses + before * rows;
@@ -363,15 +368,16 @@ static void multiply_range(const product_job *job, block_run *b, size_t block,
     for (size_t line = 0; line < range->lines; line++) multiply_line(job, b, range, line);
 }
 
-static void multiply_rows(const product_job *job, const uint8_t **addresses, size_t first,
-                          size_t last, size_t first_block, size_t block_count) {
+static void multiply_rows(const product_job *job, unsigned char *memory, size_t first, size_t last,
+                          size_t first_block, size_t block_count) {
     const qproduct *p = job->p;
     const size_t block = first_block % p->blocks;
     range_walk walk = {&p->ranges, first, last, 0};
     conv_range range;
     block_run b; // most of its tiles are not looked at
-    b.addresses = addresses;
-    b.offsets = (size_t *)(void *)(addresses + p->address_count);
+    b.addresses = (const uint8_t **)(void *)memory;
+    b.offsets = (size_t *)(void *)(b.addresses + p->address_count);
+    b.lines = p->meets_lines ? (staged_lines *)(void *)(memory + p->address_bytes) : NULL;
     b.count = block_count;
     b.vectors = block_vectors(p, block);
     b.group = first_block / p->blocks;
@@ -404,12 +410,11 @@ static void multiply_tiles(const product_job *job, size_t block_part, size_t fir
     const size_t row = first_row_of(job, first), last_row = first_row_of(job, last);
     const size_t first_block = tare__part_begin(job->blocks, job->block_parts, block_part);
     const size_t last_block = tare__part_begin(job->blocks, job->block_parts, block_part + 1);
-    const uint8_t **addresses =
-        (const uint8_t **)(void *)(job->addresses + worker * p->address_bytes);
+    unsigned char *memory = job->thread_memory + worker * p->thread_bytes;
     for (size_t i = first_block, count; i < last_block; i += count) {
         count = tare__least(tare__least(p->cached_blocks, last_block - i),
                             alike_blocks(p, i % p->blocks));
-        multiply_rows(job, addresses, row, last_row, i, count);
+        multiply_rows(job, memory, row, last_row, i, count);
     }
 }
 
@@ -452,59 +457,19 @@ static thread_grain grain_of(const product_job *job) {
     return (thread_grain){tare__least(least, most), most};
 }
 
+// Threads go on where they were, as a rule, with lines that they met before.
+static void begin_lines(const product_job *job, size_t threads) {
+    const qproduct *p = job->p;
+    for (size_t i = 0; i < threads && p->meets_lines; i++)
+        (void)tare__staged_lines_begin(&job->staging, p->address_count,
+                                       job->thread_memory + i * p->thread_bytes + p->address_bytes);
+}
+
 static void multiply_images(product_job *job, thread_pool *pool) {
     divide(job, tare__thread_count(pool));
+    begin_lines(job, tare__thread_count(pool));
     tare__thread_pool_run_ranges(pool, job->tiles * job->block_parts, grain_of(job), multiply_parts,
                                  job);
-}
-
-// Pixels of a line of the image, `stride` codes apart, with what borders mirror.
-static void stage_pixels(const qproduct *p, const uint8_t *line, size_t stride, uint8_t *to) {
-    const conv_windows *w = &p->part.windows;
-    for (size_t i = 0; i < p->windows.width; i++, to += p->ins) {
-        const ptrdiff_t at = tare__conv_position(w, (ptrdiff_t)i - w->before, w->width);
-        if (at < 0)
-            memset(to, border_code(p), p->ins);
-        else
-            memcpy(to, line + (size_t)at * stride, p->ins);
-    }
-}
-
-// Pixels that follow each other, between borders.
-static void stage_codes(const qproduct *p, const uint8_t *line, uint8_t *to) {
-    const conv_windows *w = &p->part.windows;
-    const size_t width = p->windows.width;
-    const inner_positions in = tare__conv_inner(w->width, -w->before, 1, width);
-    memset(to, border_code(p), in.first * p->ins);
-    if (in.first < in.end)
-        memcpy(to + in.first * p->ins, line + (size_t)((ptrdiff_t)in.first - w->before) * p->ins,
-               (in.end - in.first) * p->ins);
-    memset(to + in.end * p->ins, border_code(p), (width - in.end) * p->ins);
-}
-
-static void stage_line(const qproduct *p, const uint8_t *line, size_t stride, uint8_t *to) {
-    if (p->part.windows.reflects || stride != p->ins)
-        stage_pixels(p, line, stride, to);
-    else
-        stage_codes(p, line, to);
-}
-
-// The image, whose pixels are `stride` codes apart, with its border, as far as windows reach.
-static void stage(const qproduct *p, const uint8_t *image, size_t stride, uint8_t *to) {
-    const conv_windows *from = &p->part.windows, *s = &p->windows;
-    const size_t line = from->width * stride, staged_line = s->width * p->ins;
-    const unsigned char *end = to + stage_bytes(p);
-    for (size_t i = 0; i < s->depth * s->height; i++, to += staged_line) {
-        const ptrdiff_t z =
-            tare__conv_position(from, (ptrdiff_t)(i / s->height) - from->front, from->depth);
-        const ptrdiff_t y =
-            tare__conv_position(from, (ptrdiff_t)(i % s->height) - from->above, from->height);
-        if (z < 0 || y < 0)
-            memset(to, border_code(p), staged_line);
-        else
-            stage_line(p, image + ((size_t)z * from->height + (size_t)y) * line, stride, to);
-    }
-    memset(to, 0, (size_t)(end - to)); // what the last words read beside their codes
 }
 
 void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
@@ -517,22 +482,21 @@ void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
                        .run = run,
                        .image = run->x,
                        .windows = p->windows,
+                       .staging = {&p->stage, run->x, x_stride, border_code(p)},
                        .y_stride = run->y_stride != 0 ? run->y_stride : p->all_outs,
                        .row_count = run->batch * p->pixels,
                        .border = memory,
-                       .addresses = staged + stage_bytes(p)};
+                       .thread_memory = staged + stage_bytes(p)};
     memset(memory, border_code(p), line_bytes(p));
     if (!p->is_staged) {
         job.windows.channels = x_stride;
         multiply_images(&job, pool);
         return;
     }
-    const conv_windows *from = &p->part.windows;
-    const size_t image = from->depth * from->height * from->width * x_stride;
     job.image = staged;
     job.row_count = p->pixels;
     for (size_t n = 0; n < run->batch; n++, job.first_row += p->pixels) {
-        stage(p, run->x + n * image, x_stride, staged);
+        tare__conv_stage_image(&job.staging, n, staged);
         multiply_images(&job, pool);
     }
 }

@@ -295,6 +295,30 @@ static void solid_equals_the_plain_sum_for_every_geometry(void **state) {
                     }
 }
 
+// Channels are so many that taps are whole windows, and pixels so many that a kernel is given them
+// in several runs.
+static void windows_of_few_channels_equal_the_plain_sum(void **state) {
+    (void)state;
+    uint64_t seed = 7500;
+    for (int64_t kernel = 3; kernel <= 7; kernel += 2)
+        for (int64_t stride = 1; stride <= 3; stride++)
+            for (int64_t pad = 0; pad <= kernel / 2; pad++)
+                for (int64_t ins = 1; ins <= 3; ins++) {
+                    form f = plane_form(kernel, stride, 1, pad);
+                    f.dims = seed % 3 == 0 ? 3 : 2;
+                    f.in[0] = 3;
+                    f.in[1] = 9 + kernel;
+                    f.in[2] = 19;
+                    f.kernel[0] = 1;
+                    f.pad[0] = 1;
+                    f.reflects = seed % 5 == 0;
+                    f.batch = 3;
+                    f.ins = ins;
+                    f.outs = seed % 2 == 0 ? 64 : 70;
+                    check_form(seed++, &f);
+                }
+}
+
 static void forms_without_a_batch_equal_the_plain_sum(void **state) {
     (void)state;
     for (uint64_t seed = 8000; seed < 8060; seed++) {
@@ -464,6 +488,7 @@ int main(void) {
         cmocka_unit_test(transposed_equals_the_plain_sum_for_many_parts),
         cmocka_unit_test(reflecting_equals_the_plain_sum),
         cmocka_unit_test(solid_equals_the_plain_sum_for_every_geometry),
+        cmocka_unit_test(windows_of_few_channels_equal_the_plain_sum),
         cmocka_unit_test(forms_without_a_batch_equal_the_plain_sum),
         cmocka_unit_test(zero_points_of_weights_equal_the_plain_sum),
         cmocka_unit_test(extreme_zero_points_equal_the_plain_sum),
