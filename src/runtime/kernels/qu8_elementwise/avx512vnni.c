@@ -51,14 +51,18 @@ void qu8_quantize__avx512vnni(const code_scheme *s, const float *x, size_t count
 }
 
 void qu8_dequantize__avx512vnni(const code_scheme *s, const uint8_t *x, size_t count, float *y) {
-    const __m512 scale = _mm512_set1_ps(s->scale);
-    const __m512i zero_point = _mm512_set1_epi32(s->zero_point);
-    for (size_t i = 0; i < count; i += LANES) {
-        const __mmask16 mask = mask_of(count - i);
-        const __m512i codes = widen_lanes(s->is_signed, _mm_maskz_loadu_epi8(mask, x + i));
-        const __m512 shifted = _mm512_cvtepi32_ps(_mm512_sub_epi32(codes, zero_point));
-        _mm512_mask_storeu_ps(y + i, mask, _mm512_mul_ps(shifted, scale));
+    // Signed codes become unsigned ones, 128 higher.
+    const __m128i flip = _mm_set1_epi8(s->is_signed ? INT8_MIN : 0);
+    const int32_t zero_point = s->zero_point + (s->is_signed ? 128 : 0);
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        const __m128i codes = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(x + i)), flip);
+        _mm512_storeu_ps(y + i, dequantize_lanes(false, zero_point, s->scale, codes));
     }
+    if (i == count) return;
+    const __mmask16 mask = mask_of(count - i);
+    const __m128i codes = _mm_xor_si128(_mm_maskz_loadu_epi8(mask, x + i), flip);
+    _mm512_mask_storeu_ps(y + i, mask, dequantize_lanes(false, zero_point, s->scale, codes));
 }
 
 void qu8_add__avx512vnni(const native_add *op, bool is_signed, const uint8_t *a, const uint8_t *b,
