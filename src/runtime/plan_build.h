@@ -161,9 +161,10 @@ typedef struct plan_value {
     size_t uses_left; // by records not emitted yet, and by the result
     size_t consumer;  // the last record that reads it
     bool is_constant, is_input;
-    // Of a transposition that swaps dimensions 1 and 2 of 4: the value it reads, and its record,
-    // which is emitted when somebody wants the result in a place of its own. Else NOTHING.
-    size_t swapped, deferred;
+    // The record of what is emitted when somebody wants the result in a place of its own, and the
+    // value that it reads: of a transposition that swaps dimensions 1 and 2 of 4, or the codes that
+    // become floats for elementwise operators alone. Else NOTHING.
+    size_t deferred, swapped, coded;
     // Of a view of what lies channels last alone: that value, until somebody wants the view itself.
     size_t viewed;
     // Codes that a concatenation puts, channels last, among others: its value, and the first

@@ -357,6 +357,12 @@ static bool read_call(const plan_builder *b, const plan_record *r, code_call *ou
     return out->a != NULL && out->y->count > 0 && tare__plan_find_value(b, out->a) != NOTHING;
 }
 
+bool tare__plan_is_dequantize(const plan_builder *b, const plan_record *r) {
+    code_call c;
+    return strcmp(tare__record_op(r), "dequantize") == 0 && r->input_count == 1 &&
+           read_call(b, r, &c) && tare__is_byte_quantized(c.a) && c.y->dtype == TARE_FLOAT32;
+}
+
 static tare_status choose(plan_builder *b, code_call *c, code_step *s, bool *known) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].op, tare__record_op(c->record)) == 0)

@@ -8,12 +8,19 @@
 
 enum { BLOCK = 2048 }; // elements: 8 KiB
 
+// Where floats lie, or byte codes that become floats as they are read.
+typedef struct source {
+    size_t place;
+    const code_scheme *scheme; // of codes; NULL: floats
+} source;
+
 // The second operand of a loop of two. Runs of it lie where the outer dimensions say.
 typedef struct operand {
     enum { OPERAND_NONE, OPERAND_NUMBER, OPERAND_SELF, OPERAND_TENSOR } kind;
     bool is_first; // it is the loop's first one, and the chain's value the second
     float number;
-    size_t value, place;
+    size_t value;
+    source from;
     int64_t run, step; // length of a run, and its step
     int outer_ndim;
     int64_t size[TARE_MAX_DIMS], stride[TARE_MAX_DIMS];
@@ -27,9 +34,10 @@ typedef struct element_step {
 } element_step;
 
 typedef struct elements {
-    size_t x, y; // places
+    source x;
+    size_t y; // place
     int64_t count;
-    size_t step_count;
+    size_t step_count, coded_count; // operands that are codes
     element_step *steps;
 } elements;
 
@@ -41,17 +49,29 @@ typedef struct span {
     int64_t step;
 } span;
 
+// The floats from element `at` on. room: for those that codes become.
+static const float *floats_at(const source *s, const plan_run_state *run, int64_t at, int64_t count,
+                              float *room) {
+    const void *data = tare__place_data(run, s->place);
+    if (s->scheme == NULL) return (const float *)data + at;
+    run->fast->elementwise->dequantize(s->scheme, (const uint8_t *)data + at, (size_t)count, room);
+    return room;
+}
+
 // What stands beside element `at` of the result, and at most *count that follow. self: the value
-// that flows through the chain.
+// that flows through the chain. Codes have the result's shape.
 static span operand_at(const operand *o, const plan_run_state *run, size_t size, int64_t at,
-                       const float *self, int64_t *count) {
+                       const float *self, int64_t *count, float *room) {
+    if (o->from.scheme != NULL && o->kind == OPERAND_TENSOR)
+        return (span){floats_at(&o->from, run, at, *count, room), 1};
     if (o->kind == OPERAND_SELF) return (span){self, 1};
     if (o->kind == OPERAND_NUMBER) return (span){&o->number, 0};
     const int64_t within = at % o->run;
     const int64_t from =
         within * o->step + tare__strided_offset(o->outer_ndim, o->size, o->stride, at / o->run);
     if (o->run - within < *count) *count = o->run - within;
-    return (span){(const char *)tare__place_data(run, o->place) + (size_t)from * size, o->step};
+    return (span){(const char *)tare__place_data(run, o->from.place) + (size_t)from * size,
+                  o->step};
 }
 
 static void choose(span mask, span yes, span no, float *y, int64_t count) {
@@ -65,15 +85,17 @@ static void choose(span mask, span yes, span no, float *y, int64_t count) {
 
 static void run_two(const element_step *s, const plan_run_state *run, int64_t begin, int64_t count,
                     const float *x, float *y) {
+    float room[BLOCK];
     for (int64_t done = 0, n; done < count; done += n) {
         n = count - done;
         const span self = {x + done, 1};
-        const span other = operand_at(&s->other, run, sizeof(float), begin + done, x + done, &n);
+        const span other =
+            operand_at(&s->other, run, sizeof(float), begin + done, x + done, &n, room);
         const span a = s->other.is_first ? other : self, b = s->other.is_first ? self : other;
         if (s->two != NULL) {
             s->two(a.data, a.step, b.data, b.step, y + done, n);
         } else {
-            const span mask = operand_at(&s->mask, run, 1, begin + done, x + done, &n);
+            const span mask = operand_at(&s->mask, run, 1, begin + done, x + done, &n, room);
             choose(mask, a, b, y + done, n);
         }
     }
@@ -89,8 +111,8 @@ static void run_block(void *user, size_t part, size_t worker) {
     const elements *e = r->e;
     const int64_t at = (int64_t)part * BLOCK;
     const int64_t count = e->count - at < BLOCK ? e->count - at : BLOCK;
-    const float *from = (const float *)tare__place_data(r->run, e->x) + at;
     float *y = (float *)tare__place_data(r->run, e->y) + at;
+    const float *from = floats_at(&e->x, r->run, at, count, y);
     (void)worker;
     for (size_t i = 0; i < e->step_count; i++, from = y) {
         const element_step *s = &e->steps[i];
@@ -113,6 +135,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     (void)p;
     tare__step_say(out, "float: %zu loop%s in a row over blocks that stay in the cache",
                    e->step_count, e->step_count == 1 ? "" : "s");
+    if (e->coded_count > 0) tare__step_say(out, ", of codes");
 }
 
 static const step_class elements_class = {"elements", run_elements, NULL, describe,
@@ -269,7 +292,13 @@ static bool read_step(const plan_builder *b, const plan_record *r, size_t self, 
     return read_pair(b, r, (const size_t[]){0, 1}, self, &s->other);
 }
 
-// The head's input that has the result's shape, best one that lies channels last.
+// It is best to begin with what lies channels last, then with floats, which may be written over.
+static int rank_of(const plan_builder *b, size_t v) {
+    const bool is_last = tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST;
+    return (is_last ? 2 : 0) + (b->values[v].coded == NOTHING ? 1 : 0);
+}
+
+// The head's input that has the result's shape.
 static size_t choose_input(const plan_builder *b, const plan_record *r) {
     const tare_tensor *y = b->values[r->result].tensor;
     size_t found = NOTHING;
@@ -277,9 +306,7 @@ static size_t choose_input(const plan_builder *b, const plan_record *r) {
         const size_t v = r->inputs[i];
         if (!is_full(b->values[v].tensor, y) || b->values[v].tensor->dtype != TARE_FLOAT32)
             continue;
-        if (found == NOTHING || (tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST &&
-                                 tare__plan_layout(b, found) == LAYOUT_PLAIN))
-            found = v;
+        if (found == NOTHING || rank_of(b, v) > rank_of(b, found)) found = v;
     }
     return found;
 }
@@ -310,6 +337,18 @@ static bool read_chain(plan_builder *b, size_t head, element_chain *c) {
     return true;
 }
 
+static tare_status read_source(plan_builder *b, size_t v, plan_layout layout, source *out) {
+    const size_t coded = b->values[v].coded;
+    out->scheme = NULL;
+    if (coded == NOTHING || tare__plan_has_place(b, v))
+        return tare__plan_read(b, v, layout, &out->place);
+    code_scheme *scheme = tare__arena_alloc(&b->plan->memory, sizeof *scheme);
+    if (scheme == NULL) return tare__out_of_memory(b->err);
+    *scheme = tare__code_scheme_of(b->values[coded].tensor);
+    out->scheme = scheme;
+    return tare__plan_read(b, coded, layout, &out->place);
+}
+
 static tare_status place_operand(plan_builder *b, const element_chain *c, operand *o) {
     const tare_tensor *y = b->values[c->result].tensor;
     int64_t size[TARE_MAX_DIMS] = {0}, stride[TARE_MAX_DIMS] = {0};
@@ -317,17 +356,21 @@ static tare_status place_operand(plan_builder *b, const element_chain *c, operan
     const tare_tensor *t = b->values[o->value].tensor;
     order_strides(t, y, c->layout, size, stride);
     find_run(o, y->ndim, size, stride);
-    return tare__plan_read(b, o->value, operand_layout(t, y, c->layout), &o->place);
+    return read_source(b, o->value, operand_layout(t, y, c->layout), &o->from);
 }
 
 static tare_status place(plan_builder *b, const element_chain *c, elements *e) {
     bool unused;
-    TARE_TRY(tare__plan_read(b, c->x, c->layout, &e->x));
+    TARE_TRY(read_source(b, c->x, c->layout, &e->x));
+    e->coded_count = e->x.scheme != NULL ? 1 : 0;
     for (size_t i = 0; i < c->count; i++) {
         TARE_TRY(place_operand(b, c, &c->steps[i].other));
         TARE_TRY(place_operand(b, c, &c->steps[i].mask));
+        if (c->steps[i].other.from.scheme != NULL) e->coded_count++;
     }
-    TARE_TRY(tare__plan_write_over(b, c->result, c->x, c->layout, &e->y, &unused));
+    TARE_TRY(e->x.scheme != NULL
+                 ? tare__plan_write(b, c->result, c->layout, &e->y)
+                 : tare__plan_write_over(b, c->result, c->x, c->layout, &e->y, &unused));
     e->count = b->values[c->result].tensor->count;
     e->steps = c->steps;
     e->step_count = c->count;

@@ -85,6 +85,7 @@ bool tare__plan_layouts_agree(const tare_tensor *t) {
 }
 
 plan_layout tare__plan_layout(const plan_builder *b, size_t v) {
+    if (b->values[v].coded != NOTHING && !tare__plan_has_place(b, v)) v = b->values[v].coded;
     return b->values[v].place[LAYOUT_CHANNELS_LAST] != NOTHING ? LAYOUT_CHANNELS_LAST
                                                                : LAYOUT_PLAIN;
 }
@@ -162,7 +163,7 @@ static tare_status gather(plan_builder *b, size_t v) {
     return TARE_OK;
 }
 
-// A transposition whose result is wanted after all. What the step in the making reads stays noted.
+// What was deferred and is wanted after all. What the step in the making reads stays noted.
 static tare_status emit_deferred(plan_builder *b, size_t v) {
     size_t *touched = b->touched;
     const size_t count = b->touched_count, capacity = b->touched_capacity;
@@ -172,7 +173,9 @@ static tare_status emit_deferred(plan_builder *b, size_t v) {
     b->touched_count = b->touched_capacity = 0;
     b->facts = (step_facts){0};
     bool done = false;
-    tare_status status = tare__plan_copy(b, deferred, &done);
+    const chain_planner planner =
+        b->values[v].swapped != NOTHING ? tare__plan_copy : tare__plan_codes;
+    tare_status status = planner(b, deferred, &done);
     if (status == TARE_OK && !done) status = tare__plan_call(b, deferred);
     if (status == TARE_OK) status = tare__plan_note_chain(b, first_step, deferred);
     b->facts = facts;
@@ -405,18 +408,35 @@ static void consume_inputs(plan_builder *b, const plan_record *r) {
         plan_value *v = &b->values[r->inputs[i]];
         v->uses_left--;
         if (v->swapped != NOTHING) b->values[v->swapped].uses_left--;
+        if (v->coded != NOTHING) b->values[v->coded].uses_left--;
         if (v->viewed != NOTHING) b->values[v->viewed].uses_left--;
     }
+}
+
+static chain_planner planner_of(const plan_builder *b, const plan_record *r) {
+    return tare__plan_is_float(b, r) ? tare__plan_float_planner(r) : tare__plan_code_planner(b, r);
+}
+
+// Codes whose floats elementwise operators read alone, element by element.
+static bool feeds_elements(const plan_builder *b, const plan_record *r) {
+    if (b->setting->fast == NULL || !tare__plan_is_dequantize(b, r)) return false;
+    const plan_value *v = &b->values[r->result];
+    if (v->uses_left != 1 || v->consumer == NOTHING || tare__plan_lies_apart(b, r->inputs[0]))
+        return false;
+    const plan_record *next = &b->records[v->consumer];
+    return planner_of(b, &b->records[next->head]) == tare__plan_elements &&
+           tare__same_shape(v->tensor, b->values[next->result].tensor);
 }
 
 // Left until somebody reads the result, who may as well read what it is made of.
 static bool defer(plan_builder *b, size_t record) {
     const plan_record *r = &b->records[record];
-    if (r->next != NOTHING || !tare__plan_swaps_heads(b, r)) return false;
+    if (r->next != NOTHING) return false;
+    const bool swaps = tare__plan_swaps_heads(b, r) && b->values[r->inputs[0]].swapped == NOTHING;
+    if (!swaps && !feeds_elements(b, r)) return false;
     const size_t source = r->inputs[0];
     plan_value *v = &b->values[r->result];
-    if (b->values[source].swapped != NOTHING) return false;
-    v->swapped = source;
+    *(swaps ? &v->swapped : &v->coded) = source;
     v->deferred = record;
     b->values[source].uses_left += v->uses_left;
     return true;
@@ -443,8 +463,7 @@ static tare_status emit_steps(plan_builder *b, size_t head) {
         consume_inputs(b, r);
         return TARE_OK;
     }
-    chain_planner planner =
-        tare__plan_is_float(b, r) ? tare__plan_float_planner(r) : tare__plan_code_planner(b, r);
+    chain_planner planner = planner_of(b, r);
     if (tare__plan_is_copy(r)) planner = tare__plan_copy;
     if (r->is_observer) planner = tare__plan_observe;
     if (planner != NULL) TARE_TRY(planner(b, head, &done));

@@ -32,6 +32,8 @@ tare_status tare__plan_plain_cat(plan_builder *b, size_t head, bool *done);
 bool tare__plan_is_copy(const plan_record *r);
 tare_status tare__plan_copy(plan_builder *b, size_t head, bool *done);
 
+/// Does it make floats of byte codes (plan_code_elements.c)?
+bool tare__plan_is_dequantize(const plan_builder *b, const plan_record *r);
 /// A step from floats to codes or back, `x` to `y`, in the layout at hand (plan_code_elements.c). n
 /// NULL: the step behind it says for which node.
 tare_status tare__plan_convert(plan_builder *b, size_t x, size_t y, const node *n);

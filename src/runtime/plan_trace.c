@@ -44,6 +44,7 @@ tare_status tare__plan_add_value(plan_builder *b, tare_tensor *t, size_t *out) {
                                    .consumer = NOTHING,
                                    .swapped = NOTHING,
                                    .deferred = NOTHING,
+                                   .coded = NOTHING,
                                    .viewed = NOTHING,
                                    .joined = NOTHING,
                                    .within = NOTHING,

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators read the codes that their floats are made of: the bits are the references',
+// in either layout, and floats that somebody else wants are there.
+#include "support/test.h"
+
+#include "support/models.h"
+#include "support/plan_checks.h"
+
+#define THEN "\n    "
+
+// What y becomes of floats x and f, and codes q, p and r; of these, f, p and r lie channels last.
+static const struct {
+    size_t converted, coded; // steps that only dequantize, and those that go by elements of codes
+    const char *line;
+} lines[] = {
+    {0, 1, "a = p.dequantize()" THEN "b = f + a" THEN "y = torch.relu(b)"},
+    {0, 1, "a = p.dequantize()" THEN "b = a - f" THEN "y = torch.relu(b)"},
+    {0, 1, "a = q.dequantize()" THEN "b = x - a" THEN "y = b * 1.5"},
+    {0, 1, "a = r.dequantize()" THEN "b = p.dequantize()" THEN "y = a * b"},
+    {0, 1, "a = q.dequantize()" THEN "b = r.dequantize()" THEN "y = a - b"},
+    {0, 1, "a = p.dequantize()" THEN "b = f + 1" THEN "c = torch.abs(b)" THEN "y = c - a"},
+    {0, 1, "a = r.dequantize()" THEN "b = torch.neg(a)" THEN "y = b * 0.3"},
+    {0, 1, "a = p.dequantize()" THEN "y = a * a"},
+    {0, 1, "a = p.dequantize()" THEN "y = f - a"},
+    {0, 1, "a = q.dequantize()" THEN "m = torch.lt(f, 0.25)" THEN "y = torch.where(m, a, f)"},
+    {1, 1,
+     "a = p.dequantize()" THEN "b = a + f" THEN "c = torch.amax(b, 1, True)" THEN
+     "d = torch.quantize_per_tensor(c, 0.02, 7, torch.quint8)" THEN "e = d.dequantize()" THEN
+     "y = e * f"}, // e is broadcast
+    {1, 0, "a = p.dequantize()" THEN "b = a + f" THEN "y = b * a"},
+    {1, 0, "a = p.dequantize()" THEN "y = torch.softmax(a, 1)"},
+    // Nobody writes over the codes before they are read.
+    {1, 1,
+     "a = p.dequantize()" THEN "s = torch.ops.quantized.add(p, p, 0.02, 100)" THEN
+     "t = torch.nn.functional.max_pool2d(s, 3, 1, 1)" THEN "i = t.dequantize()" THEN
+     "v = torch.amax(i, 1, True)" THEN "b = f + v" THEN "y = b - a"},
+    // Codes that lie among others.
+    {2, 0,
+     "a = p.dequantize()" THEN "c = torch.cat([p, p], 1)" THEN "b = f + a" THEN
+     "d = c.dequantize()" THEN "e = torch.amax(d, 1, True)" THEN "y = b - e"},
+};
+
+static tare_model *model_of(size_t i) {
+    char code[1024];
+    (void)snprintf(code, sizeof code,
+                   "def forward(self, x):\n"
+                   "    u = torch.nn.functional.interpolate(x, scale_factor = 2)\n"
+                   "    f = torch.nn.functional.max_pool2d(u, 2)\n"
+                   "    q = torch.quantize_per_tensor(x, 0.01, 110, torch.quint8)\n"
+                   "    p = torch.quantize_per_tensor(f, 0.01, 110, torch.quint8)\n"
+                   "    r = torch.quantize_per_tensor(f, 0.02, -5, torch.qint8)\n"
+                   "    %s\n"
+                   "    return y\n",
+                   lines[i].line);
+    return new_model(NULL, new_tree(), code);
+}
+
+static void check(size_t i, const tare_tensor *x) {
+    tare_model *model = model_of(i);
+    tare_session *reference = session_of(model, true);
+    tare_tensor *expected = output_of(reference, x);
+    for (int threads = 1; threads <= 2; threads++) {
+        tare_session *s = session_on(model, threads);
+        tare_tensor *found = output_of(s, x);
+        if (count_steps(s, "codes", "codes to floats") != lines[i].converted ||
+            count_steps(s, "elements", "of codes") != lines[i].coded)
+            fail_msg("%s: %zu and %zu", lines[i].line, count_steps(s, "codes", "codes to floats"),
+                     count_steps(s, "elements", "of codes"));
+        check_same_tensor(found, expected);
+        tare_tensor_release(found);
+        tare_session_destroy(s);
+    }
+    tare_tensor_release(expected);
+    tare_session_destroy(reference);
+    tare_model_destroy(model);
+}
+
+static void codes_become_floats_where_they_are_read(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(2, 5, 6, 7), *large = NEW_INPUT(1, 19, 50, 40);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        check(i, x);
+        check(i, large);
+    }
+    tare_tensor_release(large);
+    tare_tensor_release(x);
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    tare_tensor *x = NEW_INPUT(1, 2, 3, 2);
+    tare_model *model = model_of(3);
+    check_run_without_memory(model, NULL, (const tare_tensor *[]){x}, 1);
+    tare_model_destroy(model);
+    tare_tensor_release(x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(codes_become_floats_where_they_are_read),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
