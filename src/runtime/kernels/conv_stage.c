@@ -8,12 +8,16 @@
 #include "runtime/kernels/scratch.h"
 
 enum {
-    CHUNK = 16, // codes of the line before that are copied at once
-    WORD = 4,   // of a pixel
+    WORD = 4, // of codes, which may be read behind an end
     ALIGNMENT = 64,
 };
 
 // --- sizes ---
+
+// Of a row with its border.
+static size_t row_bytes(const conv_stage *s) {
+    return tare__round_up(s->to.width * s->from.channels + COLUMNS_BEHIND, ALIGNMENT);
+}
 
 // Of the images with their borders, as far as windows reach.
 conv_stage tare__conv_stage_of_rows(const conv_windows *from) {
@@ -28,11 +32,14 @@ conv_stage tare__conv_stage_of_rows(const conv_windows *from) {
     return s;
 }
 
-conv_stage tare__conv_stage_of_windows(const conv_windows *from) {
+conv_stage tare__conv_stage_of_windows(const conv_windows *from, const column_kernel *columns) {
     conv_stage s = tare__conv_stage_of_rows(from);
     conv_windows *w = &s.to;
+    s.columns = columns;
     s.rows = from->rows;
     s.moved = tare__least(from->stride[H], from->rows);
+    s.first = tare__column_form_of(from->channels, s.rows, 0, row_bytes(&s));
+    s.next = tare__column_form_of(from->channels, s.rows, s.moved, row_bytes(&s));
     w->depth = from->out_depth;
     w->height = from->out_height;
     w->channels = from->rows * from->channels;
@@ -41,22 +48,12 @@ conv_stage tare__conv_stage_of_windows(const conv_windows *from) {
     return s;
 }
 
-size_t tare__conv_stage_copies(size_t ins, size_t rows, size_t stride) {
-    const size_t moved = tare__least(stride, rows);
-    return tare__ceil_div((rows - moved) * ins, CHUNK) + moved * tare__ceil_div(ins, WORD);
-}
-
 size_t tare__conv_stage_bytes(const conv_stage *s) {
     return tare__round_up(tare__conv_image_codes(&s->to) + WORD, ALIGNMENT);
 }
 
 static size_t line_bytes(const conv_stage *s) {
     return s->to.width * s->to.channels;
-}
-
-// Of a row with its border; behind its end a word may be read.
-static size_t row_bytes(const conv_stage *s) {
-    return tare__round_up(s->to.width * s->from.channels + WORD, ALIGNMENT);
 }
 
 // --- rows of the image ---
@@ -117,49 +114,6 @@ void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to) {
 
 // --- lines of windows ---
 
-// How columns are put together: codes that the line before has, `moved` further, then those of
-// rows.
-typedef struct column_parts {
-    const uint8_t *before, *rows;
-    size_t kept, moved;
-    size_t row_count, row_bytes, ins;
-} column_parts;
-
-// In whole chunks: what is written behind the column is written again by the next ones.
-static inline __attribute__((always_inline)) void put_columns(const column_parts *c, size_t count,
-                                                              size_t kept, size_t row_count,
-                                                              size_t ins, uint8_t *restrict to) {
-    const size_t column = kept + row_count * ins;
-    const uint8_t *before = c->before + c->moved, *rows = c->rows;
-    for (size_t x = 0; x < count; x++, to += column, before += column, rows += ins) {
-        for (size_t k = 0; k < kept; k += CHUNK) memcpy(to + k, before + k, CHUNK);
-        for (size_t r = 0; r < row_count; r++)
-            for (size_t k = 0; k < ins; k += WORD)
-                memcpy(to + kept + r * ins + k, rows + r * c->row_bytes + k, WORD);
-    }
-}
-
-static void put_column(const column_parts *c, size_t x, uint8_t *to) {
-    const size_t at = x * (c->kept + c->row_count * c->ins);
-    if (c->kept > 0) memcpy(to + at, c->before + at + c->moved, c->kept);
-    for (size_t r = 0; r < c->row_count; r++)
-        memcpy(to + at + c->kept + r * c->ins, c->rows + r * c->row_bytes + x * c->ins, c->ins);
-}
-
-// Nothing is written behind the line.
-static void put_line(const column_parts *c, size_t width, uint8_t *to) {
-    const size_t column = c->kept + c->row_count * c->ins;
-    const size_t behind = tare__ceil_div(CHUNK, column) + 1; // columns that chunks reach over
-    const size_t whole = width < behind ? 0 : width - behind;
-    if (c->kept == 15 && c->row_count == 2 && c->ins == 3) // windows of 7 rows, 2 apart
-        put_columns(c, whole, 15, 2, 3, to);
-    else
-        put_columns(c, whole, c->kept, c->row_count, c->ins, to);
-    for (size_t x = whole; x < width; x++) put_column(c, x, to);
-}
-
-// --- those of a thread ---
-
 struct staged_lines {
     const staging *g;
     size_t most;       // that are kept
@@ -198,20 +152,15 @@ static uint8_t *line_at(const staged_lines *l, size_t line) {
 static void stage_line(const staged_lines *l, size_t line) {
     const conv_stage *s = l->g->stage;
     const size_t plane = line / s->to.height, row = line % s->to.height;
-    const size_t ins = s->from.channels, kept = l->first < line && row > 0 ? s->rows - s->moved : 0;
+    const size_t kept = l->first < line && row > 0 ? s->rows - s->moved : 0;
     unsigned char *rows = l->memory + lines_bytes(s, l->most);
     row_place at = {plane / s->to.depth, plane % s->to.depth * s->from.stride[D],
                     row * s->from.stride[H] + kept};
     for (size_t r = kept; r < s->rows; r++, at.row++)
         stage_row(l->g, &at, rows + (r - kept) * row_bytes(s));
-    const column_parts parts = {.before = line_at(l, line + l->most - 1),
-                                .rows = rows,
-                                .kept = kept * ins,
-                                .moved = s->moved * ins,
-                                .row_count = s->rows - kept,
-                                .row_bytes = row_bytes(s),
-                                .ins = ins};
-    put_line(&parts, s->to.width, line_at(l, line));
+    const column_parts parts = {kept > 0 ? &s->next : &s->first, line_at(l, line + l->most - 1),
+                                rows};
+    s->columns->put(&parts, s->to.width, line_at(l, line));
 }
 
 // Lines [first, end), and the one before, if it was met.

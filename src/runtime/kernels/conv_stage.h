@@ -4,6 +4,7 @@
 #ifndef RUNTIME_KERNELS_CONV_STAGE_H
 #define RUNTIME_KERNELS_CONV_STAGE_H
 
+#include "runtime/kernels/columns.h"
 #include "runtime/kernels/conv_shape.h"
 
 typedef struct conv_stage {
@@ -11,7 +12,9 @@ typedef struct conv_stage {
     conv_windows to;   // of copies, in which no window reaches over a border
     size_t rows;       // of an image that a line holds, as [column][row][channel]: one, or as many
                        // as a window has
-    size_t moved;      // by how many rows a line is ahead of the one before
+    const column_kernel *columns; // of lines of several rows
+    column_form first, next;      // a first line's, and the others'
+    size_t moved;                 // by how many rows a line is ahead of the one before
 } conv_stage;
 
 typedef struct staging {
@@ -31,9 +34,7 @@ void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to);
 // --- lines of windows, for those that are taps as a whole ---
 
 /// A line for each of the output's, of windows of one plane and piece whose rows follow each other.
-conv_stage tare__conv_stage_of_windows(const conv_windows *from);
-/// How many copies put a column of such a line together.
-size_t tare__conv_stage_copies(size_t ins, size_t rows, size_t stride);
+conv_stage tare__conv_stage_of_windows(const conv_windows *from, const column_kernel *columns);
 
 /// The lines that a thread met last.
 typedef struct staged_lines staged_lines;

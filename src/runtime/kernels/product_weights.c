@@ -8,7 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/hash.h"
-#include "runtime/kernels/conv_stage.h"
+#include "runtime/kernels/columns.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/scratch.h"
 #include "runtime/kernels/weight_sum.h"
@@ -35,17 +35,18 @@ static bool may_be_rows(const product_form *pixels) {
 }
 
 // If words that are saved, which all channels of a pixel of the output meet, pay for putting
-// together the columns that it has to itself. A row of the image comes into few lines only, and
-// words are saved in earnest.
+// together the columns that it has to itself: 16 channels of a word take as long as two copies. A
+// row of the image comes into few lines only, and words are saved in earnest.
 static bool may_be_windows(const product_form *rows, const tap_places *places) {
-    enum { MOST_LINES = 8, LEAST_PART = 16 };
+    enum { MOST_LINES = 8, LEAST_PART = 16, COPIES = 2 };
     product_form windows = *rows;
     windows.tap = TAP_IS_WINDOW;
     const size_t depth = tare__product_depth(rows), least = tare__product_depth(&windows);
-    const size_t copies = tare__conv_stage_copies(rows->ins, rows->height, places->stride[H]);
+    const size_t copies = tare__columns_copies(rows->ins, rows->height, places->stride[H]);
     return rows->height > 1 && rows->height <= MOST_LINES * places->stride[H] &&
            (depth - least) * LEAST_PART >= depth &&
-           (depth - least) * tare__product_vectors(rows->outs) > copies * places->stride[W];
+           (depth - least) * tare__product_vectors(rows->outs) * COPIES >
+               copies * places->stride[W];
 }
 
 static product_form choose_form(const product_form *pixels, const tap_places *places) {

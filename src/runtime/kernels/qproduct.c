@@ -28,6 +28,7 @@ enum {
 
 struct qproduct {
     const product_kernel *kernel;
+    const column_kernel *columns;
     qconstants constants;
     conv_part part;
     product_form form;
@@ -118,7 +119,7 @@ static void choose_taps(qproduct *p, const tare_tensor *y) {
     // Words are read whole: what lies behind a tap meets weights of 0.
     p->codes = tare__round_up(p->codes, 4);
     p->stage = p->is_staged ? tare__conv_stage_of_rows(&p->windows)
-                            : tare__conv_stage_of_windows(&p->windows);
+                            : tare__conv_stage_of_windows(&p->windows, p->columns);
     p->windows = p->stage.to;
 }
 
@@ -175,6 +176,7 @@ tare_status tare__qproduct_create(const quantized_layer *layer, const conv_part 
     qproduct *p = tare__alloc_zeroed(1, sizeof *p);
     if (p == NULL) return tare__out_of_memory(err);
     p->kernel = tare__product_choose(isa);
+    p->columns = tare__columns_choose(isa);
     const tare_status status = plan_layer(p, layer, part, x, y, err);
     if (status != TARE_OK) {
         tare__qproduct_destroy(p);

@@ -128,16 +128,17 @@ static void check_lines(const staging *g, uint64_t *state) {
     check_guards(memory, bytes);
 }
 
-static void check_stages(bool of_windows) {
+// columns NULL: images of rows.
+static void check_stages(const column_kernel *columns) {
     uint64_t random = 11;
     for (int i = 0; i < CASES; i++) {
         const conv_windows w = any_windows(&random);
-        const conv_stage s =
-            of_windows ? tare__conv_stage_of_windows(&w) : tare__conv_stage_of_rows(&w);
+        const conv_stage s = columns != NULL ? tare__conv_stage_of_windows(&w, columns)
+                                             : tare__conv_stage_of_rows(&w);
         staging g = {.stage = &s, .stride = w.channels + below(&random, 2) * 5, .border = BORDER};
         uint8_t *images = make_images(&g, &random);
         g.images = images;
-        if (of_windows)
+        if (columns != NULL)
             check_lines(&g, &random);
         else
             check_image(&g, below(&random, IMAGES));
@@ -147,12 +148,13 @@ static void check_stages(bool of_windows) {
 
 static void images_have_their_borders(void **state) {
     (void)state;
-    check_stages(false);
+    check_stages(NULL);
 }
 
 static void lines_hold_whole_windows(void **state) {
     (void)state;
-    check_stages(true);
+    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++)
+        check_stages(tare__columns_choose((isa_level)isa));
 }
 
 int main(void) {

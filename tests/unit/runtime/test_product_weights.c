@@ -127,11 +127,12 @@ static void taps_are_windows_where_words_pay_for_copies(void **state) {
         {1, 3, 64, {1, 7, 7}, 2, {1, 1, 1}, TAP_IS_WINDOW}, // 37 words for 42
         {1, 3, 64, {1, 3, 3}, 1, {1, 1, 1}, TAP_IS_WINDOW}, // 7 for 9
         {1, 1, 20, {1, 5, 5}, 1, {1, 1, 1}, TAP_IS_WINDOW}, // 7 for 10
-        {1, 3, 32, {1, 3, 3}, 2, {1, 1, 1}, TAP_IS_ROW},    // too few channels
-        {1, 6, 64, {1, 5, 5}, 1, {1, 1, 1}, TAP_IS_ROW},    // 38 for 40
-        {1, 1, 64, {1, 9, 5}, 1, {1, 1, 1}, TAP_IS_ROW},    // too many lines
-        {1, 3, 64, {3, 7, 7}, 2, {1, 1, 1}, TAP_IS_ROW},    // several planes
-        {1, 3, 64, {1, 1, 7}, 2, {1, 1, 1}, TAP_IS_ROW},    // one row is both
+        {1, 3, 32, {1, 3, 3}, 2, {1, 1, 1}, TAP_IS_WINDOW},
+        {1, 3, 16, {1, 3, 3}, 2, {1, 1, 1}, TAP_IS_ROW}, // too few channels
+        {1, 6, 64, {1, 5, 5}, 1, {1, 1, 1}, TAP_IS_ROW}, // 38 for 40
+        {1, 1, 64, {1, 9, 5}, 1, {1, 1, 1}, TAP_IS_ROW}, // too many lines
+        {1, 3, 64, {3, 7, 7}, 2, {1, 1, 1}, TAP_IS_ROW}, // several planes
+        {1, 3, 64, {1, 1, 7}, 2, {1, 1, 1}, TAP_IS_ROW}, // one row is both
         {1, 3, 64, {1, 7, 7}, 2, {1, 2, 1}, TAP_IS_ROW},
         {1, 3, 64, {1, 7, 7}, 2, {1, 1, 2}, TAP_IS_PIXEL},
         {3, 9, 192, {1, 7, 7}, 2, {1, 1, 1}, TAP_IS_PIXEL},

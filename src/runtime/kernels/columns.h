@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns of lines of windows (conv_stage.h), put together from the line before and rows of the
+// image.
+#ifndef RUNTIME_KERNELS_COLUMNS_H
+#define RUNTIME_KERNELS_COLUMNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/isa.h"
+
+enum {
+    COLUMNS_BEHIND = 32, // codes behind each row, which may be read
+    COLUMNS_CHUNK = 16,  // codes of the line before that are copied at once, at most
+    COLUMNS_WORD = 4,    // of a row
+};
+
+/// How many copies the plain kernel makes for a column of windows of so many rows.
+size_t tare__columns_copies(size_t ins, size_t rows, size_t stride);
+
+/// A column has `kept` codes of the line before, where they lie `moved` further, then those of each
+/// row.
+typedef struct column_form {
+    size_t column; // its codes
+    size_t kept, moved;
+    size_t row_count, row_bytes; // from a row to the next
+    size_t ins;                  // channels
+    // As many columns as a register holds, of 64 codes of the line before and 32 of each of two
+    // rows: where each code lies in these 128. 0: that does not hold what is kept and the rows.
+    size_t whole;
+    uint8_t order[64];
+} column_form;
+/// Lines of windows that are `moved` rows ahead of the line before; 0: there is none.
+column_form tare__column_form_of(size_t ins, size_t rows, size_t moved, size_t row_bytes);
+
+typedef struct column_parts {
+    const column_form *form;
+    const uint8_t *before, *rows;
+} column_parts;
+
+typedef struct column_kernel {
+    void (*put)(const column_parts *c, size_t columns, uint8_t *to); // nothing behind them
+    isa_level needs;
+    bool (*has)(void); // that the CPU must have besides; NULL: nothing
+} column_kernel;
+
+/// Best first; the last row needs nothing.
+extern const column_kernel tare__column_kernels[];
+const column_kernel *tare__columns_choose(isa_level isa);
+
+#define KERNEL(suffix, ...)                                                                        \
+    void u8_columns__##suffix(const column_parts *c, size_t columns, uint8_t *to);
+#include "runtime/kernels/u8_columns/kernels.def"
+#undef KERNEL
+
+#endif
