@@ -312,7 +312,7 @@ typedef struct tare_lower_pt2e_options {
     uint32_t struct_size;
     /// Whose rounding the integer layers take. The default rounds as the quantize operators do:
     /// products first, then the zero point is added (rule F; with an int32 bias of the scale
-    /// activation x weight rule Q, which adds it to the exact sum).
+    /// activation x weight rule Q, which adds it to the exact sum). A residual joins before that.
     tare_engine engine;
 } tare_lower_pt2e_options;
 /// Lowers a converted program to integers, as tare_convert_fx does: quantize and dequantize of

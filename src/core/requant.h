@@ -223,11 +223,19 @@ static inline int32_t tare__add_wrapping(int32_t a, int32_t b) {
     return tare__wrap_int32((int64_t)a + b);
 }
 
-static inline int32_t tare__requantize_f(const requant *r, int64_t c, int32_t acc) {
+/// What rule F rounds.
+static inline float tare__requant_f_scaled(const requant *r, int64_t c, int32_t acc) {
     const float t = (float)acc + r->bias[c];
-    const float scaled = t * r->multiplier[c];
+    return t * r->multiplier[c];
+}
+
+static inline int32_t tare__requant_f_finish(const requant *r, float scaled) {
     return tare__round_between(scaled, r->lo - r->zero_point, r->hi - r->zero_point) +
            r->zero_point;
+}
+
+static inline int32_t tare__requantize_f(const requant *r, int64_t c, int32_t acc) {
+    return tare__requant_f_finish(r, tare__requant_f_scaled(r, c, acc));
 }
 
 /// The float between the halves of rule O, where oneDNN applies its other fused operators (leaky
@@ -246,10 +254,12 @@ static inline int32_t tare__requantize_o(const requant *r, int64_t c, int32_t ac
     return tare__requant_o_finish(r, tare__requant_o_value(r, c, acc));
 }
 
+static inline float tare__requant_q_scaled(const requant *r, int64_t c, int32_t acc) {
+    return (float)tare__add_wrapping(acc, r->bias_int[c]) * r->multiplier[c];
+}
+
 static inline int32_t tare__requantize_q(const requant *r, int64_t c, int32_t acc) {
-    const float scaled = (float)tare__add_wrapping(acc, r->bias_int[c]) * r->multiplier[c];
-    return tare__round_between(scaled, r->lo - r->zero_point, r->hi - r->zero_point) +
-           r->zero_point;
+    return tare__requant_f_finish(r, tare__requant_q_scaled(r, c, acc));
 }
 
 static inline int32_t tare__requantize_fixed_point(const requant *r, int64_t c, int32_t acc) {
@@ -274,6 +284,27 @@ static inline int32_t tare__requantize(const requant *r, int64_t channel, int32_
         break;
     }
     return r->zero_point;
+}
+
+/// What a fused addend's f32(code - zero point) is multiplied by: f32(its scale), in rules F and Q
+/// times 1 / os.
+static inline float tare__addend_factor(const requant *r, float scale) {
+    return r->rule == REQUANT_O ? scale : scale * r->inverse;
+}
+
+/// A code of acc and of a fused addend, which is added before rounding. `other`: f32(code - zero
+/// point) of the addend. Rule O adds to its value, as oneDNN does: v + other * factor. F and Q,
+/// which torch has no such layers of, add to what they round, in one rounding: fmaf(other, factor,
+/// scaled). There is no such sum in fixed point.
+static inline int32_t tare__requantize_sum(const requant *r, int64_t c, int32_t acc, float other,
+                                           float factor) {
+    if (r->rule == REQUANT_O) {
+        const float added = other * factor;
+        return tare__requant_o_finish(r, tare__requant_o_value(r, c, acc) + added);
+    }
+    const float scaled = r->rule == REQUANT_Q ? tare__requant_q_scaled(r, c, acc)
+                                              : tare__requant_f_scaled(r, c, acc);
+    return tare__requant_f_finish(r, fmaf(other, factor, scaled));
 }
 
 /// A dynamic linear's float output: rule F one rounding, fmaf(f32(acc), aw, b); the others two.

@@ -130,9 +130,9 @@ static int32_t accumulate(const conv_run *run, const int16_t *image, int64_t o, 
 static int32_t conv_code(const conv_run *run, int64_t o, int32_t acc, int64_t at) {
     if (run->addend == NULL) return tare__requantize(run->r, o, acc);
     const qparams *q = run->addend->q;
-    const float other = tare__dequantize(tare__load_code(run->addend, at),
-                                         (int64_t)q->zero_point[0], (float)q->scale[0]);
-    return tare__requant_o_finish(run->r, tare__requant_o_value(run->r, o, acc) + other);
+    const int64_t code = tare__load_code(run->addend, at), zero_point = (int64_t)q->zero_point[0];
+    return tare__requantize_sum(run->r, o, acc, (float)(code - zero_point),
+                                tare__addend_factor(run->r, (float)q->scale[0]));
 }
 
 static void convolve(const conv_run *run, int64_t batch, tare_tensor *y, taps *t) {

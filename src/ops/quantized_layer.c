@@ -76,11 +76,14 @@ static tare_status read_output(const module *m, const char *call_name, quantized
     return set_output(m, scale, zero_point, out, err);
 }
 
-// Other fused operators work on oneDNN's float between accumulator and code.
+// Sums are added before rounding, which fixed point does not do; other fused operators work on
+// oneDNN's float between accumulator and code.
 static tare_status check_rule(const module *m, const quantized_layer *layer, tare_error *err) {
     if (layer->is_plain || layer->rule == REQUANT_O) return TARE_OK;
-    return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected the rule O, found '%s'",
-                      m->class->name, tare__requant_rule_name(layer->rule));
+    if (layer->adds && layer->rule != REQUANT_FIXED_POINT) return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected the rule %s, found '%s'",
+                      m->class->name, layer->adds ? "F, O or Q" : "O",
+                      tare__requant_rule_name(layer->rule));
 }
 
 static tare_status read_rule(const module *m, quantized_layer *out, tare_error *err) {

@@ -32,7 +32,7 @@ typedef struct quantized_layer {
     int64_t code_min, code_max; // of the output's codes, beside the dtype's own bounds
     bool relu;
     bool is_plain;      // nothing but ReLU is fused
-    bool adds;          // a tensor of codes, to the value of rule O, before ReLU
+    bool adds;          // a tensor of codes, before rounding and ReLU (tare__requantize_sum)
     bool gives_floats;  // f32(acc) * aw + bias, not codes; then scale and zero point mean nothing
     conv_geometry conv; // convolutions only
 } quantized_layer;

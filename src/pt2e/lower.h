@@ -57,9 +57,9 @@ tare_status tare__write_nothing(lowering *l, node *n);
 tare_status tare__absorb_relu(lowering *l, node *relu, node *n);
 /// The packed weights of a call: *out stays NULL unless its weight is a constant of 8 bits that an
 /// integer layer can have, and its bias a constant. x: what the input's codes stand for; NULL: it
-/// is quantized on the fly. rule: unset: the one that rounds as quantize does, or the engine's.
+/// is quantized on the fly. They round as quantize does, or as the engine that was asked for.
 tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
-                             requant_rule rule, module **out);
+                             module **out);
 /// A dequantize of a constant tensor of bytes, which one operator reads, becomes that of a
 /// quantized constant. No effect on other nodes.
 tare_status tare__lower_constant(lowering *l, node *dequantize);

@@ -65,7 +65,7 @@ static tare_status lower_linear(lowering *l, const weighted_call *w, const dynam
     node *n = w->function, *relu = only_relu(n), *weights = NULL;
     const value x = *in->tensor, *args = in->choose->args;
     module *packed = NULL;
-    TARE_TRY(tare__lower_pack(l, w, NULL, REQUANT_UNSET, &packed));
+    TARE_TRY(tare__lower_pack(l, w, NULL, &packed));
     if (packed == NULL) return TARE_OK;
     TARE_TRY(tare__insert_packed(l->p, packed, n, n, &weights));
     const value all[] = {x,       tare__node_value(weights),   args[1], args[2], args[3],

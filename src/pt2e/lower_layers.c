@@ -165,7 +165,7 @@ static bool bias_fits(const layer_bias *b, const tare_tensor *weight) {
 }
 
 tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
-                             requant_rule rule, module **out) {
+                             module **out) {
     layer_bias bias = {0};
     tare_tensor *weight = NULL;
     TARE_TRY(constant_behind(l, tare__weighted_node(w, "weight"), &weight));
@@ -173,8 +173,7 @@ tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_par
     tare_status status = read_bias(l, w, &bias);
     if (status == TARE_OK && bias.is_constant && bias_fits(&bias, weight))
         status =
-            tare__pack_weights(l->p, w, weight, bias.tensor,
-                               rule != REQUANT_UNSET ? rule : rule_of(l, &bias, x, weight), out);
+            tare__pack_weights(l->p, w, weight, bias.tensor, rule_of(l, &bias, x, weight), out);
     tare_tensor_release(bias.tensor);
     tare_tensor_release(weight);
     return status;
@@ -282,9 +281,7 @@ static tare_status visit(lowering *l, node *n) {
     bool has_residual = false;
     module *packed = NULL;
     if (e.quantize == NULL) TARE_TRY(find_residual(l, &w, x->dtype, &r, &has_residual));
-    // Sums are added to oneDNN's float between accumulator and code.
-    const requant_rule rule = has_residual ? REQUANT_O : REQUANT_UNSET;
-    TARE_TRY(tare__at(l->p->err, tare__lower_pack(l, &w, x, rule, &packed), "node '%s'", n->name));
+    TARE_TRY(tare__at(l->p->err, tare__lower_pack(l, &w, x, &packed), "node '%s'", n->name));
     if (packed == NULL) return TARE_OK;
     return has_residual ? lower_residual(l, &w, packed, &r) : lower_layer(l, &w, packed, &e);
 }

@@ -148,9 +148,10 @@ void check_layer_code(const layer_case *c, int64_t channel, int64_t sum, int64_t
     int32_t expected = tare__requantize(c->r, channel, acc);
     if (c->addend != NULL) {
         const qparams *q = c->addend->q;
-        const float other = tare__dequantize(tare__load_code(c->addend, at),
-                                             (int64_t)q->zero_point[0], (float)q->scale[0]);
-        expected = tare__requant_o_finish(c->r, tare__requant_o_value(c->r, channel, acc) + other);
+        const int64_t less = (int64_t)q->zero_point[0];
+        expected =
+            tare__requantize_sum(c->r, channel, acc, (float)(tare__load_code(c->addend, at) - less),
+                                 tare__addend_factor(c->r, (float)q->scale[0]));
     }
     const int32_t found = tare__load_code(c->y, at);
     if (expected != found)

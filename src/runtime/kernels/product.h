@@ -40,7 +40,7 @@ typedef struct tile_epilogue {
 /// What is added to a layer's result, and where.
 typedef enum addend_kind {
     ADDEND_OF_CODES = 1, // to its codes, as quantized.add does
-    ADDEND_OF_VALUES, // to the value of rule O, before it is rounded: (code - zero_point) * scale
+    ADDEND_OF_VALUES,    // before rounding: tare__requantize_sum
 } addend_kind;
 
 /// Codes in rows and channels as the result's.

@@ -51,17 +51,25 @@ static inline __m256 real_lanes(__m256i acc, __m256 multiplier, __m256 bias) {
     return _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(acc), multiplier), bias);
 }
 
+// What rules F and Q round.
+static inline __m256 scaled_lanes(__m256i acc, __m256 multiplier, __m256 bias) {
+    return _mm256_mul_ps(_mm256_add_ps(_mm256_cvtepi32_ps(acc), bias), multiplier);
+}
+
+static inline __m256 bound_lanes(const epilogue_constants *k, __m256 scaled) {
+    return _mm256_min_ps(_mm256_max_ps(scaled, k->low), k->high);
+}
+
+// The end of rule O on a value: what is rounded.
+static inline __m256 scale_value(const epilogue_constants *k, __m256 real) {
+    return bound_lanes(k, _mm256_add_ps(_mm256_mul_ps(real, k->inverse), k->zero_point_float));
+}
+
 // What is rounded to codes.
 static inline __m256 scale_sums(const epilogue_constants *k, __m256i acc, __m256 multiplier,
                                 __m256 bias) {
-    __m256 scaled;
-    if (k->is_o) {
-        const __m256 value = real_lanes(acc, multiplier, bias);
-        scaled = _mm256_add_ps(_mm256_mul_ps(value, k->inverse), k->zero_point_float);
-    } else {
-        scaled = _mm256_mul_ps(_mm256_add_ps(_mm256_cvtepi32_ps(acc), bias), multiplier);
-    }
-    return _mm256_min_ps(_mm256_max_ps(scaled, k->low), k->high);
+    return k->is_o ? scale_value(k, real_lanes(acc, multiplier, bias))
+                   : bound_lanes(k, scaled_lanes(acc, multiplier, bias));
 }
 
 static inline __m256i requantize_codes(const epilogue_constants *k, __m256i acc, __m256 multiplier,
@@ -80,12 +88,16 @@ static inline __m256i widen_lanes(bool is_signed, __m128i codes) {
     return is_signed ? _mm256_cvtepi8_epi32(codes) : _mm256_cvtepu8_epi32(codes);
 }
 
+// Eight codes less the zero point.
+static inline __m256 centered_lanes(bool is_signed, int32_t zero_point, __m128i codes) {
+    return _mm256_cvtepi32_ps(
+        _mm256_sub_epi32(widen_lanes(is_signed, codes), _mm256_set1_epi32(zero_point)));
+}
+
 // The floats that eight codes stand for.
 static inline __m256 dequantize_lanes(bool is_signed, int32_t zero_point, float scale,
                                       __m128i codes) {
-    const __m256i shifted =
-        _mm256_sub_epi32(widen_lanes(is_signed, codes), _mm256_set1_epi32(zero_point));
-    return _mm256_mul_ps(_mm256_cvtepi32_ps(shifted), _mm256_set1_ps(scale));
+    return _mm256_mul_ps(centered_lanes(is_signed, zero_point, codes), _mm256_set1_ps(scale));
 }
 
 // tare__native_add_codes of eight codes.
@@ -99,10 +111,15 @@ static inline __m128i add_lanes(const native_add *op, bool is_signed, __m128i a,
                           _mm256_set1_epi32(op->zero_point));
 }
 
-// The end of rule O on a value.
-static inline __m128i finish_lanes(const epilogue_constants *k, __m256 real) {
-    const __m256 scaled = _mm256_add_ps(_mm256_mul_ps(real, k->inverse), k->zero_point_float);
-    return round_to_codes(_mm256_min_ps(_mm256_max_ps(scaled, k->low), k->high), k->zero_point);
+// tare__requantize_sum of eight sums; `other`: the addend's codes less their zero point.
+static inline __m128i requantize_with(const epilogue_constants *k, __m256i acc, __m256 multiplier,
+                                      __m256 bias, __m256 other, __m256 factor) {
+    const __m256 scaled =
+        k->is_o
+            ? scale_value(
+                  k, _mm256_add_ps(real_lanes(acc, multiplier, bias), _mm256_mul_ps(other, factor)))
+            : bound_lanes(k, _mm256_fmadd_ps(other, factor, scaled_lanes(acc, multiplier, bias)));
+    return round_to_codes(scaled, k->zero_point);
 }
 
 // The first `count` of eight floats.

@@ -79,23 +79,43 @@ static inline neon_floats fused_lanes(neon_sums acc, neon_floats multiplier, neo
     return out;
 }
 
-// The end of rule O on values.
-static inline uint8x16_t finish_lanes(const epilogue_constants *k, neon_floats real) {
+// What rules F and Q round.
+static inline neon_floats scaled_lanes(neon_sums acc, neon_floats multiplier, neon_floats bias) {
+    neon_floats out;
     for (size_t i = 0; i < NEON_QUADS; i++)
-        real.v[i] = bounded_quad(vaddq_f32(vmulq_f32(real.v[i], k->inverse), k->zero_point_float),
-                                 k->low, k->high);
-    return round_to_codes(real, k->zero_point);
+        out.v[i] = vmulq_f32(vaddq_f32(float_of_quad(acc.v[i]), bias.v[i]), multiplier.v[i]);
+    return out;
+}
+
+// The end of rule O on values: what is rounded.
+static inline neon_floats scale_values(const epilogue_constants *k, neon_floats real) {
+    for (size_t i = 0; i < NEON_QUADS; i++)
+        real.v[i] = vaddq_f32(vmulq_f32(real.v[i], k->inverse), k->zero_point_float);
+    return real;
+}
+
+static inline uint8x16_t bound_and_round(const epilogue_constants *k, neon_floats scaled) {
+    for (size_t i = 0; i < NEON_QUADS; i++)
+        scaled.v[i] = bounded_quad(scaled.v[i], k->low, k->high);
+    return round_to_codes(scaled, k->zero_point);
 }
 
 static inline uint8x16_t requantize_lanes(const epilogue_constants *k, neon_sums acc,
                                           neon_floats multiplier, neon_floats bias) {
-    if (k->is_o) return finish_lanes(k, real_lanes(acc, multiplier, bias));
-    neon_floats scaled;
+    return bound_and_round(k, k->is_o ? scale_values(k, real_lanes(acc, multiplier, bias))
+                                      : scaled_lanes(acc, multiplier, bias));
+}
+
+// tare__requantize_sum of 16 sums; `other`: the addend's codes less their zero point.
+static inline uint8x16_t requantize_with(const epilogue_constants *k, neon_sums acc,
+                                         neon_floats multiplier, neon_floats bias,
+                                         neon_floats other, float factor) {
+    neon_floats scaled =
+        k->is_o ? real_lanes(acc, multiplier, bias) : scaled_lanes(acc, multiplier, bias);
     for (size_t i = 0; i < NEON_QUADS; i++)
-        scaled.v[i] =
-            bounded_quad(vmulq_f32(vaddq_f32(float_of_quad(acc.v[i]), bias.v[i]), multiplier.v[i]),
-                         k->low, k->high);
-    return round_to_codes(scaled, k->zero_point);
+        scaled.v[i] = k->is_o ? vaddq_f32(scaled.v[i], vmulq_n_f32(other.v[i], factor))
+                              : vfmaq_n_f32(scaled.v[i], other.v[i], factor);
+    return bound_and_round(k, k->is_o ? scale_values(k, scaled) : scaled);
 }
 
 /// 16 codes as int32, less the zero point.
@@ -117,12 +137,19 @@ static inline neon_codes widen_lanes(bool is_signed, uint8x16_t codes, int32_t z
     return out;
 }
 
+// Codes less the zero point.
+static inline neon_floats centered_lanes(bool is_signed, int32_t zero_point, uint8x16_t codes) {
+    const neon_codes wide = widen_lanes(is_signed, codes, zero_point);
+    neon_floats out;
+    for (size_t i = 0; i < NEON_QUADS; i++) out.v[i] = vcvtq_f32_s32(wide.v[i]);
+    return out;
+}
+
 // The floats that codes stand for.
 static inline neon_floats dequantize_lanes(bool is_signed, int32_t zero_point, float scale,
                                            uint8x16_t codes) {
-    const neon_codes wide = widen_lanes(is_signed, codes, zero_point);
-    neon_floats out;
-    for (size_t i = 0; i < NEON_QUADS; i++) out.v[i] = vmulq_n_f32(vcvtq_f32_s32(wide.v[i]), scale);
+    neon_floats out = centered_lanes(is_signed, zero_point, codes);
+    for (size_t i = 0; i < NEON_QUADS; i++) out.v[i] = vmulq_n_f32(out.v[i], scale);
     return out;
 }
 

@@ -38,6 +38,15 @@ static inline void requantize_sums(const requant *r, const uint32_t *sums, const
     }
 }
 
+/// What rules F and Q round, of such sums.
+static inline void scale_sums(const uint32_t *sums, const float *multiplier, const float *bias,
+                              size_t count, float *y) {
+    for (size_t i = 0; i < count; i++) {
+        const float sum = (float)tare__wrap_int32((int64_t)sums[i]) + bias[i];
+        y[i] = sum * multiplier[i];
+    }
+}
+
 /// The values of rule O of such sums.
 static inline void real_sums(const uint32_t *sums, const float *multiplier, const float *bias,
                              size_t count, float *y) {

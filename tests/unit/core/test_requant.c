@@ -132,6 +132,52 @@ static void only_q_and_fixed_point_round_the_bias(void **state) {
     }
 }
 
+static void addends_join_before_rounding(void **state) {
+    (void)state;
+    requant *f = halves(REQUANT_F, 11, NULL), *o = halves(REQUANT_O, 11, NULL);
+    requant *q = halves(REQUANT_Q, 11, NULL);
+    requant *all[] = {f, o, q};
+    for (int i = 0; i < 3; i++) {
+        const float factor = tare__addend_factor(all[i], 0.5F);
+        assert_true(factor == (all[i] == o ? 0.5F : 0.25F));
+        // 0.5 + 0.25 * 2 = 1: neither part is rounded on its own.
+        assert_int_equal(tare__requantize_sum(all[i], 0, 1, 2, factor), 12);
+        assert_int_equal(tare__requantize_sum(all[i], 0, 1, 0, factor),
+                         tare__requantize(all[i], 0, 1));
+        assert_int_equal(tare__requantize_sum(all[i], 0, 0, 3000, factor), 255);
+        assert_int_equal(tare__requantize_sum(all[i], 0, 0, -3000, factor), 0);
+        // The tie 2.5: as without an addend.
+        assert_int_equal(tare__requantize_sum(all[i], 0, 4, 2, factor), all[i] == o ? 14 : 13);
+    }
+    for (int i = 0; i < 3; i++) tare__requant_destroy(all[i]);
+}
+
+// A sum in double, rounded once, is the code wherever float arithmetic can tell.
+static void addends_are_added_exactly(void **state) {
+    (void)state;
+    for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++) {
+        const requant_spec spec = recorded_layer(rule, false);
+        requant *r = NULL;
+        CHECK_OK(tare__requant_create(&spec, &r, NULL));
+        int told = 0;
+        for (int32_t i = 0; i < 40000; i++) {
+            const int64_t c = i % CHANNELS;
+            const int32_t acc = i * 7919 % 30011 - 15000, other = i * 31 % 256 - 77;
+            const double aw = x_scale * w_scales[c];
+            // Rule Q's bias is a whole number of steps.
+            const double bias = rule == REQUANT_Q ? (double)r->bias_int[c] * aw : (double)biases[c];
+            const double exact = (acc * aw + bias + other * 0.013) / out_scale;
+            if (fabs(exact - floor(exact) - 0.5) < 1e-3) continue;
+            const double code = fmin(fmax(rint(exact) + OUT_ZERO_POINT, 0), 255);
+            const float factor = tare__addend_factor(r, 0.013F);
+            assert_int_equal(tare__requantize_sum(r, c, acc, (float)other, factor), (int32_t)code);
+            told += code > 0 && code < 255;
+        }
+        assert_true(told > 1000);
+        tare__requant_destroy(r);
+    }
+}
+
 static void sums_beyond_any_code_are_clamped(void **state) {
     (void)state;
     static const double scales[] = {1e-30, 1e-5, 1, 1e5, 1e30};
@@ -386,6 +432,8 @@ int main(void) {
         cmocka_unit_test(dynamic_layers_give_the_engines_floats),
         cmocka_unit_test(rules_differ_in_their_ties),
         cmocka_unit_test(only_q_and_fixed_point_round_the_bias),
+        cmocka_unit_test(addends_join_before_rounding),
+        cmocka_unit_test(addends_are_added_exactly),
         cmocka_unit_test(sums_beyond_any_code_are_clamped),
         cmocka_unit_test(fixed_point_is_the_float_rule_but_for_ties),
         cmocka_unit_test(impossible_layers_are_refused),

@@ -146,7 +146,7 @@ static void check_conv(uint64_t seed, requant_rule rule, conv_case k) {
     for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
         layer_case c;
         qlayer *layer = NULL;
-        begin_conv(&c, seed, rule, &k, rule == REQUANT_O && seed % 2 == 0 && k.groups != k.ins);
+        begin_conv(&c, seed, rule, &k, seed % 2 == 0 && k.groups != k.ins);
         CHECK_OK(tare__qlayer_create(&c.layer, c.x, c.y, (isa_level)isa, &layer, NULL));
         assert_non_null(layer);
         for (int threads = 1; threads <= MOST_THREADS; threads++) {

@@ -134,15 +134,16 @@ static void fill_epilogue(tile_case *c, uint64_t *state) {
                                   .weight_sums = next(state) % 2 ? c->sums : NULL,
                                   .is_small = next(state) % 4 != 0}; // no float is large here
     for (size_t i = 0; i < sizeof c->other; i++) c->other[i] = (uint8_t)next(state);
+    const addend_kind kind = next(state) % 2 ? ADDEND_OF_VALUES : ADDEND_OF_CODES;
     c->addend = (product_addend){
-        .kind = spec.rule == REQUANT_O ? ADDEND_OF_VALUES : ADDEND_OF_CODES,
+        .kind = kind,
         .add = tare__native_add((code_range){0.1F, least + 3}, (code_range){0.07F, least + 100},
                                 (code_range){0.15F, next(state) % 2 ? 0 : least + 7}, least,
                                 least + 255, false),
         .scale = 0.3F,
         .zero_point = next(state) % 2 ? 0 : 77,
         // Of native addition all codes are.
-        .is_signed = spec.rule == REQUANT_O ? next(state) % 2 != 0 : least < 0,
+        .is_signed = kind == ADDEND_OF_VALUES ? next(state) % 2 != 0 : least < 0,
         .codes = c->other,
         .stride = OTHER_STRIDE,
     };
@@ -199,13 +200,13 @@ static int32_t code_of(const tile_case *c, size_t row, size_t channel, int32_t s
     const uint8_t byte = c->other[row * OTHER_STRIDE + channel];
     const int32_t other = c->addend.is_signed ? (int8_t)byte : byte;
     const int32_t less = c->r->rule == REQUANT_Q ? c->r->bias_int[channel] : 0;
-    const int32_t code = tare__requantize(c->r, n, tare__wrap_int32((int64_t)sum - less));
+    const int32_t acc = tare__wrap_int32((int64_t)sum - less);
+    const int32_t code = tare__requantize(c->r, n, acc);
     if (c->tile.addend == NULL) return code;
     if (c->addend.kind == ADDEND_OF_CODES)
         return tare__native_add_codes(&c->addend.add, code, other);
-    return tare__requant_o_finish(
-        c->r, tare__requant_o_value(c->r, n, sum) +
-                  tare__dequantize(other, c->addend.zero_point, c->addend.scale));
+    return tare__requantize_sum(c->r, n, acc, (float)(other - c->addend.zero_point),
+                                tare__addend_factor(c->r, c->addend.scale));
 }
 
 static float value_of(const tile_case *c, size_t channel, int32_t sum) {

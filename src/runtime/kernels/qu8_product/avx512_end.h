@@ -51,9 +51,10 @@ enum { CODE_SPAN = 512 }; // no difference of a code and a zero point is greater
 typedef enum end_kind {
     END_OF_F,        // rules F and Q, of floats that stay small
     END_OF_O,        // of floats that stay small
-    END_WITH_PLAIN,  // rule O and an addend of unsigned codes, likewise, both without zero points
+    END_WITH_PLAIN,  // F and Q and an addend of unsigned codes, likewise, both without zero points
     END_WITH_VALUES, // the same with zero points
-    END_WITH_SIGNED, // rule O and an addend of signed codes, likewise
+    END_WITH_SIGNED, // the same and an addend of signed codes
+    END_WITH_O,      // rule O and an addend of unsigned codes, likewise
     END_WITH_CODES,  // native addition to the layer's code
     END_OF_OTHERS,   // what may need bounds, with an addend of values or none
     END_AS_VALUES,
@@ -71,6 +72,7 @@ typedef enum end_kind {
     case END_WITH_PLAIN: X(END_WITH_PLAIN); break; \
     case END_WITH_VALUES: X(END_WITH_VALUES); break; \
     case END_WITH_SIGNED: X(END_WITH_SIGNED); break; \
+    case END_WITH_O: X(END_WITH_O); break; \
     case END_WITH_CODES: X(END_WITH_CODES); break; \
     case END_OF_OTHERS: X(END_OF_OTHERS); break; \
     case END_AS_VALUES: X(END_AS_VALUES); break; \
@@ -82,10 +84,17 @@ typedef struct tile_end {
     end_kind kind;
     pack_numbers own, sum;      // of the layer's codes, and of those with an addend
     float own_shift, own_scale; // from the layer's rounded float to what its code stands for
-    float zero_point, scale;    // of the addend
+    float zero_point, factor;   // of the addend
     float inverse;              // of a sum of codes
     __mmask16 last;             // which channels of the last vector there are
 } tile_end;
+
+// The kind of end for rule F, Q or O of floats that stay small and an addend of values.
+static inline end_kind kind_of_sum(const product_addend *a, bool is_o, bool is_shifted) {
+    if (is_o) return a->is_signed ? END_OF_OTHERS : END_WITH_O;
+    if (a->is_signed) return END_WITH_SIGNED;
+    return is_shifted || a->zero_point != 0 ? END_WITH_VALUES : END_WITH_PLAIN;
+}
 
 static inline bool is_small_beside(float scales, float inverse) {
     return (double)scales * CODE_SPAN * (double)inverse < 0x1p29;
@@ -96,13 +105,9 @@ static void set_addend(tile_end *e, const product_addend *a, const requant *r) {
     if (a->kind == ADDEND_OF_VALUES) {
         const bool is_small = e->own.is_small && is_small_beside(a->scale, r->inverse);
         set_pack_numbers(&e->sum, r, is_small, r->lo < 0);
-        const bool is_shifted = a->zero_point != 0 || e->own.is_shifted;
         e->zero_point = (float)a->zero_point;
-        e->scale = a->scale;
-        e->kind = !e->own.is_o || !is_small ? END_OF_OTHERS
-                  : a->is_signed            ? END_WITH_SIGNED
-                  : is_shifted              ? END_WITH_VALUES
-                                            : END_WITH_PLAIN;
+        e->factor = tare__addend_factor(r, a->scale);
+        e->kind = is_small ? kind_of_sum(a, e->own.is_o, e->own.is_shifted) : END_OF_OTHERS;
         return;
     }
     const requant sum = {
@@ -112,7 +117,7 @@ static void set_addend(tile_end *e, const product_addend *a, const requant *r) {
     e->own_shift = (float)((e->own.is_o ? 0 : r->zero_point) - op->zero_a);
     e->own_scale = op->scale_a;
     e->zero_point = (float)op->zero_b;
-    e->scale = op->scale_b;
+    e->factor = op->scale_b;
     e->inverse = op->inverse;
     e->kind = END_WITH_CODES;
 }
@@ -169,14 +174,12 @@ UNROLLED end_places places_of(const product_tile *t, bool adds, size_t row) {
     };
 }
 
-// The floats that the addend's codes stand for: (code - zero_point) * scale, exact up to the
-// product.
-UNROLLED __m512 added_values(const tile_end *e, bool is_signed, bool is_shifted,
-                             const uint8_t *added, size_t vector, __mmask16 mask) {
+// The addend's codes less their zero point.
+UNROLLED __m512 centered_codes(const tile_end *e, bool is_signed, bool is_shifted,
+                               const uint8_t *added, size_t vector, __mmask16 mask) {
     const __m128i codes = _mm_maskz_loadu_epi8(mask, added + vector * PRODUCT_LANES);
     const __m512 floats = _mm512_cvtepi32_ps(widen_lanes(is_signed, codes));
-    return _mm512_mul_ps(is_shifted ? _mm512_sub_ps(floats, _mm512_set1_ps(e->zero_point)) : floats,
-                         _mm512_set1_ps(e->scale));
+    return is_shifted ? _mm512_sub_ps(floats, _mm512_set1_ps(e->zero_point)) : floats;
 }
 
 // tare__native_add_codes, whose first operand is rounded but stays a float.
@@ -206,6 +209,10 @@ typedef struct end_form {
     bool is_tight;   // other sums need the registers
 } end_form;
 
+UNROLLED bool is_of_o(end_kind kind) {
+    return kind == END_OF_O || kind == END_WITH_O;
+}
+
 // Are the layer's codes the result's?
 UNROLLED bool is_alone(const product_tile *t, end_kind kind) {
     return kind <= END_OF_O || (kind == END_OF_OTHERS && t->addend == NULL);
@@ -217,32 +224,35 @@ UNROLLED __m512i end_lanes(const product_tile *t, const tile_end *e, end_form fo
     const end_kind kind = form.kind;
     const vector_constants v = constants_of(places, vector);
     pack_constants own = pack_constants_of(&e->own);
-    if (kind <= END_WITH_SIGNED) {
+    if (kind <= END_WITH_O) {
         own.is_small = true;
-        own.is_shifted = form.is_shifted && kind != END_WITH_PLAIN;
-        own.is_o = kind != END_OF_F;
+        own.is_shifted = form.is_shifted;
+        own.is_o = is_of_o(kind);
     }
     if (is_alone(t, kind)) return round_lanes(&own, scale_lanes(&own, sums, v.multiplier, v.bias));
     pack_constants sum = pack_constants_of(&e->sum);
-    if (kind <= END_WITH_SIGNED) sum.is_small = true;
-    const bool is_unsigned = kind == END_WITH_PLAIN || kind == END_WITH_VALUES;
-    const bool is_signed = kind == END_WITH_SIGNED || (!is_unsigned && t->addend->is_signed);
-    const __m512 added =
-        added_values(e, is_signed, kind != END_WITH_PLAIN, places->added, vector, mask);
-    if (kind == END_WITH_CODES) {
-        const __m512 scaled = scale_lanes(&own, sums, v.multiplier, v.bias);
-        return round_lanes(&sum, add_to_code(e, &own, scaled, added));
+    if (kind <= END_WITH_O) sum.is_small = true;
+    const bool is_signed = kind <= END_WITH_O ? kind == END_WITH_SIGNED : t->addend->is_signed;
+    const __m512 other =
+        centered_codes(e, is_signed, kind != END_WITH_PLAIN, places->added, vector, mask);
+    const __m512 factor = _mm512_set1_ps(e->factor);
+    if (kind != END_WITH_CODES && own.is_o) {
+        const __m512 value = value_lanes(sums, v.multiplier, v.bias);
+        const __m512 sum_value = _mm512_add_ps(value, _mm512_mul_ps(other, factor));
+        return round_lanes(&sum, scale_value(&own, sum_value));
     }
-    const __m512 value = value_lanes(sums, v.multiplier, v.bias);
-    return round_lanes(&sum, scale_value(&own, _mm512_add_ps(value, added)));
+    const __m512 scaled = scale_lanes(&own, sums, v.multiplier, v.bias);
+    if (kind == END_WITH_CODES)
+        return round_lanes(&sum, add_to_code(e, &own, scaled, _mm512_mul_ps(other, factor)));
+    return round_lanes(&sum, _mm512_fmadd_ps(other, factor, scaled));
 }
 
 // The codes of rows that fill a register.
 UNROLLED __m512i pack_rows(const product_tile *t, const tile_end *e, end_kind kind,
                            const __m512i *lanes, size_t registers) {
     pack_constants k = pack_constants_of(is_alone(t, kind) ? &e->own : &e->sum);
-    if (kind <= END_WITH_SIGNED) k.is_o = kind != END_OF_F;
-    if (kind == END_WITH_CODES) k.is_o = false;
+    if (kind <= END_WITH_CODES) k.is_o = is_of_o(kind);
+    if (kind == END_WITH_PLAIN) k.is_shifted = false;
     return order_packed(pack_lanes(&k, lanes, registers));
 }
 

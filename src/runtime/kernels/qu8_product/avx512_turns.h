@@ -233,6 +233,9 @@ UNROLLED void take_turns(turns *s, size_t count, end_kind kind, size_t vectors) 
     static void take_turns_signed_##vectors(turns *s, size_t count) {                              \
         take_turns(s, count, END_WITH_SIGNED, vectors);                                            \
     }                                                                                              \
+    static void take_turns_with_o_##vectors(turns *s, size_t count) {                              \
+        take_turns(s, count, END_WITH_O, vectors);                                                 \
+    }                                                                                              \
     static void take_turns_codes_##vectors(turns *s, size_t count) {                               \
         take_turns(s, count, END_WITH_CODES, vectors);                                             \
     }
@@ -252,7 +255,8 @@ static size_t run_turns(const product_tile *t, const tile_end *e) {
 #define OF_KIND(name)                                                                              \
     { take_turns_##name##_1, take_turns_##name##_2, NULL, take_turns_##name##_4 }
     static void (*const runs[END_WITH_CODES + 1][PRODUCT_VECTORS])(turns *, size_t) = {
-        OF_KIND(f), OF_KIND(o), OF_KIND(plain), OF_KIND(values), OF_KIND(signed), OF_KIND(codes)};
+        OF_KIND(f),      OF_KIND(o),      OF_KIND(plain), OF_KIND(values),
+        OF_KIND(signed), OF_KIND(with_o), OF_KIND(codes)};
 #undef OF_KIND
     const size_t vectors = tare__product_vectors(t->channels);
     const size_t turn = PLACES * (PACKED_REGISTERS / vectors), count = t->rows / turn;

@@ -145,7 +145,7 @@ UNROLLED void run_tile(const product_tile *t, const tile_end *e, size_t first, s
         return;
     }
     if (vectors == PRODUCT_VECTORS && e->kind == END_WITH_VALUES) {
-        end_tile(t, e, (end_form){END_WITH_VALUES, .is_shifted = true}, acc, first, rows, vectors);
+        end_tile(t, e, (end_form){END_WITH_VALUES}, acc, first, rows, vectors);
         return;
     }
 #endif

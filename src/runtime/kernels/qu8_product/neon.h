@@ -68,10 +68,9 @@ static inline uint8x16_t codes_of(const product_tile *t, const epilogue_constant
     if (a->kind == ADDEND_OF_CODES)
         return add_lanes(&a->add, a->is_signed, requantize_lanes(k, acc, v->multiplier, v->bias),
                          other);
-    const neon_floats values = dequantize_lanes(a->is_signed, a->zero_point, a->scale, other);
-    neon_floats real = real_lanes(acc, v->multiplier, v->bias);
-    for (size_t i = 0; i < NEON_QUADS; i++) real.v[i] = vaddq_f32(real.v[i], values.v[i]);
-    return finish_lanes(k, real);
+    return requantize_with(k, acc, v->multiplier, v->bias,
+                           centered_lanes(a->is_signed, a->zero_point, other),
+                           tare__addend_factor(t->epilogue.requant, a->scale));
 }
 
 /// The results of all rows of 16 channels from c on.

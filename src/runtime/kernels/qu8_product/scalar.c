@@ -70,17 +70,25 @@ static void add_dots(const int16_t (*x)[CHUNK_CODES], const int16_t *w, size_t c
     sums[3 * stride] += (uint32_t)s3;
 }
 
-// Codes of sums to whose values the addend's are added.
+// Codes of sums to which the addend's are added before rounding.
 static void add_values(const product_tile *t, const uint32_t *sums, size_t row, size_t c,
                        size_t count, uint8_t *codes) {
+    const tile_epilogue *e = &t->epilogue;
     const product_addend *a = t->addend;
-    float real[PRODUCT_LANES];
-    real_sums(sums, t->epilogue.multiplier + c, t->epilogue.bias + c, count, real);
+    const requant *r = e->requant;
+    const float factor = tare__addend_factor(r, a->scale);
+    float rounded[PRODUCT_LANES];
+    if (r->rule == REQUANT_O)
+        real_sums(sums, e->multiplier + c, e->bias + c, count, rounded);
+    else
+        scale_sums(sums, e->multiplier + c, e->bias + c, count, rounded);
     for (size_t i = 0; i < count; i++) {
         const uint8_t byte = a->codes[row * a->stride + c + i];
-        const float other =
-            tare__dequantize(a->is_signed ? (int8_t)byte : byte, a->zero_point, a->scale);
-        codes[i] = (uint8_t)tare__requant_o_finish(t->epilogue.requant, real[i] + other);
+        const float other = (float)((a->is_signed ? (int8_t)byte : byte) - a->zero_point);
+        const float added = other * factor;
+        codes[i] = (uint8_t)(r->rule == REQUANT_O
+                                 ? tare__requant_o_finish(r, rounded[i] + added)
+                                 : tare__requant_f_finish(r, fmaf(other, factor, rounded[i])));
     }
 }
 

@@ -58,9 +58,10 @@ static inline __m128i codes_of(const product_tile *t, const epilogue_constants *
     if (a->kind == ADDEND_OF_CODES)
         return add_lanes(&a->add, a->is_signed, requantize_lanes(k, acc, h->multiplier, h->bias),
                          other);
-    return finish_lanes(
-        k, _mm256_add_ps(real_lanes(acc, h->multiplier, h->bias),
-                         dequantize_lanes(a->is_signed, a->zero_point, a->scale, other)));
+    const float factor = tare__addend_factor(t->epilogue.requant, a->scale);
+    return requantize_with(k, acc, h->multiplier, h->bias,
+                           centered_lanes(a->is_signed, a->zero_point, other),
+                           _mm256_set1_ps(factor));
 }
 
 static inline __m256 values_of(const product_tile *t, const half_constants *h, __m256i acc) {
