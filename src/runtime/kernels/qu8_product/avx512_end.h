@@ -47,6 +47,8 @@ enum { CODE_SPAN = 512 }; // no difference of a code and a zero point is greater
 
 // What a pointer leads to is loaded here, not kept in registers that sums need.
 #define RELOAD(pointer) __asm__ volatile("" : "+r"(pointer))
+// What is loaded once for several uses.
+#define KEEP_IN_REGISTER(vector) __asm__("" : "+v"(vector))
 
 typedef enum end_kind {
     END_OF_F,        // rules F and Q, of floats that stay small

@@ -24,9 +24,9 @@ enum {
     PLACE_ROWS = PACKED_REGISTERS, // at most
     // Fewer turns do not pay: while the first rows begin and the last ones end, few sums share the
     // weights that are loaded.
-    LEAST_TURNS = 12,
+    LEAST_TURNS = 9,
     MOST_WORDS =
-        12, // of depth, for each turn: deeper rows are summed so long that ends hardly count
+        16, // of depth, for each turn: deeper rows are summed so long that ends hardly count
 };
 
 // A tap, and how many of its codes come before.
@@ -139,6 +139,15 @@ UNROLLED void end_place(const turns *s, end_kind kind, size_t vectors, size_t ro
 
 #define END(place, a, b, c, d, row) end_place(s, kind, vectors, (row) + (place)*step, a, b, c, d);
 
+// Several rows use them: loads for each product would be slower than products are.
+#define KEEP_WEIGHTS(w0, w1, w2, w3)                                                               \
+    do {                                                                                           \
+        KEEP_IN_REGISTER(w0);                                                                      \
+        KEEP_IN_REGISTER(w1);                                                                      \
+        KEEP_IN_REGISTER(w2);                                                                      \
+        KEEP_IN_REGISTER(w3);                                                                      \
+    } while (0)
+
 // The words of a stretch for some places.
 #define WORDS(stretch, ADD_PLACES)                                                                 \
     for (;;) {                                                                                     \
@@ -146,10 +155,11 @@ UNROLLED void end_place(const turns *s, end_kind kind, size_t vectors, size_t ro
         for (; k < last_; k += 4, w += vectors * PRODUCT_LANES) {                                  \
             if (vectors <= 2) RELOAD(at);                                                          \
             expect_weights(w, ahead);                                                              \
-            const __m512i w0 = _mm512_loadu_si512(w);                                              \
-            const __m512i w1 = vectors > 1 ? _mm512_loadu_si512(w + PRODUCT_LANES) : w0;           \
-            const __m512i w2 = vectors > 2 ? _mm512_loadu_si512(w + 2 * PRODUCT_LANES) : w0;       \
-            const __m512i w3 = vectors > 3 ? _mm512_loadu_si512(w + 3 * PRODUCT_LANES) : w0;       \
+            __m512i w0 = _mm512_loadu_si512(w);                                                    \
+            __m512i w1 = vectors > 1 ? _mm512_loadu_si512(w + PRODUCT_LANES) : w0;                 \
+            __m512i w2 = vectors > 2 ? _mm512_loadu_si512(w + 2 * PRODUCT_LANES) : w0;             \
+            __m512i w3 = vectors > 3 ? _mm512_loadu_si512(w + 3 * PRODUCT_LANES) : w0;             \
+            if (vectors == PRODUCT_VECTORS) KEEP_WEIGHTS(w0, w1, w2, w3);                          \
             (void)w1, (void)w2, (void)w3;                                                          \
             ADD_PLACES                                                                             \
         }                                                                                          \

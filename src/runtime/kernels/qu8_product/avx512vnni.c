@@ -64,8 +64,12 @@ UNROLLED void add_row(__m512i acc[PRODUCT_VECTORS], __m512i x, const __m512i w[P
 #undef ADD
 }
 
-UNROLLED void load_weights(const uint32_t *from, size_t vectors, __m512i w[PRODUCT_VECTORS]) {
-#define LOAD(v) w[v] = _mm512_loadu_si512(from + (size_t)(v)*PRODUCT_LANES)
+// Weights of several rows stay in registers: a load for each product is slower than products are.
+UNROLLED void load_weights(const uint32_t *from, size_t rows, size_t vectors,
+                           __m512i w[PRODUCT_VECTORS]) {
+#define LOAD(v)                                                                                    \
+    w[v] = _mm512_loadu_si512(from + (size_t)(v)*PRODUCT_LANES);                                   \
+    if (rows > 1) KEEP_IN_REGISTER(w[v])
     EACH_VECTOR(vectors, LOAD);
 #undef LOAD
 }
@@ -85,13 +89,13 @@ UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums
 #undef FIND
         for (size_t k = 0; k < whole; k += 4, from += vectors * PRODUCT_LANES) {
             expect_weights(from, ahead);
-            load_weights(from, vectors, w);
+            load_weights(from, rows, vectors, w);
 #define ADD_ROW(r) add_row(acc[r], broadcast(at[r] + k, flip), w, vectors)
             EACH_ROW(rows, ADD_ROW);
 #undef ADD_ROW
         }
         if (tail == 0) continue;
-        load_weights(from, vectors, w);
+        load_weights(from, rows, vectors, w);
         from += vectors * PRODUCT_LANES;
 #define ADD_ROW(r)                                                                                 \
     const uint32_t word = tare__product_tail(at[r] + whole, tail);                                 \
