@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over the functions of core/elements.def, and the table of them. The file that includes this
-// has included a kind of vectors and defines ELEMENT_LOOPS, the name of the table.
+// Loops over the functions of core/elements.def and core/pairs.def, and the tables of them. The
+// file that includes this has included a kind of vectors and defines ELEMENT_LOOPS and PAIR_LOOPS,
+// the names of the tables.
 #include "core/elements.h"
 #include "core/vector_functions.h"
 
@@ -24,4 +25,29 @@ const element_loop ELEMENT_LOOPS[ELEMENT_COUNT] = {
 #define ELEMENT(kind, name, value) [ELEMENT_##kind] = loop_##name,
 #include "core/elements.def"
 #undef ELEMENT
+};
+
+#define PAIR(kind, name, value)                                                                    \
+    static inline vec both_##name(vec a, vec b) {                                                  \
+        return value;                                                                              \
+    }                                                                                              \
+    static void pairs_##name(const float *a, int64_t a_step, const float *b, int64_t b_step,       \
+                             float *y, int64_t count) {                                            \
+        const size_t whole = (size_t)count / WIDTH * WIDTH, left = (size_t)count - whole;          \
+        const vec first = v_set(*a), second = v_set(*b);                                           \
+        for (size_t i = 0; i < whole; i += WIDTH)                                                  \
+            v_store(y + i, both_##name(a_step != 0 ? v_load(a + i) : first,                        \
+                                       b_step != 0 ? v_load(b + i) : second));                     \
+        if (left == 0) return;                                                                     \
+        const vec last = both_##name(a_step != 0 ? v_load_part(a + whole, left) : first,           \
+                                     b_step != 0 ? v_load_part(b + whole, left) : second);         \
+        v_store_part(y + whole, last, left);                                                       \
+    }
+#include "core/pairs.def"
+#undef PAIR
+
+const binary_loop PAIR_LOOPS[PAIR_COUNT] = {
+#define PAIR(kind, name, value) [PAIR_##kind] = pairs_##name,
+#include "core/pairs.def"
+#undef PAIR
 };

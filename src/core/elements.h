@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of one float in loops over many, with the same bits from every kind of vectors.
+// Functions of one float or of two in loops over many, with the same bits from every kind of
+// vectors.
 #ifndef CORE_ELEMENTS_H
 #define CORE_ELEMENTS_H
 
@@ -16,7 +17,20 @@ typedef enum element_kind {
     ELEMENT_COUNT,
 } element_kind;
 
+/// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 or 1. y may be an operand of step 1.
+typedef void (*binary_loop)(const float *a, int64_t a_step, const float *b, int64_t b_step,
+                            float *y, int64_t count);
+
+typedef enum pair_kind {
+    PAIR_OTHER, // none of pairs.def
+#define PAIR(kind, name, value) PAIR_##kind,
+#include "core/pairs.def"
+#undef PAIR
+    PAIR_COUNT,
+} pair_kind;
+
 /// In plain C.
 extern const element_loop f32_elements__scalar[ELEMENT_COUNT];
+extern const binary_loop f32_pairs__scalar[PAIR_COUNT];
 
 #endif

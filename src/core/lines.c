@@ -4,6 +4,7 @@
 
 #define LINES(name)   name##__scalar
 #define ELEMENT_LOOPS f32_elements__scalar
+#define PAIR_LOOPS    f32_pairs__scalar
 #include "core/element_loops.h"
 #include "core/vector_lines.h"
 

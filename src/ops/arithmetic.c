@@ -161,13 +161,14 @@ double tare__operand_at(const operand *side, int64_t i) {
 }
 
 static bool is_float_work(const op_binary *op, const operands *o, const tare_tensor *y) {
-    if (op->loop == NULL || y->dtype != TARE_FLOAT32 || o->alpha != 1) return false;
+    if (tare__binary_loop(op) == NULL || y->dtype != TARE_FLOAT32 || o->alpha != 1) return false;
     for (int i = 0; i < 2; i++)
         if (o->side[i].t != NULL && o->side[i].t->dtype != TARE_FLOAT32) return false;
     return true;
 }
 
 static tare_status binary_reference(op_call *call, const op_binary *op) {
+    const binary_loop loop = tare__binary_loop(op);
     operands o;
     TARE_TRY(read_operands(call, &o));
     tare_tensor *y = tare__call_out(call);
@@ -182,7 +183,7 @@ static tare_status binary_reference(op_call *call, const op_binary *op) {
         for (int i = 0; i < 2 && floats; i++)
             from[i] = o.side[i].t != NULL ? tare__f32(o.side[i].t) + offset[i] : &numbers[i];
         if (floats)
-            op->loop(from[0], w.step[0], from[1], w.step[1], tare__f32(y) + at, w.run);
+            loop(from[0], w.step[0], from[1], w.step[1], tare__f32(y) + at, w.run);
         else
             for (int64_t k = 0; k < w.run; k++)
                 tare__tensor_set(
@@ -195,40 +196,39 @@ static tare_status binary_reference(op_call *call, const op_binary *op) {
 
 // --- the functions ---
 
-#define OPERATOR(name, loop_or_null, result)                                                       \
-    static const op_binary name##_op = {loop_or_null, name##_exact, result};                       \
+#define OPERATOR(name, kind, loop_or_null, result)                                                 \
+    static const op_binary name##_op = {kind, loop_or_null, name##_exact, result};                 \
     static tare_status name##_shape(op_call *call) {                                               \
         return binary_shape(call, &name##_op);                                                     \
     }                                                                                              \
     static tare_status name##_reference(op_call *call) {                                           \
         return binary_reference(call, &name##_op);                                                 \
     }
-// By doubles alone: rarely hot, or no float result.
-#define EXACT(name, result, expression)                                                            \
+#define EXACT_AND(name, kind, loop_or_null, result, expression)                                    \
     static double name##_exact(double a, double b) {                                               \
         return (expression);                                                                       \
     }                                                                                              \
-    OPERATOR(name, NULL, result)
-// With a float loop, whose three cases let a compiler vectorize each.
-#define FAST(name, result, exact_expression, float_expression)                                     \
-    static double name##_exact(double a, double b) {                                               \
-        return (exact_expression);                                                                 \
-    }                                                                                              \
+    OPERATOR(name, kind, loop_or_null, result)
+// By doubles alone: rarely hot, or no float result.
+#define EXACT(name, result, expression) EXACT_AND(name, PAIR_OTHER, NULL, result, expression)
+// With the loop of floats that core/pairs.def has.
+#define PAIRED(name, kind, result, expression) EXACT_AND(name, kind, NULL, result, expression)
+// With a float loop, whose two cases let a compiler vectorize each.
+#define FAST(name, result, expression)                                                             \
     static void name##_loop(const float *p, int64_t p_step, const float *q, int64_t q_step,        \
                             float *y, int64_t count) {                                             \
         if (p_step == 1 && q_step == 1)                                                            \
             for (int64_t i = 0; i < count; i++) {                                                  \
                 const float a = p[i], b = q[i];                                                    \
-                y[i] = (float_expression);                                                         \
+                y[i] = (expression);                                                               \
             }                                                                                      \
         else                                                                                       \
             for (int64_t i = 0; i < count; i++) {                                                  \
                 const float a = p[i * p_step], b = q[i * q_step];                                  \
-                y[i] = (float_expression);                                                         \
+                y[i] = (expression);                                                               \
             }                                                                                      \
     }                                                                                              \
-    OPERATOR(name, name##_loop, result)
-#define FAST_SAME(name, result, expression) FAST(name, result, expression, expression)
+    EXACT_AND(name, PAIR_OTHER, name##_loop, result, expression)
 
 // Python's and torch's remainder has the sign of the divisor.
 static double remainder_of(double a, double b) {
@@ -236,13 +236,13 @@ static double remainder_of(double a, double b) {
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-FAST_SAME(add, RESULT_COMMON, a + b)
-FAST_SAME(sub, RESULT_COMMON, a - b)
-FAST_SAME(rsub, RESULT_COMMON, b - a)
-FAST_SAME(mul, RESULT_COMMON, a *b)
-FAST_SAME(div, RESULT_FLOAT, a / b)
-FAST_SAME(maximum, RESULT_COMMON, a > b || a != a ? a : b)
-FAST_SAME(minimum, RESULT_COMMON, a < b || a != a ? a : b)
+PAIRED(add, PAIR_ADD, RESULT_COMMON, a + b)
+PAIRED(sub, PAIR_SUB, RESULT_COMMON, a - b)
+PAIRED(rsub, PAIR_RSUB, RESULT_COMMON, b - a)
+PAIRED(mul, PAIR_MUL, RESULT_COMMON, a *b)
+PAIRED(div, PAIR_DIV, RESULT_FLOAT, a / b)
+FAST(maximum, RESULT_COMMON, a > b || a != a ? a : b)
+FAST(minimum, RESULT_COMMON, a < b || a != a ? a : b)
 EXACT(floor_divide, RESULT_COMMON, floor(a / b))
 EXACT(remainder, RESULT_COMMON, remainder_of(a, b))
 EXACT(eq, RESULT_BOOL, a == b)
@@ -293,7 +293,7 @@ static void pow_loop(const float *p, int64_t p_step, const float *q, int64_t q_s
 static double pow_exact(double a, double b) {
     return tare__pow(a, b);
 }
-OPERATOR(pow, pow_loop, RESULT_COMMON)
+OPERATOR(pow, PAIR_OTHER, pow_loop, RESULT_COMMON)
 
 // torch.div(a, b, rounding_mode=..)
 typedef struct division {

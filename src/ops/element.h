@@ -21,10 +21,6 @@ typedef struct op_element {
     const struct op_element *(*choose)(const op_call *call);
 } op_element;
 
-/// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 or 1.
-typedef void (*binary_loop)(const float *a, int64_t a_step, const float *b, int64_t b_step,
-                            float *y, int64_t count);
-
 typedef enum result_kind {
     RESULT_COMMON, // the operands' common dtype
     RESULT_FLOAT,  // that, or float32 for integers
@@ -32,7 +28,8 @@ typedef enum result_kind {
 } result_kind;
 
 typedef struct op_binary {
-    binary_loop loop; // float32 tensors; NULL: by `exact`
+    pair_kind pair;   // of float32 tensors
+    binary_loop loop; // of PAIR_OTHER; NULL: by `exact`
     double (*exact)(double a, double b);
     result_kind kind;
 } op_binary;
@@ -43,6 +40,10 @@ tare_status tare__element_apply(op_call *call, const op_element *element);
 const op_element *tare__element_of(const op_call *call);
 /// Its loop in plain C.
 element_loop tare__element_loop(const op_element *element);
+/// The loop of float32 tensors in plain C; NULL: there is none.
+static inline binary_loop tare__binary_loop(const op_binary *op) {
+    return op->pair != PAIR_OTHER ? f32_pairs__scalar[op->pair] : op->loop;
+}
 /// Its number parameters.
 tare_status tare__element_parameters(op_call *call, const op_element *element,
                                      float p[ELEMENT_MAX_PARAMETERS]);

@@ -60,7 +60,8 @@ bool tare__plan_is_element(const plan_record *r) {
 
 bool tare__plan_is_binary(const plan_record *r) {
     const op_info *op = r->call.op;
-    return op != NULL && op->binary != NULL && op->binary->loop != NULL && has_only(r, 2);
+    return op != NULL && op->binary != NULL && tare__binary_loop(op->binary) != NULL &&
+           has_only(r, 2);
 }
 
 bool tare__plan_is_sum(const plan_builder *b, const plan_record *r) {

@@ -285,10 +285,15 @@ bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, elemen
     return tare__element_parameters(&call, element, p) == TARE_OK;
 }
 
+static binary_loop pair_loop(const plan_builder *b, const op_binary *op) {
+    const bool has_kernel = op->pair != PAIR_OTHER && b->setting->fast != NULL;
+    return has_kernel ? b->setting->fast->lines->pairs[op->pair] : tare__binary_loop(op);
+}
+
 static bool read_step(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {
     if (tare__plan_is_element(r)) return tare__plan_element_loop(b, r, &s->loop, s->p);
     if (!tare__plan_is_binary(r)) return read_choice(b, r, self, s);
-    s->two = r->call.op->binary->loop;
+    s->two = pair_loop(b, r->call.op->binary);
     return read_pair(b, r, (const size_t[]){0, 1}, self, &s->other);
 }
 

@@ -19,7 +19,8 @@ const line_kernels tare__line_kernels[] = {
      .normalize = f32_normalize__##suffix,                                                         \
      .rms_normalize = f32_rms_normalize__##suffix,                                                 \
      .columns = f32_columns__##suffix,                                                             \
-     .elements = f32_elements__##suffix},
+     .elements = f32_elements__##suffix,                                                           \
+     .pairs = f32_pairs__##suffix},
 #include "runtime/kernels/f32_lines/kernels.def"
 #undef KERNEL
 };

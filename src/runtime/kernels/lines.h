@@ -29,6 +29,7 @@ typedef struct line_kernels {
     void (*rms_normalize)(const float *x, size_t count, const float *weight, float eps, float *y);
     void (*columns)(const float *x, size_t count, size_t stride, size_t width, float *y);
     const element_loop *elements; // by element_kind
+    const binary_loop *pairs;     // by pair_kind
 } line_kernels;
 
 /// Best first; the last row needs nothing.
@@ -38,7 +39,8 @@ const line_kernels *tare__lines_choose(isa_level isa);
 
 #define KERNEL(suffix, level)                                                                      \
     LINE_FUNCTIONS(suffix)                                                                         \
-    extern const element_loop f32_elements__##suffix[ELEMENT_COUNT];
+    extern const element_loop f32_elements__##suffix[ELEMENT_COUNT];                               \
+    extern const binary_loop f32_pairs__##suffix[PAIR_COUNT];
 #include "runtime/kernels/f32_lines/kernels.def"
 #undef KERNEL
 

@@ -151,6 +151,58 @@ static void every_level_computes_the_same_functions(void **state) {
     }
 }
 
+static float pair_by_definition(pair_kind kind, float a, float b) {
+    switch (kind) {
+    case PAIR_ADD:
+        return a + b;
+    case PAIR_SUB:
+        return a - b;
+    case PAIR_RSUB:
+        return b - a;
+    case PAIR_MUL:
+        return a * b;
+    case PAIR_DIV:
+        return a / b;
+    default:
+        fail_msg("no definition of pair %d", (int)kind);
+        return NAN;
+    }
+}
+
+// Steps of 0 and 1, and y in the place of either operand.
+static void check_pairs(binary_loop loop, pair_kind kind, size_t count, uint64_t seed) {
+    float a[MOST], b[MOST], expected[MOST + 1], found[MOST + 1];
+    fill(a, MOST, seed, 100);
+    fill(b, MOST, seed + 1, 3);
+    if (seed % 2 != 0) add_extremes(a, MOST, seed);
+    if (seed % 3 != 0) add_extremes(b, MOST, seed + 4);
+    for (int64_t steps = 0; steps < 4; steps++) {
+        const int64_t a_step = steps % 2, b_step = steps / 2;
+        for (size_t i = 0; i < count; i++)
+            expected[i] = pair_by_definition(kind, a[i * (size_t)a_step], b[i * (size_t)b_step]);
+        expected[count] = found[count] = 7;
+        loop(a, a_step, b, b_step, found, (int64_t)count);
+        assert_same_bits(found, expected, count + 1);
+        memcpy(found, a, count * sizeof *a);
+        if (a_step != 0) loop(found, 1, b, b_step, found, (int64_t)count);
+        if (a_step != 0) assert_same_bits(found, expected, count + 1);
+        memcpy(found, b, count * sizeof *b);
+        if (b_step != 0) loop(a, a_step, found, 1, found, (int64_t)count);
+        if (b_step != 0) assert_same_bits(found, expected, count + 1);
+    }
+}
+
+static void every_level_computes_the_same_pairs(void **state) {
+    (void)state;
+    for (size_t k = 0; k < tare__line_kernel_count; k++) {
+        const line_kernels *level = &tare__line_kernels[k];
+        if (level->needs > tare__isa_detect()) continue;
+        for (size_t kind = PAIR_OTHER + 1; kind < PAIR_COUNT; kind++)
+            for (size_t count = 1; count <= MOST; count++)
+                check_pairs(level->pairs[kind], (pair_kind)kind, count, count * PAIR_COUNT + kind);
+    }
+}
+
 // The order that core/lines.h states, in its own words.
 static float sum_by_definition(const float *x, size_t count) {
     float sums[LINE_LANES] = {0};
@@ -270,6 +322,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_gives_the_same_bits),
         cmocka_unit_test(every_level_computes_the_same_functions),
+        cmocka_unit_test(every_level_computes_the_same_pairs),
         cmocka_unit_test(sums_have_the_stated_order),
         cmocka_unit_test(softmax_follows_its_definition),
         cmocka_unit_test(normalized_lines_have_mean_0_and_variance_1),

@@ -5,6 +5,7 @@
 
 #define LINES(name)   name##__avx2
 #define ELEMENT_LOOPS f32_elements__avx2
+#define PAIR_LOOPS    f32_pairs__avx2
 #include "core/element_loops.h"
 #include "core/vector_lines.h"
 

@@ -5,6 +5,7 @@
 
 #define LINES(name)   name##__avx512vnni
 #define ELEMENT_LOOPS f32_elements__avx512vnni
+#define PAIR_LOOPS    f32_pairs__avx512vnni
 #include "core/element_loops.h"
 #include "core/vector_lines.h"
 

@@ -5,6 +5,7 @@
 
 #define LINES(name)   name##__neon
 #define ELEMENT_LOOPS f32_elements__neon
+#define PAIR_LOOPS    f32_pairs__neon
 #include "core/element_loops.h"
 #include "core/vector_lines.h"
 
