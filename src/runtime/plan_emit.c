@@ -191,6 +191,17 @@ bool tare__plan_has_place(const plan_builder *b, size_t v) {
     return found->place[LAYOUT_PLAIN] != NOTHING || found->place[LAYOUT_CHANNELS_LAST] != NOTHING;
 }
 
+// What a deferred value or view is made of; NOTHING: it is neither.
+static size_t made_of(const plan_value *v) {
+    if (v->viewed != NOTHING) return v->viewed;
+    return v->swapped != NOTHING ? v->swapped : v->coded;
+}
+
+// Who uses a value uses what it is made of, too, and what that is made of.
+static void count_uses(plan_builder *b, size_t v, ptrdiff_t more) {
+    for (; v != NOTHING; v = made_of(&b->values[v])) b->values[v].uses_left += (size_t)more;
+}
+
 // A view that is wanted after all, of elements in the plain order. What the step in the making
 // reads stays noted.
 static tare_status place_view(plan_builder *b, size_t v) {
@@ -198,7 +209,7 @@ static tare_status place_view(plan_builder *b, size_t v) {
     const step_facts facts = b->facts;
     TARE_TRY(tare__plan_read(b, source, LAYOUT_PLAIN, &b->values[v].place[LAYOUT_PLAIN]));
     b->facts = facts;
-    b->values[source].uses_left -= b->values[v].uses_left;
+    count_uses(b, source, -(ptrdiff_t)b->values[v].uses_left);
     b->values[v].viewed = NOTHING;
     return TARE_OK;
 }
@@ -379,12 +390,12 @@ bool tare__plan_is_float(const plan_builder *b, const plan_record *r) {
 // Left until somebody reads it, who may as well read what it is a view of.
 static bool defer_view(plan_builder *b, size_t v, size_t of) {
     const size_t source = b->values[of].viewed != NOTHING ? b->values[of].viewed : of;
-    plan_value *from = &b->values[source];
+    const plan_value *from = &b->values[source];
     if (from->place[LAYOUT_PLAIN] != NOTHING || from->place[LAYOUT_CHANNELS_LAST] == NOTHING ||
         tare__plan_layouts_agree(from->tensor))
         return false;
     b->values[v].viewed = source;
-    from->uses_left += b->values[v].uses_left;
+    count_uses(b, source, (ptrdiff_t)b->values[v].uses_left);
     return true;
 }
 
@@ -404,13 +415,7 @@ static tare_status emit_view(plan_builder *b, const plan_record *r) {
 }
 
 static void consume_inputs(plan_builder *b, const plan_record *r) {
-    for (size_t i = 0; i < r->input_count; i++) {
-        plan_value *v = &b->values[r->inputs[i]];
-        v->uses_left--;
-        if (v->swapped != NOTHING) b->values[v->swapped].uses_left--;
-        if (v->coded != NOTHING) b->values[v->coded].uses_left--;
-        if (v->viewed != NOTHING) b->values[v->viewed].uses_left--;
-    }
+    for (size_t i = 0; i < r->input_count; i++) count_uses(b, r->inputs[i], -1);
 }
 
 static chain_planner planner_of(const plan_builder *b, const plan_record *r) {
@@ -438,7 +443,7 @@ static bool defer(plan_builder *b, size_t record) {
     plan_value *v = &b->values[r->result];
     *(swaps ? &v->swapped : &v->coded) = source;
     v->deferred = record;
-    b->values[source].uses_left += v->uses_left;
+    count_uses(b, source, (ptrdiff_t)v->uses_left);
     return true;
 }
 

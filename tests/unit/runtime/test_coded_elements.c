@@ -34,6 +34,19 @@ static const struct {
      "a = p.dequantize()" THEN "s = torch.ops.quantized.add(p, p, 0.02, 100)" THEN
      "t = torch.nn.functional.max_pool2d(s, 3, 1, 1)" THEN "i = t.dequantize()" THEN
      "v = torch.amax(i, 1, True)" THEN "b = f + v" THEN "y = b - a"},
+    // Nor if these are transposed or viewed first, and not made yet either.
+    {1, 1,
+     "t = q.transpose(1, 2)" THEN "a = t.dequantize()" THEN
+     "s = torch.ops.quantized.add(q, q, 0.02, 100)" THEN "i = s.dequantize()" THEN
+     "v = torch.amax(i, [0, 1, 2, 3], True)" THEN "b = torch.abs(a)" THEN "y = b + v"},
+    {1, 1,
+     "t = p.view(-1, 2, 5, 1)" THEN "a = t.dequantize()" THEN
+     "s = torch.ops.quantized.add(p, p, 0.02, 100)" THEN "i = s.dequantize()" THEN
+     "v = torch.amax(i, [0, 1, 2, 3], True)" THEN "y = a + v"},
+    {1, 1,
+     "t = p.view(-1, 2, 5, 1)" THEN "w = t.transpose(1, 2)" THEN
+     "s = torch.ops.quantized.add(p, p, 0.02, 100)" THEN "i = s.dequantize()" THEN
+     "v = torch.amax(i, [0, 1, 2, 3], True)" THEN "a = w.dequantize()" THEN "y = a + v"},
     // Codes that lie among others.
     {2, 0,
      "a = p.dequantize()" THEN "c = torch.cat([p, p], 1)" THEN "b = f + a" THEN
