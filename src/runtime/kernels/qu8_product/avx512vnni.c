@@ -152,6 +152,10 @@ UNROLLED void run_tile(const product_tile *t, const tile_end *e, size_t first, s
         end_tile(t, e, (end_form){END_WITH_VALUES}, acc, first, rows, vectors);
         return;
     }
+    if (vectors == PRODUCT_VECTORS && e->kind == END_AS_VALUES) {
+        end_tile(t, e, (end_form){END_AS_VALUES}, acc, first, rows, vectors);
+        return;
+    }
 #endif
     keep_sums(acc, sums, rows, vectors);
     const kept_sums kept = {.at = sums, .stride = PRODUCT_BLOCK, .first = first, .rows = rows};
