@@ -89,15 +89,15 @@ static void run_two(const element_step *s, const plan_run_state *run, int64_t be
     for (int64_t done = 0, n; done < count; done += n) {
         n = count - done;
         const span self = {x + done, 1};
+        span mask = {0}; // first: no more codes become floats than the mask says of
+        if (s->two == NULL) mask = operand_at(&s->mask, run, 1, begin + done, x + done, &n, room);
         const span other =
             operand_at(&s->other, run, sizeof(float), begin + done, x + done, &n, room);
         const span a = s->other.is_first ? other : self, b = s->other.is_first ? self : other;
-        if (s->two != NULL) {
+        if (s->two != NULL)
             s->two(a.data, a.step, b.data, b.step, y + done, n);
-        } else {
-            const span mask = operand_at(&s->mask, run, 1, begin + done, x + done, &n, room);
+        else
             choose(mask, a, b, y + done, n);
-        }
     }
 }
 

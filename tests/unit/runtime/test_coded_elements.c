@@ -23,6 +23,12 @@ static const struct {
     {0, 1, "a = p.dequantize()" THEN "y = a * a"},
     {0, 1, "a = p.dequantize()" THEN "y = f - a"},
     {0, 1, "a = q.dequantize()" THEN "m = torch.lt(f, 0.25)" THEN "y = torch.where(m, a, f)"},
+    {0, 1,
+     "a = q.dequantize()" THEN "b = torch.amax(f, 1, True)" THEN "m = torch.lt(b, 0.25)" THEN
+     "y = torch.where(m, a, x)"}, // m is broadcast
+    {0, 1,
+     "a = r.dequantize()" THEN "b = torch.amax(f, 3, True)" THEN "m = torch.lt(b, 0.25)" THEN
+     "y = torch.where(m, f, a)"},
     {1, 1,
      "a = p.dequantize()" THEN "b = a + f" THEN "c = torch.amax(b, 1, True)" THEN
      "d = torch.quantize_per_tensor(c, 0.02, 7, torch.quint8)" THEN "e = d.dequantize()" THEN
