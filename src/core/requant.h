@@ -203,7 +203,7 @@ typedef struct requant {
     int32_t *bias_int;  // Q, FIXED_POINT: bi
     int32_t *fixed;     // FIXED_POINT: m
     int32_t *shift;     // FIXED_POINT: 1 .. 62
-    float inverse;      // O: 1 / os
+    float inverse;      // 1 / os: of O, and of F's and Q's addends
     int32_t zero_point; // oz
     int32_t lo, hi;     // of the output code
 } requant;
