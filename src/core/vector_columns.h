@@ -24,10 +24,11 @@ COLUMNS_INLINE void add_vecs(const vec *x, size_t vecs, vec *sums) {
 // `width` columns of every step-th line from `line` on.
 COLUMNS_INLINE void add_lines(const columns *c, size_t line, size_t end, size_t step, size_t width,
                               vec *sums) {
-    const float *x = c->x + line * c->stride;
-    for (; line < end; line += step, x += step * c->stride)
+    for (; line < end; line += step) {
+        const float *x = c->x + line * c->stride;
         for (size_t k = 0; k * WIDTH < width; k++)
             sums[k] = v_add(sums[k], take(x + k * WIDTH, width - k * WIDTH));
+    }
 }
 
 // torch: how many rows a level sums before it hands them on, as a power of two.

@@ -146,7 +146,8 @@ void check_session(const tare_model *m, tare_tensor *const *inputs, size_t count
 
 tare_model *checked(program *p, const char *returned, tare_tensor *const *inputs, size_t count) {
     tare_model *m = converted(p, returned), *lowered_model = NULL;
-    CHECK_DONE(tare_lower_pt2e(m, NULL, &lowered_model, job_error()));
+    const tare_lower_pt2e_options options = {.struct_size = sizeof options, .engine = p->engine};
+    CHECK_DONE(tare_lower_pt2e(m, &options, &lowered_model, job_error()));
     tare_tensor *a = result_of(m, (const tare_tensor *const *)inputs, count);
     tare_tensor *b = result_of(lowered_model, (const tare_tensor *const *)inputs, count);
     check_same_codes(a, b, p->output_scale, p->has_ties);

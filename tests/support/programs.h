@@ -23,7 +23,8 @@ typedef struct program {
     module *root;
     char code[8192];
     double output_scale;
-    bool has_ties; // averages of whole numbers, which floats miss by a rounding
+    bool has_ties;      // averages of whole numbers, which floats miss by a rounding
+    tare_engine engine; // that it is lowered for
 } program;
 
 program new_program(const char *parameters);

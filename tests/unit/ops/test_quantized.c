@@ -29,10 +29,10 @@ static void set_config(module *m, const char *key, value v) {
     CHECK_OK(tare__module_set_config(m, key, &v, NULL));
 }
 
-static module *make_layer(const char *op, int dims, tare_tensor *weight) {
+static module *make_fused_layer(const char *op, int dims, fused_with fused, tare_tensor *weight) {
     module *m = NULL;
     tare_tensor *scale = NULL, *zero_point = NULL;
-    const module_class *class = tare__class_triple(&classes, op, dims, ROLE_QUANTIZED, FUSED_NONE);
+    const module_class *class = tare__class_triple(&classes, op, dims, ROLE_QUANTIZED, fused);
     assert_non_null(class);
     CHECK_OK(tare__module_create(class, &m, NULL));
     CHECK_OK(tare__tensor_scalar_float(0.5F, &scale, NULL));
@@ -43,6 +43,10 @@ static module *make_layer(const char *op, int dims, tare_tensor *weight) {
     CHECK_OK(tare__module_set_tensor(m, "bias", NULL, true, NULL));
     set_config(m, "rule", tare__string("F"));
     return m;
+}
+
+static module *make_layer(const char *op, int dims, tare_tensor *weight) {
+    return make_fused_layer(op, dims, FUSED_NONE, weight);
 }
 
 static tare_tensor *run_layer(module *m, tare_tensor *x) {
@@ -201,6 +205,20 @@ static void modules_that_cannot_be_right_are_refused(void **state) {
     tare__module_release(m);
 }
 
+static void sums_are_for_rules_that_have_floats(void **state) {
+    (void)state;
+    module *m = make_fused_layer("conv", 2, FUSED_ADD,
+                                 make(TARE_QINT8, 4, (int64_t[]){4, 3, 2, 2}, 0.02, 0));
+    static const char *const rules[] = {"F", "O", "Q"};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        set_config(m, "rule", tare__string(rules[i]));
+        CHECK_OK(m->class->check(m, NULL));
+    }
+    set_config(m, "rule", tare__string("fixed_point"));
+    check_module_refused(m, "expected the rule F, O or Q, found 'fixed_point'");
+    tare__module_release(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(transposed_convolution_spreads_each_input),
@@ -208,6 +226,7 @@ int main(void) {
         cmocka_unit_test(adding_a_number_moves_the_zero_point),
         cmocka_unit_test(x86_leaves_awkward_convolutions_to_fbgemm),
         cmocka_unit_test(modules_that_cannot_be_right_are_refused),
+        cmocka_unit_test(sums_are_for_rules_that_have_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

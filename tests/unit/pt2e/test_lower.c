@@ -193,9 +193,15 @@ static void layers_before_floats_give_floats(void **state) {
 // new_exported gives every value four dimensions of [1, 4, 4, 4].
 static void residuals_are_added_to_the_sums(void **state) {
     (void)state;
-    for (size_t i = 0; i < 8; i++) {
+    static const struct {
+        tare_engine engine;
+        const char *rule;
+    } engines[] = {{TARE_ENGINE_DEFAULT, "F"}, {TARE_ENGINE_QNNPACK, "Q"}, {TARE_ENGINE_X86, "O"}};
+    for (size_t n = 0; n < 24; n++) {
         program p = new_program("v, u");
+        const size_t i = n % 8;
         const bool is_signed = i % 2 == 0;
+        p.engine = engines[n / 8].engine;
         const grid x = random_grid(is_signed, 0.01), y = random_grid(is_signed, 0.05);
         const grid other = random_grid(is_signed, 0.02);
         const int64_t weight[] = {4, 4, 3, 3};
@@ -213,6 +219,8 @@ static void residuals_are_added_to_the_sums(void **state) {
         CHECK_HOLDS(printed(m), i >= 4 ? "z = torch.ops.quantized.conv2d_add_relu(q_x, q_r, "
                                        : "z = torch.ops.quantized.conv2d_add(q_x, q_r, ");
         CHECK_HOLDS(decided(m, "y"), "lower: lowered: computed in integers by 'z', with its sum");
+        const module *packed = tare__module_find(m->root, "_packed_weight_0");
+        assert_string_equal(tare__module_config(packed, "rule")->as.text, engines[n / 8].rule);
         tare_model_destroy(m);
         for (size_t k = 0; k < 2; k++) tare_tensor_release(inputs[k]);
     }
