@@ -292,19 +292,24 @@ static inline float tare__addend_factor(const requant *r, float scale) {
     return r->rule == REQUANT_O ? scale : scale * r->inverse;
 }
 
-/// A code of acc and of a fused addend, which is added before rounding. `other`: f32(code - zero
-/// point) of the addend. Rule O adds to its value, as oneDNN does: v + other * factor. F and Q,
-/// which torch has no such layers of, add to what they round, in one rounding: fmaf(other, factor,
-/// scaled). There is no such sum in fixed point.
+/// The end of a sum with a fused addend, which is added before rounding. `own`: rule O's value, or
+/// what F and Q would round alone. `other`: f32(code - zero point) of the addend. Rule O adds as
+/// oneDNN does: v + other * factor. F and Q, which torch has no such layers of, add in one
+/// rounding: fmaf(other, factor, scaled). There is no such sum in fixed point.
+static inline int32_t tare__requant_sum_finish(const requant *r, float own, float other,
+                                               float factor) {
+    if (r->rule != REQUANT_O) return tare__requant_f_finish(r, fmaf(other, factor, own));
+    const float added = other * factor;
+    return tare__requant_o_finish(r, own + added);
+}
+
+/// A code of acc and of such an addend.
 static inline int32_t tare__requantize_sum(const requant *r, int64_t c, int32_t acc, float other,
                                            float factor) {
-    if (r->rule == REQUANT_O) {
-        const float added = other * factor;
-        return tare__requant_o_finish(r, tare__requant_o_value(r, c, acc) + added);
-    }
-    const float scaled = r->rule == REQUANT_Q ? tare__requant_q_scaled(r, c, acc)
-                                              : tare__requant_f_scaled(r, c, acc);
-    return tare__requant_f_finish(r, fmaf(other, factor, scaled));
+    const float own = r->rule == REQUANT_O   ? tare__requant_o_value(r, c, acc)
+                      : r->rule == REQUANT_Q ? tare__requant_q_scaled(r, c, acc)
+                                             : tare__requant_f_scaled(r, c, acc);
+    return tare__requant_sum_finish(r, own, other, factor);
 }
 
 /// A dynamic linear's float output: rule F one rounding, fmaf(f32(acc), aw, b); the others two.

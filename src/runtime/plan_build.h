@@ -284,6 +284,8 @@ static inline void tare__step_say_joined(step_note *note, const plan_lines *y) {
 }
 
 bool tare__plan_has_place(const plan_builder *b, size_t value);
+/// The codes that a value without a place is made of; NOTHING: of none.
+size_t tare__plan_codes_of(const plan_builder *b, size_t value);
 /// The layout in which a value already lies, channels last if in both.
 plan_layout tare__plan_layout(const plan_builder *b, size_t value);
 /// Have both layouts the same order of elements for this tensor (or has it none but the plain one)?

@@ -300,7 +300,7 @@ static bool read_step(const plan_builder *b, const plan_record *r, size_t self, 
 // It is best to begin with what lies channels last, then with floats, which may be written over.
 static int rank_of(const plan_builder *b, size_t v) {
     const bool is_last = tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST;
-    return (is_last ? 2 : 0) + (b->values[v].coded == NOTHING ? 1 : 0);
+    return (is_last ? 2 : 0) + (tare__plan_codes_of(b, v) == NOTHING ? 1 : 0);
 }
 
 // The head's input that has the result's shape.
@@ -343,15 +343,14 @@ static bool read_chain(plan_builder *b, size_t head, element_chain *c) {
 }
 
 static tare_status read_source(plan_builder *b, size_t v, plan_layout layout, source *out) {
-    const size_t coded = b->values[v].coded;
+    const size_t codes = tare__plan_codes_of(b, v);
     out->scheme = NULL;
-    if (coded == NOTHING || tare__plan_has_place(b, v))
-        return tare__plan_read(b, v, layout, &out->place);
+    if (codes == NOTHING) return tare__plan_read(b, v, layout, &out->place);
     code_scheme *scheme = tare__arena_alloc(&b->plan->memory, sizeof *scheme);
     if (scheme == NULL) return tare__out_of_memory(b->err);
-    *scheme = tare__code_scheme_of(b->values[coded].tensor);
+    *scheme = tare__code_scheme_of(b->values[codes].tensor);
     out->scheme = scheme;
-    return tare__plan_read(b, coded, layout, &out->place);
+    return tare__plan_read(b, codes, layout, &out->place);
 }
 
 static tare_status place_operand(plan_builder *b, const element_chain *c, operand *o) {

@@ -85,7 +85,8 @@ bool tare__plan_layouts_agree(const tare_tensor *t) {
 }
 
 plan_layout tare__plan_layout(const plan_builder *b, size_t v) {
-    if (b->values[v].coded != NOTHING && !tare__plan_has_place(b, v)) v = b->values[v].coded;
+    const size_t codes = tare__plan_codes_of(b, v);
+    if (codes != NOTHING) v = codes;
     return b->values[v].place[LAYOUT_CHANNELS_LAST] != NOTHING ? LAYOUT_CHANNELS_LAST
                                                                : LAYOUT_PLAIN;
 }
@@ -189,6 +190,10 @@ static tare_status emit_deferred(plan_builder *b, size_t v) {
 bool tare__plan_has_place(const plan_builder *b, size_t v) {
     const plan_value *found = &b->values[v];
     return found->place[LAYOUT_PLAIN] != NOTHING || found->place[LAYOUT_CHANNELS_LAST] != NOTHING;
+}
+
+size_t tare__plan_codes_of(const plan_builder *b, size_t v) {
+    return tare__plan_has_place(b, v) ? NOTHING : b->values[v].coded;
 }
 
 // What a deferred value or view is made of; NOTHING: it is neither.

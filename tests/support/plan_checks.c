@@ -124,6 +124,20 @@ void check_same_outputs(tare_session *s, const tare_tensor *x, const run_outputs
     release_outputs(&found);
 }
 
+void check_plans(const tare_model *model, const tare_tensor *x,
+                 void (*check_steps)(const tare_session *s, size_t which), size_t which) {
+    tare_session *reference = session_of(model, true);
+    run_outputs expected = outputs_of(reference, &x, 1);
+    for (int threads = 1; threads <= 2; threads++) {
+        tare_session *s = session_on(model, threads);
+        check_same_outputs(s, x, &expected);
+        check_steps(s, which);
+        tare_session_destroy(s);
+    }
+    release_outputs(&expected);
+    tare_session_destroy(reference);
+}
+
 void check_near_floats(const tare_tensor *found, const tare_tensor *expected, float tolerance,
                        const char *what) {
     assert_int_equal(found->count, expected->count);

@@ -41,6 +41,10 @@ void check_calls(const tare_session *s, const char *allowed, const char *what);
 
 /// A run gives the same bits.
 void check_same_outputs(tare_session *s, const tare_tensor *x, const run_outputs *expected);
+/// Plans on one thread and on two give the reference's bits. check_steps is told each session that
+/// ran, and `which` for itself.
+void check_plans(const tare_model *model, const tare_tensor *x,
+                 void (*check_steps)(const tare_session *s, size_t which), size_t which);
 /// Floats that are tolerance * (1 + |expected|) from each other at most.
 void check_near_floats(const tare_tensor *found, const tare_tensor *expected, float tolerance,
                        const char *what);

@@ -74,23 +74,16 @@ static tare_model *model_of(size_t i) {
     return new_model(NULL, new_tree(), code);
 }
 
+static void check_steps(const tare_session *s, size_t i) {
+    const size_t converted = count_steps(s, "codes", "codes to floats");
+    const size_t coded = count_steps(s, "elements", "of codes");
+    if (converted != lines[i].converted || coded != lines[i].coded)
+        fail_msg("%s: %zu and %zu", lines[i].line, converted, coded);
+}
+
 static void check(size_t i, const tare_tensor *x) {
     tare_model *model = model_of(i);
-    tare_session *reference = session_of(model, true);
-    tare_tensor *expected = output_of(reference, x);
-    for (int threads = 1; threads <= 2; threads++) {
-        tare_session *s = session_on(model, threads);
-        tare_tensor *found = output_of(s, x);
-        if (count_steps(s, "codes", "codes to floats") != lines[i].converted ||
-            count_steps(s, "elements", "of codes") != lines[i].coded)
-            fail_msg("%s: %zu and %zu", lines[i].line, count_steps(s, "codes", "codes to floats"),
-                     count_steps(s, "elements", "of codes"));
-        check_same_tensor(found, expected);
-        tare_tensor_release(found);
-        tare_session_destroy(s);
-    }
-    tare_tensor_release(expected);
-    tare_session_destroy(reference);
+    check_plans(model, x, check_steps, i);
     tare_model_destroy(model);
 }
 

@@ -77,18 +77,15 @@ static void add_values(const product_tile *t, const uint32_t *sums, size_t row, 
     const product_addend *a = t->addend;
     const requant *r = e->requant;
     const float factor = tare__addend_factor(r, a->scale);
-    float rounded[PRODUCT_LANES];
+    float own[PRODUCT_LANES];
     if (r->rule == REQUANT_O)
-        real_sums(sums, e->multiplier + c, e->bias + c, count, rounded);
+        real_sums(sums, e->multiplier + c, e->bias + c, count, own);
     else
-        scale_sums(sums, e->multiplier + c, e->bias + c, count, rounded);
+        scale_sums(sums, e->multiplier + c, e->bias + c, count, own);
     for (size_t i = 0; i < count; i++) {
         const uint8_t byte = a->codes[row * a->stride + c + i];
         const float other = (float)((a->is_signed ? (int8_t)byte : byte) - a->zero_point);
-        const float added = other * factor;
-        codes[i] = (uint8_t)(r->rule == REQUANT_O
-                                 ? tare__requant_o_finish(r, rounded[i] + added)
-                                 : tare__requant_f_finish(r, fmaf(other, factor, rounded[i])));
+        codes[i] = (uint8_t)tare__requant_sum_finish(r, own[i], other, factor);
     }
 }
 
