@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 WERROR ?= OFF
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-arm64 bench format tidy install help clean
+.PHONY: build demo test test-arm64 bench format tidy install dist dist-check help clean
 
 build: ## Build the library and the programs: build/bin/tare, build/bin/tare-replay
 	@sh scripts/setup.sh build
@@ -20,6 +20,7 @@ test: build ## Build with assertions and run every test
 	@sh scripts/setup.sh test
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev -j $(JOBS)
+	@ctest --preset release -j $(JOBS)
 	@ctest --preset dev -j $(JOBS)
 	@echo 'The kernels of 64-bit Arm were not run: make test-arm64 does, under qemu'
 
@@ -40,6 +41,12 @@ tidy: ## Run the analyser over the sources (after make test)
 
 install: build ## Install below $(PREFIX); DESTDIR is honoured
 	@cmake --install build/release --prefix "$(PREFIX)"
+
+dist: ## Make the tarball of the last commit, below build/dist
+	@sh scripts/dist.sh
+
+dist-check: ## Make it, build and test it without git, and compare two builds: an hour
+	@sh scripts/dist.sh check
 
 clean: ## Remove everything that was built
 	rm -rf build

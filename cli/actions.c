@@ -36,3 +36,16 @@ int run_action(const command *self, const action *actions, int argc, char **argv
     tare_error_destroy(err);
     return exit_status;
 }
+
+const char *finding_severity(bool is_error) {
+    return is_error ? "error" : "warning";
+}
+
+tare_status fail_findings(const char *name, size_t count, size_t error_count) {
+    const char *plural = count == 1 ? "" : "s";
+    if (error_count == 0)
+        return fail_here(name, "it can be used as it is", "%zu finding%s, none of them an error",
+                         count, plural);
+    return fail_here(name, "no command takes it before they are corrected",
+                     "%zu finding%s, errors among them: %zu", count, plural, error_count);
+}

@@ -17,4 +17,9 @@ int run_action(const command *self, const action *actions, int argc, char **argv
 
 extern const option action_options[];
 
+/// How a check calls what it found: "error" or "warning".
+const char *finding_severity(bool is_error);
+/// How a check that found something ends.
+tare_status fail_findings(const char *name, size_t count, size_t error_count);
+
 #endif

@@ -46,6 +46,7 @@ static bool is_given(const parser *p, const option *o) {
     case OPTION_TEXT:
         return *(const char *const *)field != NULL;
     case OPTION_NUMBER:
+    case OPTION_BYTES:
         return *(const int64_t *)field != 0;
     }
     return false;
@@ -76,6 +77,27 @@ static bool read_number(const parser *p, const option *o, const char *value) {
     return true;
 }
 
+// "4096", "512M": a unit is 1024 times the one before.
+static bool read_bytes(const parser *p, const option *o, const char *value) {
+    static const char units[] = "KMGT";
+    char *end = NULL;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
+    bool is_good = errno == 0 && end != value && number >= 1 &&
+                   (*end == '\0' || (unit != NULL && end[1] == '\0'));
+    const int shift = unit != NULL ? 10 * (int)(unit - units + 1) : 0;
+    is_good = is_good && number <= INT64_MAX >> shift;
+    if (!is_good) {
+        wrong_usage(p->command->name, "K, M, G and T stand for powers of 1024",
+                    "--%s: expected a number of bytes such as 512M or 2G, found '%s'", o->name,
+                    value);
+        return false;
+    }
+    *(int64_t *)(void *)((char *)p->options + o->offset) = (int64_t)number << shift;
+    return true;
+}
+
 // Of two values the first would be ignored silently.
 static bool is_new(const parser *p, const option *o) {
     if (o->kind == OPTION_FLAG || !is_given(p, o)) return true;
@@ -94,6 +116,8 @@ static bool store(const parser *p, const option *o, const char *value) {
         return true;
     case OPTION_NUMBER:
         return read_number(p, o, value);
+    case OPTION_BYTES:
+        return read_bytes(p, o, value);
     }
     return false;
 }

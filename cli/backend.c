@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // tare backend: what backends support.
-#define _XOPEN_SOURCE 700 // open_memstream
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "actions.h"
 #include "configs.h"
 #include "json.h"
+#include "page.h"
 #include "report.h"
 
 static void list_json(void) {
@@ -44,15 +44,24 @@ static tare_status show(const char *name, bool as_json, tare_error *err) {
     return status;
 }
 
+typedef struct linting {
+    json_out *json; // NULL: as text
+    size_t errors;
+} linting;
+
 static tare_status write_finding(void *user, const tare_backend_finding *finding, tare_error *err) {
-    json_out *json = user;
+    linting *l = user;
+    json_out *json = l->json;
+    const char *severity = finding_severity(finding->is_error);
     (void)err;
+    l->errors += finding->is_error;
     if (json == NULL) {
-        printf("%s: pattern %s: %s (%s)\n", finding->path, finding->pattern, finding->problem,
-               finding->remedy);
+        printf("%s: %s: pattern %s: %s (%s)\n", severity, finding->path, finding->pattern,
+               finding->problem, finding->remedy);
         return TARE_OK;
     }
     json_out_open(json, NULL, '{');
+    json_out_string(json, "severity", severity);
     json_out_string(json, "path", finding->path);
     json_out_string(json, "pattern", finding->pattern);
     json_out_string(json, "problem", finding->problem);
@@ -62,8 +71,9 @@ static tare_status write_finding(void *user, const tare_backend_finding *finding
 }
 
 static tare_status lint(const tare_backend_config *config, bool as_json, size_t *count,
-                        tare_error *err) {
+                        size_t *error_count, tare_error *err) {
     json_out json = {0};
+    linting l = {.json = as_json ? &json : NULL};
     if (as_json) {
         json = json_out_begin(stdout);
         json_out_string(&json, "name", tare_backend_config_name(config));
@@ -71,7 +81,8 @@ static tare_status lint(const tare_backend_config *config, bool as_json, size_t 
         json_out_open(&json, "findings", '[');
     }
     const tare_status status =
-        tare_backend_config_lint(config, NULL, write_finding, as_json ? &json : NULL, count, err);
+        tare_backend_config_lint(config, NULL, write_finding, &l, count, err);
+    *error_count = l.errors;
     if (as_json) {
         json_out_close(&json, ']');
         json_out_end(&json);
@@ -81,30 +92,29 @@ static tare_status lint(const tare_backend_config *config, bool as_json, size_t 
 
 static tare_status check(const char *name, bool as_json, tare_error *err) {
     tare_backend_config *config = NULL;
-    size_t count = 0;
+    size_t count = 0, errors = 0;
     TRY(load_backend(name, &config, err));
-    tare_status status = lint(config, as_json, &count, err);
+    tare_status status = lint(config, as_json, &count, &errors, err);
     if (status == TARE_OK && !as_json && count == 0)
         printf("%s: %zu patterns, nothing to complain about\n", tare_backend_config_name(config),
                tare_backend_config_count(config));
-    if (status == TARE_OK && count > 0)
-        status = fail_here(name, NULL, "%zu finding%s", count, count == 1 ? "" : "s");
+    if (status == TARE_OK && count > 0) status = fail_findings(name, count, errors);
     tare_backend_config_destroy(config);
     return status;
 }
 
 static tare_status table_json(const tare_backend_config *config, tare_error *err) {
-    json_out json = json_out_begin(stdout);
-    json_out_string(&json, "name", tare_backend_config_name(config));
-    char *markdown = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&markdown, &size);
-    if (stream == NULL) return TARE_OUT_OF_MEMORY;
-    tare_status status = tare_backend_config_table(config, write_to_stream, stream, err);
-    if (fclose(stream) != 0 && status == TARE_OK) status = TARE_OUT_OF_MEMORY;
-    if (status == TARE_OK) json_out_string(&json, "markdown", markdown);
-    free(markdown);
-    json_out_end(&json);
+    page markdown;
+    TRY(page_open(&markdown));
+    const tare_status status = page_close(
+        &markdown, tare_backend_config_table(config, write_to_stream, markdown.stream, err));
+    if (status == TARE_OK) {
+        json_out json = json_out_begin(stdout);
+        json_out_string(&json, "name", tare_backend_config_name(config));
+        json_out_string(&json, "markdown", markdown.chars);
+        json_out_end(&json);
+    }
+    page_release(&markdown);
     return status;
 }
 
@@ -143,8 +153,9 @@ const command backend_command = {
     .notes = "NAME is a built-in backend or a file; '-' is standard input.\n"
              "list   names the built-in backends\n"
              "show   lists a backend's patterns; with --json in torch's to_dict form\n"
-             "check  looks for what is allowed but cannot mean what was meant;\n"
-             "       status 1 if it finds some\n"
+             "check  looks for what can be written down but cannot be meant; status 1 if\n"
+             "       it finds some. No command takes a backend with an error; a warning is\n"
+             "       about what has no effect\n"
              "table  writes a Markdown page, a row per pattern and dtypes\n",
     .run = run,
 };

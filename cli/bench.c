@@ -13,6 +13,7 @@
 #include "models.h"
 #include "output.h"
 #include "report.h"
+#include "tare/memory.h"
 #include "tare/tare.h"
 #include "threads.h"
 
@@ -67,18 +68,20 @@ static bool is_onnx(const char *path) {
 }
 
 // Sizes are for the ONNX files; without one they are refused where they are read.
-static const size_options *sizes_of(const job *j, const subject *s) {
-    static const size_options none;
+static size_options sizes_of(const job *j, const subject *s) {
+    size_options sizes = j->options->sizes;
     bool is_mixed = false;
     for (size_t i = 0; i < j->subject_count; i++) is_mixed |= is_onnx(j->subjects[i].path);
-    return is_mixed && !is_onnx(s->path) ? &none : &j->options->sizes;
+    if (is_mixed && !is_onnx(s->path)) sizes.dims = sizes.shapes = NULL;
+    return sizes;
 }
 
 static tare_status load(job *j, subject *s) {
     const double begin = now_ms();
-    TRY(read_model(s->path, sizes_of(j, s), &s->model, j->err));
+    const size_options sizes = sizes_of(j, s);
+    TRY(read_model(s->path, &sizes, &s->model, j->err));
     s->load_ms = now_ms() - begin;
-    s->run_ms = malloc(MOST_RUNS * sizeof *s->run_ms);
+    s->run_ms = tare_memory_allocate(MOST_RUNS, sizeof *s->run_ms);
     return s->run_ms != NULL ? TARE_OK : TARE_OUT_OF_MEMORY;
 }
 
@@ -110,15 +113,17 @@ static tare_status next_batch(job *j) {
         TRY(tare_data_rewind(j->data, j->err));
     }
     const char *input = j->options->input != NULL ? j->options->input : "random";
-    if (found == 0) return fail_here(input, NULL, "no data");
-    return fail_here(input, NULL, "a batch of %lld samples asked for, but there are only %lld",
-                     (long long)size, (long long)found);
+    if (found == 0) return fail_here(input, "name data that has samples", "no data");
+    return fail_here(input, "lower --batch, or name more data",
+                     "a batch of %lld samples asked for, but there are only %lld", (long long)size,
+                     (long long)found);
 }
 
 static tare_status open_data(job *j) {
     char spec[64];
     const long long size = j->options->batch != 0 ? j->options->batch : 1;
-    (void)snprintf(spec, sizeof spec, "random:%lld", RANDOM_BATCHES * size);
+    const long long batches = size <= INT32_MAX / RANDOM_BATCHES ? RANDOM_BATCHES : 1;
+    (void)snprintf(spec, sizeof spec, "random:%lld", batches * size);
     const char *input = j->options->input != NULL ? j->options->input : spec;
     const tare_data_options options = {.batch_size = size};
     TRY(tare_data_open(input, j->subjects[0].model, &options, &j->data, j->err));
@@ -311,7 +316,7 @@ static int run(const command *self, int argc, char **argv) {
     for (size_t i = 0; i < 2; i++) {
         tare_session_destroy(j.subjects[i].session);
         tare_model_destroy(j.subjects[i].model);
-        free(j.subjects[i].run_ms);
+        tare_memory_release(j.subjects[i].run_ms);
     }
     tare_error_destroy(j.err);
     return exit_status;
@@ -346,7 +351,7 @@ const command bench_command = {
         "MODEL [--against FLOAT] [--input DATA] [--batch N] [--seconds N]\n"
         "       [--threads N] [--affinity 0,2-5] [--spin US] [--float f32|bf16]\n"
         "       [--tune-cache FILE] [--layers] [--roofline OUT.svg] [--memory] [--json] [--quiet]\n"
-        "       [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+        "       [--dim NAME=N,..] [--shape INPUT=NxN..,..] [--max-memory SIZE]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

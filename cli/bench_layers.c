@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "report.h"
+#include "tare/memory.h"
 
 // --- reading ---
 
@@ -48,7 +49,7 @@ static uint64_t time_in_other(const tare_session *session, const tare_session *o
 tare_status layer_list_read(layer_list *out, const tare_session *session,
                             const tare_session *against) {
     const size_t count = tare_session_step_count(session);
-    layer *layers = calloc(count + 1, sizeof *layers);
+    layer *layers = tare_memory_allocate(count + 1, sizeof *layers);
     if (layers == NULL) return TARE_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++) {
         (void)tare_session_get_step(session, i, &layers[i].step);
@@ -59,7 +60,7 @@ tare_status layer_list_read(layer_list *out, const tare_session *session,
 }
 
 void layer_list_release(layer_list *list) {
-    free(list->layers);
+    tare_memory_release(list->layers);
     *list = (layer_list){0};
 }
 

@@ -196,7 +196,7 @@ tare_status write_roofline(const char *path, const char *title, const layer_list
                            const tare_machine_peak *peak) {
     output_file out;
     TRY(output_open(&out, NULL, path));
-    plot p = {.file = out.stream};
+    plot p = {.file = out.text.stream};
     draw(&p, title, list, peak);
     return output_close(&out, TARE_OK);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "quantize.h"
 #include "report.h"
 
@@ -11,7 +12,7 @@ static tare_status note_layer(void *user, const tare_corrected_bias *bias, tare_
     (void)err;
     if (r->count == r->capacity) {
         const size_t capacity = r->capacity > 0 ? 2 * r->capacity : 64;
-        corrected_layer *grown = realloc(r->layers, capacity * sizeof *grown);
+        corrected_layer *grown = tare_memory_reallocate(r->layers, capacity, sizeof *grown);
         if (grown == NULL) return TARE_OUT_OF_MEMORY;
         r->layers = grown;
         r->capacity = capacity;
@@ -21,14 +22,14 @@ static tare_status note_layer(void *user, const tare_corrected_bias *bias, tare_
                                .largest_shift = bias->largest_shift,
                                .rms_shift = bias->rms_shift,
                                .is_new = bias->is_new,
-                               .node = strdup(bias->node)};
+                               .node = copy_text(bias->node)};
     if (layer->node == NULL) return TARE_OUT_OF_MEMORY;
     r->count++;
     return TARE_OK;
 }
 
 static tare_status add_report(bias_report **latest) {
-    bias_report *r = calloc(1, sizeof *r);
+    bias_report *r = tare_memory_allocate(1, sizeof *r);
     if (r == NULL) return TARE_OUT_OF_MEMORY;
     r->before = *latest;
     *latest = r;
@@ -44,9 +45,9 @@ void release_bias_reports(bias_report *latest) {
     while (latest != NULL) {
         bias_report *r = latest;
         latest = r->before;
-        for (size_t i = 0; i < r->count; i++) free(r->layers[i].node);
-        free(r->layers);
-        free(r);
+        for (size_t i = 0; i < r->count; i++) tare_memory_release(r->layers[i].node);
+        tare_memory_release(r->layers);
+        tare_memory_release(r);
     }
 }
 
@@ -89,7 +90,8 @@ tare_status quantize_convert(quantize_job *j, const tare_float_choice *choices, 
     const quantize_options *o = j->options;
     if (!o->bias_correction) return j->flow->convert(j, j->model, j->stop, choices, count, out);
     const bool is_own = o->bias_data != NULL; // else calibration's, as much of it as that saw
-    const tare_data_options options = {.batch_size = 16, .sample_limit = is_own ? 0 : o->limit};
+    const tare_data_options options = {
+        .batch_size = 16, .sample_limit = is_own ? 0 : o->limit, .is_finite = !o->lenient};
     conversion c = {j, choices, count};
     tare_data *data = NULL;
     tare_model *corrected = NULL;

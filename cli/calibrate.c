@@ -6,16 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
 #include "json.h"
+#include "models.h"
 #include "output.h"
 #include "report.h"
+#include "tare/memory.h"
 #include "tare/tare.h"
 
 typedef struct calibrate_options {
     const char *data, *shard, *output;
     int64_t batch, limit, threads, every;
-    bool merge, resume, as_json, quiet;
+    bool merge, resume, lenient, as_json, quiet;
+    size_options sizes;
 } calibrate_options;
 
 typedef struct job {
@@ -45,14 +47,33 @@ static void print_info(const job *j, const tare_calibration_info *info) {
     (void)fprintf(stream, "\n");
 }
 
+static const char *stage_word(const tare_model *model) {
+    switch (tare_model_get_stage(model)) {
+    case TARE_STAGE_FLOAT:
+        return "float";
+    case TARE_STAGE_FUSED:
+        return "fused";
+    case TARE_STAGE_PREPARED:
+        return "prepared";
+    default:
+        return "quantized";
+    }
+}
+
 static tare_status open_job(job *j, const char *model) {
     const calibrate_options *o = j->options;
     const tare_data_options data = {.batch_size = o->batch != 0 ? o->batch : 16,
                                     .sample_limit = o->limit,
                                     .shard_index = j->shard_index,
-                                    .shard_count = j->shard_count};
+                                    .shard_count = j->shard_count,
+                                    .is_finite = !o->lenient};
+    const char *const inputs[] = {model, o->data};
     TRY(output_check(o->output));
-    TRY(tare_model_read(model, NULL, &j->model, j->err));
+    TRY(output_refuse_inputs(o->output, inputs, 2));
+    TRY(read_model(model, &o->sizes, &j->model, j->err));
+    if (tare_model_get_stage(j->model) != TARE_STAGE_PREPARED)
+        return fail_here(model, "tare quantize --stop prepare makes one",
+                         "expected a prepared model, found a %s one", stage_word(j->model));
     TRY(j->shard_count > 1 ? tare_calibration_check_mergeable(j->model, j->err)
                            : tare_calibration_check(j->model, j->err));
     return tare_data_open(o->data, j->model, &data, &j->data, j->err);
@@ -64,7 +85,8 @@ static tare_status watch(job *j, const char *model) {
                                             .progress_user = "calibrating",
                                             .thread_count = (int)o->threads,
                                             .resume_path = o->resume ? o->output : NULL,
-                                            .checkpoint_samples = o->every};
+                                            .checkpoint_samples = o->every,
+                                            .is_lenient = o->lenient};
     tare_calibration_info info = {.shard_count = j->shard_count, .done_shard_count = 1};
     TRY(open_job(j, model));
     TRY(tare_calibrate_data(j->model, j->data, &options, &info.sample_count, j->err));
@@ -79,6 +101,7 @@ static tare_status merge(job *j, const char *const *paths) {
     size_t count = 0;
     TRY(output_check(j->options->output));
     while (paths[count] != NULL) count++;
+    TRY(output_refuse_inputs(j->options->output, paths, count));
     TRY(tare_calibration_merge(NULL, paths, count, j->options->output, &info, j->err));
     print_info(j, &info);
     return TARE_OK;
@@ -98,12 +121,15 @@ static bool read_shard(const char *text, job *j) {
 static int check_options(const command *self, const calibrate_options *o,
                          const char *const *operands, job *j) {
     j->shard_count = 1;
-    if (o->merge && (o->data != NULL || o->shard != NULL || o->batch != 0 || o->limit != 0 ||
-                     o->threads != 0 || o->resume || o->every != 0))
+    if (o->merge &&
+        (o->data != NULL || o->shard != NULL || o->batch != 0 || o->limit != 0 || o->threads != 0 ||
+         o->resume || o->every != 0 || o->lenient || o->sizes.max_memory != 0))
         return wrong_usage(self->name, NULL,
-                           "--data, --shard, --batch, --limit, --threads, --resume and --every "
-                           "have no effect with --merge");
-    if (o->threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
+                           "--data, --shard, --batch, --limit, --threads, --resume, --every, "
+                           "--lenient and --max-memory have no effect with --merge");
+    if (o->threads > 1024)
+        return wrong_usage(self->name, NULL, "--threads: at most 1024, found %lld",
+                           (long long)o->threads);
     if (o->every != 0 && !o->resume)
         return wrong_usage(self->name, NULL, "--every has no effect without --resume");
     if (o->resume && strcmp(o->output, "-") == 0)
@@ -124,7 +150,7 @@ static int check_options(const command *self, const calibrate_options *o,
 
 static int run(const command *self, int argc, char **argv) {
     calibrate_options o = {0};
-    const char **operands = calloc((size_t)argc + 5, sizeof *operands);
+    const char **operands = tare_memory_allocate((size_t)argc + 5, sizeof *operands);
     job j = {.options = &o};
     if (operands == NULL) return finish_job(self->name, TARE_OUT_OF_MEMORY, NULL);
     int exit_status = EXIT_WRONG_USAGE;
@@ -139,7 +165,7 @@ static int run(const command *self, int argc, char **argv) {
     tare_data_close(j.data);
     tare_model_destroy(j.model);
     tare_error_destroy(j.err);
-    free(operands);
+    tare_memory_release(operands);
     return exit_status;
 }
 
@@ -158,8 +184,10 @@ static const option options[] = {
      false},
     {"every", "N", "with --resume: write STATE every N samples (default 512)", FIELD(every),
      OPTION_NUMBER, 0, false},
+    {"lenient", NULL, "let infinities in the data through", FIELD(lenient), OPTION_FLAG, 0, false},
     {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
     {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
+    MEMORY_OPTION(calibrate_options, sizes),
     {.name = NULL},
 };
 
@@ -167,7 +195,8 @@ const command calibrate_command = {
     .name = "calibrate",
     .summary = "calibrate a prepared model, in shares if need be",
     .usage = "PREPARED --data DATA [--shard I/N] [--batch N] [--limit N] [--threads N]\n"
-             "       [--resume [--every N]] -o STATE [--json] [--quiet]\n"
+             "       [--resume [--every N]] [--lenient] -o STATE [--json] [--quiet] [--max-memory "
+             "SIZE]\n"
              "       tare calibrate --merge STATE.. -o STATE [--json] [--quiet]",
     .operands = {"PREPARED"},
     .takes_more_operands = true,

@@ -13,6 +13,7 @@ typedef enum option_kind {
     OPTION_FLAG,   // bool
     OPTION_TEXT,   // const char *
     OPTION_NUMBER, // int64_t, at least 1
+    OPTION_BYTES,  // int64_t, at least 1; with a unit: 512M, 2G
 } option_kind;
 
 /// One option of a command. A table of them ends with a row whose name is NULL.

@@ -55,17 +55,18 @@ static tare_status judge_classes(job *j, const tare_batch *batch, const tare_ten
         if (winning_class(x, i) == winning_class(y, i)) v->agreeing_count++;
     if (batch->labels == NULL) return TARE_OK;
     v->has_labels = true;
-    TRY(count_correct(x, batch->labels, &v->float_correct, j->err));
-    return count_correct(y, batch->labels, &v->quantized_correct, j->err);
+    TRY(count_correct(x, batch->labels, j->options->data, &v->float_correct, j->err));
+    return count_correct(y, batch->labels, j->options->data, &v->quantized_correct, j->err);
 }
 
 static tare_status judge(job *j, const tare_batch *batch, const results *x, const results *y) {
     if (x->count != y->count)
-        return fail_here("compare", NULL, "one model has %zu outputs, the other %zu", x->count,
-                         y->count);
+        return fail_here("compare", "compare a model with what was made of it",
+                         "one model has %zu outputs, the other %zu", x->count, y->count);
     for (size_t i = 0; i < x->count; i++)
         if (!difference_add(&j->verdict.output, x->tensors[i], y->tensors[i]))
-            return fail_here("compare", NULL, "the models' outputs differ in shape");
+            return fail_here("compare", "compare a model with what was made of it",
+                             "the models' outputs differ in shape");
     j->verdict.sample_count += batch->size;
     return x->count > 0 ? judge_classes(j, batch, x->tensors[0], y->tensors[0]) : TARE_OK;
 }
@@ -181,15 +182,16 @@ static tare_status write_report(const job *j) {
     output_file out = {0};
     TRY(output_make_folder(j->options->report));
     TRY(output_open(&out, j->options->report, "compare.json"));
-    write_json(j, out.stream);
+    write_json(j, out.text.stream);
     return output_close(&out, TARE_OK);
 }
 
 static tare_status open_models(job *j, const char *float_path, const char *quantized_path) {
     const tare_debug_options options = {.thread_count = (int)j->options->threads,
                                         .by_origin = !j->options->layers};
+    const size_options quantized = {.max_memory = j->options->sizes.max_memory};
     TRY(read_model(float_path, &j->options->sizes, &j->float_model, j->err));
-    TRY(tare_model_read(quantized_path, NULL, &j->quantized_model, j->err));
+    TRY(read_model(quantized_path, &quantized, &j->quantized_model, j->err));
     // The same numbers that quantize --debug-handles gave; those of the file stay.
     if (j->options->layers && tare_model_has_debug_handles(j->quantized_model))
         TRY(tare_debug_handles_generate(j->float_model, j->err));
@@ -264,7 +266,8 @@ const command compare_command = {
     .summary = "compare a quantized model with its float one, layer by layer",
     .usage =
         "FLOAT QUANTIZED --data DATA [--batch N] [--limit N] [--threads N] [--layers [--worst]]\n"
-        "       [--report DIR] [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]",
+        "       [--report DIR] [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]\n"
+        "       [--max-memory SIZE]",
     .operands = {"FLOAT", "QUANTIZED"},
     .least_operands = 2,
     .options = options,

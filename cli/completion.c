@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tare completion: scripts that let shells complete commands, options and values, made from the
 // tables that the commands themselves read.
-#define _XOPEN_SOURCE 700 // open_memstream
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 #include "json.h"
+#include "page.h"
 #include "report.h"
 
 typedef struct completion_options {
@@ -15,6 +15,10 @@ typedef struct completion_options {
 } completion_options;
 
 typedef const char *(*names_at)(const void *user, size_t index);
+
+static bool is_number(const option *o) {
+    return o->kind == OPTION_NUMBER || o->kind == OPTION_BYTES;
+}
 
 static void put_names(FILE *out, names_at at) {
     for (size_t i = 0; at(NULL, i) != NULL; i++)
@@ -51,12 +55,12 @@ static void put_bash_option_names(FILE *out, const command *c) {
 // Values stand as the word behind the option.
 static void put_bash_values(FILE *out, const command *c) {
     for (const option *o = c->options; o != NULL && o->name != NULL; o++) {
-        if (o->choice_at == NULL && o->kind != OPTION_NUMBER) continue;
+        if (o->choice_at == NULL && !is_number(o)) continue;
         (void)fprintf(out, "    %s,--%s", c->name, o->name);
         if (o->letter != 0) (void)fprintf(out, " | %s,-%c", c->name, o->letter);
         (void)fputs(")\n      names='", out);
         if (o->choice_at != NULL) put_names(out, o->choice_at);
-        (void)fprintf(out, "'\n      %s;;\n", o->kind == OPTION_NUMBER ? "files=\n      " : "");
+        (void)fprintf(out, "'\n      %s;;\n", is_number(o) ? "files=\n      " : "");
     }
 }
 
@@ -111,7 +115,7 @@ static void put_zsh_action(FILE *out, const option *o) {
         put_names(out, o->choice_at);
         (void)fputs(")\" \"files:file:_files\"", out);
     } else {
-        (void)fputs(o->kind == OPTION_NUMBER ? " " : "_files", out);
+        (void)fputs(is_number(o) ? " " : "_files", out);
     }
 }
 
@@ -171,7 +175,7 @@ static void put_fish_option(FILE *out, const command *c, const option *o) {
     (void)fprintf(out, "complete -c tare -n '__fish_seen_subcommand_from %s' -l %s", c->name,
                   o->name);
     if (o->letter != 0) (void)fprintf(out, " -s %c", o->letter);
-    if (o->kind == OPTION_NUMBER) (void)fputs(" -x", out);
+    if (is_number(o)) (void)fputs(" -x", out);
     if (o->kind == OPTION_TEXT) (void)fputs(" -r", out);
     if (o->choice_at != NULL) {
         (void)fputs(" -a '", out);
@@ -212,21 +216,18 @@ static const char *shell_at(const void *user, size_t index) {
 }
 
 static tare_status print_json(size_t shell) {
-    char *script = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&script, &size);
-    if (stream == NULL) return TARE_OUT_OF_MEMORY;
-    shells[shell].write(stream);
-    if (fclose(stream) != 0) {
-        free(script);
-        return TARE_OUT_OF_MEMORY;
+    page script;
+    TRY(page_open(&script));
+    shells[shell].write(script.stream);
+    const tare_status status = page_close(&script, TARE_OK);
+    if (status == TARE_OK) {
+        json_out json = json_out_begin(stdout);
+        json_out_string(&json, "shell", shells[shell].name);
+        json_out_string(&json, "script", script.chars);
+        json_out_end(&json);
     }
-    json_out json = json_out_begin(stdout);
-    json_out_string(&json, "shell", shells[shell].name);
-    json_out_string(&json, "script", script);
-    json_out_end(&json);
-    free(script);
-    return TARE_OK;
+    page_release(&script);
+    return status;
 }
 
 static int run(const command *self, int argc, char **argv) {

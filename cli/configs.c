@@ -18,12 +18,16 @@ static bool is_among(const char *name, const char *(*name_at)(size_t index)) {
     return false;
 }
 
+bool is_builtin_backend(const char *name) {
+    return is_among(name, tare_backend_config_builtin_name_at);
+}
+
 bool is_default_mapping(const char *name) {
     return is_among(name, tare_qconfig_mapping_default_name_at);
 }
 
 tare_status load_backend(const char *name, tare_backend_config **out, tare_error *err) {
-    if (!is_among(name, tare_backend_config_builtin_name_at) && names_a_file(name))
+    if (!is_builtin_backend(name) && names_a_file(name))
         return tare_backend_config_read(name, out, err);
     return tare_backend_config_builtin(name, out, err);
 }

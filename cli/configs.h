@@ -12,6 +12,7 @@ tare_status load_mapping(const char *name, bool is_qat, tare_qconfig_mapping **o
                          tare_error *err);
 bool names_a_file(const char *name); // or could: it has a dot or a slash
 bool is_default_mapping(const char *name);
+bool is_builtin_backend(const char *name);
 /// Names for completion: NULL ends them.
 const char *backend_choice_at(const void *user, size_t index);
 const char *quantizer_choice_at(const void *user, size_t index);

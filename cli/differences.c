@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far the values of two models are from each other.
 #include "differences.h"
+#include "tare/memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -52,7 +53,8 @@ static int by_sqnr(const void *a, const void *b) {
 }
 
 static value_table table_of(const tare_debug_comparison *c, bool worst_first) {
-    value_table t = {.rows = calloc(tare_debug_comparison_row_count(c) + 1, sizeof *t.rows)};
+    value_table t = {
+        .rows = tare_memory_allocate(tare_debug_comparison_row_count(c) + 1, sizeof *t.rows)};
     for (size_t i = 0; t.rows != NULL && tare_debug_comparison_row(c, i, &t.rows[t.count]); i++)
         if (t.rows[t.count].element_count > 0) t.count++;
     if (worst_first && t.count > 0) qsort(t.rows, t.count, sizeof *t.rows, by_sqnr);
@@ -70,7 +72,7 @@ void print_values(const tare_debug_comparison *c, bool worst_first) {
         printf("%6s  %-20s  %-32s  %7s  %10.4g  %10.4g  %s\n", handle, r->reference_node, r->node,
                decibels_text(r->sqnr_db), r->mse, r->max_abs_error, r->target);
     }
-    free(t.rows);
+    tare_memory_release(t.rows);
 }
 
 void write_values(const tare_debug_comparison *c, bool worst_first, json_out *json) {
@@ -90,5 +92,5 @@ void write_values(const tare_debug_comparison *c, bool worst_first, json_out *js
         json_out_close(json, '}');
     }
     json_out_close(json, ']');
-    free(t.rows);
+    tare_memory_release(t.rows);
 }

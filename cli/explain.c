@@ -2,18 +2,19 @@
 // tare explain: what became of every operator, and why.
 #include <stdio.h>
 
-#include "command.h"
+#include "models.h"
 #include "report.h"
 #include "tare/tare.h"
 
 typedef struct explain_options {
     const char *node;
     bool as_json;
+    size_options sizes;
 } explain_options;
 
 static tare_status explain(const char *path, const explain_options *o, tare_error *err) {
     tare_model *model = NULL;
-    TRY(tare_model_read(path, NULL, &model, err));
+    TRY(read_model(path, &o->sizes, &model, err));
     tare_status status = TARE_OK;
     if (tare_model_decision_count(model) == 0)
         status =
@@ -40,13 +41,14 @@ static const option options[] = {
     {"node", "NAME", "every decision about one node", offsetof(explain_options, node), OPTION_TEXT,
      0, false},
     {"json", NULL, "print JSON", offsetof(explain_options, as_json), OPTION_FLAG, 0, false},
+    MEMORY_OPTION(explain_options, sizes),
     {.name = NULL},
 };
 
 const command explain_command = {
     .name = "explain",
     .summary = "say what became of every operator, and why",
-    .usage = "MODEL [--node NAME] [--json]",
+    .usage = "MODEL [--node NAME] [--json] [--max-memory SIZE]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

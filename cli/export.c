@@ -64,6 +64,7 @@ static tare_status run_job(const char *path, const export_options *o, const mode
                            tare_error *err) {
     tare_model *model = NULL;
     TRY(format->check_output(o->output));
+    TRY(output_refuse_inputs(o->output, &path, 1));
     TRY(read_model(path, &o->sizes, &model, err));
     const tare_status status = format->write(model, o, err);
     tare_model_destroy(model);
@@ -120,7 +121,7 @@ const command export_command = {
     .usage =
         "MODEL --to tare|pt2|onnx [--opset N] [--external-data] [--report FILE]\n"
         "            [--input-shape INPUT=NxN..,..] [--dim NAME=N,..] [--shape INPUT=NxN..,..]\n"
-        "            [--packed] [--json] -o OUT",
+        "            [--packed] [--json] [--max-memory SIZE] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

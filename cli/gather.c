@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "tare/memory.h"
 
 tare_status gather_plain(tare_tensor **tensors, size_t count, tare_error *err) {
     for (size_t i = 0; i < count; i++) {
@@ -22,7 +23,7 @@ tare_status gather_plain(tare_tensor **tensors, size_t count, tare_error *err) {
 static bool append(gathered_output *o, tare_tensor *part) {
     if (o->count == o->capacity) {
         const size_t capacity = o->capacity > 0 ? 2 * o->capacity : 16;
-        tare_tensor **parts = realloc(o->parts, capacity * sizeof(tare_tensor *));
+        tare_tensor **parts = tare_memory_reallocate(o->parts, capacity, sizeof(tare_tensor *));
         if (parts == NULL) return false;
         o->parts = parts;
         o->capacity = capacity;
@@ -103,6 +104,6 @@ void gather_release(gathered *g) {
     for (size_t i = 0; i < GATHER_CAPACITY; i++) {
         for (size_t k = 0; k < g->outputs[i].count; k++)
             tare_tensor_release(g->outputs[i].parts[k]);
-        free(g->outputs[i].parts);
+        tare_memory_release(g->outputs[i].parts);
     }
 }

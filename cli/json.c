@@ -7,20 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "terminal.h"
+
 static void new_line(FILE *stream, int depth) {
     (void)fprintf(stream, "\n%*s", depth, "");
 }
 
 static void write_string(FILE *stream, const char *chars) {
     (void)fputc('"', stream);
-    for (; *chars != '\0'; chars++) {
-        const unsigned char c = (unsigned char)*chars;
-        if (c == '"' || c == '\\')
-            (void)fprintf(stream, "\\%c", c);
-        else if (c < 0x20)
-            (void)fprintf(stream, "\\u%04x", c);
+    const char *end = chars + strlen(chars);
+    while (chars < end) {
+        char escaped[ESCAPE_SIZE];
+        size_t length = escape_character(chars, (size_t)(end - chars), escaped);
+        if (length == 0) { // cut within a character
+            (void)snprintf(escaped, sizeof escaped, "\\ufffd");
+            length = (size_t)(end - chars);
+        }
+        if (*chars == '"' || *chars == '\\') (void)fputc('\\', stream);
+        if (*chars == '\n' || *chars == '\t')
+            (void)fprintf(stream, "\\u%04x", (unsigned)*chars);
+        else if (escaped[0] != '\0')
+            (void)fputs(escaped, stream);
         else
-            (void)fputc(c, stream);
+            (void)fwrite(chars, 1, length, stream);
+        chars += length;
     }
     (void)fputc('"', stream);
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // tare, the command line: finds the command and hands over to it.
+#define _XOPEN_SOURCE 700 // SIGPIPE
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
 #include "json.h"
 #include "report.h"
+#include "tare/file.h"
+#include "terminal.h"
 
 // To add a command: a file of its own that ends in its row, the row's name in command.h, and a line
 // here.
@@ -137,6 +141,11 @@ static int run_command_line(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    // A reader that goes away is an error of the job, which says so and leaves nothing half done.
+    (void)signal(SIGPIPE, SIG_IGN);
+    guard_terminals();
+    // A program that cannot have the guard does without.
+    (void)tare_file_guard(NULL);
     if (argc >= 2) return run_command_line(argc - 1, argv + 1);
     print_overview(stderr);
     return EXIT_WRONG_USAGE;

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "report.h"
 
 typedef struct sizes {
     char *dims_text; // a copy that the names point into
     tare_dim_size dims[MOST_NAMES];
     shape_list shapes;
+    tare_read_limits limits;
     tare_model_read_options options;
 } sizes;
 
@@ -36,11 +38,13 @@ static char *next_name(char **at) {
 static tare_status read_dims(sizes *s, const char *given) {
     for (char *at = s->dims_text; at != NULL && *at != '\0';) {
         if (s->options.dim_count == MOST_NAMES)
-            return fail_here("--dim", NULL, "more than %d names in '%s'", MOST_NAMES, given);
+            return fail_here("--dim", "leave some to the model", "more than %d names in '%s'",
+                             MOST_NAMES, given);
         tare_dim_size *dim = &s->dims[s->options.dim_count];
         dim->name = next_name(&at);
         if (dim->name == NULL || !read_size(&at, &dim->size) || (*at != '\0' && *at != ','))
-            return fail_here("--dim", NULL, "expected NAME=SIZE,.., found '%s'", given);
+            return fail_here("--dim", "as in batch=1,height=224",
+                             "expected NAME=SIZE,.., found '%s'", given);
         s->options.dim_count++;
         at += *at == ',';
     }
@@ -58,11 +62,12 @@ static bool read_shape_size(const shape_list *list, const tare_input_shape *shap
 
 tare_status read_shape_list(const char *option_name, const char *given, shape_list *list) {
     if (given == NULL) return TARE_OK;
-    if ((list->text = strdup(given)) == NULL) return TARE_OUT_OF_MEMORY;
+    if ((list->text = copy_text(given)) == NULL) return TARE_OUT_OF_MEMORY;
     for (char *at = list->text; *at != '\0';) {
         const size_t index = list->count;
         if (index == MOST_NAMES)
-            return fail_here(option_name, NULL, "more than %d inputs in '%s'", MOST_NAMES, given);
+            return fail_here(option_name, "leave some to the model", "more than %d inputs in '%s'",
+                             MOST_NAMES, given);
         tare_input_shape *shape = &list->shapes[index];
         shape->input = next_name(&at);
         bool is_shape = shape->input != NULL;
@@ -73,7 +78,8 @@ tare_status read_shape_list(const char *option_name, const char *given, shape_li
             more = is_shape && *at == 'x';
         }
         if (!is_shape || (*at != '\0' && *at != ','))
-            return fail_here(option_name, NULL, "expected INPUT=1x3x224x224,.., found '%s'", given);
+            return fail_here(option_name, "sizes are whole numbers from 1 up",
+                             "expected INPUT=1x3x224x224,.., found '%s'", given);
         shape->shape = list->sizes[index];
         list->count++;
         at += *at == ',';
@@ -82,11 +88,11 @@ tare_status read_shape_list(const char *option_name, const char *given, shape_li
 }
 
 void shape_list_release(shape_list *list) {
-    free(list->text);
+    tare_memory_release(list->text);
 }
 
 static tare_status fill(sizes *s, const size_options *given) {
-    if (given->dims != NULL && (s->dims_text = strdup(given->dims)) == NULL)
+    if (given->dims != NULL && (s->dims_text = copy_text(given->dims)) == NULL)
         return TARE_OUT_OF_MEMORY;
     TRY(read_dims(s, given->dims));
     TRY(read_shape_list("--shape", given->shapes, &s->shapes));
@@ -94,6 +100,8 @@ static tare_status fill(sizes *s, const size_options *given) {
     s->options.dims = s->dims;
     s->options.shapes = s->shapes.shapes;
     s->options.shape_count = s->shapes.count;
+    s->limits.memory_bytes = (uint64_t)given->max_memory;
+    s->options.limits = &s->limits;
     return TARE_OK;
 }
 
@@ -102,7 +110,7 @@ tare_status read_model(const char *path, const size_options *given, tare_model *
     sizes s = {.dims_text = NULL};
     tare_status status = fill(&s, given);
     if (status == TARE_OK) status = tare_model_read_with(path, NULL, &s.options, out, err);
-    free(s.dims_text);
+    tare_memory_release(s.dims_text);
     shape_list_release(&s.shapes);
     return status;
 }

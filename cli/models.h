@@ -6,13 +6,20 @@
 #include "command.h"
 #include "tare/tare.h"
 
-/// What --dim and --shape say; a field of a command's own options.
+/// What --dim, --shape and --max-memory say; a field of a command's own options.
 typedef struct size_options {
     const char *dims;   // "batch=1,seq=128"
     const char *shapes; // "x=1x3x224x224,mask=1x128"
+    int64_t max_memory; // bytes, of reading the model, of its data and of its runs; 0: the defaults
 } size_options;
 
-/// The rows of these options; `field` is that of the command's struct.
+/// The row of --max-memory, for commands whose models leave no size open.
+#define MEMORY_OPTION(struct_name, field)                                                          \
+    {                                                                                              \
+        "max-memory", "SIZE", "most memory for tensors of files and runs (512M, 2G)",              \
+            offsetof(struct_name, field.max_memory), OPTION_BYTES, 0, false                        \
+    }
+/// The rows of all of them; `field` is that of the command's struct.
 #define SIZE_OPTIONS(struct_name, field)                                                           \
     {"dim",                                                                                        \
      "NAME=N,..",                                                                                  \
@@ -21,7 +28,7 @@ typedef struct size_options {
      OPTION_TEXT,                                                                                  \
      0,                                                                                            \
      false},                                                                                       \
-    {                                                                                              \
+        MEMORY_OPTION(struct_name, field), {                                                       \
         "shape", "INPUT=NxN..,..", "shapes of an ONNX file's inputs",                              \
             offsetof(struct_name, field.shapes), OPTION_TEXT, 0, false                             \
     }

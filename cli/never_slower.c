@@ -32,7 +32,8 @@ tare_status quantize_never_slower(quantize_job *j, tare_model **out) {
     bool done = false;
     TRY(tare_data_open(spec, j->model, &options, &data, j->err));
     tare_status status = tare_data_next(data, &batch, &done, j->err);
-    if (status == TARE_OK && done) status = fail_here(spec, NULL, "no data");
+    if (status == TARE_OK && done)
+        status = fail_here(spec, "name data that has samples", "no data");
     if (status == TARE_OK) status = race(j, &batch, out);
     tare_data_close(data);
     return status;

@@ -25,7 +25,7 @@ typedef struct onnx_export {
      false},                                                                                       \
         {"external-data",                                                                          \
          NULL,                                                                                     \
-         "ONNX: tensors go to OUT.data",                                                           \
+         "ONNX: tensors go to OUT.DIGEST.data",                                                    \
          offsetof(struct_name, field.external_data),                                               \
          OPTION_FLAG,                                                                              \
          0,                                                                                        \

@@ -3,26 +3,21 @@
 #include "output.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "report.h"
+#include "tare/file.h"
+#include "tare/memory.h"
 
-static char *join(const char *folder, const char *name, const char *ending) {
+static char *join(const char *folder, const char *name) {
     const char *slash = folder != NULL ? "/" : "";
     if (folder == NULL) folder = "";
-    const size_t size = strlen(folder) + strlen(name) + strlen(ending) + 2;
-    char *path = malloc(size);
-    if (path != NULL) (void)snprintf(path, size, "%s%s%s%s", folder, slash, name, ending);
+    const size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = tare_memory_allocate(size, 1);
+    if (path != NULL) (void)snprintf(path, size, "%s%s%s", folder, slash, name);
     return path;
-}
-
-static void release(output_file *out) {
-    free(out->path);
-    free(out->temporary);
-    *out = (output_file){0};
 }
 
 static bool is_folder(const char *path) {
@@ -40,21 +35,38 @@ static bool is_writable_folder(const char *path) {
 
 /// Whether something can be made at `path`, by the folder that it would stand in.
 static tare_status check_parent(const char *path) {
-    char *folder = join(path, "", "");
+    char *folder = join(NULL, path);
     if (folder == NULL) return TARE_OUT_OF_MEMORY;
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/') length--;
     while (length > 0 && path[length - 1] != '/') length--;
     folder[length] = '\0';
     const bool is_good = is_writable_folder(length > 0 ? folder : ".");
-    free(folder);
-    return is_good ? TARE_OK : fail_here(path, NULL, "cannot be made: %s", strerror(errno));
+    tare_memory_release(folder);
+    return is_good ? TARE_OK
+                   : fail_here(path, "name a place in a folder that can be written",
+                               "cannot be made: %s", strerror(errno));
 }
 
 tare_status output_check(const char *path) {
     if (strcmp(path, "-") == 0) return TARE_OK;
-    if (is_folder(path)) return fail_here(path, NULL, "expected a file to write, found a folder");
+    if (is_folder(path))
+        return fail_here(path, "name a file in it", "expected a file to write, found a folder");
     return check_parent(path);
+}
+
+static bool is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+tare_status output_refuse_inputs(const char *path, const char *const *inputs, size_t count) {
+    for (size_t i = 0; path != NULL && i < count; i++)
+        if (inputs[i] != NULL && is_same_file(path, inputs[i]))
+            return fail_here(path, "name another file", "the output would take the place of '%s'",
+                             inputs[i]);
+    return TARE_OK;
 }
 
 tare_status output_check_model(const char *path) {
@@ -68,45 +80,63 @@ tare_status output_check_model(const char *path) {
 tare_status output_check_folder(const char *folder) {
     if (access(folder, F_OK) != 0) return check_parent(folder);
     if (is_writable_folder(folder)) return TARE_OK;
-    return fail_here(folder, NULL, "cannot be written to: %s", strerror(errno));
+    return fail_here(folder, "name a folder that can be written", "cannot be written to: %s",
+                     strerror(errno));
 }
 
 tare_status output_make_folder(const char *folder) {
     if (mkdir(folder, 0777) == 0 || errno == EEXIST) return TARE_OK;
-    return fail_here(folder, NULL, "the folder cannot be made: %s", strerror(errno));
+    return fail_here(folder, "name a place in a folder that can be written",
+                     "the folder cannot be made: %s", strerror(errno));
 }
 
 tare_status output_open(output_file *out, const char *folder, const char *name) {
-    out->path = join(folder, name, "");
-    out->temporary = join(folder, name, ".tmp");
-    if (out->path == NULL || out->temporary == NULL) {
-        release(out);
-        return TARE_OUT_OF_MEMORY;
-    }
-    out->stream = fopen(out->temporary, "w");
-    if (out->stream != NULL) return TARE_OK;
-    (void)fail_here(out->path, NULL, "the file cannot be made: %s", strerror(errno));
-    release(out);
-    return TARE_IO;
+    *out = (output_file){.path = join(folder, name)};
+    if (out->path != NULL && page_open(&out->text) == TARE_OK) return TARE_OK;
+    tare_memory_release(out->path);
+    *out = (output_file){.path = NULL};
+    return TARE_OUT_OF_MEMORY;
 }
 
-tare_status output_close(output_file *out, tare_status status) {
-    if (out->stream == NULL) return status;
-    const bool was_written = !ferror(out->stream);
-    if (fclose(out->stream) != 0 || !was_written || status != TARE_OK ||
-        rename(out->temporary, out->path) != 0) {
-        if (status == TARE_OK) {
-            (void)fail_here(out->path, NULL, "writing failed: %s", strerror(errno));
-            status = TARE_IO;
-        }
-        (void)unlink(out->temporary);
-    }
-    release(out);
+// fail_here says what the library's error would.
+static tare_status tell(const output_file *out, tare_status status, const tare_error *err) {
+    const char *hint = tare_error_hint(err);
+    if (status == TARE_IO)
+        (void)fail_here(
+            out->path,
+            *hint != '\0' ? hint : "look at the path, its permissions and the room on the device",
+            "%s", tare_error_message(err));
     return status;
 }
 
-void output_remove(const char *folder, const char *name) {
-    char *path = join(folder, name, "");
-    if (path != NULL) (void)unlink(path);
-    free(path);
+static tare_status prepare_text(output_file *out) {
+    tare_error *err = tare_error_create();
+    const tare_status status = tell(
+        out, tare_file_prepare(out->path, out->text.chars, out->text.length, &out->prepared, err),
+        err);
+    tare_error_destroy(err);
+    return status;
+}
+
+tare_status output_prepare(output_file *out, tare_status status) {
+    if (out->text.stream == NULL) return status;
+    status = page_close(&out->text, status);
+    return status == TARE_OK ? prepare_text(out) : status;
+}
+
+tare_status output_place(output_file *out, tare_status status) {
+    tare_error *err = tare_error_create(); // NULL does, too
+    if (out->prepared != NULL && status == TARE_OK)
+        status = tell(out, tare_file_place(out->prepared, err), err);
+    else
+        tare_file_discard(out->prepared);
+    tare_error_destroy(err);
+    page_release(&out->text);
+    tare_memory_release(out->path);
+    *out = (output_file){.path = NULL};
+    return status;
+}
+
+tare_status output_close(output_file *out, tare_status status) {
+    return output_place(out, output_prepare(out, status));
 }

@@ -92,7 +92,7 @@ const command preprocess_command = {
     .name = "preprocess",
     .summary = "show or declare how pictures become a model's input",
     .usage = "MODEL | MODEL --set STEPS -o OUT | MODEL --clear -o OUT  [--json]\n       [--dim "
-             "NAME=N,..] [--shape INPUT=NxN..,..]",
+             "NAME=N,..] [--shape INPUT=NxN..,..] [--max-memory SIZE]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -2,7 +2,6 @@
 // tare print: a model as text.
 #define _XOPEN_SOURCE 700 // popen
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,7 +10,7 @@
 #include "report.h"
 
 typedef struct print_options {
-    bool nodes, json, dot, svg, state;
+    bool nodes, json, dot, svg, state, verify;
     size_options sizes;
 } print_options;
 
@@ -26,24 +25,47 @@ static tare_print_form chosen_form(const print_options *o) {
 /// Hands the drawing to graphviz' dot, which writes to our standard output.
 static tare_status print_svg(const tare_model *model, tare_error *err) {
     (void)fflush(stdout);
-    (void)signal(SIGPIPE, SIG_IGN); // a dot that is not there takes no text
     FILE *dot = popen("dot -Tsvg", "w");
-    if (dot == NULL) return fail_here("dot", NULL, "cannot be started: %s", strerror(errno));
+    if (dot == NULL)
+        return fail_here("dot", "install graphviz, or print --dot", "cannot be started: %s",
+                         strerror(errno));
     const tare_status status = tare_model_print(model, TARE_PRINT_DOT, write_to_stream, dot, err);
     const int ended = pclose(dot);
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == 127)
         return fail_here("dot", "install graphviz, or take --dot", "there is no such program");
-    if (ended != 0) return fail_here("dot", NULL, "graphviz failed to draw the model");
+    if (ended != 0)
+        return fail_here("dot", "print --dot shows what it was given",
+                         "graphviz failed to draw the model");
     return status;
+}
+
+/// What was found right; what was not is an error.
+static tare_status verify(const tare_model *model, tare_error *err) {
+    tare_model_verified found = {.struct_size = sizeof found};
+    TRY(tare_model_verify(model, &found, err));
+    if (found.digest_count > 0)
+        printf("the graph and %llu tensors are as they were written\n",
+               (unsigned long long)found.digest_count);
+    else
+        printf("the file has no digests of its graph and tensors\n");
+    if (found.packed_count > 0)
+        printf("%llu packed weights are what packing gives\n",
+               (unsigned long long)found.packed_count);
+    return TARE_OK;
+}
+
+static tare_status print_form(const tare_model *model, const print_options *o, tare_error *err) {
+    TRY(tare_model_print(model, chosen_form(o), write_to_stream, stdout, err));
+    printf("\n");
+    return TARE_OK;
 }
 
 static tare_status print_model(const char *path, const print_options *o, tare_error *err) {
     tare_model *model = NULL;
     TRY(read_model(path, &o->sizes, &model, err));
-    const tare_status status =
-        o->svg ? print_svg(model, err)
-               : tare_model_print(model, chosen_form(o), write_to_stream, stdout, err);
-    if (status == TARE_OK && !o->svg) printf("\n");
+    const tare_status status = o->svg      ? print_svg(model, err)
+                               : o->verify ? verify(model, err)
+                                           : print_form(model, o, err);
     tare_model_destroy(model);
     return status;
 }
@@ -52,9 +74,10 @@ static int run(const command *self, int argc, char **argv) {
     print_options o = {0};
     const char *operands[4];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (o.nodes + o.json + o.dot + o.svg + o.state > 1)
-        return wrong_usage(self->name, NULL,
-                           "--nodes, --json, --dot, --svg and --state exclude each other");
+    if (o.nodes + o.json + o.dot + o.svg + o.state + o.verify > 1)
+        return wrong_usage(
+            self->name, NULL,
+            "--nodes, --json, --dot, --svg, --state and --verify exclude each other");
     tare_error *err = tare_error_create();
     const tare_status status = print_model(operands[0], &o, err);
     const int exit_status = finish_job(self->name, status, err);
@@ -72,6 +95,8 @@ static const option options[] = {
      OPTION_FLAG, 0, false},
     {"state", NULL, "the tensors' names as torch's state_dict() lists them",
      offsetof(print_options, state), OPTION_FLAG, 0, false},
+    {"verify", NULL, "check what the file holds: its digests, and packed weights byte by byte",
+     offsetof(print_options, verify), OPTION_FLAG, 0, false},
     SIZE_OPTIONS(print_options, sizes),
     {.name = NULL},
 };
@@ -80,13 +105,15 @@ const command print_command = {
     .name = "print",
     .summary = "print a model as torch prints it",
     .usage =
-        "MODEL [--nodes | --json | --dot | --svg | --state] [--dim NAME=N,..]\n       [--shape "
-        "INPUT=NxN..,..]",
+        "MODEL [--nodes | --json | --dot | --svg | --state | --verify]\n       [--dim NAME=N,..] "
+        "[--shape INPUT=NxN..,..] [--max-memory SIZE]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
     .notes = "MODEL is a model file (.safetensors, .pt2 or .onnx); '-' is standard input.\n"
              "Drawings: what computes in integers is green, in floats red; conversions are\n"
-             "yellow, observers blue. Boxes are islands of one kind.\n",
+             "yellow, observers blue. Boxes are islands of one kind.\n"
+             "Every command holds a file against its digests when it reads it; --verify also\n"
+             "packs the weights of a file that has them packed once more, and compares.\n",
     .run = run,
 };

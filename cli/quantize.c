@@ -7,6 +7,7 @@
 
 #include "configs.h"
 #include "output.h"
+#include "page.h"
 #include "report.h"
 
 static const char *const stop_names[] = {[STOP_FUSE] = "fuse",
@@ -22,12 +23,14 @@ void quantize_advance(quantize_job *j, tare_model *next) {
 static tare_status calibrate(quantize_job *j) {
     const tare_data_options options = {.batch_size =
                                            j->options->batch != 0 ? j->options->batch : 16,
-                                       .sample_limit = j->options->limit};
+                                       .sample_limit = j->options->limit,
+                                       .is_finite = !j->options->lenient};
     tare_data *data = NULL;
     TRY(tare_data_open(j->options->calibrate, j->model, &options, &data, j->err));
     const tare_calibrate_options watched = {.progress = progress_callback,
                                             .progress_user = "calibrating",
-                                            .thread_count = (int)j->options->threads};
+                                            .thread_count = (int)j->options->threads,
+                                            .is_lenient = j->options->lenient};
     const tare_status status = tare_calibrate_data(j->model, data, &watched, NULL, j->err);
     end_progress();
     tare_data_close(data);
@@ -48,16 +51,18 @@ static tare_status check_stage(quantize_job *j) {
     const tare_model_stage stage = tare_model_get_stage(j->model);
     j->was_prepared = stage == TARE_STAGE_PREPARED;
     if (stage != TARE_STAGE_FLOAT && !j->was_prepared)
-        return fail_here(j->input, NULL, "the model is %s already",
+        return fail_here(j->input, "begin with the float model", "the model is %s already",
                          stage == TARE_STAGE_FUSED ? "fused" : "quantized");
     TRY(j->flow->check_model(j));
     if (j->was_prepared && j->options->qat)
-        return fail_here(j->input, NULL, "the model is prepared already: --qat has no effect");
+        return fail_here(j->input, "prepare the float model with it",
+                         "the model is prepared already: --qat has no effect");
     if (j->was_prepared && j->options->debug_handles)
         return fail_here(j->input, "prepare with it",
                          "the model is prepared already: --debug-handles has no effect");
     if (j->was_prepared && j->stop == STOP_FUSE)
-        return fail_here(j->input, NULL, "the model is prepared already: --stop fuse is too late");
+        return fail_here(j->input, "begin with the float model",
+                         "the model is prepared already: --stop fuse is too late");
     return TARE_OK;
 }
 
@@ -87,18 +92,9 @@ static tare_status check_requests(const quantize_job *j) {
     return is_own ? tare_model_check_requests(j->model, j->err) : TARE_OK;
 }
 
-/// The report comes first, so that the model, once it is there, means that all went well.
-static tare_status deliver(quantize_job *j) {
+/// What is said of the finished model.
+static tare_status tell(const quantize_job *j, FILE *stream) {
     const quantize_options *o = j->options;
-    // With the model on standard output, what is said goes to standard error.
-    FILE *stream = strcmp(o->output, "-") == 0 ? stderr : stdout;
-    if (o->report != NULL) TRY(write_report(j->model, o->report, j->err));
-    const tare_status status = o->packed ? tare_model_write_packed(j->model, o->output, j->err)
-                                         : tare_model_write(j->model, o->output, j->err);
-    if (status != TARE_OK) {
-        if (o->report != NULL) remove_report(o->report);
-        return status;
-    }
     const job_findings found = {.race = o->never_slower ? &j->race : NULL,
                                 .biases = find_bias_report(j->biases, j->model)};
     if (o->as_json)
@@ -120,6 +116,37 @@ static tare_status deliver(quantize_job *j) {
     return TARE_OK;
 }
 
+static tare_status write_model(const quantize_job *j) {
+    const quantize_options *o = j->options;
+    return o->packed ? tare_model_write_packed(j->model, o->output, j->err)
+                     : tare_model_write(j->model, o->output, j->err);
+}
+
+/// The report is made before the model and lacks only its names then: both are there, or none.
+static tare_status write_files(const quantize_job *j) {
+    const char *folder = j->options->report;
+    report_files report = {.files = {{.path = NULL}}};
+    tare_status status = TARE_OK;
+    if (folder != NULL) status = prepare_report(j->model, folder, &report, j->err);
+    if (status == TARE_OK) status = write_model(j);
+    return place_report(&report, status);
+}
+
+/// All that can fail comes before the model, so that the model, once it is there, means that all
+/// went well.
+static tare_status deliver(quantize_job *j) {
+    const quantize_options *o = j->options;
+    page said;
+    TRY(page_open(&said));
+    tare_status status = page_close(&said, tell(j, said.stream));
+    if (status == TARE_OK) status = write_files(j);
+    // With the model on standard output, what is said goes to standard error.
+    if (status == TARE_OK)
+        (void)fwrite(said.chars, 1, said.length, strcmp(o->output, "-") == 0 ? stderr : stdout);
+    page_release(&said);
+    return status;
+}
+
 static tare_status declare_preprocess(quantize_job *j) {
     tare_preprocess *declared = NULL;
     if (j->options->preprocess == NULL) return TARE_OK;
@@ -130,15 +157,18 @@ static tare_status declare_preprocess(quantize_job *j) {
 }
 
 static tare_status run_job(quantize_job *j) {
-    if (j->options->output != NULL) TRY(output_check_model(j->options->output));
-    if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
+    const quantize_options *o = j->options;
+    const char *const inputs[] = {j->input, o->calibrate, o->state, o->bias_data};
+    if (o->output != NULL) TRY(output_check_model(o->output));
+    TRY(output_refuse_inputs(o->output, inputs, sizeof inputs / sizeof *inputs));
+    if (o->report != NULL) TRY(output_check_folder(o->report));
     TRY(j->flow->open(j));
-    TRY(read_model(j->input, &j->options->sizes, &j->model, j->err));
+    TRY(read_model(j->input, &o->sizes, &j->model, j->err));
     TRY(declare_preprocess(j));
     TRY(quantize(j));
-    if (j->options->strict) TRY(check_requests(j));
-    if (j->options->dry_run)
-        return tare_model_preview(j->model, j->options->as_json, write_to_stream, stdout, j->err);
+    if (o->strict) TRY(check_requests(j));
+    if (o->dry_run)
+        return tare_model_preview(j->model, o->as_json, write_to_stream, stdout, j->err);
     return deliver(j);
 }
 
@@ -209,7 +239,9 @@ static int check_options(const command *self, const quantize_options *o, quantiz
                            "--bias-correction and --qat exclude each other");
     if (o->bias_correction && o->equalize != NULL)
         return wrong_usage(self->name, NULL, "--bias-correction and --equalize exclude each other");
-    if (o->threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
+    if (o->threads > 1024)
+        return wrong_usage(self->name, NULL, "--threads: at most 1024, found %lld",
+                           (long long)o->threads);
     if (j->stop == STOP_FUSE && o->state != NULL)
         return wrong_usage(self->name, NULL, "--state has no effect with --stop fuse");
     if (j->stop == STOP_FUSE && (o->calibrate != NULL || o->qconfig != NULL || o->lenient))
@@ -232,7 +264,9 @@ static int check_options(const command *self, const quantize_options *o, quantiz
         return wrong_usage(self->name, NULL, "--packed has an effect with --stop lower only");
     if (!o->never_slower && o->run_threads != 0)
         return wrong_usage(self->name, NULL, "--run-threads has no effect without --never-slower");
-    if (o->run_threads > 1024) return wrong_usage(self->name, NULL, "--run-threads: at most 1024");
+    if (o->run_threads > 1024)
+        return wrong_usage(self->name, NULL, "--run-threads: at most 1024, found %lld",
+                           (long long)o->run_threads);
     if (j->stop != STOP_LOWER && o->engine != NULL)
         return wrong_usage(self->name, NULL, "--engine has an effect with --stop lower only");
     return EXIT_JOB_DONE;

@@ -13,9 +13,30 @@ static tare_status choose_mapping(quantize_job *j) {
     return load_mapping(j->options->qconfig, j->options->qat, &j->mapping, j->err);
 }
 
+static tare_status warn_of_finding(void *user, const tare_backend_finding *finding,
+                                   tare_error *err) {
+    (void)err;
+    if (!finding->is_error)
+        (void)fprintf(stderr, "tare quantize: warning: %s: %s: pattern %s: %s (%s)\n",
+                      (const char *)user, finding->path, finding->pattern, finding->problem,
+                      finding->remedy);
+    return TARE_OK;
+}
+
+// torch's own configs name methods that no tensor has: users of the built-in ones need not read it.
+static tare_status warn_of_backend(quantize_job *j) {
+    const char *name = j->options->backend;
+    size_t count = 0;
+    if (is_builtin_backend(name)) return TARE_OK;
+    return tare_backend_config_lint(j->backend, NULL, warn_of_finding, (void *)name, &count,
+                                    j->err);
+}
+
 static tare_status open(quantize_job *j) {
     const char *name = j->options->engine;
     TRY(load_backend(j->options->backend, &j->backend, j->err));
+    TRY(tare_backend_config_check(j->backend, j->err));
+    TRY(warn_of_backend(j));
     j->engine = tare_engine_from_name(name != NULL ? name : tare_backend_config_name(j->backend));
     return TARE_OK;
 }
@@ -41,9 +62,10 @@ static tare_status check_model(quantize_job *j) {
                          "the model was prepared by a quantizer: --backend has no effect");
     if (!j->was_prepared) return TARE_OK;
     if (j->options->qconfig != NULL)
-        return fail_here(j->input, NULL, "the model is prepared already: --qconfig has no effect");
+        return fail_here(j->input, "prepare the float model with it",
+                         "the model is prepared already: --qconfig has no effect");
     if (has_prepare_options(j->options))
-        return fail_here(j->input, NULL,
+        return fail_here(j->input, "prepare the float model with them",
                          "the model is prepared already: --prepare-config and --equalize have no "
                          "effect");
     return TARE_OK;

@@ -156,23 +156,22 @@ static tare_status write_text(const tare_model *model, FILE *stream, tare_error 
 static const struct {
     const char *name;
     tare_status (*write)(const tare_model *model, FILE *stream, tare_error *err);
-} files[] = {
+} files[REPORT_FILES] = {
     {"explain.json", write_explain}, {"coverage.json", write_coverage}, {"model.txt", write_text}};
-static const size_t file_count = sizeof files / sizeof *files;
 
-tare_status write_report(const tare_model *model, const char *folder, tare_error *err) {
-    TRY(output_make_folder(folder));
-    tare_status status = TARE_OK;
-    for (size_t i = 0; i < file_count && status == TARE_OK; i++) {
-        output_file out = {0};
-        status = output_open(&out, folder, files[i].name);
-        if (status == TARE_OK) status = files[i].write(model, out.stream, err);
-        status = output_close(&out, status);
+tare_status prepare_report(const tare_model *model, const char *folder, report_files *out,
+                           tare_error *err) {
+    tare_status status = output_make_folder(folder);
+    for (size_t i = 0; i < REPORT_FILES && status == TARE_OK; i++) {
+        output_file *file = &out->files[i];
+        status = output_open(file, folder, files[i].name);
+        if (status == TARE_OK) status = files[i].write(model, file->text.stream, err);
+        status = output_prepare(file, status);
     }
-    if (status != TARE_OK) remove_report(folder);
     return status;
 }
 
-void remove_report(const char *folder) {
-    for (size_t i = 0; i < file_count; i++) output_remove(folder, files[i].name);
+tare_status place_report(report_files *r, tare_status status) {
+    for (size_t i = 0; i < REPORT_FILES; i++) status = output_place(&r->files[i], status);
+    return status;
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "output.h"
 #include "tare/tare.h"
 
 typedef enum stop_stage { STOP_FUSE, STOP_PREPARE, STOP_REFERENCE, STOP_LOWER } stop_stage;
@@ -33,9 +34,17 @@ tare_status print_coverage(const tare_model *model, FILE *stream, bool *is_all_f
 /// The command that one would type now. backend: NULL for models that a quantizer prepared.
 void print_next_command(FILE *stream, stop_stage stop, const char *input, const char *output,
                         const char *backend, const char *calibrate);
-/// Makes `folder` if need be and writes explain.json, coverage.json and model.txt into it.
-tare_status write_report(const tare_model *model, const char *folder, tare_error *err);
-void remove_report(const char *folder); // the files, not the folder
+/// explain.json, coverage.json and model.txt.
+enum { REPORT_FILES = 3 };
+typedef struct report_files {
+    output_file files[REPORT_FILES];
+} report_files;
+/// Makes `folder` if need be, and the files up to their names, which place_report gives them. That
+/// must be called in any case.
+tare_status prepare_report(const tare_model *model, const char *folder, report_files *out,
+                           tare_error *err);
+/// If `status` is well; else they are dropped. Returns what came of it.
+tare_status place_report(report_files *r, tare_status status);
 /// What --never-slower found, in a line.
 void print_race(const tare_never_slower_result *race, FILE *stream);
 /// What --bias-correction did, in a line.

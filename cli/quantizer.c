@@ -33,15 +33,24 @@ static tare_status show(const char *name, bool as_json, tare_error *err) {
     return status;
 }
 
+typedef struct linting {
+    json_out *json; // NULL: as text
+    size_t errors;
+} linting;
+
 static tare_status write_finding(void *user, const tare_quantizer_finding *finding,
                                  tare_error *err) {
-    json_out *json = user;
+    linting *l = user;
+    json_out *json = l->json;
+    const char *severity = finding_severity(finding->is_error);
     (void)err;
+    l->errors += finding->is_error;
     if (json == NULL) {
-        printf("%s: %s (%s)\n", finding->path, finding->problem, finding->remedy);
+        printf("%s: %s: %s (%s)\n", severity, finding->path, finding->problem, finding->remedy);
         return TARE_OK;
     }
     json_out_open(json, NULL, '{');
+    json_out_string(json, "severity", severity);
     json_out_string(json, "path", finding->path);
     json_out_string(json, "problem", finding->problem);
     json_out_string(json, "remedy", finding->remedy);
@@ -50,15 +59,16 @@ static tare_status write_finding(void *user, const tare_quantizer_finding *findi
 }
 
 static tare_status lint(const tare_quantizer *quantizer, bool as_json, size_t *count,
-                        tare_error *err) {
+                        size_t *error_count, tare_error *err) {
     json_out json = {0};
+    linting l = {.json = as_json ? &json : NULL};
     if (as_json) {
         json = json_out_begin(stdout);
         json_out_string(&json, "name", tare_quantizer_name(quantizer));
         json_out_open(&json, "findings", '[');
     }
-    const tare_status status =
-        tare_quantizer_lint(quantizer, write_finding, as_json ? &json : NULL, count, err);
+    const tare_status status = tare_quantizer_lint(quantizer, write_finding, &l, count, err);
+    *error_count = l.errors;
     if (as_json) {
         json_out_close(&json, ']');
         json_out_end(&json);
@@ -68,13 +78,12 @@ static tare_status lint(const tare_quantizer *quantizer, bool as_json, size_t *c
 
 static tare_status check(const char *name, bool as_json, tare_error *err) {
     tare_quantizer *quantizer = NULL;
-    size_t count = 0;
+    size_t count = 0, errors = 0;
     TRY(tare_quantizer_open(name, NULL, &quantizer, err));
-    tare_status status = lint(quantizer, as_json, &count, err);
+    tare_status status = lint(quantizer, as_json, &count, &errors, err);
     if (status == TARE_OK && !as_json && count == 0)
         printf("%s: nothing to complain about\n", tare_quantizer_name(quantizer));
-    if (status == TARE_OK && count > 0)
-        status = fail_here(name, NULL, "%zu finding%s", count, count == 1 ? "" : "s");
+    if (status == TARE_OK && count > 0) status = fail_findings(name, count, errors);
     tare_quantizer_destroy(quantizer);
     return status;
 }
@@ -104,7 +113,8 @@ const command quantizer_command = {
              "list   names the built-in quantizers\n"
              "show   says what it does where nobody asks for anything else, by which rules,\n"
              "       and which operators settings may name\n"
-             "check  reads the file strictly and looks for what cannot mean what was meant;\n"
-             "       status 1 if it finds some\n",
+             "check  reads the file strictly and looks for what cannot be meant; status 1 if\n"
+             "       it finds some. No command takes a quantizer with an error; a warning is\n"
+             "       about what has no effect\n",
     .run = run,
 };

@@ -10,13 +10,38 @@
 
 #include "command.h"
 #include "tare/tare.h"
+#include "terminal.h"
+
+// One line, whatever the names in it hold.
+static void print_on_line(const char *text) {
+    const char *end = text + strlen(text);
+    while (text < end) {
+        char escaped[ESCAPE_SIZE];
+        size_t length = escape_character(text, (size_t)(end - text), escaped);
+        if (*text == '\n' || *text == '\t')
+            (void)snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)*text);
+        if (length == 0) length = (size_t)(end - text); // cut within a character
+        if (escaped[0] != '\0')
+            (void)fputs(escaped, stderr);
+        else
+            (void)fwrite(text, 1, length, stderr);
+        text += length;
+    }
+}
 
 static void print_error(const char *where, const char *hint, const char *message) {
     end_progress();
     // What was printed so far comes before the error where both go to one terminal.
     (void)fflush(stdout);
-    (void)fprintf(stderr, "tare: %s: %s", where, message);
-    if (hint != NULL && hint[0] != '\0') (void)fprintf(stderr, " (%s)", hint);
+    (void)fputs("tare: ", stderr);
+    print_on_line(where);
+    (void)fputs(": ", stderr);
+    print_on_line(message);
+    if (hint != NULL && hint[0] != '\0') {
+        (void)fputs(" (", stderr);
+        print_on_line(hint);
+        (void)fputc(')', stderr);
+    }
     (void)fputc('\n', stderr);
 }
 
@@ -28,9 +53,11 @@ static void print_formatted_error(const char *where, const char *hint, const cha
 }
 
 int wrong_usage(const char *where, const char *hint, const char *format, ...) {
+    char help[64];
     va_list args;
     va_start(args, format);
-    print_formatted_error(where, hint, format, args);
+    (void)snprintf(help, sizeof help, "see 'tare help %s'", where);
+    print_formatted_error(where, hint != NULL ? hint : help, format, args);
     va_end(args);
     return EXIT_WRONG_USAGE;
 }
@@ -43,21 +70,44 @@ tare_status fail_here(const char *where, const char *hint, const char *format, .
     return TARE_INVALID_ARGUMENT;
 }
 
+// What helps with failures of this kind, where the library knows nothing better.
+static const char *general_hint(tare_status status) {
+    switch (status) {
+    case TARE_MALFORMED_FILE:
+        return "correct it, or make it again if it is damaged";
+    case TARE_IO:
+        return "look at the path, its permissions and the room on the device";
+    case TARE_OUT_OF_MEMORY:
+        return "give it more memory, or lower --batch or --threads";
+    case TARE_UNSUPPORTED:
+        return "'man tare' says what is supported";
+    case TARE_NOT_FOUND:
+        return "'tare print' and 'tare explain' list the names of a model";
+    case TARE_INTERNAL:
+        return "a bug in tare, please report it";
+    default:
+        return "'man tare' says what is expected";
+    }
+}
+
 int finish_job(const char *command_name, tare_status status, const tare_error *err) {
     end_progress();
     if (status == TARE_OK) {
         if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_JOB_DONE;
-        (void)fail_here("standard output", NULL, "writing failed: %s", strerror(errno));
+        (void)fail_here("standard output", general_hint(TARE_IO), "writing failed: %s",
+                        strerror(errno));
         return EXIT_JOB_FAILED;
     }
-    if (err == NULL || tare_error_status(err) == TARE_OK) {
-        // Either fail_here spoke, or memory is so short that there is no error to fill in.
-        if (status == TARE_OUT_OF_MEMORY) print_error(command_name, NULL, "memory is exhausted");
+    const tare_status told = tare_error_status(err);
+    if (told == TARE_OK || (status == TARE_OUT_OF_MEMORY && told != status)) {
+        // Either fail_here spoke, or the command itself lacks memory.
+        if (status == TARE_OUT_OF_MEMORY)
+            print_error(command_name, general_hint(status), "memory is exhausted");
         return EXIT_JOB_FAILED;
     }
-    const char *where = tare_error_where(err);
-    print_error(where[0] != '\0' ? where : command_name, tare_error_hint(err),
-                tare_error_message(err));
+    const char *where = tare_error_where(err), *hint = tare_error_hint(err);
+    print_error(where[0] != '\0' ? where : command_name,
+                hint[0] != '\0' ? hint : general_hint(status), tare_error_message(err));
     return EXIT_JOB_FAILED;
 }
 
@@ -93,7 +143,7 @@ void silence_progress(void) {
 }
 
 static void format_duration(double seconds, char *out, size_t size) {
-    const long long s = (long long)(seconds + 0.5);
+    const long long s = seconds < 1e12 ? (long long)(seconds + 0.5) : 1000000000000;
     if (s >= 3600)
         (void)snprintf(out, size, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
     else
@@ -105,7 +155,7 @@ static void draw_bar(int64_t done, int64_t total, double rate) {
     char left[32];
     const int filled = done < total ? (int)((double)done / (double)total * WIDTH) : WIDTH;
     format_duration(rate > 0 ? (double)(total - done) / rate : 0, left, sizeof left);
-    (void)fprintf(stderr, " [%.*s%*s] %lld of %lld, %.*f/s, %s left", filled,
+    (void)fprintf(raw_terminal(), " [%.*s%*s] %lld of %lld, %.*f/s, %s left", filled,
                   "##############################", WIDTH - filled, "", (long long)done,
                   (long long)total, rate < 10 ? 1 : 0, rate, left);
 }
@@ -121,12 +171,13 @@ void show_progress(const char *what, int64_t done, int64_t total) {
     if (now - progress.drawn_s < 0.1 && done != total) return;
     progress.drawn_s = now;
     const double rate = now > progress.begin_s ? (double)done / (now - progress.begin_s) : 0;
-    (void)fprintf(stderr, "\r%s", what);
+    (void)fprintf(raw_terminal(), "\r%s", what);
     if (total > 0)
         draw_bar(done, total, rate);
     else
-        (void)fprintf(stderr, ": %lld samples, %.*f/s", (long long)done, rate < 10 ? 1 : 0, rate);
-    (void)fprintf(stderr, "\033[K");
+        (void)fprintf(raw_terminal(), ": %lld samples, %.*f/s", (long long)done, rate < 10 ? 1 : 0,
+                      rate);
+    (void)fprintf(raw_terminal(), "\033[K");
 }
 
 tare_status progress_callback(void *user, int64_t done, int64_t total, tare_error *err) {
@@ -137,6 +188,6 @@ tare_status progress_callback(void *user, int64_t done, int64_t total, tare_erro
 
 void end_progress(void) {
     // The line is cleared: what stays on the screen is the result.
-    if (progress.what != NULL) (void)fprintf(stderr, "\r\033[K");
+    if (progress.what != NULL) (void)fprintf(raw_terminal(), "\r\033[K");
     progress.what = NULL;
 }

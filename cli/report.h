@@ -21,7 +21,8 @@
         if (try_status != TARE_OK) return try_status;                                              \
     } while (0)
 
-/// "tare: where: what (hint)" on standard error; hint may be NULL. Returns EXIT_WRONG_USAGE.
+/// "tare: where: what (hint)" on standard error. where: the command; hint NULL: its help. Returns
+/// EXIT_WRONG_USAGE.
 int wrong_usage(const char *where, const char *hint, const char *format, ...) CLI_PRINTF(3, 4);
 /// The same for a job that failed in the command itself; ends a function as a failing call of the
 /// library would.

@@ -39,7 +39,7 @@ typedef struct job {
 static tare_status score_batch(job *j, const tare_batch *batch, const tare_tensor *first) {
     if (batch->labels == NULL || !is_scores(first, batch->size)) return TARE_OK;
     j->has_accuracy = true;
-    return count_correct(first, batch->labels, &j->correct_count, j->err);
+    return count_correct(first, batch->labels, j->options->input, &j->correct_count, j->err);
 }
 
 static tare_status run_batch(job *j, const tare_batch *batch) {
@@ -92,6 +92,7 @@ static tare_status run_job(job *j, const char *model) {
     if (o->output != NULL) {
         TRY(tare_arrays_check_path(o->output, j->err));
         TRY(output_check(o->output));
+        TRY(output_refuse_inputs(o->output, (const char *const[]){model, o->input}, 2));
     }
     TRY(read_model(model, &o->sizes, &j->model, j->err));
     TRY(tare_data_open(o->input, j->model, &data, &j->data, j->err));
@@ -149,7 +150,7 @@ const command run_command = {
     .usage = "MODEL --input DATA [--output FILE] [--batch N] [--limit N] [--as-is]\n"
              "       [--threads N] [--affinity 0,2-5] [--spin US] [--float f32|bf16] [--tune-cache "
              "FILE] [--json] [--quiet] [--dim NAME=N,..]\n"
-             "       [--shape INPUT=NxN..,..]",
+             "       [--shape INPUT=NxN..,..] [--max-memory SIZE]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -11,8 +11,9 @@
 bool is_scores(const tare_tensor *scores, int64_t sample_count);
 /// The class of the highest score; the first of equals.
 int64_t winning_class(const tare_tensor *scores, int64_t sample);
-/// How many of the winners are the labels, one a sample; *out grows.
-tare_status count_correct(const tare_tensor *scores, const tare_tensor *labels, int64_t *out,
-                          tare_error *err);
+/// How many of the winners are the labels, one a sample; *out grows. A label that is none of the
+/// classes is an error at `data`.
+tare_status count_correct(const tare_tensor *scores, const tare_tensor *labels, const char *data,
+                          int64_t *out, tare_error *err);
 
 #endif

@@ -24,7 +24,8 @@ static bool read_spin(const char *where, const char *text, int32_t *out) {
 bool read_thread_options(const char *where, const thread_options *given,
                          tare_session_options *out) {
     if (given->threads > MOST_THREADS) {
-        (void)wrong_usage(where, NULL, "--threads: at most %d", MOST_THREADS);
+        (void)wrong_usage(where, NULL, "--threads: at most %d, found %lld", MOST_THREADS,
+                          (long long)given->threads);
         return false;
     }
     const bool is_alone = given->threads == 1 || (given->threads == 0 && given->affinity == NULL);

@@ -9,7 +9,7 @@ set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
 # Names that are not for users are hidden, unless tests see them in a shared library: with the whole
 # library in each of their programs, a build under sanitizers takes 8 GB. What users get is bound by
-# tare.map in either case.
+# tare.map.in in either case.
 if(TARE_TESTS AND TARE_SHARED_TESTS)
   add_compile_options(-fno-semantic-interposition) # calls within the library stay calls
 else()

@@ -1,7 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` leaves: headers, both libraries, tare.pc, the CMake package, the command
-# line, its pages and completions.
+# line, its pages and completions, and the bill of materials of them. What debuggers need is left out,
+# until `cmake --install build/release --component debug` installs it.
 include(CMakePackageConfigHelpers)
+
+# A path of an install rule, as the script that runs it sees it.
+function(tare_find_installed out folder)
+  if(NOT IS_ABSOLUTE "${folder}")
+    string(PREPEND folder "\${CMAKE_INSTALL_PREFIX}/")
+  endif()
+  set(${out} "\$ENV{DESTDIR}${folder}" PARENT_SCOPE)
+endfunction()
+
+# CMake strips programs and shared libraries when it is told so, and static ones never.
+set(tare_is_stripped OFF)
+if(TARE_STRIP AND CMAKE_STRIP AND CMAKE_OBJCOPY AND CMAKE_READELF)
+  set(tare_is_stripped ON)
+  install(CODE "set(CMAKE_INSTALL_DO_STRIP 1)")
+endif()
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tare" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h")
@@ -41,6 +57,19 @@ endif()
 install(TARGETS tare EXPORT tareTargets DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS ${tare_static_exports} EXPORT tareStaticTargets
         DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+if(tare_is_stripped)
+  tare_find_installed(tare_folder "${CMAKE_INSTALL_LIBDIR}")
+  install(CODE "execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+    \"${tare_folder}/$<TARGET_FILE_NAME:tare_static>\" COMMAND_ERROR_IS_FATAL ANY)")
+  # Debuggers look for the id of a build below lib/debug.
+  foreach(target tare tare_cli)
+    if(TARGET ${target})
+      install(CODE "set(binary \"$<TARGET_FILE:${target}>\")\nset(readelf \"${CMAKE_READELF}\")
+        set(objcopy \"${CMAKE_OBJCOPY}\")\ninclude(\"${PROJECT_SOURCE_DIR}/cmake/split_debug.cmake\")"
+        COMPONENT debug EXCLUDE_FROM_ALL)
+    endif()
+  endforeach()
+endif()
 foreach(export tareTargets tareStaticTargets)
   install(EXPORT ${export} NAMESPACE tare:: DESTINATION "${tare_cmake_dir}")
 endforeach()
@@ -73,3 +102,9 @@ if(TARE_HAVE_DNNL)
 endif()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/tare.pc.in" "${PROJECT_BINARY_DIR}/tare.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/tare.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# Last, for it lists what the rules above installed.
+get_property(tare_bill GLOBAL PROPERTY TARE_BILL)
+set(tare_sbom_path "${CMAKE_INSTALL_DATADIR}/doc/tare/tare.spdx.json")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/sbom.cmake.in" "${PROJECT_BINARY_DIR}/sbom.cmake" @ONLY)
+install(SCRIPT "${PROJECT_BINARY_DIR}/sbom.cmake")

@@ -122,7 +122,8 @@ endif()
 
 # Hidden visibility covers our own code; the script also keeps `tare__` names in, should one carry
 # TARE_API by mistake, and whatever a static dependency would add.
-set(tare_version_script "${PROJECT_SOURCE_DIR}/cmake/tare.map")
+set(tare_version_script "${PROJECT_BINARY_DIR}/generated/tare.map")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/tare.map.in" "${tare_version_script}" @ONLY)
 target_link_options(tare PRIVATE "LINKER:--version-script=${tare_version_script}")
 # Before 1.0 a minor version may break programs, as the CMake package says too (SameMinorVersion).
 set_target_properties(tare PROPERTIES

@@ -10,13 +10,21 @@ if(tare_cli_sources)
     OUTPUT_NAME tare RUNTIME_OUTPUT_DIRECTORY "${TARE_BIN_DIR}")
 endif()
 
+# What recorded cases are packed in is read by a library of its own, not by what is tested.
+if(PROJECT_IS_TOP_LEVEL OR TARE_TESTS)
+  pkg_check_modules(MINIZIP IMPORTED_TARGET minizip)
+  if(NOT MINIZIP_FOUND)
+    message(FATAL_ERROR "tare-replay and the tests need minizip (Debian: libminizip-dev)")
+  endif()
+endif()
+
 # A program that may look inside the library, put into `folder`.
 function(tare_add_inner_program target folder)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE
     "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE ${tare_kernel_definition})
-  target_link_libraries(${target} PRIVATE ${tare_inner} tare_dependencies)
+  target_link_libraries(${target} PRIVATE ${tare_inner} tare_dependencies PkgConfig::MINIZIP)
   set_target_properties(${target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${folder}")
 endfunction()

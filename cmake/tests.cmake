@@ -2,7 +2,7 @@
 # One test file = one program = one ctest entry. Every test runs in the source folder and finds in
 # its environment TARE_SOURCE_DIR, TARE_CLI, TARE_REPLAY and TARE_SCHEMA_CHECK (the programs of this
 # build).
-if(TARE_TESTS OR TARE_FUZZ)
+if(TARE_TESTS OR TARE_FUZZ OR PROJECT_IS_TOP_LEVEL)
   enable_testing()
 endif()
 
@@ -12,6 +12,9 @@ if(TARGET tare_cli)
 endif()
 if(TARGET tare_replay)
   list(APPEND tare_test_environment "TARE_REPLAY=$<TARGET_FILE:tare_replay>")
+endif()
+if(TARE_SANITIZE)
+  list(APPEND tare_test_environment "TARE_FAULTS=few")
 endif()
 if(TARE_SANITIZE MATCHES "address")
   # An absurd size must be answered with NULL, as it is outside of the sanitizer.
@@ -42,8 +45,16 @@ function(tare_add_unit_tests)
   endif()
   file(GLOB_RECURSE sources RELATIVE "${PROJECT_SOURCE_DIR}/tests" CONFIGURE_DEPENDS
        "${PROJECT_SOURCE_DIR}/tests/unit/*.c" "${PROJECT_SOURCE_DIR}/tests/golden/*.c"
+       "${PROJECT_SOURCE_DIR}/tests/faults/*.c"
        "${PROJECT_SOURCE_DIR}/tests/support/*.c" "${PROJECT_SOURCE_DIR}/tests/replay/*.c")
   list(FILTER sources EXCLUDE REGEX "^replay/main\\.c$")
+  # The command line as a function, for jobs that something fails in.
+  add_library(tare_command_line STATIC ${tare_cli_sources})
+  target_include_directories(tare_command_line PRIVATE "${PROJECT_SOURCE_DIR}/cli"
+                             "${PROJECT_SOURCE_DIR}/include")
+  target_compile_definitions(tare_command_line PRIVATE main=tare_command_line)
+  target_compile_options(tare_command_line PRIVATE -Wno-missing-prototypes)
+  target_link_libraries(tare_command_line PUBLIC ${tare_inner} m)
   set(shared ${sources})
   list(FILTER shared EXCLUDE REGEX "(^|/)test_[^/]*\\.c$")
   list(FILTER sources INCLUDE REGEX "(^|/)test_[^/]*\\.c$")
@@ -56,7 +67,8 @@ function(tare_add_unit_tests)
     add_library(tare_test_support STATIC ${shared})
     target_include_directories(tare_test_support PRIVATE
       "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-    target_link_libraries(tare_test_support PUBLIC ${tare_inner} tare_dependencies PkgConfig::CMOCKA)
+    target_link_libraries(tare_test_support PUBLIC ${tare_inner} tare_dependencies
+      PkgConfig::MINIZIP PkgConfig::CMOCKA)
   endif()
   foreach(source IN LISTS sources)
     string(REGEX REPLACE "\\.c$" "" name "${source}")
@@ -68,6 +80,9 @@ function(tare_add_unit_tests)
     target_link_libraries(${target} PRIVATE PkgConfig::CMOCKA)
     if(shared)
       target_link_libraries(${target} PRIVATE tare_test_support)
+    endif()
+    if(source MATCHES "^faults/")
+      target_link_libraries(${target} PRIVATE tare_command_line)
     endif()
     tare_add_test(${test} ${target})
   endforeach()
@@ -101,48 +116,76 @@ endfunction()
 
 # tests/fuzz/fuzz_json.c with its saved inputs in tests/fuzz/corpus/json. Without libFuzzer a small
 # driver replays the inputs, so that what was found once is looked for in every test run. A file
-# tests/fuzz/mutate_json.c beside it holds a mutator that knows the format.
+# tests/fuzz/mutate_json.c beside it holds a mutator that knows the format; what mutators share
+# stands in tests/fuzz/edit_*.c. Parts that unit tests use, too, stand in tests/support/json/.
 function(tare_add_fuzzers)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c")
   foreach(source IN LISTS sources)
     get_filename_component(target "${source}" NAME_WE)
     string(REGEX REPLACE "^fuzz_" "" name "${target}")
     set(corpus "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+    file(GLOB parts CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/support/${name}/*.c")
     if(TARE_FUZZ)
       file(GLOB mutator CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/mutate_${name}.c")
-      tare_add_inner_program(${target} "${PROJECT_BINARY_DIR}/fuzz" "${source}" ${mutator})
+      if(mutator)
+        file(GLOB edits CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/edit_*.c")
+        list(APPEND mutator ${edits} "${PROJECT_SOURCE_DIR}/tests/replay/zip_memory.c")
+      endif()
+      tare_add_inner_program(${target} "${PROJECT_BINARY_DIR}/fuzz"
+        "${source}" ${mutator} ${parts})
+      # Where ONNX's messages are described.
+      target_include_directories(${target} SYSTEM PRIVATE "${PROJECT_BINARY_DIR}/generated")
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
       tare_add_test(fuzz.${name} ${target} -runs=0 "${corpus}")
     else()
       tare_add_inner_program(${target} "${PROJECT_BINARY_DIR}/fuzz" "${source}"
-        "${PROJECT_SOURCE_DIR}/tests/fuzz/regression_driver.c")
+        "${PROJECT_SOURCE_DIR}/tests/fuzz/regression_driver.c" ${parts})
       tare_add_test(fuzz.${name} ${target} "${corpus}")
     endif()
   endforeach()
 endfunction()
 
-# What holds for the tree as a whole: the order of the rooms, the headers, the exported names.
+# What holds for the tree as a whole: the order of the rooms, the headers; and that the checks of what
+# is shipped find what they look for.
 function(tare_add_tree_tests)
   set(tests "${PROJECT_SOURCE_DIR}/tests")
   tare_add_test(layers sh "${tests}/layers/check_layers.sh" "${PROJECT_SOURCE_DIR}")
   tare_add_test(layers_selftest sh "${tests}/layers/selftest.sh" "${PROJECT_SOURCE_DIR}")
+  tare_add_test(seam sh "${tests}/layers/check_seam.sh"
+    "${PROJECT_BINARY_DIR}/CMakeFiles/tare_objects.dir"
+    "${PROJECT_BINARY_DIR}/CMakeFiles/tare_cli.dir")
   tare_add_test(headers_c sh "${tests}/headers/check_headers.sh"
     "${PROJECT_SOURCE_DIR}/include" "${CMAKE_C_COMPILER}" c c17)
   find_program(TARE_CXX_COMPILER NAMES c++ g++ clang++)
   mark_as_advanced(TARE_CXX_COMPILER)
   tare_add_test(headers_cpp sh "${tests}/headers/check_headers.sh"
     "${PROJECT_SOURCE_DIR}/include" "${TARE_CXX_COMPILER}" c++ c++17)
+  tare_add_test(abi_selftest sh "${tests}/abi/selftest.sh" "${PROJECT_SOURCE_DIR}"
+    "${CMAKE_C_COMPILER}")
+  tare_add_test(dist_selftest sh "${tests}/dist/selftest.sh" "${PROJECT_SOURCE_DIR}")
+  tare_add_test(hardening_selftest sh "${tests}/hardening/selftest.sh" "${CMAKE_C_COMPILER}")
   if("avxvnni" IN_LIST tare_levels)
     tare_add_test(isa_encoding sh "${tests}/isa/check_encoding.sh"
       "${PROJECT_BINARY_DIR}/CMakeFiles/tare_objects.dir/src/runtime/kernels/qu8_product/avxvnni.c.o"
       "${PROJECT_BINARY_DIR}/CMakeFiles/tare_objects.dir/src/runtime/kernels/qu8_depthwise/avxvnni.c.o")
   endif()
+endfunction()
+
+# What holds for the binaries that users get, and so in a build without the other tests too: the
+# exported names, the promised interface, the hardening, and what an install leaves.
+function(tare_add_shipping_tests)
+  set(tests "${PROJECT_SOURCE_DIR}/tests")
   tare_add_test(exports sh "${tests}/exports/check_exports.sh" "$<TARGET_FILE:tare>"
-    "${PROJECT_SOURCE_DIR}/include")
+    "${PROJECT_SOURCE_DIR}/include" "TARE_${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+  tare_add_test(abi sh "${PROJECT_SOURCE_DIR}/scripts/abi.sh" check "$<TARGET_FILE:tare>")
+  if(tare_is_hardened AND TARGET tare_cli)
+    tare_add_test(hardening sh "${tests}/hardening/check_hardened.sh"
+      "$<TARGET_FILE:tare>" "$<TARGET_FILE:tare_cli>")
+  endif()
   string(JOIN " " flags ${tare_sanitizer_flags})
   tare_add_test(install sh "${tests}/install/check_install.sh"
     "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}" "${CMAKE_COMMAND}" "${CMAKE_C_COMPILER}"
-    "${flags}")
+    ${tare_is_stripped} "${flags}")
 endfunction()
 
 # Recorded cases of the main job, and exact numeric vectors.
@@ -180,6 +223,9 @@ elseif(TARE_TESTS)
   tare_add_example_tests()
   tare_add_tree_tests()
   tare_label_tests_of_bits()
+endif()
+if(PROJECT_IS_TOP_LEVEL AND NOT TARE_TEST_ROOMS)
+  tare_add_shipping_tests()
 endif()
 if(TARE_TESTS OR TARE_FUZZ)
   tare_add_fuzzers()

@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 readonly sysroot=build/arm64-sysroot
-readonly packages='libjansson4 libjansson-dev libminizip1 libminizip-dev zlib1g zlib1g-dev libcmocka0
+readonly packages='libjansson4 libjansson-dev libminizip1 libminizip-dev zlib1g zlib1g-dev libxxhash0 libxxhash-dev libcmocka0
     libcmocka-dev libpng16-16 libpng-dev libjpeg62-turbo libjpeg62-turbo-dev libprotobuf-c1
     libprotobuf-c-dev'
 

@@ -4,11 +4,11 @@
 # usage: setup.sh build|test|format|ci|arm64
 set -eu
 
-build='cmake ninja-build gcc libc6-dev make pkg-config libjansson-dev libminizip-dev zlib1g-dev'
+build='cmake ninja-build gcc libc6-dev make pkg-config libjansson-dev libminizip-dev zlib1g-dev libxxhash-dev'
 build_optional='libdnnl-dev libpng-dev libjpeg-dev protobuf-c-compiler libprotobuf-c-dev libonnx-dev'
 test="$build libcmocka-dev g++"
 format='clang-format'
-ci="$test clang clang-tidy llvm git"
+ci="$test clang clang-tidy llvm git abigail-tools"
 arm64='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static'
 ci_optional="$build_optional libclang-rt-dev"
 
@@ -33,6 +33,7 @@ commands_of() {
     gcc) echo cc ;;
     make | pkg-config | clang | git | g++ | clang-tidy | clang-format) echo "$1" ;;
     llvm) echo llvm-symbolizer ;;
+    abigail-tools) echo abidw abidiff ;;
     esac
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The tests of threads and of what they share, under ThreadSanitizer. src/core/ needs nothing above
-# it, so these are compiled in seconds; the preset tsan builds everything.
+# it, so its tests are compiled in seconds; sessions that share a model need the whole library
+# (`tsan.sh core` leaves them out).
 set -eu
 cd "$(dirname "$0")/.."
 work=build/tsan-core
@@ -12,7 +13,14 @@ if setarch -R true 2>/dev/null; then plain='setarch -R'; fi
 for name in threads derived; do
     ${CC:-cc} -std=c17 -g -O1 -fsanitize=thread -ffp-contract=off -D_XOPEN_SOURCE=700 \
         -D_FILE_OFFSET_BITS=64 -DTARE_VERSION_STRING='""' -Isrc -Itests -Iinclude \
-        "tests/unit/core/test_$name.c" tests/support/processors.c src/core/*.c \
-        -lcmocka -ljansson -lm -pthread -o "$work/$name"
+        "tests/unit/core/test_$name.c" tests/support/processors.c tests/support/faults.c src/core/*.c \
+        -lcmocka -ljansson -lxxhash -lm -pthread -o "$work/$name"
     $plain "$work/$name"
 done
+[ "${1:-}" != core ] || exit 0
+
+tests='shared_model session_threads'
+cmake --preset tsan >"$work/configure.log"
+for name in $tests; do set -- "$@" --target "unit_runtime_$name"; done
+cmake --build --preset tsan "$@"
+for name in $tests; do $plain "build/tsan/tests/unit_runtime_$name"; done

@@ -113,8 +113,9 @@ TARE_API void tare_backend_config_set(tare_backend_config *config, tare_pattern_
 /// create, set_pattern and set in one: returns the stored config, lent, to be filled in.
 TARE_API tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const char *a,
                                                       const char *b, const char *c);
-/// The first error of any setter, if one failed. NULL is what a failed create left:
-/// TARE_OUT_OF_MEMORY.
+/// The first error of any setter, if one failed; else the first thing that tare_backend_config_lint
+/// calls an error. Every pass that is given a config asks this first. NULL is what a failed create
+/// left: TARE_OUT_OF_MEMORY.
 TARE_API tare_status tare_backend_config_check(const tare_backend_config *config, tare_error *err);
 /// The pattern configs in their order, lent until the next set; NULL past the end.
 TARE_API size_t tare_backend_config_count(const tare_backend_config *config);
@@ -182,13 +183,16 @@ TARE_API tare_status tare_backend_config_read(const char *path, tare_backend_con
 TARE_API tare_status tare_backend_config_to_json(const tare_backend_config *config, char **out,
                                                  tare_error *err);
 
-/// What is allowed, but cannot mean what was meant. Strings are lent for the call.
+/// What can be written down, but cannot be meant. Strings are lent for the call.
 typedef struct tare_backend_finding {
     uint32_t struct_size;
     const char *path;    // of the place: "$.configs[3].dtype_configs[0].input_dtype"
     const char *pattern; // "(torch.nn.Conv2d, torch.nn.ReLU)"
     const char *problem; // a sentence
     const char *remedy;  // what to do, as an order
+    /// true: nothing can satisfy it, so that no pass takes the config (tare_backend_config_check).
+    /// false: it has no effect, or not the one that was meant.
+    bool is_error;
 } tare_backend_finding;
 /// Receives one finding; TARE_OK to go on.
 typedef tare_status (*tare_backend_finding_visitor)(void *user, const tare_backend_finding *finding,

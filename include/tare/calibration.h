@@ -28,6 +28,10 @@ typedef struct tare_calibrate_options {
     /// taken as it is. The state at the end is tare_calibration_write's. NULL: nowhere.
     const char *resume_path;
     int64_t checkpoint_samples;
+    /// Infinities in the data are let through, as the masks of some models have them. What
+    /// observers make of them convert may refuse. false: TARE_INVALID_ARGUMENT, with the sample and
+    /// the element. A NaN is an error always.
+    bool is_lenient;
 } tare_calibrate_options;
 
 /// Runs a prepared model over all data, its observers watch. sample_count may be NULL; else

@@ -33,6 +33,12 @@ typedef struct tare_data_options {
     /// Of array files: each file is one batch of one sample, and its arrays are the inputs as they
     /// stand, of any shapes and with any values; dimension 0 is no batch.
     bool as_is;
+    /// Infinities in arrays and rows are errors as NaNs are, with the file, the sample and the
+    /// element: for data that observers watch.
+    bool is_finite;
+    /// What reading each file may take; a batch of random numbers may have as many bytes. NULL: as
+    /// the model was read, or else the defaults.
+    const tare_read_limits *limits;
 } tare_data_options;
 
 /// One batch. Lent until the next call on its tare_data.

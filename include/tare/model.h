@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "tare/limits.h"
 #include "tare/module.h"
 #include "tare/status.h"
 
@@ -12,7 +13,10 @@
 extern "C" {
 #endif
 
-/// Immutable once handed out, but for the observers' statistics during calibration.
+/// Immutable once handed out, but for calls that take it without const: calibration, which changes
+/// observers' statistics and what batch norms learn, and setters such as tare_model_set_training.
+/// Those want it alone. Calls that take it const only read it, and may do so beside each other in
+/// any number of threads; so do the runs of sessions (session.h).
 typedef struct tare_model tare_model;
 
 /// What a model is in the flow.
@@ -26,9 +30,12 @@ typedef enum tare_model_stage {
 
 /// Reads a model file: safetensors with the graph in its metadata, or ONNX (opset 11 to 21), told
 /// apart by their bytes. Weights are mapped, not copied, so that the file must stay as it is while
-/// the model lives. context: what the file may name beyond built-in classes, and must outlive the
-/// model; NULL: nothing. "-" is standard input. TARE_MALFORMED_FILE names the byte, the JSON path
-/// or the node; TARE_IO the file.
+/// the model lives: see tare_file_guard for files that do not. Files of a network's file system are
+/// copied. context: what the file may name beyond built-in classes, and must outlive the model;
+/// NULL: nothing. "-" is standard input. All bytes of one of our own files are held against the
+/// digests that it was written with, by several threads where they are many; files without digests,
+/// of others and of earlier versions, are read as they are. TARE_MALFORMED_FILE names the byte, the
+/// JSON path, the node or the tensor; TARE_IO the file.
 TARE_API tare_status tare_model_read(const char *path, const tare_context *context,
                                      tare_model **out, tare_error *err);
 
@@ -53,8 +60,18 @@ typedef struct tare_model_read_options {
     size_t dim_count;
     const tare_input_shape *shapes;
     size_t shape_count;
+    /// Reads one of our own files whose tensors, packed weights or graph are not those that the
+    /// file has digests of: it was damaged or edited since it was written. Packed weights are used
+    /// as they are.
+    bool ignores_digests;
+    /// What reading may take. The model, and what passes make of it, keep memory_bytes, which then
+    /// is the default of data and sessions for it, too. NULL: the defaults.
+    const tare_read_limits *limits;
+    /// Reads the file into memory in place of mapping it, so that what others do to it later changes
+    /// nothing: for files that others may write to. Costs the time of a copy, and its memory.
+    bool copies_file;
 } tare_model_read_options;
-/// As tare_model_read. options may be NULL.
+/// As tare_model_read. options may be NULL. TARE_LIMIT_EXCEEDED says which limit.
 TARE_API tare_status tare_model_read_with(const char *path, const tare_context *context,
                                           const tare_model_read_options *options, tare_model **out,
                                           tare_error *err);

@@ -15,14 +15,17 @@ extern "C" {
 typedef struct tare_onnx_options {
     uint32_t struct_size;
     int opset; // 13 to 21; 0: 18. Integers of 16 and 4 bits need 21
-    /// Tensors of 1 KiB and more go to PATH.data; files of more than 2 GiB are always written so.
+    /// Tensors of 1 KiB and more go to PATH.DIGEST.data, a file whose name has a digest of its
+    /// bytes (16 hexadecimal digits); models of more than 2 GiB are always written so. PATH is
+    /// replaced last, then such files of earlier models are removed.
     bool external_data;
     /// Shapes of inputs that the model does not say, the first size -1 for an open batch. Inputs
     /// whose shape the model fixes, and names that it has not, are refused.
     const tare_input_shape *shapes;
     size_t shape_count;
-    /// Gets a JSON object, also where nodes cannot be written: {"opset", "batch": "open" | "fixed",
-    /// "refused": [{"node", "operator", "reason"}], "notes": [{"node", "note"}]}. NULL: nobody.
+    /// Gets a JSON object in one piece, before the model is written, also where nodes cannot be:
+    /// {"opset", "batch": "open" | "fixed", "refused": [{"node", "operator", "reason"}], "notes":
+    /// [{"node", "note"}]}. NULL: nobody.
     tare_writer report;
     void *report_user;
 } tare_onnx_options;

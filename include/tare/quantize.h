@@ -86,7 +86,8 @@ TARE_API tare_status tare_prepare_qat_fx(const tare_model *model,
 /// Runs a prepared model once on these inputs; its observers watch. inputs: one tensor per model
 /// input, as a batch; those at the end that have defaults may be left out. TARE_INVALID_ARGUMENT,
 /// before any observer has seen them, for another number of inputs and for NaNs, named by input and
-/// index.
+/// index. Infinities are let through, as the masks of some models have them; convert refuses what
+/// observers cannot make parameters of. tare_calibrate_data refuses them, unless it is lenient.
 TARE_API tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
                                     size_t input_count, tare_error *err);
 /// Train mode (true) or eval mode of a model and its modules, as torch's train() and eval(): batch

@@ -172,20 +172,23 @@ TARE_API tare_status tare_quantizer_open(const char *names,
 TARE_API tare_status tare_quantizer_show(const tare_quantizer *quantizer, bool as_json,
                                          tare_writer write, void *user, tare_error *err);
 
-/// What a file of rules allows, but cannot mean what was meant. Strings are lent for the call.
+/// What a file of rules can say, but cannot mean. Strings are lent for the call.
 typedef struct tare_quantizer_finding {
     uint32_t struct_size;
     const char *path;    // of the place: "$.rules[3]"
     const char *problem; // a sentence
     const char *remedy;  // what to do, as an order
+    /// true: it cannot work, so that prepare takes no quantizer with it. false: it has no effect,
+    /// or not the one that was meant.
+    bool is_error;
 } tare_quantizer_finding;
 /// Receives one finding; TARE_OK to go on.
 typedef tare_status (*tare_quantizer_finding_visitor)(void *user,
                                                       const tare_quantizer_finding *finding,
                                                       tare_error *err);
-/// Looks through a file of rules: specs that nothing uses, operators that nobody knows or that no
-/// exporter calls, rules that an earlier one always takes. *count: the findings; 0 for other
-/// quantizers.
+/// Looks through a file of rules: specs that cannot work (errors) or that nothing uses, operators
+/// that nobody knows or that no exporter calls, rules that an earlier one always takes. *count: the
+/// findings; 0 for other quantizers.
 TARE_API tare_status tare_quantizer_lint(const tare_quantizer *quantizer,
                                          tare_quantizer_finding_visitor visit, void *user,
                                          size_t *count, tare_error *err);

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Sessions: run a model. A session has one caller at a time; models may be shared.
+/// Sessions: run a model. A run never writes to the model: any number of sessions may share one, in
+/// any number of threads, and come and go while others run. What a run of torch's module would
+/// change (running statistics of batch norms in training, observers' statistics, tensors that are
+/// written in place) is the session's own: it begins as the model has it, stays from run to run of
+/// that session, and goes with it. tare_calibrate and tare_calibrate_data change the model.
+///
+/// A session has one caller at a time. A call that begins while another call of that session is
+/// inside, in this thread or another, is refused with TARE_INVALID_ARGUMENT; calls without a status
+/// find no plan then, or do nothing. tare_session_destroy must be the last call.
 #ifndef TARE_SESSION_H
 #define TARE_SESSION_H
 
@@ -49,11 +57,16 @@ typedef struct tare_session_options {
     /// sooner for it. Within a run it is 20 at least, unless it is none. TARE_INVALID_ARGUMENT
     /// where there is one thread, which waits for no other.
     int32_t spin_us;
+    /// Bytes that the results of a run may take at a time, beside inputs and the model: a node that
+    /// wants more is refused, with TARE_LIMIT_EXCEEDED, before it gets them. 0: the limit that the
+    /// model was read with (tare_model_read_options), or else the machine's memory.
+    uint64_t memory_bytes;
 } tare_session_options;
 #define TARE_SPIN_NONE (-1)
 
-/// Chooses kernels. The model must outlive the session and stay as it is: the first run on inputs
-/// of some shapes makes a plan for them, with packed weights. options may be NULL.
+/// Chooses kernels. The model must outlive the session, and nobody may change it meanwhile: the
+/// first run on inputs of some shapes makes a plan for them, with packed weights. A model that
+/// changes when torch runs it is copied but for its tensors. options may be NULL.
 TARE_API tare_status tare_session_create(const tare_model *model,
                                          const tare_session_options *options, tare_session **out,
                                          tare_error *err);
@@ -85,11 +98,22 @@ TARE_API tare_status tare_session_run_into(tare_session *session, const tare_ten
 /// another order, it packs again.
 TARE_API tare_status tare_model_write_packed(const tare_model *model, const char *path,
                                              tare_error *err);
+/// What tare_model_verify found right.
+typedef struct tare_model_verified {
+    uint32_t struct_size;
+    uint64_t digest_count; // of tensors that were held against the file's digests when it was read;
+                           // 0: the file has none, or they were ignored
+    uint64_t packed_count; // of packed weights that are, to the byte, what packing gives
+} tare_model_verified;
+/// Packs the weights of a model anew whose file has them packed, and compares. TARE_MALFORMED_FILE
+/// names those that differ, TARE_UNSUPPORTED those in a form that this version does not know.
+TARE_API tare_status tare_model_verify(const tare_model *model, tare_model_verified *out,
+                                       tare_error *err);
 /// Called after every node with its first result tensor, lent for the call (NULL if it is not a
 /// tensor); a failure ends the run.
 typedef tare_status (*tare_node_watcher)(void *user, const char *node_name,
                                          const tare_tensor *result, tare_error *err);
-/// Sets the watcher of later runs; NULL: none.
+/// Sets the watcher of later runs; NULL: none. A watcher may not call its session.
 TARE_API void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *user);
 
 // --- what a run consists of ---

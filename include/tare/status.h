@@ -31,7 +31,8 @@ extern "C" {
     X(OUT_OF_MEMORY, 4, "allocation failed")                                                       \
     X(IO, 5, "reading or writing failed")                                                          \
     X(NOT_FOUND, 6, "no such name")                                                                \
-    X(INTERNAL, 7, "a bug in tare")
+    X(INTERNAL, 7, "a bug in tare")                                                                \
+    X(LIMIT_EXCEEDED, 8, "valid, but more than the caller's limits allow")
 
 typedef enum tare_status {
 #define TARE_STATUS_ENUM(name, value, text) TARE_##name = value,

@@ -1,33 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation with checked sizes, and the one switch that lets tests take memory away.
+// Allocation with checked sizes, of the system's memory (core/system.h).
 #define _DEFAULT_SOURCE // madvise
 #include "core/alloc.h"
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-// 0: memory never fails by itself. N: the N-th request from now fails. This is the library's only
-// mutable global; nothing but tests sets it, and it is 0 in a product.
-static _Atomic long fail_countdown;
-
-void tare__alloc_fail_at(long request) {
-    atomic_store(&fail_countdown, request);
-}
-
-bool tare__alloc_failed(void) {
-    return atomic_load(&fail_countdown) < 0;
-}
-
-static bool denied(void) {
-    if (atomic_load_explicit(&fail_countdown, memory_order_relaxed) <= 0) return false;
-    const long before = atomic_fetch_sub(&fail_countdown, 1);
-    if (before == 1) atomic_store(&fail_countdown, -1);
-    return before == 1;
-}
+#include "core/system.h"
+#include "tare/memory.h"
 
 bool tare__mul_size(size_t a, size_t b, size_t *out) {
     if (b != 0 && a > SIZE_MAX / b) return false;
@@ -47,28 +29,27 @@ static size_t at_least_one(size_t size) {
 }
 
 void *tare__alloc(size_t size) {
-    return denied() ? NULL : malloc(at_least_one(size));
+    return tare__system()->malloc(at_least_one(size));
 }
 
 void *tare__alloc_zeroed(size_t count, size_t size) {
-    if (denied()) return NULL;
-    return calloc(at_least_one(count), at_least_one(size)); // checks the product itself
+    return tare__system()->calloc(at_least_one(count),
+                                  at_least_one(size)); // checks the product itself
 }
 
 void *tare__realloc_array(void *old, size_t count, size_t size) {
     size_t bytes = 0;
-    if (denied() || !tare__mul_size(count, size, &bytes)) return NULL;
-    return realloc(old, at_least_one(bytes));
+    if (!tare__mul_size(count, size, &bytes)) return NULL;
+    return tare__system()->realloc(old, at_least_one(bytes));
 }
 
 void *tare__alloc_aligned(size_t size, size_t alignment) {
     assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
-    if (denied()) return NULL;
     // aligned_alloc wants a multiple of the alignment, and an alignment of at least a pointer's.
     const size_t step = alignment < sizeof(void *) ? sizeof(void *) : alignment;
     size_t padded = 0;
     if (!tare__add_size(at_least_one(size), step - 1, &padded)) return NULL;
-    return aligned_alloc(step, padded & ~(step - 1));
+    return tare__system()->aligned_alloc(step, padded & ~(step - 1));
 }
 
 enum { LARGE_PAGE = 2 << 20, LEAST_LARGE = 4 << 20, LINE = 64 };
@@ -97,12 +78,16 @@ void *tare__alloc_large(size_t size) {
     return memory;
 }
 
+bool tare__memory_is_at_hand(size_t size) {
+    return tare__system()->has_memory(at_least_one(size));
+}
+
 void tare__free(void *memory) {
-    free(memory);
+    tare__system()->free(memory);
 }
 
 void tare__free_aligned(void *memory) {
-    free(memory);
+    tare__system()->free(memory);
 }
 
 char *tare__strndup(const char *text, size_t length) {
@@ -129,4 +114,18 @@ bool tare__grow(void **array, size_t *capacity, size_t count, size_t element_siz
     *array = grown;
     *capacity = wanted;
     return true;
+}
+
+// --- for programs ---
+
+void *tare_memory_allocate(size_t count, size_t size) {
+    return tare__alloc_zeroed(count, size);
+}
+
+void *tare_memory_reallocate(void *old, size_t count, size_t size) {
+    return tare__realloc_array(old, count, size);
+}
+
+void tare_memory_release(void *memory) {
+    tare__free(memory);
 }

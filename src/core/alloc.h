@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way to memory. Sizes are checked for overflow; NULL means memory is gone.
+// The one way to memory, which is the system's (core/system.h). Sizes are checked for overflow;
+// NULL means memory is gone.
 #ifndef CORE_ALLOC_H
 #define CORE_ALLOC_H
 
@@ -19,6 +20,11 @@ void *tare__alloc_lines(size_t count, size_t size);
 void *tare__alloc_large(size_t size);
 /// The size in whole such pages; the size itself where they are not asked for.
 size_t tare__large_size(size_t size);
+/// Whether `size` bytes could be had at this moment; they are given back at once. For calls into
+/// libraries that crash where an allocation of theirs fails: who asks first for more than such a
+/// call takes is not surprised by it. Another thread may still take what was found, so that such
+/// sizes leave room. Costs two system calls.
+bool tare__memory_is_at_hand(size_t size);
 void tare__free(void *memory);
 void tare__free_aligned(void *memory);
 char *tare__strdup(const char *text);
@@ -32,11 +38,5 @@ bool tare__grow(void **array, size_t *capacity, size_t count, size_t element_siz
 /// False on overflow.
 bool tare__mul_size(size_t a, size_t b, size_t *out);
 bool tare__add_size(size_t a, size_t b, size_t *out);
-
-/// For tests: the `request`-th allocation from now (1: the next one) fails, those after it succeed
-/// again; 0 turns this off. Counts every thread's requests.
-void tare__alloc_fail_at(long request);
-/// True once the failure ordered by tare__alloc_fail_at has happened.
-bool tare__alloc_failed(void);
 
 #endif

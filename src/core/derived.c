@@ -201,3 +201,18 @@ tare_status tare__derive_offer(storage *of, const derived_key *key, derived_offe
     pthread_mutex_unlock(&t->lock);
     return TARE_OK;
 }
+
+bool tare__derived_offer_at(storage *of, const void *data, size_t index, derived_key *key,
+                            derived_offer *out) {
+    derived_table *t = tare__storage_derived(of, NULL);
+    if (t == NULL) return false;
+    pthread_mutex_lock(&t->lock);
+    const offered *at = bucket_of(t, &(derived_key){.data = data})->offers;
+    while (at != NULL && (at->key.data != data || index-- > 0)) at = at->next;
+    if (at != NULL) {
+        *key = at->key;
+        *out = at->offer;
+    }
+    pthread_mutex_unlock(&t->lock);
+    return at != NULL;
+}

@@ -5,6 +5,7 @@
 #ifndef CORE_DERIVED_H
 #define CORE_DERIVED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/tensor.h"
@@ -51,6 +52,10 @@ void tare__derived_memory_release(derived_memory *owner); // NULL is fine
 /// Offers bytes of the storage to whoever will make the thing of this key; the latest offer counts.
 tare_status tare__derive_offer(storage *of, const derived_key *key, derived_offer offer,
                                tare_error *err);
+
+/// The index-th of the offers for `data`, in any order; false past the last.
+bool tare__derived_offer_at(storage *of, const void *data, size_t index, derived_key *key,
+                            derived_offer *out);
 
 /// Where storages keep theirs.
 typedef struct derived_table derived_table;

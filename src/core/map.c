@@ -7,9 +7,13 @@
 #include "core/alloc.h"
 #include "core/hash.h"
 
+static size_t first_slot(const map *m, const char *key) {
+    return tare__hash_name(key, strlen(key), m->slots) & (m->slot_count - 1);
+}
+
 // The slot that holds key, or the free one where it belongs. The table is never full.
 static size_t find_slot(const map *m, const char *key) {
-    size_t at = tare__hash_name(key, strlen(key)) & (m->slot_count - 1);
+    size_t at = first_slot(m, key);
     while (m->slots[at] && strcmp(m->entries[m->slots[at] - 1].key, key) != 0)
         at = (at + 1) & (m->slot_count - 1);
     return at;
@@ -63,15 +67,47 @@ bool tare__map_has(const map *m, const char *key) {
     return find(m, key) != NULL;
 }
 
+// Of an entry that is there.
+static size_t slot_of(const map *m, size_t index) {
+    size_t at = first_slot(m, m->entries[index].key);
+    while (m->slots[at] != index + 1) at = (at + 1) & (m->slot_count - 1);
+    return at;
+}
+
+// What was put behind the slot because it was taken moves up, so that probes find it.
+static void free_slot(map *m, size_t hole) {
+    const size_t mask = m->slot_count - 1;
+    for (size_t at = (hole + 1) & mask; m->slots[at] != 0; at = (at + 1) & mask) {
+        const size_t first = first_slot(m, m->entries[m->slots[at] - 1].key);
+        if (((at - first) & mask) < ((at - hole) & mask)) continue; // it begins behind the hole
+        m->slots[hole] = m->slots[at];
+        hole = at;
+    }
+    m->slots[hole] = 0;
+}
+
 void tare__map_remove(map *m, const char *key) {
     const map_entry *entry = find(m, key);
     if (!entry) return;
     const size_t index = (size_t)(entry - m->entries);
+    free_slot(m, find_slot(m, key));
+    for (size_t i = index + 1; i < m->count; i++) m->slots[slot_of(m, i)]--;
     tare__free(entry->key);
     memmove(&m->entries[index], &m->entries[index + 1],
             (m->count - index - 1) * sizeof *m->entries);
     m->count--;
-    fill_slots(m); // every later index moved, and open addressing has no cheap removal anyway
+}
+
+void tare__map_keep(map *m, bool (*keeps)(void *user, const map_entry *entry), void *user) {
+    size_t kept = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        if (keeps(user, &m->entries[i]))
+            m->entries[kept++] = m->entries[i];
+        else
+            tare__free(m->entries[i].key);
+    }
+    m->count = kept;
+    if (m->slot_count > 0) fill_slots(m);
 }
 
 void tare__map_release(map *m) {

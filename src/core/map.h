@@ -24,7 +24,10 @@ bool tare__map_set(map *m, const char *key, void *value);
 /// NULL when absent (a stored NULL looks the same: see tare__map_has).
 void *tare__map_get(const map *m, const char *key);
 bool tare__map_has(const map *m, const char *key);
-void tare__map_remove(map *m, const char *key); // keeps the order of the others
+/// Keeps the order of the others; takes as long as there are entries behind it.
+void tare__map_remove(map *m, const char *key);
+/// Removes all entries that are not to be kept, at once.
+void tare__map_keep(map *m, bool (*keeps)(void *user, const map_entry *entry), void *user);
 void tare__map_release(map *m);
 
 /// Small integers as values.

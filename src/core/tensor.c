@@ -59,6 +59,10 @@ void tare__storage_set_forget(storage *s, void (*forget)(void *data, size_t size
     s->forget = forget;
 }
 
+bool tare__storage_can_forget(const storage *s) {
+    return s->forget != NULL;
+}
+
 void tare__tensor_forget(const tare_tensor *t) {
     if (t->store != NULL && t->store->forget != NULL && t->data != NULL)
         t->store->forget(t->data, tare__tensor_bytes(t));
@@ -155,7 +159,7 @@ qparams_fault tare__qparams_fault(const qparams *q, int64_t *channel) {
     for (int64_t c = 0; c < q->count; c++) {
         const double scale = q->scale[c], zero = q->zero_point[c];
         *channel = c;
-        if (!isfinite(scale) || scale < 0) return QPARAMS_BAD_SCALE;
+        if (!((float)scale > 0) || !isfinite((float)scale)) return QPARAMS_BAD_SCALE;
         if (!isfinite(zero)) return QPARAMS_BAD_ZERO_POINT;
         if (is_code && (zero != rint(zero) || zero < (double)info->min || zero > (double)info->max))
             return QPARAMS_BAD_ZERO_POINT;
@@ -295,6 +299,8 @@ tare_status tare__tensor_quantized(int ndim, const int64_t *shape, const qparams
 }
 
 static tare_status look_into(tare_tensor *t, storage *store, size_t offset, tare_error *err) {
+    // A storage of nothing may have no address; a tensor without one would have no data at all.
+    if (store->data == NULL) return tare__tensor_allocate(t, err);
     unsigned char *data = (unsigned char *)store->data + offset;
     if ((uintptr_t)data % tare_dtype_size(t->dtype) != 0) { // no machine reads these in place
         TARE_TRY(tare__tensor_allocate(t, err));
@@ -569,33 +575,55 @@ static void index_text(const tare_tensor *t, int64_t i, char *out, size_t size) 
     tare__shape_text(t->ndim, index, out, size);
 }
 
+// What is 0 of every number, and NaN of what is none: NaN itself, or infinities as well.
+static inline float number_test(float x, bool refuses_infinite) {
+    return refuses_infinite ? x - x : x;
+}
+
 // How many float32 elements from the beginning are surely numbers: blocks without a way out, which
 // compilers vectorize.
-static int64_t count_numbers(const tare_tensor *t) {
+static int64_t count_numbers(const tare_tensor *t, bool refuses_infinite) {
     enum { BLOCK = 1024 };
     int64_t i = 0;
     if (t->dtype != TARE_FLOAT32) return 0;
     for (; i + BLOCK <= t->count; i += BLOCK) {
         const float *x = tare__f32(t) + i;
         int32_t any = 0;
-        for (int k = 0; k < BLOCK; k++) any |= x[k] != x[k];
+        for (int k = 0; k < BLOCK; k++) {
+            const float test = number_test(x[k], refuses_infinite);
+            any |= test != test;
+        }
         if (any != 0) break;
     }
     return i;
 }
 
-tare_status tare__tensor_refuse_nan(const tare_tensor *t, const char *what, const char *name,
-                                    tare_error *err) {
+static tare_status refuse_no_number(const tare_tensor *t, bool refuses_infinite, const char *what,
+                                    const char *name, tare_error *err) {
     if (!t->data || !tare__dtype(t->dtype)->is_float) return TARE_OK;
-    for (int64_t i = count_numbers(t); i < t->count; i++) {
-        const bool is_nan = t->dtype == TARE_FLOAT32 ? isnan(tare__f32(t)[i]) != 0
-                                                     : isnan(tare__tensor_get(t, i)) != 0;
-        if (!is_nan) continue;
+    for (int64_t i = count_numbers(t, refuses_infinite); i < t->count; i++) {
+        const double x =
+            t->dtype == TARE_FLOAT32 ? (double)tare__f32(t)[i] : tare__tensor_get(t, i);
+        if (!isnan(x) && (!refuses_infinite || !isinf(x))) continue;
         char place[200];
         index_text(t, i, place, sizeof place);
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "%s '%s' is NaN at %s", what, name, place);
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%s '%s' is %s at %s", what, name,
+                          isnan(x) ? "NaN"
+                          : x > 0  ? "inf"
+                                   : "-inf",
+                          place);
     }
     return TARE_OK;
+}
+
+tare_status tare__tensor_refuse_nan(const tare_tensor *t, const char *what, const char *name,
+                                    tare_error *err) {
+    return refuse_no_number(t, false, what, name, err);
+}
+
+tare_status tare__tensor_refuse_infinite(const tare_tensor *t, const char *what, const char *name,
+                                         tare_error *err) {
+    return refuse_no_number(t, true, what, name, err);
 }
 
 // --- to float ---

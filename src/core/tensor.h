@@ -30,6 +30,8 @@ storage *tare__storage_adopt(void *data, size_t size,
                              void (*release)(void *owner));
 /// Adopted bytes that can be had again: forget gives their memory back until they are read again.
 void tare__storage_set_forget(storage *s, void (*forget)(void *data, size_t size));
+/// Can they?
+bool tare__storage_can_forget(const storage *s);
 storage *tare__storage_retain(storage *s);
 void tare__storage_release(storage *s);
 const void *tare__storage_data(const storage *s);
@@ -54,8 +56,8 @@ qparams *tare__qparams_per_tensor(tare_dtype dtype, double scale, int64_t zero_p
 qparams *tare__qparams_retain(const qparams *q);
 void tare__qparams_release(const qparams *q);
 bool tare__qparams_equal(const qparams *a, const qparams *b);
-/// What keeps parameters from being a tensor's: a scale that is negative or not finite, a zero
-/// point that is not finite or, but for float qparams, no whole number of the dtype's range.
+/// What keeps parameters from being a tensor's: a scale that is not positive and finite in float32,
+/// a zero point that is not finite or, but for float qparams, no whole number of the dtype's range.
 typedef enum qparams_fault {
     QPARAMS_FINE = 0,
     QPARAMS_BAD_SCALE,
@@ -130,6 +132,9 @@ bool tare__tensor_is_quantized(const tare_tensor *t);
 /// "x". Tensors without data and those of other dtypes pass.
 tare_status tare__tensor_refuse_nan(const tare_tensor *t, const char *what, const char *name,
                                     tare_error *err);
+/// The same, of infinities too.
+tare_status tare__tensor_refuse_infinite(const tare_tensor *t, const char *what, const char *name,
+                                         tare_error *err);
 /// "[1, 3, 8, 8]" into out.
 void tare__shape_text(int ndim, const int64_t *shape, char *out, size_t size);
 

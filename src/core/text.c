@@ -73,7 +73,6 @@ const char *tare__text_chars(const text *t) {
 
 void tare__text_clear(text *t) {
     t->length = 0;
-    t->failed = false;
     if (t->chars) t->chars[0] = '\0';
 }
 

@@ -23,7 +23,9 @@ void tare__text_printf(text *t, const char *format, ...) TARE_PRINTF(2, 3);
 void tare__text_spaces(text *t, size_t count);
 /// Never NULL; "" when empty.
 const char *tare__text_chars(const text *t);
-void tare__text_clear(text *t); // keeps the memory
+/// Keeps the memory, and that an append failed: whoever fills a text in a loop and looks at it at
+/// the end knows of every time.
+void tare__text_clear(text *t);
 void tare__text_release(text *t);
 /// TARE_OUT_OF_MEMORY if an append failed.
 tare_status tare__text_status(const text *t, tare_error *err);

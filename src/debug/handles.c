@@ -32,8 +32,7 @@ static const struct {
     {"torch.ops.higher_order.while_loop", 1, 1},
 };
 
-static tare_status append_branches(graph_queue *q, const module *owner, const node *n,
-                                   tare_error *err) {
+static tare_status append_branches(graph_queue *q, module *owner, const node *n, tare_error *err) {
     for (size_t i = 0; i < sizeof flows / sizeof *flows; i++) {
         if (n->op != NODE_CALL_FUNCTION || strcmp(n->target, flows[i].target) != 0) continue;
         for (size_t k = 0; k < flows[i].count; k++) {
@@ -50,7 +49,7 @@ static tare_status append_branches(graph_queue *q, const module *owner, const no
 static tare_status list_graphs(module *root, graph_queue *q, tare_error *err) {
     TARE_TRY(append(q, root, err));
     for (size_t i = 0; i < q->count; i++) {
-        const module *owner = q->items[i];
+        module *owner = q->items[i];
         for (const node *n = owner->graph->first; n != NULL; n = n->next)
             TARE_TRY(append_branches(q, owner, n, err));
     }

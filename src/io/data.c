@@ -60,6 +60,11 @@ tare_status tare__data_take_as_is(data_source *source, tare_error *err) {
                       source->spec);
 }
 
+void tare__data_limit(data_source *source, uint64_t memory_limit) {
+    source->memory_limit = memory_limit;
+    if (source->kind->limit != NULL) source->kind->limit(source);
+}
+
 tare_status tare__data_next(data_source *source, data_batch *out, bool *done, tare_error *err) {
     data_batch batch = {0};
     bool is_done = false;
@@ -151,11 +156,21 @@ static tare_status check_dtype(const data_input *input, const tare_tensor *t, co
                       tare_dtype_name(t->dtype), input->name, tare_dtype_name(input->dtype));
 }
 
+static tare_status check_numbers(const data_input *input, const tare_tensor *t, const char *array,
+                                 tare_error *err) {
+    const tare_status nan = tare__tensor_refuse_nan(t, "array", array, err);
+    if (nan != TARE_OK) return tare__hint(err, nan, "give it a number, or leave the sample out");
+    if (!input->is_finite) return TARE_OK;
+    const tare_status infinite = tare__tensor_refuse_infinite(t, "array", array, err);
+    if (infinite == TARE_OK) return TARE_OK;
+    return tare__hint(err, infinite, "observers take it for a range; --lenient lets it through");
+}
+
 tare_status tare__data_check(const data_source *s, size_t i, const tare_tensor *t, const char *file,
                              const char *array, tare_error *err) {
     tare_status status = check_dtype(&s->inputs[i], t, array, err);
     if (status == TARE_OK) status = check_shape(&s->inputs[i], t, array, err);
-    if (status == TARE_OK) status = tare__tensor_refuse_nan(t, "array", array, err);
+    if (status == TARE_OK) status = check_numbers(&s->inputs[i], t, array, err);
     if (status != TARE_OK) return tare__at(err, status, "%s", file);
     tare__tensor_forget(t); // a file may hold more samples than memory does
     return TARE_OK;

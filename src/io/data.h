@@ -31,6 +31,7 @@ typedef struct data_input {
     int64_t shape[TARE_MAX_DIMS]; // -1: unknown; shape[0] is the batch and not looked at
     tare_dtype dtype;             // unset: unknown
     bool is_example; // the shape was seen once: random data and rows take it, files need not
+    bool is_finite;  // infinities are refused as NaNs are
 } data_input;
 
 struct node; // ir/graph.h
@@ -57,6 +58,9 @@ tare_status tare__data_open(const char *spec, const data_input *inputs, size_t i
 /// From now on the arrays of a file are the inputs as they stand, and one sample. Before the first
 /// batch; of array files only.
 tare_status tare__data_take_as_is(data_source *source, tare_error *err);
+/// From now on no file may inflate to more bytes (0: as of tare__file_budget), and no batch of
+/// random numbers have more (0: as of tare__run_budget). Before the first batch.
+void tare__data_limit(data_source *source, uint64_t memory_limit);
 /// The next batch, or *done. Errors name file and array. The caller releases *out.
 tare_status tare__data_next(data_source *source, data_batch *out, bool *done, tare_error *err);
 /// Goes on by a batch without handing it out; *samples are its, 0 at the end.

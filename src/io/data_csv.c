@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -25,7 +27,14 @@ typedef struct csv {
     int64_t label;
 } csv;
 
-static tare_status fail_line(const data_source *s, const char *what, tare_error *err) {
+static tare_status fail_line(const data_source *s, tare_error *err, const char *format, ...)
+    TARE_PRINTF(3, 4);
+static tare_status fail_line(const data_source *s, tare_error *err, const char *format, ...) {
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(what, sizeof what, format, args);
+    va_end(args);
     tare__fail(err, TARE_MALFORMED_FILE, "%s", what);
     return tare__at(err, TARE_MALFORMED_FILE, "%s: line %zu", s->spec,
                     ((const csv *)s->state)->line_number);
@@ -36,7 +45,7 @@ static tare_status check_stream(const data_source *s, csv *c, tare_error *err) {
     const char *message = gzerror(c->file, &number);
     if (number == Z_OK || number == Z_STREAM_END) return TARE_OK;
     if (number == Z_MEM_ERROR) return tare__out_of_memory(err);
-    return fail_line(s, number == Z_ERRNO ? "reading failed" : message, err);
+    return fail_line(s, err, "%s", number == Z_ERRNO ? "reading failed" : message);
 }
 
 // The next line without its end; *end when there is none.
@@ -46,7 +55,7 @@ static tare_status read_line(data_source *s, csv *c, bool *end, tare_error *err)
     for (;;) {
         if (c->capacity - length < 2) {
             const size_t capacity = c->capacity > 0 ? 2 * c->capacity : FIRST_LINE;
-            if (capacity > LONGEST_LINE) return fail_line(s, "the line is over 16 MB long", err);
+            if (capacity > LONGEST_LINE) return fail_line(s, err, "the line is over 16 MB long");
             char *grown = tare__realloc_array(c->line, capacity, 1);
             if (grown == NULL) return tare__out_of_memory(err);
             c->line = grown;
@@ -56,7 +65,7 @@ static tare_status read_line(data_source *s, csv *c, bool *end, tare_error *err)
         if (gzgets(c->file, c->line + length, (int)(c->capacity - length)) == NULL) break;
         const size_t added = strlen(c->line + length);
         if (added != (size_t)(gztell(c->file) - before))
-            return fail_line(s, "there is a NUL in the line", err);
+            return fail_line(s, err, "there is a NUL in the line");
         length += added;
         if (c->line[length - 1] == '\n') break;
     }
@@ -91,17 +100,25 @@ static size_t count_columns(const char *line) {
 static tare_status read_row(const data_source *s, csv *c, tare_error *err) {
     const char *at = c->line;
     if (count_columns(c->line) != c->columns)
-        return fail_line(s, "the row has another number of columns than the first one", err);
+        return fail_line(s, err,
+                         "the row has another number of columns than the first one: expected %zu, "
+                         "found %zu",
+                         c->columns, count_columns(c->line));
     for (size_t i = 0; i < c->columns; i++) {
         double number = 0;
         if (!read_number(&at, &number))
-            return fail_line(s, "expected numbers separated by ','", err);
-        if (isnan(number)) return fail_line(s, "there is a NaN", err);
+            return fail_line(s, err,
+                             "expected numbers separated by ',', found '%.20s' in column %zu", at,
+                             i + 1);
+        if (isnan(number)) return fail_line(s, err, "column %zu is NaN", i + 1);
+        if (s->inputs[0].is_finite && !isfinite((float)number))
+            return fail_line(s, err, "column %zu is %g", i + 1, number);
         if (i + 1 < c->columns) {
             c->row[i] = (float)number;
         } else {
             if (number != floor(number) || fabs(number) > INT32_MAX)
-                return fail_line(s, "the label in the last column is not a whole number", err);
+                return fail_line(s, err, "the label in the last column is not a whole number: %g",
+                                 number);
             c->label = (int64_t)number;
         }
     }
@@ -122,12 +139,12 @@ static tare_status sample_shape(const data_source *s, const csv *c, int *ndim, i
         shape[d] = input->shape[d];
         if (shape[d] < 0) shape[d] = input->ndim == 2 ? features : 1;
         if (shape[d] > features)
-            return fail_line(s, "the row has too few columns for the input", err);
+            return fail_line(s, err, "the row has too few columns for the input");
         count *= shape[d];
         if (count > features) break;
     }
     if (input->ndim > 1 && count != features)
-        return fail_line(s, "the row's columns do not fill the input's shape", err);
+        return fail_line(s, err, "the row's columns do not fill the input's shape");
     return TARE_OK;
 }
 
@@ -148,7 +165,7 @@ static tare_status make_batch(const data_source *s, const csv *c, const float *r
 static tare_status begin_rows(const data_source *s, csv *c, tare_error *err) {
     int ndim = 0;
     int64_t shape[TARE_MAX_DIMS];
-    if (c->columns < 2) return fail_line(s, "expected features and a label, found one column", err);
+    if (c->columns < 2) return fail_line(s, err, "expected features and a label, found one column");
     TARE_TRY(sample_shape(s, c, &ndim, shape, err));
     c->row = tare__alloc_zeroed(c->columns, sizeof *c->row);
     return c->row != NULL ? TARE_OK : tare__out_of_memory(err);
@@ -163,7 +180,7 @@ static tare_status read_first(data_source *s, csv *c, bool *end, tare_error *err
         memmove(c->line, at + 3, strlen(at + 3) + 1);
     if (!*end && !read_number(&at, &number)) TARE_TRY(read_line(s, c, end, err));
     if (*end)
-        return tare__hint(err, fail_line(s, "there are no rows", err),
+        return tare__hint(err, fail_line(s, err, "there are no rows"),
                           "rows are numbers with ',' between, the last one a whole number: the "
                           "label; a heading may stand before");
     c->columns = count_columns(c->line);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays from files: one file is open at a time, and batches are views of its arrays.
-#define _XOPEN_SOURCE 700 // opendir, stat
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +8,9 @@
 #include <sys/stat.h>
 
 #include "core/alloc.h"
+#include "core/file.h"
 #include "core/map.h"
+#include "core/system.h"
 #include "core/text.h"
 #include "io/data_source.h"
 #include "io/npy.h"
@@ -46,13 +47,14 @@ static int by_name(const void *a, const void *b) {
 }
 
 static tare_status add_folder(data_source *s, files *f, DIR *folder, tare_error *err) {
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        if (entry->d_name[0] == '.') continue;
-        if (!is_readable_name(entry->d_name))
+    tare_status status = TARE_OK;
+    for (const char *name; (name = tare__folder_next(folder, &status, err)) != NULL;) {
+        if (!is_readable_name(name))
             return tare__fail(err, TARE_INVALID_ARGUMENT,
-                              "'%s' is none of .npz, .npy and .safetensors", entry->d_name);
-        TARE_TRY(add_path(f, tare__arena_printf(&s->memory, "%s/%s", s->spec, entry->d_name), err));
+                              "'%s' is none of .npz, .npy and .safetensors", name);
+        TARE_TRY(add_path(f, tare__arena_printf(&s->memory, "%s/%s", s->spec, name), err));
     }
+    TARE_TRY(status);
     if (f->count == 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "the folder has no data in it");
     qsort(f->paths, f->count, sizeof *f->paths, by_name);
@@ -73,7 +75,7 @@ static tare_status refuse_name(const data_source *s, const char *what, size_t le
 static tare_status unknown_kind(const data_source *s, tare_error *err) {
     struct stat info;
     const size_t length = strcspn(s->spec, "=/");
-    if (stat(s->spec, &info) != 0) {
+    if (tare__system()->stat(s->spec, &info) != 0) {
         const int reason = errno;
         if (length > 0 && s->spec[length] == '=')
             return refuse_name(s, "the name", length, s->spec, err);
@@ -89,14 +91,17 @@ static tare_status unknown_kind(const data_source *s, tare_error *err) {
 
 static tare_status find_files(data_source *s, files *f, tare_error *err) {
     struct stat info;
-    if (stat(s->spec, &info) == 0 && S_ISDIR(info.st_mode)) {
-        DIR *folder = opendir(s->spec);
-        if (folder == NULL) return tare__fail(err, TARE_IO, "the folder cannot be opened");
+    const bool is_there = tare__system()->stat(s->spec, &info) == 0;
+    if (is_there && S_ISDIR(info.st_mode)) {
+        DIR *folder = tare__system()->opendir(s->spec);
+        if (folder == NULL)
+            return tare__fail(err, TARE_IO, "cannot open the folder: %s", strerror(errno));
         const tare_status status = add_folder(s, f, folder, err);
-        closedir(folder);
+        tare__system()->closedir(folder);
         return status;
     }
-    if (is_readable_name(s->spec) || strcmp(s->spec, "-") == 0) return add_path(f, s->spec, err);
+    if (strcmp(s->spec, "-") == 0 || (is_there && is_readable_name(s->spec)))
+        return add_path(f, s->spec, err);
     return unknown_kind(s, err);
 }
 
@@ -249,7 +254,7 @@ static tare_status read_arrays(const data_source *s, const char *path, map *arra
                                tare_error *err) {
     if (tare__ends_with(path, ".npy")) return read_npy(s, path, arrays, err);
     if (tare__ends_with(path, ".safetensors")) return read_safetensors(path, arrays, err);
-    return tare__npz_read(path, arrays, err); // "-" too
+    return tare__npz_read(path, s->memory_limit, arrays, err); // "-" too
 }
 
 static tare_status open_file(const data_source *s, files *f, const char *path, tare_error *err) {

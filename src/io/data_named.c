@@ -2,6 +2,7 @@
 // The data of each input by its name, `image=FOLDER,mask=FILE.npy,labels=FILE`: a source of its own
 // per input, read in step, and one array of labels.
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -55,8 +56,11 @@ typedef struct numbers {
 
 static tare_status add_number(numbers *n, const char *line, size_t length, tare_error *err) {
     double number = 0;
-    if (!tare__parse_double(line, length, &number) || number != (double)(int32_t)number)
-        return tare__fail(err, TARE_MALFORMED_FILE, "expected one whole number a line");
+    const bool is_number = tare__parse_double(line, length, &number);
+    if (!is_number || !(fabs(number) <= INT32_MAX) || number != floor(number))
+        return tare__fail(err, TARE_MALFORMED_FILE,
+                          "expected one whole number a line, found '%.*s'",
+                          (int)(length < 40 ? length : 40), line);
     if (!tare__grow((void **)&n->items, &n->capacity, n->count, sizeof *n->items))
         return tare__out_of_memory(err);
     n->items[n->count++] = (int64_t)number;
@@ -119,16 +123,22 @@ static tare_status read_labels(const char *path, tare_tensor **out, tare_error *
 
 // --- opening ---
 
+static tare_status at_spec(const data_source *s, tare_status status, tare_error *err) {
+    return tare__at(err, status, "%s", s->spec);
+}
+
 static tare_status open_part(data_source *s, named *n, const char *name, const char *spec,
                              tare_error *err) {
     for (size_t i = 0; i < s->input_count; i++) {
         if (strcmp(s->inputs[i].name, name) != 0) continue;
         if (n->parts[i].source != NULL)
-            return tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' is given twice", name);
+            return at_spec(
+                s, tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' is given twice", name), err);
         return tare__data_open(spec, &s->inputs[i], 1, s->batch_size,
                                s->takes_pictures ? &s->pictures : NULL, &n->parts[i].source, err);
     }
-    if (n->labels != NULL) return tare__fail(err, TARE_INVALID_ARGUMENT, "labels are given twice");
+    if (n->labels != NULL)
+        return at_spec(s, tare__fail(err, TARE_INVALID_ARGUMENT, "labels are given twice"), err);
     return read_labels(spec, &n->labels, err);
 }
 
@@ -141,12 +151,17 @@ static tare_status open_parts(data_source *s, named *n, tare_error *err) {
         const char *spec = tare__arena_strndup(&s->memory, value,
                                                end != NULL ? (size_t)(end - value) : strlen(value));
         if (name == NULL || spec == NULL) return tare__out_of_memory(err);
+        if (spec[0] == '\0')
+            return at_spec(
+                s, tare__fail(err, TARE_INVALID_ARGUMENT, "expected data behind '%s='", name), err);
         TARE_TRY(open_part(s, n, name, spec, err));
     }
     for (size_t i = 0; i < s->input_count; i++)
         if (n->parts[i].source == NULL)
-            return tare__fail(err, TARE_INVALID_ARGUMENT, "there is no data for input '%s'",
-                              s->inputs[i].name);
+            return at_spec(s,
+                           tare__fail(err, TARE_INVALID_ARGUMENT, "there is no data for input '%s'",
+                                      s->inputs[i].name),
+                           err);
     return TARE_OK;
 }
 
@@ -166,9 +181,11 @@ static tare_status advance(const data_source *s, named *n, int64_t *size, tare_e
         part *p = &n->parts[i];
         TARE_TRY(refill(p, err));
         if (p->is_done != n->parts[0].is_done)
-            return tare__fail(err, TARE_INVALID_ARGUMENT,
-                              "input '%s' has %s samples than input '%s'", s->inputs[i].name,
-                              p->is_done ? "fewer" : "more", s->inputs[0].name);
+            return at_spec(
+                s,
+                tare__fail(err, TARE_INVALID_ARGUMENT, "input '%s' has %s samples than input '%s'",
+                           s->inputs[i].name, p->is_done ? "fewer" : "more", s->inputs[0].name),
+                err);
         const int64_t left = p->batch.size - p->position;
         if (left < *size) *size = left;
     }
@@ -176,10 +193,12 @@ static tare_status advance(const data_source *s, named *n, int64_t *size, tare_e
     const bool is_short =
         n->parts[0].is_done ? n->position != labels : n->position + *size > labels;
     if (n->labels != NULL && is_short)
-        return tare__fail(err, TARE_INVALID_ARGUMENT,
-                          "%" PRId64 " labels for %s%" PRId64 " samples", labels,
-                          n->parts[0].is_done ? "" : "at least ",
-                          n->parts[0].is_done ? n->position : n->position + *size);
+        return at_spec(s,
+                       tare__fail(err, TARE_INVALID_ARGUMENT,
+                                  "%" PRId64 " labels for %s%" PRId64 " samples", labels,
+                                  n->parts[0].is_done ? "" : "at least ",
+                                  n->parts[0].is_done ? n->position : n->position + *size),
+                       err);
     return TARE_OK;
 }
 
@@ -239,9 +258,19 @@ static void close_named(data_source *s) {
     tare__free(n);
 }
 
+// Labels, which are small, have been read by then.
+static void limit_parts(data_source *s) {
+    const named *n = s->state;
+    for (size_t i = 0; i < s->input_count; i++)
+        tare__data_limit(n->parts[i].source, s->memory_limit);
+}
+
 tare_status tare__data_open_named(data_source *s, tare_error *err) {
-    static const data_kind kind = {
-        .next = next, .rewind = rewind_named, .close = close_named, .count = count};
+    static const data_kind kind = {.next = next,
+                                   .rewind = rewind_named,
+                                   .close = close_named,
+                                   .count = count,
+                                   .limit = limit_parts};
     named *n = tare__alloc_zeroed(1, sizeof *n);
     if (n == NULL) return tare__out_of_memory(err);
     s->state = n;

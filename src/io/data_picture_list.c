@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds pictures: a file, a folder of files, a folder of one folder per class (torchvision's
 // ImageFolder), a list of lines, a table of rows.
-#define _XOPEN_SOURCE 700 // opendir, stat
 #include "io/data_picture_list.h"
 
 #include <dirent.h>
@@ -11,14 +10,16 @@
 #include <sys/stat.h>
 
 #include "core/alloc.h"
+#include "core/cut.h"
 #include "core/file.h"
+#include "core/system.h"
 #include "core/text.h"
 
 // --- folders ---
 
 static bool is_folder(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return tare__system()->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 typedef struct names {
@@ -32,21 +33,23 @@ static int by_name(const void *a, const void *b) {
 
 // The folder's visible entries as paths, sorted.
 static tare_status list_folder(data_source *s, const char *path, names *out, tare_error *err) {
-    DIR *folder = opendir(path);
+    DIR *folder = tare__system()->opendir(path);
     if (folder == NULL) {
         tare__fail(err, TARE_IO, "the folder cannot be opened");
         return tare__at(err, TARE_IO, "%s", path);
     }
+    tare_status status = TARE_OK;
     bool has_memory = true;
-    for (const struct dirent *entry; has_memory && (entry = readdir(folder)) != NULL;) {
-        if (entry->d_name[0] == '.') continue;
-        const char *whole = tare__arena_printf(&s->memory, "%s/%s", path, entry->d_name);
+    for (const char *name;
+         has_memory && (name = tare__folder_next(folder, &status, err)) != NULL;) {
+        const char *whole = tare__arena_printf(&s->memory, "%s/%s", path, name);
         has_memory = whole != NULL && tare__grow((void **)&out->items, &out->capacity, out->count,
                                                  sizeof *out->items);
         if (has_memory) out->items[out->count++] = whole;
     }
-    closedir(folder);
+    tare__system()->closedir(folder);
     if (!has_memory) return tare__out_of_memory(err);
+    TARE_TRY(status);
     if (out->count > 1) qsort(out->items, out->count, sizeof *out->items, by_name);
     return TARE_OK;
 }
@@ -162,7 +165,7 @@ static line split_table(const char *chars, size_t length) {
 static tare_status parse_label(const line *l, int64_t *out, tare_error *err) {
     double number = 0;
     if (!tare__parse_double(l->label, l->label_length, &number) ||
-        number != (double)(int32_t)number)
+        number != (double)tare__cut_int32(number))
         return tare__fail(err, TARE_MALFORMED_FILE,
                           "expected a whole number for a label, found '%.*s'",
                           (int)(l->label_length < 40 ? l->label_length : 40), l->label);
@@ -173,7 +176,7 @@ static tare_status parse_label(const line *l, int64_t *out, tare_error *err) {
 // Said now, not when hours of calibration have come to it.
 static tare_status check_there(const char *path, tare_error *err) {
     struct stat info;
-    if (stat(path, &info) == 0) return TARE_OK;
+    if (tare__system()->stat(path, &info) == 0) return TARE_OK;
     const tare_status status = tare__fail(err, TARE_IO, "cannot open: %s", strerror(errno));
     return tare__at(err, status, "%s", path);
 }
@@ -275,25 +278,24 @@ static tare_status is_table_of_pictures(const char *path, bool *out, tare_error 
     return TARE_OK;
 }
 
-static bool is_folder_of_pictures(const char *path) {
-    DIR *folder = opendir(path);
-    bool found = false;
-    for (const struct dirent *entry; folder != NULL && !found && (entry = readdir(folder));) {
+static tare_status is_folder_of_pictures(const char *path, bool *out, tare_error *err) {
+    DIR *folder = tare__system()->opendir(path);
+    tare_status status = TARE_OK;
+    if (folder == NULL) return TARE_OK; // its reader complains
+    for (const char *name; !*out && (name = tare__folder_next(folder, &status, err)) != NULL;) {
         char whole[4096];
-        if (entry->d_name[0] == '.') continue;
-        const int length = snprintf(whole, sizeof whole, "%s/%s", path, entry->d_name);
-        found = tare__image_name(entry->d_name) ||
-                (length > 0 && (size_t)length < sizeof whole && is_folder(whole));
+        const int length = snprintf(whole, sizeof whole, "%s/%s", path, name);
+        *out = tare__image_name(name) ||
+               (length > 0 && (size_t)length < sizeof whole && is_folder(whole));
     }
-    if (folder != NULL) closedir(folder);
-    return found;
+    tare__system()->closedir(folder);
+    return status;
 }
 
 tare_status tare__data_is_pictures(const char *spec, bool *out, tare_error *err) {
     *out = false;
-    if (is_folder(spec))
-        *out = is_folder_of_pictures(spec);
-    else if (tare__ends_with(spec, ".csv"))
+    if (is_folder(spec)) return is_folder_of_pictures(spec, out, err);
+    if (tare__ends_with(spec, ".csv"))
         return is_table_of_pictures(spec, out, err);
     else
         *out = tare__image_name(spec) || tare__ends_with(spec, ".txt");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/budget.h"
 #include "core/math_f64.h"
 #include "io/data_source.h"
 
@@ -41,12 +42,24 @@ static void fill_sample(float *out, int64_t count, uint64_t seed, size_t input, 
     for (int64_t i = 0; i < count; i++) out[i] = next_normal(&state);
 }
 
-static tare_status make_input(const data_source *s, size_t i, int64_t count, tare_tensor **out,
-                              tare_error *err) {
+static tare_status take_memory(const data_source *s, size_t i, const int64_t *shape,
+                               memory_budget *budget, tare_error *err) {
+    const data_input *input = &s->inputs[i];
+    char what[128];
+    int64_t elements = INT64_MAX / 4;
+    (void)snprintf(what, sizeof what, "a batch of %" PRId64 " samples for input '%.64s'", shape[0],
+                   input->name);
+    (void)tare__shape_count(input->ndim, shape, &elements);
+    return tare__budget_take(budget, (uint64_t)elements * sizeof(float), what, err);
+}
+
+static tare_status make_input(const data_source *s, size_t i, int64_t count, memory_budget *budget,
+                              tare_tensor **out, tare_error *err) {
     const random_state *r = s->state;
     int64_t shape[TARE_MAX_DIMS];
     memcpy(shape, s->inputs[i].shape, sizeof shape);
     shape[0] = count;
+    TARE_TRY(take_memory(s, i, shape, budget, err));
     TARE_TRY(tare_tensor_create(TARE_FLOAT32, s->inputs[i].ndim, shape, out, err));
     const int64_t elements = (*out)->count / count;
     for (int64_t n = 0; n < count; n++)
@@ -60,9 +73,10 @@ static tare_status next(data_source *s, data_batch *out, bool *done, tare_error 
     *done = left == 0;
     if (left == 0) return TARE_OK;
     const int64_t count = s->batch_size > 0 && s->batch_size < left ? s->batch_size : left;
+    memory_budget budget = tare__run_budget(s->memory_limit);
     TARE_TRY(tare__data_batch_create(s, out, err));
     for (size_t i = 0; i < s->input_count; i++)
-        TARE_TRY(make_input(s, i, count, &out->inputs[i], err));
+        TARE_TRY(make_input(s, i, count, &budget, &out->inputs[i], err));
     out->size = count;
     r->position += count;
     return TARE_OK;

@@ -13,7 +13,8 @@ typedef struct data_kind {
     // Optional, as tare__data_skip and tare__data_sample_count.
     tare_status (*skip)(data_source *s, int64_t *samples, tare_error *err);
     int64_t (*count)(const data_source *s);
-    bool takes_as_is; // heeds the source's flag
+    void (*limit)(data_source *s); // hands memory_limit on; NULL: has no sources of its own
+    bool takes_as_is;              // heeds the source's flag
 } data_kind;
 
 struct data_source {
@@ -26,7 +27,8 @@ struct data_source {
     int64_t batch_size;
     preprocess pictures; // what is done to them
     bool takes_pictures;
-    bool as_is; // arrays are the inputs as they stand
+    bool as_is;            // arrays are the inputs as they stand
+    uint64_t memory_limit; // as of tare__file_budget
 };
 
 /// Each sets s->kind and s->state; on failure nothing is left.
@@ -47,7 +49,8 @@ tare_status tare__data_batch_create(const data_source *s, data_batch *out, tare_
 /// Samples [first, first + count) of t.
 tare_status tare__data_slice(tare_tensor *t, int64_t first, int64_t count, tare_tensor **out,
                              tare_error *err);
-/// Checks an array against input i: dimensions known, size of each sample, NaNs. `file` and `array`
+/// Checks an array against input i: dimensions known, size of each sample, NaNs and, if
+/// they are not wanted, infinities. `file` and `array`
 /// are for messages.
 tare_status tare__data_check(const data_source *s, size_t i, const tare_tensor *t, const char *file,
                              const char *array, tare_error *err);

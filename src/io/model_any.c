@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/mapping.h"
 #include "core/text.h"
 #include "io/pt2/pt2.h"
 #ifdef TARE_HAVE_ONNX
@@ -107,8 +108,13 @@ static tare_status read_own(const reading *r, storage *store, const unsigned cha
     safetensors file = {0};
     TARE_TRY(refuse_sizes(r));
     TARE_TRY(tare__safetensors_parse(store, bytes, size, &file, r->err));
+    const bool ignores_digests = r->options != NULL && r->options->ignores_digests;
+    model_found *out = r->out;
     const tare_status status =
-        tare__model_from_file(&file, r->classes, r->state, &r->out->root, &r->out->extra, r->err);
+        ignores_digests ? tare__model_from_file_unchecked(&file, r->classes, r->state, &out->root,
+                                                          &out->extra, r->err)
+                        : tare__model_from_file_counted(&file, r->classes, r->state, &out->root,
+                                                        &out->extra, &out->digest_count, r->err);
     tare__safetensors_release(&file);
     return status;
 }
@@ -145,10 +151,15 @@ static tare_status read_onnx(const reading *r, const char *path, const unsigned 
 
 #endif
 
+static uint64_t memory_limit(const tare_model_read_options *options) {
+    return options != NULL && options->limits != NULL ? options->limits->memory_bytes : 0;
+}
+
 static tare_status read_pt2(const reading *r, storage *store, const unsigned char *bytes,
                             size_t size) {
     TARE_TRY(refuse_sizes(r));
-    return tare__pt2_read(store, bytes, size, r->classes, &r->out->root, r->err);
+    return tare__pt2_read(store, bytes, size, r->classes, memory_limit(r->options), &r->out->root,
+                          r->err);
 }
 
 static tare_status read_bytes(const reading *r, const char *path, storage *store,
@@ -170,8 +181,13 @@ tare_status tare__model_any_read(const char *path, const registry *classes,
     const unsigned char *bytes = NULL;
     size_t size = 0;
     memset(out, 0, sizeof *out);
-    TARE_TRY(tare__file_map(path, &store, &bytes, &size, err));
-    const tare_status status = read_bytes(&r, path, store, bytes, size);
+    TARE_TRY(options != NULL && options->copies_file
+                 ? tare__file_read(path, &store, &bytes, &size, err)
+                 : tare__file_map(path, &store, &bytes, &size, err));
+    tare_status status = read_bytes(&r, path, store, bytes, size);
+    // What is cut off meanwhile looks damaged.
+    const bool is_lost = status != TARE_OK && tare__mapping_check(err) != TARE_OK;
     tare__storage_release(store);
+    if (is_lost) return TARE_IO;
     return status == TARE_OK ? TARE_OK : tare__at(err, status, "%s", path);
 }

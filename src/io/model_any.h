@@ -12,12 +12,13 @@ typedef struct model_found {
     json_t *extra;         // the file's `record` (the caller's json_decref) or NULL
     bool from_onnx;        // as opposed to our own format
     bool is_quantized;     // an ONNX file of others with QuantizeLinear: in reference form
+    size_t digest_count;   // tensors that were held against the file's digests
     bool norms_are_folded; // written by one of torch's ONNX exporters, which leave no batch norm
                            // behind a convolution
 } model_found;
 
 /// Reads PATH: our own format, a program of torch.export (.pt2), or ONNX. Anything else is refused
-/// by what it is. options may be NULL.
+/// by what it is. options may be NULL, and its limits, too.
 tare_status tare__model_any_read(const char *path, const registry *classes,
                                  const model_state_io *state,
                                  const tare_model_read_options *options, model_found *out,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model files: a safetensors file whose metadata key `tare.graph` holds module tree and graph as
-// JSON.
+// JSON. Beside it stand the digests of all that the file holds (model_digests.h).
 //
 // Beyond the form that traced models come in, a file may hold (all optional):
 //   per module: `same_as`: the path of the module that stands here too, instead of all other keys
@@ -65,10 +65,18 @@ tare_status tare__model_file_read(const char *path, const registry *classes,
 tare_status tare__model_from_parts(const char *json, const map *tensors, const registry *classes,
                                    const model_state_io *state, module **root, json_t **extra,
                                    tare_error *err);
-/// The same from an open file.
+/// The same from an open file, which is held against its digests (model_digests.h).
 tare_status tare__model_from_file(const safetensors *file, const registry *classes,
                                   const model_state_io *state, module **root, json_t **extra,
                                   tare_error *err);
+/// The same; *digest_count: the tensors that were held against digests, 0: the file has none.
+tare_status tare__model_from_file_counted(const safetensors *file, const registry *classes,
+                                          const model_state_io *state, module **root,
+                                          json_t **extra, size_t *digest_count, tare_error *err);
+/// The same with whatever its digests say.
+tare_status tare__model_from_file_unchecked(const safetensors *file, const registry *classes,
+                                            const model_state_io *state, module **root,
+                                            json_t **extra, tare_error *err);
 
 /// Writes root and its graph to PATH; extra (may be NULL) is stored as it is. Equal models give
 /// equal bytes.

@@ -7,6 +7,7 @@
 #include "core/derived.h"
 #include "core/json.h"
 #include "io/graph_json.h"
+#include "io/model_digests.h"
 #include "io/model_file.h"
 #include "io/quantized_json.h"
 #include "io/value_json.h"
@@ -23,11 +24,10 @@ typedef struct reader {
     const json_at *top;     // the JSON object
     const json_at *modules; // its `modules`
     module *root;
-    map entries;        // path -> index into modules + 1
-    map used;           // tensors of the file that have found their place
-    map made;           // tensors of the model by name; references owned
-    arena scratch;      // paths, and config values on their way
-    size_t alias_count; // used ones
+    map entries;   // path -> index into modules + 1
+    map used;      // tensors of the file that have found their place
+    map made;      // tensors of the model by name; references owned
+    arena scratch; // paths, and config values on their way
     tare_error *err;
 } reader;
 
@@ -211,6 +211,70 @@ static tare_status make_tensor(reader *r, const json_at *at, const char *name, t
                         : tare__json_fail(at, r->err, "the file has no tensor '%s'", name);
 }
 
+static tare_status refuse_chain(const json_at *at, const char *name, const char *source,
+                                const char *next, tare_error *err) {
+    if (strcmp(name, source) == 0)
+        tare__json_fail(at, err, "'%s' is an alias of itself", name);
+    else
+        tare__json_fail(at, err, "'%s' is an alias of '%s', which is an alias of '%s'", name,
+                        source, next);
+    return tare__hint(err, TARE_MALFORMED_FILE,
+                      "an alias names a parameter or buffer that is no alias");
+}
+
+static tare_status refuse_own_tensor(const json_at *at, const char *name, const char *source,
+                                     const char *part, tare_error *err) {
+    tare__json_fail(at, err, "'%s' is an alias of '%s', but the file has a tensor '%s%s'", name,
+                    source, name, part);
+    return tare__hint(err, TARE_MALFORMED_FILE, "remove the alias, or that tensor");
+}
+
+// *part: what the file has of the tensor's parts, "" for itself; NULL: nothing.
+static tare_status find_part(reader *r, const char *name, const char **part) {
+    static const char *const parts[] = {"", QUANTIZED_INTEGERS, QUANTIZED_SCALE,
+                                        QUANTIZED_ZERO_POINT};
+    *part = NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && *part == NULL; i++) {
+        const char *full = tare__arena_printf(&r->scratch, "%s%s", name, parts[i]);
+        if (full == NULL) return tare__out_of_memory(r->err);
+        if (tare__safetensors_get(r->file, full) != NULL) *part = parts[i];
+    }
+    return TARE_OK;
+}
+
+// So that each name has one tensor, whatever the order in which they are read.
+static tare_status check_alias(reader *r, const json_at *aliases, const char *name) {
+    const json_at at = tare__json_get(aliases, name);
+    const char *source = NULL;
+    TARE_TRY(tare__json_string(&at, &source, r->err));
+    const json_at next = tare__json_get(aliases, source);
+    if (next.value != NULL) {
+        const char *next_source = NULL;
+        TARE_TRY(tare__json_string(&next, &next_source, r->err));
+        return refuse_chain(&at, name, source, next_source, r->err);
+    }
+    const char *own_part = NULL, *source_part = NULL;
+    TARE_TRY(find_part(r, name, &own_part));
+    TARE_TRY(find_part(r, source, &source_part));
+    if (source_part != NULL && own_part != NULL)
+        return refuse_own_tensor(&at, name, source, own_part, r->err);
+    if (source_part != NULL) return TARE_OK;
+    tare__json_fail(&at, r->err, "'%s' is an alias of '%s', but the file has no tensor '%s'", name,
+                    source, source);
+    return tare__hint(r->err, TARE_MALFORMED_FILE, "is the file cut off, or the name misspelt?");
+}
+
+static tare_status check_aliases(reader *r) {
+    if (!tare__json_has(r->top, "aliases")) return TARE_OK;
+    const json_at aliases = tare__json_get(r->top, "aliases");
+    TARE_TRY(tare__json_expect(&aliases, JSON_OBJECT, r->err));
+    const char *name = NULL;
+    json_t *item = NULL;
+    json_object_foreach((json_t *)aliases.value, name, item)
+        TARE_TRY(check_alias(r, &aliases, name));
+    return TARE_OK;
+}
+
 // The tensor called `name`, lent: made when it is first asked for, under its own name or as an
 // alias.
 static tare_status obtain_tensor(reader *r, const json_at *at, const char *name,
@@ -218,10 +282,7 @@ static tare_status obtain_tensor(reader *r, const json_at *at, const char *name,
     const json_at aliases = tare__json_get(r->top, "aliases"),
                   alias = tare__json_get(&aliases, name);
     const char *source = name;
-    if (alias.value != NULL) {
-        TARE_TRY(tare__json_string(&alias, &source, r->err));
-        r->alias_count++;
-    }
+    if (alias.value != NULL) TARE_TRY(tare__json_string(&alias, &source, r->err));
     *out = tare__map_get(&r->made, source);
     if (*out != NULL) return TARE_OK;
     TARE_TRY(make_tensor(r, alias.value != NULL ? &alias : at, source, out));
@@ -256,14 +317,35 @@ static tare_status read_tensors(reader *r, const char *key, bool is_parameter) {
     return TARE_OK;
 }
 
-static tare_status check_aliases(const reader *r) {
-    if (!tare__json_has(r->top, "aliases")) return TARE_OK;
+// When parameters and buffers are known. What an alias names but no module has would be a tensor
+// without a name.
+static tare_status check_alias_used(reader *r, const json_at *aliases, const char *name) {
+    const json_at at = tare__json_get(aliases, name);
+    const char *const names[] = {name, json_string_value(at.value)};
+    for (size_t i = 0; i < 2; i++) {
+        const char *path = NULL, *leaf = NULL;
+        TARE_TRY(split_name(r, names[i], &path, &leaf));
+        const module *m = tare__module_find(r->root, path);
+        if (m != NULL && tare__module_has_tensor(m, leaf)) continue;
+        tare__json_fail(&at, r->err,
+                        i == 0 ? "'%s', an alias of '%s', is neither a parameter nor a buffer"
+                               : "'%s' is an alias of '%s', which is neither a parameter nor a "
+                                 "buffer",
+                        names[0], names[1]);
+        return tare__hint(r->err, TARE_MALFORMED_FILE, "list '%s' among the parameters or buffers",
+                          names[i]);
+    }
+    return TARE_OK;
+}
+
+static tare_status check_aliases_used(reader *r) {
     const json_at aliases = tare__json_get(r->top, "aliases");
-    TARE_TRY(tare__json_expect(&aliases, JSON_OBJECT, r->err));
-    if (json_object_size(aliases.value) == r->alias_count) return TARE_OK;
-    return tare__json_fail(
-        &aliases, r->err, "%zu of %zu aliases are neither a parameter nor a buffer",
-        json_object_size(aliases.value) - r->alias_count, json_object_size(aliases.value));
+    const char *name = NULL;
+    json_t *item = NULL;
+    if (aliases.value == NULL) return TARE_OK;
+    json_object_foreach((json_t *)aliases.value, name, item)
+        TARE_TRY(check_alias_used(r, &aliases, name));
+    return TARE_OK;
 }
 
 // Each description must have found its tensor.
@@ -464,9 +546,10 @@ static tare_status read_model(reader *r) {
     TARE_TRY(check_format(r->top, r->err));
     TARE_TRY(read_root(r));
     TARE_TRY(read_modules(r));
+    TARE_TRY(check_aliases(r));
     TARE_TRY(read_tensors(r, "parameters", true));
     TARE_TRY(read_tensors(r, "buffers", false));
-    TARE_TRY(check_aliases(r));
+    TARE_TRY(check_aliases_used(r));
     TARE_TRY(read_packings(r));
     TARE_TRY(finish_modules(r));
     return tare__graph_from_json(r->top, r->root, &r->root->graph, r->err);
@@ -502,7 +585,7 @@ static tare_status read_chars(const safetensors *file, const char *chars, const 
     if (status == TARE_OK) status = read_from_json(file, json, classes, state, root, err);
     if (status == TARE_OK && extra != NULL) *extra = json_incref(json_object_get(json, "record"));
     json_decref(json);
-    return status == TARE_OK ? TARE_OK : tare__at(err, status, "tare.graph");
+    return status == TARE_OK ? TARE_OK : tare__at(err, status, MODEL_GRAPH);
 }
 
 tare_status tare__model_from_parts(const char *json, const map *tensors, const registry *classes,
@@ -512,15 +595,47 @@ tare_status tare__model_from_parts(const char *json, const map *tensors, const r
     return read_chars(&file, json, classes, state, root, extra, err);
 }
 
-tare_status tare__model_from_file(const safetensors *file, const registry *classes,
-                                  const model_state_io *state, module **root, json_t **extra,
-                                  tare_error *err) {
-    const char *chars = tare__safetensors_metadata(file, "tare.graph");
+tare_status tare__model_from_file_unchecked(const safetensors *file, const registry *classes,
+                                            const model_state_io *state, module **root,
+                                            json_t **extra, tare_error *err) {
+    const char *chars = tare__safetensors_metadata(file, MODEL_GRAPH);
     if (chars != NULL) return read_chars(file, chars, classes, state, root, extra, err);
     tare__fail(err, TARE_MALFORMED_FILE,
                "the file has tensors but no graph: its metadata lacks "
-               "the key 'tare.graph'");
+               "the key '" MODEL_GRAPH "'");
     return tare__hint(err, TARE_MALFORMED_FILE, "is it a file of weights or data only?");
+}
+
+// What contradicts the format is named by its place, so that digests come last.
+tare_status tare__model_from_file_counted(const safetensors *file, const registry *classes,
+                                          const model_state_io *state, module **root,
+                                          json_t **extra, size_t *digest_count, tare_error *err) {
+    model_digests *found = NULL;
+    module *made = NULL;
+    json_t *made_extra = NULL;
+    TARE_TRY(tare__model_digests_begin(file, &found, err));
+    tare_status status = tare__model_from_file_unchecked(file, classes, state, &made,
+                                                         extra != NULL ? &made_extra : NULL, err);
+    if (status != TARE_OK) {
+        tare__model_digests_abandon(found);
+        return status;
+    }
+    status = tare__model_digests_end(found, digest_count, err);
+    if (status != TARE_OK) {
+        tare__module_release(made);
+        json_decref(made_extra);
+        return status;
+    }
+    *root = made;
+    if (extra != NULL) *extra = made_extra;
+    return TARE_OK;
+}
+
+tare_status tare__model_from_file(const safetensors *file, const registry *classes,
+                                  const model_state_io *state, module **root, json_t **extra,
+                                  tare_error *err) {
+    size_t digest_count = 0;
+    return tare__model_from_file_counted(file, classes, state, root, extra, &digest_count, err);
 }
 
 tare_status tare__model_file_read(const char *path, const registry *classes,

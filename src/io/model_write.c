@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/json_write.h"
 #include "io/graph_json.h"
+#include "io/model_digests.h"
 #include "io/model_file.h"
 #include "io/quantized_json.h"
 #include "io/value_json.h"
@@ -33,6 +34,7 @@ typedef struct writer {
         top;                        // the parts of the JSON; `top`: the root's own keys
     const model_packings *packings; // NULL: none
     map first;                      // names of their tensors
+    packed_origin *origins;         // as many as packings
     tare_error *err;
 } writer;
 
@@ -252,13 +254,30 @@ static tare_status check_parts(const writer *w) {
     return TARE_OK;
 }
 
-static tare_status write_packing(writer *w, const model_packing *p, text *out) {
+// All that a file has of the weight.
+static tare_status find_origin(writer *w, const model_packing *p, const char *name,
+                               packed_origin *out) {
+    static const char *const parts[MOST_ORIGINS] = {QUANTIZED_INTEGERS, QUANTIZED_SCALE,
+                                                    QUANTIZED_ZERO_POINT};
+    out->of[0] = name;
+    if (!tare__tensor_is_quantized(p->weight)) return TARE_OK;
+    for (size_t i = 0; i < MOST_ORIGINS; i++) {
+        out->of[i] = tare__arena_printf(&w->paths, "%s%s", name, parts[i]);
+        if (out->of[i] == NULL) return tare__out_of_memory(w->err);
+    }
+    return TARE_OK;
+}
+
+static tare_status write_packing(writer *w, const model_packing *p, packed_origin *origin,
+                                 text *out) {
     const char *name = find_seen(&w->tensors, p->weight);
     if (name == NULL)
         return tare__fail(w->err, TARE_INVALID_ARGUMENT,
                           "packed weights of no tensor of the model");
     const char *bytes = tare__arena_printf(&w->paths, "%s.packed", name);
     if (bytes == NULL) return tare__out_of_memory(w->err);
+    origin->packed = bytes;
+    TARE_TRY(find_origin(w, p, name, origin));
     tare__text_append(out, "{\"weight\": ");
     tare__text_json_string(out, name);
     tare__text_append(out, ", \"form\": [");
@@ -273,10 +292,12 @@ static tare_status write_packing(writer *w, const model_packing *p, text *out) {
 
 static tare_status write_packings(writer *w, text *out) {
     if (w->packings == NULL || w->packings->count == 0) return TARE_OK;
+    w->origins = tare__alloc_zeroed(w->packings->count, sizeof *w->origins);
+    if (w->origins == NULL) return tare__out_of_memory(w->err);
     tare__text_append(out, ", \"packed\": [");
     for (size_t i = 0; i < w->packings->count; i++) {
         if (i > 0) tare__text_append(out, ", ");
-        TARE_TRY(write_packing(w, &w->packings->items[i], out));
+        TARE_TRY(write_packing(w, &w->packings->items[i], &w->origins[i], out));
     }
     tare__text_char(out, ']');
     return TARE_OK;
@@ -305,6 +326,7 @@ static void release(writer *w) {
     tare__tensor_map_release(&w->file);
     tare__map_release(&w->first);
     tare__arena_release(&w->paths);
+    tare__free(w->origins);
     tare__free(w->modules.items);
     tare__free(w->tensors.items);
     text *const parts[] = {&w->module_json, &w->parameters, &w->buffers, &w->aliases, &w->top};
@@ -330,12 +352,18 @@ tare_status tare__model_to_json(const module *root, const model_state_io *state,
     return status;
 }
 
+static tare_status digest(const writer *w, const text *json, text *out) {
+    const size_t origin_count = w->origins != NULL ? w->packings->count : 0;
+    return tare__model_digests_to_json(json, &w->file, w->origins, origin_count, out, w->err);
+}
+
 static tare_status write_file(const char *path, const writer *w, const text *json,
-                              tare_error *err) {
-    json_t *metadata = json_pack("{s:s%}", "tare.graph", tare__text_chars(json), json->length);
-    if (metadata == NULL) return tare__out_of_memory(err);
+                              const text *digests) {
+    json_t *metadata = json_pack("{s:s%, s:s%}", MODEL_GRAPH, tare__text_chars(json), json->length,
+                                 MODEL_DIGESTS, tare__text_chars(digests), digests->length);
+    if (metadata == NULL) return tare__out_of_memory(w->err);
     const tare_status status =
-        tare__safetensors_write_first(path, &w->file, &w->first, metadata, err);
+        tare__safetensors_write_first(path, &w->file, &w->first, metadata, w->err);
     json_decref(metadata);
     return status;
 }
@@ -344,9 +372,11 @@ tare_status tare__model_file_write_packed(const char *path, const module *root,
                                           const model_state_io *state, const json_t *extra,
                                           const model_packings *packings, tare_error *err) {
     writer w = {.root = root, .state = state, .packings = packings, .err = err};
-    text json = {0};
+    text json = {0}, digests = {0};
     tare_status status = write_json(&w, extra, &json);
-    if (status == TARE_OK) status = write_file(path, &w, &json, err);
+    if (status == TARE_OK) status = digest(&w, &json, &digests);
+    if (status == TARE_OK) status = write_file(path, &w, &json, &digests);
+    tare__text_release(&digests);
     tare__text_release(&json);
     release(&w);
     return status;

@@ -37,14 +37,24 @@ int tare__preprocess_channels(const preprocess *p) {
     return p->color == COLOR_GRAY ? 1 : 3;
 }
 
+static bool same_resize(const preprocess *a, const preprocess *b) {
+    if (a->resize_shorter != b->resize_shorter || a->resize_height != b->resize_height ||
+        a->resize_width != b->resize_width)
+        return false;
+    if (a->resize_shorter == 0 && a->resize_height == 0) return true;
+    return a->interpolation == b->interpolation &&
+           (a->antialias == b->antialias || a->interpolation == INTERPOLATION_NEAREST);
+}
+
+// What a step does not look at makes no difference.
 bool tare__preprocess_equal(const preprocess *a, const preprocess *b) {
-    text x = {0}, y = {0};
-    tare__preprocess_to_json(a, &x);
-    tare__preprocess_to_json(b, &y);
-    const bool is_equal =
-        !x.failed && !y.failed && strcmp(tare__text_chars(&x), tare__text_chars(&y)) == 0;
-    tare__text_release(&x);
-    tare__text_release(&y);
+    bool is_equal = same_resize(a, b) && a->crop_height == b->crop_height &&
+                    a->crop_width == b->crop_width && a->color == b->color &&
+                    a->is_normalized == b->is_normalized &&
+                    a->is_channels_last == b->is_channels_last && a->is_uint8 == b->is_uint8;
+    is_equal = is_equal && (a->is_uint8 || a->scale == b->scale);
+    for (int c = 0; is_equal && a->is_normalized && c < tare__preprocess_channels(a); c++)
+        is_equal = a->mean[c] == b->mean[c] && a->std[c] == b->std[c];
     return is_equal;
 }
 

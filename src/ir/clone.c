@@ -12,9 +12,17 @@ static node *cloned(void *user, node *n) {
     return ((cloning *)user)->nodes[n->id];
 }
 
-static tare_status clone_map(const map *from, map *to, tare_error *err) {
+static tare_status clone_counts(const map *from, map *to, tare_error *err) {
     for (size_t i = 0; i < from->count; i++)
         if (!tare__map_set(to, from->entries[i].key, from->entries[i].value))
+            return tare__out_of_memory(err);
+    return TARE_OK;
+}
+
+// Nodes take their names when they are cloned.
+static tare_status clone_names(const map *from, map *to, tare_error *err) {
+    for (size_t i = 0; i < from->count; i++)
+        if (!tare__map_set(to, from->entries[i].key, tare__map_int(1)))
             return tare__out_of_memory(err);
     return TARE_OK;
 }
@@ -41,6 +49,7 @@ static tare_status clone_node(cloning *c, const node *from, tare_error *err) {
     c->to->last = n;
     c->to->node_count++;
     c->nodes[from->id] = n;
+    (void)tare__map_set(&c->to->used_names, n->name, n); // the name is there: nothing is allocated
     return TARE_OK;
 }
 
@@ -70,8 +79,8 @@ static tare_status clone_arguments(cloning *c, const node *from, node *to, tare_
 static tare_status clone_into(cloning *c, const graph *from, tare_error *err) {
     graph *to = c->to;
     to->next_id = from->next_id;
-    TARE_TRY(clone_map(&from->used_names, &to->used_names, err));
-    TARE_TRY(clone_map(&from->base_counts, &to->base_counts, err));
+    TARE_TRY(clone_names(&from->used_names, &to->used_names, err));
+    TARE_TRY(clone_counts(&from->base_counts, &to->base_counts, err));
     if (!tare__arena_copy_text(&to->memory, from->pytree_signature, &to->pytree_signature) ||
         !tare__arena_copy_text(&to->memory, from->pytree_flatten, &to->pytree_flatten) ||
         !tare__arena_copy_text(&to->memory, from->export_json, &to->export_json))

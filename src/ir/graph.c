@@ -84,6 +84,7 @@ tare_status tare__graph_insert(graph *g, const node_spec *spec, node *before, no
         tare__node_set_args(n, spec->args, spec->arg_count, spec->kwargs, spec->kwarg_count, err));
     n->id = g->next_id++;
     link_before(g, n, before);
+    (void)tare__map_set(&g->used_names, n->name, n); // the name is there: nothing is allocated
     if (out) *out = n;
     return TARE_OK;
 }
@@ -129,6 +130,7 @@ tare_status tare__graph_erase(graph *g, node *n, tare_error *err) {
                           n->users[0]->name);
     TARE_TRY(tare__node_set_args(n, NULL, 0, NULL, 0, err));
     unlink_node(n);
+    (void)tare__map_set(&g->used_names, n->name, tare__map_int(1));
     return TARE_OK;
 }
 
@@ -140,9 +142,8 @@ void tare__graph_move_before(node *n, node *before) {
 }
 
 node *tare__graph_find(const graph *g, const char *name) {
-    for (node *n = g->first; n; n = n->next)
-        if (strcmp(n->name, name) == 0) return n;
-    return NULL;
+    void *found = tare__map_get(&g->used_names, name);
+    return found != tare__map_int(1) ? found : NULL;
 }
 
 node *tare__graph_output(const graph *g) {

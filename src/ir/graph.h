@@ -57,7 +57,7 @@ struct graph {
     arena memory;
     node *first, *last;
     size_t node_count, next_id;
-    map used_names;  // never released, as in torch
+    map used_names;  // -> the node of that name, or 1; names are never released, as in torch
     map base_counts; // base name -> last number given
     // Exported programs print a `def` line and an unpacking line of their own; NULL for plain code.
     const char *pytree_signature, *pytree_flatten;
@@ -122,8 +122,7 @@ static inline bool tare__node_is_call(const node *n) {
 /// Is n an input, which whoever runs the graph fills? A placeholder is none where its argument was
 /// fixed when a program was exported: its default is its value.
 static inline bool tare__node_is_input(const node *n) {
-    const bool is_fixed =
-        n->arg_count > 0 && n->meta_json == NULL && n->owner->export_json != NULL;
+    const bool is_fixed = n->arg_count > 0 && n->meta_json == NULL && n->owner->export_json != NULL;
     return n->op == NODE_PLACEHOLDER && !is_fixed;
 }
 /// The value under a keyword, or NULL.

@@ -127,12 +127,21 @@ static named_module *find_child(const module *m, const char *name, size_t length
     return i == NAME_INDEX_NONE ? NULL : &m->children[i];
 }
 
-module *tare__module_child_n(const module *m, const char *name, size_t length) {
+module *tare__module_child_n_mutable(module *m, const char *name, size_t length) {
     const named_module *child = find_child(m, name, length);
     return child ? child->module : NULL;
 }
 
-module *tare__module_child(const module *m, const char *name) {
+const module *tare__module_child_n_const(const module *m, const char *name, size_t length) {
+    const named_module *child = find_child(m, name, length);
+    return child ? child->module : NULL;
+}
+
+module *tare__module_child_mutable(module *m, const char *name) {
+    return tare__module_child_n(m, name, strlen(name));
+}
+
+const module *tare__module_child_const(const module *m, const char *name) {
     return tare__module_child_n(m, name, strlen(name));
 }
 

@@ -116,14 +116,27 @@ bool tare__module_bool(const module *m, const char *key, bool otherwise);
 /// An int, or a list/tuple of `count` ints, spread into out[count]; false if it is neither.
 bool tare__module_ints(const module *m, const char *key, size_t count, int64_t *out);
 
-module *tare__module_child(const module *m, const char *name); // direct child or NULL
-module *tare__module_child_n(const module *m, const char *name, size_t length);
+/// A direct child or NULL, and the module at a path "layer1.0.conv1" ("" is the module itself) or
+/// NULL. What is found in a const tree is const: who may not change a tree finds nothing in it that
+/// could be changed.
+const module *tare__module_child_const(const module *m, const char *name);
+module *tare__module_child_mutable(module *m, const char *name);
+const module *tare__module_child_n_const(const module *m, const char *name, size_t length);
+module *tare__module_child_n_mutable(module *m, const char *name, size_t length);
+const module *tare__module_find_const(const module *m, const char *path);
+module *tare__module_find_mutable(module *m, const char *path);
+// NOLINTBEGIN(readability-identifier-naming)
+#define MODULE_AS_CONST(m, function)                                                               \
+    _Generic((m), const module * : function##_const, module * : function##_mutable)
+#define tare__module_child(m, name) MODULE_AS_CONST(m, tare__module_child)(m, name)
+#define tare__module_child_n(m, name, length)                                                      \
+    MODULE_AS_CONST(m, tare__module_child_n)(m, name, length)
+#define tare__module_find(m, path) MODULE_AS_CONST(m, tare__module_find)(m, path)
+// NOLINTEND(readability-identifier-naming)
 /// Binds a direct child (takes a new reference). An existing name keeps its place and drops its
 /// module.
 tare_status tare__module_set_child(module *m, const char *name, module *child, tare_error *err);
 void tare__module_remove_child(module *m, const char *name);
-/// By path "layer1.0.conv1"; "" is the module itself; NULL if absent.
-module *tare__module_find(const module *m, const char *path);
 /// Binds by path; missing parents become torch.nn.Module containers of class `container`. Paths of
 /// more than 64 components are refused, so that trees can be walked by recursion.
 tare_status tare__module_set_path(module *root, const char *path, module *child,
@@ -153,9 +166,9 @@ tare_status tare__module_walk(module *root,
 
 /// Rebuilds `root` as torch's GraphModule constructor does: only what the graph's call_module and
 /// get_attr targets reach, in order of first appearance, parents of dotted targets as plain
-/// containers. Direct tensors come first as they appear. *out has its own reference to g's
-/// ownership: g moves into *out on success.
-tare_status tare__module_from_graph(const module *root, graph *g, const module_class *container,
+/// containers, and shares these modules. Direct tensors come first as they appear. *out has its own
+/// reference to g's ownership: g moves into *out on success.
+tare_status tare__module_from_graph(module *root, graph *g, const module_class *container,
                                     const module_class *graph_module, module **out,
                                     tare_error *err);
 

@@ -62,18 +62,22 @@ tare_status tare__module_set_tensor_path(module *root, const char *path, tare_te
 }
 
 // Follows the components of `path` up to `end`.
-static module *follow(const module *root, const char *path, const char *end) {
+static const module *follow(const module *root, const char *path, const char *end) {
     const module *at = root;
     while (at && path < end) {
         const size_t length = strcspn(path, ".");
         at = tare__module_child_n(at, path, length);
         path += path[length] ? length + 1 : length;
     }
-    return (module *)at; // NOLINT: lent for as much writing as the caller may do to the root
+    return at;
 }
 
-module *tare__module_find(const module *m, const char *path) {
+const module *tare__module_find_const(const module *m, const char *path) {
     return follow(m, path, path + strlen(path));
+}
+
+module *tare__module_find_mutable(module *m, const char *path) {
+    return (module *)tare__module_find_const(m, path); // NOLINT: it lies in what the caller changes
 }
 
 tare_tensor *tare__module_find_tensor(const module *root, const char *path) {
@@ -181,7 +185,7 @@ static tare_status missing(const node *n, tare_error *err) {
 }
 
 // Copies what a target names: a tensor, or a module with everything under it.
-static tare_status copy_field(const module *from, module *to, const char *name, const node *n,
+static tare_status copy_field(module *from, module *to, const char *name, const node *n,
                               tare_error *err) {
     const named_tensor *tensor = tare__module_named_tensor(from, name);
     if (tensor) return tare__module_set_tensor(to, name, tensor->tensor, tensor->is_parameter, err);
@@ -191,7 +195,7 @@ static tare_status copy_field(const module *from, module *to, const char *name, 
 }
 
 // torch's _copy_attr. Where a parent was installed whole already, there is nothing left to copy.
-static tare_status copy_target(const module *from, module *to, const node *n,
+static tare_status copy_target(module *from, module *to, const node *n,
                                const module_class *container, tare_error *err) {
     const char *path = n->target;
     for (const char *dot; (dot = strchr(path, '.')); path = dot + 1) {
@@ -204,7 +208,7 @@ static tare_status copy_target(const module *from, module *to, const node *n,
     return copy_field(from, to, path, n, err);
 }
 
-static tare_status copy_targets(const module *root, const graph *g, const module_class *container,
+static tare_status copy_targets(module *root, const graph *g, const module_class *container,
                                 module *to, tare_error *err) {
     to->training = root->training;
     for (const node *n = g->first; n; n = n->next)
@@ -213,7 +217,7 @@ static tare_status copy_targets(const module *root, const graph *g, const module
     return TARE_OK;
 }
 
-tare_status tare__module_from_graph(const module *root, graph *g, const module_class *container,
+tare_status tare__module_from_graph(module *root, graph *g, const module_class *container,
                                     const module_class *graph_module, module **out,
                                     tare_error *err) {
     module *m = NULL;

@@ -27,7 +27,8 @@ ptrdiff_t tare__name_index_find(const name_index *x, const named_items *in, cons
         return NAME_INDEX_NONE;
     }
     const size_t mask = x->slot_count - 1;
-    for (size_t at = tare__hash_name(name, length) & mask; x->slots[at] != 0; at = (at + 1) & mask)
+    for (size_t at = tare__hash_name(name, length, x->slots) & mask; x->slots[at] != 0;
+         at = (at + 1) & mask)
         if (is_name(name_at(in, x->slots[at] - 1), name, length))
             return (ptrdiff_t)x->slots[at] - 1;
     return NAME_INDEX_NONE;
@@ -36,7 +37,7 @@ ptrdiff_t tare__name_index_find(const name_index *x, const named_items *in, cons
 static void place(name_index *x, const named_items *in, size_t i) {
     const char *name = name_at(in, i);
     const size_t mask = x->slot_count - 1;
-    size_t at = tare__hash_name(name, strlen(name)) & mask;
+    size_t at = tare__hash_name(name, strlen(name), x->slots) & mask;
     while (x->slots[at] != 0) at = (at + 1) & mask;
     x->slots[at] = (uint32_t)(i + 1);
 }

@@ -134,6 +134,7 @@ tare_status tare__graph_refresh_names(graph *g, tare_error *err) {
         const char *same = NULL;
         TARE_TRY(tare__graph_name(g, n->name, &same, err));
         n->name = same;
+        (void)tare__map_set(&g->used_names, same, n);
     }
     return TARE_OK;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of the bits of integers and bools.
+#include "core/cut.h"
 #include "ops/arithmetic.h"
 #include "ops/families.h"
 #include "ops/rules.h"
@@ -65,15 +66,15 @@ static tare_status bits_shape(op_call *call, bit_function f) {
     bit_operands o;
     TARE_TRY(read_bits(call, &o));
     if (o.dtype != TARE_DTYPE_UNSET) return tare__call_result(call, o.dtype, o.ndim, o.shape, NULL);
-    const int64_t r =
-        f((int64_t)o.side[0].number, (int64_t)o.side[1].number, tare__dtype(TARE_INT64));
+    const int64_t r = f(tare__cut_int64(o.side[0].number), tare__cut_int64(o.side[1].number),
+                        tare__dtype(TARE_INT64));
     const bool bools = o.side[0].is_bool && o.side[1].is_bool;
     call->result = bools ? tare__bool(r != 0) : tare__int(r);
     return TARE_OK;
 }
 
 static int64_t bits_at(const operand *side, int64_t i) {
-    return side->t != NULL ? tare__tensor_get_int(side->t, i) : (int64_t)side->number;
+    return side->t != NULL ? tare__tensor_get_int(side->t, i) : tare__cut_int64(side->number);
 }
 
 static tare_status bits_reference(op_call *call, bit_function f) {
@@ -134,8 +135,8 @@ static tare_status bitwise_not_reference(op_call *call) {
 #define ROW(name, names, dunder, scalar)                                                           \
     {                                                                                              \
         .id = #name,                                                                               \
-        .functions = "torch." #name "|" names "|" ATEN(#name ".Tensor") "|" ATEN(#name scalar) "|" \
-                     ATEN(dunder ".Tensor") "|" ATEN(dunder ".Scalar"),                            \
+        .functions = "torch." #name "|" names "|" ATEN(#name ".Tensor") "|" ATEN(                  \
+            #name scalar) "|" ATEN(dunder ".Tensor") "|" ATEN(dunder ".Scalar"),                   \
         .methods = #name, .params = "input/self|other", .traits = OP_ELEMENTWISE,                  \
         .shape = name##_shape, .reference = name##_reference                                       \
     }

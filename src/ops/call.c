@@ -403,6 +403,10 @@ tare_status tare__call_overwrite(op_call *call, size_t i, int64_t count, const f
     return status;
 }
 
+module *tare__call_own(const op_call *call, const module *m) {
+    return call->own != NULL ? (module *)m : NULL; // NOLINT: m is part of what the run may change
+}
+
 tare_tensor *tare__call_out(op_call *call) {
     return call->result.kind == VALUE_TENSOR ? call->result.as.tensor : NULL;
 }
@@ -473,6 +477,43 @@ static tare_status allocate(value *v, tare_error *err) {
     return TARE_OK;
 }
 
+static void count_missing(const value *v, uint64_t *bytes, const tare_tensor **largest) {
+    if (v->kind == VALUE_TENSOR && v->as.tensor->data == NULL) {
+        const tare_tensor *t = v->as.tensor;
+        const uint64_t more = tare__tensor_bytes(t);
+        *bytes = more > UINT64_MAX - *bytes ? UINT64_MAX : *bytes + more;
+        if (*largest == NULL || more > tare__tensor_bytes(*largest)) *largest = t;
+    } else if (tare__value_has_items(v)) {
+        for (uint32_t i = 0; i < v->count; i++) count_missing(&v->as.items[i], bytes, largest);
+    }
+}
+
+// Where there is no budget, small results need not ask how much memory there is.
+enum { SMALL_BYTES = 1 << 28 };
+
+static tare_status take_memory(op_call *call) {
+    const tare_tensor *largest = NULL;
+    uint64_t bytes = 0;
+    char shape[200], what[256];
+    count_missing(&call->result, &bytes, &largest);
+    if (largest == NULL || (call->budget == NULL && bytes <= SMALL_BYTES)) return TARE_OK;
+    memory_budget own = {0};
+    if (call->budget == NULL) own = tare__run_budget(0);
+    memory_budget *budget = call->budget != NULL ? call->budget : &own;
+    tare__shape_text(largest->ndim, largest->shape, shape, sizeof shape);
+    (void)snprintf(what, sizeof what, "a result %s %s", tare_dtype_name(largest->dtype), shape);
+    return tare__call_at(call, tare__budget_take(budget, bytes, what, call->err));
+}
+
+uint64_t tare__call_memory_left(const op_call *call) {
+    bool is_enough = false;
+    if (call->budget == NULL) return 0;
+    (void)tare__budget_has(call->budget, UINT64_MAX, &is_enough, NULL); // counts anew
+    const memory_budget *b = call->budget;
+    return b->used < b->limit ? b->limit - b->used : 1;
+}
+
 tare_status tare__call_allocate(op_call *call) {
+    TARE_TRY(take_memory(call));
     return allocate(&call->result, call->err);
 }

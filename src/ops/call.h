@@ -6,6 +6,7 @@
 #define OPS_CALL_H
 
 #include "core/arena.h"
+#include "core/budget.h"
 #include "core/requant.h"
 #include "ir/module.h"
 #include "ir/value.h"
@@ -17,9 +18,10 @@ struct float_kernels;
 
 typedef struct op_call {
     const struct op_info *op; // NULL for modules without an operator row
-    module *module;           // the called module; NULL for functions and methods
-    const char *function;     // the called function's name, if it is one: chooses an overload
-    const char *node_name;    // for messages
+    const module *module;     // the called module; NULL for functions and methods
+    module *own; // the tree that the run may change, and `module` with it; NULL: nothing is kept
+    const char *function;  // the called function's name, if it is one: chooses an overload
+    const char *node_name; // for messages
     const value *param[OP_MAX_PARAMS]; // bound by position or keyword; NULL: not given
     size_t param_count;                // of the row
     bool is_bound;     // the shape rule of a module has bound its parameters already
@@ -27,8 +29,9 @@ typedef struct op_call {
     size_t arg_count;
     const keyword *kwargs; // keyword arguments as given
     size_t kwarg_count;
-    value result;  // filled by the shape rule with meta tensors (references owned by the call)
-    arena *memory; // scratch; lives until the graph's run ends; list results live here
+    value result; // filled by the shape rule with meta tensors (references owned by the call)
+    memory_budget *budget; // of the run, for results; NULL: each may take the machine's memory
+    arena *memory;         // scratch; lives until the graph's run ends; list results live here
     enum requant_rule linear_rule,
         conv_rule; // for quantized functions without a module of their own
     int thread_count;
@@ -88,6 +91,9 @@ tare_tensor *tare__call_out(op_call *call); // the one result tensor, inside a r
 /// Parameter i, a tensor that the model owns, is `count` such floats from now on. Inside a
 /// reference.
 tare_status tare__call_overwrite(op_call *call, size_t i, int64_t count, const float *data);
+/// The module to change, which lies in the run's tree, as torch's module changes when it runs: its
+/// statistics, and tensors that are replaced. NULL where the tree is not the run's own.
+module *tare__call_own(const op_call *call, const module *m);
 /// Its status; a failure's place becomes node and operator.
 tare_status tare__call_at(op_call *call, tare_status status);
 /// TARE_INVALID_ARGUMENT naming node and operator.

@@ -2,16 +2,23 @@
 #ifdef TARE_HAVE_DNNL
 #include "ops/calls_dnnl.h"
 
+#include "core/alloc.h"
+
 tare_status tare__dnnl_status(dnnl_status_t status, tare_error *err) {
     if (status == dnnl_success) return TARE_OK;
     if (status == dnnl_out_of_memory) return tare__out_of_memory(err);
     return tare__fail(err, TARE_UNSUPPORTED, "oneDNN refuses a layer (status %d)", (int)status);
 }
 
+tare_status tare__dnnl_expect(size_t bytes, tare_error *err) {
+    return tare__memory_is_at_hand(bytes) ? TARE_OK : tare__out_of_memory(err);
+}
+
 // --- place ---
 
 tare_status tare__dnnl_open(dnnl_place *out, tare_error *err) {
     *out = (dnnl_place){0};
+    TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
     dnnl_status_t status = dnnl_engine_create(&out->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&out->stream, out->engine, dnnl_stream_default_flags);
@@ -31,6 +38,7 @@ tare_status tare__dnnl_create_reorder(const dnnl_place *p, const dnnl_memory_des
                                       const dnnl_memory_desc_t *to, dnnl_primitive_t *out,
                                       tare_error *err) {
     dnnl_primitive_desc_t pd = NULL;
+    TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
     DNNL_TRY(dnnl_reorder_primitive_desc_create(&pd, from, p->engine, to, p->engine, NULL));
     const dnnl_status_t status = dnnl_primitive_create(out, pd);
     dnnl_primitive_desc_destroy(pd);

@@ -52,7 +52,7 @@ value tare__compose_op(composer *c, const char *id, const value *args, size_t co
 }
 
 static value run_child(composer *c, const module *m, const char *child, value in) {
-    module *called = c->status == TARE_OK && m != NULL ? tare__module_child(m, child) : NULL;
+    const module *called = c->status == TARE_OK && m != NULL ? tare__module_child(m, child) : NULL;
     if (called == NULL || called->class->forward == NULL) return in;
     value out = tare__none();
     c->status = tare__module_run_on(c->call, called, &in, c->shapes_only, &out);

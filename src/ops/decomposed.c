@@ -155,13 +155,20 @@ static double round_one(const parameters *p, int64_t c, float x) {
     return (double)(nearbyintf(x * inverse_of(p, c)) + (float)zero);
 }
 
-// The same of many: bytes by one scale. Their bounds are floats.
+// A bound beyond the dtype's range counts as the end of it, which is where the code would end.
+static float byte_bound(const parameters *p, int64_t bound) {
+    const dtype_info *info = tare__dtype(p->dtype);
+    return (float)(bound < info->min ? info->min : bound > info->max ? info->max : bound);
+}
+
+// The same of many: bytes by one scale. Of bounds that cross, the upper one holds.
 static void round_bytes(const parameters *p, const float *x, int64_t count, uint8_t *y) {
     const float inverse = inverse_of(p, 0), zero = (float)zero_of(p, 0);
-    const float least = (float)p->quant_min, most = (float)p->quant_max;
+    const float least = byte_bound(p, p->quant_min), most = byte_bound(p, p->quant_max);
     for (int64_t i = 0; i < count; i++) {
         const float code = nearbyintf(x[i] * inverse) + zero;
-        const float kept = code < least ? least : code > most ? most : isnan(code) ? 0 : code;
+        const float above = code < least ? least : code;
+        const float kept = above > most ? most : isnan(above) ? 0 : above;
         y[i] = (uint8_t)(int)kept;
     }
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/cut.h"
 #include "core/requant.h"
 #include "ops/arithmetic.h"
 #include "ops/decomposed.h"
@@ -303,7 +304,7 @@ static tare_status fake(op_call *call) {
     for (int64_t i = 0; i < y->count; i++) {
         const int64_t c = i / f.inner % f.channels;
         const float scale = (float)tare__tensor_get(f.scales, c);
-        const float zero = (float)(int32_t)tare__tensor_get(f.zero_points, c);
+        const float zero = (float)tare__cut_int32(tare__tensor_get(f.zero_points, c));
         const float code = nearbyintf(tare__f32(f.x)[i] * (1.0F / scale)) + zero;
         const double kept = tare__decomposed_clamp((double)code, f.quant_min, f.quant_max);
         tare__f32(y)[i] = ((float)kept - zero) * scale;

@@ -161,8 +161,8 @@ tare_status tare__embedding_bag_at(op_call *call, const embedding_bags *b, int64
         *end = *begin + length;
         return TARE_OK;
     }
-    *begin = (int64_t)tare__tensor_get(b->offsets, i);
-    *end = i + 1 < b->offsets->count ? (int64_t)tare__tensor_get(b->offsets, i + 1)
+    *begin = tare__tensor_get_int(b->offsets, i);
+    *end = i + 1 < b->offsets->count ? tare__tensor_get_int(b->offsets, i + 1)
                                      : b->rows.indices->count;
     if (*begin >= 0 && *begin <= *end && *end <= b->rows.indices->count) return TARE_OK;
     return tare__call_fail(call, "offsets of bag %lld are out of order", (long long)i);

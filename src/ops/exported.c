@@ -24,7 +24,7 @@ static tare_status item_shape(op_call *call) {
     else if (tare__dtype(x->dtype)->is_float)
         call->result = tare__float(number);
     else
-        call->result = tare__int((int64_t)number);
+        call->result = tare__int(tare__tensor_get_int(x, 0));
     return TARE_OK;
 }
 

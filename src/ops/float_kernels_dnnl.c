@@ -166,13 +166,23 @@ static tare_status create_memories(cache *s, compiled *c, const layout *l,
     return TARE_OK;
 }
 
+// The primitive's work memory is its own here.
+static tare_status expect_compilation(const_dnnl_primitive_desc_t pd, tare_error *err) {
+    int64_t work_bytes = 0;
+    DNNL_TRY(
+        dnnl_primitive_desc_query(pd, dnnl_query_memory_consumption_s64, 0, (void *)&work_bytes));
+    return tare__dnnl_expect(DNNL_COMPILE_BYTES + (size_t)work_bytes, err);
+}
+
 static tare_status compile(cache *s, compiled *c, tare_error *err) {
     const layout l = layout_of(&c->key);
     dnnl_convolution_desc_t desc;
     dnnl_primitive_desc_t pd;
     TARE_TRY(describe_conv(&c->key, &l, c->has_bias, &desc, err));
     DNNL_TRY(dnnl_primitive_desc_create(&pd, &desc, NULL, s->place.engine, NULL));
-    tare_status status = tare__dnnl_status(dnnl_primitive_create(&c->primitive, pd), err);
+    tare_status status = expect_compilation(pd, err);
+    if (status == TARE_OK)
+        status = tare__dnnl_status(dnnl_primitive_create(&c->primitive, pd), err);
     if (status == TARE_OK) status = create_memories(s, c, &l, pd, err);
     dnnl_primitive_desc_destroy(pd);
     return status;
@@ -227,6 +237,7 @@ static tare_status pack_weights(cache *s, compiled *c, tare_tensor *constant, dn
     kept_weights *slot = &s->kept[s->next_kept];
     drop_kept(slot);
     DNNL_TRY(dnnl_memory_create(&slot->memory, &c->weights, s->place.engine, DNNL_MEMORY_ALLOCATE));
+    TARE_TRY(tare__dnnl_expect(DNNL_RUN_BYTES, err));
     DNNL_TRY(tare__dnnl_reorder(&s->place, c->reorder[WEIGHTS], c->plain[WEIGHTS], slot->memory));
     slot->tensor = tare_tensor_retain(constant);
     slot->form = c->weights;
@@ -270,12 +281,14 @@ static tare_status run_conv(cache *s, const float_conv *key, const float *x, con
     TARE_TRY(lend(c->plain[WEIGHTS], w, err));
     TARE_TRY(lend(c->plain[BIAS], bias, err));
     TARE_TRY(lend(c->plain[DST], y, err));
+    TARE_TRY(tare__dnnl_expect(DNNL_RUN_BYTES, err)); // what packed memories took is gone
     return execute(s, c, key->constant, err);
 }
 
 // What oneDNN does not take (an empty batch, an odd stride) is computed by the portable kernel.
 static tare_status conv(void *state, const float_conv *c, const float *x, const float *w,
                         const float *bias, float *y, tare_error *err) {
+    TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
     tare__use_one_thread();
     const tare_status status = run_conv(state, c, x, w, bias, y, err);
     if (status != TARE_UNSUPPORTED) return status;
@@ -287,6 +300,7 @@ static tare_status product(void *state, const float_product *p, const float *a, 
     if (p->rows == 0 || p->columns == 0 || p->inner == 0)
         return tare__portable_floats.product(NULL, p, a, b, bias, y, err);
     (void)state;
+    TARE_TRY(tare__dnnl_expect(DNNL_MULTIPLY_BYTES, err));
     tare__use_one_thread();
     DNNL_TRY(dnnl_sgemm('N', p->transposed ? 'T' : 'N', p->rows, p->columns, p->inner, 1.0f, a,
                         p->inner, b, p->transposed ? p->inner : p->columns, 0.0f, y, p->columns));

@@ -71,6 +71,9 @@ tare_status tare__float_layer_chain(float_layers *l, const float_link *links, si
 tare_status tare__float_layer_product(float_layers *l, const float_product *p,
                                       const float_epilogue *e, const float_weights *w,
                                       float_layer **out, tare_error *err);
+/// Before a run of layers, or, if `others`, of anything else of the same library:
+/// TARE_OUT_OF_MEMORY where it could lack memory in it.
+tare_status tare__float_layers_expect_run(const float_layers *l, bool others, tare_error *err);
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err);
 /// A layer that may run at the same time as `of`, on one thread: what it is compiled to and packed
 /// weights are those of `of`, which outlives it. in: a twin of the layers that `of` is one of.

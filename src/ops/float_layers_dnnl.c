@@ -126,6 +126,7 @@ size_t tare__float_part_count(const float_layers *l, double cost, int64_t pieces
 tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
                                    tare_error *err) {
     float_layer *layer = NULL;
+    TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
     TARE_TRY(tare__float_layer_create(in, of->part_count, &layer, err));
     tare_status status = TARE_OK;
     for (size_t i = 0; i < of->part_count && status == TARE_OK; i++)
@@ -206,6 +207,12 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
 
 // --- running ---
 
+// Asked once in a run: what its layers take on their threads is little, and had before.
+tare_status tare__float_layers_expect_run(const float_layers *l, bool others, tare_error *err) {
+    return l->is_used || others ? tare__dnnl_expect(l->thread_count * DNNL_RUN_BYTES, err)
+                                : TARE_OK;
+}
+
 typedef struct layer_run {
     float_layer *layer;
     const float *x;
@@ -258,6 +265,7 @@ void tare__float_layer_destroy(float_layer *layer) {
 tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
                                         const float *w, float *y, tare_error *err) {
     (void)l;
+    TARE_TRY(tare__dnnl_expect(DNNL_MULTIPLY_BYTES, err));
     tare__use_one_thread();
     DNNL_TRY(dnnl_sgemm('N', p->transposed ? 'T' : 'N', p->rows, p->columns, p->inner, p->scale, x,
                         p->x_step, w, p->w_step, 0.0F, y, p->y_step));
@@ -274,6 +282,10 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
 }
 void tare__float_layers_destroy(float_layers *l) {
     (void)l;
+}
+tare_status tare__float_layers_expect_run(const float_layers *l, bool others, tare_error *err) {
+    (void)l, (void)others, (void)err;
+    return TARE_OK;
 }
 bool tare__float_layers_use_bf16(const float_layers *l) {
     (void)l;

@@ -56,6 +56,7 @@ static bool adds(const float_epilogue *e) {
 
 static tare_status create_memory(const float_layers *l, dnnl_memory_t *memory,
                                  const dnnl_memory_desc_t *desc, void *data, tare_error *err) {
+    TARE_TRY(tare__dnnl_expect(DNNL_RUN_BYTES, err)); // after allocations of ours
     DNNL_TRY(
         dnnl_memory_create(memory, desc, l->place.engine, data != NULL ? data : DNNL_MEMORY_NONE));
     return TARE_OK;
@@ -247,6 +248,8 @@ tare_status tare__float_part_compile(float_layer *layer, size_t index, const par
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t pd = NULL;
     *fits = false;
+    TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
+    layer->shared->is_used = true;
     part->at.adds = adds(e);
     tare_status status = create_attributes(e, &attributes, err);
     if (status == TARE_OK)

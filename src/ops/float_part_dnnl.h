@@ -27,6 +27,7 @@ struct float_layers {
     thread_pool *pool; // lent
     size_t thread_count;
     bool uses_bf16;
+    bool is_used;        // a layer was compiled
     bool is_twin;        // place is another's
     part_memory *memory; // [thread_count + 1]: the parts of a layer, and the rest of a batch
 };

@@ -54,11 +54,13 @@ static tare_status run_graph(op_call *call, size_t param, const row *args, bool 
     value made;
     TARE_TRY(find_graph(call, param, &m));
     // Observers inside change, as they do in the model itself.
-    const interpreter it = {.root = (module *)m,
+    const interpreter it = {.root = m,
+                            .own = tare__call_own(call, m),
                             .linear_rule = call->linear_rule,
                             .conv_rule = call->conv_rule,
                             .thread_count = call->thread_count,
                             .kernels = call->kernels,
+                            .memory_limit = tare__call_memory_left(call),
                             .shapes_only = shapes_only};
     TARE_TRY(tare__interpret(&it, args->items, args->count, memory, &made, call->err));
     if (made.kind == VALUE_LIST || made.kind == VALUE_TUPLE) {

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/text.h"
+#include "ops/live_bytes.h"
 #include "ops/memory_order.h"
 #include "ops/module_call.h"
 #include "ops/op.h"
@@ -17,9 +18,10 @@ typedef struct run {
     const value *inputs;
     size_t input_count, next_input;
     arena *memory;
-    value *results;    // by node id; each owns references on its tensors
-    size_t *uses_left; // by node id
-    const value *mode; // see EXPORTED_TRAINING; NULL: none
+    value *results;       // by node id; each owns references on its tensors
+    size_t *uses_left;    // by node id
+    const value *mode;    // see EXPORTED_TRAINING; NULL: none
+    memory_budget budget; // of results; used: as if none were released since they were counted
     tare_error *err;
 } run;
 
@@ -95,7 +97,9 @@ static tare_status run_submodel(run *r, const op_call *call, value *out) {
                           "a module with a graph takes no keyword arguments, found '%s'",
                           call->kwargs[0].name);
     inner.root = call->module;
+    inner.own = tare__call_own(call, call->module);
     inner.after = NULL;
+    inner.memory_limit = tare__call_memory_left(call);
     value made;
     TARE_TRY(tare__interpret(&inner, call->args, call->arg_count, r->memory, &made, r->err));
     *out = made;
@@ -188,8 +192,8 @@ static node *argument_node(const node *n, const op_call *call, const value *argu
 // A buffer is replaced, not written: other models may share it.
 static tare_status overwrite(run *r, const node *n, tare_tensor *now) {
     const char *dot = strrchr(n->target, '.');
-    module *owner = r->it->root;
-    if (r->it->shapes_only) return TARE_OK;
+    module *owner = r->it->own;
+    if (owner == NULL || r->it->shapes_only) return TARE_OK;
     if (dot != NULL) {
         char *path = tare__arena_alloc(r->memory, (size_t)(dot - n->target) + 1);
         if (path == NULL) return tare__out_of_memory(r->err);
@@ -223,6 +227,9 @@ static tare_status make_call(run *r, const node *n, op_call *out) {
                      .conv_rule = r->it->conv_rule,
                      .thread_count = r->it->thread_count,
                      .kernels = r->it->kernels,
+                     // Calls that are kept outlive the run and its budget.
+                     .budget = r->it->shaped == NULL ? &r->budget : NULL,
+                     .own = r->it->own,
                      .err = r->err};
     if (n->op == NODE_CALL_MODULE) {
         out->module = tare__module_find(r->it->root, n->target);
@@ -298,9 +305,11 @@ static const op_info *put_back_of(run *r, const node *view) {
     return op != NULL && op->put_back != NULL ? tare__op_by_id(op->put_back, 0) : NULL;
 }
 
-// A view's value after its last use, made again.
+// A view's value after its last use, made again; a tensor of the model is read again.
 static tare_status revive(run *r, const node *view) {
     const node *base = tare__node_arg(view, 0);
+    if (tensor_of(r, view) == NULL && view->op == NODE_GET_ATTR)
+        return run_get_attr(r, view, &r->results[view->id]);
     if (tensor_of(r, view) != NULL || base == NULL || put_back_of(r, view) == NULL) return TARE_OK;
     TARE_TRY(revive(r, base));
     return tensor_of(r, base) != NULL ? run_call(r, view, &r->results[view->id]) : TARE_OK;
@@ -331,6 +340,12 @@ static tare_status put_back(run *r, const op_info *op, const node *view, const v
     return TARE_OK;
 }
 
+// last: the node that made what was written over.
+static tare_status tell_write(run *r, const node *last) {
+    if (r->it->writes == NULL || last == NULL || last->op != NODE_GET_ATTR) return TARE_OK;
+    return r->it->writes(r->it->user, last, r->err);
+}
+
 static tare_status replace_input(run *r, const node *n, const value *result) {
     const node *last = NULL, *base;
     const op_info *op;
@@ -338,7 +353,10 @@ static tare_status replace_input(run *r, const node *n, const value *result) {
     if (result->kind != VALUE_TENSOR || !tare__node_writes_in_place(r->it->root, n) ||
         tare__node_arg(n, 0) == NULL)
         return TARE_OK;
+    // detach_, and dropout that drops nothing; transpose_ leaves another tensor behind.
+    if (tensor_of(r, tare__node_arg(n, 0)) == result->as.tensor) return TARE_OK;
     TARE_TRY(replace_names(r, tare__node_arg(n, 0), result, &last));
+    TARE_TRY(tell_write(r, last));
     TARE_TRY(tare__value_share(r->memory, result, &now, r->err));
     tare_status status = TARE_OK;
     // What was written may be a part of another tensor, and that of a third.
@@ -353,6 +371,7 @@ static tare_status replace_input(run *r, const node *n, const value *result) {
         now = whole;
         last = NULL;
         status = replace_names(r, base, &now, &last);
+        if (status == TARE_OK) status = tell_write(r, last);
     }
     tare__value_release_tensors(&now);
     return status;
@@ -410,6 +429,11 @@ static tare_status run_nodes(run *r, value *out) {
 
 // --- runs ---
 
+static tare_status recount(void *user, uint64_t *used, tare_error *err) {
+    const run *r = user;
+    return tare__live_bytes(r->g, r->results, r->inputs, r->input_count, used, err);
+}
+
 static tare_status begin(run *r, const interpreter *it, const value *inputs, size_t input_count,
                          arena *memory, tare_error *err) {
     const graph *g = it->root->graph;
@@ -424,6 +448,9 @@ static tare_status begin(run *r, const interpreter *it, const value *inputs, siz
                .uses_left = tare__alloc_zeroed(g->next_id + 1, sizeof(size_t)),
                .mode = tare__module_config(it->root, EXPORTED_TRAINING),
                .err = err};
+    r->budget = tare__run_budget(it->memory_limit);
+    r->budget.recount = recount;
+    r->budget.user = r;
     if (r->results == NULL || r->uses_left == NULL) return tare__out_of_memory(err);
     for (const node *n = g->first; n != NULL; n = n->next) r->uses_left[n->id] = n->user_count;
     return TARE_OK;

@@ -8,10 +8,15 @@
 #include "ops/call.h"
 
 typedef struct interpreter {
-    module *root; // has the graph
+    const module *root; // has the graph
+    /// What the run may change, as torch changes a module that it runs: `root` itself, or NULL.
+    /// What is written over tensors of the model is then seen by this run's later nodes alone, and
+    /// observers watch for nobody.
+    module *own;
     enum requant_rule linear_rule, conv_rule;
     int thread_count;
     struct float_kernels *kernels; // ops/float_kernels.h; NULL: portable
+    uint64_t memory_limit;         // bytes of results at a time; 0: the machine's memory
     bool shapes_only;              // inputs may be meta tensors; nothing is computed
     /// Called after each node with its result; may be NULL. A failure ends the run.
     tare_status (*after)(void *user, const node *n, const value *result, tare_error *err);
@@ -23,6 +28,9 @@ typedef struct interpreter {
     /// With shapes_only: called with every call whose result has its shapes, and with what would
     /// compute it. `memory` of tare__interpret holds what the call points to. May be NULL.
     tare_status (*shaped)(void *user, const node *n, const op_call *call, op_compute compute);
+    /// Called with what reads a tensor of the model whose values a node then writes over. A failure
+    /// ends the run. May be NULL.
+    tare_status (*writes)(void *user, const node *n, tare_error *err);
     void *user;
 } interpreter;
 

@@ -134,11 +134,15 @@ static tare_status matmul_reference(op_call *call) {
     return matmul_compute(call, &p, NULL);
 }
 
-int64_t tare__matmul_macs(const op_call *call) {
-    const value *a = call->param[0], *y = &call->result;
+static int64_t product_macs(const op_call *call, size_t first) {
+    const value *a = call->param[first], *y = &call->result;
     if (a == NULL || a->kind != VALUE_TENSOR || y->kind != VALUE_TENSOR) return 0;
     const tare_tensor *t = a->as.tensor;
     return t->ndim > 0 ? tare__size_product(y->as.tensor->count, t->shape[t->ndim - 1]) : 0;
+}
+
+int64_t tare__matmul_macs(const op_call *call) {
+    return product_macs(call, 0);
 }
 
 // --- addmm: beta * input + alpha * (mat1 @ mat2) ---
@@ -175,6 +179,10 @@ static tare_status addmm_reference(op_call *call) {
     return TARE_OK;
 }
 
+static int64_t addmm_macs(const op_call *call) {
+    return product_macs(call, 1);
+}
+
 // --- rows ---
 
 // clang-format off
@@ -184,7 +192,7 @@ static const op_info rows[] = {
     {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default",
      .methods = "matmul|bmm|mm", .params = "input/self|other/mat2", .traits = OP_BY_MATRIX, .shape = matmul_shape, .reference = matmul_reference, .macs = tare__matmul_macs},
     {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",
-     .shape = addmm_shape, .reference = addmm_reference},
+     .shape = addmm_shape, .reference = addmm_reference, .macs = addmm_macs},
 };
 // clang-format on
 

@@ -163,7 +163,7 @@ tare_status tare__operator_module_forward(op_call *call) {
 
 // --- sequences ---
 
-op_call tare__module_call_of(const op_call *like, module *m, const value *input) {
+op_call tare__module_call_of(const op_call *like, const module *m, const value *input) {
     op_call call = *like;
     call.op = NULL;
     call.is_bound = false;
@@ -176,7 +176,7 @@ op_call tare__module_call_of(const op_call *like, module *m, const value *input)
     return call;
 }
 
-tare_status tare__module_run_on(const op_call *like, module *m, const value *input,
+tare_status tare__module_run_on(const op_call *like, const module *m, const value *input,
                                 bool shapes_only, value *out) {
     op_call call = tare__module_call_of(like, m, input);
     TARE_TRY(tare__module_run(&call, shapes_only));

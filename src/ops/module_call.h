@@ -28,9 +28,9 @@ tare_status tare__sequence_module_forward(op_call *call);
 /// shapes_only). On success call->result holds references; on failure none.
 tare_status tare__module_run(op_call *call, bool shapes_only);
 /// The call of another module with one argument, within the same run as `like`. input is lent.
-op_call tare__module_call_of(const op_call *like, module *m, const value *input);
+op_call tare__module_call_of(const op_call *like, const module *m, const value *input);
 /// As tare__module_run for another module with one argument, within the same run.
-tare_status tare__module_run_on(const op_call *like, module *m, const value *input,
+tare_status tare__module_run_on(const op_call *like, const module *m, const value *input,
                                 bool shapes_only, value *out);
 
 #endif

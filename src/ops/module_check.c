@@ -173,6 +173,17 @@ static const struct {
     {"gru_cell", 3, true}, {"rnn_cell", 1, true}, {"rnn", 1, false},
 };
 
+// --- what torch's constructors refuse ---
+
+// References of transposed convolutions know no other borders, and kernels would.
+static tare_status check_padding_mode(const module *m, tare_error *err) {
+    const value *mode = tare__module_config(m, "padding_mode");
+    if (mode == NULL || (mode->kind == VALUE_STRING && strcmp(mode->as.text, "zeros") == 0))
+        return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected padding_mode 'zeros', found %s",
+                      m->class->name, mode->kind == VALUE_STRING ? mode->as.text : "no text");
+}
+
 // --- entry points ---
 
 tare_status tare__operator_module_check(const module *m, tare_error *err) {
@@ -184,6 +195,7 @@ tare_status tare__operator_module_check(const module *m, tare_error *err) {
         TARE_TRY(expect(m, rule->sizes, &e, err));
         TARE_TRY(check_tensor(m, rule->name, &e, rule->is_required, err));
     }
+    if (strcmp(op, "conv_transpose") == 0) TARE_TRY(check_padding_mode(m, err));
     for (size_t i = 0; i < sizeof recurrent / sizeof *recurrent; i++)
         if (strcmp(recurrent[i].op, op) == 0)
             return check_recurrent(m, recurrent[i].gates, recurrent[i].is_cell, err);

@@ -76,17 +76,17 @@ static void update_running(const float *old_mean, const float *old_var, const mo
 }
 
 // A module's buffer is replaced, not written: other modules may share it.
-static tare_status replace_buffer(op_call *call, const char *name, const float *data,
+static tare_status replace_buffer(op_call *call, module *own, const char *name, const float *data,
                                   int64_t count) {
     tare_tensor *t = NULL;
     TARE_TRY(tare_tensor_from_data(TARE_FLOAT32, 1, &count, data, &t, call->err));
-    const tare_status status = tare__module_set_tensor(call->module, name, t, false, call->err);
+    const tare_status status = tare__module_set_tensor(own, name, t, false, call->err);
     tare_tensor_release(t);
     return status;
 }
 
-static tare_status count_batch(op_call *call) {
-    const tare_tensor *old = tare__module_tensor(call->module, "num_batches_tracked");
+static tare_status count_batch(op_call *call, module *own) {
+    const tare_tensor *old = tare__module_tensor(own, "num_batches_tracked");
     if (old == NULL) return TARE_OK;
     if (old->count != 1 || old->dtype != TARE_INT64)
         return tare__call_fail(call, "num_batches_tracked must be one torch.int64");
@@ -94,9 +94,22 @@ static tare_status count_batch(op_call *call) {
     tare_tensor *t = NULL;
     TARE_TRY(tare__tensor_scalar_int(count < INT64_MAX ? count + 1 : count, &t, call->err));
     const tare_status status =
-        tare__module_set_tensor(call->module, "num_batches_tracked", t, false, call->err);
+        tare__module_set_tensor(own, "num_batches_tracked", t, false, call->err);
     tare_tensor_release(t);
     return status;
+}
+
+static tare_status keep_running(op_call *call, int64_t channels, const float *mean,
+                                const float *var) {
+    module *own = tare__call_own(call, call->module);
+    if (call->module == NULL) {
+        TARE_TRY(tare__call_overwrite(call, BN_MEAN, channels, mean));
+        return tare__call_overwrite(call, BN_VAR, channels, var);
+    }
+    if (own == NULL) return TARE_OK;
+    TARE_TRY(replace_buffer(call, own, "running_mean", mean, channels));
+    TARE_TRY(replace_buffer(call, own, "running_var", var, channels));
+    return count_batch(call, own);
 }
 
 static tare_status batch_norm_training(op_call *call, const tare_tensor *x, const float *weight,
@@ -123,14 +136,7 @@ static tare_status batch_norm_training(op_call *call, const tare_tensor *x, cons
             update_running(&old_mean[c], &old_var[c], &m, (double)(x->shape[0] * inner), momentum,
                            &mean[c], &var[c]);
     }
-    if (old_mean == NULL || old_var == NULL) return TARE_OK;
-    if (call->module == NULL) {
-        TARE_TRY(tare__call_overwrite(call, BN_MEAN, channels, mean));
-        return tare__call_overwrite(call, BN_VAR, channels, var);
-    }
-    TARE_TRY(replace_buffer(call, "running_mean", mean, channels));
-    TARE_TRY(replace_buffer(call, "running_var", var, channels));
-    return count_batch(call);
+    return old_mean != NULL && old_var != NULL ? keep_running(call, channels, mean, var) : TARE_OK;
 }
 
 tare_status tare__batch_norm_read(op_call *call, batch_norm_call *out, bool *known) {

@@ -111,7 +111,10 @@ const op_info *tare__op_at(size_t index);
 /// general rule says of it, leaves meta tensors in call->result. allocate: gives them data.
 /// compute: fills it.
 tare_status tare__op_shape(op_call *call);
+/// Fails with TARE_LIMIT_EXCEEDED where call->budget has too little left.
 tare_status tare__call_allocate(op_call *call);
+/// What is left of call->budget for a run within the call: as interpreter.memory_limit.
+uint64_t tare__call_memory_left(const op_call *call);
 tare_status tare__op_compute(op_call *call);
 /// A copy of v in which quantized and half tensors became float32 (meta ones, if `meta`). It owns a
 /// reference on every tensor inside, also after a failure.

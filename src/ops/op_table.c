@@ -73,9 +73,11 @@ const op_info *tare__op_function(const char *name) {
 }
 
 static const op_info *find_id(const char *id) {
-    const op_info *op;
-    for (size_t i = 0; (op = tare__op_at(i)) != NULL; i++)
-        if (strcmp(op->id, id) == 0) return op;
+    for (size_t f = 0; f < FAMILY_COUNT; f++)
+        for (size_t i = 0; i < families[f]->count; i++) {
+            const op_info *op = &families[f]->rows[i];
+            if (op->id[0] == id[0] && strcmp(op->id, id) == 0) return op;
+        }
     return NULL;
 }
 

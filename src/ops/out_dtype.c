@@ -4,6 +4,7 @@
 // integers.
 #include <string.h>
 
+#include "core/cut.h"
 #include "ops/arithmetic.h"
 #include "ops/compose.h"
 #include "ops/families.h"
@@ -123,7 +124,7 @@ static tare_status integer_linear_shape(op_call *call) {
 }
 
 static int64_t first_of(const tare_tensor *bias, int64_t channel) {
-    return bias != NULL ? (int64_t)tare__f32(bias)[channel] : 0;
+    return bias != NULL ? tare__cut_int64((double)tare__f32(bias)[channel]) : 0;
 }
 
 static tare_status integer_linear(op_call *call) {

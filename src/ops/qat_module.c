@@ -68,7 +68,7 @@ static void unscale(const op_call *call, tare_tensor *y, const float *factor,
 // --- the operator ---
 
 static tare_status quantize_weight(op_call *call, const tare_tensor *weight, value *out) {
-    module *fake_quant = tare__module_child(call->module, "weight_fake_quant");
+    const module *fake_quant = tare__module_child(call->module, "weight_fake_quant");
     const value given = {.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)weight};
     if (fake_quant == NULL) return tare__call_fail(call, "has no 'weight_fake_quant'");
     TARE_TRY(tare__module_run_on(call, fake_quant, &given, false, out));
@@ -90,7 +90,7 @@ static tare_status compute_with(op_call *call, size_t at, const tare_tensor *wei
     return status;
 }
 
-static tare_status run_bn(op_call *call, module *bn) {
+static tare_status run_bn(op_call *call, const module *bn) {
     value made;
     TARE_TRY(tare__module_run_on(call, bn, &call->result, false, &made));
     tare__value_release_tensors(&call->result);
@@ -101,7 +101,7 @@ static tare_status run_bn(op_call *call, module *bn) {
 // torch's _forward_approximate: one convolution, by the scaled weight.
 static tare_status compute_with_bn(op_call *call, size_t at, const tare_tensor *weight) {
     static const value none = {.kind = VALUE_NONE};
-    module *bn = tare__module_child(call->module, "bn");
+    const module *bn = tare__module_child(call->module, "bn");
     const tare_tensor *bias = tare__module_tensor(call->module, "bias");
     const size_t bias_at = param_of(call, "bias");
     float *factor = NULL;

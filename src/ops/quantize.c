@@ -87,7 +87,7 @@ tare_status tare__qparams_check(const qparams *q, tare_error *err) {
     int64_t c = 0;
     switch (tare__qparams_fault(q, &c)) {
     case QPARAMS_BAD_SCALE:
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a scale >= 0, found %g",
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a positive, finite scale, found %g",
                           q->scale[c]);
     case QPARAMS_BAD_ZERO_POINT:
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a zero point of %s, found %g",

@@ -163,12 +163,13 @@ static bool read_padding(const module *m, conv_geometry *g) {
     return true;
 }
 
+// Transposed convolutions know zeros alone, as torch's.
 static bool read_padding_mode(const module *m, conv_geometry *g) {
     const value *mode = tare__module_config(m, "padding_mode");
     if (mode == NULL) return true;
     if (mode->kind != VALUE_STRING) return false;
     g->reflects = strcmp(mode->as.text, "reflect") == 0;
-    return g->reflects || strcmp(mode->as.text, "zeros") == 0;
+    return g->reflects ? !g->is_transposed : strcmp(mode->as.text, "zeros") == 0;
 }
 
 static bool read_channels(const module *m, const tare_tensor *w, conv_geometry *g) {

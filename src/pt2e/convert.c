@@ -5,6 +5,7 @@
 #include "core/struct_size.h"
 #include "pt2e/steps.h"
 #include "quant/coverage.h"
+#include "quant/sound_weights.h"
 
 static tare_status convert_branch(void *user, const tare_model *branch, tare_model **out,
                                   tare_error *err) {
@@ -38,6 +39,7 @@ tare_status tare_convert_pt2e(const tare_model *prepared, const tare_convert_pt2
                           "convert: expected a model that tare_prepare_pt2e made");
     pass p;
     tare_status status = tare__pass_begin(&p, "convert", prepared, NULL, err);
+    if (status == TARE_OK) status = tare__refuse_unsound_weights(prepared, err);
     if (status == TARE_OK) status = run(&p, &known);
     return tare__pass_end(&p, status, out);
 }

@@ -10,7 +10,7 @@ typedef struct lint {
     tare_quantizer_finding_visitor visit;
     void *user;
     arena memory;
-    size_t count;
+    size_t count, error_count;
     tare_error *err;
 } lint;
 
@@ -20,7 +20,11 @@ typedef struct advice {
     const char *remedy;
 } advice;
 
-tare_status tare__lint_found(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
+/// What cannot work.
+tare_status tare__lint_error(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
+/// What has no effect, or not the one that was meant.
+tare_status tare__lint_warning(lint *l, const advice *at, const char *format, ...)
+    TARE_PRINTF(3, 4);
 /// Specs and configs that cannot work.
 tare_status tare__lint_specs(lint *l);
 

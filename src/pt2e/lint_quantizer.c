@@ -10,16 +10,34 @@
 #include "pt2e/lint.h"
 #include "pt2e/quantizer.h"
 
-tare_status tare__lint_found(lint *l, const advice *at, const char *format, ...) {
+static tare_status tell(lint *l, const advice *at, bool is_error, const char *format,
+                        va_list args) {
     char problem[512];
+    (void)vsnprintf(problem, sizeof problem, format, args);
+    const tare_quantizer_finding finding = {.struct_size = sizeof finding,
+                                            .path = at->path,
+                                            .problem = problem,
+                                            .remedy = at->remedy,
+                                            .is_error = is_error};
+    l->count++;
+    l->error_count += is_error;
+    return l->visit(l->user, &finding, l->err);
+}
+
+tare_status tare__lint_error(lint *l, const advice *at, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(problem, sizeof problem, format, args);
+    const tare_status status = tell(l, at, true, format, args);
     va_end(args);
-    const tare_quantizer_finding finding = {
-        .struct_size = sizeof finding, .path = at->path, .problem = problem, .remedy = at->remedy};
-    l->count++;
-    return l->visit(l->user, &finding, l->err);
+    return status;
+}
+
+tare_status tare__lint_warning(lint *l, const advice *at, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const tare_status status = tell(l, at, false, format, args);
+    va_end(args);
+    return status;
 }
 
 // --- specs ---
@@ -56,7 +74,7 @@ static tare_status check_use(lint *l) {
         advice at = {.remedy = "use it, or take it out"};
         (void)snprintf(at.path, sizeof at.path, "$.specs.%.120s", l->q->specs.entries[i].key);
         TARE_TRY(
-            tare__lint_found(l, &at, "nothing uses the spec '%s'", l->q->specs.entries[i].key));
+            tare__lint_warning(l, &at, "nothing uses the spec '%s'", l->q->specs.entries[i].key));
     }
     return TARE_OK;
 }
@@ -70,10 +88,10 @@ static bool is_exported(const char *target) {
 
 static tare_status check_operator(lint *l, const advice *at, const char *target) {
     if (!is_exported(target))
-        return tare__lint_found(l, at, "torch.export makes no calls of '%s'", target);
+        return tare__lint_warning(l, at, "torch.export makes no calls of '%s'", target);
     return tare__op_function(target) != NULL
                ? TARE_OK
-               : tare__lint_found(l, at, "no operator '%s' is known", target);
+               : tare__lint_warning(l, at, "no operator '%s' is known", target);
 }
 
 static tare_status check_list(lint *l, const char *key, const char *const *names) {
@@ -119,8 +137,9 @@ static tare_status check_rule(lint *l, size_t index) {
         bool is_taken = false;
         TARE_TRY(takes_all(l, &l->q->rules[i], rule, &is_taken));
         if (is_taken)
-            return tare__lint_found(l, &at, "rule '%s' never applies: '%s' takes its nodes before",
-                                    rule->name, l->q->rules[i].name);
+            return tare__lint_warning(l, &at,
+                                      "rule '%s' never applies: '%s' takes its nodes before",
+                                      rule->name, l->q->rules[i].name);
     }
     return TARE_OK;
 }
@@ -153,13 +172,13 @@ static tare_status check_overlap(lint *l, const char *key, const char *const *na
         const data_rule *rule = rule_of(l->q, names[i]);
         (void)snprintf(at.path, sizeof at.path, "$.%s[%zu]", key, i);
         if (rule != NULL)
-            TARE_TRY(tare__lint_found(l, &at, "rule '%s' takes calls of '%s' before", rule->name,
-                                      names[i]));
+            TARE_TRY(tare__lint_warning(l, &at, "rule '%s' takes calls of '%s' before", rule->name,
+                                        names[i]));
         if (names != l->q->joins_inputs && tare__name_is_listed(names[i], l->q->joins_inputs))
-            TARE_TRY(tare__lint_found(l, &at, "'%s' stands in joins_inputs, too", names[i]));
+            TARE_TRY(tare__lint_warning(l, &at, "'%s' stands in joins_inputs, too", names[i]));
         for (size_t k = 0; k < i; k++)
             if (strcmp(names[k], names[i]) == 0)
-                TARE_TRY(tare__lint_found(l, &at, "'%s' stands here twice", names[i]));
+                TARE_TRY(tare__lint_warning(l, &at, "'%s' stands here twice", names[i]));
     }
     return TARE_OK;
 }
@@ -187,5 +206,24 @@ tare_status tare_quantizer_lint(const tare_quantizer *q, tare_quantizer_finding_
     }
     tare__arena_release(&l.memory);
     if (status == TARE_OK) *count = l.count;
+    return status;
+}
+
+static tare_status refuse_error(void *user, const tare_quantizer_finding *finding,
+                                tare_error *err) {
+    (void)user;
+    if (!finding->is_error) return TARE_OK;
+    const tare_status status = tare__fail(err, TARE_INVALID_ARGUMENT, "%s", finding->problem);
+    tare__hint(err, status, "%s", finding->remedy);
+    return tare__at(err, status, "%s", finding->path);
+}
+
+tare_status tare__quantizer_check(const tare_quantizer *q, tare_error *err) {
+    lint l = {.q = tare__data_quantizer_of(q), .visit = refuse_error, .err = err};
+    tare_status status = l.q != NULL ? tare__lint_specs(&l) : TARE_OK;
+    tare__arena_release(&l.memory);
+    if (status != TARE_OK) return tare__at(err, status, "quantizer '%s'", tare_quantizer_name(q));
+    for (size_t i = 0; i < q->part_count && status == TARE_OK; i++)
+        status = tare__quantizer_check(q->parts[i], err);
     return status;
 }

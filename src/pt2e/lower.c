@@ -79,8 +79,10 @@ ending tare__ending_of(lowering *l, const node *n) {
     if (last != NULL && (last->input_count != 1 || tare__node_arg(last, 0) != n))
         return (ending){0};
     if (last != NULL) reader = only_reader(last);
-    if (tare__is_code_quantize(reader) && tare__node_arg(reader, 0) != NULL) e.quantize = reader;
-    const code_params *params = tare__codes_given(l, e.quantize);
+    // A quantize of the program's own is no end: nothing is known of its codes.
+    const code_params *params =
+        tare__is_code_quantize(reader) ? tare__codes_given(l, reader) : NULL;
+    if (params != NULL && tare__node_arg(reader, 0) != NULL) e.quantize = reader;
     if (e.clamp != NULL && params != NULL && is_relu(l, e.clamp, params)) {
         e.relu = e.clamp;
         e.clamp = NULL;
@@ -188,6 +190,7 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_lower_dynamic(l));
     TARE_TRY(tare__pt2e_lower_products(l));
     TARE_TRY(tare__pt2e_lower_operators(l));
+    TARE_TRY(tare__pt2e_drop_dead_counters(l));
     // What was dequantized for others is not read any more.
     TARE_TRY(tare__pt2e_eliminate_dead(p));
     TARE_TRY(tare__pt2e_bound_layers(l));

@@ -80,6 +80,8 @@ tare_status tare__pt2e_lower_dynamic(lowering *l);
 tare_status tare__pt2e_lower_products(lowering *l);
 /// Step: all other operators between dequantize and quantize.
 tare_status tare__pt2e_lower_operators(lowering *l);
+/// Step: writes over tensors of the model go that nobody could see.
+tare_status tare__pt2e_drop_dead_counters(lowering *l);
 /// Step: what bounds the codes of a layer becomes bounds of the layer.
 tare_status tare__pt2e_bound_layers(lowering *l);
 /// Step: a decision with the reason for every operator that stays float.

@@ -40,8 +40,8 @@ static bool read_border(const node *n, border *out) {
     const tare_dtype dtype = quantized_dtype(&n->args[DTYPE]);
     const dtype_info *info = tare__dtype(dtype);
     if (dtype == TARE_DTYPE_UNSET || !((float)scale > 0) || !isfinite((float)scale) ||
-        zero_point < (double)info->min || zero_point > (double)info->max ||
-        least < (double)info->min || most > (double)info->max || least > most)
+        !(zero_point >= (double)info->min && zero_point <= (double)info->max) ||
+        !(least >= (double)info->min && most <= (double)info->max && least <= most))
         return false;
     *out = (border){.params = {.dtype = dtype, .scale = scale, .zero_point = (int64_t)zero_point},
                     .quant_min = (int64_t)least,

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/cut.h"
 #include "ops/op.h"
 #include "ops/quantize.h"
 #include "pt2e/convert.h"
@@ -91,7 +92,7 @@ static tare_status read_constant(lowering *l, const node *dequantize, const valu
         double axis;
         if (dequantize->arg_count < 4 || !tare__value_number(&dequantize->args[3], &axis))
             return TARE_OK;
-        c.axis = (int)(axis < 0 ? axis + c.codes->ndim : axis);
+        c.axis = tare__cut_int32(axis < 0 ? axis + c.codes->ndim : axis);
         if (c.axis < 0 || c.axis >= c.codes->ndim) return TARE_OK;
     }
     return quantized_constant(l, &c, out);

@@ -33,9 +33,9 @@ static void set_fields(tare_observer_spec *spec, const tare_qspec_fields *f) {
 }
 
 // The class of a context, which may take less than torch's constructors; NULL: a built-in one.
-static const tare_observer_class *own_class(const pass *p, const tare_observer_spec *spec) {
-    const observer_classes *all = &p->model->context->observers;
-    for (size_t i = 0; i < all->user_count; i++)
+static const tare_observer_class *own_class(const observer_classes *all,
+                                            const tare_observer_spec *spec) {
+    for (size_t i = 0; all != NULL && i < all->user_count; i++)
         if (strcmp(all->user[i]->name, tare__observer_spec_class(spec)) == 0) return all->user[i];
     return NULL;
 }
@@ -47,11 +47,12 @@ static bool takes(const tare_observer_class *own, const char *argument) {
     return false;
 }
 
-static tare_status plain_spec(const pass *p, const tare_qspec *from, tare_observer_spec **out) {
+static tare_status plain_spec(const observer_classes *classes, const tare_qspec *from,
+                              tare_observer_spec **out, tare_error *err) {
     const tare_qspec_fields *f = &from->fields;
-    const tare_observer_class *own = own_class(p, f->observer);
+    const tare_observer_class *own = own_class(classes, f->observer);
     tare_observer_spec *spec = NULL;
-    TARE_TRY(tare__observer_spec_clone(f->observer, &spec, p->err));
+    TARE_TRY(tare__observer_spec_clone(f->observer, &spec, err));
     if (takes(own, "dtype")) tare_observer_spec_set_dtype(spec, "dtype", f->dtype);
     if (takes(own, "quant_min")) set_int(spec, "quant_min", f->has_quant_min, f->quant_min);
     if (takes(own, "quant_max")) set_int(spec, "quant_max", f->has_quant_max, f->quant_max);
@@ -70,7 +71,7 @@ static tare_status plain_spec(const pass *p, const tare_qspec *from, tare_observ
 // What a class of one's own was not told it must do by itself.
 static tare_status check_own(const pass *p, const tare_qspec *from, const module *made) {
     const tare_qspec_fields *f = &from->fields;
-    const tare_observer_class *own = own_class(p, f->observer);
+    const tare_observer_class *own = own_class(&p->model->context->observers, f->observer);
     if (own == NULL) return TARE_OK;
     const tare_observer_info *info = tare__observer_info(made);
     if (info->dtype != f->dtype)
@@ -120,20 +121,23 @@ static tare_status derived_spec(const tare_qspec *from, tare_observer_spec **out
     return TARE_OK;
 }
 
-static tare_status make_observer(pass *p, const tare_qspec *from, bool is_qat, module **out) {
-    tare_observer_spec *spec = NULL;
+tare_status tare__qspec_observer(const observer_classes *classes, const tare_qspec *from,
+                                 bool is_qat, tare_observer_spec **out, tare_error *err) {
     switch (from->kind) {
     case TARE_QSPEC_FIXED:
-        TARE_TRY(fixed_spec(from, is_qat, &spec, p->err));
-        break;
+        return fixed_spec(from, is_qat, out, err);
     case TARE_QSPEC_DERIVED:
-        TARE_TRY(derived_spec(from, &spec, p->err));
-        break;
+        return derived_spec(from, out, err);
     default:
-        TARE_TRY(plain_spec(p, from, &spec));
+        return plain_spec(classes, from, out, err);
     }
-    const tare_status status =
-        tare__observer_spec_instantiate(&p->model->context->observers, spec, out, p->err);
+}
+
+static tare_status make_observer(pass *p, const tare_qspec *from, bool is_qat, module **out) {
+    const observer_classes *classes = &p->model->context->observers;
+    tare_observer_spec *spec = NULL;
+    TARE_TRY(tare__qspec_observer(classes, from, is_qat, &spec, p->err));
+    const tare_status status = tare__observer_spec_instantiate(classes, spec, out, p->err);
     tare_observer_spec_release(spec);
     if (status != TARE_OK || from->kind != TARE_QSPEC_PLAIN) return status;
     return check_own(p, from, *out);

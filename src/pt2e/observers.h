@@ -32,4 +32,9 @@ tare_status tare__pt2e_qparams(const module *root, const module *observer, const
 /// What a derived observer computes by; NULL for others.
 const tare_derive_rule *tare__pt2e_rule(const module *observer);
 
+/// The observer that a spec asks for, with what the spec says over what its constructor was given.
+/// classes: a context's, which may be NULL. Not of shared specs.
+tare_status tare__qspec_observer(const observer_classes *classes, const tare_qspec *from,
+                                 bool is_qat, tare_observer_spec **out, tare_error *err);
+
 #endif

@@ -3,6 +3,7 @@
 #include "ops/print.h"
 #include "pt2e/steps.h"
 #include "quant/coverage.h"
+#include "quant/sound_weights.h"
 
 static tare_status print_annotated(pass *p, char **out) {
     text printed = {0};
@@ -42,6 +43,7 @@ static tare_status prepare_branch(void *user, const tare_model *branch, tare_mod
 
 static tare_status run(pass *p, const tare_quantizer *quantizer, bool is_qat,
                        const pt2e_given *given) {
+    TARE_TRY(tare__quantizer_check(quantizer, p->err));
     TARE_TRY(tare__coverage_begin(p->model, p->err));
     if (!is_qat) TARE_TRY(tare__pt2e_fuse(p));
     TARE_TRY(tare_quantizer_transform(quantizer, p->model, p->err));
@@ -51,6 +53,7 @@ static tare_status run(pass *p, const tare_quantizer *quantizer, bool is_qat,
     TARE_TRY(tare__pt2e_insert_observers(p, quantizer, is_qat));
     p->model->stage = TARE_STAGE_PREPARED;
     TARE_TRY(rebuild(p));
+    TARE_TRY(tare__refuse_unsound_weights(p->model, p->err));
     branch_job job = {quantizer, is_qat};
     return tare__pt2e_each_branch(p, TARE_STAGE_FLOAT, prepare_branch, &job);
 }

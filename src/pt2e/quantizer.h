@@ -14,4 +14,7 @@ struct tare_quantizer {
     size_t part_count;
 };
 
+/// Refuses files of rules that have what tare_quantizer_lint calls an error.
+tare_status tare__quantizer_check(const tare_quantizer *q, tare_error *err);
+
 #endif

@@ -2,6 +2,7 @@
 // Sharing groups: a union-find over annotated edges and nodes.
 #include "pt2e/sharing.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -9,9 +10,11 @@
 // --- collecting ---
 
 // Node names are identifiers, so that the sign between them cannot be part of one.
+#define KEY_NAME "%s>%s"
+
 static tare_status key_name(const char *from, const char *name, text *out, tare_error *err) {
     tare__text_clear(out);
-    tare__text_printf(out, "%s>%s", from != NULL ? from : "", name);
+    tare__text_printf(out, KEY_NAME, from != NULL ? from : "", name);
     return tare__text_status(out, err);
 }
 
@@ -19,14 +22,25 @@ void tare__qspec_keys_release(qspec_keys *keys) {
     tare__map_release(&keys->by_name);
 }
 
+// NULL stands for "", as in keys.
+static bool same_name(const char *a, const char *b) {
+    return strcmp(a != NULL ? a : "", b != NULL ? b : "") == 0;
+}
+
+static bool is_key(const qspec_key *key, const char *from, const char *node_name) {
+    return same_name(key->from != NULL ? key->from->name : NULL, from) &&
+           same_name(key->node->name, node_name);
+}
+
 size_t tare__qspec_keys_find(const qspec_keys *keys, const char *from, const char *node_name) {
-    text name = {0};
-    size_t found = keys->count;
-    if (key_name(from, node_name, &name, NULL) == TARE_OK &&
-        tare__map_has(&keys->by_name, tare__text_chars(&name)))
-        found = (size_t)tare__map_get(&keys->by_name, tare__text_chars(&name));
-    tare__text_release(&name);
-    return found;
+    char name[512];
+    const int length = snprintf(name, sizeof name, KEY_NAME, from != NULL ? from : "", node_name);
+    if (length >= 0 && (size_t)length < sizeof name)
+        return tare__map_has(&keys->by_name, name) ? (size_t)tare__map_get(&keys->by_name, name)
+                                                   : keys->count;
+    for (size_t i = 0; i < keys->count; i++) // so that looking asks for no memory
+        if (is_key(&keys->items[i], from, node_name)) return i;
+    return keys->count;
 }
 
 void tare__qspec_key_text(const qspec_key *key, text *out) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lint of backend configs: what is allowed, but cannot mean what was meant. Torch accepts all of
-// it.
+// What is wrong with backend configs though it can be read: errors, which nothing could satisfy,
+// and warnings about what has no effect or another one than meant. Torch accepts all of it. Passes
+// refuse the errors, the lint lists both.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +21,6 @@ typedef struct lint {
     const tare_pattern_config *config; // the same
     tare_backend_finding_visitor visit;
     void *user;
-    text pattern; // of config, as the user wrote it
     size_t count;
     tare_status status; // of the first call that failed; nothing is looked at behind it
     tare_error *err;
@@ -32,22 +32,42 @@ typedef struct advice {
     const char *remedy;
 } advice;
 
-static void found(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
-static void found(lint *l, const advice *at, const char *format, ...) {
+static void tell(lint *l, const advice *at, bool is_error, const char *problem) {
+    char path[160];
+    text shown = {0}; // the pattern, as the user wrote it
     if (l->status != TARE_OK) return;
-    char path[160], problem[512];
     (void)snprintf(path, sizeof path, "$.configs[%zu]%s", l->index, at->place);
+    tare__pattern_to_text(tare__pattern_config_given(l->config), &shown);
+    const tare_backend_finding finding = {.struct_size = sizeof finding,
+                                          .path = path,
+                                          .pattern = tare__text_chars(&shown),
+                                          .problem = problem,
+                                          .remedy = at->remedy,
+                                          .is_error = is_error};
+    l->status = tare__text_status(&shown, l->err);
+    if (l->status == TARE_OK) l->status = l->visit(l->user, &finding, l->err);
+    tare__text_release(&shown);
+    if (l->status == TARE_OK) l->count++;
+}
+
+static void error(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
+static void error(lint *l, const advice *at, const char *format, ...) {
+    char problem[512];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(problem, sizeof problem, format, args);
     va_end(args);
-    const tare_backend_finding finding = {.struct_size = sizeof finding,
-                                          .path = path,
-                                          .pattern = tare__text_chars(&l->pattern),
-                                          .problem = problem,
-                                          .remedy = at->remedy};
-    l->status = l->visit(l->user, &finding, l->err);
-    if (l->status == TARE_OK) l->count++;
+    tell(l, at, true, problem);
+}
+
+static void warning(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
+static void warning(lint *l, const advice *at, const char *format, ...) {
+    char problem[512];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(problem, sizeof problem, format, args);
+    va_end(args);
+    tell(l, at, false, problem);
 }
 
 static bool is_set(const tare_dtype_constraints *c, uint32_t bits) {
@@ -66,31 +86,37 @@ static void check_exact(lint *l, const advice *role, const tare_dtype_constraint
         const advice both = inside(
             role, is_set(c, TARE_SET_SCALE_EXACT) ? "scale_exact_match" : "zero_point_exact_match",
             "set both, or neither");
-        found(l, &both, "scale_exact_match and zero_point_exact_match are enforced only together");
+        warning(l, &both,
+                "scale_exact_match and zero_point_exact_match are enforced only together");
     }
     if (is_set(c, TARE_SET_SCALE_EXACT) && !(c->scale_exact_match > 0))
-        found(l, &at, "no scale is %g", c->scale_exact_match);
+        error(l, &at, "no scale is %g", c->scale_exact_match);
     if (is_set(c, TARE_SET_SCALE_EXACT | TARE_SET_SCALE_MIN) &&
         c->scale_exact_match < c->scale_min_lower_bound)
-        found(l, &(advice){.place = "", .remedy = "lower the bound or drop it"},
+        error(l, &(advice){.place = "", .remedy = "lower the bound or drop it"},
               "scale_exact_match %g is below scale_min_lower_bound %g", c->scale_exact_match,
               c->scale_min_lower_bound);
     int exponent = 0;
     if (is_set(c, TARE_SET_SCALE_EXACT | TARE_SET_POWER_OF_TWO) && c->scale_exact_match > 0 &&
         frexp(c->scale_exact_match, &exponent) != 0.5)
-        found(l, &at, "scale_exact_match %g is no power of two, which scale_power_of_two demands",
+        error(l, &at, "scale_exact_match %g is no power of two, which scale_power_of_two demands",
               c->scale_exact_match);
 }
 
 static void check_scale(lint *l, const advice *role, const tare_dtype_constraints *c) {
+    if (is_set(c, TARE_SET_SCALE_MIN) && !isfinite((float)c->scale_min_lower_bound)) {
+        const advice at = inside(role, "scale_min_lower_bound", "give a bound that float32 holds");
+        error(l, &at, "no scale is as great as %g", c->scale_min_lower_bound);
+        return;
+    }
     if (is_set(c, TARE_SET_SCALE_MIN | TARE_SET_SCALE_MAX) &&
         c->scale_min_lower_bound > c->scale_max_upper_bound) {
         const advice at = inside(role, "scale_max_upper_bound", "swap or widen the bounds");
-        found(l, &at, "scale_min_lower_bound %g is above scale_max_upper_bound %g",
+        error(l, &at, "scale_min_lower_bound %g is above scale_max_upper_bound %g",
               c->scale_min_lower_bound, c->scale_max_upper_bound);
     } else if (is_set(c, TARE_SET_SCALE_MAX) && !(c->scale_max_upper_bound > 0)) {
         const advice at = inside(role, "scale_max_upper_bound", "give a positive bound");
-        found(l, &at, "no scale is as small as %g", c->scale_max_upper_bound);
+        error(l, &at, "no scale is as small as %g", c->scale_max_upper_bound);
     }
 }
 
@@ -99,17 +125,18 @@ static void check_range(lint *l, const advice *role, const tare_dtype_constraint
     if (has_min != has_max) {
         const advice at = inside(role, has_min ? "quant_min_lower_bound" : "quant_max_upper_bound",
                                  "set the other one too");
-        found(l, &at, "quant_min_lower_bound and quant_max_upper_bound are enforced only together");
+        warning(l, &at,
+                "quant_min_lower_bound and quant_max_upper_bound are enforced only together");
     }
     if (!has_min || !has_max) return;
     const advice at = inside(role, "quant_min_lower_bound", "swap or widen the bounds");
     const dtype_info *dtype = tare__dtype(c->dtype);
     if (c->quant_min_lower_bound > c->quant_max_upper_bound)
-        found(l, &at, "quant_min_lower_bound %g is above quant_max_upper_bound %g",
+        error(l, &at, "quant_min_lower_bound %g is above quant_max_upper_bound %g",
               c->quant_min_lower_bound, c->quant_max_upper_bound);
     else if (dtype->min < dtype->max && (c->quant_max_upper_bound < (double)dtype->min ||
                                          c->quant_min_lower_bound > (double)dtype->max))
-        found(l, &at, "%s holds %lld..%lld, nothing of which lies in %g..%g",
+        error(l, &at, "%s holds %lld..%lld, nothing of which lies in %g..%g",
               tare_dtype_name(c->dtype), (long long)dtype->min, (long long)dtype->max,
               c->quant_min_lower_bound, c->quant_max_upper_bound);
 }
@@ -124,7 +151,7 @@ static void check_zero_point(lint *l, const advice *role, const tare_dtype_const
     const double exact = (double)c->zero_point_exact_match;
     if (is_set(c, TARE_SET_ZERO_POINT_EXACT) && (exact < low || exact > high)) {
         const advice at = inside(role, "zero_point_exact_match", "move it into the range");
-        found(l, &at, "zero_point_exact_match %g is outside of %g..%g", exact, low, high);
+        error(l, &at, "zero_point_exact_match %g is outside of %g..%g", exact, low, high);
     }
     if (is_set(c, TARE_SET_ZERO_POINT_MIN)) low = fmax(low, (double)c->zero_point_lower_bound);
     if (is_set(c, TARE_SET_ZERO_POINT_MAX)) high = fmin(high, (double)c->zero_point_upper_bound);
@@ -133,7 +160,7 @@ static void check_zero_point(lint *l, const advice *role, const tare_dtype_const
                                  is_set(c, TARE_SET_ZERO_POINT_MIN) ? "zero_point_lower_bound"
                                                                     : "zero_point_upper_bound",
                                  "let the bounds overlap");
-        found(l, &at, "no zero point lies in %g..%g", low, high);
+        error(l, &at, "no zero point lies in %g..%g", low, high);
     }
 }
 
@@ -144,7 +171,7 @@ static void check_qschemes(lint *l, const advice *role, const tare_dtype_constra
     if (!is_set(c, TARE_SET_CHANNEL_AXIS | TARE_SET_QSCHEMES) || c->allowed_qschemes & per_channel)
         return;
     const advice at = inside(role, "channel_axis", "drop it, or allow a per-channel scheme");
-    found(l, &at, "channel_axis bounds per-channel schemes, and allowed_qschemes has none");
+    warning(l, &at, "channel_axis bounds per-channel schemes, and allowed_qschemes has none");
 }
 
 static void check_tensor(lint *l, size_t i, const char *key, const tare_dtype_constraints *c) {
@@ -168,8 +195,8 @@ static void check_dtypes(lint *l) {
     const dtype_config_list *list = &l->config->dtype_configs;
     // Without dtypes a pattern still makes sense where it only fuses.
     if (list->count == 0 && !tare__pattern_config_has_fuser(l->config))
-        found(l, &(advice){.place = "", .remedy = "add dtype_configs, or drop the pattern"},
-              "without dtype_configs nothing is ever quantized");
+        warning(l, &(advice){.place = "", .remedy = "add dtype_configs, or drop the pattern"},
+                "without dtype_configs nothing is ever quantized");
     for (size_t i = 0; i < list->count; i++) {
         const tare_dtype_config *d = &list->items[i];
         check_tensor(l, i, "input_dtype", &d->input);
@@ -179,7 +206,7 @@ static void check_dtypes(lint *l) {
             advice at = {.remedy = "drop one"};
             (void)snprintf(at.place, sizeof at.place, ".dtype_configs[%zu]", i);
             if (same_dtypes(&list->items[k], d))
-                found(l, &at, "dtype_configs %zu and %zu are equal", k, i);
+                warning(l, &at, "dtype_configs %zu and %zu are equal", k, i);
         }
     }
 }
@@ -192,11 +219,11 @@ static void check_fuser(lint *l) {
     const advice getter = {.place = ".extra_inputs_getter",
                            .remedy = "give a fuser_method, or drop it"};
     if (p->fused_module && !has_fuser)
-        found(l, &fused, "fused_module %s has no fuser_method to make it", p->fused_module);
+        error(l, &fused, "fused_module %s has no fuser_method to make it", p->fused_module);
     if (has_fuser && p->complex->kind != PATTERN_TUPLE)
-        found(l, &fuser, "fuser_method has only one operator to fuse");
+        warning(l, &fuser, "fuser_method has only one operator to fuse");
     if (p->extra_inputs_getter && !has_fuser)
-        found(l, &getter, "extra_inputs_getter is asked only by a fuser, and there is none");
+        warning(l, &getter, "extra_inputs_getter is asked only by a fuser, and there is none");
     char made[256] = "", public_name[256];
     const fuser_name *row = NULL;
     if (!p->fuser_method || !p->fused_module ||
@@ -204,8 +231,8 @@ static void check_fuser(lint *l) {
         return;
     const char *canonical = tare__operator_canonical(made, public_name, sizeof public_name);
     if (strcmp(canonical, p->fused_module) != 0)
-        found(l, &(advice){.place = ".fused_module", .remedy = "name what the fuser makes"},
-              "fused_module is %s, but fuser_method makes %s", p->fused_module, canonical);
+        warning(l, &(advice){.place = ".fused_module", .remedy = "name what the fuser makes"},
+                "fused_module is %s, but fuser_method makes %s", p->fused_module, canonical);
 }
 
 static void check_modules(lint *l) {
@@ -216,9 +243,9 @@ static void check_modules(lint *l) {
                               .remedy = "name the root_module"};
     // A fusion pattern names its root without a reference; the fused module's own pattern has both.
     if (p->root_module && !p->reference_quantized_module && !tare__pattern_config_has_fuser(p))
-        found(l, &root, "root_module works only with reference_quantized_module_for_root");
+        warning(l, &root, "root_module works only with reference_quantized_module_for_root");
     if (p->reference_quantized_module && !p->root_module)
-        found(l, &reference, "reference_quantized_module_for_root works only with root_module");
+        warning(l, &reference, "reference_quantized_module_for_root works only with root_module");
 }
 
 // Is there anything that this name could match?
@@ -241,15 +268,15 @@ static bool is_known(const lint *l, const pattern *p) {
 
 static void check_names(lint *l, const pattern *p) {
     if (!is_known(l, p))
-        found(l,
-              &(advice){.place = "",
-                        .remedy = p->kind == PATTERN_MODULE
-                                      ? "correct the name, or register the class in a context"
-                                      : "correct the name"},
-              "%s is no known %s, so the pattern never matches", p->name,
-              p->kind == PATTERN_MODULE     ? "module class"
-              : p->kind == PATTERN_FUNCTION ? "function"
-                                            : "method");
+        warning(l,
+                &(advice){.place = "",
+                          .remedy = p->kind == PATTERN_MODULE
+                                        ? "correct the name, or register the class in a context"
+                                        : "correct the name"},
+                "%s is no known %s, so the pattern never matches", p->name,
+                p->kind == PATTERN_MODULE     ? "module class"
+                : p->kind == PATTERN_FUNCTION ? "function"
+                                              : "method");
     for (size_t i = 0; p->kind == PATTERN_TUPLE && i < p->item_count; i++)
         // The arguments of an operator may be strings, which read as methods here.
         if (i == 0 || p->items[i].kind != PATTERN_METHOD) check_names(l, &p->items[i]);
@@ -260,23 +287,16 @@ static void check_reach(lint *l, const tare_pattern_config *const *sorted) {
         if (!tare__pattern_covers(sorted[i]->complex, l->config->complex)) continue;
         text other = {0};
         tare__pattern_to_text(tare__pattern_config_given(sorted[i]), &other);
-        found(l, &(advice){.place = "", .remedy = "drop one, or make the other one narrower"},
-              "the pattern %s is tried before and matches everything that this one does",
-              tare__text_chars(&other));
+        warning(l, &(advice){.place = "", .remedy = "drop one, or make the other one narrower"},
+                "the pattern %s is tried before and matches everything that this one does",
+                tare__text_chars(&other));
         tare__text_release(&other);
         return;
     }
 }
 
-static void check_config(lint *l, const tare_pattern_config *const *sorted) {
-    tare__text_clear(&l->pattern);
-    tare__pattern_to_text(tare__pattern_config_given(l->config), &l->pattern);
-    if (l->pattern.failed) {
-        l->status = tare__out_of_memory(l->err);
-        return;
-    }
-    check_names(l, l->config->complex);
-    check_reach(l, sorted);
+// Names and reach are matters of warnings only.
+static void check_config(lint *l) {
     check_dtypes(l);
     check_fuser(l);
     check_modules(l);
@@ -285,7 +305,7 @@ static void check_config(lint *l, const tare_pattern_config *const *sorted) {
 tare_status tare_backend_config_lint(const tare_backend_config *config, const tare_context *context,
                                      tare_backend_finding_visitor visit, void *user, size_t *count,
                                      tare_error *err) {
-    TARE_TRY(tare_backend_config_check(config, err));
+    TARE_TRY(tare__backend_config_status(config, err));
     arena memory = {0};
     const tare_pattern_config **sorted = NULL;
     lint l = {.backend = config, .context = context, .visit = visit, .user = user, .err = err};
@@ -293,10 +313,32 @@ tare_status tare_backend_config_lint(const tare_backend_config *config, const ta
     for (size_t i = 0; i < config->count && l.status == TARE_OK; i++) {
         l.index = i;
         l.config = config->configs[i];
-        check_config(&l, sorted);
+        check_names(&l, l.config->complex);
+        check_reach(&l, sorted);
+        check_config(&l);
     }
-    tare__text_release(&l.pattern);
     tare__arena_release(&memory);
     if (l.status == TARE_OK) *count = l.count;
     return l.status;
+}
+
+static tare_status refuse_error(void *user, const tare_backend_finding *finding, tare_error *err) {
+    (void)user;
+    if (!finding->is_error) return TARE_OK;
+    const tare_status status = tare__fail(err, TARE_INVALID_ARGUMENT, "%s", finding->problem);
+    tare__hint(err, status, "%s", finding->remedy);
+    return tare__at(err, status, "%s: pattern %s", finding->path, finding->pattern);
+}
+
+tare_status tare_backend_config_check(const tare_backend_config *config, tare_error *err) {
+    TARE_TRY(tare__backend_config_status(config, err));
+    lint l = {.backend = config, .visit = refuse_error, .err = err};
+    for (size_t i = 0; i < config->count && l.status == TARE_OK; i++) {
+        l.index = i;
+        l.config = config->configs[i];
+        check_config(&l);
+    }
+    return l.status == TARE_OK
+               ? TARE_OK
+               : tare__at(err, l.status, "backend config '%s'", tare_backend_config_name(config));
 }

@@ -135,7 +135,7 @@ static tare_status report(tare_status failed, const tare_error *kept, tare_error
     return failed;
 }
 
-tare_status tare_backend_config_check(const tare_backend_config *b, tare_error *err) {
+tare_status tare__backend_config_status(const tare_backend_config *b, tare_error *err) {
     if (!b) return tare__out_of_memory(err); // what a failed create left
     tare_status status = report(b->failed, b->first_error, err);
     for (size_t i = 0; i < b->count && status == TARE_OK; i++) {

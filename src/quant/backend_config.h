@@ -124,6 +124,8 @@ const tare_pattern_config *tare__backend_config_for_operator(const tare_backend_
 const char *tare__backend_config_reference_module(const tare_backend_config *b, const char *root);
 bool tare__backend_config_is_qat_module(const tare_backend_config *b, const char *type);
 bool tare__backend_config_is_fused_module(const tare_backend_config *b, const char *type);
+/// The first error of any setter, if one failed. What can be written down is not judged.
+tare_status tare__backend_config_status(const tare_backend_config *b, tare_error *err);
 /// Configs in matching order (spec/fx_passes.md §3): longest tuples first, single operators last,
 /// stable. *out is an array of b->count pointers in `a`.
 tare_status tare__backend_config_sorted(const tare_backend_config *b, arena *a,

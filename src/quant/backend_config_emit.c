@@ -105,7 +105,7 @@ static tare_status check_has_json(const tare_pattern_config *p, tare_error *err)
 }
 
 tare_status tare_backend_config_to_json(const tare_backend_config *b, char **out, tare_error *err) {
-    TARE_TRY(tare_backend_config_check(b, err));
+    TARE_TRY(tare__backend_config_status(b, err));
     for (size_t i = 0; i < b->count; i++) TARE_TRY(check_has_json(b->configs[i], err));
     text json = {0};
     json_emitter e = {.out = &json};

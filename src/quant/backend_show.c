@@ -91,7 +91,7 @@ static void config_to_text(const tare_pattern_config *p, text *t) {
 
 tare_status tare_backend_config_show(const tare_backend_config *config, tare_writer write,
                                      void *user, tare_error *err) {
-    TARE_TRY(tare_backend_config_check(config, err));
+    TARE_TRY(tare__backend_config_status(config, err));
     text out = {0};
     tare__text_printf(&out, "%s: %zu patterns\n", config->name, config->count);
     for (size_t i = 0; i < config->count; i++) {
@@ -123,7 +123,7 @@ static void table_row(const tare_pattern_config *p, const tare_dtype_config *d, 
 
 tare_status tare_backend_config_table(const tare_backend_config *config, tare_writer write,
                                       void *user, tare_error *err) {
-    TARE_TRY(tare_backend_config_check(config, err));
+    TARE_TRY(tare__backend_config_status(config, err));
     text out = {0};
     tare__text_printf(&out,
                       "# Backend %s\n\n"

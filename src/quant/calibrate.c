@@ -92,25 +92,19 @@ tare_status tare__calibrate_keep_shapes(tare_model *prepared, const tare_tensor 
 
 // --- by shapes ---
 
-// A view of one of the model's tensors, or the tensor.
-static bool is_of_model(const node *n) {
-    for (; n != NULL && n->op != NODE_GET_ATTR; n = tare__node_arg(n, 0)) {
-        const op_info *op = NULL;
-        if (n->op == NODE_CALL_FUNCTION) op = tare__op_function(n->target);
-        if (n->op == NODE_CALL_METHOD) op = tare__op_method(n->target);
-        if (op == NULL || op->put_back == NULL) return false;
-    }
-    return n != NULL;
-}
-
 static tare_status note_call(void *user, const node *n, const op_call *call, op_compute compute) {
     counting *c = user;
     const module *m = call->module;
     (void)compute;
     if (call->op != NULL && call->op->macs != NULL) set_macs(c, n, call->op->macs(call));
     if (m != NULL && m->training && m->class->role != ROLE_OBSERVER) c->is_stateful = true;
-    if (tare__node_writes_in_place(c->model->root, n) && is_of_model(tare__node_arg(n, 0)))
-        c->is_stateful = true;
+    return TARE_OK;
+}
+
+static tare_status note_write(void *user, const node *n, tare_error *err) {
+    (void)n, (void)err;
+    counting *c = user;
+    c->is_stateful = true;
     return TARE_OK;
 }
 
@@ -130,6 +124,7 @@ tare_status tare__calibrate_shapes(tare_model *prepared, const tare_tensor *cons
                             .shapes_only = true,
                             .after = count_fused,
                             .shaped = note_call,
+                            .writes = note_write,
                             .user = &count};
     value *values = share_inputs(inputs, input_count, memory);
     if (values == NULL) return tare__out_of_memory(err);
@@ -150,10 +145,12 @@ static tare_status watch(tare_model *prepared, const tare_tensor *const *inputs,
                          arena *memory, tare_error *err) {
     counting count = {.model = prepared};
     const interpreter it = {.root = prepared->root,
+                            .own = prepared->root,
                             .thread_count = 1,
                             .after = count_fused,
                             .execute = count_call,
                             .kernels = prepared->floats,
+                            .memory_limit = prepared->memory_limit,
                             .user = &count};
     value *values = share_inputs(inputs, input_count, memory), result = {0};
     if (values == NULL) return tare__out_of_memory(err);

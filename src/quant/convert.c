@@ -6,6 +6,7 @@
 #include "ops/op.h"
 #include "quant/coverage.h"
 #include "quant/equalize.h"
+#include "quant/sound_weights.h"
 
 tare_qconfig *tare__convert_qconfig(const convert_pass *c, const node *n, bool *is_listed) {
     const prepared_node *known = tare__prepared_node(c->prepared, n->name);
@@ -93,6 +94,7 @@ static tare_status convert_model(const tare_model *prepared, const tare_convert_
     c.custom = known->custom_config != NULL ? known->custom_config : &no_custom_config;
     TARE_TRY(tare__setter_status(&c.custom->failure, err));
     tare_status status = tare__pass_begin(&base, "convert", prepared, known->backend, err);
+    if (status == TARE_OK) status = tare__refuse_unsound_weights(prepared, err);
     if (status == TARE_OK) {
         if (known->engine != TARE_ENGINE_DEFAULT) base.model->engine = known->engine;
         status = run(&c);

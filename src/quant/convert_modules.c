@@ -200,7 +200,7 @@ static tare_status find_refusal(convert_pass *c, const node *n, const module *ca
 // A QAT module becomes float again, whether it is quantized or not.
 static tare_status leave_training(convert_pass *c, const node *n, conversion *v) {
     const registry *classes = &c->base->model->context->classes;
-    const module *qat = v->called;
+    module *qat = tare__called_module(c->base->model, n);
     module *made = NULL;
     if (qat->class->role != ROLE_QAT) return TARE_OK;
     TARE_TRY(tare__qat_to_float(classes, qat, &made, c->base->err));

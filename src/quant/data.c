@@ -34,6 +34,12 @@ static int64_t fixed_batch(const data_input *inputs, size_t count) {
     return 0;
 }
 
+static uint64_t memory_limit(const tare_read_limits *given, const tare_model *model) {
+    tare_read_limits limits = {0};
+    if (given != NULL) tare__struct_copy(&limits, sizeof limits, given);
+    return limits.memory_bytes != 0 ? limits.memory_bytes : model->memory_limit;
+}
+
 static tare_status open_source(tare_data *data, const tare_model *model, const char *spec,
                                const tare_data_options *options, tare_error *err) {
     const tare_preprocess *declared =
@@ -45,6 +51,7 @@ static tare_status open_source(tare_data *data, const tare_model *model, const c
     size_t i = 0;
     for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
         if (tare__node_is_input(n)) status = tare__describe_input(n, &inputs[i++], err);
+    for (i = 0; i < count; i++) inputs[i].is_finite = options->is_finite;
     if (status == TARE_OK && !options->as_is) data->fixed_batch = fixed_batch(inputs, count);
     if (data->fixed_batch > 0 && (data->batch_size == 0 || data->batch_size > data->fixed_batch))
         data->batch_size = data->fixed_batch;
@@ -52,6 +59,7 @@ static tare_status open_source(tare_data *data, const tare_model *model, const c
         status = tare__data_open(spec, inputs, count, data->batch_size,
                                  declared != NULL ? &declared->steps : NULL, &data->source, err);
     tare__free(inputs);
+    if (status == TARE_OK) tare__data_limit(data->source, memory_limit(options->limits, model));
     if (status != TARE_OK || !options->as_is) return status;
     status = tare__data_take_as_is(data->source, err);
     if (status != TARE_OK) tare__data_close(data->source);

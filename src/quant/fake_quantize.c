@@ -22,7 +22,11 @@ const fake_quantize_kind *tare__fake_quantize_kind_of(const module *m) {
     return m->class->role == ROLE_OBSERVER ? tare__fake_quantize_kind(m->class->kind) : NULL;
 }
 
-module *tare__fake_quantize_observer(const module *m) {
+const module *tare__fake_quantize_observer_const(const module *m) {
+    return tare__module_child(m, OBSERVER);
+}
+
+module *tare__fake_quantize_observer_mutable(module *m) {
     return tare__module_child(m, OBSERVER);
 }
 
@@ -359,11 +363,12 @@ static tare_status quantize_any(op_call *call, const tare_tensor *floats) {
 }
 
 tare_status tare__fake_quantize_forward(op_call *call) {
-    module *m = call->module;
+    const module *m = call->module;
+    module *own = tare__call_own(call, m);
     tare_tensor *floats = NULL;
     TARE_TRY(tare__observed_floats(call->args[0].as.tensor, &floats, call->err));
     const bool is_on = tare__fake_quantize_is_on(m, "fake_quant_enabled");
-    tare_status status = step_on(m, floats, call->err);
+    tare_status status = own != NULL ? step_on(own, floats, call->err) : TARE_OK;
     if (status == TARE_OK && is_on) {
         status = quantize_any(call, floats);
         if (status != TARE_OK) tare__at(call->err, status, "%s", m->class->print_name);
@@ -391,6 +396,25 @@ static tare_status check_tensor(const module *m, const char *name, bool may_be_m
                       m->class->print_name, name, may_be_many ? "one dimension" : "one value");
 }
 
+// Learned scales may stray below zero: they are raised to eps wherever they are used.
+static tare_status check_numbers(const module *m, tare_error *err) {
+    const named_tensor *scale = tare__module_named_tensor(m, "scale");
+    const tare_tensor *zero_point = tare__module_tensor(m, "zero_point");
+    for (int64_t c = 0; c < scale->tensor->count; c++) {
+        const double number = tare__tensor_get(scale->tensor, c);
+        if (!isfinite(number) || (!scale->is_parameter && !(number > 0)))
+            return tare__fail(err, TARE_MALFORMED_FILE,
+                              "the scale of a %s must be positive and finite, found %g at "
+                              "channel %lld",
+                              m->class->print_name, number, (long long)c);
+        if (!isfinite(tare__tensor_get(zero_point, c)))
+            return tare__fail(err, TARE_MALFORMED_FILE,
+                              "the zero point of a %s must be finite, found %g at channel %lld",
+                              m->class->print_name, tare__tensor_get(zero_point, c), (long long)c);
+    }
+    return TARE_OK;
+}
+
 static tare_status check_parameters(const module *m, tare_error *err) {
     TARE_TRY(check_tensor(m, "scale", true, err));
     TARE_TRY(check_tensor(m, "zero_point", true, err));
@@ -398,7 +422,7 @@ static tare_status check_parameters(const module *m, tare_error *err) {
     const tare_tensor *zero_point = tare__module_tensor(m, "zero_point");
     const bool is_zero = zero_point->dtype == TARE_INT32 || zero_point->dtype == TARE_FLOAT32;
     if (scale->dtype == TARE_FLOAT32 && is_zero && scale->count == zero_point->count)
-        return TARE_OK;
+        return check_numbers(m, err);
     return tare__fail(err, TARE_MALFORMED_FILE,
                       "scale and zero_point of a %s must be of one size, float32 and int32 or "
                       "float32, found %lld %s and %lld %s",

@@ -28,7 +28,11 @@ typedef struct fake_quantize_kind {
 /// Of a class or module; NULL: it is no fake quantizer.
 const fake_quantize_kind *tare__fake_quantize_kind(const tare_observer_class *class);
 const fake_quantize_kind *tare__fake_quantize_kind_of(const module *m);
-module *tare__fake_quantize_observer(const module *m);
+/// The observer inside; of a const module it is const, as in tare__module_child.
+const module *tare__fake_quantize_observer_const(const module *m);
+module *tare__fake_quantize_observer_mutable(module *m);
+// NOLINTNEXTLINE(readability-identifier-naming)
+#define tare__fake_quantize_observer(m) MODULE_AS_CONST(m, tare__fake_quantize_observer)(m)
 
 /// The spec of the observer inside: the argument `observer` with all arguments that are not the
 /// fake quantizer's own. The caller releases *out.

@@ -53,7 +53,7 @@ static tare_status run_copy(folding *f, value *out) {
     TARE_TRY(tare__module_from_graph(base->model->root, f->graph, &tare__class_container,
                                      &tare__class_graph_module, &m, base->err));
     f->graph = NULL; // m's now
-    const interpreter it = {.root = m, .thread_count = 1};
+    const interpreter it = {.root = m, .own = m, .thread_count = 1};
     const tare_status status = tare__interpret(&it, NULL, 0, &base->scratch, out, base->err);
     tare__module_release(m);
     return status;

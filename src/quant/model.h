@@ -94,9 +94,11 @@ struct tare_model {
     uint64_t float_island_count, conversion_count; // of converted models
     annotation_book annotations;                   // of pt2e's quantizers
     tare_preprocess *preprocess;                   // of pictures; NULL: not declared
+    uint64_t digest_count;                         // tensors that were held against its file's
     // The float model came from one of torch's ONNX exporters, which fold batch norms away: QAT
     // would miss them. tools/tare_export.py keeps them.
     bool norms_are_folded;
+    uint64_t memory_limit; // bytes that the caller allows for data and results; 0: the defaults
 };
 
 /// A model over `root` (reference taken over on success), with the decisions of `from` (may be

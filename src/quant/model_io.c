@@ -284,14 +284,21 @@ tare_status tare_model_read_with(const char *path, const tare_context *context,
     tare_model_read_options given = {0};
     model_found found;
     tare_model *model = NULL;
+    tare_read_limits limits = {0};
     if (options != NULL) tare__struct_copy(&given, sizeof given, options);
+    if (given.limits != NULL) tare__struct_copy(&limits, sizeof limits, given.limits);
+    given.limits = &limits; // whole, for whoever reads
     TARE_TRY(
         tare__model_any_read(path, &known->classes, &tare__observer_state_io, &given, &found, err));
     tare_status status = tare__model_create(
         context, found.root, found.is_quantized ? TARE_STAGE_REFERENCE : TARE_STAGE_FLOAT, NULL,
         &model, err);
     if (status != TARE_OK) tare__module_release(found.root);
-    if (status == TARE_OK) model->norms_are_folded = found.norms_are_folded;
+    if (status == TARE_OK) {
+        model->norms_are_folded = found.norms_are_folded;
+        model->digest_count = found.digest_count;
+        model->memory_limit = limits.memory_bytes;
+    }
     if (status == TARE_OK && found.extra != NULL) {
         const json_at at = tare__json_root(found.extra);
         status = tare__at(err, read_extra(model, &at, err), "%s: record", path);

@@ -93,11 +93,12 @@ static tare_status write_image(onnx_job *job, const char *path) {
                                   .producer_version = tare_version()};
     onnx_image made;
     tare_status status = tare__onnx_image(&spec, &made, job->err);
-    if (status == TARE_OK)
-        status = tare__onnx_image_write(&made, path, job->options.external_data, job->err);
+    // First the report: behind the model a failure would leave a file that is there.
     const tare_status told = hand_out(job, &made);
     if (status == TARE_OK && told != TARE_OK)
         status = tare__fail(job->err, told, "the report cannot be written");
+    if (status == TARE_OK)
+        status = tare__onnx_image_write(&made, path, job->options.external_data, job->err);
     tare__onnx_image_release(&made);
     return status;
 }

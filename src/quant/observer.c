@@ -111,10 +111,14 @@ static tare_status create_state(const tare_observer_class *class, const tare_obs
     instance made = {.class = class, .info = {.struct_size = sizeof made.info}};
     const tare_status status = class->create(class->user, args, &made.state, &made.info, err);
     if (status != TARE_OK) return tare__at(err, status, "%s", class->name);
-    const tare_status read = check_read(class, args, err);
-    if (read != TARE_OK) {
+    tare_status checked = check_read(class, args, err);
+    if (checked == TARE_OK) {
+        checked = tare__observer_info_check(&made.info, err);
+        tare__at(err, checked, "%s", class->name);
+    }
+    if (checked != TARE_OK) {
         class->destroy(made.state);
-        return read;
+        return checked;
     }
     *out = made;
     return TARE_OK;
@@ -190,8 +194,9 @@ static tare_status shape(op_call *call) {
 }
 
 static tare_status forward(op_call *call) {
-    const tare_status status =
-        tare__observer_update(call->module, call->args[0].as.tensor, call->err);
+    module *own = tare__call_own(call, call->module);
+    if (own == NULL) return TARE_OK;
+    const tare_status status = tare__observer_update(own, call->args[0].as.tensor, call->err);
     return status == TARE_OK ? TARE_OK
                              : tare__at(call->err, status, "node '%s'",
                                         call->node_name != NULL ? call->node_name : "");
@@ -387,8 +392,8 @@ static instance *instance_of(const module *m) {
 }
 
 // The observer whose statistics count: the one inside a fake quantizer, or the module itself.
-static module *watching(const module *m) {
-    return tare__fake_quantize_kind_of(m) != NULL ? tare__fake_quantize_observer(m) : (module *)m;
+static const module *watching(const module *m) {
+    return tare__fake_quantize_kind_of(m) != NULL ? tare__fake_quantize_observer(m) : m;
 }
 
 const tare_observer_info *tare__observer_info(const module *m) {

@@ -39,7 +39,9 @@ tare_status tare__observer_class_copy(const tare_observer_class *user,
                                       tare_error *err);
 /// How statistics go into model files and come back.
 extern const model_state_io tare__observer_state_io;
-
+/// Refuses what no observer can be: an empty range, eps or a fixed scale that is not positive and
+/// finite, a fixed zero point outside of the range. Every observer that is made passes here.
+tare_status tare__observer_info_check(const tare_observer_info *info, tare_error *err);
 /// A module of the class's row: ROLE_OBSERVER, config = the spec's arguments; its forward updates
 /// the statistics and returns the input itself. A user's class is copied into the module. Errors:
 /// an unknown class; an argument that the class does not know, or of a type that it does not read.

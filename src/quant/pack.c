@@ -94,8 +94,9 @@ static tare_status fill(const pass *p, const weighted_call *w, tare_tensor *weig
     if (weight->q != NULL)
         TARE_TRY(rule == REQUANT_UNSET ? tare__set_rule(p->model, m, m, weight, p->err)
                                        : tare__module_set_config(m, "rule", &name, p->err));
-    *fits = is_constant && m->class->check(m, NULL) == TARE_OK;
-    return TARE_OK;
+    const tare_status status = is_constant ? m->class->check(m, NULL) : TARE_OK;
+    *fits = is_constant && status == TARE_OK;
+    return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(p->err) : TARE_OK;
 }
 
 tare_status tare__pack_weights(pass *p, const weighted_call *w, tare_tensor *weight,

@@ -113,7 +113,9 @@ tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
                                  tare_observer_info *out) {
     *out = (tare_observer_info){0};
     if (spec == NULL) return TARE_OK;
-    return tare__observer_spec_info(&p->model->context->observers, spec, out, p->err);
+    const tare_status status =
+        tare__observer_spec_info(&p->model->context->observers, spec, out, p->err);
+    return tare__at(p->err, status, "qconfig, %s", tare__observer_spec_class(spec));
 }
 
 const char *tare__node_subject(const tare_model *model, const node *n) {

@@ -8,6 +8,7 @@
 #include "core/struct_size.h"
 #include "quant/node_qconfigs.h"
 #include "quant/qat.h"
+#include "quant/sound_weights.h"
 
 prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
     return n->id < p->node_count ? &p->nodes[n->id] : NULL;
@@ -178,10 +179,12 @@ static tare_status prepare_model(const tare_model *model, const tare_prepare_opt
     TARE_TRY(tare__setter_status(&p.custom->failure, err));
     tare_status status = tare__pass_begin(&base, "prepare", model, known->backend, err);
     if (status == TARE_OK) status = run(&p, model->root);
-    if (status == TARE_OK)
+    if (status == TARE_OK) {
         base.model->prepared = p.state;
-    else
+        status = tare__refuse_unsound_weights(base.model, err);
+    } else {
         tare__prepared_state_release(p.state);
+    }
     tare_qconfig_mapping_destroy(p.mapping);
     tare_qconfig_mapping_destroy(p.equalization);
     tare_observer_spec_release(p.float_spec);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/cut.h"
 #include "core/struct_size.h"
 #include "ops/call.h"
 #include "ops/quantize.h"
@@ -45,7 +46,7 @@ static tare_status give_result(op_call *call, int ndim, const int64_t *shape) {
         scale == NULL || scale->count != 1 || zero_point == NULL || zero_point->count != 1)
         return tare__call_fail(call, "expected a quantized dtype, one scale and one zero point");
     qparams *q = tare__qparams_per_tensor(dtype->as.dtype, tare__tensor_get(scale, 0),
-                                          (int64_t)tare__tensor_get(zero_point, 0));
+                                          tare__cut_int64(tare__tensor_get(zero_point, 0)));
     if (q == NULL) return tare__out_of_memory(call->err);
     tare_status status = tare__qparams_check(q, call->err);
     if (status == TARE_OK) status = tare__call_result(call, dtype->as.dtype, ndim, shape, q);

@@ -256,7 +256,10 @@ static tare_status pass_observers(void *user, const node *n, op_call *call, bool
 }
 
 static tare_status open_run(const corrector *c, const tare_model *model, item *x, tare_error *err) {
-    const interpreter it = {.root = model->root, .thread_count = 1, .execute = pass_observers};
+    const interpreter it = {.root = model->root,
+                            .thread_count = 1,
+                            .execute = pass_observers,
+                            .memory_limit = model->memory_limit};
     return tare__interpretation_create(&it, x->values, c->input_count, &x->memory, &x->run, err);
 }
 
@@ -397,12 +400,12 @@ static tare_status correct(corrector *c) {
 static tare_status check(const tare_model *prepared, const corrector *c) {
     const prepared_state *state = prepared->prepared;
     TARE_TRY(tare__calibrate_check_model(prepared, c->err));
-    TARE_TRY(
-        tare_calibration_check(prepared, NULL) != TARE_UNSUPPORTED
-            ? TARE_OK
-            : tare__fail(c->err, TARE_UNSUPPORTED,
-                         "bias correction: the model has fake quantizers, with which its biases "
-                         "were trained"));
+    const tare_status checked = tare_calibration_check(prepared, NULL);
+    if (checked == TARE_OUT_OF_MEMORY) return tare__out_of_memory(c->err);
+    if (checked == TARE_UNSUPPORTED)
+        return tare__fail(c->err, TARE_UNSUPPORTED,
+                          "bias correction: the model has fake quantizers, with which its biases "
+                          "were trained");
     for (size_t i = 0; state != NULL && i < state->node_count; i++)
         if (state->nodes[i].equalization != NULL)
             return tare__fail(c->err, TARE_UNSUPPORTED,

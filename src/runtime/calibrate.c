@@ -139,17 +139,25 @@ static tare_status foresee(calibrator *c, const tare_batch *batch, bool *out, bo
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(c->err) : TARE_OK;
 }
 
+// Whether a check passes; that memory was there for it is the status.
+static tare_status passes(const calibrator *c, tare_status checked, bool *out) {
+    *out = checked == TARE_OK;
+    return checked == TARE_OUT_OF_MEMORY ? tare__out_of_memory(c->err) : TARE_OK;
+}
+
 static tare_status choose_mode(calibrator *c, const tare_batch *batch) {
     const data_cut how = tare__data_cut(c->data);
     const bool is_one = how.as_is || how.fixed_batch == 1; // a batch is a sample
     bool is_foreseen = false, is_stateful = false;
     c->mode = INTERPRETED;
-    if (tare_calibration_check(c->prepared, NULL) != TARE_OK) return TARE_OK;
+    bool is_checked = false, is_mergeable = false;
+    TARE_TRY(passes(c, tare_calibration_check(c->prepared, NULL), &is_checked));
+    if (!is_checked) return TARE_OK;
     TARE_TRY(foresee(c, batch, &is_foreseen, &is_stateful));
     if (!is_foreseen) return TARE_OK; // the interpreter finds the words
     c->mode = BY_BATCH;
-    if (tare_calibration_check_mergeable(c->prepared, NULL) != TARE_OK || is_stateful)
-        return TARE_OK;
+    TARE_TRY(passes(c, tare_calibration_check_mergeable(c->prepared, NULL), &is_mergeable));
+    if (!is_mergeable || is_stateful) return TARE_OK;
     if (!is_one) TARE_TRY(tare__samples_by_shape(c->prepared, batch, &c->is_sliced, c->err));
     if (is_one || c->is_sliced) c->mode = BY_SAMPLE;
     return TARE_OK;
@@ -178,7 +186,8 @@ static tare_status start_worker(calibrator *c, size_t index) {
     w->failure.err = tare_error_create();
     if (w->failure.err == NULL) return tare__out_of_memory(c->err);
     if (index > 0) TARE_TRY(copy_model(c->prepared, &w->model, c->err));
-    return tare_session_create(index > 0 ? w->model : c->prepared, &options, &w->session, c->err);
+    return tare__session_create_feeding(index > 0 ? w->model : c->prepared, &options, &w->session,
+                                        c->err);
 }
 
 static tare_status begin(calibrator *c, const tare_batch *batch) {
@@ -234,8 +243,21 @@ static tare_status add_item(calibrator *c, const tare_batch *batch, int64_t firs
     return TARE_OK;
 }
 
-static tare_status add_batch(calibrator *c, const tare_batch *batch) {
+// first: the number of the batch's first sample in the data.
+static tare_status check_batch(const calibrator *c, const tare_batch *batch, int64_t first) {
     TARE_TRY(tare__calibrate_check_inputs(c->prepared, batch->inputs, batch->input_count, c->err));
+    for (size_t i = 0; i < batch->input_count && !c->options.is_lenient; i++) {
+        const tare_status status = tare__tensor_refuse_infinite(
+            batch->inputs[i], "input", tare_model_input_name(c->prepared, i), c->err);
+        if (status == TARE_OK) continue;
+        tare__hint(c->err, status, "observers take it for a range; is_lenient lets it through");
+        return tare__at(c->err, status, "the batch from sample %lld on", (long long)first);
+    }
+    return TARE_OK;
+}
+
+static tare_status add_batch(calibrator *c, const tare_batch *batch, int64_t first) {
+    TARE_TRY(check_batch(c, batch, first));
     if (c->workers == NULL) TARE_TRY(begin(c, batch));
     TARE_TRY(try_slices(c, batch));
     if (!c->is_sliced) return add_item(c, batch, 0, batch->size);
@@ -320,7 +342,7 @@ static tare_status run_rounds(calibrator *c) {
         tare_batch batch = {0};
         TARE_TRY(tare_data_next(c->data, &batch, &done, c->err));
         if (!done) {
-            TARE_TRY(add_batch(c, &batch));
+            TARE_TRY(add_batch(c, &batch, c->done + samples));
             samples += batch.size;
             batches++;
         }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ops/float_layers.h"
 #include "runtime/plan_build.h"
 #include "runtime/plan_profile.h"
 #include "runtime/plan_twins.h"
@@ -36,7 +37,7 @@ static tare_status build(plan_builder *b, const tare_tensor *const *inputs, size
     tare__plan_join(b);
     TARE_TRY(tare__plan_find_parts(b));
     TARE_TRY(tare__plan_emit(b));
-    TARE_TRY(tare__plan_lay_out(b->plan, b->err));
+    TARE_TRY(tare__plan_lay_out(b->plan, b->budget.limit, b->err));
     for (size_t i = 0; i < b->plan->output_count; i++)
         b->plan->outputs[i].whole = b->plan->outputs[i].like;
     return place_tensors(b);
@@ -48,7 +49,10 @@ tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *co
     if (p == NULL) return tare__out_of_memory(err);
     p->setting = *setting;
     p->samples = 1;
-    plan_builder b = {.plan = p, .setting = setting, .err = err};
+    plan_builder b = {.plan = p,
+                      .setting = setting,
+                      .budget = tare__run_budget(setting->it->memory_limit),
+                      .err = err};
     const tare_status status = build(&b, inputs, input_count);
     tare__arena_release(&b.scratch);
     tare__free(b.values);
@@ -190,6 +194,8 @@ static tare_status run_samples(plan *p, const tare_tensor *const *inputs,
 static tare_status run_on(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
                           tare_error *err) {
     thread_pool *pool = p->setting.fast->space.pool;
+    if (p->setting.layers != NULL)
+        TARE_TRY(tare__float_layers_expect_run(p->setting.layers, p->setting.tuner != NULL, err));
     tare__thread_pool_expect(pool, true);
     tare__plan_begin_timed(p);
     const tare_status status = run_samples(p, inputs, outputs, err);

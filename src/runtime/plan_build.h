@@ -4,6 +4,7 @@
 #define RUNTIME_PLAN_BUILD_H
 
 #include "core/alloc.h"
+#include "core/pointer_index.h"
 #include "ops/op.h"
 #include "runtime/plan.h"
 #include "tare/session.h"
@@ -196,10 +197,12 @@ typedef struct plan_builder {
     arena scratch; // until the plan is made
     plan_value *values;
     size_t value_count, value_capacity;
+    pointer_index by_tensor, by_storage; // to values; of those in one storage to the latest
     plan_record *records;
     size_t record_count, record_capacity;
     size_t *touched; // places that the next step reads or writes
     size_t touched_count, touched_capacity;
+    memory_budget budget;          // of constants that are computed
     struct dynamic_codes *dynamic; // the floats that were quantized on the fly so far
     step_facts facts;              // of the next step
     const char *declined;          // why the planner of the chain at hand made no step
@@ -313,7 +316,8 @@ tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
 // plan_memory.c
 /// Is it a piece of the plan's memory by itself?
 bool tare__plan_is_laid_out(const plan_place *place);
-/// Gives the places of the plan's memory their offsets, and allocates it.
-tare_status tare__plan_lay_out(plan *p, tare_error *err);
+/// Gives the places of the plan's memory their offsets, and allocates it. TARE_UNSUPPORTED where a
+/// run would take more than `most` bytes.
+tare_status tare__plan_lay_out(plan *p, uint64_t most, tare_error *err);
 
 #endif

@@ -70,14 +70,15 @@ static tare_status run_call(const plan_run_state *run, void *state) {
     op_call call = s->call; // a run may bind other weights to it
     call.memory = &run->plan->run_memory;
     call.err = run->err;
-    for (size_t i = 0; i < s->result_count; i++) (void)tare_tensor_retain(s->results[i]);
+    // Items of its own: a reference may put others in their place.
+    TARE_TRY(tare__value_share(call.memory, &s->call.result, &call.result, call.err));
     tare_status status = compute(run, s, &call);
     tare_tensor **at = s->results;
     const tare_status taken = take_back(&call.result, &at);
     if (status == TARE_OK && taken != TARE_OK)
         status = tare__fail(run->err, taken, "node '%s': the result is not what was planned",
                             s->node->name);
-    for (size_t i = 0; i < s->result_count; i++) tare_tensor_release(s->results[i]);
+    tare__value_release_tensors(&call.result);
     return status;
 }
 
@@ -102,6 +103,30 @@ static int64_t layer_macs(const call_step *s, const fast_path *path) {
     return 0;
 }
 
+// May the reference multiply floats, which a library does if there is one? Layers and products do,
+// and modules that are made of others, but for what only watches.
+static bool may_multiply_floats(const op_call *call) {
+    const module_class *class = call->module != NULL ? call->module->class : NULL;
+    const op_info *op = call->op;
+    if (op == NULL && class != NULL && class->op != NULL)
+        op = tare__op_by_id(class->op, class->dims);
+    if (op == NULL) return class != NULL && class->role != ROLE_OBSERVER;
+    return op->macs != NULL || (op->traits & (OP_WEIGHTED | OP_BY_MATRIX)) != 0;
+}
+
+// The same of fast ways: dynamic layers whose weights are halves, and recurrent functions, whose
+// weights come with every call.
+static bool multiplies_floats(const fast_path *path, const op_call *call) {
+    const bool is_recurrent = path == &tare__fast_recurrent;
+    if (!is_recurrent && path != &tare__fast_dynamic) return false;
+    const module *m = is_recurrent ? call->module : tare__call_layer_module(call);
+    bool has_halves = m == NULL;
+    for (size_t i = 0; m != NULL && i < m->tensor_count; i++)
+        has_halves = has_halves ||
+                     (m->tensors[i].tensor != NULL && m->tensors[i].tensor->dtype == TARE_FLOAT16);
+    return has_halves;
+}
+
 // Whether a fast way takes a call shows when it runs; this is the one that would be asked.
 static void describe(const plan *p, const void *state, step_note *out) {
     const call_step *s = state;
@@ -110,8 +135,10 @@ static void describe(const plan *p, const void *state, step_note *out) {
     out->kernel = path != NULL ? path->name : "reference";
     if (out->macs == 0) out->macs = layer_macs(s, path);
     if (path == &tare__fast_dynamic) out->multiplies_codes = true;
-    out->bits_may_differ = path == NULL && out->macs > 0 && p->setting.layers != NULL &&
-                           y != NULL && y->dtype == TARE_FLOAT32 && s->call.module == NULL;
+    const bool may_multiply =
+        path == NULL ? may_multiply_floats(&s->call) : multiplies_floats(path, &s->call);
+    out->bits_may_differ =
+        p->setting.layers != NULL && y != NULL && y->dtype == TARE_FLOAT32 && may_multiply;
 }
 
 static const step_class call_class = {"call", run_call, NULL, describe};

@@ -140,7 +140,7 @@ static void join_layer(plan_builder *b, size_t head) {
 
 // --- integer layers ---
 
-static bool is_sum_of_codes(const plan_builder *b, const plan_record *r) {
+bool tare__plan_is_sum_of_codes(const plan_builder *b, const plan_record *r) {
     const tare_tensor *x = tare__fast_input(&r->call, 0), *other = tare__fast_input(&r->call, 1);
     if (!tare__is_code_sum(&r->call) || x == NULL || other == NULL || x == other) return false;
     const tare_tensor *y = b->values[r->result].tensor;
@@ -163,7 +163,7 @@ static void join_code_layer(plan_builder *b, size_t head) {
         next = sole_reader(b, &b->records[last]);
     }
     if (next != NOTHING && b->records[next].result != NOTHING &&
-        is_sum_of_codes(b, &b->records[next]))
+        tare__plan_is_sum_of_codes(b, &b->records[next]))
         append(b, head, &last, next);
 }
 

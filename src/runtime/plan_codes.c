@@ -191,7 +191,7 @@ static tare_status read_tail(plan_builder *b, size_t head, code_tail *out) {
     uint8_t table[CODE_COUNT];
     bool known = false;
     *out = (code_tail){.result = r->result, .rest = r->next};
-    if (r->next == NOTHING || tare__is_code_sum(&b->records[r->next].call)) return TARE_OK;
+    if (r->next == NOTHING || tare__plan_is_sum_of_codes(b, &b->records[r->next])) return TARE_OK;
     const plan_record *next = &b->records[r->next];
     const tare_tensor *x = b->values[r->result].tensor, *y = b->values[next->result].tensor;
     TARE_TRY(tare__plan_code_table(b, next, table, &known));
@@ -227,7 +227,7 @@ static bool takes_sum(const plan_builder *b, const code_tail *tail, code_layer_s
                       size_t *other) {
     if (tail->rest == NOTHING || !tare__qlayer_adds(s->layer)) return false;
     const plan_record *sum = &b->records[tail->rest];
-    return tare__is_code_sum(&sum->call) && read_sum(b, tail->result, sum, &s->addend, other);
+    return tare__plan_is_sum_of_codes(b, sum) && read_sum(b, tail->result, sum, &s->addend, other);
 }
 
 static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail,

@@ -32,11 +32,28 @@ static tare_status find_offsets(plan *p, arena *memory, tare_error *err) {
     return TARE_OK;
 }
 
-tare_status tare__plan_lay_out(plan *p, tare_error *err) {
+// A run takes the block, and memory for what it hands out. Where that is too much, the interpreter
+// finds the words, or does with less.
+static tare_status check_size(const plan *p, uint64_t most, tare_error *err) {
+    uint64_t left = most;
+    bool fits = p->block_bytes <= left;
+    left -= fits ? p->block_bytes : 0;
+    for (size_t i = 0; i < p->place_count && fits; i++) {
+        const plan_place *place = &p->places[i];
+        if (place->kind != PLACE_OUTPUT) continue;
+        fits = place->bytes <= left;
+        left -= fits ? place->bytes : 0;
+    }
+    if (fits) return TARE_OK;
+    return tare__fail(err, TARE_UNSUPPORTED, "results would take more memory than the limit");
+}
+
+tare_status tare__plan_lay_out(plan *p, uint64_t most, tare_error *err) {
     arena memory = {0};
     const tare_status status = find_offsets(p, &memory, err);
     tare__arena_release(&memory);
     TARE_TRY(status);
+    TARE_TRY(check_size(p, most, err));
     p->block = tare__alloc_large(p->block_bytes);
     if (p->block == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < p->place_count; i++) {

@@ -8,7 +8,7 @@
 
 typedef struct observe_step {
     const node *node;
-    module *observer; // the model's
+    module *observer; // of the run's own tree
     tare_tensor *x;   // owned; its data is where the place is
     size_t place;
     float_scan scan;
@@ -46,10 +46,10 @@ static bool hands_on(const plan_record *r) {
 
 tare_status tare__plan_observe(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
-    module *observer = r->call.module;
+    module *observer = tare__call_own(&r->call, r->call.module);
     if (!hands_on(r)) return TARE_OK;
     *done = true;
-    if (!tare__observer_watches(observer)) return TARE_OK;
+    if (observer == NULL || !tare__observer_watches(observer)) return TARE_OK;
     const size_t v = tare__plan_find_value(b, r->call.result.as.tensor);
     const plan_value *seen = &b->values[v];
     observe_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);

@@ -115,6 +115,9 @@ tare_status tare__plan_code_table(plan_builder *b, const plan_record *r, uint8_t
                                   bool *known);
 /// Is it a quantized linear layer or convolution?
 bool tare__plan_is_code_layer(const plan_record *r);
+/// A sum of two tensors of codes and of its own shape; where one is a constant that is repeated, it
+/// is a function of the other's codes.
+bool tare__plan_is_sum_of_codes(const plan_builder *b, const plan_record *r);
 /// Such layers, with a sum that follows (plan_codes.c).
 tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done);
 /// Codes of floats whose range is found in the run, and the numbers that it gives them: unsigned

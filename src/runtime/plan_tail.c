@@ -139,7 +139,7 @@ static void drop_first_steps(plan *p, size_t cut) {
 static tare_status lay_out_anew(plan *p, tare_error *err) {
     tare__free_aligned(p->block);
     p->block = NULL;
-    return tare__plan_lay_out(p, err);
+    return tare__plan_lay_out(p, tare__run_budget(p->setting.it->memory_limit).limit, err);
 }
 
 tare_status tare__plan_take_tail(plan *one, plan *whole, plan_ends ends, tare_error *err) {

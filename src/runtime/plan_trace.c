@@ -10,15 +10,12 @@
 // --- values ---
 
 size_t tare__plan_find_value(const plan_builder *b, const tare_tensor *t) {
-    for (size_t i = b->value_count; i-- > 0;) // what is asked for was mostly made a moment ago
-        if (b->values[i].tensor == t) return i;
-    return NOTHING;
+    return t != NULL ? tare__pointer_index_get(&b->by_tensor, t, NOTHING) : NOTHING;
 }
 
 static size_t find_base(const plan_builder *b, const tare_tensor *t) {
-    for (size_t i = b->value_count; i-- > 0;)
-        if (b->values[i].tensor->store == t->store) return b->values[i].base;
-    return NOTHING;
+    const size_t v = tare__pointer_index_get(&b->by_storage, t->store, NOTHING);
+    return v != NOTHING ? b->values[v].base : NOTHING;
 }
 
 tare_status tare__plan_keep_tensor(plan *p, tare_tensor *t, tare_error *err) {
@@ -37,6 +34,10 @@ tare_status tare__plan_add_value(plan_builder *b, tare_tensor *t, size_t *out) {
         if (t->store == NULL) return tare__out_of_memory(b->err);
     }
     TARE_TRY(tare__plan_keep_tensor(b->plan, t, b->err));
+    if (!tare__pointer_index_set(&b->by_tensor, &b->scratch, t, b->value_count) ||
+        (t->store != NULL &&
+         !tare__pointer_index_set(&b->by_storage, &b->scratch, t->store, b->value_count)))
+        return tare__out_of_memory(b->err);
     *out = b->value_count++;
     b->values[*out] = (plan_value){.tensor = t,
                                    .base = base != NOTHING ? base : *out,
@@ -125,10 +126,12 @@ static bool reads_constants_only(const plan_builder *b, const op_call *call, con
     return true;
 }
 
-// Computed here and now: what follows sees a tensor with data.
-static tare_status fold_constant(const op_call *call, op_compute compute) {
+// Computed here and now: what follows sees a tensor with data. Once, so that a library would not
+// pay, whose bits no step could tell of.
+static tare_status fold_constant(plan_builder *b, const op_call *call, op_compute compute) {
     op_call own = *call;
-    if (call->result.kind == VALUE_TENSOR && call->result.as.tensor->data != NULL) return TARE_OK;
+    own.budget = &b->budget;
+    own.kernels = NULL;
     TARE_TRY(tare__call_allocate(&own));
     return tare__value_is_empty(&own.result) ? TARE_OK : compute(&own);
 }
@@ -150,25 +153,31 @@ static bool keeps_no_statistics(const op_call *call) {
     return i < call->param_count && !tare__call_given(call, i);
 }
 
-// Batch norms in training, and what torch does in place to a tensor of the model.
-static bool writes_model(const plan_builder *b, const node *n, const op_call *call) {
-    const node *first = tare__node_arg(n, 0);
-    if (call->op == NULL || (call->op->traits & OP_MOVES_DATA)) return false;
-    const bool trains =
-        call->module == NULL && is_true(call, "training") && !keeps_no_statistics(call);
-    return trains || (first != NULL && first->op == NODE_GET_ATTR &&
-                      tare__node_writes_in_place(b->setting->it->root, n));
+// A batch norm in training, by its call.
+static bool trains_by_argument(const op_call *call) {
+    return !(call->op->traits & OP_MOVES_DATA) && is_true(call, "training") &&
+           !keeps_no_statistics(call);
 }
 
-static tare_status check_plannable(const plan_builder *b, const node *n, const op_call *call) {
+static tare_status refuse(const plan_builder *b, const char *node_name) {
+    return tare__fail(b->err, TARE_UNSUPPORTED, "node '%s': cannot be planned", node_name);
+}
+
+// What torch does in place to a tensor of the model.
+static tare_status refuse_write(void *user, const node *n, tare_error *err) {
+    (void)err;
+    return refuse(user, n->name);
+}
+
+static tare_status check_plannable(const plan_builder *b, const op_call *call) {
     const module *m = call->module;
     const bool is_observer = m != NULL && m->class->role == ROLE_OBSERVER;
     // A check of inputs computes nothing, whatever its mode.
     const bool computes = call->op == NULL || !(call->op->traits & OP_NOT_ON_TENSORS);
-    const bool trains = m != NULL && m->training && !is_observer && computes;
+    const bool trains = m != NULL ? m->training && !is_observer && computes
+                                  : call->op != NULL && computes && trains_by_argument(call);
     const bool depends = call->op != NULL && (call->op->traits & OP_SHAPED_BY_DATA) != 0;
-    if (!trains && !depends && !writes_model(b, n, call)) return TARE_OK;
-    return tare__fail(b->err, TARE_UNSUPPORTED, "node '%s': cannot be planned", call->node_name);
+    return trains || depends ? refuse(b, call->node_name) : TARE_OK;
 }
 
 static tare_status add_record(plan_builder *b, const node *n, const op_call *call,
@@ -206,8 +215,9 @@ static tare_status note_call(void *user, const node *n, const op_call *call, op_
 
 // A fused module is its children in a row: each becomes a record, so that they are fused as their
 // like outside of modules are. `last` is the result that the whole has already.
-static tare_status note_child(plan_builder *b, const node *n, const op_call *like, module *child,
-                              const value *input, const value *last, value *out) {
+static tare_status note_child(plan_builder *b, const node *n, const op_call *like,
+                              const module *child, const value *input, const value *last,
+                              value *out) {
     op_call call = tare__module_call_of(like, child, input);
     TARE_TRY(child->class->shape(&call));
     if (last != NULL) {
@@ -251,7 +261,7 @@ static tare_status note_sequence(plan_builder *b, const node *n, const op_call *
 static tare_status note_call(void *user, const node *n, const op_call *call, op_compute compute) {
     plan_builder *b = user;
     reading r = {.b = b};
-    TARE_TRY(check_plannable(b, n, call));
+    TARE_TRY(check_plannable(b, call));
     const bool is_observer = call->module != NULL && call->module->class->role == ROLE_OBSERVER;
     if (is_observer) b->plan->observes = true;
     // Numbers, and arguments given back (dropout, an item of a tuple): nothing is left to do.
@@ -260,8 +270,10 @@ static tare_status note_call(void *user, const node *n, const op_call *call, op_
     TARE_TRY(read_arguments(&r, call));
     // An argument that was met here for the first time.
     if (!is_observer && is_known(b, &call->result)) return TARE_OK;
+    // Views of constants, by modules too.
+    if (tare__call_is_done(call)) return note_results(b, &call->result);
     if (can_fold(call) && reads_constants_only(b, call, &r)) {
-        TARE_TRY(fold_constant(call, compute));
+        TARE_TRY(fold_constant(b, call, compute));
         return note_results(b, &call->result);
     }
     TARE_TRY(note_results(b, &call->result));
@@ -319,6 +331,7 @@ static interpreter tracer(plan_builder *b) {
     it.remember = NULL;
     it.shapes_only = true;
     it.shaped = note_call;
+    it.writes = refuse_write;
     it.user = b;
     return it;
 }

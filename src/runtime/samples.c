@@ -97,7 +97,11 @@ static tare_status run(tare_model *copy, const tare_batch *batch, int64_t first,
     tare_tensor **parts = tare__arena_array(memory, inputs + 1, sizeof(tare_tensor *));
     value *values = tare__arena_array(memory, inputs + 1, sizeof *values);
     if (parts == NULL || values == NULL) return TARE_OUT_OF_MEMORY;
-    const interpreter it = {.root = copy->root, .thread_count = 1, .kernels = kernels};
+    const interpreter it = {.root = copy->root,
+                            .own = copy->root,
+                            .thread_count = 1,
+                            .kernels = kernels,
+                            .memory_limit = copy->memory_limit};
     tare_status status = cut(batch, first, count, parts);
     for (size_t i = 0; i < inputs; i++)
         values[i] = (value){.kind = VALUE_TENSOR, .as.tensor = parts[i]};

@@ -3,16 +3,20 @@
 // through its nodes. And what they keep between runs.
 #include "runtime/session.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/budget.h"
+#include "core/mapping.h"
 #include "core/struct_size.h"
 #include "ops/engine_rules.h"
 #include "ops/float_kernels.h"
 #include "ops/float_layers.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
+#include "ops/run_changes.h"
 #include "quant/model.h"
 #include "runtime/fast.h"
 #include "runtime/plan.h"
@@ -47,9 +51,12 @@ typedef struct graph_entries {
 
 struct tare_session {
     const tare_model *model;
+    module *own; // what runs change: a copy of the model's modules; NULL: they change nothing
+    atomic_bool is_busy; // a call is inside
     bool reference, portable_floats, uses_bf16, is_profiled;
     int thread_count;
     requant_rule linear_rule, conv_rule;
+    uint64_t memory_limit; // bytes of results; never 0
     float_kernels *floats;
     fast_context fast;
     graph_entries *graphs;
@@ -132,11 +139,13 @@ static tare_status after(void *user, const node *n, const value *result, tare_er
 
 static interpreter interpreter_of(tare_session *s) {
     return (interpreter){
-        .root = s->model->root,
+        .root = s->own != NULL ? s->own : s->model->root,
+        .own = s->own,
         .linear_rule = s->linear_rule,
         .conv_rule = s->conv_rule,
         .thread_count = s->thread_count,
         .kernels = s->floats,
+        .memory_limit = s->memory_limit,
         .after = s->watcher != NULL ? after : NULL,
         .execute = s->reference ? NULL : execute,
         .remember = s->reference ? NULL : remember,
@@ -180,6 +189,9 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     if (s->reference && (options.tunes || options.tune_cache != NULL))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "a session of references has no kernels to choose from (tunes)");
+    s->memory_limit =
+        tare__run_budget(options.memory_bytes != 0 ? options.memory_bytes : s->model->memory_limit)
+            .limit;
     TARE_TRY(tare__session_start_threads(&options, &s->thread_count, &s->fast.space.pool, err));
     const engine_query linear = {.groups = 1}, conv = {.is_conv = true, .groups = 1};
     s->linear_rule = tare__engine_rule(s->model->engine, &linear);
@@ -192,13 +204,13 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     return prepare_tuner(s, &options, err);
 }
 
-tare_status tare_session_create(const tare_model *model, const tare_session_options *options,
-                                tare_session **out, tare_error *err) {
-    if (model == NULL || out == NULL)
-        return tare__fail(err, TARE_INVALID_ARGUMENT, "a session needs a model");
+static tare_status create(const tare_model *model, module *own, const tare_session_options *options,
+                          tare_session **out, tare_error *err) {
     tare_session *s = tare__alloc_zeroed(1, sizeof *s);
     if (s == NULL) return tare__out_of_memory(err);
     s->model = model;
+    s->own = tare__module_retain(own);
+    atomic_init(&s->is_busy, false);
     const tare_status status = prepare(s, options, err);
     if (status != TARE_OK) {
         tare_session_destroy(s);
@@ -206,6 +218,29 @@ tare_status tare_session_create(const tare_model *model, const tare_session_opti
     }
     *out = s;
     return TARE_OK;
+}
+
+// Tensors are shared with the model, and replaced where a run changes them.
+static tare_status copy_what_changes(const module *root, module **out, tare_error *err) {
+    bool changes = false;
+    TARE_TRY(tare__run_changes_modules(root, &changes, err));
+    return changes ? tare__module_clone(root, out, err) : TARE_OK;
+}
+
+tare_status tare_session_create(const tare_model *model, const tare_session_options *options,
+                                tare_session **out, tare_error *err) {
+    module *own = NULL;
+    if (model == NULL || out == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a session needs a model");
+    TARE_TRY(copy_what_changes(model->root, &own, err));
+    const tare_status status = create(model, own, options, out, err);
+    tare__module_release(own);
+    return status;
+}
+
+tare_status tare__session_create_feeding(tare_model *model, const tare_session_options *options,
+                                         tare_session **out, tare_error *err) {
+    return create(model, model->root, options, out, err);
 }
 
 void tare_session_destroy(tare_session *session) {
@@ -217,7 +252,32 @@ void tare_session_destroy(tare_session *session) {
     tare__float_kernels_destroy(session->floats);
     tare__scratch_release(&session->fast.space.memory);
     tare__thread_pool_destroy(session->fast.space.pool);
+    tare__module_release(session->own);
     tare__free(session);
+}
+
+// --- one caller at a time ---
+
+// The flag alone is written through a const session, by calls that only look at it.
+bool tare__session_enter(const tare_session *session) {
+    if (session == NULL) return false;
+    atomic_bool *is_busy = &((tare_session *)session)->is_busy; // NOLINT
+    return !atomic_exchange_explicit(is_busy, true, memory_order_acquire);
+}
+
+void tare__session_leave(const tare_session *session) {
+    atomic_bool *is_busy = &((tare_session *)session)->is_busy; // NOLINT
+    atomic_store_explicit(is_busy, false, memory_order_release);
+}
+
+static tare_status enter(const tare_session *session, tare_error *err) {
+    if (tare__session_enter(session)) return TARE_OK;
+    const tare_status status =
+        tare__fail(err, TARE_INVALID_ARGUMENT,
+                   "the session is busy: another call of it has begun and not returned");
+    return tare__hint(err, status,
+                      "a session has one caller at a time: make a session for each thread, they "
+                      "share the model and its packed weights");
 }
 
 int tare_session_thread_count(const tare_session *session) {
@@ -225,15 +285,17 @@ int tare_session_thread_count(const tare_session *session) {
 }
 
 void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *user) {
+    if (!tare__session_enter(session)) return;
     session->watcher = watcher;
     session->watcher_user = user;
+    tare__session_leave(session);
 }
 
 const plan *tare__session_plan(const tare_session *session) {
-    return session != NULL ? session->plans[0] : NULL;
+    return session->plans[0];
 }
 
-tare_status tare_session_profile(tare_session *session, bool on, tare_error *err) {
+static tare_status profile(tare_session *session, bool on, tare_error *err) {
     session->is_profiled = on;
     for (size_t i = 0; i < MOST_PLANS && session->plans[i] != NULL; i++) {
         if (on)
@@ -242,6 +304,13 @@ tare_status tare_session_profile(tare_session *session, bool on, tare_error *err
             tare__plan_stop_profile(session->plans[i]);
     }
     return TARE_OK;
+}
+
+tare_status tare_session_profile(tare_session *session, bool on, tare_error *err) {
+    TARE_TRY(enter(session, err));
+    const tare_status status = profile(session, on, err);
+    tare__session_leave(session);
+    return status;
 }
 
 // --- running ---
@@ -364,16 +433,37 @@ static tare_status run_plan(plan *p, const tare_tensor *const *inputs, tare_tens
     return TARE_OK;
 }
 
+static tare_status run_either(tare_session *s, const tare_tensor *const *inputs, size_t input_count,
+                              tare_tensor **outputs, size_t capacity, size_t *count,
+                              tare_error *err) {
+    plan *p = NULL;
+    TARE_TRY(find_plan(s, inputs, input_count, &p, err));
+    return p != NULL ? run_plan(p, inputs, outputs, capacity, count, err)
+                     : interpret(s, inputs, input_count, outputs, capacity, count, err);
+}
+
+// Results of weights that a mapped file has lost are no results.
+static tare_status check_mappings(tare_tensor **outputs, size_t count, tare_error *err) {
+    const tare_status status = tare__mapping_check(err);
+    for (size_t i = 0; i < count && status != TARE_OK; i++) {
+        tare_tensor_release(outputs[i]);
+        outputs[i] = NULL;
+    }
+    return status;
+}
+
 tare_status tare_session_run(tare_session *session, const tare_tensor *const *inputs,
                              size_t input_count, tare_tensor **outputs, size_t output_capacity,
                              size_t *output_count, tare_error *err) {
     if (session == NULL || (inputs == NULL && input_count > 0) || output_count == NULL ||
         (outputs == NULL && output_capacity > 0))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a run needs a session, inputs and outputs");
-    plan *p = NULL;
-    TARE_TRY(find_plan(session, inputs, input_count, &p, err));
-    if (p != NULL) return run_plan(p, inputs, outputs, output_capacity, output_count, err);
-    return interpret(session, inputs, input_count, outputs, output_capacity, output_count, err);
+    TARE_TRY(enter(session, err));
+    tare_status status =
+        run_either(session, inputs, input_count, outputs, output_capacity, output_count, err);
+    if (status == TARE_OK) status = check_mappings(outputs, *output_count, err);
+    tare__session_leave(session);
+    return status;
 }
 
 // --- into the caller's tensors ---
@@ -429,17 +519,27 @@ static tare_status interpret_into(tare_session *s, const tare_tensor *const *inp
     return status;
 }
 
+static tare_status run_either_into(tare_session *s, const tare_tensor *const *inputs,
+                                   size_t input_count, tare_tensor *const *outputs, size_t count,
+                                   tare_error *err) {
+    plan *p = NULL;
+    TARE_TRY(check_outputs(inputs, input_count, outputs, count, err));
+    TARE_TRY(find_plan(s, inputs, input_count, &p, err));
+    return p != NULL ? tare__plan_run_into(p, inputs, outputs, count, err)
+                     : interpret_into(s, inputs, input_count, outputs, count, err);
+}
+
 tare_status tare_session_run_into(tare_session *session, const tare_tensor *const *inputs,
                                   size_t input_count, tare_tensor *const *outputs,
                                   size_t output_count, tare_error *err) {
     if (session == NULL || (inputs == NULL && input_count > 0) ||
         (outputs == NULL && output_count > 0))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "a run needs a session, inputs and outputs");
-    plan *p = NULL;
-    TARE_TRY(check_outputs(inputs, input_count, outputs, output_count, err));
-    TARE_TRY(find_plan(session, inputs, input_count, &p, err));
-    return p != NULL ? tare__plan_run_into(p, inputs, outputs, output_count, err)
-                     : interpret_into(session, inputs, input_count, outputs, output_count, err);
+    TARE_TRY(enter(session, err));
+    tare_status status = run_either_into(session, inputs, input_count, outputs, output_count, err);
+    if (status == TARE_OK) status = tare__mapping_check(err);
+    tare__session_leave(session);
+    return status;
 }
 
 static tare_status feed_interpreter(tare_session *s, const tare_tensor *const *inputs, size_t count,

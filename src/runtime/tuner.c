@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "core/json_emit.h"
 #include "core/map.h"
+#include "tare/file.h"
 
 #if defined(TARE_HAVE_X86_KERNELS)
 #include <cpuid.h>
@@ -182,15 +183,11 @@ static void emit(const tuner *t, text *out) {
 
 tare_status tare__tuner_save(tuner *t, tare_error *err) {
     text out = {0};
-    file_writer w = {0};
     if (t->path == NULL || !t->is_changed) return TARE_OK;
     emit(t, &out);
     tare_status status = tare__text_status(&out, err);
-    if (status == TARE_OK) status = tare__file_begin(&w, t->path, err);
     if (status == TARE_OK)
-        status = tare__file_write(&w, tare__text_chars(&out), strlen(tare__text_chars(&out)), err);
-    if (status == TARE_OK) status = tare__file_commit(&w, err);
-    tare__file_abort(&w);
+        status = tare_file_write(t->path, tare__text_chars(&out), out.length, err);
     tare__text_release(&out);
     t->is_changed = t->is_changed && status != TARE_OK;
     return status;

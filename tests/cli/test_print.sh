@@ -65,3 +65,44 @@ done
 sed 's/torch.nn.AdaptiveAvgPool2d/torch.nn.AdaptiveAvgPool7d/' "$digits" >"$work/class.safetensors"
 refuses 1 'AdaptiveAvgPool7d' print "$work/class.safetensors"
 complains 'modules['
+
+# Files of ours are held against their digests; --verify packs their weights once more.
+"$tare" export "$work/int8" --to tare --packed -o "$work/packed.safetensors"
+"$tare" print "$work/packed.safetensors" >"$work/form"
+expect 0 print "$work/packed.safetensors" --verify
+says 'the graph and '
+says ' tensors are as they were written'
+says ' packed weights are what packing gives'
+expect 0 print "$digits" --verify
+says 'the file has no digests of its graph and tensors'
+refuses 2 'exclude each other' print "$digits" --verify --state
+
+# Packed weights stand in front of all other tensors.
+cp "$work/packed.safetensors" "$work/random.safetensors"
+data=$(($(od -An -tu8 -N8 "$work/random.safetensors") + 8))
+head -c 64 /dev/urandom | dd of="$work/random.safetensors" bs=1 seek="$data" conv=notrunc 2>/dev/null
+for command in print explain 'run --input random:4' 'bench'; do
+    # shellcheck disable=SC2086 # Words.
+    set -- $command
+    name=$1
+    shift
+    refuses 1 'expected the digest' "$name" "$work/random.safetensors" "$@"
+    complains 'random.safetensors: tare.digests: packed weights '
+    complains 'damaged or edited'
+done
+# Without digests, the bytes themselves are looked at.
+LC_ALL=C sed 's/tare\.digests/else.digests/' "$work/random.safetensors" >"$work/undigested.safetensors"
+expect 0 print "$work/undigested.safetensors"
+cmp "$work/stdout" "$work/form"
+refuses 1 'packed weights are not those of the weights' print "$work/undigested.safetensors" --verify
+LC_ALL=C sed 's/tare\.digests/else.digests/' "$work/packed.safetensors" >"$work/undigested.safetensors"
+expect 0 print "$work/undigested.safetensors" --verify
+says 'the file has no digests of its graph and tensors'
+says ' packed weights are what packing gives'
+
+# The last byte is the last tensor's.
+cp "$work/int8" "$work/flipped.safetensors"
+size=$(wc -c <"$work/flipped.safetensors")
+if [ "$(tail -c 1 "$work/flipped.safetensors" | od -An -to1 | tr -d ' ')" = 101 ]; then other=102; else other=101; fi
+patch "$work/flipped.safetensors" $((size - 1)) $other
+refuses 1 'expected the digest' print "$work/flipped.safetensors"

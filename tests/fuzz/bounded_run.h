@@ -50,6 +50,7 @@ static void run_once(module *root, const value *inputs, size_t input_count, bool
                             .linear_rule = REQUANT_F,
                             .conv_rule = REQUANT_O,
                             .thread_count = 1,
+                            .memory_limit = 64 << 20,
                             .shapes_only = shapes_only,
                             .after = count_result,
                             .user = &left};
@@ -81,7 +82,7 @@ static void run_bounded(module *root, tare_tensor *input) {
     if (status == TARE_OK) run_once(root, inputs, count, false, &status);
 }
 
-static void run_bounded_on(module *root, tare_dtype dtype, int ndim, const int64_t *shape) {
+static inline void run_bounded_on(module *root, tare_dtype dtype, int ndim, const int64_t *shape) {
     tare_tensor *t = NULL;
     if (tare_tensor_create(dtype, ndim, shape, &t, NULL) != TARE_OK) abort();
     fill(t);

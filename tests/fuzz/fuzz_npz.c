@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     storage *store = tare__storage_adopt((void *)data, size, NULL, NULL);
     map arrays = {0};
     tare_tensor *t = NULL;
-    if (tare__npz_parse(store, data, size, &arrays, NULL) == TARE_OK) {
+    if (tare__npz_parse(store, data, size, 0, &arrays, NULL) == TARE_OK) {
         for (size_t i = 0; i < arrays.count; i++) touch(arrays.entries[i].value);
         tare__tensor_map_release(&arrays);
     }

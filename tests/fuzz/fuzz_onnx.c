@@ -29,8 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     module *root = NULL;
     onnx_origin origin;
     volatile double sum = 0;
+    const tare_read_limits limits = {.memory_bytes = 64 << 20};
+    const tare_model_read_options options = {.limits = &limits};
     const tare_status status =
-        tare__onnx_read(data, size, "-", &classes, NULL, NULL, &root, &origin, NULL);
+        tare__onnx_read(data, size, "-", &classes, NULL, &options, &root, &origin, NULL);
     if (status == TARE_INTERNAL) abort();
     if (status != TARE_OK) return 0;
     json_decref(origin.extra);

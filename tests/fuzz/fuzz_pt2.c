@@ -24,8 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     module *root = NULL;
     text printed = {0};
     (void)tare__pt2_is_archive(data, size);
-    if (tare__pt2_read(store, data, size, &tare__context_or_builtin(NULL)->classes, &root, NULL) ==
-        TARE_OK) {
+    if (tare__pt2_read(store, data, size, &tare__context_or_builtin(NULL)->classes, 0, &root,
+                       NULL) == TARE_OK) {
         (void)tare__module_walk(root, touch, NULL, NULL);
         (void)tare__print_model(root, &printed, NULL);
         tare__text_release(&printed);

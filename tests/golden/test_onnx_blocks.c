@@ -10,7 +10,7 @@
 
 #include "core/json.h"
 #include "io/safetensors.h"
-#include "io/zip_memory.h"
+#include "replay/zip_memory.h"
 #include "quant/model.h"
 #include "support/models.h"
 #include "support/temp.h"
@@ -63,7 +63,7 @@ static const char *extracted(const char *block, const char *file) {
     char member[128];
     if (archive == NULL) archive = temp_read("tests/data/onnx_blocks.zip", &archive_size);
     zip_memory memory = {.data = archive, .size = archive_size};
-    unzFile zip = tare__unzip_open(&memory);
+    unzFile zip = unzip_open(&memory);
     assert_non_null(zip);
     snprintf(member, sizeof member, "%s/%s", block, file);
     if (unzLocateFile(zip, member, 1) != UNZ_OK) fail_msg("no member %s", member);

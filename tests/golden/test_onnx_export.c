@@ -39,7 +39,7 @@ static tare_model *written_and_read(const tare_model *model, int opset, bool ext
 
 // Integers, scales and zero points; floats that the file holds as integers are within their step.
 static tare_status check_tensors(void *user, const char *path, module *m, tare_error *err) {
-    const module *again = tare__module_find(user, path);
+    const module *root = user, *again = tare__module_find(root, path);
     (void)err;
     assert_non_null(again);
     assert_ptr_equal(again->class, m->class);

@@ -15,6 +15,7 @@
 #include "io/safetensors.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
+#include "replay/zip_memory.h"
 
 static const char *const programs[] = {"arguments", "cond", "containers", "dynamic",    "map",
                                        "open",      "scan", "static",     "while_loop", "writes"};
@@ -42,7 +43,7 @@ static bytes recorded(const char *name, const char *ending) {
     (void)snprintf(member, sizeof member, "%s.%s", name, ending);
     CHECK_DONE(tare__file_map("tests/data/programs.zip", &store, &data, &size, job_error()));
     zip_memory memory = {.data = (unsigned char *)data, .size = size};
-    unzFile zip = tare__unzip_open(&memory);
+    unzFile zip = unzip_open(&memory);
     unz_file_info64 info;
     assert_non_null(zip);
     assert_int_equal(unzLocateFile(zip, member, 1), UNZ_OK);
@@ -112,7 +113,7 @@ static void run_call(const char *path, const safetensors *s, int call) {
         inputs[count].as.tensor = tare__safetensors_get(s, name);
         assert_non_null(inputs[count++].as.tensor);
     }
-    const interpreter it = {.root = model->root, .thread_count = 1};
+    const interpreter it = {.root = model->root, .own = model->root, .thread_count = 1};
     CHECK_DONE(tare__interpret(&it, inputs, count, &memory, &result, job_error()));
     check_outputs(&result, s, call, &output);
     (void)snprintf(name, sizeof name, "%d.out.%d", call, output);
@@ -220,7 +221,7 @@ static void open_archive(const char *path, opened *out) {
     const unsigned char *data = NULL;
     size_t size = 0;
     CHECK_DONE(tare__file_map(path, &out->store, &data, &size, job_error()));
-    CHECK_DONE(tare__pt2_open(out->store, data, size, job_error(), &out->archive));
+    CHECK_DONE(tare__pt2_open(out->store, data, size, 0, job_error(), &out->archive));
 }
 
 static void close_archive(opened *o) {

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the build into an empty folder and builds a small program against what lies there: with
-# pkg-config against the shared and the static library, and with find_package against both.
-# usage: check_install.sh SOURCE_DIR BUILD_DIR CMAKE CC [CFLAGS]
+# pkg-config against the shared and the static library, and with find_package against both. Then holds
+# the bill of materials against the files, and looks for debug information where it belongs.
+# usage: check_install.sh SOURCE_DIR BUILD_DIR CMAKE CC IS_STRIPPED [CFLAGS]    IS_STRIPPED: ON or OFF
 set -eu
-source_dir=$1 build_dir=$2 cmake=$3 cc=$4 flags=${5-}
+source_dir=$1 build_dir=$2 cmake=$3 cc=$4 is_stripped=$5 flags=${6-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 consumer=$source_dir/tests/install/consumer
@@ -15,6 +16,7 @@ DESTDIR=$work/stage "$cmake" --install "$build_dir" --prefix /prefix >"$work/log
     exit 1
 }
 mv "$work/stage/prefix" "$work/prefix"
+sh "$source_dir/tests/install/check_sbom.sh" "$work/prefix" "$source_dir/tests/install/sbom_schema.json"
 for found in "$work"/stage/*; do
     [ ! -e "$found" ] || { echo "installed outside of DESTDIR and prefix: $found"; exit 1; }
 done
@@ -61,3 +63,20 @@ for script in bash-completion/completions/tare zsh/site-functions/_tare fish/ven
         exit 1
     }
 done
+
+# has_symbols FILE: it holds debug information.
+has_symbols() { readelf -SW "$1" 2>/dev/null | grep -qE '\.z?debug_info'; }
+
+# What was stripped stands below lib/debug, when asked for, under the id of its build.
+if [ "$is_stripped" = ON ]; then
+    DESTDIR=$work/stage "$cmake" --install "$build_dir" --prefix /prefix --component debug >"$work/log"
+    for binary in "$libraries"/libtare.so "$cli"; do
+        [ -e "$binary" ] || continue
+        ! has_symbols "$binary" || { echo "$binary was installed with debug information"; exit 1; }
+        id=$(readelf -n "$binary" | sed -n 's/.*Build ID: //p')
+        symbols=$work/stage/prefix/lib/debug/.build-id/$(echo "$id" | sed 's|^..|&/|').debug
+        has_symbols "$symbols" || { echo "$symbols has no debug information of $binary"; exit 1; }
+    done
+    ! has_symbols "$libraries/libtare.a" || { echo "libtare.a has debug information"; exit 1; }
+    echo "debug information: apart"
+fi

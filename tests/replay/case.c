@@ -9,8 +9,8 @@
 #include "core/json.h"
 #include "io/model_file.h"
 #include "io/pt2/pt2.h"
-#include "io/zip_memory.h"
 #include "quant/model.h"
+#include "replay/zip_memory.h"
 
 typedef case_bytes blob;
 
@@ -43,7 +43,7 @@ static tare_status read_member(const case_place *place, const char *file, blob *
     blob archive = {0};
     TARE_TRY(tare__file_map(place->path, &archive.store, &archive.data, &archive.size, err));
     zip_memory memory = {.data = (unsigned char *)archive.data, .size = archive.size};
-    unzFile zip = tare__unzip_open(&memory);
+    unzFile zip = unzip_open(&memory);
     tare_status status = TARE_OK;
     if (zip == NULL) {
         status = tare__fail(err, TARE_MALFORMED_FILE, "is no zip archive");
@@ -125,14 +125,14 @@ tare_status case_exported_model(const recorded_case *c, tare_model **out, tare_e
     if (c->exported.data == NULL)
         return tare__fail(err, TARE_NOT_FOUND, "the case has no model.pt2 to start from");
     TARE_TRY(tare__pt2_read(c->exported.store, c->exported.data, c->exported.size,
-                            &tare__context_or_builtin(NULL)->classes, &root, err));
+                            &tare__context_or_builtin(NULL)->classes, 0, &root, err));
     return float_model(root, out, err);
 }
 
 /// The statistics that batch norms track as they train.
 static tare_status take_statistics(void *user, const char *path, module *m, tare_error *err) {
     static const char *const names[] = {"running_mean", "running_var", "num_batches_tracked"};
-    const module *from = tare__module_find(user, path);
+    const module *root = user, *from = tare__module_find(root, path);
     for (size_t i = 0; from != NULL && i < sizeof names / sizeof *names; i++) {
         tare_tensor *t = tare__module_tensor(from, names[i]);
         if (t != NULL && tare__module_tensor(m, names[i]) != NULL)

@@ -8,8 +8,8 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "io/zip_memory.h"
 #include "replay/case.h"
+#include "replay/zip_memory.h"
 
 static const char case_file[] = "case.json";
 
@@ -87,7 +87,7 @@ static tare_status add_archive(case_list *list, const char *path, tare_error *er
     size_t size = 0;
     TARE_TRY(tare__file_map(path, &store, &data, &size, err));
     zip_memory memory = {.data = (unsigned char *)data, .size = size};
-    unzFile zip = tare__unzip_open(&memory);
+    unzFile zip = unzip_open(&memory);
     tare_status status = TARE_OK;
     if (zip == NULL) {
         status = tare__fail(err, TARE_MALFORMED_FILE, "%s: is no zip archive of cases", path);

@@ -157,7 +157,8 @@ static tare_status run_batch(faked *f, module *m, const char *x_name, const char
     const tare_tensor *x;
     TARE_TRY(need(f, x_name, &x));
     const value arg = as_value(x);
-    op_call call = {.module = m, .args = &arg, .arg_count = 1, .memory = &f->memory, .err = f->err};
+    op_call call = {
+        .module = m, .own = m, .args = &arg, .arg_count = 1, .memory = &f->memory, .err = f->err};
     TARE_TRY(tare__module_run(&call, false));
     const tare_status status = compare(f, y_name, call.result.as.tensor);
     tare__value_release_tensors(&call.result);

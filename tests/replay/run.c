@@ -150,6 +150,7 @@ tare_status replay_run(const tare_model *model, const value *inputs, size_t coun
     if (w.scales == NULL) return tare__out_of_memory(err);
     const engine_query linear = {.groups = 1}, conv = {.is_conv = true, .groups = 1};
     const interpreter it = {.root = model->root,
+                            .own = model->root,
                             .linear_rule = tare__engine_rule(model->engine, &linear),
                             .conv_rule = tare__engine_rule(model->engine, &conv),
                             .thread_count = 1,

@@ -295,3 +295,18 @@ void check_same_tensor(const tare_tensor *a, const tare_tensor *b) {
     for (int i = 0; i < a->ndim; i++) assert_int_equal(a->shape[i], b->shape[i]);
     assert_memory_equal(a->data, b->data, tare__tensor_bytes(a));
 }
+
+tare_model *digits_in_integers(void) {
+    tare_model *model = NULL;
+    CHECK_DONE(tare_model_read("data/digits/digits.safetensors", NULL, &model, job_error()));
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *p = prepared(model, backend, mapping);
+    CALIBRATED(p, 4, 1, 8, 8);
+    tare_model *out = lowered(p, backend);
+    tare_model_destroy(p);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+    tare_model_destroy(model);
+    return out;
+}

@@ -66,6 +66,8 @@ void calibrated(tare_model *model, size_t ndim, const int64_t *shape);
                (const int64_t[]){__VA_ARGS__})
 tare_model *referenced(const tare_model *model, const tare_backend_config *backend);
 tare_model *lowered(const tare_model *model, const tare_backend_config *backend);
+/// data/digits, calibrated on random numbers and lowered for x86.
+tare_model *digits_in_integers(void);
 /// Runs a model on tensors through its operators' references; the first output.
 tare_tensor *result_of(const tare_model *model, const tare_tensor *const *inputs, size_t count);
 /// Equal dtype, shape and bytes.

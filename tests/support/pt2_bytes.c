@@ -71,7 +71,7 @@ const pt2_part pt2_plain[PT2_PARTS] = {
 
 zip_memory pt2_pack(const pt2_part *parts, size_t count) {
     zip_memory memory = {0};
-    zipFile zip = tare__zip_open(&memory);
+    zipFile zip = zip_open(&memory);
     const zip_fileinfo info = {0};
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(zipOpenNewFileInZip(zip, parts[i].name, &info, NULL, 0, NULL, 0, NULL,
@@ -87,8 +87,8 @@ zip_memory pt2_pack(const pt2_part *parts, size_t count) {
 tare_status pt2_read_bytes(const zip_memory *bytes, module **out, tare_error *err) {
     storage *store = tare__storage_adopt(bytes->data, bytes->size, NULL, NULL);
     if (store == NULL) return tare__out_of_memory(err);
-    const tare_status status = tare__pt2_read(store, bytes->data, bytes->size,
-                                              &tare__context_or_builtin(NULL)->classes, out, err);
+    const tare_status status = tare__pt2_read(
+        store, bytes->data, bytes->size, &tare__context_or_builtin(NULL)->classes, 0, out, err);
     tare__storage_release(store);
     return status;
 }

@@ -4,7 +4,7 @@
 #ifndef SUPPORT_PT2_BYTES_H
 #define SUPPORT_PT2_BYTES_H
 
-#include "io/zip_memory.h"
+#include "replay/zip_memory.h"
 #include "ir/module.h"
 
 typedef struct pt2_part {

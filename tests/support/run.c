@@ -42,7 +42,7 @@ tare_status run_model(module *model, tare_tensor *const *inputs, size_t count,
                       float_kernels *kernels, tare_tensor **out, tare_error *err) {
     value values[8], result = tare__none();
     arena memory = {0};
-    const interpreter it = {.root = model, .thread_count = 1, .kernels = kernels};
+    const interpreter it = {.root = model, .own = model, .thread_count = 1, .kernels = kernels};
     for (size_t i = 0; i < count; i++)
         values[i] = (value){.kind = VALUE_TENSOR, .as.tensor = inputs[i]};
     const tare_status status = tare__interpret(&it, values, count, &memory, &result, err);

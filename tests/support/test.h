@@ -16,6 +16,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "support/faults.h"
 
 #define CHECK_OK(call) assert_int_equal((call), TARE_OK)
 

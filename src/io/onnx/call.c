@@ -29,6 +29,23 @@ tare_error *tare__onnx_error(onnx_call *c) {
     return c->in->err;
 }
 
+tare_status tare__onnx_new_tensor(onnx_call *c, tare_dtype dtype, int ndim, const int64_t *shape,
+                                  tare_tensor **out) {
+    char sizes[200], what[256];
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_meta(dtype, ndim, shape, NULL, &t, c->in->err));
+    tare__shape_text(ndim, shape, sizes, sizeof sizes);
+    (void)snprintf(what, sizeof what, "a constant %s %s", tare_dtype_name(dtype), sizes);
+    tare_status status =
+        tare__budget_take(&c->in->data_files.budget, tare__tensor_bytes(t), what, c->in->err);
+    if (status == TARE_OK) status = tare__tensor_allocate(t, c->in->err);
+    if (status == TARE_OK)
+        *out = t;
+    else
+        tare_tensor_release(t);
+    return status;
+}
+
 // The place is added once for all failures of a rule, where rules are called.
 static tare_status fail(onnx_call *c, tare_status status, const char *format, va_list arguments) {
     char message[500];

@@ -171,28 +171,13 @@ tare_status tare__onnx_infer(onnx_import *in, node *n) {
 
 // --- computing constants ---
 
-static void count_bytes(const value *v, size_t *bytes) {
-    if (v->kind == VALUE_TENSOR) {
-        const size_t more = tare__tensor_bytes(v->as.tensor);
-        *bytes = more > SIZE_MAX - *bytes ? SIZE_MAX : *bytes + more;
-    } else if (tare__value_has_items(v)) {
-        for (uint32_t k = 0; k < v->count; k++) count_bytes(&v->as.items[k], bytes);
-    }
-}
-
-// A few nodes of a small file can describe a constant that no memory holds.
-static tare_status check_size(onnx_import *in, const op_call *call) {
-    size_t bytes = in->folded_bytes;
+// A few nodes of a small file can describe a constant that no memory holds, or no patience awaits.
+static tare_status check_work(onnx_import *in, const op_call *call) {
     const int64_t macs = call->op->macs != NULL ? call->op->macs(call) : 0;
-    count_bytes(&call->result, &bytes);
     if (macs < 0 || macs > in->folded_macs_left)
         return tare__fail(in->err, TARE_UNSUPPORTED,
                           "computing constants would take too many multiply-accumulates");
     in->folded_macs_left -= macs;
-    if (bytes > in->folded_limit)
-        return tare__fail(in->err, TARE_UNSUPPORTED,
-                          "computed constants would take more than %zu bytes", in->folded_limit);
-    in->folded_bytes = bytes;
     return TARE_OK;
 }
 
@@ -216,7 +201,7 @@ static tare_status keep_result(onnx_import *in, value *v) {
 static tare_status compute(onnx_import *in, op_call *call) {
     TARE_TRY(tare__op_shape(call));
     if (tare__value_has_data(&call->result)) return TARE_OK;
-    tare_status status = check_size(in, call);
+    tare_status status = check_work(in, call);
     if (status == TARE_OK) status = tare__call_allocate(call);
     if (status == TARE_OK) status = tare__op_compute(call);
     if (status != TARE_OK) tare__value_release_tensors(&call->result);
@@ -302,6 +287,7 @@ tare_status tare__onnx_fold(onnx_import *in, node_op op, const onnx_emit *e, are
                     .arg_count = e->arg_count,
                     .kwargs = e->kwargs,
                     .kwarg_count = e->kwarg_count,
+                    .budget = &in->data_files.budget,
                     .err = in->err};
     TARE_TRY(tare__call_bind(&call, row_of(op, e->target)));
     TARE_TRY(compute(in, &call));

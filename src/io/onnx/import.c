@@ -16,8 +16,6 @@
 #include "io/onnx/state.h"
 
 enum {
-    // What computed constants may take beyond four times the file.
-    FOLDED_BYTES = 64 << 20,
     FOLDED_MACS = 1 << 30,
     // Shapes are inferred for a second batch size, so that what fits one size only is seen. The
     // factor is a prime that no model's sizes have.
@@ -398,11 +396,11 @@ static void release(onnx_import *in) {
     tare__arena_release(&in->memory);
 }
 
-static tare_status import_file(const onnx_file *file, size_t size, const registry *classes,
+static tare_status import_file(const onnx_file *file, const registry *classes,
                                const tare_model_read_options *options, module **root,
                                onnx_origin *origin, tare_error *err) {
-    onnx_import in = {
-        .file = file, .classes = classes, .folded_limit = FOLDED_BYTES + 4 * size, .err = err};
+    onnx_import in = {.file = file, .classes = classes, .err = err};
+    in.data_files.budget.limit = file->memory_limit;
     const tare_status status = import_graph(&in, options, root, origin);
     release(&in);
     return status;
@@ -420,13 +418,16 @@ tare_status tare__onnx_read(const unsigned char *bytes, size_t size, const char 
     onnx_file file;
     *origin = (onnx_origin){0};
     TARE_TRY(tare__onnx_file_open(bytes, size, path, &file, err));
+    const tare_read_limits *limits = options != NULL ? options->limits : NULL;
+    file.memory_limit = tare__file_budget(limits != NULL ? limits->memory_bytes : 0, size).limit;
+    file.copies_data = options != NULL && options->copies_file;
     *root = NULL;
     tare_status status = TARE_OK;
     if (!has_sizes(options))
         status = tare__onnx_read_own(&file, classes, state, root, &origin->extra, err);
     if (status == TARE_OK && *root == NULL) {
         tare_error_clear(err);
-        status = import_file(&file, size, classes, options, root, origin, err);
+        status = import_file(&file, classes, options, root, origin, err);
     }
     tare__onnx_file_release(&file);
     return status;

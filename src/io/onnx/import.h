@@ -57,6 +57,9 @@ const char *tare__onnx_op_type(const onnx_call *c);
 int tare__onnx_opset(const onnx_call *c); // of the default domain: 11..21
 arena *tare__onnx_arena(onnx_call *c);    // for what arguments point to; lives during the rule
 tare_error *tare__onnx_error(onnx_call *c);
+/// A tensor of zeros, of the memory that the file may take. The caller releases *out.
+tare_status tare__onnx_new_tensor(onnx_call *c, tare_dtype dtype, int ndim, const int64_t *shape,
+                                  tare_tensor **out);
 /// TARE_UNSUPPORTED, or any other status, with node and operator as the place. The message says
 /// what was expected and what was found.
 tare_status tare__onnx_fail(onnx_call *c, const char *format, ...) TARE_PRINTF(2, 3);

@@ -346,6 +346,7 @@ tare_status tare__onnx_read_own(const onnx_file *file, const registry *classes,
     own_file f = {.file = file,
                   .json = metadata_of(file, ONNX_MODEL_KEY),
                   .sources = metadata_of(file, ONNX_TENSORS_KEY),
+                  .data_files = {.budget = {.limit = file->memory_limit}},
                   .err = err};
     *root = NULL;
     *extra = NULL;

@@ -68,7 +68,7 @@ tare_status tare__onnx_permute(onnx_call *c, const value *x, const int64_t *orde
 }
 
 tare_status tare__onnx_new_floats(onnx_call *c, int ndim, const int64_t *shape, tare_tensor **out) {
-    return tare_tensor_create(TARE_FLOAT32, ndim, shape, out, tare__onnx_error(c));
+    return tare__onnx_new_tensor(c, TARE_FLOAT32, ndim, shape, out);
 }
 
 tare_status tare__onnx_attr_choice(onnx_call *c, const char *name, const char *otherwise,

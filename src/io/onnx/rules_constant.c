@@ -14,7 +14,7 @@ static tare_status new_tensor(onnx_call *c, tare_dtype dtype, int ndim, const in
     if (!tare__shape_count(ndim, shape, &count) || count > MOST_ELEMENTS)
         return tare__onnx_fail(c, "a constant of more than %d elements is not supported",
                                MOST_ELEMENTS);
-    return tare_tensor_create(dtype, ndim, shape, out, tare__onnx_error(c));
+    return tare__onnx_new_tensor(c, dtype, ndim, shape, out);
 }
 
 static tare_status give_tensor(onnx_call *c, tare_tensor *t) {

@@ -2,6 +2,7 @@
 // ONNX operators with indices: gathering, scattering, sorting, running sums.
 #include <string.h>
 
+#include "core/cut.h"
 #include "io/onnx/rules_common.h"
 
 typedef struct indexed {
@@ -82,7 +83,7 @@ static tare_status batch_coordinate(onnx_call *c, const indexed *in, int64_t d, 
     const int ndim = in->i->ndim - 1;
     tare_tensor *t = NULL;
     for (int k = 0; k < ndim; k++) shape[k] = k == d ? in->i->shape[d] : 1;
-    TARE_TRY(tare_tensor_create(TARE_INT64, ndim, shape, &t, tare__onnx_error(c)));
+    TARE_TRY(tare__onnx_new_tensor(c, TARE_INT64, ndim, shape, &t));
     for (int64_t i = 0; i < t->count; i++) tare__tensor_set_int(t, i, i);
     return tare__onnx_take_tensor(c, t, out);
 }
@@ -177,7 +178,7 @@ static tare_status counting_along(onnx_call *c, int64_t count, int64_t start, in
     int64_t shape[TARE_MAX_DIMS];
     tare_tensor *t = NULL;
     for (int d = 0; d < ndim; d++) shape[d] = d == axis ? count : 1;
-    TARE_TRY(tare_tensor_create(TARE_INT64, ndim, shape, &t, tare__onnx_error(c)));
+    TARE_TRY(tare__onnx_new_tensor(c, TARE_INT64, ndim, shape, &t));
     for (int64_t i = 0; i < t->count; i++) tare__tensor_set_int(t, i, start + i);
     return tare__onnx_take_tensor(c, t, out);
 }
@@ -261,7 +262,7 @@ static tare_status top_k(onnx_call *c) {
     TARE_TRY(tare__onnx_attr_axis(c, "axis", -1, t->ndim, &axis));
     TARE_TRY(tare__onnx_attr_bool(c, "largest", true, &largest));
     TARE_TRY(tare__onnx_attr_bool(c, "sorted", true, &sorted));
-    TARE_TRY(ONNX_CALL(c, &pair, "torch.topk", x, tare__int((int64_t)k), tare__int(axis),
+    TARE_TRY(ONNX_CALL(c, &pair, "torch.topk", x, tare__int(tare__cut_int64(k)), tare__int(axis),
                        tare__bool(largest), tare__bool(sorted)));
     for (int64_t i = 0; i < 2; i++) {
         value item;
@@ -325,7 +326,7 @@ static tare_status cum_sum(onnx_call *c) {
     TARE_TRY(tare__onnx_need_input(c, 0, "x", &x));
     TARE_TRY(tare__onnx_need_meta(c, 0, "x", &t));
     TARE_TRY(tare__onnx_input_number(c, 1, "axis", 0, &number));
-    TARE_TRY(tare__onnx_axis(c, (int64_t)number, t->ndim, &axis));
+    TARE_TRY(tare__onnx_axis(c, tare__cut_int64(number), t->ndim, &axis));
     TARE_TRY(tare__onnx_attr_bool(c, "exclusive", false, &exclusive));
     TARE_TRY(tare__onnx_attr_bool(c, "reverse", false, &reverse));
     const tare_dtype dtype = t->dtype;
@@ -344,7 +345,7 @@ static tare_status trilu(onnx_call *c) {
     TARE_TRY(tare__onnx_need_input(c, 0, "input", &x));
     TARE_TRY(tare__onnx_input_number(c, 1, "k", 0, &k));
     TARE_TRY(tare__onnx_attr_bool(c, "upper", true, &upper));
-    const value args[] = {x, tare__int((int64_t)k)};
+    const value args[] = {x, tare__int(tare__cut_int64(k))};
     return tare__onnx_one(c, upper ? "torch.triu" : "torch.tril", 2, args);
 }
 

@@ -2,6 +2,7 @@
 // ONNX operators of elements: arithmetic, comparison, logic, conversion.
 #include <math.h>
 
+#include "core/cut.h"
 #include "io/onnx/rules_common.h"
 
 // --- one operand ---
@@ -201,8 +202,8 @@ static tare_status clip(onnx_call *c) {
         TARE_TRY(tare__onnx_input_number(c, i + 1, name, 0, &bound[i]));
         const tare_tensor *t = tare__onnx_meta(c, &v);
         const bool is_float = t == NULL || tare__dtype(t->dtype)->is_float;
-        kwargs[count++] =
-            (keyword){name, is_float ? tare__float(bound[i]) : tare__int((int64_t)bound[i])};
+        kwargs[count++] = (keyword){name, is_float ? tare__float(bound[i])
+                                                   : tare__int(tare__cut_int64(bound[i]))};
     }
     const tare_tensor *t = tare__onnx_meta(c, &x);
     if (bound[0] == 0 && bound[1] == 6 && t != NULL && t->dtype == TARE_FLOAT32)

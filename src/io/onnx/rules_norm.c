@@ -2,6 +2,7 @@
 // ONNX normalizations.
 #include <string.h>
 
+#include "core/cut.h"
 #include "io/onnx/rules_common.h"
 
 static tare_status need_x(onnx_call *c, value *x, const tare_tensor **t) {
@@ -36,7 +37,7 @@ static tare_status batch_norm(onnx_call *c) {
     // torch counts the share of the new statistics, ONNX that of the old ones. The subtraction
     // leaves digits that no one wrote.
     const double share = 1 - momentum;
-    args[6] = tare__float((double)(int64_t)(share * 1e9 + 0.5) / 1e9);
+    args[6] = tare__float((double)tare__cut_int64(share * 1e9 + 0.5) / 1e9);
     args[7] = tare__float(eps);
     return tare__onnx_one(c, "torch.nn.functional.batch_norm", 8, args);
 }

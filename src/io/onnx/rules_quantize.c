@@ -76,7 +76,7 @@ static double scale_at(const linear *l, int64_t i) {
 
 static tare_status zero_tensor(onnx_call *c, const linear *l, value *out) {
     tare_tensor *t = NULL;
-    TARE_TRY(tare_tensor_create(TARE_INT64, 1, &l->scale->count, &t, tare__onnx_error(c)));
+    TARE_TRY(tare__onnx_new_tensor(c, TARE_INT64, 1, &l->scale->count, &t));
     for (int64_t i = 0; i < t->count; i++) tare__tensor_set(t, i, zero_at(l, i));
     return tare__onnx_take_tensor(c, t, out);
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/cut.h"
 #include "io/onnx/rules_common.h"
 
 enum { NEAREST, LINEAR, CUBIC };
@@ -66,7 +67,7 @@ static tare_status read_floats(onnx_call *c, size_t i, const char *name, size_t 
 }
 
 // One scale for all axes where the ratio of the sides shall stay.
-static void keep_ratio(resize *r, const int64_t *axes, size_t count) {
+static tare_status keep_ratio(onnx_call *c, resize *r, const int64_t *axes, size_t count) {
     double scale = r->scale[axes[0]];
     for (size_t i = 1; i < count; i++) {
         const double other = r->scale[axes[i]];
@@ -74,8 +75,13 @@ static void keep_ratio(resize *r, const int64_t *axes, size_t count) {
     }
     for (size_t i = 0; i < count; i++) {
         r->scale[axes[i]] = scale;
-        r->out[axes[i]] = (int64_t)floor(scale * (double)r->in[axes[i]] + 0.5);
+        const double out = floor(scale * (double)r->in[axes[i]] + 0.5);
+        if (!(out >= 1 && out <= MOST_OUTPUT))
+            return tare__onnx_fail(c, "a dimension of %lld cannot be resized to %g",
+                                   (long long)r->in[axes[i]], out);
+        r->out[axes[i]] = (int64_t)out;
     }
+    return TARE_OK;
 }
 
 static tare_status read_sizes(onnx_call *c, resize *r, const int64_t *axes, size_t count) {
@@ -100,8 +106,7 @@ static tare_status read_sizes(onnx_call *c, resize *r, const int64_t *axes, size
         if (crops) r->roi[0][d] = roi[i];
         if (crops) r->roi[1][d] = roi[count + i];
     }
-    if (r->has_sizes && r->policy != STRETCH) keep_ratio(r, axes, count);
-    return TARE_OK;
+    return r->has_sizes && r->policy != STRETCH ? keep_ratio(c, r, axes, count) : TARE_OK;
 }
 
 static tare_status read_resize(onnx_call *c, resize *r) {
@@ -203,7 +208,7 @@ static bool is_outside(const resize *r, int d, double x) {
 }
 
 static int64_t clamped(double x, int64_t size) {
-    return x < 0 ? 0 : x > (double)(size - 1) ? size - 1 : (int64_t)x;
+    return x < 0 ? 0 : x > (double)(size - 1) ? size - 1 : tare__cut_int64(x);
 }
 
 static int64_t nearest_of(const resize *r, int d, double x) {
@@ -228,7 +233,7 @@ static void fill_row(const resize *r, int d, double x, float *row) {
     const double narrow = r->antialias && r->scale[d] < 1 ? r->scale[d] : 1;
     const double reach = (r->mode == LINEAR ? 1 : 2) / narrow;
     const double first = floor(x - reach);
-    const int64_t count = (int64_t)(ceil(x + reach) - first) + 1;
+    const int64_t count = tare__cut_int64(ceil(x + reach) - first + 1);
     double sum = 0;
     for (int pass = 0; pass < 2; pass++) // the sum first: the weights are shares of it
         for (int64_t k = 0; k < count; k++) {
@@ -247,7 +252,7 @@ static void fill_row(const resize *r, int d, double x, float *row) {
 static tare_status select_nearest(onnx_call *c, const resize *r, int d, value *x) {
     tare_tensor *t = NULL;
     value at;
-    TARE_TRY(tare_tensor_create(TARE_INT64, 1, &r->out[d], &t, tare__onnx_error(c)));
+    TARE_TRY(tare__onnx_new_tensor(c, TARE_INT64, 1, &r->out[d], &t));
     for (int64_t i = 0; i < r->out[d]; i++)
         tare__tensor_set_int(t, i, nearest_of(r, d, original(r, d, i)));
     TARE_TRY(tare__onnx_take_tensor(c, t, &at));
@@ -282,7 +287,7 @@ static tare_status extrapolate(onnx_call *c, const resize *r, int d, value *x) {
     value where;
     bool any = false;
     for (int k = 0; k < r->ndim; k++) shape[k] = k == d ? r->out[d] : 1;
-    TARE_TRY(tare_tensor_create(TARE_BOOL, r->ndim, shape, &mask, tare__onnx_error(c)));
+    TARE_TRY(tare__onnx_new_tensor(c, TARE_BOOL, r->ndim, shape, &mask));
     for (int64_t i = 0; i < r->out[d]; i++) {
         const bool outside = is_outside(r, d, original(r, d, i));
         tare__tensor_set(mask, i, outside);

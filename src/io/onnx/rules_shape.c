@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cut.h"
 #include "io/onnx/rules_common.h"
 
 static tare_status need(onnx_call *c, const char *name, value *x, const tare_tensor **t) {
@@ -377,7 +378,7 @@ static tare_status pad(onnx_call *c) {
     if (count == 0) return give(c, &args[0]);
     TARE_TRY(tare__onnx_int_tuple(c, amounts, count, &args[1]));
     args[2] = tare__string(modes[mode]);
-    args[3] = is_float ? tare__float(fill) : tare__int((int64_t)fill);
+    args[3] = is_float ? tare__float(fill) : tare__int(tare__cut_int64(fill));
     return tare__onnx_one(c, "torch.nn.functional.pad", mode == 0 ? 4 : 3, args);
 }
 

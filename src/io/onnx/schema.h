@@ -13,9 +13,11 @@
 /// An unpacked file. Tensors that are views of it keep it alive.
 typedef struct onnx_file {
     Onnx__ModelProto *model;
-    storage *store;   // all of its memory
-    const char *path; // "-": standard input. Lent
-    int opset;        // of the default domain
+    storage *store;        // all of its memory
+    const char *path;      // "-": standard input. Lent
+    int opset;             // of the default domain
+    uint64_t memory_limit; // bytes of tensors that are copied or computed; set by whoever opens it
+    bool copies_data;      // data files are read, not mapped
 } onnx_file;
 
 /// Checks and unpacks `size` bytes: wire format, IR version, operator sets. `path` is where

@@ -53,8 +53,7 @@ typedef struct onnx_import {
     map initializer_names;
     tare_tensor **tensors; // every constant, references owned
     size_t tensor_count, tensor_capacity;
-    size_t folded_bytes, folded_limit; // of computed constants
-    int64_t folded_macs_left;          // what computing them may cost
+    int64_t folded_macs_left; // what computing constants may cost
     graph *draft;
     module *root;     // of the draft: constants and modules under names of its own
     draft_info *info; // by node id of the draft

@@ -4,11 +4,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/system.h"
 #include "core/text.h"
 #include "io/onnx/pack.h"
 
@@ -198,40 +199,38 @@ static bool has_parent_step(const char *location) {
     return false;
 }
 
+static tare_status fail_to_resolve(const char *location, tare_error *err) {
+    const int reason = errno;
+    if (reason == ENOMEM) return tare__out_of_memory(err);
+    const bool is_gone = reason == ENOENT || reason == ENOTDIR;
+    const tare_status status = tare__fail(err, TARE_IO, "its data lies in '%s', which %s", location,
+                                          is_gone ? "is missing" : "cannot be opened");
+    return tare__hint(err, status,
+                      "copy it beside the model, or export the model without external data");
+}
+
 // The folder's and the file's real paths tell where links lead.
 static tare_status resolve(const char *model_path, const char *location, char **out,
                            tare_error *err) {
     const char *slash = strrchr(model_path, '/');
     const int folder_length = slash == NULL ? 0 : (int)(slash - model_path + 1);
+    const char *here = slash == NULL ? "./" : "";
+    char folder[PATH_MAX] = "", file[PATH_MAX] = "";
     text joined = {0};
-    tare__text_printf(&joined, "%.*s", folder_length, model_path);
-    if (folder_length == 0) tare__text_append(&joined, "./");
+    tare__text_printf(&joined, "%.*s%s", folder_length, model_path, here);
     tare_status status = tare__text_status(&joined, err);
-    char *folder = status == TARE_OK ? realpath(tare__text_chars(&joined), NULL) : NULL;
+    bool is_resolved =
+        status == TARE_OK && tare__system()->realpath(tare__text_chars(&joined), folder) != NULL;
     tare__text_append(&joined, location);
     if (status == TARE_OK) status = tare__text_status(&joined, err);
-    char *file = status == TARE_OK ? realpath(tare__text_chars(&joined), NULL) : NULL;
-    const int reason = errno;
+    is_resolved = is_resolved && tare__system()->realpath(tare__text_chars(&joined), file) != NULL;
+    if (status == TARE_OK && !is_resolved) status = fail_to_resolve(location, err);
     tare__text_release(&joined);
-    if (status == TARE_OK && (folder == NULL || file == NULL)) {
-        const bool is_gone = reason == ENOENT || reason == ENOTDIR;
-        status = tare__fail(err, TARE_IO, "its data lies in '%s', which %s", location,
-                            is_gone ? "is missing" : "cannot be opened");
-        tare__hint(err, status,
-                   "copy it beside the model, or export the model without external data");
-    }
-    if (status == TARE_OK) {
-        const size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
-        if (strncmp(folder, file, length) != 0 || file[length] != '/')
-            status = outside(location, err);
-    }
-    if (status == TARE_OK) {
-        *out = tare__strdup(file);
-        if (*out == NULL) status = tare__out_of_memory(err);
-    }
-    free(folder); // realpath's own
-    free(file);
-    return status;
+    TARE_TRY(status);
+    const size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+    if (strncmp(folder, file, length) != 0 || file[length] != '/') return outside(location, err);
+    *out = tare__strdup(file);
+    return *out != NULL ? TARE_OK : tare__out_of_memory(err);
 }
 
 static tare_status map_location(const onnx_file *f, onnx_data_files *d, const char *location,
@@ -250,7 +249,8 @@ static tare_status map_location(const onnx_file *f, onnx_data_files *d, const ch
     size_t size = 0;
     storage *store = NULL;
     TARE_TRY(resolve(f->path, location, &path, err));
-    tare_status status = tare__file_map(path, &store, &data, &size, err);
+    tare_status status = f->copies_data ? tare__file_read(path, &store, &data, &size, err)
+                                        : tare__file_map(path, &store, &data, &size, err);
     tare__free(path);
     if (status != TARE_OK) return status;
     if (!tare__map_set(&d->mapped, location, store)) {
@@ -313,6 +313,10 @@ static tare_status read_external(const onnx_file *f, onnx_data_files *d, const O
         return tare__hint(err, TARE_MALFORMED_FILE,
                           "the data file is cut off or another model's: copy both files again");
     }
+    // Any number of tensors may be said to lie there.
+    const bool is_copied =
+        tare__onnx_is_packed(h->type) || e.offset % tare_dtype_size(h->dtype) != 0;
+    if (is_copied) TARE_TRY(tare__budget_take(&d->budget, needed, "its data", err));
     return view(h, store, (size_t)e.offset, out, err);
 }
 

@@ -3,12 +3,14 @@
 #ifndef IO_ONNX_TENSORS_H
 #define IO_ONNX_TENSORS_H
 
+#include "core/budget.h"
 #include "core/map.h"
 #include "io/onnx/schema.h"
 
 /// The data files of one model that are mapped already, by their location as written.
 typedef struct onnx_data_files {
-    map mapped; // -> storage *, references owned
+    map mapped;           // -> storage *, references owned
+    memory_budget budget; // of what is copied out of them, and of constants that are computed
 } onnx_data_files;
 void tare__onnx_data_files_release(onnx_data_files *d);
 

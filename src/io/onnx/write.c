@@ -193,17 +193,19 @@ static bool same_ranks(const value *a, const value *b) {
     return same;
 }
 
-// A batch of 1 is a dimension that squeeze takes away.
-static const char *find_squeezed(onnx_writer *w) {
+// A batch of 1 is a dimension that squeeze takes away. The node into *found; a model that cannot
+// run with 1 has none.
+static tare_status find_squeezed(onnx_writer *w, const char **found) {
     out_trace one = {0};
-    const char *found = NULL;
-    if (trace_batch(w, 1, &one, w->rule_err) == TARE_OK)
-        for (size_t i = 0; i < w->trace.record_count && found == NULL; i++)
+    *found = NULL;
+    const tare_status status = trace_batch(w, 1, &one, w->rule_err);
+    if (status == TARE_OK)
+        for (size_t i = 0; i < w->trace.record_count && *found == NULL; i++)
             if (i >= one.record_count ||
                 !same_ranks(&w->trace.records[i].result, &one.records[i].result))
-                found = w->trace.records[i].node->name;
+                *found = w->trace.records[i].node->name;
     tare__onnx_trace_release(&one);
-    return found;
+    return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(w->err) : TARE_OK;
 }
 
 static bool is_open(const onnx_write_spec *spec) {
@@ -230,7 +232,7 @@ static tare_status trace_all(onnx_writer *w) {
     if (status == TARE_OK) status = trace_batch(w, OTHER_BATCH, &w->other, w->rule_err);
     if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(w->err);
     const char *fixed = status == TARE_OK ? find_fixed(w) : "";
-    if (fixed == NULL) fixed = find_squeezed(w);
+    if (fixed == NULL) TARE_TRY(find_squeezed(w, &fixed));
     w->has_other = fixed == NULL;
     if (w->has_other) return TARE_OK;
     note_fixed(w, fixed,

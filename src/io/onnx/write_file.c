@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/digest.h"
 #include "io/onnx/pack.h"
 #include "io/onnx/write_wire.h"
 
@@ -22,6 +23,7 @@ enum {
     LEAST_EXTERNAL = 1024, // bytes of a tensor that is worth a place in another file
     DATA_ALIGNMENT = 4096  // so that they can be mapped
 };
+static const char data_ending[] = ".data";
 // Protobuf's readers take no more.
 static const uint64_t most_bytes = (UINT64_C(1) << 31) - (1 << 20);
 
@@ -64,10 +66,12 @@ static void tensor_head(const out_tensor *t, const char *location, text *out) {
 typedef struct sink {
     file_writer *file; // or
     text *memory;
+    uint64_t *digest; // of what went to the file; NULL: not asked for
     tare_error *err;
 } sink;
 
 static tare_status put(const sink *s, const void *bytes, size_t size) {
+    if (s->digest != NULL) *s->digest = tare__digest(*s->digest, bytes, size);
     if (s->file != NULL) return tare__file_write(s->file, bytes, size, s->err);
     tare__text_append_n(s->memory, bytes, size);
     return TARE_OK;
@@ -181,54 +185,87 @@ static tare_status put_data(const onnx_image *im, const sink *s) {
     return TARE_OK;
 }
 
-static tare_status write_data(const onnx_image *im, const char *path, tare_error *err) {
-    file_writer file;
-    TARE_TRY(tare__file_begin(&file, path, err));
-    const sink s = {.file = &file, .err = err};
-    tare_status status = put_data(im, &s);
-    if (status == TARE_OK) status = tare__file_commit(&file, err);
-    tare__file_abort(&file);
-    return status;
-}
-
-static tare_status write_external(onnx_image *im, const char *path, char **data_path,
-                                  tare_error *err) {
+// The data's name has a digest of its bytes, so that a model that is there already keeps its own
+// until the new model is in its place.
+static tare_status data_path(const char *path, uint64_t digest, char **out, tare_error *err) {
     text name = {0};
-    if (strcmp(path, "-") == 0)
-        return tare__fail(err, TARE_UNSUPPORTED,
-                          "the model needs a data file beside it, which standard output has not");
-    if (place_tensors(im) == 0) return TARE_OK;
-    tare__text_printf(&name, "%s.data", path);
+    tare__text_printf(&name, "%s.%016llx%s", path, (unsigned long long)digest, data_ending);
     TARE_TRY(tare__text_status(&name, err));
-    *data_path = tare__text_take(&name);
-    return write_data(im, *data_path, err);
+    *out = tare__text_take(&name);
+    return TARE_OK;
 }
 
 static const char *base_name(const char *path) {
-    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
-    return slash != NULL ? slash + 1 : path != NULL ? path : "";
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
 }
 
-static tare_status write_model(const onnx_image *im, const char *path, const char *location,
-                               tare_error *err) {
-    file_writer file;
-    TARE_TRY(tare__file_begin(&file, path, err));
-    const sink s = {.file = &file, .err = err};
-    tare_status status = put_image(im, location, &s);
-    if (status == TARE_OK) status = tare__file_commit(&file, err);
-    tare__file_abort(&file);
+typedef struct export_files {
+    file_writer model, data; // both locked until the end, so that no other export removes them
+    char *data_path;         // NULL: no data beside the model
+    bool data_is_new;
+} export_files;
+
+static tare_status write_data(const onnx_image *im, export_files *f, tare_error *err) {
+    uint64_t digest = 0;
+    char *begun = NULL;
+    const sink s = {.file = &f->data, .digest = &digest, .err = err};
+    text name = {0};
+    tare__text_printf(&name, "%s%s", f->model.path, data_ending);
+    TARE_TRY(tare__text_status(&name, err));
+    begun = tare__text_take(&name);
+    tare_status status = tare__file_begin(&f->data, begun, err);
+    tare__free(begun);
+    if (status == TARE_OK) status = put_data(im, &s);
+    if (status == TARE_OK) status = data_path(f->model.path, digest, &f->data_path, err);
+    if (status == TARE_OK) status = tare__file_flush(&f->data, err);
+    if (status != TARE_OK) return status;
+    f->data_is_new = !tare__file_exists(f->data_path);
+    return tare__file_place(&f->data, f->data_path, err);
+}
+
+static tare_status write_external(onnx_image *im, export_files *f, tare_error *err) {
+    if (f->model.temporary == NULL)
+        return tare__fail(err, TARE_UNSUPPORTED,
+                          "the model needs a data file beside it, which %s has not", f->model.path);
+    return place_tensors(im) > 0 ? write_data(im, f, err) : TARE_OK;
+}
+
+// From here on the new model counts, and data of older ones is of no use. Another export of the
+// same path waits, or its data is locked and stays.
+static tare_status place_model(export_files *f, tare_error *err) {
+    TARE_TRY(tare__file_flush(&f->model, err));
+    if (f->model.temporary == NULL) return tare__file_commit(&f->model, err);
+    const int folder = tare__file_lock_folder(f->model.path);
+    const tare_status status = tare__file_place(&f->model, NULL, err);
+    // What was placed stays, even if the folder could not be brought to the disk.
+    if (f->model.temporary == NULL) {
+        tare__file_remove_stale(f->model.path, ".", data_ending, f->data_path);
+        f->data_is_new = false;
+    }
+    tare__file_unlock_folder(folder);
     return status;
+}
+
+static tare_status write_files(onnx_image *im, export_files *f, bool is_external, tare_error *err) {
+    if (is_external) TARE_TRY(write_external(im, f, err));
+    const char *location = f->data_path != NULL ? base_name(f->data_path) : "";
+    const sink s = {.file = &f->model, .err = err};
+    TARE_TRY(put_image(im, location, &s));
+    return place_model(f, err);
 }
 
 tare_status tare__onnx_image_write(onnx_image *im, const char *path, bool external_data,
                                    tare_error *err) {
     uint64_t size = 0;
-    char *data_path = NULL;
+    export_files f = {.model = {.file = -1}, .data = {.file = -1}};
     TARE_TRY(graph_size(im, "", &size, err));
-    tare_status status = TARE_OK;
-    if (external_data || size + im->head.length + im->foot.length > most_bytes)
-        status = write_external(im, path, &data_path, err);
-    if (status == TARE_OK) status = write_model(im, path, base_name(data_path), err);
-    tare__free(data_path);
+    const bool is_external = external_data || size + im->head.length + im->foot.length > most_bytes;
+    TARE_TRY(tare__file_begin(&f.model, path, err));
+    const tare_status status = write_files(im, &f, is_external, err);
+    if (status != TARE_OK && f.data_is_new) tare__file_remove(f.data_path);
+    tare__file_abort(&f.model);
+    tare__file_abort(&f.data);
+    tare__free(f.data_path);
     return status;
 }

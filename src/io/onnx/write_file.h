@@ -56,7 +56,9 @@ void tare__onnx_image_release(onnx_image *image);
 /// Makes the image. Nodes that ONNX cannot express are an error that lists them; *out has the
 /// report all the same, and must be released in any case.
 tare_status tare__onnx_image(const onnx_write_spec *spec, onnx_image *out, tare_error *err);
-/// Writes it to PATH ("-": standard output), and what is external to PATH.data.
+/// Writes it to PATH ("-": standard output), and what is external to PATH.DIGEST.data, sixteen
+/// hexadecimal digits. The model is put in place last, and data of models that PATH had before is
+/// removed then: at every moment, PATH is a model whose data is there.
 tare_status tare__onnx_image_write(onnx_image *image, const char *path, bool external_data,
                                    tare_error *err);
 /// The model without its initializers, into memory.

@@ -165,17 +165,22 @@ static bool drop_unread_nodes(onnx_writer *w, map *read) {
         for (size_t k = 0; k < n->input_count; k++) fits &= tare__map_set(read, n->inputs[k], NULL);
         w->nodes[--kept] = *n;
     }
-    memmove(w->nodes, w->nodes + kept, (w->node_count - kept) * sizeof *w->nodes);
+    if (kept < w->node_count)
+        memmove(w->nodes, w->nodes + kept, (w->node_count - kept) * sizeof *w->nodes);
     w->node_count -= kept;
     return fits;
 }
 
+static bool is_read_tensor(void *user, const map_entry *entry) {
+    return tare__map_has(user, entry->key);
+}
+
 static bool drop_unread_tensors(onnx_writer *w, const map *read) {
     size_t kept = 0;
+    tare__map_keep(&w->tensor_names, is_read_tensor, (void *)read);
     for (size_t i = 0; i < w->tensor_count; i++) {
         const out_tensor t = w->tensors[i];
         w->tensors[i].t = NULL;
-        tare__map_remove(&w->tensor_names, t.name);
         if (tare__map_has(read, t.name))
             w->tensors[kept++] = t;
         else

@@ -60,7 +60,8 @@ out_tensor *tare__out_find_tensor(const onnx_writer *w, const char *name) {
     return at > 0 ? &w->tensors[at - 1] : NULL;
 }
 
-// Equal constants have one key: type, shape and elements.
+// Equal constants have one key: type, shape and elements. False: it has none, or, by out->failed,
+// memory is gone.
 static bool content_key(const tare_tensor *t, int type, text *out) {
     if (tare__tensor_bytes(t) > MOST_SHARED || t->data == NULL) return false;
     tare__text_printf(out, "%d", type);
@@ -107,7 +108,9 @@ const char *tare__out_constant(onnx_out *o, const tare_tensor *t, const char *na
     const int type = type_of(o, t->dtype);
     if (tare__out_failed(o)) return "";
     if (content_key(t, type, &key)) known = tare__map_get(&o->w->constants, tare__text_chars(&key));
+    const bool failed = key.failed;
     tare__text_release(&key);
+    if (failed) return no_memory(o);
     return known != NULL ? known : add_tensor(o, name, t);
 }
 

@@ -3,13 +3,14 @@
 #include "io/pt2/archive.h"
 
 #include <inttypes.h>
-#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "core/text.h"
+#include "io/deflate.h"
 
-enum { STORED = 0, DEFLATED = 8, ENCRYPTED_FLAG = 1, LONGEST_NAME = 1024, MOST_MEMBERS = 1 << 20 };
+enum { LONGEST_NAME = 1024, MOST_MEMBERS = 1 << 20 };
 
 // Deflate's best: 258 bytes in 2 bits, and blocks that cost a little. Nothing honest needs more.
 static const uint64_t largest_ratio = 1032;
@@ -38,13 +39,13 @@ static bool stays_inside(const char *name) {
     }
 }
 
-static tare_status check_name(const pt2_archive *a, const char *name, const unz_file_info64 *info,
+static tare_status check_name(const pt2_archive *a, const char *name, const zip_entry *info,
                               const char *root, size_t root_length) {
-    if (info->size_filename > LONGEST_NAME || strlen(name) != info->size_filename)
+    if (strlen(name) != info->name_length)
         return tare__fail(
             a->err, TARE_MALFORMED_FILE,
-            "a member's name has %lu bytes or a NUL in it; expected at most %d and none",
-            info->size_filename, LONGEST_NAME);
+            "a member's name has %zu bytes or a NUL in it; expected at most %d and none",
+            info->name_length, LONGEST_NAME);
     if (!stays_inside(name))
         return tare__fail(a->err, TARE_MALFORMED_FILE,
                           "member '%s': the name leads out of the archive; expected FOLDER/..",
@@ -53,7 +54,7 @@ static tare_status check_name(const pt2_archive *a, const char *name, const unz_
         return tare__fail(a->err, TARE_MALFORMED_FILE,
                           "member '%s' stands outside of the archive's folder '%.*s'", name,
                           (int)root_length, root);
-    if ((info->flag & ENCRYPTED_FLAG) != 0)
+    if ((info->flags & ZIP_ENCRYPTED) != 0)
         return tare__fail(a->err, TARE_MALFORMED_FILE, "member '%s' is encrypted", name);
     return TARE_OK;
 }
@@ -65,65 +66,18 @@ static tare_status broken_directory(const pt2_archive *a) {
                                     a->members.count));
 }
 
-static uint64_t number_at(const unsigned char *at, size_t width) {
-    uint64_t number = 0;
-    while (width-- > 0) number = number << 8 | at[width];
-    return number;
-}
-
-// A number that did not fit its 32 bits stands in the extra field, in the order of the header.
-static bool widen(uint64_t *number, const unsigned char **at, const unsigned char *end) {
-    if (*number != UINT32_MAX) return true;
-    if (*at == NULL || end - *at < 8) return false;
-    *number = number_at(*at, 8);
-    *at += 8;
-    return true;
-}
-
-// The extra field of 64-bit numbers between `at` and `end`; NULL if there is none.
-static const unsigned char *find_big_field(const unsigned char *at, const unsigned char **end) {
-    while (*end - at >= 4) {
-        const size_t length = (size_t)number_at(at + 2, 2);
-        if (length > (size_t)(*end - at) - 4) return NULL;
-        if (number_at(at, 2) == 1) {
-            *end = at + 4 + length;
-            return at + 4;
-        }
-        at += 4 + length;
-    }
-    return NULL;
-}
-
-// minizip of zlib 1.2 leaves numbers of 64 bits unread, and hides where a member's header stands.
-static tare_status read_places(const pt2_archive *a, pt2_member *m) {
-    enum { HEADER_SIZE = 46, PACKED_AT = 20, SIZE_AT = 24, NAME_LENGTH_AT = 28, OFFSET_AT = 42 };
-    const uint64_t place = m->place.pos_in_zip_directory;
-    if (place > a->size || a->size - place < HEADER_SIZE) return broken_directory(a);
-    const unsigned char *header = a->data + place;
-    const size_t name_length = (size_t)number_at(header + NAME_LENGTH_AT, 2);
-    const size_t extra_length = (size_t)number_at(header + NAME_LENGTH_AT + 2, 2);
-    if (memcmp(header, "PK\1\2", 4) != 0 ||
-        a->size - place - HEADER_SIZE < name_length + extra_length)
-        return broken_directory(a);
-    const unsigned char *extra = header + HEADER_SIZE + name_length, *end = extra + extra_length;
-    const unsigned char *big = find_big_field(extra, &end);
-    m->size = number_at(header + SIZE_AT, 4);
-    m->packed_size = number_at(header + PACKED_AT, 4);
-    m->offset = number_at(header + OFFSET_AT, 4);
-    if (widen(&m->size, &big, end) && widen(&m->packed_size, &big, end) &&
-        widen(&m->offset, &big, end))
-        return TARE_OK;
+static tare_status lacks_sizes(const pt2_archive *a, const char *name) {
     return distrust(a, tare__fail(a->err, TARE_MALFORMED_FILE,
                                   "member '%s' has sizes of 64 bits, but no field that holds them",
-                                  m->name));
+                                  name));
 }
 
 static tare_status check_sizes(const pt2_archive *a, const pt2_member *m, uint64_t taken) {
-    if (m->packed_size > a->size - taken)
+    if (m->info.packed_size > a->size - taken)
         return distrust(a, tare__fail(a->err, TARE_MALFORMED_FILE,
                                       "member '%s' is said to take %" PRIu64
                                       " bytes, and there are %" PRIu64 " left for it",
-                                      m->name, m->packed_size, (uint64_t)(a->size - taken)));
+                                      m->name, m->info.packed_size, (uint64_t)(a->size - taken)));
     if (tare__map_has(&a->members, m->name))
         return distrust(a, tare__fail(a->err, TARE_MALFORMED_FILE,
                                       "member '%s' is there twice; expected once", m->name));
@@ -134,60 +88,71 @@ static tare_status check_sizes(const pt2_archive *a, const pt2_member *m, uint64
 }
 
 static tare_status keep_member(pt2_archive *a, const char *full_name, size_t root_length,
-                               const unz_file_info64 *info, uint64_t *taken) {
+                               const zip_entry *info, uint64_t *taken) {
     pt2_member *m = tare__arena_alloc(&a->names, sizeof *m);
     if (m == NULL) return tare__out_of_memory(a->err);
-    *m = (pt2_member){.full_name = tare__arena_strdup(&a->names, full_name),
-                      .method = info->compression_method,
-                      .checksum = info->crc};
+    *m = (pt2_member){.full_name = tare__arena_strdup(&a->names, full_name), .info = *info};
     if (m->full_name == NULL) return tare__out_of_memory(a->err);
     m->name = m->full_name + root_length + 1;
-    if (unzGetFilePos64(a->zip, &m->place) != UNZ_OK) return broken_directory(a);
-    TARE_TRY(read_places(a, m));
     TARE_TRY(check_sizes(a, m, *taken));
-    *taken += m->packed_size;
+    *taken += info->packed_size;
     return tare__map_set(&a->members, m->name, m) ? TARE_OK : tare__out_of_memory(a->err);
+}
+
+static tare_status broken(const pt2_archive *a, const pt2_member *m, const char *what) {
+    return is_damaged(a, tare__fail(a->err, TARE_MALFORMED_FILE,
+                                    "member '%s' (%" PRIu64 " bytes, %" PRIu64 " packed) %s",
+                                    m->name, m->info.size, m->info.packed_size, what));
+}
+
+static tare_status take_memory(const pt2_archive *a, const pt2_member *m, memory_budget *b) {
+    char what[96];
+    (void)snprintf(what, sizeof what, "member '%.64s'", m->name);
+    return tare__budget_take(b, m->info.size, what, a->err);
+}
+
+// All that is packed, added up before any of it is inflated.
+static tare_status check_inflated_sizes(const pt2_archive *a) {
+    memory_budget rest = a->budget;
+    for (size_t i = 0; i < a->members.count; i++) {
+        const pt2_member *m = a->members.entries[i].value;
+        if (m->info.method != ZIP_DEFLATED) continue;
+        if (m->info.size / largest_ratio > m->info.packed_size || m->info.size > SIZE_MAX / 2)
+            return broken(a, m, "claims to hold more than deflate can pack");
+        TARE_TRY(take_memory(a, m, &rest));
+    }
+    return TARE_OK;
 }
 
 // The text before the first '/' of the first member is the root folder.
 static tare_status read_directory(pt2_archive *a) {
     char root[LONGEST_NAME + 1] = "", name[LONGEST_NAME + 1];
     uint64_t taken = 0;
-    int found = unzGoToFirstFile(a->zip);
-    while (found == UNZ_OK) {
-        unz_file_info64 info;
-        if (unzGetCurrentFileInfo64(a->zip, &info, name, sizeof name, NULL, 0, NULL, 0) != UNZ_OK)
-            break;
-        name[LONGEST_NAME] = '\0';
+    zip_entry info;
+    zip_step step;
+    while ((step = tare__zip_next(&a->directory, &info)) == ZIP_ENTRY || step == ZIP_LACKS_SIZES) {
+        const size_t length = info.name_length < LONGEST_NAME ? info.name_length : LONGEST_NAME;
+        memcpy(name, info.name, length);
+        name[length] = '\0';
         if (root[0] == '\0') memcpy(root, name, sizeof root);
         const size_t root_length = strcspn(root, "/");
         const tare_status status = check_name(a, name, &info, root, root_length);
         if (status != TARE_OK) return distrust(a, status);
+        if (step == ZIP_LACKS_SIZES) return lacks_sizes(a, name);
         TARE_TRY(keep_member(a, name, root_length, &info, &taken));
-        found = unzGoToNextFile(a->zip);
     }
-    return found == UNZ_END_OF_LIST_OF_FILE ? TARE_OK : broken_directory(a);
+    return step == ZIP_END ? check_inflated_sizes(a) : broken_directory(a);
 }
 
-// minizip takes a record that ends the directory though its last bytes are missing.
-static bool ends_completely(const pt2_archive *a) {
-    enum { END_SIZE = 22 };
-    unz_global_info64 info;
-    if (unzGetGlobalInfo64(a->zip, &info) != UNZ_OK) return false;
-    const size_t tail = END_SIZE + info.size_comment;
-    return tail <= a->size && memcmp(a->data + a->size - tail, "PK\5\6", 4) == 0;
-}
-
-tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t size, tare_error *err,
-                           pt2_archive *out) {
+tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t size,
+                           uint64_t memory_limit, tare_error *err, pt2_archive *out) {
     *out = (pt2_archive){.store = store,
                          .data = data,
                          .size = size,
-                         .memory = {.data = (unsigned char *)data, .size = size}, // only ever read
+                         .budget = tare__file_budget(memory_limit, size),
                          .err = err};
-    out->zip = tare__unzip_open(&out->memory);
     const tare_status status =
-        out->zip != NULL && ends_completely(out)
+        tare__zip_open(data, size, &out->directory) && out->directory.ends_with_its_record
             ? read_directory(out)
             : is_damaged(out, tare__fail(err, TARE_MALFORMED_FILE,
                                          "the zip archive has no directory at its end"));
@@ -196,8 +161,6 @@ tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t siz
 }
 
 void tare__pt2_close(pt2_archive *a) {
-    if (a->zip != NULL) unzClose(a->zip);
-    a->zip = NULL;
     tare__map_release(&a->members);
     tare__arena_release(&a->names);
 }
@@ -208,69 +171,47 @@ bool tare__pt2_has(const pt2_archive *a, const char *name) {
 
 // --- members ---
 
-static tare_status broken(const pt2_archive *a, const pt2_member *m, const char *what) {
-    return is_damaged(a, tare__fail(a->err, TARE_MALFORMED_FILE,
-                                    "member '%s' (%" PRIu64 " bytes, %" PRIu64 " packed) %s",
-                                    m->name, m->size, m->packed_size, what));
-}
-
-// The header beside the data has sizes and checksum only sometimes, but always the name.
-static bool find_data(const pt2_archive *a, const pt2_member *m, uint64_t *out) {
-    enum { HEADER_SIZE = 30, NAME_LENGTH_AT = 26 };
-    if (m->offset > a->size || a->size - m->offset < HEADER_SIZE) return false;
-    const unsigned char *header = a->data + m->offset;
-    const uint64_t name_length = number_at(header + NAME_LENGTH_AT, 2);
-    const uint64_t length = HEADER_SIZE + name_length + number_at(header + NAME_LENGTH_AT + 2, 2);
-    *out = m->offset + length;
-    return memcmp(header, "PK\3\4", 4) == 0 && length <= a->size - m->offset &&
-           name_length == strlen(m->full_name) &&
-           memcmp(header + HEADER_SIZE, m->full_name, name_length) == 0;
-}
-
-static tare_status read_stored(pt2_archive *a, const pt2_member *m, pt2_bytes *out) {
-    uint64_t offset;
-    if (m->packed_size != m->size) return broken(a, m, "is stored in another size than its own");
-    if (!find_data(a, m, &offset)) return broken(a, m, "does not stand where the directory says");
-    if (m->size > a->size - offset) return broken(a, m, "ends past the file");
-    const unsigned char *bytes = a->data + offset;
+static tare_status read_stored(pt2_archive *a, const pt2_member *m, const unsigned char *bytes,
+                               pt2_bytes *out) {
+    const zip_entry *info = &m->info;
+    if (info->packed_size != info->size)
+        return broken(a, m, "is stored in another size than its own");
     // torch can be told to leave checksums out, which are 0 then.
-    if (m->checksum != 0 && crc32_z(crc32_z(0, NULL, 0), bytes, (size_t)m->size) != m->checksum)
+    if (info->checksum != 0 &&
+        crc32_z(crc32_z(0, NULL, 0), bytes, (size_t)info->size) != info->checksum)
         return broken(a, m, "does not match its checksum");
-    *out = (pt2_bytes){tare__storage_retain(a->store), bytes, (size_t)m->size};
+    *out = (pt2_bytes){tare__storage_retain(a->store), bytes, (size_t)info->size};
     return TARE_OK;
 }
 
-static tare_status inflate_member(pt2_archive *a, const pt2_member *m, pt2_bytes *out) {
-    storage *store = tare__storage_create((size_t)m->size);
+static tare_status inflate_member(const pt2_archive *a, const pt2_member *m,
+                                  const unsigned char *packed, unsigned char *out) {
+    inflater f;
+    TARE_TRY(tare__inflate_begin(&f, packed, m->info.packed_size, a->err));
+    tare_status status = tare__inflate(&f, out, (size_t)m->info.size, a->err);
+    if (status == TARE_MALFORMED_FILE) status = broken(a, m, "is too short or damaged");
+    if (status == TARE_OK && f.checksum != m->info.checksum)
+        status = broken(a, m, "does not match its checksum");
+    tare__inflate_end(&f);
+    return status;
+}
+
+static tare_status read_deflated(pt2_archive *a, const pt2_member *m, const unsigned char *packed,
+                                 pt2_bytes *out) {
+    const zip_entry *info = &m->info;
+    // A member that is read twice is inflated twice.
+    TARE_TRY(take_memory(a, m, &a->budget));
+    storage *store = tare__storage_create((size_t)info->size);
     if (store == NULL) return tare__out_of_memory(a->err);
     // Written through the pointer before anybody else sees the storage.
     unsigned char *bytes = (unsigned char *)tare__storage_data(store);
-    for (size_t at = 0; at < m->size;) {
-        const size_t rest = (size_t)m->size - at;
-        const int count = unzReadCurrentFile(a->zip, bytes + at,
-                                             rest < INT_MAX ? (unsigned)rest : (unsigned)INT_MAX);
-        if (count <= 0) {
-            tare__storage_release(store);
-            return broken(a, m, "is too short or damaged");
-        }
-        at += (size_t)count;
+    const tare_status status = inflate_member(a, m, packed, bytes);
+    if (status != TARE_OK) {
+        tare__storage_release(store);
+        return status;
     }
-    *out = (pt2_bytes){store, bytes, (size_t)m->size};
+    *out = (pt2_bytes){store, bytes, (size_t)info->size};
     return TARE_OK;
-}
-
-static tare_status read_deflated(pt2_archive *a, pt2_member *m, pt2_bytes *out) {
-    if (m->size / largest_ratio > m->packed_size || m->size > SIZE_MAX / 2)
-        return broken(a, m, "claims to hold more than deflate can pack");
-    if (unzGoToFilePos64(a->zip, &m->place) != UNZ_OK || unzOpenCurrentFile(a->zip) != UNZ_OK)
-        return broken(a, m, "cannot be opened");
-    tare_status status = inflate_member(a, m, out);
-    // Closing checks the checksum.
-    if (unzCloseCurrentFile(a->zip) == UNZ_CRCERROR && status == TARE_OK) {
-        tare__storage_release(out->store);
-        status = broken(a, m, "does not match its checksum");
-    }
-    return status;
 }
 
 tare_status tare__pt2_read_member(pt2_archive *a, const char *name, pt2_bytes *out) {
@@ -278,9 +219,12 @@ tare_status tare__pt2_read_member(pt2_archive *a, const char *name, pt2_bytes *o
     if (m == NULL)
         return is_damaged(
             a, tare__fail(a->err, TARE_MALFORMED_FILE, "the archive has no member '%s'", name));
-    if (m->method == STORED) return read_stored(a, m, out);
-    if (m->method == DEFLATED) return read_deflated(a, m, out);
+    const unsigned char *data = tare__zip_find_data(&a->directory, &m->info);
+    if (data == NULL) return broken(a, m, "does not stand where the directory says");
+    if (m->info.method == ZIP_STORED) return read_stored(a, m, data, out);
+    if (m->info.method == ZIP_DEFLATED) return read_deflated(a, m, data, out);
     tare__fail(a->err, TARE_UNSUPPORTED,
-               "member '%s' is compressed by method %lu; 0 and 8 are known", m->name, m->method);
+               "member '%s' is compressed by method %u; 0 and 8 are known", m->name,
+               m->info.method);
     return tare__hint(a->err, TARE_UNSUPPORTED, "pack it again without compression");
 }

@@ -5,32 +5,32 @@
 #define IO_PT2_ARCHIVE_H
 
 #include "core/arena.h"
+#include "core/budget.h"
 #include "core/map.h"
 #include "core/tensor.h"
-#include "io/zip_memory.h"
+#include "io/zip_read.h"
 
 typedef struct pt2_member {
     const char *name, *full_name; // without and with the root folder
-    unz64_file_pos place;
-    uint64_t packed_size, size, offset; // of the header beside the data
-    unsigned long method, checksum;
+    zip_entry info;
 } pt2_member;
 
 typedef struct pt2_archive {
     storage *store; // lent: the bytes behind
     const unsigned char *data;
     size_t size;
-    zip_memory memory;
-    unzFile zip;
+    zip_directory directory;
     map members; // name -> pt2_member *, in the archive's order
     arena names;
+    memory_budget budget; // of what is inflated and copied
     tare_error *err;
 } pt2_archive;
 
-/// `size` bytes at `data`, which belong to `store` and outlive the archive. On failure nothing is
-/// left to close.
-tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t size, tare_error *err,
-                           pt2_archive *out);
+/// `size` bytes at `data`, which belong to `store` and outlive the archive. memory_limit: as of
+/// tare__file_budget; an archive whose members would exceed it together is refused at once. On
+/// failure nothing is left to close.
+tare_status tare__pt2_open(storage *store, const unsigned char *data, size_t size,
+                           uint64_t memory_limit, tare_error *err, pt2_archive *out);
 void tare__pt2_close(pt2_archive *a);
 
 /// A member's bytes. store (a reference that the caller releases) is the archive's own for members

@@ -147,8 +147,18 @@ static void gather_elements(const placement *p, const unsigned char *from, tare_
     }
 }
 
+static tare_status create_tensor(const json_at *at, const placement *p, memory_budget *budget,
+                                 tare_tensor **out, tare_error *err) {
+    const size_t size = tare_dtype_size(p->dtype);
+    const uint64_t bytes =
+        (uint64_t)p->count > UINT64_MAX / size ? UINT64_MAX : (uint64_t)p->count * size;
+    const tare_status status = tare__budget_take(budget, bytes, "the tensor", err);
+    if (status != TARE_OK) return tare__json_place(at, status, err);
+    return tare_tensor_create(p->dtype, p->ndim, p->size, out, err);
+}
+
 static tare_status make_tensor(const json_at *at, const pt2_bytes *bytes, const placement *p,
-                               tare_tensor **out, tare_error *err) {
+                               memory_budget *budget, tare_tensor **out, tare_error *err) {
     const size_t size = tare_dtype_size(p->dtype);
     if (bytes->size % size != 0)
         return tare__json_fail(at, err,
@@ -170,7 +180,7 @@ static tare_status make_tensor(const json_at *at, const pt2_bytes *bytes, const 
         return tare__json_fail(at, err,
                                "%" PRId64 " elements out of a record of %" PRId64 " are too many",
                                p->count, stored);
-    TARE_TRY(tare_tensor_create(p->dtype, p->ndim, p->size, out, err));
+    TARE_TRY(create_tensor(at, p, budget, out, err));
     if (!is_empty) gather_elements(p, bytes->data, *out);
     return TARE_OK;
 }
@@ -222,7 +232,7 @@ static tare_status read_entry(table *t, const json_at *at, const char *name) {
         made = tare_tensor_retain(made);
     } else {
         TARE_TRY(tare__pt2_read_member(t->archive, member, &bytes));
-        const tare_status status = make_tensor(&path, &bytes, &p, &made, err);
+        const tare_status status = make_tensor(&path, &bytes, &p, &t->archive->budget, &made, err);
         tare__storage_release(bytes.store);
         TARE_TRY(status);
         // Its checksum has been looked at; the next look may be far away.

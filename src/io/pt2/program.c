@@ -654,9 +654,10 @@ static tare_status advise(tare_status status, tare_error *err) {
 }
 
 tare_status tare__pt2_read(storage *store, const unsigned char *data, size_t size,
-                           const registry *classes, module **root, tare_error *err) {
+                           const registry *classes, uint64_t memory_limit, module **root,
+                           tare_error *err) {
     pt2_archive archive;
-    TARE_TRY(tare__pt2_open(store, data, size, err, &archive));
+    TARE_TRY(tare__pt2_open(store, data, size, memory_limit, err, &archive));
     reader r = {.archive = &archive, .classes = classes, .err = err};
     const tare_status status = read_archive(&r);
     tare__tensor_map_release(&r.weights);
@@ -675,31 +676,31 @@ static bool is_of_program(const char *name) {
            tare__ends_with(name, "/archive_format");
 }
 
+static bool is_name_of_program(const char *chars, size_t length) {
+    char name[1024] = "";
+    if (length >= sizeof name) return false;
+    memcpy(name, chars, length);
+    return is_of_program(name);
+}
+
 // The first member mostly tells, also of a file whose end, with the directory, is missing.
 static bool begins_like_program(const unsigned char *data, size_t size) {
     enum { HEADER_SIZE = 30, LENGTH_AT = 26 };
-    char name[256] = "";
     if (size < HEADER_SIZE) return false;
     const size_t length = data[LENGTH_AT] | (size_t)data[LENGTH_AT + 1] << 8;
-    if (length > size - HEADER_SIZE || length >= sizeof name) return false;
-    memcpy(name, data + HEADER_SIZE, length);
-    return is_of_program(name);
+    if (length > size - HEADER_SIZE) return false;
+    return is_name_of_program((const char *)data + HEADER_SIZE, length);
 }
 
 bool tare__pt2_is_archive(const unsigned char *data, size_t size) {
     if (size < 4 || memcmp(data, "PK\3\4", 4) != 0) return false;
     if (begins_like_program(data, size)) return true;
     // Names are enough; what is wrong with such a file is told when it is read.
-    zip_memory memory = {.data = (unsigned char *)data, .size = size}; // only ever read
-    unzFile zip = tare__unzip_open(&memory);
+    zip_directory directory;
+    zip_entry entry;
     bool found = false;
-    for (int at = zip != NULL ? unzGoToFirstFile(zip) : UNZ_END_OF_LIST_OF_FILE;
-         at == UNZ_OK && !found; at = unzGoToNextFile(zip)) {
-        char name[1024] = "";
-        if (unzGetCurrentFileInfo64(zip, NULL, name, sizeof name - 1, NULL, 0, NULL, 0) != UNZ_OK)
-            break;
-        found = is_of_program(name);
-    }
-    if (zip != NULL) unzClose(zip);
+    if (!tare__zip_open(data, size, &directory)) return false;
+    while (!found && tare__zip_next(&directory, &entry) == ZIP_ENTRY)
+        found = is_name_of_program(entry.name, entry.name_length);
     return found;
 }

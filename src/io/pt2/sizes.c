@@ -244,11 +244,8 @@ static tare_status keep_result(void *user, const node *n, const value *result, t
 // What a run cannot tell is no failure: the file may have said it.
 static tare_status trace(pt2_sizes *s, size_t k, value *inputs) {
     tracing t = {s, k};
-    const interpreter it = {.root = (module *)s->root, // only ever read, as nothing is computed
-                            .thread_count = 1,
-                            .shapes_only = true,
-                            .after = keep_result,
-                            .user = &t};
+    const interpreter it = {
+        .root = s->root, .thread_count = 1, .shapes_only = true, .after = keep_result, .user = &t};
     value result = tare__none();
     size_t count = 0;
     tare_status status = TARE_OK;

@@ -8,8 +8,8 @@
 
 #include "core/alloc.h"
 #include "core/json_write.h"
-#include "io/pt2/sink.h"
 #include "io/pt2/write_program.h"
+#include "io/zip_sink.h"
 
 enum { SCHEMA_MAJOR = 8, SCHEMA_MINOR = 20, ATEN_VERSION = 10 };
 static const char torch_version[] = "2.15.0"; // whose form this is
@@ -123,11 +123,11 @@ static tare_status write_entry(const program_writer *w, const folder *f, const l
     return tare__text_status(out, w->err);
 }
 
-static tare_status put_text(pt2_sink *sink, const char *name, const text *chars) {
-    return tare__pt2_sink_put(sink, name, tare__text_chars(chars), chars->length);
+static tare_status put_text(zip_sink *sink, const char *name, const text *chars) {
+    return tare__zip_sink_put(sink, name, tare__text_chars(chars), chars->length);
 }
 
-static tare_status put_table(const program_writer *w, pt2_sink *sink, const folder *f) {
+static tare_status put_table(const program_writer *w, zip_sink *sink, const folder *f) {
     text entries = {0}, table = {0};
     char name[128];
     tare_status status = TARE_OK;
@@ -151,19 +151,19 @@ static const lifted *find_record(const program_writer *w, const folder *f, size_
     return NULL;
 }
 
-static tare_status put_folder(const program_writer *w, pt2_sink *sink, const folder *f) {
+static tare_status put_folder(const program_writer *w, zip_sink *sink, const folder *f) {
     const lifted *l = NULL;
     char name[128];
     for (size_t i = 0; (l = find_record(w, f, i)) != NULL; i++) {
         (void)snprintf(name, sizeof name, "data/%s/%s_%zu", f->name, f->record, i);
-        TARE_TRY(tare__pt2_sink_put(sink, name, l->data->data, tare__tensor_bytes(l->data)));
+        TARE_TRY(tare__zip_sink_put(sink, name, l->data->data, tare__tensor_bytes(l->data)));
         tare__tensor_forget(l->data);
     }
     return put_table(w, sink, f);
 }
 
 // 40 digits that two archives share only if their members do.
-static tare_status put_id(pt2_sink *sink) {
+static tare_status put_id(zip_sink *sink) {
     uint64_t names = 0, contents = 0;
     char digits[64];
     for (size_t i = 0; i < sink->count; i++) {
@@ -173,32 +173,49 @@ static tare_status put_id(pt2_sink *sink) {
         contents = contents * UINT64_C(6364136223846793005) + m->checksum;
     }
     (void)snprintf(digits, sizeof digits, "%020" PRIu64 "%020" PRIu64, names, contents);
-    return tare__pt2_sink_put(sink, ".data/serialization_id", digits, 40);
+    return tare__zip_sink_put(sink, ".data/serialization_id", digits, 40);
 }
 
-static tare_status put_members(const program_writer *w, pt2_sink *sink, const text *program) {
+static tare_status put_members(const program_writer *w, zip_sink *sink, const text *program) {
     static const folder weights = {"weights", "weight", true};
     static const folder constants = {"constants", "tensor", false};
     TARE_TRY(put_folder(w, sink, &weights));
     TARE_TRY(put_folder(w, sink, &constants));
     TARE_TRY(put_text(sink, "models/model.json", program));
     // torch keeps example inputs there, as a pickle; an empty record stands for none.
-    TARE_TRY(tare__pt2_sink_put(sink, "data/sample_inputs/model.pt", "", 0));
-    TARE_TRY(tare__pt2_sink_put(sink, "archive_format", "pt2", 3));
-    TARE_TRY(tare__pt2_sink_put(sink, "archive_version", "0", 1));
-    TARE_TRY(tare__pt2_sink_put(sink, ".data/version", "6\n", 2));
-    TARE_TRY(tare__pt2_sink_put(sink, "byteorder", "little", 6));
+    TARE_TRY(tare__zip_sink_put(sink, "data/sample_inputs/model.pt", "", 0));
+    TARE_TRY(tare__zip_sink_put(sink, "archive_format", "pt2", 3));
+    TARE_TRY(tare__zip_sink_put(sink, "archive_version", "0", 1));
+    TARE_TRY(tare__zip_sink_put(sink, ".data/version", "6\n", 2));
+    TARE_TRY(tare__zip_sink_put(sink, "byteorder", "little", 6));
     return put_id(sink);
 }
 
 // --- the whole ---
 
+enum { ALIGNMENT = 64, LONGEST_ROOT = 512 };
+
+// The file's name without its last ending.
+static char *root_of(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    const size_t length = dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name);
+    // What the reader takes for a way out of the archive is no name of a folder.
+    if (strcmp(name, "-") == 0 || strcmp(name, "..") == 0 || strpbrk(name, "\\:") != NULL ||
+        length == 0 || length > LONGEST_ROOT)
+        return tare__strdup("archive");
+    return tare__strndup(name, length);
+}
+
 static tare_status write_archive(const program_writer *w, const char *path, const text *program) {
-    pt2_sink sink;
-    tare_status status = tare__pt2_sink_open(&sink, path, w->err);
+    zip_sink sink;
+    char *root = root_of(path);
+    if (root == NULL) return tare__out_of_memory(w->err);
+    tare_status status = tare__zip_sink_open(&sink, path, root, ALIGNMENT, w->err);
+    tare__free(root);
     if (status == TARE_OK) status = put_members(w, &sink, program);
-    if (status == TARE_OK) status = tare__pt2_sink_commit(&sink);
-    tare__pt2_sink_close(&sink);
+    if (status == TARE_OK) status = tare__zip_sink_commit(&sink);
+    tare__zip_sink_close(&sink);
     return status;
 }
 

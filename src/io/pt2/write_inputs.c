@@ -129,17 +129,22 @@ static void number_all_records(program_writer *w) {
     number_records(w, LIFTED_BUFFER, false, &constants);
 }
 
+static bool is_kept_name(void *user, const map_entry *entry) {
+    (void)user;
+    return entry->value != NULL;
+}
+
 static tare_status lift_all(program_writer *w) {
     w->lifted = tare__arena_array(&w->memory, w->g->node_count + 1, sizeof *w->lifted);
     if (w->lifted == NULL) return tare__out_of_memory(w->err);
     for (const node *n = w->g->first; n != NULL; n = n->next) {
         if (n->op == NODE_GET_ATTR) TARE_TRY(lift(w, n));
-        if (n->op != NODE_PLACEHOLDER && !tare__map_set(&w->taken, n->name, w))
+        void *keeps = n->op != NODE_GET_ATTR ? w : NULL;
+        if (n->op != NODE_PLACEHOLDER && !tare__map_set(&w->taken, n->name, keeps))
             return tare__out_of_memory(w->err);
     }
     // The names of the nodes that read are free: their inputs have names of their own.
-    for (const node *n = w->g->first; n != NULL; n = n->next)
-        if (n->op == NODE_GET_ATTR) tare__map_remove(&w->taken, n->name);
+    tare__map_keep(&w->taken, is_kept_name, NULL);
     TARE_TRY(sort_lifted(w));
     number_all_records(w);
     for (const node *n = w->g->first; n != NULL; n = n->next)

@@ -230,8 +230,10 @@ static tare_status write_single(program_writer *w, const node *n, pt2_kind expec
     pt2_given *g = &w->given[n->id];
     *g = (pt2_given){n->name, tare__pt2_sizes_kind(w->sizes, n, -1, expected)};
     if (g->kind == PT2_SEVERAL || g->kind == PT2_NOTHING)
-        return tare__fail(w->err, TARE_INTERNAL, "node '%s': '%s' gives one value", n->name,
-                          n->target);
+        return tare__fail(w->err, TARE_UNSUPPORTED,
+                          "node '%s': '%s' gives one tensor in torch; with these arguments it "
+                          "gives %s",
+                          n->name, n->target, g->kind == PT2_SEVERAL ? "several" : "none");
     TARE_TRY(tare__pt2_note_value(w, n, -1, *g));
     tare__pt2_write_named(out, *g);
     return TARE_OK;

@@ -92,6 +92,10 @@ static tare_status load_state(void *state, tare_state_load load, void *io, tare_
         zero_point->dtype != TARE_INT32 || zero_point->data == NULL)
         return tare__fail(err, TARE_MALFORMED_FILE,
                           "'scale' must be one float32 and 'zero_point' one int32");
+    const float found = tare__f32(scale)[0];
+    if (!(found > 0) || !isfinite(found))
+        return tare__fail(err, TARE_MALFORMED_FILE, "'scale' must be positive and finite, found %g",
+                          (double)found);
     s->scale = tare__f32(scale)[0];
     s->zero_point = *(const int32_t *)zero_point->data;
     return TARE_OK;

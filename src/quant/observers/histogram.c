@@ -261,6 +261,14 @@ static tare_status save_state(const void *user_state, tare_state_save save, void
     return tare__save_floats("max_val", 0, 1, &s->max, save, io, err);
 }
 
+static tare_status check_counts(const tare_tensor *counts, tare_error *err) {
+    for (int64_t b = 0; b < counts->count; b++)
+        if (!(tare__f32(counts)[b] >= 0) || isinf(tare__f32(counts)[b]))
+            return tare__fail(err, TARE_MALFORMED_FILE, "bin %lld of the histogram holds %g values",
+                              (long long)b, (double)tare__f32(counts)[b]);
+    return TARE_OK;
+}
+
 static tare_status load_state(void *user_state, tare_state_load load, void *io, tare_error *err) {
     state *s = user_state;
     const tare_tensor *counts = NULL, *min = NULL, *max = NULL;
@@ -271,6 +279,8 @@ static tare_status load_state(void *user_state, tare_state_load load, void *io, 
         return tare__fail(err, TARE_MALFORMED_FILE,
                           "a histogram of %lld bins over one range, found %lld bins",
                           (long long)s->bins, (long long)counts->count);
+    TARE_TRY(check_counts(counts, err));
+    TARE_TRY(tare__range_check(tare__f32(min), tare__f32(max), 1, false, err));
     TARE_TRY(tare__load_eps(&s->base, load, io, err));
     memcpy(s->counts, tare__f32(counts), (size_t)s->bins * sizeof *s->counts);
     s->min = tare__f32(min)[0];

@@ -76,6 +76,9 @@ static tare_status read_arguments(const range_kind *kind, const tare_observer_ar
     tare_observer_args_qscheme(args, "qscheme", &scheme);
     tare_observer_args_bool(args, "is_dynamic", &is_dynamic);
     if (kind->is_averaging) tare_observer_args_double(args, "averaging_constant", &constant);
+    if (!(constant >= 0 && constant <= 1))
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "averaging_constant must be from 0 to 1, found %g", constant);
     if (kind->is_per_channel) tare_observer_args_int(args, "ch_axis", &s->ch_axis);
     if (tare__qscheme_is_per_channel(scheme) != kind->is_per_channel)
         return refuse_scheme(kind, scheme, err);
@@ -281,6 +284,7 @@ tare_status tare__range_load(void *state, tare_state_load load, void *io, tare_e
     if (min->count != max->count || (!s->is_per_channel && min->count != 1))
         return tare__fail(err, TARE_MALFORMED_FILE, "min_val has %lld values and max_val %lld",
                           (long long)min->count, (long long)max->count);
+    TARE_TRY(tare__range_check(tare__f32(min), tare__f32(max), min->count, true, err));
     TARE_TRY(tare__load_eps(&s->base, load, io, err));
     if (!resize(s, min->count)) return tare__out_of_memory(err);
     for (int64_t c = 0; c < s->count; c++) {

@@ -3,12 +3,13 @@
 // tensors.
 #include "quant/observers/uniform.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "quant/dtype_roles.h"
 
 // A range of the user's own must fit the signed types; torch leaves the unsigned ones unchecked.
-static tare_status check_custom_range(const uniform *u, tare_error *err) {
+static tare_status find_fault(const uniform *u, tare_error *err) {
     if (u->quant_min > 0 || u->quant_max < 0)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "Used-specified quantization range must include 0.");
@@ -27,6 +28,14 @@ static tare_status check_custom_range(const uniform *u, tare_error *err) {
                           "range (=%lld).",
                           (long long)most);
     return TARE_OK;
+}
+
+// torch's sentences do not say what was found.
+static tare_status check_custom_range(const uniform *u, tare_error *err) {
+    const tare_status status = find_fault(u, err);
+    if (status == TARE_OK) return TARE_OK;
+    return tare__hint(err, status, "quant_min is %lld, quant_max %lld", (long long)u->quant_min,
+                      (long long)u->quant_max);
 }
 
 typedef struct range_row {
@@ -148,7 +157,26 @@ tare_status tare__load_eps(uniform *u, tare_state_load load, void *io, tare_erro
     if (t->count != 1)
         return tare__fail(err, TARE_MALFORMED_FILE, "'eps' must be one value, found %lld",
                           (long long)t->count);
-    u->eps = tare__f32(t)[0];
+    const float eps = tare__f32(t)[0];
+    if (!(eps > 0) || !isfinite(eps))
+        return tare__fail(err, TARE_MALFORMED_FILE, "'eps' must be positive and finite, found %g",
+                          (double)eps);
+    u->eps = eps;
+    return TARE_OK;
+}
+
+// A range from inf to -inf has seen nothing. One of NaNs is for convert to refuse, which names the
+// node: a file holds what calibration left.
+tare_status tare__range_check(const float *min, const float *max, int64_t count, bool keeps_nan,
+                              tare_error *err) {
+    for (int64_t c = 0; c < count; c++) {
+        const bool is_fresh = min[c] == INFINITY && max[c] == -INFINITY;
+        const bool is_nan = keeps_nan && isnan(min[c]) && isnan(max[c]);
+        if (is_fresh || is_nan || min[c] <= max[c]) continue;
+        return tare__fail(err, TARE_MALFORMED_FILE,
+                          "expected min_val <= max_val, found %g and %g at channel %lld",
+                          (double)min[c], (double)max[c], (long long)c);
+    }
     return TARE_OK;
 }
 

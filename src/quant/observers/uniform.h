@@ -60,6 +60,11 @@ tare_status tare__load_eps(uniform *u, tare_state_load load, void *io, tare_erro
 tare_status tare__load_floats(tare_state_load load, void *io, const char *name,
                               const tare_tensor **out, tare_error *err);
 
+/// Refuses ranges of a file that no data gives: minima above their maxima but for fresh ones, and
+/// NaNs, unless the observer keeps those that it sees as both ends (keeps_nan).
+tare_status tare__range_check(const float *min, const float *max, int64_t count, bool keeps_nan,
+                              tare_error *err);
+
 /// x itself, or its values as float32; the caller releases *out. Empty tensors are fine.
 tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_error *err);
 /// An update by given loops and threads.

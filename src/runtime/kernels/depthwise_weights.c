@@ -123,6 +123,37 @@ derived_key tare__depthwise_key(const tare_tensor *weight, const depthwise_form 
         .numbers = {LAYOUT_VERSION, f->channels, f->block, f->columns, f->taps, f->rows}};
 }
 
+// Packing asks a kernel for its width only, which may be one that this machine has not. NULL: none
+// has such blocks.
+static const depthwise_kernel *kernel_of_block(uint64_t block) {
+    static const depthwise_kernel widths[] = {{.quads = 1}, {.quads = 2}, {.quads = 4}};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (widths[i].quads * DEPTHWISE_QUAD == block) return &widths[i];
+    return NULL;
+}
+
+bool tare__depthwise_form_of_key(const derived_key *key, const tare_tensor *weight,
+                                 depthwise_form *out) {
+    const uint64_t *n = key->numbers;
+    const depthwise_kernel *kernel = kernel_of_block(n[2]);
+    size_t count = 0;
+    const bool is_form = n[0] == LAYOUT_VERSION && kernel != NULL && n[1] <= INT64_MAX &&
+                         n[3] >= 1 && n[3] <= MOST_TAPS && n[4] >= 1 && n[4] <= MOST_TAPS &&
+                         (n[5] == 1 || n[5] == 2) && n[6] == 0 && n[7] == 0 &&
+                         tare__mul_size((size_t)n[1], (size_t)(n[3] * n[4]), &count) &&
+                         count == (size_t)weight->count;
+    if (!is_form) return false;
+    const conv_windows windows = {.pieces = 1,
+                                  .planes = 1,
+                                  .rows = (size_t)n[4],
+                                  .columns = (size_t)n[3],
+                                  .stride[H] = 1,
+                                  .step[H] = 1};
+    *out = tare__depthwise_form_of(kernel, &windows, (size_t)n[1]);
+    if (n[5] == 1) out->rows = 1;
+    return out->rows == n[5];
+}
+
 tare_status tare__depthwise_weights_get(const tare_tensor *weight, const depthwise_form *f,
                                         const weight_taps *taps, packed_weights **out,
                                         tare_error *err) {

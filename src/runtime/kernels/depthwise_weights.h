@@ -33,6 +33,9 @@ size_t tare__depthwise_block_quads(const depthwise_form *f, size_t block);
 
 /// How files tell forms apart: by the numbers of the key.
 derived_key tare__depthwise_key(const tare_tensor *weight, const depthwise_form *f);
+/// The form that such a key has of this weight; false where it is none.
+bool tare__depthwise_form_of_key(const derived_key *key, const tare_tensor *weight,
+                                 depthwise_form *out);
 /// A copy as files hold it. The caller releases *out.
 tare_status tare__depthwise_weights_bytes(const packed_weights *w, const depthwise_form *f,
                                           tare_tensor **out, tare_error *err);

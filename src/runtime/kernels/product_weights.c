@@ -243,6 +243,23 @@ derived_key tare__product_key(const tare_tensor *weight, const product_form *f) 
         .numbers = {LAYOUT_VERSION, f->groups, f->outs, f->ins, f->height, f->width, f->tap}};
 }
 
+bool tare__product_form_of_key(const derived_key *key, const tare_tensor *weight,
+                               product_form *out) {
+    const uint64_t *n = key->numbers;
+    size_t count = 1;
+    if (n[0] != LAYOUT_VERSION || n[6] > TAP_IS_WINDOW || n[7] != 0) return false;
+    for (size_t i = 1; i <= 5; i++)
+        if (n[i] == 0 || n[i] > SIZE_MAX || !tare__mul_size(count, (size_t)n[i], &count))
+            return false;
+    *out = (product_form){.groups = (size_t)n[1],
+                          .outs = (size_t)n[2],
+                          .ins = (size_t)n[3],
+                          .height = (size_t)n[4],
+                          .width = (size_t)n[5],
+                          .tap = (product_tap)n[6]};
+    return count == (size_t)weight->count;
+}
+
 static tare_status get_weights(weights_request *request, const derived_key *key,
                                packed_weights **out, tare_error *err) {
     packed_size size;

@@ -40,6 +40,9 @@ size_t tare__product_group_words(const product_form *f);
 
 /// How files tell forms apart: by the numbers of the key.
 derived_key tare__product_key(const tare_tensor *weight, const product_form *f);
+/// The form that such a key has of this weight; false where it is none.
+bool tare__product_form_of_key(const derived_key *key, const tare_tensor *weight,
+                               product_form *out);
 /// A copy of packed weights as files hold them and offer them again. The caller releases *out.
 tare_status tare__product_weights_bytes(const packed_weights *w, const product_form *f,
                                         tare_tensor **out, tare_error *err);

@@ -170,6 +170,7 @@ static tare_status compile(qlibrary *l, size_t index, const tare_tensor *weight,
     dnnl_convolution_desc_t desc;
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t pd = NULL;
+    TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
     TARE_TRY(describe(l, &l->bands[index], memory, &desc, err));
     TARE_TRY(tare__dnnl_create_attribute(&attributes, err));
     const dnnl_status_t status =

@@ -47,11 +47,13 @@ static void take_loop(copy_loop *loops, size_t *count, size_t i, copy_loop *out)
     memmove(&loops[i], &loops[i + 1], (*count - i) * sizeof *loops);
 }
 
+// Where no neighbours in y are written (columns of a wider tensor), a row is one element.
 static void choose_inner(strided_copy *c, copy_loop *loops, size_t *count) {
     const copy_loop none = {1, 1, 1};
     c->row = c->other = none;
-    if (*count > 0) take_loop(loops, count, *count - 1, &c->row);
-    for (size_t i = *count; c->row.from != 1 && i-- > 0;)
+    if (*count > 0 && loops[*count - 1].to == 1) take_loop(loops, count, *count - 1, &c->row);
+    const bool is_whole = c->row.size > 1 && c->row.from == 1;
+    for (size_t i = *count; !is_whole && i-- > 0;)
         if (loops[i].from == 1) {
             take_loop(loops, count, i, &c->other);
             break;

@@ -83,12 +83,35 @@ static void lost_memory_leaves_the_map_whole(void **state) {
     }
 }
 
+static bool is_odd(void *user, const map_entry *entry) {
+    ++*(size_t *)user;
+    return (size_t)entry->value % 2 == 1;
+}
+
+static void what_is_not_kept_goes_at_once(void **state) {
+    (void)state;
+    map m = {0};
+    size_t asked = 0;
+    tare__map_keep(&m, is_odd, &asked);
+    fill(&m);
+    tare__map_keep(&m, is_odd, &asked);
+    assert_int_equal(asked, COUNT);
+    assert_int_equal(m.count, COUNT / 2);
+    for (size_t i = 0; i < COUNT; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "key%zu", i * 7919 % COUNT);
+        assert_int_equal(tare__map_has(&m, key), i % 2 == 0);
+    }
+    tare__map_release(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_are_found_in_order_of_insertion),
         cmocka_unit_test(a_second_value_keeps_the_place),
         cmocka_unit_test(removing_keeps_the_order_of_the_others),
         cmocka_unit_test(lost_memory_leaves_the_map_whole),
+        cmocka_unit_test(what_is_not_kept_goes_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

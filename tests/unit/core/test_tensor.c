@@ -295,8 +295,21 @@ static void lost_memory_is_an_error_without_leaks(void **state) {
     EVERY_ALLOCATION_FAILS(status, status = make_and_convert(), (void)0)
 }
 
+static void views_of_nothing_have_data(void **state) {
+    (void)state;
+    const int64_t shape[] = {0, 3};
+    tare_tensor *t = NULL;
+    storage *store = tare__storage_adopt(NULL, 0, NULL, NULL);
+    CHECK_OK(tare__tensor_view(store, 0, TARE_FLOAT32, 2, shape, NULL, &t, NULL));
+    assert_int_equal(t->count, 0);
+    assert_non_null(t->data); // else it would be one of a shape alone
+    tare_tensor_release(t);
+    tare__storage_release(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(views_of_nothing_have_data),
         cmocka_unit_test(a_tensor_holds_what_it_was_given),
         cmocka_unit_test(scalars_and_empty_tensors_exist),
         cmocka_unit_test(impossible_shapes_are_refused),

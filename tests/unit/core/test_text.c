@@ -117,6 +117,18 @@ static void json_strings_and_numbers(void **state) {
     tare__text_release(&t);
 }
 
+static void a_cleared_text_remembers_what_failed(void **state) {
+    (void)state;
+    text t = {0};
+    tare__alloc_fail_at(1);
+    tare__text_append(&t, "lost");
+    tare__alloc_fail_at(0);
+    tare__text_clear(&t);
+    tare__text_append(&t, "kept");
+    assert_int_equal(tare__text_status(&t, NULL), TARE_OUT_OF_MEMORY);
+    tare__text_release(&t);
+}
+
 static void appends_add_up(void **state) {
     (void)state;
     text t = {0};
@@ -179,6 +191,7 @@ int main(void) {
         cmocka_unit_test(the_locale_changes_nothing),
         cmocka_unit_test(strings_are_quoted_as_in_python),
         cmocka_unit_test(json_strings_and_numbers),
+        cmocka_unit_test(a_cleared_text_remembers_what_failed),
         cmocka_unit_test(appends_add_up),
         cmocka_unit_test(a_failed_append_is_remembered),
         cmocka_unit_test(names_are_judged),

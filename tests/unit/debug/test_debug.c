@@ -45,7 +45,7 @@ static void read_rows(fixture *f) {
 static void read_batches(fixture *f) {
     const int64_t shape[] = {2, 3, 8, 8};
     map arrays = {0};
-    CHECK_OK(tare__npz_read("tests/data/debugger/input.npz", &arrays, NULL));
+    CHECK_OK(tare__npz_read("tests/data/debugger/input.npz", 0, &arrays, NULL));
     const float *x = tare_tensor_data(tare__map_get(&arrays, "x"));
     for (size_t i = 0; i < BATCH_COUNT; i++)
         CHECK_OK(tare_tensor_from_data(TARE_FLOAT32, 4, shape, x + i * 384, &f->batches[i], NULL));

@@ -11,7 +11,7 @@
 static map recorded;
 
 static int read_recorded(void **state) {
-    CHECK_OK(tare__npz_read("tests/data/images.npz", &recorded, NULL));
+    CHECK_OK(tare__npz_read("tests/data/images.npz", 0, &recorded, NULL));
     return temp_make(state);
 }
 

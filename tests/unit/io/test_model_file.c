@@ -249,6 +249,53 @@ static void broken_models_are_refused_with_their_place(void **state) {
     }
 }
 
+// WHOLE with these aliases.
+static void expect_aliases_refused(const char *aliases, const char *where, const char *words) {
+    char with[512];
+    snprintf(with, sizeof with, "\"aliases\": {%s}, \"codegen\"", aliases);
+    expect_change_refused("\"codegen\"", with, where, words);
+}
+
+static void an_alias_names_a_tensor_that_is_no_alias(void **state) {
+    (void)state;
+    expect_aliases_refused("\"fc.bias\": \"fc.bias\"", "$.aliases[\"fc.bias\"]",
+                           "'fc.bias' is an alias of itself");
+    expect_aliases_refused("\"fc.bias\": \"scale\", \"scale\": \"fc.bias\"",
+                           "$.aliases[\"fc.bias\"]",
+                           "'fc.bias' is an alias of 'scale', which is an alias of 'fc.bias'");
+    expect_aliases_refused("\"fc.bias\": \"scale\", \"scale\": \"fc.weight\"",
+                           "$.aliases[\"fc.bias\"]",
+                           "'fc.bias' is an alias of 'scale', which is an alias of 'fc.weight'");
+    expect_aliases_refused("\"fc.bias\": 1", "$.aliases[\"fc.bias\"]", "expected a string");
+}
+
+static void an_alias_has_no_tensor_of_its_own(void **state) {
+    (void)state;
+    expect_aliases_refused("\"fc.bias\": \"scale\"", "$.aliases[\"fc.bias\"]",
+                           "'fc.bias' is an alias of 'scale', but the file has a tensor 'fc.bias'");
+    safetensors file = new_file("{" HEAD ", \"modules\": [" FC "], " NAMES ", " NODES
+                                ", \"codegen\": \"plain\", \"aliases\": {\"scale\": \"fc.bias\"}}");
+    tare_tensor_release(tare__safetensors_get(&file, "scale"));
+    tare__map_remove(&file.tensors, "scale");
+    add(&file, "scale.int_repr", new_tensor(TARE_INT8, 0, NULL));
+    expect_file_refused(
+        file, "$.aliases.scale",
+        "'scale' is an alias of 'fc.bias', but the file has a tensor 'scale.int_repr'");
+}
+
+// It would be read, though no module has it.
+static void an_alias_is_of_a_parameter_or_buffer(void **state) {
+    (void)state;
+    safetensors file = new_file("{" HEAD ", \"modules\": [" FC "], " NAMES ", " NODES
+                                ", \"codegen\": \"plain\", \"aliases\": {\"scale\": \"other\"}}");
+    tare_tensor_release(tare__safetensors_get(&file, "scale"));
+    tare__map_remove(&file.tensors, "scale");
+    add(&file, "other", new_tensor(TARE_FLOAT32, 0, NULL));
+    expect_file_refused(file, "$.aliases.scale",
+                        "'scale' is an alias of 'other', which is neither a parameter nor a "
+                        "buffer");
+}
+
 static void a_file_without_graph_says_so(void **state) {
     (void)state;
     safetensors file = {.header = json_object()};
@@ -509,6 +556,9 @@ int main(void) {
         cmocka_unit_test(modules_tensors_and_graph_are_read),
         cmocka_unit_test(every_kind_of_argument_comes_back),
         cmocka_unit_test(broken_models_are_refused_with_their_place),
+        cmocka_unit_test(an_alias_names_a_tensor_that_is_no_alias),
+        cmocka_unit_test(an_alias_has_no_tensor_of_its_own),
+        cmocka_unit_test(an_alias_is_of_a_parameter_or_buffer),
         cmocka_unit_test(a_file_without_graph_says_so),
         cmocka_unit_test(near_class_names_are_suggested),
         cmocka_unit_test(rich_models_come_back),

@@ -6,12 +6,12 @@
 
 #include "io/npy.h"
 #include "io/npz.h"
-#include "io/zip_memory.h"
+#include "replay/zip_memory.h"
 #include "support/temp.h"
 
 static tare_status parse(unsigned char *bytes, size_t size, map *out, tare_error *err) {
     storage *store = tare__storage_adopt(bytes, size, NULL, NULL);
-    const tare_status status = tare__npz_parse(store, bytes, size, out, err);
+    const tare_status status = tare__npz_parse(store, bytes, size, 0, out, err);
     tare__storage_release(store);
     return status;
 }
@@ -19,7 +19,7 @@ static tare_status parse(unsigned char *bytes, size_t size, map *out, tare_error
 // An archive of one member with any content, stored (level 0 and method 0) or deflated.
 static zip_memory pack(const char *name, const void *bytes, size_t size, int method) {
     zip_memory memory = {0};
-    zipFile zip = tare__zip_open(&memory);
+    zipFile zip = zip_open(&memory);
     const zip_fileinfo info = {0};
     assert_int_equal(zipOpenNewFileInZip(zip, name, &info, NULL, 0, NULL, 0, NULL, method, 6),
                      ZIP_OK);
@@ -59,7 +59,7 @@ static void what_was_written_is_read(void **state) {
     map tensors = some_tensors(), back = {0};
     const char *path = temp_path("t.npz");
     CHECK_OK(tare__npz_write(path, &tensors, NULL));
-    CHECK_OK(tare__npz_read(path, &back, NULL));
+    CHECK_OK(tare__npz_read(path, 0, &back, NULL));
     assert_int_equal(back.count, 2);
     for (size_t i = 0; i < 2; i++) {
         const tare_tensor *was = tensors.entries[i].value, *is = back.entries[i].value;
@@ -127,9 +127,33 @@ static void honest_zeros_are_read(void **state) {
     size_t size = 0;
     free(temp_read(path, &size));
     assert_true(size < 2048); // a ratio of more than 512 is possible
-    CHECK_OK(tare__npz_read(path, &back, NULL));
+    CHECK_OK(tare__npz_read(path, 0, &back, NULL));
     tare__tensor_map_release(&tensors);
     tare__tensor_map_release(&back);
+}
+
+// Each array is within the limit, and the directory says that they are not together: of the first
+// nothing is inflated, so that its damage stays unknown.
+static void archives_are_held_to_the_limit_before_anything_is_inflated(void **state) {
+    (void)state;
+    map tensors = {0}, back = {0};
+    tare_error *err = tare_error_create();
+    const char *path = temp_path("large.npz");
+    assert_true(tare__map_set(&tensors, "a", zeros(1 << 18)));
+    assert_true(tare__map_set(&tensors, "b", zeros(1 << 18)));
+    CHECK_OK(tare__npz_write(path, &tensors, NULL));
+    CHECK_OK(tare__npz_read(path, (2 << 20) + 256, &back, err));
+    tare__tensor_map_release(&back);
+    size_t size = 0;
+    unsigned char *bytes = temp_read(path, &size);
+    memset(bytes + 40, 0xff, 100);
+    temp_write(path, bytes, size);
+    free(bytes);
+    assert_int_equal(tare__npz_read(path, (2 << 20) + 255, &back, err), TARE_LIMIT_EXCEEDED);
+    assert_non_null(strstr(tare_error_message(err), "member 'b.npy' would take 1.0 MiB"));
+    assert_non_null(strstr(tare_error_hint(err), "--max-memory"));
+    tare_error_destroy(err);
+    tare__tensor_map_release(&tensors);
 }
 
 static void damaged_files_do_no_harm(void **state) {
@@ -143,11 +167,8 @@ static void damaged_files_do_no_harm(void **state) {
     for (size_t cut = 0; cut < size; cut++) {
         unsigned char *part = malloc(cut ? cut : 1);
         memcpy(part, bytes, cut);
-        // minizip forgives a cut in the last record, after everything that is told about members.
-        if (parse(part, cut, &back, NULL) == TARE_OK) {
-            assert_true(cut > size - 22);
-            tare__tensor_map_release(&back);
-        }
+        if (parse(part, cut, &back, NULL) == TARE_OK)
+            fail_msg("%zu of %zu bytes were read", cut, size);
         free(part);
     }
     for (size_t i = 0; i < size; i++) {
@@ -171,13 +192,29 @@ static void a_changed_byte_of_data_is_noticed(void **state) {
     tare_tensor_release(t);
 }
 
+// Both checksums are changed, the member's and the directory's.
+static void inflated_data_is_held_against_its_checksum(void **state) {
+    (void)state;
+    enum { MEMBER_CHECKSUM = 14, ENTRY_CHECKSUM = 16 };
+    tare_tensor *t = zeros(16);
+    text bytes = npy_bytes(t);
+    zip_memory archive = pack("a.npy", bytes.chars, bytes.length, 8);
+    size_t entry = 0;
+    while (memcmp(archive.data + entry, "PK\1\2", 4) != 0) entry++;
+    archive.data[MEMBER_CHECKSUM] ^= 1;
+    archive.data[entry + ENTRY_CHECKSUM] ^= 1;
+    expect_refused(archive, "checksum");
+    tare__text_release(&bytes);
+    tare_tensor_release(t);
+}
+
 static void lost_memory_is_an_error(void **state) {
     (void)state;
     map tensors = some_tensors(), back = {0};
     const char *path = temp_path("memory.npz");
     tare_status status = TARE_OK;
     EVERY_ALLOCATION_FAILS(status, status = tare__npz_write(path, &tensors, NULL), )
-    EVERY_ALLOCATION_FAILS(status, status = tare__npz_read(path, &back, NULL),
+    EVERY_ALLOCATION_FAILS(status, status = tare__npz_read(path, 0, &back, NULL),
                            tare__tensor_map_release(&back))
     tare__tensor_map_release(&tensors);
 }
@@ -189,8 +226,10 @@ int main(void) {
         cmocka_unit_test(what_is_no_array_is_refused),
         cmocka_unit_test(a_bomb_is_refused_before_memory_is_taken),
         cmocka_unit_test(honest_zeros_are_read),
+        cmocka_unit_test(archives_are_held_to_the_limit_before_anything_is_inflated),
         cmocka_unit_test(damaged_files_do_no_harm),
         cmocka_unit_test(a_changed_byte_of_data_is_noticed),
+        cmocka_unit_test(inflated_data_is_held_against_its_checksum),
         cmocka_unit_test(lost_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);

@@ -419,6 +419,28 @@ static void files_of_torch_say_that_norms_are_folded(void **state) {
     tare_model_destroy(again);
 }
 
+// 4 MiB of zeros out of one node.
+static void computed_constants_are_held_to_the_limit(void **state) {
+    (void)state;
+    static const int64_t shape[] = {1024, 1024};
+    tare_model *model = NULL;
+    text g = {0};
+    onnx_int64s(&g, "shape", shape, 2);
+    onnx_call(&g, "ConstantOfShape", "fill", "shape", "zeros");
+    onnx_call(&g, "Add", "add", "x zeros", "y");
+    onnx_input(&g, "x", "N,1024");
+    onnx_output(&g, "y");
+    text file = onnx_model(g, 17);
+    const char *path = temp_path("zeros.onnx");
+    temp_write(path, tare__text_chars(&file), file.length);
+    tare__text_release(&file);
+    const tare_read_limits limits = {.memory_bytes = 1 << 20};
+    const tare_model_read_options options = {.limits = &limits};
+    CHECK_REFUSED(read_file(path, &options, &model), TARE_LIMIT_EXCEEDED, "4.0 MiB");
+    CHECK_DONE(read_file(path, NULL, &model));
+    tare_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_with_parameters_become_modules),
@@ -441,6 +463,7 @@ int main(void) {
         cmocka_unit_test(a_batch_that_the_file_fixes_is_the_one_that_data_has),
         cmocka_unit_test(lost_memory_is_an_error),
         cmocka_unit_test(files_of_torch_say_that_norms_are_folded),
+        cmocka_unit_test(computed_constants_are_held_to_the_limit),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);
 }

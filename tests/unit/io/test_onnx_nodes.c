@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "io/npz.h"
-#include "io/zip_memory.h"
+#include "replay/zip_memory.h"
 #include "support/models.h"
 #include "support/temp.h"
 
@@ -45,8 +45,8 @@ static void run_packed(const char *test, const char *model_path, const char *in_
     const tare_tensor *inputs[MOST_ARRAYS];
     tare_tensor *outputs[MOST_ARRAYS] = {NULL};
     size_t count = 0;
-    CHECK_OK(tare__npz_read(in_path, &in, NULL));
-    CHECK_OK(tare__npz_read(out_path, &out, NULL));
+    CHECK_OK(tare__npz_read(in_path, 0, &in, NULL));
+    CHECK_OK(tare__npz_read(out_path, 0, &out, NULL));
     assert_true(in.count <= MOST_ARRAYS && out.count <= MOST_ARRAYS);
     for (size_t i = 0; i < in.count; i++) inputs[i] = in.entries[i].value;
     if (tare_model_read(model_path, NULL, &model, job_error()) != TARE_OK ||
@@ -70,7 +70,7 @@ static void packed_node_tests_pass(void **state) {
     size_t size = 0, tests = 0;
     unsigned char *bytes = temp_read("tests/data/onnx_nodes.zip", &size);
     zip_memory memory = {.data = bytes, .size = size};
-    unzFile zip = tare__unzip_open(&memory);
+    unzFile zip = unzip_open(&memory);
     assert_non_null(zip);
     for (int found = unzGoToFirstFile(zip); found == UNZ_OK; found = unzGoToNextFile(zip)) {
         char name[256];

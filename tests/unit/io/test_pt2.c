@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of torch.export: what they become.
+#include "support/exported.h"
 #include "support/models.h"
 #include "support/pt2_bytes.h"
 #include "support/test.h"
@@ -84,12 +85,25 @@ static void every_allocation_may_fail(void **state) {
     tare__free(bytes.data);
 }
 
+// The row takes a dimension there, torch's overload a tensor.
+static void calls_of_other_results_than_torch_gives_are_not_written(void **state) {
+    (void)state;
+    tare_model *model = new_exported(NULL, "def forward(self, x):\n"
+                                           "    both = torch.ops.aten.max.other(x, 1)\n"
+                                           "    values = both[0]\n"
+                                           "    return (values,)\n");
+    CHECK_REFUSED(tare_model_write_pt2(model, "/dev/null", job_error()), TARE_UNSUPPORTED,
+                  "node 'both': 'torch.ops.aten.max.other' gives one tensor in torch");
+    tare_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_become_graph_modules),
         cmocka_unit_test(tensors_are_placed_as_the_table_says),
         cmocka_unit_test(sources_and_open_sizes_are_kept),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(calls_of_other_results_than_torch_gives_are_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

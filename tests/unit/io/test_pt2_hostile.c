@@ -143,6 +143,31 @@ static void a_damaged_record_does_not_match_its_checksum(void **state) {
     tare__free(bytes.data);
 }
 
+// Changes the checksum of a member where a header of this kind names it.
+static void change_checksum(zip_memory *bytes, const char *kind, size_t checksum_at, size_t name_at,
+                            const char *name) {
+    for (size_t i = 0; i + name_at + strlen(name) <= bytes->size; i++)
+        if (memcmp(bytes->data + i, kind, 4) == 0 &&
+            memcmp(bytes->data + i + name_at, name, strlen(name)) == 0)
+            bytes->data[i + checksum_at] ^= 1;
+}
+
+static void an_inflated_record_is_held_against_its_checksum(void **state) {
+    (void)state;
+    pt2_part parts[PT2_PARTS];
+    memcpy(parts, pt2_plain, sizeof parts);
+    parts[PT2_WEIGHT_0].method = Z_DEFLATED;
+    zip_memory bytes = pt2_pack(parts, PT2_PARTS);
+    module *root = NULL;
+    CHECK_DONE(pt2_read_bytes(&bytes, &root, job_error()));
+    tare__module_release(root);
+    root = NULL;
+    change_checksum(&bytes, "PK\3\4", 14, 30, parts[PT2_WEIGHT_0].name);
+    change_checksum(&bytes, "PK\1\2", 16, 46, parts[PT2_WEIGHT_0].name);
+    CHECK_REFUSED(pt2_read_bytes(&bytes, &root, job_error()), TARE_MALFORMED_FILE, "checksum");
+    tare__free(bytes.data);
+}
+
 // --- archives by hand, whose directory says what we like ---
 
 typedef struct lie {
@@ -271,9 +296,7 @@ static void sizes_of_64_bits_may_be_lies(void **state) {
         {.has_big_end = true, .entry_count = UINT64_MAX, .words = "directory ends after 5 members"},
         {.has_big_end = true, .entry_count = 6, .words = "directory ends after 5 members"},
         {.has_big_end = true, .entry_count = 3, .words = "no member 'data/weights/weight_0'"},
-        {.has_big_end = true,
-         .directory_offset = UINT64_MAX,
-         .words = "directory ends after 0 members"},
+        {.has_big_end = true, .directory_offset = UINT64_MAX, .words = "no directory at its end"},
         {.has_big_end = true, .directory_offset = UINT64_C(1) << 40, .words = ""},
         {.has_big_end = true, .directory_size = UINT64_MAX, .words = ""},
         {.entry_count = 3, .words = "no member 'data/weights/weight_0'"},
@@ -330,6 +353,44 @@ static void bombs_are_refused(void **state) {
     tare__free(bytes.data);
 }
 
+static tare_status read_within(const zip_memory *bytes, uint64_t limit) {
+    module *root = NULL;
+    storage *store = tare__storage_adopt(bytes->data, bytes->size, NULL, NULL);
+    const tare_status status =
+        tare__pt2_read(store, bytes->data, bytes->size, &tare__context_or_builtin(NULL)->classes,
+                       limit, &root, job_error());
+    tare__storage_release(store);
+    tare__module_release(root);
+    return status;
+}
+
+// 4 floats are deflated, and 4 are put in another order.
+static void tensors_are_held_to_the_limit(void **state) {
+    (void)state;
+    zip_memory bytes = pt2_pack(pt2_plain, PT2_PARTS);
+    CHECK_DONE(read_within(&bytes, 32));
+    CHECK_REFUSED(read_within(&bytes, 31), TARE_LIMIT_EXCEEDED, "would take 16 bytes");
+    CHECK_REFUSED(read_within(&bytes, 31), TARE_LIMIT_EXCEEDED, "--max-memory");
+    CHECK_REFUSED(read_within(&bytes, 15), TARE_LIMIT_EXCEEDED, "member 'data/weights/weight_1'");
+    tare__free(bytes.data);
+}
+
+// A record that no tensor needs counts as well: the directory tells, before anything is read.
+static void archives_are_held_to_the_limit_before_anything_is_read(void **state) {
+    (void)state;
+    pt2_part parts[PT2_PARTS + 1];
+    void *zeros = calloc(1, 1 << 20);
+    memcpy(parts, pt2_plain, sizeof pt2_plain);
+    parts[PT2_PROGRAM].bytes = "no program";
+    parts[PT2_PROGRAM].size = 10;
+    parts[PT2_PARTS] = (pt2_part){"net/data/weights/weight_9", zeros, 1 << 20, Z_DEFLATED};
+    zip_memory bytes = pt2_pack(parts, PT2_PARTS + 1);
+    CHECK_REFUSED(read_within(&bytes, 1 << 20), TARE_LIMIT_EXCEEDED,
+                  "weight_9' would take 1.0 MiB");
+    tare__free(bytes.data);
+    free(zeros);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_that_contradict_themselves_are_refused),
@@ -337,10 +398,13 @@ int main(void) {
         cmocka_unit_test(archives_that_lie_are_refused),
         cmocka_unit_test(truncated_archives_are_refused),
         cmocka_unit_test(a_damaged_record_does_not_match_its_checksum),
+        cmocka_unit_test(an_inflated_record_is_held_against_its_checksum),
         cmocka_unit_test(sizes_of_64_bits_may_be_true),
         cmocka_unit_test(sizes_of_64_bits_may_be_lies),
         cmocka_unit_test(deep_json_is_refused),
         cmocka_unit_test(bombs_are_refused),
+        cmocka_unit_test(tensors_are_held_to_the_limit),
+        cmocka_unit_test(archives_are_held_to_the_limit_before_anything_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -274,6 +274,24 @@ static void groups_refuse_nan(void **state) {
     tare_tensor_release(inputs[1]);
 }
 
+// torch.clamp: the upper bound holds. No bound makes a byte of what is none.
+static void bounds_may_cross_and_lie_beyond_the_dtype(void **state) {
+    (void)state;
+    static const struct {
+        const char *bounds;
+        double expected;
+    } cases[] = {{"4000000000000, 255", 255}, {"4000000000000, -4000000000000", 0}, {"9, 5", 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char code[256];
+        (void)snprintf(code, sizeof code,
+                       QD "quantize_per_tensor.default(x, 1.0, 0, %s, torch.uint8)",
+                       cases[i].bounds);
+        tare_tensor *x = numbers(TARE_FLOAT32, SHAPE(2), NUMBERS(0, 7));
+        check_equal(run_expression("x", code, INPUTS(x)), TARE_UINT8,
+                    NUMBERS(cases[i].expected, cases[i].expected));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_choose_their_parameters),
@@ -286,6 +304,7 @@ int main(void) {
         cmocka_unit_test(what_has_no_code_is_clamped),
         cmocka_unit_test(refusals_are_torchs),
         cmocka_unit_test(groups_refuse_nan),
+        cmocka_unit_test(bounds_may_cross_and_lie_beyond_the_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,23 @@ static void weights_have_the_shape_of_the_config(void **state) {
     tare__module_release(m);
 }
 
+static void transposed_convolutions_pad_with_zeros(void **state) {
+    static const char *const names[] = {"torch.nn.ConvTranspose2d",
+                                        "torch.ao.nn.quantized.reference.ConvTranspose2d"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        module *m = make(names[i]);
+        const value zeros = tare__string("zeros"), reflect = tare__string("reflect");
+        set(m, "kernel_size", 3);
+        PUT(m, "weight", 4, 2, 3, 3);
+        CHECK_OK(tare__module_set_config(m, "padding_mode", &zeros, NULL));
+        check_accepted(m);
+        CHECK_OK(tare__module_set_config(m, "padding_mode", &reflect, NULL));
+        check_refused(m, "expected padding_mode 'zeros', found reflect");
+        tare__module_release(m);
+    }
+}
+
 static void convolutions_divide_by_groups(void **state) {
     (void)state;
     module *m = make("torch.ao.nn.quantized.reference.Conv2d");
@@ -121,6 +138,7 @@ static void fused_modules_have_children(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_have_the_shape_of_the_config),
+        cmocka_unit_test(transposed_convolutions_pad_with_zeros),
         cmocka_unit_test(convolutions_divide_by_groups),
         cmocka_unit_test(absent_values_promise_nothing),
         cmocka_unit_test(recurrent_layers_have_four_tensors_each),

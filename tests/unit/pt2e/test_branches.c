@@ -60,7 +60,7 @@ static size_t make_inputs(const tare_model *model, value inputs[8]) {
 static value run(tare_model *model, arena *memory) {
     value inputs[8], result;
     const size_t count = make_inputs(model, inputs);
-    const interpreter it = {.root = model->root, .thread_count = 1};
+    const interpreter it = {.root = model->root, .own = model->root, .thread_count = 1};
     CHECK_DONE(tare__interpret(&it, inputs, count, memory, &result, job_error()));
     for (size_t i = 0; i < count; i++) tare__value_release_tensors(&inputs[i]);
     return result;

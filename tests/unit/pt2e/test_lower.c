@@ -226,6 +226,50 @@ static void residuals_are_added_to_the_sums(void **state) {
     }
 }
 
+// A quantize that the program wrote itself is not one that convert made of an observer.
+static void quantizes_of_the_program_are_left_alone(void **state) {
+    (void)state;
+    program p = new_program("v");
+    const grid x = random_grid(false, 0.01);
+    quantized(&p, "x", "v", &x);
+    line(&p, "y = torch.ops.aten.exp.default(x)");
+    line(&p, "q = torch.quantize_per_tensor(y, 0.05, 3, torch.quint8)");
+    line(&p, "r = q.dequantize()");
+    p.output_scale = 0.05;
+    tare_tensor *input = NEW_INPUT(5, 7);
+    tare_model *m = checked(&p, "r", &input, 1);
+    CHECK_HOLDS(decided(m, "y"), "lower: left float: 'q' reads its value in floats [readers]");
+    tare_model_destroy(m);
+    tare_tensor_release(input);
+}
+
+// The constant is one code, not one for each of the layer's.
+static void a_constant_is_added_to_what_a_layer_gives(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        program p = new_program("v");
+        const bool is_signed = i % 2 == 0;
+        const grid x = random_grid(is_signed, 0.01), h = random_grid(is_signed, 0.05);
+        const grid k = random_grid(is_signed, 0.02), z = random_grid(is_signed, 0.06);
+        const int64_t weight[] = {6, 7}, one[] = {1};
+        quantized(&p, "x", "v", &x);
+        put_weight(&p, 2, weight, 0);
+        put_codes(&p, "code", is_signed ? TARE_INT8 : TARE_UINT8, 1, one, 40, 60);
+        dequantized(&p, "k", "code", &k);
+        line(&p, "y = torch.ops.aten.linear.default(x, w)");
+        quantized(&p, "h", "y", &h);
+        line(&p,
+             i < 2 ? "s = torch.ops.aten.add.Tensor(h, k)" : "s = torch.ops.aten.add.Tensor(k, h)");
+        quantized(&p, "result", "s", &z);
+        tare_tensor *input = NEW_INPUT(9, 7);
+        tare_model *m = checked(&p, "result", &input, 1);
+        CHECK_HOLDS(printed(m), "torch.ops.quantized.linear(");
+        CHECK_HOLDS(printed(m), "torch.ops.quantized.add(");
+        tare_model_destroy(m);
+        tare_tensor_release(input);
+    }
+}
+
 static void unsigned_weights_become_signed_ones(void **state) {
     (void)state;
     program p = new_program("v");
@@ -466,6 +510,8 @@ int main(void) {
         cmocka_unit_test(int32_biases_join_the_sum),
         cmocka_unit_test(layers_before_floats_give_floats),
         cmocka_unit_test(residuals_are_added_to_the_sums),
+        cmocka_unit_test(quantizes_of_the_program_are_left_alone),
+        cmocka_unit_test(a_constant_is_added_to_what_a_layer_gives),
         cmocka_unit_test(unsigned_weights_become_signed_ones),
         cmocka_unit_test(dynamic_layers_choose_as_the_converted_program),
         cmocka_unit_test(tables_are_looked_up_as_integers),

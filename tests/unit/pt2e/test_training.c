@@ -67,7 +67,12 @@ static void the_mode_is_one_of_runs(void **state) {
 static void without_a_mode_the_calls_decide(void **state) {
     (void)state;
     tare_model *m = exported();
-    check_run(m, in_training);
+    check_run(m, in_training); // in a session, which learns for itself
+    assert_true(tare__tensor_get(tare__module_tensor(m->root, "mean"), 0) == 2);
+    tare_tensor *inputs[] = {COUNTING(1, 4, 2, 1), COUNTING(1, 0, 1), COUNTING(0, 0, 1)}, *y;
+    CHECK_DONE(run_model(m->root, inputs, 3, NULL, &y, job_error()));
+    check_floats(y, in_training, 2);
+    for (size_t i = 0; i < 3; i++) tare_tensor_release(inputs[i]);
     assert_true(tare__tensor_get(tare__module_tensor(m->root, "mean"), 0) == 2.5);
     assert_true(tare__tensor_get(tare__module_tensor(m->root, "var"), 0) == 3.25 / 2 + 8.0 / 2);
     tare_model_destroy(m);

@@ -47,7 +47,8 @@ static tare_status run(module *m, float by, float out[6], tare_error *err) {
     TARE_TRY(tare_tensor_from_data(TARE_FLOAT32, 2, shape, values, &x, err));
     for (int i = 0; i < 6; i++) tare__f32(x)[i] *= by;
     const value arg = {.kind = VALUE_TENSOR, .as.tensor = x};
-    op_call call = {.module = m, .args = &arg, .arg_count = 1, .memory = &memory, .err = err};
+    op_call call = {
+        .module = m, .own = m, .args = &arg, .arg_count = 1, .memory = &memory, .err = err};
     const tare_status status = tare__module_run(&call, false);
     if (status == TARE_OK) memcpy(out, tare__f32(call.result.as.tensor), 6 * sizeof *out);
     if (status == TARE_OK) tare__value_release_tensors(&call.result);

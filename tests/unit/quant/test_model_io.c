@@ -292,6 +292,30 @@ static void unwritable_places_are_reported(void **state) {
     assert_null(read);
 }
 
+// As torch's, these observers keep a NaN; what calibrated is what is read back.
+static void ranges_of_nans_read_back_and_are_refused_by_convert(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "fc", "torch.nn.Linear", "in_features=4, out_features=3");
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n    a = torch.log(x)\n"
+                                  "    y = self.fc(a)\n    return y\n");
+    tare_backend_config *backend = builtin_backend("native");
+    tare_qconfig_mapping *mapping = my_mapping();
+    tare_model *watched = prepared(model, backend, mapping), *made = NULL;
+    CALIBRATED(watched, 2, 4);
+    CHECK_HOLDS(printed(watched), "MinMaxObserver(min_val=nan, max_val=nan)");
+    tare_model *read = through_file(watched);
+    assert_string_equal(printed(read), printed(watched));
+    CHECK_REFUSED(tare_convert_fx(read, NULL, &made, job_error()), TARE_INVALID_ARGUMENT,
+                  "the observer proposed the scale nan");
+    tare_model_destroy(read);
+    tare_model_destroy(watched);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+    tare_model_destroy(model);
+}
+
 static int begin(void **state) {
     return temp_make(state) == 0 ? make_flow(state) : -1;
 }
@@ -311,6 +335,7 @@ int main(void) {
         cmocka_unit_test(cycles_of_fusions_are_harmless),
         cmocka_unit_test(a_list_that_does_not_fit_the_graph_does_no_harm),
         cmocka_unit_test(a_stage_that_the_graph_does_not_have_does_no_harm),
+        cmocka_unit_test(ranges_of_nans_read_back_and_are_refused_by_convert),
         cmocka_unit_test(unwritable_places_are_reported),
     };
     return cmocka_run_group_tests(tests, begin, end);

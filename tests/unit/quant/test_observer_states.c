@@ -14,7 +14,7 @@ static void a_module_returns_its_input(void **state) {
     module *m = made(CLASS("MinMaxObserver"));
     tare_tensor *x = row(2, (float[]){-1, 4});
     const value argument = {.kind = VALUE_TENSOR, .as.tensor = x};
-    op_call call = {.module = m, .args = &argument, .arg_count = 1};
+    op_call call = {.module = m, .own = m, .args = &argument, .arg_count = 1};
     CHECK_OK(m->class->shape(&call));
     assert_ptr_equal(call.result.as.tensor, x);
     CHECK_OK(m->class->forward(&call));

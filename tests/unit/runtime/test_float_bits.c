@@ -104,9 +104,33 @@ static void every_level_gives_the_references_bits(void **state) {
     tare_tensor_release(x);
 }
 
+// No step could say that a library computed them.
+static void products_of_constants_have_fixed_bits(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "fc", "torch.nn.Linear", "in_features=53, out_features=37");
+    tare_model *model = new_model(NULL, root,
+                                  "def forward(self, x):\n"
+                                  "    w = self.fc.weight\n"
+                                  "    e = torch.exp(w)\n"
+                                  "    t = torch.t(e)\n"
+                                  "    p = torch.matmul(e, t)\n"
+                                  "    y = p + x\n"
+                                  "    return y\n");
+    tare_tensor *x = NEW_INPUT(1, 1);
+    const tare_session_options portable = {.portable_floats = true};
+    tare_tensor *fixed = output_with(model, &portable, x), *found = output_with(model, NULL, x);
+    check_same_tensor(found, fixed);
+    tare_tensor_release(found);
+    tare_tensor_release(fixed);
+    tare_tensor_release(x);
+    tare_model_destroy(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_gives_the_references_bits),
+        cmocka_unit_test(products_of_constants_have_fixed_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,10 +4,12 @@
 // checked, and anything else is packed anew.
 #include "support/test.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 
 #include "core/alloc.h"
-#include "io/safetensors.h"
+#include "core/checksum.h"
+#include "io/model_digests.h"
 #include "runtime/isa.h"
 #include "runtime/kernels/product_weights.h"
 #include "support/models.h"
@@ -16,21 +18,6 @@
 #include "tare/session.h"
 
 static const char packed_path[] = "packed.safetensors";
-
-static tare_model *digits_in_integers(void) {
-    tare_model *model = NULL;
-    CHECK_DONE(tare_model_read("data/digits/digits.safetensors", NULL, &model, job_error()));
-    tare_backend_config *backend = builtin_backend("x86");
-    tare_qconfig_mapping *mapping = default_mapping("x86");
-    tare_model *p = prepared(model, backend, mapping);
-    CALIBRATED(p, 4, 1, 8, 8);
-    tare_model *out = lowered(p, backend);
-    tare_model_destroy(p);
-    tare_qconfig_mapping_destroy(mapping);
-    tare_backend_config_destroy(backend);
-    tare_model_destroy(model);
-    return out;
-}
 
 static tare_model *read_back(const char *name) {
     tare_model *model = NULL;
@@ -241,6 +228,136 @@ static void changed_files_are_refused_or_packed_anew(void **state) {
     tare_model_destroy(plain);
 }
 
+// --- files that hold other bytes ---
+
+// As model_digests.h says.
+static uint64_t digest_of(const tare_tensor *packed) {
+    char description[64];
+    snprintf(description, sizeof description, "U8[%" PRId64 "]", packed->shape[0]);
+    return tare__checksum(packed->data, (size_t)packed->count,
+                          tare__checksum(description, strlen(description), 0));
+}
+
+static const tare_tensor *first_packed(const safetensors *file) {
+    for (size_t i = 0; i < file->tensors.count; i++)
+        if (strstr(file->tensors.entries[i].key, ".packed") != NULL)
+            return file->tensors.entries[i].value;
+    fail_msg("nothing is packed");
+    return NULL;
+}
+
+// Packed weights of a file become others: those of its first layer lose a bit. with_digest: the
+// digest of these bytes is made anew, as whoever puts files together from pieces would.
+static void write_with_other_bytes(bool with_digests, bool with_own_digest) {
+    safetensors file = {0};
+    map first = {0};
+    CHECK_DONE(tare__safetensors_read(temp_path(packed_path), &file, job_error()));
+    const tare_tensor *old = first_packed(&file);
+    tare_tensor *made = NULL;
+    CHECK_OK(tare__tensor_copy(old, &made, NULL));
+    ((unsigned char *)made->data)[77] ^= 4;
+    json_t *digests = json_loads(tare__safetensors_metadata(&file, MODEL_DIGESTS), 0, NULL);
+    for (size_t i = 0; i < file.tensors.count; i++) {
+        const char *name = file.tensors.entries[i].key;
+        if (strstr(name, ".packed") == NULL) continue;
+        assert_true(tare__map_set(&first, name, made));
+        if (file.tensors.entries[i].value != old) continue;
+        file.tensors.entries[i].value = made;
+        char digest[32];
+        snprintf(digest, sizeof digest, "%016" PRIx64, digest_of(made));
+        if (with_own_digest)
+            json_object_set_new(json_object_get(digests, "tensors"), name, json_string(digest));
+    }
+    json_t *metadata =
+        json_pack("{s:s}", MODEL_GRAPH, tare__safetensors_metadata(&file, MODEL_GRAPH));
+    char *chars = json_dumps(digests, 0);
+    if (with_digests) json_object_set_new(metadata, MODEL_DIGESTS, json_string(chars));
+    CHECK_DONE(tare__safetensors_write_first(temp_path("edited.safetensors"), &file.tensors, &first,
+                                             metadata, job_error()));
+    free(chars);
+    json_decref(digests);
+    json_decref(metadata);
+    tare_tensor_release((tare_tensor *)old);
+    tare__map_release(&first);
+    tare__safetensors_release(&file);
+}
+
+static void other_packed_bytes_are_refused(void **state) {
+    (void)state;
+    tare_model *plain = digits_in_integers(), *model = NULL;
+    CHECK_DONE(tare_model_write_packed(plain, temp_path(packed_path), job_error()));
+    write_with_other_bytes(true, false);
+    const char *path = temp_path("edited.safetensors");
+    assert_int_equal(tare_model_read(path, NULL, &model, job_error()), TARE_MALFORMED_FILE);
+    CHECK_HOLDS(tare_error_message(job_error()), "packed weights 'conv1.weight.packed': expected ");
+    write_with_other_bytes(true, true);
+    assert_int_equal(tare_model_read(path, NULL, &model, job_error()), TARE_MALFORMED_FILE);
+    CHECK_HOLDS(tare_error_message(job_error()),
+                "packed weights 'conv1.weight.packed' were packed from other weights");
+    CHECK_HOLDS(tare_error_hint(job_error()), "--packed");
+    tare_model_destroy(plain);
+}
+
+static void verifying_packs_again(void **state) {
+    (void)state;
+    tare_model_verified found = {.struct_size = sizeof found};
+    tare_model *plain = digits_in_integers(), *model = NULL;
+    CHECK_DONE(tare_model_verify(plain, &found, job_error()));
+    assert_int_equal(found.digest_count, 0);
+    assert_int_equal(found.packed_count, 0);
+    CHECK_DONE(tare_model_write_packed(plain, temp_path(packed_path), job_error()));
+    model = read_back(packed_path);
+    CHECK_DONE(tare_model_verify(model, &found, job_error()));
+    assert_true(found.digest_count > 10);
+    assert_int_equal(found.packed_count, count_layers(model).layers);
+    tare_model_destroy(model);
+    // A file of an earlier version has no digests.
+    write_with_other_bytes(false, false);
+    model = read_back("edited.safetensors");
+    CHECK_REFUSED(tare_model_verify(model, &found, job_error()), TARE_MALFORMED_FILE,
+                  "byte 77 of ");
+    tare_model_destroy(model);
+    write_edited(&(edit){"another version", another_version, NULL});
+    model = read_back("edited.safetensors");
+    CHECK_REFUSED(tare_model_verify(model, &found, job_error()), TARE_UNSUPPORTED, "version 99");
+    tare_model_destroy(model);
+    write_edited(&(edit){"fewer bytes", fewer_bytes, NULL});
+    model = read_back("edited.safetensors");
+    CHECK_REFUSED(tare_model_verify(model, &found, job_error()), TARE_MALFORMED_FILE, "found ");
+    tare_model_destroy(model);
+    tare_model_destroy(plain);
+}
+
+// Depthwise weights lie in blocks as wide as the writer's registers, which verify packs anywhere.
+static void verifying_knows_every_width(void **state) {
+    (void)state;
+    module *root = new_tree();
+    put_module(root, NULL, "a", "torch.nn.Conv2d",
+               "in_channels=70, out_channels=70, kernel_size=3, groups=70");
+    tare_model *model =
+        new_model(NULL, root, "def forward(self, x):\n    a = self.a(x)\n    return a\n");
+    tare_backend_config *backend = builtin_backend("x86");
+    tare_qconfig_mapping *mapping = default_mapping("x86");
+    tare_model *p = prepared(model, backend, mapping);
+    CALIBRATED(p, 1, 70, 8, 8);
+    tare_model *plain = lowered(p, backend);
+    for (int isa = 0; isa <= (int)tare__isa_detect(); isa++) {
+        tare_model_verified found = {.struct_size = sizeof found};
+        assert_int_equal(setenv("TARE_ISA", tare__isa_level_name((isa_level)isa), 1), 0);
+        CHECK_DONE(tare_model_write_packed(plain, temp_path(packed_path), job_error()));
+        assert_int_equal(unsetenv("TARE_ISA"), 0);
+        tare_model *packed = read_back(packed_path);
+        CHECK_DONE(tare_model_verify(packed, &found, job_error()));
+        assert_int_equal(found.packed_count, 1);
+        tare_model_destroy(packed);
+    }
+    tare_model_destroy(plain);
+    tare_model_destroy(p);
+    tare_qconfig_mapping_destroy(mapping);
+    tare_backend_config_destroy(backend);
+    tare_model_destroy(model);
+}
+
 static void every_failed_allocation_is_survived(void **state) {
     (void)state;
     tare_model *plain = digits_in_integers(), *model = NULL;
@@ -258,6 +375,8 @@ static void every_failed_allocation_is_survived(void **state) {
         tare__alloc_fail_at(0);
         assert_true(status == TARE_OK || status == TARE_OUT_OF_MEMORY);
     }
+    tare_model_verified found = {.struct_size = sizeof found};
+    EVERY_ALLOCATION_FAILS(status, status = tare_model_verify(model, &found, NULL), )
     tare_model_destroy(model);
     tare_model_destroy(plain);
 }
@@ -266,6 +385,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packed_weights_are_read_where_they_are),
         cmocka_unit_test(changed_files_are_refused_or_packed_anew),
+        cmocka_unit_test(other_packed_bytes_are_refused),
+        cmocka_unit_test(verifying_packs_again),
+        cmocka_unit_test(verifying_knows_every_width),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, temp_make, temp_remove);

@@ -51,6 +51,14 @@ static const network networks[] = {
      "    z = torch.tanh(y)\n"
      "    return (z, a)\n",
      0, 0},
+    {"rows of one element that lie apart",
+     "    m = x.mean(3, True)\n"
+     "    a = torch.exp(m)\n"
+     "    b = torch.tanh(a)\n"
+     "    y = torch.cat([a, b, a], 3)\n"
+     "    z = y * y\n"
+     "    return z\n",
+     1, 0},
     {"rows that lie apart",
      "    a = torch.exp(x)\n"
      "    b = torch.tanh(x)\n"

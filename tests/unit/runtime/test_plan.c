@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "ops/float_layers.h"
 #include "runtime/plan_build.h"
+#include "runtime/session.h"
 #include "support/models.h"
 #include "support/plan_checks.h"
 
@@ -353,6 +354,88 @@ static void a_residual_block_is_two_layers(void **state) {
     tare_tensor_release(x);
 }
 
+static void views_of_constants_leave_them_as_they_are(void **state) {
+    static const char *const views[] = {"self.flat(e)", "torch.chunk(e, 2)", "self.same(e)"};
+    (void)state;
+    tare_tensor *x = NEW_INPUT(1, 3);
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        char code[256];
+        module *root = new_tree();
+        put_module(root, NULL, "fc", NN "Linear", "in_features=3, out_features=4");
+        put_module(root, NULL, "flat", NN "Flatten", "start_dim=0, end_dim=-1");
+        put_module(root, NULL, "same", NN "Identity", "");
+        snprintf(code, sizeof code,
+                 "def forward(self, x):\n    w = self.fc.weight\n    e = torch.exp(w)\n"
+                 "    v = %s\n    y = e + x\n    return (y, v)\n",
+                 views[i]);
+        tare_model *model = new_model(NULL, root, code);
+        check_model(model, x, code);
+        tare_model_destroy(model);
+    }
+    tare_tensor_release(x);
+}
+
+// What stays with the session is turned again by the next run.
+static void tensors_of_the_model_that_turn_in_place_turn_in_every_run(void **state) {
+    static const char *const turns[] = {"w.transpose_(0, 1)", "w.t_()", "w.unsqueeze_(0)"};
+    (void)state;
+    tare_tensor *x = NEW_INPUT(1, 1);
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        char code[256];
+        module *root = new_tree();
+        put_module(root, NULL, "fc", NN "Linear", "in_features=3, out_features=3");
+        snprintf(code, sizeof code,
+                 "def forward(self, x):\n    w = self.fc.weight\n    v = %s\n    y = v + x\n"
+                 "    return y\n",
+                 turns[i]);
+        tare_model *model = new_model(NULL, root, code);
+        tare_session *planned = session_of(model, false), *reference = session_of(model, true);
+        for (int run = 0; run < 3; run++) {
+            tare_tensor *found = output_of(planned, x), *expected = output_of(reference, x);
+            check_same_tensor(found, expected);
+            tare_tensor_release(expected);
+            tare_tensor_release(found);
+        }
+        tare_session_destroy(planned);
+        tare_session_destroy(reference);
+        tare_model_destroy(model);
+    }
+    tare_tensor_release(x);
+}
+
+static long count_references(const tare_session *s) {
+    const plan *p = tare__session_plan(s);
+    long sum = 0;
+    for (size_t i = 0; i < p->tensor_count; i++) sum += p->tensors[i]->refcount;
+    return sum;
+}
+
+// References make the parts anew.
+static void runs_keep_no_references_on_results_of_several_parts(void **state) {
+    static const char *const calls[] = {
+        "torch.ops.aten.max_pool2d_with_indices.default(x, [2, 2])",
+        "torch.ops.aten._native_batch_norm_legit.no_stats(x, None, None, False, 0.1, 0.001)",
+        "torch.ops.aten.native_layer_norm.default(x, [4], None, None, 0.001)", "torch.sort(x, -1)"};
+    (void)state;
+    tare_tensor *x = NEW_INPUT(1, 2, 4, 4);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        char code[256];
+        snprintf(code, sizeof code,
+                 "def forward(self, x):\n    p = %s\n    first = p[0]\n    return first\n",
+                 calls[i]);
+        tare_model *model = new_model(NULL, new_tree(), code);
+        tare_session *s = session_of(model, false);
+        tare_tensor_release(output_of(s, x));
+        if (tare__session_plan(s) == NULL) fail_msg("no plan: %s", calls[i]);
+        const long before = count_references(s);
+        for (int run = 0; run < 3; run++) tare_tensor_release(output_of(s, x));
+        assert_int_equal(count_references(s), before);
+        tare_session_destroy(s);
+        tare_model_destroy(model);
+    }
+    tare_tensor_release(x);
+}
+
 // --- codes ---
 
 static tare_model *codes_through(const char *body) {
@@ -592,6 +675,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs_give_the_interpreters_results),
         cmocka_unit_test(a_residual_block_is_two_layers),
+        cmocka_unit_test(views_of_constants_leave_them_as_they_are),
+        cmocka_unit_test(tensors_of_the_model_that_turn_in_place_turn_in_every_run),
+        cmocka_unit_test(runs_keep_no_references_on_results_of_several_parts),
         cmocka_unit_test(functions_between_codes_are_one_table),
         cmocka_unit_test(pictures_are_quantized_into_pixels),
         cmocka_unit_test(integer_layers_take_in_bounds_and_sums),

@@ -5,6 +5,7 @@
 #include "core/map.h"
 #include "core/tensor.h"
 #include "io/npz.h"
+#include "support/models.h"
 #include "tare/quantize.h"
 #include "tare/session.h"
 
@@ -33,7 +34,7 @@ static int set_up(void **state) {
     static digits d;
     const int64_t shape[] = {5, 1, 8, 8};
     CHECK_OK(tare_model_read("data/digits/digits.safetensors", NULL, &d.real, NULL));
-    CHECK_OK(tare__npz_read("data/digits/test.npz", &d.images, NULL));
+    CHECK_OK(tare__npz_read("data/digits/test.npz", 0, &d.images, NULL));
     const tare_tensor *all = tare__map_get(&d.images, "x");
     CHECK_OK(tare_tensor_from_data(TARE_FLOAT32, 4, shape, tare_tensor_data(all), &d.some, NULL));
     d.codes = quantize(&d);
@@ -59,10 +60,10 @@ static tare_session *session_of(const tare_model *model, bool reference) {
 
 static void run_times(tare_session *s, const tare_tensor *x, int times) {
     for (int i = 0; i < times; i++) {
-        tare_tensor *y = NULL;
+        tare_tensor *y[2] = {NULL};
         size_t count = 0;
-        CHECK_OK(tare_session_run(s, &x, 1, &y, 1, &count, NULL));
-        tare_tensor_release(y);
+        CHECK_OK(tare_session_run(s, &x, 1, y, 2, &count, NULL));
+        for (size_t k = 0; k < count; k++) tare_tensor_release(y[k]);
     }
 }
 
@@ -74,12 +75,12 @@ static int64_t all_macs(const tare_session *s) {
 }
 
 // How often a step computes this node; *out is the last such step.
-static int count_steps(const tare_session *s, const char *node, tare_step *out) {
+static int count_steps(const tare_session *s, const char *name, tare_step *out) {
     int found = 0;
     tare_step step;
     for (size_t i = 0; tare_session_get_step(s, i, &step); i++)
         for (size_t k = 0; k < step.node_count; k++) {
-            if (strcmp(step.nodes[k], node) != 0) continue;
+            if (strcmp(step.nodes[k], name) != 0) continue;
             *out = step;
             found++;
         }
@@ -179,6 +180,53 @@ static void a_layer_says_what_computes_it_and_why(void **state) {
     tare_session_destroy(codes);
 }
 
+// Of a graph over weights of 2 x 2: "conv2d of a module that pads", and the like.
+static tare_model *in_calls(const char *expression) {
+    char code[512];
+    module *root = new_tree();
+    put_module(root, NULL, "conv", "torch.nn.Conv2d",
+               "in_channels=2, out_channels=2, kernel_size=(2, 2), stride=(1, 1), padding=(1, 1), "
+               "dilation=(1, 1), groups=1, padding_mode='replicate'");
+    put_module(root, NULL, "act", "torch.nn.Softshrink", "lambd=0.5");
+    put_module(root, NULL, "input", "torch.nn.Linear", "in_features=4, out_features=6");
+    put_module(root, NULL, "hidden", "torch.nn.Linear", "in_features=2, out_features=6");
+    snprintf(
+        code, sizeof code,
+        "def forward(self, x):\n    w = self.conv.weight\n    m = x.view(2, 4)\n"
+        "    t = m.t()\n    v = m.mean(1)\n    s = x.view(1, 2, 4)\n"
+        "    h = torch.zeros(1, 1, 2)\n    wi = self.input.weight\n    wh = self.hidden.weight\n"
+        "    bi = self.input.bias\n    bh = self.hidden.bias\n    y = %s\n    return y\n",
+        expression);
+    return new_model(NULL, root, code);
+}
+
+static bool is_told_to_differ(const char *expression) {
+    tare_model *model = in_calls(expression);
+    tare_tensor *x = NEW_INPUT(1, 2, 2, 2);
+    tare_session *s = session_of(model, false);
+    tare_step step = {.struct_size = sizeof step};
+    bool told = false;
+    run_times(s, x, 1);
+    for (size_t i = 0; tare_session_get_step(s, i, &step); i++) told = told || step.bits_may_differ;
+    tare_session_destroy(s);
+    tare_tensor_release(x);
+    tare_model_destroy(model);
+    return told;
+}
+
+static void a_call_says_whether_a_library_multiplies_in_it(void **state) {
+    static const char *const multiply[] = {
+        "self.conv(x)", "torch.convolution(x, w, None, 1, 1, 1, False, 0, 1)",
+        "torch.addmm(v, m, t)",
+        "torch.gru(s, h, [wi, wh, bi, bh], True, 1, 0.0, False, False, True)"};
+    (void)state;
+    if (strstr(tare_build_features(), "no oneDNN") != NULL) skip();
+    for (size_t i = 0; i < sizeof multiply / sizeof *multiply; i++)
+        if (!is_told_to_differ(multiply[i])) fail_msg("%s is not told", multiply[i]);
+    assert_false(is_told_to_differ("self.act(x)"));
+    assert_false(is_told_to_differ("torch.cumsum(x, 1)"));
+}
+
 static void the_memory_holds_every_place(void **state) {
     const digits *d = *state;
     tare_session *s = session_of(d->codes, false);
@@ -229,6 +277,7 @@ int main(void) {
         cmocka_unit_test(later_plans_are_timed),
         cmocka_unit_test(integers_multiply_as_often_as_floats),
         cmocka_unit_test(a_layer_says_what_computes_it_and_why),
+        cmocka_unit_test(a_call_says_whether_a_library_multiplies_in_it),
         cmocka_unit_test(the_memory_holds_every_place),
         cmocka_unit_test(profiles_survive_every_failed_allocation),
     };

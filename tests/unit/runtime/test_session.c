@@ -19,7 +19,7 @@ static int set_up(void **state) {
     static digits d;
     const int64_t shape[] = {5, 1, 8, 8};
     CHECK_OK(tare_model_read("data/digits/digits.safetensors", NULL, &d.model, NULL));
-    CHECK_OK(tare__npz_read("data/digits/test.npz", &d.images, NULL));
+    CHECK_OK(tare__npz_read("data/digits/test.npz", 0, &d.images, NULL));
     const tare_tensor *all = tare__map_get(&d.images, "x");
     CHECK_OK(tare_tensor_from_data(TARE_FLOAT32, 4, shape, tare_tensor_data(all), &d.some, NULL));
     *state = &d;

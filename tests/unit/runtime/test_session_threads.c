@@ -48,7 +48,7 @@ static int set_up(void **state) {
     static digits d;
     tare_model *model = NULL;
     CHECK_OK(tare_model_read("data/digits/digits.safetensors", NULL, &model, NULL));
-    CHECK_OK(tare__npz_read("data/digits/test.npz", &d.images, NULL));
+    CHECK_OK(tare__npz_read("data/digits/test.npz", 0, &d.images, NULL));
     d.x = tare__map_get(&d.images, "x");
     d.model = quantize(model, d.x);
     CHECK_OK(run(d.model, NULL, d.x, &d.expected));

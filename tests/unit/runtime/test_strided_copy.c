@@ -53,7 +53,8 @@ static void shuffle(uint64_t *state, int *order, int count) {
     }
 }
 
-// Dimensions of x and of y in orders of their own; some are repeated, some leave elements out.
+// Dimensions of x and of y in orders of their own; some are repeated, some leave elements out, of y
+// too.
 static void check_random(uint64_t *state, int64_t most_size) {
     copy_loop loops[MOST_DIMS];
     int order[MOST_DIMS];
@@ -71,6 +72,7 @@ static void check_random(uint64_t *state, int64_t most_size) {
         if (from > MOST / 2) return;
     }
     shuffle(state, order, count);
+    if (next(state) % 4 == 0) to = 2 + next(state) % 3;
     for (int d = 0; d < count; d++) {
         loops[order[d]].to = to;
         to *= loops[order[d]].size;

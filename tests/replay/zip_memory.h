@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // minizip on memory: archives are read from a mapping, and written to a buffer.
-#ifndef IO_ZIP_MEMORY_H
-#define IO_ZIP_MEMORY_H
+#ifndef REPLAY_ZIP_MEMORY_H
+#define REPLAY_ZIP_MEMORY_H
 
 #include <minizip/unzip.h>
 #include <minizip/zip.h>
@@ -17,7 +17,7 @@ typedef struct zip_memory {
 } zip_memory;
 
 /// NULL when the bytes are not an archive. `memory` must outlive it; unzClose ends it.
-unzFile tare__unzip_open(zip_memory *memory);
-zipFile tare__zip_open(zip_memory *memory); // zipClose ends it
+unzFile unzip_open(zip_memory *memory);
+zipFile zip_open(zip_memory *memory); // zipClose ends it
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The callbacks that minizip reads and writes through.
-#include "io/zip_memory.h"
+#include "replay/zip_memory.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -87,12 +87,12 @@ static zlib_filefunc64_def functions(zip_memory *memory) {
                                  .opaque = memory};
 }
 
-unzFile tare__unzip_open(zip_memory *memory) {
+unzFile unzip_open(zip_memory *memory) {
     zlib_filefunc64_def f = functions(memory);
     return unzOpen2_64("", &f);
 }
 
-zipFile tare__zip_open(zip_memory *memory) {
+zipFile zip_open(zip_memory *memory) {
     zlib_filefunc64_def f = functions(memory);
     return zipOpen2_64("", APPEND_STATUS_CREATE, NULL, &f);
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// minizip goes back to a member's header once its data is written, which a pipe does not allow, and
-// does not align. Sizes and checksums are known beforehand here.
-#include "io/pt2/sink.h"
+// Sizes and checksums are known before a member is written, so that nothing is gone back to.
+#include "io/zip_sink.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "core/alloc.h"
 #include "core/text.h"
+#include "io/zip_read.h"
 
 enum {
-    ALIGNMENT = 64,
+    MOST_ALIGNMENT = 64,
     LOCAL_SIZE = 30,
     CENTRAL_SIZE = 46,
     EXTRA_HEAD = 4,
@@ -27,7 +27,8 @@ enum {
 // --- numbers, least byte first ---
 
 typedef struct record {
-    unsigned char bytes[LOCAL_SIZE + MOST_NAME + BIG_EXTRA + EXTRA_HEAD + ALIGNMENT + CENTRAL_SIZE];
+    unsigned char
+        bytes[LOCAL_SIZE + MOST_NAME + BIG_EXTRA + EXTRA_HEAD + MOST_ALIGNMENT + CENTRAL_SIZE];
     size_t size;
 } record;
 
@@ -45,83 +46,113 @@ static uint64_t small(uint64_t number, uint64_t limit) {
     return number < limit ? number : limit;
 }
 
-static tare_status write_record(pt2_sink *s, const record *r) {
+static tare_status write_record(zip_sink *s, const record *r) {
     s->position += r->size;
     return tare__file_write(&s->file, r->bytes, r->size, s->err);
 }
 
 // --- members ---
 
-static size_t full_length(const pt2_sink *s, const char *name) {
-    return strlen(s->root) + 1 + strlen(name);
+static size_t full_length(const zip_sink *s, const char *name) {
+    return (s->root != NULL ? strlen(s->root) + 1 : 0) + strlen(name);
 }
 
-static void put_name(record *r, const pt2_sink *s, const char *name) {
-    put_bytes(r, s->root, strlen(s->root));
-    put_bytes(r, "/", 1);
+static void put_name(record *r, const zip_sink *s, const char *name) {
+    if (s->root != NULL) {
+        put_bytes(r, s->root, strlen(s->root));
+        put_bytes(r, "/", 1);
+    }
     put_bytes(r, name, strlen(name));
 }
 
 // The fields that local header and directory share: flags to the length of the name.
-static void put_common(record *r, const pt2_sink *s, const sink_member *m) {
+static void put_common(record *r, const zip_sink *s, const sink_member *m) {
     put_number(r, UTF8_FLAG, 2);
-    put_number(r, 0, 2); // stored
+    put_number(r, m->method, 2);
     put_number(r, 0, 2);
     put_number(r, FIRST_DAY, 2);
     put_number(r, m->checksum, 4);
-    put_number(r, small(m->size, UINT32_MAX), 4);
+    put_number(r, small(m->packed_size, UINT32_MAX), 4);
     put_number(r, small(m->size, UINT32_MAX), 4);
     put_number(r, full_length(s, m->name), 2);
 }
 
-// Filler up to the next multiple of 64, as torch writes it.
-static void put_header(record *r, const pt2_sink *s, const sink_member *m) {
-    const bool is_big = m->size >= UINT32_MAX;
-    const size_t big = is_big ? BIG_EXTRA - 8 : 0;
-    const size_t head = LOCAL_SIZE + full_length(s, m->name) + big + EXTRA_HEAD;
-    const size_t filler = (size_t)(ALIGNMENT - (s->position + head) % ALIGNMENT) % ALIGNMENT;
-    put_bytes(r, "PK\3\4", 4);
-    put_number(r, is_big ? BIG_VERSION : VERSION, 2);
-    put_common(r, s, m);
-    put_number(r, big + EXTRA_HEAD + filler, 2);
-    put_name(r, s, m->name);
-    if (is_big) {
-        put_number(r, ZIP64_ID, 2);
-        put_number(r, 16, 2);
-        put_number(r, m->size, 8);
-        put_number(r, m->size, 8);
-    }
+static bool has_big_sizes(const sink_member *m) {
+    return m->size >= UINT32_MAX || m->packed_size >= UINT32_MAX;
+}
+
+// Filler up to the next multiple, as torch writes it.
+static void put_filler(record *r, const zip_sink *s) {
+    const size_t head = r->size + EXTRA_HEAD;
+    const size_t filler =
+        (size_t)(s->alignment - (s->position + head) % s->alignment) % s->alignment;
     put_bytes(r, "FB", 2);
     put_number(r, filler, 2);
     memset(r->bytes + r->size, 'Z', filler);
     r->size += filler;
 }
 
-tare_status tare__pt2_sink_put(pt2_sink *s, const char *name, const void *data, size_t size) {
+static void put_header(record *r, const zip_sink *s, const sink_member *m) {
+    put_bytes(r, "PK\3\4", 4);
+    put_number(r, has_big_sizes(m) ? BIG_VERSION : VERSION, 2);
+    put_common(r, s, m);
+    put_number(r, 0, 2); // of the extra field, once it is known
+    put_name(r, s, m->name);
+    const size_t begin = r->size;
+    if (has_big_sizes(m)) {
+        put_number(r, ZIP64_ID, 2);
+        put_number(r, 16, 2);
+        put_number(r, m->size, 8);
+        put_number(r, m->packed_size, 8);
+    }
+    if (s->alignment > 1) put_filler(r, s);
+    record length = {0};
+    put_number(&length, r->size - begin, 2);
+    memcpy(r->bytes + LOCAL_SIZE - 2, length.bytes, 2);
+}
+
+static tare_status put_member(zip_sink *s, const sink_member *member, const void *data) {
     record header = {0};
-    if (full_length(s, name) > MOST_NAME)
+    if (full_length(s, member->name) > MOST_NAME)
         return tare__fail(s->err, TARE_INVALID_ARGUMENT, "a name of more than %d bytes: '%s'",
-                          MOST_NAME, name);
+                          MOST_NAME, member->name);
     if (!tare__grow((void **)&s->members, &s->capacity, s->count, sizeof *s->members))
         return tare__out_of_memory(s->err);
     sink_member *m = &s->members[s->count];
-    *m = (sink_member){.name = tare__arena_strdup(&s->names, name),
-                       .size = size,
-                       .offset = s->position,
-                       .checksum = (uint32_t)crc32_z(crc32_z(0, NULL, 0), data, size)};
+    *m = *member;
+    m->name = tare__arena_strdup(&s->names, member->name);
+    m->offset = s->position;
     if (m->name == NULL) return tare__out_of_memory(s->err);
     s->count++;
     put_header(&header, s, m);
     TARE_TRY(write_record(s, &header));
-    s->position += size;
-    return tare__file_write(&s->file, data, size, s->err);
+    s->position += m->packed_size;
+    return tare__file_write(&s->file, data, (size_t)m->packed_size, s->err);
+}
+
+tare_status tare__zip_sink_put(zip_sink *s, const char *name, const void *data, size_t size) {
+    const sink_member m = {.name = name,
+                           .method = ZIP_STORED,
+                           .size = size,
+                           .packed_size = size,
+                           .checksum = (uint32_t)crc32_z(crc32_z(0, NULL, 0), data, size)};
+    return put_member(s, &m, data);
+}
+
+tare_status tare__zip_sink_put_packed(zip_sink *s, const char *name, const deflater *d) {
+    const sink_member m = {.name = name,
+                           .method = ZIP_DEFLATED,
+                           .size = d->size,
+                           .packed_size = d->packed.length,
+                           .checksum = d->checksum};
+    return put_member(s, &m, tare__text_chars(&d->packed));
 }
 
 // --- the directory ---
 
-static tare_status write_entry(pt2_sink *s, const sink_member *m) {
+static tare_status write_entry(zip_sink *s, const sink_member *m) {
     record r = {0};
-    const bool is_big = m->size >= UINT32_MAX || m->offset >= UINT32_MAX;
+    const bool is_big = has_big_sizes(m) || m->offset >= UINT32_MAX;
     put_bytes(&r, "PK\1\2", 4);
     put_number(&r, is_big ? BIG_VERSION : VERSION, 2); // made by
     put_number(&r, is_big ? BIG_VERSION : VERSION, 2); // needed
@@ -137,13 +168,13 @@ static tare_status write_entry(pt2_sink *s, const sink_member *m) {
         put_number(&r, ZIP64_ID, 2);
         put_number(&r, BIG_EXTRA - EXTRA_HEAD, 2);
         put_number(&r, m->size, 8);
-        put_number(&r, m->size, 8);
+        put_number(&r, m->packed_size, 8);
         put_number(&r, m->offset, 8);
     }
     return write_record(s, &r);
 }
 
-static void put_big_end(record *r, const pt2_sink *s, uint64_t begin) {
+static void put_big_end(record *r, const zip_sink *s, uint64_t begin) {
     const uint64_t end = s->position;
     put_bytes(r, "PK\6\6", 4);
     put_number(r, 44, 8); // bytes that follow
@@ -160,7 +191,7 @@ static void put_big_end(record *r, const pt2_sink *s, uint64_t begin) {
     put_number(r, 1, 4);
 }
 
-static tare_status write_directory(pt2_sink *s) {
+static tare_status write_directory(zip_sink *s) {
     const uint64_t begin = s->position;
     record r = {0};
     for (size_t i = 0; i < s->count; i++) TARE_TRY(write_entry(s, &s->members[i]));
@@ -179,30 +210,21 @@ static tare_status write_directory(pt2_sink *s) {
 
 // --- the whole ---
 
-static const char *root_of(arena *names, const char *path) {
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
-    const size_t length = dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name);
-    // What the reader takes for a way out of the archive is no name of a folder.
-    if (strcmp(name, "-") == 0 || strcmp(name, "..") == 0 || strpbrk(name, "\\:") != NULL ||
-        length == 0 || length > MOST_NAME / 2)
-        return tare__arena_strdup(names, "archive");
-    return tare__arena_strndup(names, name, length);
-}
-
-tare_status tare__pt2_sink_open(pt2_sink *s, const char *path, tare_error *err) {
-    *s = (pt2_sink){.err = err};
-    s->root = root_of(&s->names, path);
-    if (s->root == NULL) return tare__out_of_memory(err);
+tare_status tare__zip_sink_open(zip_sink *s, const char *path, const char *root, size_t alignment,
+                                tare_error *err) {
+    assert(alignment >= 1 && alignment <= MOST_ALIGNMENT);
+    *s = (zip_sink){.err = err, .alignment = alignment};
+    if (root != NULL && (s->root = tare__arena_strdup(&s->names, root)) == NULL)
+        return tare__out_of_memory(err);
     return tare__file_begin(&s->file, path, err);
 }
 
-tare_status tare__pt2_sink_commit(pt2_sink *s) {
+tare_status tare__zip_sink_commit(zip_sink *s) {
     TARE_TRY(write_directory(s));
     return tare__file_commit(&s->file, s->err);
 }
 
-void tare__pt2_sink_close(pt2_sink *s) {
+void tare__zip_sink_close(zip_sink *s) {
     tare__file_abort(&s->file);
     tare__free(s->members);
     tare__arena_release(&s->names);

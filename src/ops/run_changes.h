@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a model change when it runs, as torch's does? Batch norms in training move their statistics,
+// observers watch, and operators write over tensors in place.
+#ifndef OPS_RUN_CHANGES_H
+#define OPS_RUN_CHANGES_H
+
+#include "core/error.h"
+#include "ir/module.h"
+
+/// *out is false where no run can change any module of the tree. It may be true where none does:
+/// what an operator writes over is followed through first arguments only.
+tare_status tare__run_changes_modules(const module *root, bool *out, tare_error *err);
+
+#endif

@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Memory and files are reached through one table of calls, src/core/system.c: no other object of the
+# library or the command line may name the functions behind it.
+# usage: check_seam.sh OBJECTS_OF_THE_LIBRARY OBJECTS_OF_THE_COMMAND_LINE (folders)
+set -eu
+
+functions='malloc calloc realloc reallocarray aligned_alloc posix_memalign memalign valloc strdup strndup free
+open openat creat close read pread readv write pwrite writev fsync fdatasync sync rename renameat
+unlink unlinkat remove mkdir rmdir link symlink mmap munmap stat lstat fstat fstatat access realpath
+opendir readdir closedir scandir ftw nftw mkstemp mkdtemp tmpfile ftruncate truncate flock
+fopen fdopen freopen fread getline getdelim getrandom getentropy'
+
+# What stays outside, and why:
+# mapping.c puts zeros in the place of lost pages, in a signal handler.
+# The command line looks at paths before the work begins, makes folders for reports, reads
+# /proc/cpuinfo, and frees the text of open_memstream, which the C library allocates.
+allowed='src/core/mapping.c.o mmap
+cli/output.c.o stat
+cli/output.c.o access
+cli/output.c.o mkdir
+cli/configs.c.o stat
+cli/bench_machine.c.o fopen
+cli/page.c.o free'
+
+found=$(find "$1/src" "$2/cli" -name '*.c.o' ! -path '*/src/core/system.c.o' | LC_ALL=C sort)
+[ -n "$found" ] || { echo 'no objects found'; exit 1; }
+# shellcheck disable=SC2086 # The objects are words.
+nm -u -A $found | FUNCTIONS=$functions ALLOWED=$allowed awk '
+    BEGIN {
+        count = split(ENVIRON["FUNCTIONS"], name, /[ \n]+/)
+        for (i = 1; i <= count; i++) is_behind[name[i]] = 1
+        rules = split(ENVIRON["ALLOWED"], rule, "\n")
+    }
+    # "open64" and "__open_2" are "open" in other clothes.
+    function plain(symbol) {
+        sub(/@.*/, "", symbol)
+        if (symbol ~ /^__.*_(chk|2)$/) { sub(/^__/, "", symbol); sub(/_(chk|2)$/, "", symbol) }
+        sub(/64$/, "", symbol)
+        return symbol
+    }
+    function is_allowed(object, symbol,   i, part, at) {
+        for (i = 1; i <= rules; i++) {
+            split(rule[i], part, " ")
+            at = part[1]
+            if (part[2] != symbol) continue
+            if (substr(object, length(object) - length(at)) == "/" at) return 1
+        }
+        return 0
+    }
+    {
+        object = $1
+        sub(/:$/, "", object)
+        objects[object] = 1
+        symbol = plain($NF)
+        if (symbol in is_behind && !is_allowed(object, symbol)) {
+            print object ": " symbol " (use core/alloc.h, core/file.h, tare/memory.h or tare/file.h)"
+            bad++
+        }
+    }
+    END {
+        for (o in objects) n++
+        printf "%d objects, %d calls past the seam\n", n, bad
+        exit bad > 0
+    }'
