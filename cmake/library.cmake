@@ -51,30 +51,25 @@ endif()
 foreach(isa IN LISTS tare_x86_levels tare_arm_levels)
   set(tare_kernels ${tare_sources})
   list(FILTER tare_kernels INCLUDE REGEX "/src/runtime/kernels/.*/${isa}\\.c$")
-  if(NOT isa IN_LIST tare_levels)
+  if(isa IN_LIST tare_levels)
+    set_property(SOURCE ${tare_kernels} PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}})
+  else()
     list(REMOVE_ITEM tare_sources ${tare_kernels})
-    continue()
   endif()
-  foreach(source IN LISTS tare_kernels)
-    set_property(SOURCE "${source}" PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}})
-    if(source MATCHES "/(f32_|peak|qu8_(depthwise|elementwise|product))") # loops for the compiler to vectorize or to unroll
-      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS
-        "$<$<NOT:$<CONFIG:Debug>>:-O3>")
-      if(isa STREQUAL "avx512vnni")
-        set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS
-          -mprefer-vector-width=512)
-      endif()
-    endif()
-  endforeach()
 endforeach()
 
-# The portable kernels and the elementwise references are loops for the compiler to vectorize, which
-# gcc's -O2 does half-heartedly.
-set(tare_portable_kernels ${tare_sources})
-list(FILTER tare_portable_kernels INCLUDE REGEX
-     "/src/(core/lines|runtime/kernels/(.*/scalar|conv_shape|product_weights|strided_copy)|runtime/plan_(elements|embedding)|quant/observers/scan|ops/(activation|arithmetic|norm|pool|quantize|unary))\\.c$")
-set_property(SOURCE ${tare_portable_kernels} PROPERTY
-  COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>")
+# A source whose head has a line `// build: FLAGS` gets these in optimized builds: loops to vectorize or
+# to unroll, which gcc's -O2 does half-heartedly.
+foreach(source IN LISTS tare_sources)
+  file(STRINGS "${source}" flags LIMIT_INPUT 200 LIMIT_COUNT 1 REGEX "^// build: ")
+  if(flags)
+    string(REPLACE "// build: " "" flags "${flags}")
+    separate_arguments(flags UNIX_COMMAND "${flags}")
+    set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS
+      "$<$<NOT:$<CONFIG:Debug>>:${flags}>")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+  endif()
+endforeach()
 
 # The ONNX reader needs the schema that protoc-c makes C of.
 if(TARE_HAVE_ONNX)

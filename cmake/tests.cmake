@@ -35,7 +35,7 @@ function(tare_add_test name)
     ENVIRONMENT "${tare_test_environment}" SKIP_RETURN_CODE 77 TIMEOUT 600)
 endfunction()
 
-# tests/unit/core/test_map.c is the program unit_core_map and the test unit.core.map; tests/golden
+# tests/unit/core/memory/test_map.c is the program unit_core_memory_map and the test unit.core.memory.map; tests/golden
 # compares with recorded data in tests/data. Files without the prefix test_, those in tests/support
 # and the parts of tare-replay are shared by all.
 function(tare_add_unit_tests)
@@ -204,9 +204,9 @@ endfunction()
 # among them: its least signal-to-noise ratios are those of float layers that a library calibrated.
 function(tare_label_tests_of_bits)
   get_property(tests DIRECTORY PROPERTY TESTS)
-  set(runtime "kernels|product_tiles|code_attention|code_matmul|elementwise|lines|scan|plan|pool")
+  set(runtime "kernels\\..*|gemm\\.(qlayer|quantized_attention)|steps\\.quantized_matmul|plan\\.plan|fast\\.pool")
   list(FILTER tests INCLUDE REGEX
-       "^(unit\\.core\\.math|unit\\.runtime\\.(${runtime})|replay_numerics)$")
+       "^(unit\\.core\\.math\\.math|unit\\.runtime\\.(${runtime})|replay_numerics)$")
   set_tests_properties(${tests} PROPERTIES LABELS bits)
   set(programs ${tests})
   list(FILTER programs EXCLUDE REGEX "^replay_")

@@ -10,17 +10,17 @@ mkdir -p "$work"
 # Older sanitizers stop where the system spreads addresses widely.
 plain=''
 if setarch -R true 2>/dev/null; then plain='setarch -R'; fi
-for name in threads derived; do
+for name in threads/threads tensor/derived; do
     ${CC:-cc} -std=c17 -g -O1 -fsanitize=thread -ffp-contract=off -D_XOPEN_SOURCE=700 \
         -D_FILE_OFFSET_BITS=64 -DTARE_VERSION_STRING='""' -Isrc -Itests -Iinclude \
-        "tests/unit/core/test_$name.c" tests/support/processors.c tests/support/faults.c src/core/*.c \
-        -lcmocka -ljansson -lxxhash -lm -pthread -o "$work/$name"
-    $plain "$work/$name"
+        "tests/unit/core/${name%/*}/test_${name#*/}.c" tests/support/processors.c tests/support/faults.c $(find src/core -name "*.c") \
+        -lcmocka -ljansson -lxxhash -lm -pthread -o "$work/${name#*/}"
+    $plain "$work/${name#*/}"
 done
 [ "${1:-}" != core ] || exit 0
 
-tests='shared_model session_threads'
+tests='shared_model threads'
 cmake --preset tsan >"$work/configure.log"
-for name in $tests; do set -- "$@" --target "unit_runtime_$name"; done
+for name in $tests; do set -- "$@" --target "unit_runtime_session_$name"; done
 cmake --build --preset tsan "$@"
-for name in $tests; do $plain "build/tsan/tests/unit_runtime_$name"; done
+for name in $tests; do $plain "build/tsan/tests/unit_runtime_session_$name"; done

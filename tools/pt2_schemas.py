@@ -24,7 +24,7 @@ LETTERS = {"SymInt": "i", "int": "i", "Scalar": "i", "float": "f", "bool": "b", 
 def known():
     """Names of the rows that there are, and every other spelling in a row's strings."""
     names = set(re.findall(r'^    \{"([^"]+)", "', TABLE.read_text(), re.M)) | set(sys.argv[1:])
-    for path in glob.glob(str(ROOT / "src/ops/*.c")):
+    for path in glob.glob(str(ROOT / "src/ops/**/*.c"), recursive=True):
         text = pathlib.Path(path).read_text()
         names |= {f"aten.{n}" for n in re.findall(r'(?:ATEN\("|torch\.ops\.aten\.)(\w+\.\w+)', text)}
         names |= {f"quantized_decomposed.{n}" for n in re.findall(r"quantized_decomposed\.(\w+\.\w+)", text)}

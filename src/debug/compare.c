@@ -3,11 +3,11 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "core/alloc.h"
-#include "core/map.h"
+#include "core/memory/alloc.h"
+#include "core/memory/map.h"
 #include "core/struct_size.h"
-#include "ops/decomposed.h"
-#include "quant/model.h"
+#include "model/model.h"
+#include "ops/quantized/decomposed.h"
 #include "tare/debug.h"
 #include "tare/record.h"
 #include "tare/session.h"

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/map.h"
-#include "quant/model.h"
+#include "core/memory/alloc.h"
+#include "core/memory/map.h"
+#include "model/model.h"
 #include "tare/debug.h"
 
 // The graphs of a model, breadth first; one that is read twice stands twice.

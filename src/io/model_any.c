@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "core/file.h"
-#include "core/mapping.h"
-#include "core/text.h"
+#include "core/system/file.h"
+#include "core/system/mapping.h"
+#include "core/text/text.h"
 #include "io/pt2/pt2.h"
 #ifdef TARE_HAVE_ONNX
 #include "io/onnx/onnx.h"

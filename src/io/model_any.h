@@ -3,7 +3,7 @@
 #ifndef IO_MODEL_ANY_H
 #define IO_MODEL_ANY_H
 
-#include "io/model_file.h"
+#include "io/native/model_file.h"
 #include "tare/model.h"
 
 /// What a file gave.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cloning a graph. Unlike a copy node by node it keeps ids, the order of users and the name tables.
-#include "core/alloc.h"
+#include "core/memory/alloc.h"
 #include "ir/graph.h"
 
 typedef struct cloning {

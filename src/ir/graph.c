@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/alloc.h"
+#include "core/memory/alloc.h"
 
 static const char *const op_names[] = {
     [NODE_PLACEHOLDER] = "placeholder", [NODE_GET_ATTR] = "get_attr",

@@ -4,9 +4,9 @@
 #ifndef IR_GRAPH_H
 #define IR_GRAPH_H
 
-#include "core/arena.h"
 #include "core/error.h"
-#include "core/map.h"
+#include "core/memory/arena.h"
+#include "core/memory/map.h"
 #include "ir/value.h"
 
 typedef enum node_op {

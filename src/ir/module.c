@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "core/memory/alloc.h"
 
 tare_status tare__module_create(const module_class *class, module **out, tare_error *err) {
     module *m = tare__alloc_zeroed(1, sizeof *m);

@@ -4,10 +4,10 @@
 #ifndef IR_MODULE_H
 #define IR_MODULE_H
 
-#include "core/arena.h"
 #include "core/error.h"
-#include "core/tensor.h"
-#include "core/text.h"
+#include "core/memory/arena.h"
+#include "core/tensor/tensor.h"
+#include "core/text/text.h"
 #include "ir/graph.h"
 #include "ir/name_index.h"
 #include "ir/value.h"

@@ -2,7 +2,7 @@
 // Trees of modules: paths, walks, clones, and the rebuilding that torch's GraphModule does.
 #include <string.h>
 
-#include "core/alloc.h"
+#include "core/memory/alloc.h"
 #include "ir/module.h"
 
 // Deeper trees are refused, so that a hostile path cannot exhaust the stack of a recursive walk.

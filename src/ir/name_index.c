@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/hash.h"
+#include "core/hash/hash.h"
+#include "core/memory/alloc.h"
 
 enum { FEW = 16 }; // up to so many, looking through them is quicker than hashing
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding a name among the named items of a growing array. A graph module may have ten thousand
 // children.
+// Private to ir.
 #ifndef IR_NAME_INDEX_H
 #define IR_NAME_INDEX_H
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "core/memory/alloc.h"
+#include "core/text/text.h"
 #include "ir/graph.h"
 
 // Python's keywords and builtins, and what generated code uses itself; in the order of strcmp.

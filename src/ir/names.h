@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that generated code may not use for a value.
+// Private to ir.
 #ifndef IR_NAMES_H
 #define IR_NAMES_H
 

@@ -4,7 +4,7 @@
 #ifndef IR_PATTERN_H
 #define IR_PATTERN_H
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "ir/graph.h"
 #include "ir/module.h"
 

@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/arena.h"
 #include "core/error.h"
-#include "core/tensor.h"
+#include "core/memory/arena.h"
+#include "core/tensor/tensor.h"
 
 typedef struct node node;
 struct module;

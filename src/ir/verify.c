@@ -3,9 +3,9 @@
 // they built, passes on what they hand out.
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/map.h"
-#include "core/text.h"
+#include "core/memory/alloc.h"
+#include "core/memory/map.h"
+#include "core/text/text.h"
 #include "ir/graph.h"
 #include "ir/names.h"
 

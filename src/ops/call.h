@@ -5,9 +5,9 @@
 #ifndef OPS_CALL_H
 #define OPS_CALL_H
 
-#include "core/arena.h"
-#include "core/budget.h"
-#include "core/requant.h"
+#include "core/math/requant.h"
+#include "core/memory/arena.h"
+#include "core/memory/budget.h"
 #include "ir/module.h"
 #include "ir/value.h"
 

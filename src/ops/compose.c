@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "ops/module_call.h"
+#include "core/memory/alloc.h"
+#include "ops/classes/module_call.h"
 #include "ops/op.h"
 
 tare_status tare__compose_fail(composer *c, const char *what) {

@@ -2,6 +2,7 @@
 // Forwards that are written as other operators and modules in a row, as Python would: a recurrent
 // layer of quantized gates, an attention of linear layers. Float and quantized tensors take the
 // same steps, the rows know both.
+// Private to ops.
 #ifndef OPS_COMPOSE_H
 #define OPS_COMPOSE_H
 

@@ -5,11 +5,11 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "core/memory/alloc.h"
+#include "core/text/text.h"
+#include "ops/classes/module_call.h"
 #include "ops/live_bytes.h"
 #include "ops/memory_order.h"
-#include "ops/module_call.h"
 #include "ops/op.h"
 
 typedef struct run {

@@ -4,7 +4,7 @@
 #ifndef OPS_INTERPRET_H
 #define OPS_INTERPRET_H
 
-#include "core/requant.h"
+#include "core/math/requant.h"
 #include "ops/call.h"
 
 typedef struct interpreter {
@@ -15,7 +15,7 @@ typedef struct interpreter {
     module *own;
     enum requant_rule linear_rule, conv_rule;
     int thread_count;
-    struct float_kernels *kernels; // ops/float_kernels.h; NULL: portable
+    struct float_kernels *kernels; // dnnl/float_kernels.h; NULL: portable
     uint64_t memory_limit;         // bytes of results at a time; 0: the machine's memory
     bool shapes_only;              // inputs may be meta tensors; nothing is computed
     /// Called after each node with its result; may be NULL. A failure ends the run.

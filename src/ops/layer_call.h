@@ -4,8 +4,8 @@
 #ifndef OPS_LAYER_CALL_H
 #define OPS_LAYER_CALL_H
 
+#include "dnnl/float_kernels.h"
 #include "ops/call.h"
-#include "ops/float_kernels.h"
 
 /// A bound call of conv1d, conv2d or conv3d. Tensors are lent.
 typedef struct conv_call {
@@ -14,8 +14,8 @@ typedef struct conv_call {
     bool is_plain;                   // x has a batch dimension, and zeros around it
 } conv_call;
 tare_status tare__conv_read(op_call *call, conv_call *out);
-/// The same of conv_transpose1d, 2d or 3d: w [in_channels][out_channels / groups][kernel..], and pad
-/// counts what is cut off in front of the output.
+/// The same of conv_transpose1d, 2d or 3d: w [in_channels][out_channels / groups][kernel..], and
+/// pad counts what is cut off in front of the output.
 tare_status tare__transposed_conv_read(op_call *call, conv_call *out);
 
 /// A bound call of linear: x [..][in], w [out][in], bias [out] or NULL.
@@ -82,7 +82,8 @@ tare_status tare__embedding_row(op_call *call, const embedding_call *e, int64_t 
 /// Elements of row `row` of codes: fma(code, scale, bias).
 void tare__embedding_factors(const tare_tensor *table, int64_t row, float *scale, float *bias);
 
-/// A bound call of embedding_bag: `count` bags of rows. Those of index `padding_index` are left out.
+/// A bound call of embedding_bag: `count` bags of rows. Those of index `padding_index` are left
+/// out.
 typedef struct embedding_bags {
     embedding_call rows;
     const tare_tensor *offsets, *sample_weights; // NULL: bags of equal length; each row counts as 1

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "core/alloc.h"
-#include "core/tensor.h"
+#include "core/memory/alloc.h"
+#include "core/tensor/tensor.h"
 
 typedef struct storage_list {
     storage **items;

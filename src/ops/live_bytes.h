@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much memory the results of a run take that are alive.
+// Private to ops.
 #ifndef OPS_LIVE_BYTES_H
 #define OPS_LIVE_BYTES_H
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "ops/engine_rules.h"
 #include "ops/op.h"
+#include "ops/quantized/engine_rules.h"
 
 enum { PER_PLANE = 2 }; // dimensions before those of a plane: batch and channels
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators are rows: everything known about one stands in one row of its family's table.
-// To add an operator: add a row to the family's file in ops/ (or a new family to op_table.c), and
+// To add an operator: add a row to the family's file in ops/ (or a new family to ops/table.c), and
 // its test.
 #ifndef OPS_OP_H
 #define OPS_OP_H
@@ -36,7 +36,7 @@ typedef enum op_trait {
 typedef struct op_info {
     const char *id; // family member: "relu", "conv2d", "add"
     // Qualified names as torch prints them, '|' between: "torch.nn.functional.relu|torch.relu".
-    // Other names of the same objects stand in op_names.c. NULL: no function.
+    // Other names of the same objects stand in ops/names.c. NULL: no function.
     const char *functions;
     const char *methods; // "relu|relu_"; NULL: no method
     // Functions whose parameters stand in another order than the row's: "name(a|b) name(c)", of

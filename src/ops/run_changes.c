@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "core/memory/alloc.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """python tests/data/record_captures.py > tests/data/captures.json
 
-Asks torch.export what small functions become under example inputs, for tests/unit/pt2e/test_capture.c:
+Asks torch.export what small functions become under example inputs, for tests/unit/quantizers/patterns/test_capture.c:
 the function as one operation a line, the example, and the exported graph as code. Needs torch 2.15."""
 import ast
 import json

@@ -3,7 +3,7 @@
 """python tests/data/record_ready.py > tests/data/ready_patterns.json
 
 Networks as torch.export writes them, and how often ready-made patterns occur in them, for
-tests/unit/pt2e/test_ready_patterns.c. Needs torch 2.15."""
+tests/unit/quantizers/patterns/test_ready_patterns.c. Needs torch 2.15."""
 import json
 import operator
 import warnings

@@ -5,7 +5,7 @@ set -eu
 page=docs/reliability.md
 missing=0 count=0
 
-# unit.core.file is tests/unit/core/test_file.c; cli.names a script; fuzz.NAME a fuzzer; others stand in
+# unit.core.system.file is tests/unit/core/system/test_file.c; cli.names a script; fuzz.NAME a fuzzer; others stand in
 # the build files.
 is_there() {
     folder=tests/$(echo "${1%.*}" | tr . /)

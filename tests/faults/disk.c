@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/system.h"
+#include "core/system/system.h"
 
 enum { MOST_ENTRIES = 256, LONGEST = 512 };
 

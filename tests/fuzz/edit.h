@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 enum { MOST_PLACES = 1 << 16, MOST_EDITS = 4 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/json.h"
-#include "core/json_write.h"
+#include "core/json/json.h"
+#include "core/json/write.h"
+#include "core/memory/alloc.h"
 #include "edit.h"
 
 edit_random edit_seed(unsigned seed) {

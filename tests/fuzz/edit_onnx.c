@@ -7,8 +7,8 @@
 #include <onnx.pb-c.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/arena.h"
+#include "core/memory/alloc.h"
+#include "core/memory/arena.h"
 
 // What lives as long as the edit: messages may stand in several places, and none is freed.
 static void *allocate(void *user, size_t size) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a calibration state; one that is read can be written.
-#include "quant/calibration.h"
+#include "flow/calibrate/calibration.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a picture, and what is decoded through the steps of preprocessing.
-#include "io/preprocess.h"
+#include "io/images/preprocess.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

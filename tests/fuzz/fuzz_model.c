@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "bounded_run.h"
-#include "io/data.h"
-#include "quant/model.h"
+#include "io/data/data.h"
+#include "model/model.h"
 #include "tare/tare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

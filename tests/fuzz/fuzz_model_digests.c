@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/model_digests.h"
+#include "io/native/model_digests.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a .npz archive, and as one .npy array.
-#include "io/npy.h"
-#include "io/npz.h"
+#include "io/data/npy.h"
+#include "io/data/npz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "bounded_run.h"
-#include "ops/classes.h"
-#include "ops/print.h"
+#include "ops/classes/classes.h"
+#include "ops/text/print.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
-#include "ops/print.h"
+#include "core/text/text.h"
+#include "ops/text/print.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

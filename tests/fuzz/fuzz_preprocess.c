@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "io/preprocess.h"
+#include "core/memory/alloc.h"
+#include "io/images/preprocess.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

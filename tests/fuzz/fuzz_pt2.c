@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a program of torch.export: read, printed, and written again.
 #include "io/pt2/pt2.h"
-#include "io/pt2/write.h"
+#include "io/pt2/write/write.h"
 #include "ir/module.h"
-#include "ops/classes.h"
-#include "ops/print.h"
-#include "quant/model.h"
+#include "model/model.h"
+#include "ops/classes/classes.h"
+#include "ops/text/print.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

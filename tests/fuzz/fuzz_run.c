@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "bounded_run.h"
-#include "io/model_file.h"
+#include "io/native/model_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 // Any bytes as a safetensors file: refused, or tensors whose every byte may be read.
 #include <stdlib.h>
 
-#include "io/safetensors.h"
+#include "io/native/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/json.h"
-#include "core/json_write.h"
-#include "core/text.h"
+#include "core/json/json.h"
+#include "core/json/write.h"
+#include "core/text/text.h"
 #include "edit.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

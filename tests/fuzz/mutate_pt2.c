@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "core/memory/alloc.h"
+#include "core/text/text.h"
 #include "edit.h"
-#include "io/pt2/archive.h"
+#include "io/pt2/read/archive.h"
 #include "replay/zip_memory.h"
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/text.h"
-#include "quant/model.h"
+#include "core/text/text.h"
+#include "model/model.h"
 #include "support/models.h"
 #include "support/temp.h"
 

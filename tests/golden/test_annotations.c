@@ -4,7 +4,7 @@
 // Data: tests/data/annotations.zip, packed by tests/data/pack_annotations.py.
 #include "support/test.h"
 
-#include "pt2e/steps.h"
+#include "flow/export/steps.h"
 #include "replay/case.h"
 #include "replay/recorded_quantizer.h"
 #include "tare/tare.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/print.h"
+#include "ops/text/print.h"
 #include "replay/run.h"
 #include "replay/text_compare.h"
 

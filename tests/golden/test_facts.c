@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "quant/backend_config.h"
-#include "quant/pass.h"
-#include "quant/pattern_form.h"
+#include "config/backend_config.h"
+#include "config/pattern_form.h"
+#include "model/pass.h"
 #include "replay/case.h"
 #include "replay/pt2e.h"
 #include "support/models.h"

@@ -6,9 +6,9 @@
 
 #include <zlib.h>
 
-#include "io/model_file.h"
-#include "ops/classes.h"
-#include "ops/print.h"
+#include "io/native/model_file.h"
+#include "ops/classes/classes.h"
+#include "ops/text/print.h"
 
 static const class_table *const tables[] = {OPS_CLASS_TABLES};
 static const registry classes = {.tables = tables, .table_count = sizeof tables / sizeof *tables};

@@ -12,11 +12,11 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "core/file.h"
-#include "core/json.h"
-#include "core/tensor_map.h"
-#include "io/image.h"
-#include "io/npz.h"
+#include "core/json/json.h"
+#include "core/system/file.h"
+#include "core/tensor/map.h"
+#include "io/data/npz.h"
+#include "io/images/image.h"
 #include "support/models.h"
 #include "support/temp.h"
 

@@ -6,9 +6,9 @@
 // Data: tests/data/networks.zip, made by tests/data/pack_networks.py.
 #include "support/test.h"
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "golden/networks.h"
-#include "runtime/isa.h"
+#include "runtime/kernels/isa.h"
 #include "support/models.h"
 #include "support/temp.h"
 #include "support/tuning.h"

@@ -7,10 +7,10 @@
 
 #include <zlib.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "core/memory/alloc.h"
+#include "core/text/text.h"
 #include "golden/networks.h"
-#include "quant/model.h"
+#include "model/model.h"
 #include "replay/case.h"
 #include "replay/text_compare.h"
 #include "support/models.h"

@@ -5,8 +5,8 @@
 // tests/data/pack_networks.py.
 #include "support/test.h"
 
-#include "core/alloc.h"
-#include "core/text.h"
+#include "core/memory/alloc.h"
+#include "core/text/text.h"
 #include "golden/networks.h"
 #include "replay/case.h"
 #include "replay/text_compare.h"

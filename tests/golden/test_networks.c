@@ -7,10 +7,10 @@
 #include <math.h>
 
 #include "golden/networks.h"
-#include "quant/coverage.h"
-#include "quant/model.h"
+#include "model/coverage.h"
+#include "model/model.h"
 #include "replay/case.h"
-#include "runtime/isa.h"
+#include "runtime/kernels/isa.h"
 #include "support/models.h"
 
 typedef struct network {

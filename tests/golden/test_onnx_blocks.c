@@ -8,10 +8,10 @@
 
 #include <stdlib.h>
 
-#include "core/json.h"
-#include "io/safetensors.h"
+#include "core/json/json.h"
+#include "io/native/safetensors.h"
+#include "model/model.h"
 #include "replay/zip_memory.h"
-#include "quant/model.h"
 #include "support/models.h"
 #include "support/temp.h"
 

@@ -5,8 +5,8 @@
 
 #ifdef TARE_HAVE_ONNX
 
-#include "core/json.h"
-#include "io/safetensors.h"
+#include "core/json/json.h"
+#include "io/native/safetensors.h"
 #include "support/models.h"
 #include "support/temp.h"
 

@@ -7,10 +7,10 @@
 
 #include <math.h>
 
-#include "core/json.h"
+#include "core/json/json.h"
 #include "golden/networks.h"
-#include "io/model_file.h"
-#include "quant/model.h"
+#include "io/native/model_file.h"
+#include "model/model.h"
 #include "replay/case.h"
 #include "support/models.h"
 #include "support/temp.h"

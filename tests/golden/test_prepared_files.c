@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "quant/argument_places.h"
-#include "quant/pass.h"
+#include "ir/argument_places.h"
+#include "model/pass.h"
 #include "replay/pt2e.h"
 #include "replay/run.h"
 #include "support/models.h"

@@ -8,11 +8,11 @@
 
 #include <math.h>
 
-#include "core/file.h"
-#include "core/json.h"
-#include "io/pt2/archive.h"
+#include "core/json/json.h"
+#include "core/system/file.h"
+#include "io/native/safetensors.h"
 #include "io/pt2/payload.h"
-#include "io/safetensors.h"
+#include "io/pt2/read/archive.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
 #include "replay/zip_memory.h"

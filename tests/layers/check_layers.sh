@@ -1,19 +1,35 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks that includes point one way: a room includes itself and what stands above it in the table
-# below, never a room beside or under it; users of the public API include nothing else.
+# Checks that includes point one way: a room includes itself and rooms above it in the table below,
+# never a room beside or under it, and no header that is private to another folder; users of the
+# public API include nothing else.
 # usage: check_layers.sh ROOT    Prints one line per violation; exit status 1 if there is any.
 set -eu
 cd "$1"
 
-# The rooms from the ground up. Rooms on one line stand beside each other.
+# The rooms from the ground up, by path prefix: a file belongs to the longest prefix that fits, so that
+# a sub-folder follows its room unless it has a line of its own. Rooms on one line stand beside each
+# other. A header with the line `// Private to FOLDER.` is for the files under src/FOLDER alone.
 rooms='core
 ir
+dnnl
 ops
+io/zip
+io/native io/images
+io/data
+io/pt2 io/onnx
 io
-quant
-pt2e train runtime
-codegen debug'
+observe
+config
+model
+flow
+quantizers
+flow/export
+flow/lower/export
+runtime/kernels
+runtime/gemm
+runtime
+debug'
 
 folders=
 for folder in include src cli examples bench backends; do
@@ -28,22 +44,38 @@ find $folders -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.inc' \) | L
         close(path)
         return found
     }
-    # The target of a quoted include, as the rules see it.
-    function check_room(room, target,   other) {
-        other = target
-        if (!sub(/\/.*/, "", other)) report("includes are written from src/")
-        else if (other == "tare") return
-        else if (!(other in rank)) report("\"" other "\" is not a room of src/")
-        else if (other != room && rank[other] >= rank[room]) report(room " may not include " other)
+    # The room of a path below src/: the longest known prefix; empty for none.
+    function room_of(path) {
+        while (sub(/\/[^\/]*$/, "", path)) if (path in rank) return path
+        return ""
     }
-    function check(target,   root, part) {
-        split(file, part, "/")
-        root = part[1]
-        if (root == "src") {
-            if (!(part[2] in rank)) report("\"" part[2] "\" is not a room of src/")
-            else check_room(part[2], target)
+    # The folder that a header is private to; empty for none.
+    function owner_of(header,   path, text, owner) {
+        if (header in owners) return owners[header]
+        owner = ""
+        path = "src/" header
+        while ((getline text < path) > 0 && text ~ /^(\/\/.*)?$/)
+            if (sub(/^\/\/ Private to /, "", text)) { sub(/\.$/, "", text); owner = text }
+        close(path)
+        return owners[header] = owner
+    }
+    # The target of a quoted include, as the rules see it.
+    function check_room(room, target,   other, owner) {
+        if (target ~ /^tare\//) return
+        other = room_of(target)
+        if (target !~ /\//) report("includes are written from src/")
+        else if (other == "") report("\"" target "\" is in no room of src/")
+        else if (other != room && rank[other] >= rank[room]) report(room " may not include " other)
+        else if ((owner = owner_of(target)) != "" && index(file, "src/" owner "/") != 1)
+            report("\"" target "\" is private to " owner)
+    }
+    function check(target,   room) {
+        if (file ~ /^src\//) {
+            room = room_of(substr(file, 5))
+            if (room == "") report("no room of src/ holds " file)
+            else check_room(room, target)
         } else if (target ~ /^tare\/[^\/]*\.h$/) return
-        else if (root == "include") report("a public header may include public headers only")
+        else if (file ~ /^include\//) report("a public header may include public headers only")
         else if (target ~ /\.\./ || !(exists(folder target) || exists(root "/" target)))
             report(root " may include tare/*.h and its own headers only")
     }
@@ -57,7 +89,8 @@ find $folders -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.inc' \) | L
     {
         file = $0
         files++
-        folder = file
+        root = folder = file
+        sub(/\/.*/, "", root)
         sub(/[^\/]*$/, "", folder)
         line = 0
         while ((getline text < file) > 0) {
@@ -69,9 +102,8 @@ find $folders -type f \( -name '*.[ch]' -o -name '*.def' -o -name '*.inc' \) | L
             angle = target ~ /^</
             sub(/^["<]/, "", target)
             sub(/[">].*/, "", target)
-            top = target
-            sub(/\/.*/, "", top)
-            if (!angle || top == "tare" || (top in rank && exists("src/" target))) check(target)
+            if (!angle || target ~ /^tare\// || (room_of(target) != "" && exists("src/" target)))
+                check(target)
         }
         close(file)
     }

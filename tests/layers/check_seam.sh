@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Memory and files are reached through one table of calls, src/core/system.c: no other object of the
+# Memory and files are reached through one table of calls, src/core/system/system.c: no other object of the
 # library or the command line may name the functions behind it.
 # usage: check_seam.sh OBJECTS_OF_THE_LIBRARY OBJECTS_OF_THE_COMMAND_LINE (folders)
 set -eu
@@ -15,7 +15,7 @@ fopen fdopen freopen fread getline getdelim getrandom getentropy'
 # mapping.c puts zeros in the place of lost pages, in a signal handler.
 # The command line looks at paths before the work begins, makes folders for reports, reads
 # /proc/cpuinfo, and frees the text of open_memstream, which the C library allocates.
-allowed='src/core/mapping.c.o mmap
+allowed='src/core/system/mapping.c.o mmap
 cli/output.c.o stat
 cli/output.c.o access
 cli/output.c.o mkdir
@@ -23,7 +23,7 @@ cli/configs.c.o stat
 cli/bench_machine.c.o fopen
 cli/page.c.o free'
 
-found=$(find "$1/src" "$2/cli" -name '*.c.o' ! -path '*/src/core/system.c.o' | LC_ALL=C sort)
+found=$(find "$1/src" "$2/cli" -name '*.c.o' ! -path '*/src/core/system/system.c.o' | LC_ALL=C sort)
 [ -n "$found" ] || { echo 'no objects found'; exit 1; }
 # shellcheck disable=SC2086 # The objects are words.
 nm -u -A $found | FUNCTIONS=$functions ALLOWED=$allowed awk '
@@ -54,7 +54,7 @@ nm -u -A $found | FUNCTIONS=$functions ALLOWED=$allowed awk '
         objects[object] = 1
         symbol = plain($NF)
         if (symbol in is_behind && !is_allowed(object, symbol)) {
-            print object ": " symbol " (use core/alloc.h, core/file.h, tare/memory.h or tare/file.h)"
+            print object ": " symbol " (use core/memory/alloc.h, core/system/file.h, tare/memory.h or tare/file.h)"
             bad++
         }
     }

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "core/alloc.h"
+#include "core/memory/alloc.h"
 
 static bool is_pair(const agreement *a, double ours, double recorded) {
     for (size_t i = 0; i < a->count; i++)

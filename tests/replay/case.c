@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/file.h"
-#include "core/json.h"
-#include "io/model_file.h"
+#include "core/json/json.h"
+#include "core/system/file.h"
+#include "io/native/model_file.h"
 #include "io/pt2/pt2.h"
-#include "quant/model.h"
+#include "model/model.h"
 #include "replay/zip_memory.h"
 
 typedef case_bytes blob;

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-#include "core/arena.h"
-#include "io/safetensors.h"
+#include "core/memory/arena.h"
+#include "io/native/safetensors.h"
 #include "tare/model.h"
 
 /// Where a case lies: a folder, or a member folder of a zip archive.

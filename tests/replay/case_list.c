@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/alloc.h"
-#include "core/file.h"
+#include "core/memory/alloc.h"
+#include "core/system/file.h"
 #include "replay/case.h"
 #include "replay/zip_memory.h"
 

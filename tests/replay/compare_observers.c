@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/print.h"
-#include "pt2e/observers.h"
-#include "quant/fake_quantize.h"
+#include "flow/export/observers.h"
+#include "observe/fake_quantize.h"
+#include "ops/text/print.h"
 #include "replay/statistics.h"
 #include "replay/text_compare.h"
 

@@ -3,7 +3,7 @@
 #ifndef REPLAY_FINDINGS_H
 #define REPLAY_FINDINGS_H
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 /// A known difference excuses values, never structure.
 typedef enum finding_kind {

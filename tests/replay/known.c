@@ -5,8 +5,8 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/file.h"
+#include "core/memory/alloc.h"
+#include "core/system/file.h"
 
 static tare_status add(known_differences *out, const char *line, size_t length, tare_error *err) {
     while (length > 0 && (line[length - 1] == ' ' || line[length - 1] == '\r')) length--;

@@ -3,8 +3,8 @@
 #ifndef REPLAY_KNOWN_H
 #define REPLAY_KNOWN_H
 
-#include "core/arena.h"
 #include "core/error.h"
+#include "core/memory/arena.h"
 
 typedef struct known_difference {
     const char *pattern, *reason;

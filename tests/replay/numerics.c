@@ -6,8 +6,8 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "core/alloc.h"
-#include "core/json.h"
+#include "core/json/json.h"
+#include "core/memory/alloc.h"
 
 typedef struct bytes {
     unsigned char *data;

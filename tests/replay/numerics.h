@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 #include "core/error.h"
-#include "core/text.h"
-#include "io/safetensors.h"
+#include "core/text/text.h"
+#include "io/native/safetensors.h"
 
 /// Called once for every case. difference: what differs first, one line; NULL: all is equal.
 typedef void (*numerics_report)(void *user, const char *name, const char *difference);

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/half.h"
-#include "core/requant.h"
-#include "core/text.h"
-#include "ops/module_call.h"
+#include "core/math/requant.h"
+#include "core/tensor/half.h"
+#include "core/text/text.h"
+#include "observe/fake_quantize.h"
+#include "ops/classes/module_call.h"
 #include "ops/op.h"
-#include "quant/fake_quantize.h"
 #include "replay/numerics.h"
 
 // One case on its way. The first difference is kept.

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/half.h"
-#include "core/text.h"
-#include "quant/observer.h"
+#include "core/tensor/half.h"
+#include "core/text/text.h"
+#include "observe/observer.h"
 #include "replay/numerics.h"
 
 // One case on its way. The first difference is kept.

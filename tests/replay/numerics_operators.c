@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/json.h"
-#include "ops/classes.h"
-#include "ops/engine_rules.h"
+#include "core/json/json.h"
+#include "ops/classes/classes.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
-#include "ops/print.h"
+#include "ops/quantized/engine_rules.h"
+#include "ops/text/print.h"
 #include "replay/numerics.h"
 
 typedef struct operator_case {

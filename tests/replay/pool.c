@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 typedef struct worker {
     pid_t pid; // 0: free

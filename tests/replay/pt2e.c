@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "pt2e/steps.h"
+#include "core/memory/alloc.h"
+#include "flow/export/steps.h"
 #include "replay/recorded_quantizer.h"
 #include "replay/text_compare.h"
 

@@ -3,8 +3,8 @@
 // every recorded edge.
 #include <string.h>
 
-#include "core/alloc.h"
-#include "quant/observer.h"
+#include "core/memory/alloc.h"
+#include "observe/observer.h"
 #include "replay/statistics.h"
 
 /// What is to be proposed. Copied at creation, as the class lends it.

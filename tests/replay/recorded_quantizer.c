@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/json.h"
-#include "core/text.h"
-#include "ops/print.h"
-#include "quant/model.h"
+#include "core/json/json.h"
+#include "core/text/text.h"
+#include "model/model.h"
+#include "ops/text/print.h"
 
 // --- settings ---
 

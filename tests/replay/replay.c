@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/print.h"
-#include "quant/model.h"
+#include "model/model.h"
+#include "ops/text/print.h"
 #include "replay/left_out.h"
 #include "replay/pt2e.h"
 #include "replay/run.h"

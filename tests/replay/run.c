@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "ops/engine_rules.h"
+#include "core/memory/alloc.h"
 #include "ops/interpret.h"
 #include "ops/op.h"
+#include "ops/quantized/engine_rules.h"
 #include "tare/session.h"
 
 static value tensor_value(tare_tensor *t) {

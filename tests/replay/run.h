@@ -4,7 +4,7 @@
 #define REPLAY_RUN_H
 
 #include "ir/value.h"
-#include "quant/model.h"
+#include "model/model.h"
 #include "replay/case.h"
 #include "replay/findings.h"
 

@@ -3,7 +3,7 @@
 #ifndef REPLAY_STATISTICS_H
 #define REPLAY_STATISTICS_H
 
-#include "quant/model.h"
+#include "model/model.h"
 #include "replay/agreement.h"
 #include "replay/case.h"
 #include "replay/findings.h"

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "pt2e/steps.h"
+#include "flow/export/steps.h"
 #include "replay/run.h"
 
 static int64_t batches(const module *bn) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/exported.h"
 
-#include "ops/print.h"
+#include "ops/text/print.h"
 #include "support/models.h"
 #include "support/test.h"
 

@@ -3,7 +3,7 @@
 #ifndef SUPPORT_EXPORTED_H
 #define SUPPORT_EXPORTED_H
 
-#include "quant/model.h"
+#include "model/model.h"
 #include "tare/tare.h"
 
 /// A model whose forward is `code`, over `root` (taken; NULL: an empty one). Every node gives a

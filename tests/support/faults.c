@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "core/system.h"
+#include "core/system/system.h"
 
 static fault_order ordered;
 static _Atomic long count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures to order: a table of system calls (core/system.h) that goes to the system's own and
-// fails the n-th of the chosen kinds, counted over all threads.
+// Failures to order: a table of system calls (core/system/system.h) that goes to the system's own
+// and fails the n-th of the chosen kinds, counted over all threads.
 #ifndef SUPPORT_FAULTS_H
 #define SUPPORT_FAULTS_H
 

@@ -3,8 +3,8 @@
 
 #include "support/test.h"
 
-#include "core/alloc.h"
-#include "runtime/fast.h"
+#include "core/memory/alloc.h"
+#include "runtime/fast/fast.h"
 #include "support/models.h"
 
 static uint32_t next(random_state *r) { // a linear congruential generator, upper bits

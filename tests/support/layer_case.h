@@ -3,7 +3,7 @@
 #ifndef SUPPORT_LAYER_CASE_H
 #define SUPPORT_LAYER_CASE_H
 
-#include "runtime/kernels/qlayer.h"
+#include "runtime/gemm/qlayer.h"
 
 enum { MOST_THREADS = 4 };
 
@@ -34,7 +34,7 @@ void end_layer_case(layer_case *c);
 /// right size, so that sanitizers see what is read beyond.
 void run_layer_case(const layer_case *c, const qlayer *p, int threads,
                     const product_addend *addend);
-/// Fails if element `at` of y, of a channel, is not what core/requant.h makes of the sum.
+/// Fails if element `at` of y, of a channel, is not what core/math/requant.h makes of the sum.
 void check_layer_code(const layer_case *c, int64_t channel, int64_t sum, int64_t at,
                       const char *kernel);
 /// Between [N][C][pixels] and [N][pixels][C]; without a batch N is 1.

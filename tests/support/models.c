@@ -2,8 +2,8 @@
 // Small models and the flow over them, in few words.
 #include "support/models.h"
 
-#include "ops/print.h"
-#include "quant/pass.h"
+#include "model/pass.h"
+#include "ops/text/print.h"
 #include "support/test.h"
 
 // --- errors and texts ---

@@ -4,7 +4,7 @@
 #ifndef SUPPORT_MODELS_H
 #define SUPPORT_MODELS_H
 
-#include "quant/model.h"
+#include "model/model.h"
 #include "tare/tare.h"
 
 /// One error for all calls of a test; the last failure stays in it until the next failing call.

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/text.h"
-#include "quant/observer.h"
+#include "core/text/text.h"
+#include "observe/observer.h"
 #include "support/test.h"
 
 tare_status read_spec(const char *json, tare_observer_spec **out, tare_error *err) {

@@ -4,7 +4,7 @@
 #define SUPPORT_OBSERVERS_H
 
 #include "ir/module.h"
-#include "quant/observer_spec.h"
+#include "observe/observer_spec.h"
 
 #define CLASS(name) "{\"class\": \"" name "\"}"
 #define PER_CHANNEL                                                                                \

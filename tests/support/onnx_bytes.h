@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 void pb_int(text *t, unsigned field, int64_t value);
 void pb_bytes(text *t, unsigned field, const void *bytes, size_t size);

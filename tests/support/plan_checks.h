@@ -4,7 +4,7 @@
 #ifndef SUPPORT_PLAN_CHECKS_H
 #define SUPPORT_PLAN_CHECKS_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "tare/tare.h"
 
 extern const tare_session_options portable_reference; // of portable floats, too

@@ -3,7 +3,7 @@
 #ifndef SUPPORT_PROGRAMS_H
 #define SUPPORT_PROGRAMS_H
 
-#include "quant/model.h"
+#include "model/model.h"
 
 #define DECOMPOSED "torch.ops.quantized_decomposed."
 

@@ -4,7 +4,7 @@
 #include "support/test.h"
 
 #include "io/pt2/pt2.h"
-#include "quant/model.h"
+#include "model/model.h"
 
 // clang-format off
 static const char weights_json[] =

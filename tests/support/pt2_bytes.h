@@ -4,8 +4,8 @@
 #ifndef SUPPORT_PT2_BYTES_H
 #define SUPPORT_PT2_BYTES_H
 
-#include "replay/zip_memory.h"
 #include "ir/module.h"
+#include "replay/zip_memory.h"
 
 typedef struct pt2_part {
     const char *name;

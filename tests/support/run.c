@@ -5,10 +5,10 @@
 
 #include "support/test.h"
 
-#include "core/text.h"
-#include "ops/classes.h"
+#include "core/text/text.h"
+#include "ops/classes/classes.h"
 #include "ops/op.h"
-#include "ops/print.h"
+#include "ops/text/print.h"
 
 // "a = f(x); g(a)": statements, then the result.
 static void write_code(const char *parameters, const char *body, text *code) {

@@ -3,7 +3,7 @@
 #ifndef SUPPORT_RUN_H
 #define SUPPORT_RUN_H
 
-#include "ops/float_kernels.h"
+#include "dnnl/float_kernels.h"
 #include "ops/interpret.h"
 
 /// A GraphModule whose forward is `code`; parameters "x, y" and an expression are enough,

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "core/alloc.h"
 #include "core/error.h"
+#include "core/memory/alloc.h"
 #include "support/faults.h"
 
 #define CHECK_OK(call) assert_int_equal((call), TARE_OK)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
-#include "core/text.h"
+#include "core/system/file.h"
+#include "core/text/text.h"
 #include "support/temp.h"
 #include "support/test.h"
 

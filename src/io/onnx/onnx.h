@@ -3,9 +3,9 @@
 #ifndef IO_ONNX_ONNX_H
 #define IO_ONNX_ONNX_H
 
-#include "io/model_file.h"
+#include "io/native/model_file.h"
 #include "ir/module.h"
-#include "ops/classes.h"
+#include "ops/classes/classes.h"
 #include "tare/model.h"
 
 /// Do these bytes look like an ONNX model (or a cut-off one) rather than like anything else?

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements of 4 bits, two in a byte, the first in the lower half.
+// Private to io/onnx.
 #ifndef IO_ONNX_PACK_H
 #define IO_ONNX_PACK_H
 
@@ -7,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 /// ONNX's numbers of the element types that are packed.
 enum { ONNX_UINT4 = 21, ONNX_INT4 = 22 };

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "core/memory/alloc.h"
 #include "io/onnx/onnx.h"
-#include "io/onnx/wire.h"
+#include "io/onnx/read/wire.h"
 
 enum {
     OLDEST_OPSET = 11,

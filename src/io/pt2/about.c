@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/json_write.h"
+#include "core/json/write.h"
 
 static tare_status keep_parts(const json_at *from, const char *const *keys, json_t *into,
                               tare_error *err) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a program's file says beside its graph.
+// Private to io/pt2.
 #ifndef IO_PT2_ABOUT_H
 #define IO_PT2_ABOUT_H
 
-#include "core/json.h"
+#include "core/json/json.h"
 #include "ir/graph.h"
 
 /// Keeps in g->export_json what the writer needs again, as it stands in the file: of `top` the

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments of a program's nodes as values.
+// Private to io/pt2.
 #ifndef IO_PT2_ARGUMENT_H
 #define IO_PT2_ARGUMENT_H
 
-#include "core/json.h"
-#include "core/map.h"
+#include "core/json/json.h"
+#include "core/memory/map.h"
 #include "ir/value.h"
 
 typedef struct pt2_names {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes as programs write them, in sympy's constructors: Add(Symbol('s0', integer=True),
 // Integer(1)).
+// Private to io/pt2.
 #ifndef IO_PT2_EXPRESSION_H
 #define IO_PT2_EXPRESSION_H
 
 #include <stdint.h>
 
-#include "core/map.h"
+#include "core/memory/map.h"
 
 /// Its value where symbols are what `symbols` says (tare__map_int). False where it has functions
 /// that are not known here, symbols without a value, or overflows. Sizes are never negative, but

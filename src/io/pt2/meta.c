@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/json_write.h"
-#include "io/debug_handle.h"
+#include "core/json/write.h"
+#include "io/native/debug_handle.h"
 #include "io/pt2/payload.h"
-#include "ops/classes.h"
+#include "ops/classes/classes.h"
 
 // --- values ---
 

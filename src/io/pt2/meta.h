@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a program says beside its computation: shapes, the modules that were running, sources.
+// Private to io/pt2.
 #ifndef IO_PT2_META_H
 #define IO_PT2_META_H
 
-#include "core/json.h"
+#include "core/json/json.h"
 #include "ir/graph.h"
 
 /// Sets n's meta, as graph_json.h has it, and scope. tables: what has `tensor_values` and the

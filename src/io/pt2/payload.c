@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/arena.h"
-#include "core/tensor_map.h"
-#include "core/text.h"
+#include "core/memory/arena.h"
+#include "core/tensor/map.h"
+#include "core/text/text.h"
 
 // Elements that a small record may stand for: zeros, and dimensions of stride 0.
 enum { MOST_REPEATED = 1 << 24 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of weights and constants, and what codes of dtypes and the like stand for.
+// Private to io/pt2.
 #ifndef IO_PT2_PAYLOAD_H
 #define IO_PT2_PAYLOAD_H
 
-#include "core/json.h"
-#include "core/map.h"
-#include "io/pt2/archive.h"
+#include "core/json/json.h"
+#include "core/memory/map.h"
+#include "io/pt2/read/archive.h"
 
 /// The tensors of FOLDER ("data/weights/") of a model, by name; references owned by the map
 /// (tare__tensor_map_release). Names that share a record and a shape share the tensor. An absent

@@ -3,9 +3,9 @@
 #ifndef IO_PT2_PT2_H
 #define IO_PT2_PT2_H
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ir/module.h"
-#include "ops/classes.h"
+#include "ops/classes/classes.h"
 
 /// Is this zip archive one of torch.export's rather than anything else's?
 bool tare__pt2_is_archive(const unsigned char *data, size_t size);

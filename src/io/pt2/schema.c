@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "core/text/text.h"
 
 // clang-format off
 static const pt2_schema rows[] = {

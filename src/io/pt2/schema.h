@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signatures of the operators that programs call: archives name every argument.
+// Private to io/pt2.
 #ifndef IO_PT2_SCHEMA_H
 #define IO_PT2_SCHEMA_H
 

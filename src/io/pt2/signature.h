@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How an exported program is called: its `def` line, and the line that flattens what came in.
+// Private to io/pt2.
 #ifndef IO_PT2_SIGNATURE_H
 #define IO_PT2_SIGNATURE_H
 
-#include "core/json.h"
+#include "core/json/json.h"
 #include "ir/graph.h"
 
 /// Sets g's two lines, as torch prints them. calls: `module_call_graph`, whose first entry holds

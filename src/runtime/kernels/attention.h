@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/isa.h"
+#include "runtime/kernels/isa.h"
 
 /// A matrix of codes that becomes the weights of a block of a product.
 typedef struct code_matrix {

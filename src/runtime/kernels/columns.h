@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/isa.h"
+#include "runtime/kernels/isa.h"
 
 enum {
     COLUMNS_BEHIND = 32, // codes behind each row, which may be read

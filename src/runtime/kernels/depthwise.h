@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/requant.h"
-#include "runtime/isa.h"
+#include "core/math/requant.h"
+#include "runtime/kernels/isa.h"
 
 enum {
     DEPTHWISE_BLOCK = 64, // channels, at most, of any kernel

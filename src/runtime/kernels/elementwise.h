@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise kernels between floats and byte codes, with the bits of core/requant.h.
+// Elementwise kernels between floats and byte codes, with the bits of core/math/requant.h.
 #ifndef RUNTIME_KERNELS_ELEMENTWISE_H
 #define RUNTIME_KERNELS_ELEMENTWISE_H
 
 #include <stddef.h>
 
-#include "core/requant.h"
-#include "runtime/isa.h"
+#include "core/math/requant.h"
+#include "runtime/kernels/isa.h"
 
 /// Codes of a per-tensor scheme, quint8 or qint8.
 typedef struct code_scheme {
@@ -74,8 +74,8 @@ typedef struct elementwise_kernels {
     /// y[i] = tare__dequantize_embedding(x[i], scale, bias)
     void (*expand)(bool is_signed, float scale, float bias, const uint8_t *x, size_t count,
                    float *y);
-    /// y[i] = tare__quantize(GELU of x[i], as core/elements.def has it). NULL: nothing is faster
-    /// than one after the other
+    /// y[i] = tare__quantize(GELU of x[i], as core/math/elements.def has it). NULL: nothing is
+    /// faster than one after the other
     void (*quantize_gelu)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
 } elementwise_kernels;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NEON under the names that qu8_depthwise.h and qu8_epilogue.h call vectors' operations by: x86's,
 // whose registers have no types. Each is one instruction, or two.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_NEON_LANES_H
 #define RUNTIME_KERNELS_NEON_LANES_H
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/isa.h"
+#include "runtime/kernels/isa.h"
 
 enum { PEAK_READ_WORDS = 64 };
 

@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/requant.h"
-#include "runtime/isa.h"
+#include "core/math/requant.h"
+#include "runtime/kernels/isa.h"
 
 enum {
     PRODUCT_LANES = 16,  // channels that lie beside each other
@@ -67,7 +67,7 @@ typedef struct product_tile {
                           // none are. Not for kernels that ask for pairs
     size_t ahead; // bytes from w to weights that are wanted next, to be fetched meanwhile; 0: none
     size_t pass;  // how many tiles have met these weights before
-    const bool *pairs_fit; // [vectors][product_chunks] of w (product_pairs.h); NULL: not known
+    const bool *pairs_fit; // [vectors][product_chunks] of w (kernels/saturation.h); NULL: not known
     size_t channels;       // at most PRODUCT_BLOCK
     tile_epilogue epilogue;
     const product_addend *addend; // NULL: none

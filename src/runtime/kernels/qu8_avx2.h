@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of the AVX2 kernels: rules F, O and Q of core/requant.h on 8 sums at once. Bounds are
-// applied to the float, where they give what clamping the code gives, NaN included.
+// The end of the AVX2 kernels: rules F, O and Q of core/math/requant.h on 8 sums at once. Bounds
+// are applied to the float, where they give what clamping the code gives, NaN included.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_AVX2_H
 #define RUNTIME_KERNELS_QU8_AVX2_H
 
 #include <immintrin.h>
 #include <string.h>
 
-#include "core/requant.h"
+#include "core/math/requant.h"
 
 typedef struct epilogue_constants {
     bool is_o;

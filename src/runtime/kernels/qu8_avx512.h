@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between floats and codes with AVX-512, 16 at a time. Bounds are applied to the float, where they
 // give what clamping the code gives, NaN included.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_AVX512_H
 #define RUNTIME_KERNELS_QU8_AVX512_H
 
 #include <immintrin.h>
 
-#include "core/requant.h"
+#include "core/math/requant.h"
 
 // What is done to each of four registers v, side by side: a long way through one after the other
 // would leave little for the processor to do meanwhile.

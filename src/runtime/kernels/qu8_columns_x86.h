@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packing columns of codes for the x86 levels: four rows of sixteen columns become words.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_COLUMNS_X86_H
 #define RUNTIME_KERNELS_QU8_COLUMNS_X86_H
 

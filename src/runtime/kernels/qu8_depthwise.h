@@ -8,7 +8,7 @@
 // row lower in the words.
 #include "runtime/kernels/depthwise.h"
 #include "runtime/kernels/qu8_epilogue.h"
-
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_DEPTHWISE_H
 #define RUNTIME_KERNELS_QU8_DEPTHWISE_H
 // Bounds of loops that the compiler unrolls, so that sums become registers.

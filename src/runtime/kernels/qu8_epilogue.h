@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of integer kernels for vectors of any width: rules F, O and Q of core/requant.h on four
-// registers of sums, which become one register of codes. A file of an instruction set includes this
-// once for each width, with
+// The end of integer kernels for vectors of any width: rules F, O and Q of core/math/requant.h on
+// four registers of sums, which become one register of codes. A file of an instruction set includes
+// this once for each width, with
 //   WIDTH(name)       the name of a function of this width
 //   VEC, FLOATS       registers of integers and of floats
 //   V(op), V_INT(op)  intrinsics, V_INT those named after the whole register (xor, loadu)
 // Packing 32-bit lanes to bytes leaves four channels of each register in each 16 bytes: the order
 // of tare__depthwise_place.
-
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_EPILOGUE_H
 #define RUNTIME_KERNELS_QU8_EPILOGUE_H
 #include <stdbool.h>
 
-#include "core/requant.h"
+#include "core/math/requant.h"
 
 enum { PACKED_REGISTERS = 4 };
 

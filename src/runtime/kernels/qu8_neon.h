@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of the Arm kernels: rules F, O and Q of core/requant.h on 16 sums at once. Bounds are
+// Parts of the Arm kernels: rules F, O and Q of core/math/requant.h on 16 sums at once. Bounds are
 // applied to the float, where they give what clamping the code gives, NaN included.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_NEON_H
 #define RUNTIME_KERNELS_QU8_NEON_H
 
@@ -8,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/requant.h"
+#include "core/math/requant.h"
 
 enum { NEON_QUADS = 4, NEON_LANES = 16 };
 

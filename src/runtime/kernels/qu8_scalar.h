@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of the kernels in plain C, written so that compilers vectorize them for any machine.
+// Private to runtime/kernels.
 #ifndef RUNTIME_KERNELS_QU8_SCALAR_H
 #define RUNTIME_KERNELS_QU8_SCALAR_H
 
 #include <stddef.h>
 
-#include "core/requant.h"
+#include "core/math/requant.h"
 
 /// rint(x) for |x| < 2^22: the sum has no bits left for a fraction, and addition rounds as rint.
 static inline float round_small(float x) {

@@ -3,8 +3,8 @@
 #ifndef RUNTIME_KERNELS_SCAN_H
 #define RUNTIME_KERNELS_SCAN_H
 
-#include "quant/observers/scan.h"
-#include "runtime/isa.h"
+#include "observe/classes/scan.h"
+#include "runtime/kernels/isa.h"
 
 typedef struct scan_row {
     isa_level needs;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/alloc.h"
+#include "core/memory/alloc.h"
 
 void *tare__scratch_reserve(scratch *s, size_t size) {
     if (s->data != NULL && size <= s->size) return s->data;

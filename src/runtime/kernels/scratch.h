@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "core/threads.h"
+#include "core/threads/threads.h"
 
 typedef struct scratch { // zero-initialized is a valid empty one
     unsigned char *data; // 64-byte aligned

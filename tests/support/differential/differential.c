@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
+#include "core/memory/alloc.h"
 #include "io/onnx/onnx.h"
-#include "ops/print.h"
-#include "runtime/isa.h"
-#include "runtime/samples.h"
+#include "ops/text/print.h"
+#include "runtime/kernels/isa.h"
+#include "runtime/plan/samples.h"
 #include "tare/tare.h"
 
 enum { MOST_RESULTS = 16, FLOW_BYTES = 4 };

@@ -5,7 +5,7 @@
 #ifndef SUPPORT_DIFFERENTIAL_H
 #define SUPPORT_DIFFERENTIAL_H
 
-#include "core/text.h"
+#include "core/text/text.h"
 #include "support/differential/random_graph.h"
 
 enum { MOST_ROWS = 1024 };

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/alloc.h"
-#include "ops/describe.h"
-#include "ops/module_call.h"
-#include "ops/print.h"
+#include "core/memory/alloc.h"
+#include "ops/classes/module_call.h"
+#include "ops/text/describe.h"
+#include "ops/text/print.h"
 
 // --- tensors ---
 

@@ -6,8 +6,8 @@
 #ifndef SUPPORT_RANDOM_GRAPH_H
 #define SUPPORT_RANDOM_GRAPH_H
 
+#include "model/model.h"
 #include "ops/op.h"
-#include "quant/model.h"
 #include "support/differential/choices.h"
 
 enum { MOST_RANDOM_INPUTS = 3, MOST_RANDOM_CALLS = 12, MOST_RANDOM_ELEMENTS = 1 << 14 };

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/alloc.h"
-#include "core/text.h"
-#include "io/npz.h"
-#include "quant/pass.h"
+#include "core/memory/alloc.h"
+#include "core/text/text.h"
+#include "io/data/npz.h"
+#include "model/pass.h"
 #include "support/models.h"
 #include "support/temp.h"
 #include "support/test.h"

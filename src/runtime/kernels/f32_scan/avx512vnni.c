@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3 -mprefer-vector-width=512
 // Scans of floats. With AVX-512.
 #define SCAN(name) name##__avx512vnni
 #include <immintrin.h>
 
 #include "runtime/kernels/scan.h"
 
-#include "quant/observers/scan_loops.h"
+#include "observe/classes/scan_loops.h"
 
 // Sixteen at a time move up to the others that are left. What is stored behind them is written
 // over.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3 -mprefer-vector-width=512
 // The peak of AVX-512 with VNNI: twelve sums hide what one instruction waits for the one before.
 #include <immintrin.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // The peak of NEON: bytes are multiplied to 16 bits, and pairs of those added in 32.
 #include <arm_neon.h>
 

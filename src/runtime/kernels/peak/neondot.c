@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // The peak of dot products of bytes.
 #include <arm_neon.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // What plain C reaches: loops for the compiler to vectorize. Operands change a little in every
 // round, or it would multiply once for all of them.
 #include "runtime/kernels/peak.h"

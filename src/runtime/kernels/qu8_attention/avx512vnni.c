@@ -3,7 +3,7 @@
 #include <immintrin.h>
 #include <math.h>
 
-#include "core/exp_code.h"
+#include "core/math/exp_code.h"
 #include "runtime/kernels/product.h"
 #include "runtime/kernels/qu8_avx512.h"
 #include "runtime/kernels/qu8_columns_x86.h"

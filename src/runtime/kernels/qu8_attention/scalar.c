@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Attention's kernels in plain C: what they mean.
 #include <math.h>
 
-#include "core/exp_code.h"
+#include "core/math/exp_code.h"
 #include "runtime/kernels/attention.h"
 
 void qu8_pack_rows__scalar(const code_matrix *m, size_t lanes, uint32_t *w, int32_t *sums) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Depthwise convolution with AVX2. Even and odd codes, widened to 16 bits, meet their weights in
 // vpmaddwd, which adds two exact products.
 #define QU8_DEPTHWISE            qu8_depthwise__avx2

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3 -mprefer-vector-width=512
 // Depthwise convolution with AVX512-VNNI: 64 channels at a time, and a last block of at most 32 or
 // 16 in narrower registers, which cost less.
 #include <immintrin.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Depthwise convolution with what every 64-bit Arm CPU has: products of signed bytes fit 16 bits,
 // and are added in 32.
 #define DOT(acc, words, weights) add_products(acc, words, weights)

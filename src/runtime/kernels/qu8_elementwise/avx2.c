@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Elementwise kernels with AVX2, eight floats at a time; the scalar ones take the rest.
 #include "runtime/kernels/qu8_avx2.h"
 

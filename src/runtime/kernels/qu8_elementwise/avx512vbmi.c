@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Looking up codes with AVX-512 VBMI, whose permutations of bytes have tables of 128.
 #include <immintrin.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3 -mprefer-vector-width=512
 // Elementwise kernels with AVX-512, sixteen elements at a time; masks take the rest.
 #include "runtime/kernels/qu8_avx512.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Elementwise kernels with NEON, sixteen elements at a time; the scalar ones take the rest.
 #include "runtime/kernels/elementwise.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Elementwise kernels in plain C. Bounds are applied to the float, where they give what clamping
 // the code gives, NaN included.
 #include "runtime/kernels/elementwise.h"

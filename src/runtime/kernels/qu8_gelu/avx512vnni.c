@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // GELU and the code of its value in one pass, with AVX-512. A code needs no more of the value than
 // which side of the middle between two codes it lies on: a cubic tells that of nearly all values,
-// in half the instructions that core/vector_functions.h takes for all their bits. Where one lies
-// too near a middle to tell, it and its neighbours are computed in full.
+// in half the instructions that core/math/vector_functions.h takes for all their bits. Where one
+// lies too near a middle to tell, it and its neighbours are computed in full.
 #include "runtime/kernels/qu8_avx512.h"
 
 #include "runtime/kernels/elementwise.h"
-#include "runtime/kernels/lines.h"
+#include "runtime/kernels/rows.h"
 
 enum { LANES = 16, BYTES = 64, CELLS = 32 };
 

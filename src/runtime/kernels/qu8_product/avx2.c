@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Products with AVX2: up to 4 pixels by 16 channels at a time. vpmaddubsw adds two products of
 // unsigned and signed bytes in 16 bits, and saturates. It is used for chunks of the depth whose
 // weights are known to rule that out. Elsewhere weights and codes are widened to 16 bits, even and
 // odd ones apart; vpmaddwd adds two exact products.
 enum { ROWS = 4 };
-#include "runtime/kernels/product_pairs.h"
 #include "runtime/kernels/qu8_product/ymm.h"
+#include "runtime/kernels/saturation.h"
 
 UNROLLED void add_wide(__m256i acc[ROWS][HALVES], size_t rows, const int32_t x[ROWS],
                        const uint32_t *w) {

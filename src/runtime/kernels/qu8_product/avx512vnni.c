@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3 -mprefer-vector-width=512
 // Products with AVX512-VNNI. Sums stay in registers: 6 pixels by 64 channels, or as many of fewer
 // channels. vpdpbusd adds four products of unsigned and signed bytes to an int32 lane without
 // saturating, so that sums are exact. For each word of depth weights are loaded once and each
 // pixel's codes once; 24 instructions of arithmetic hide that. Rows of few words go by in pairs of
-// registers of codes (avx512_pairs.h), others take turns (avx512_turns.h); those that are left make
-// a tile.
-#include "runtime/kernels/qu8_product/avx512_pairs.h"
-#include "runtime/kernels/qu8_product/avx512_turns.h"
+// registers of codes (qu8_product/avx512_saturation.h), others take turns
+// (qu8_product/avx512_pipeline.h); those that are left make a tile.
+#include "runtime/kernels/qu8_product/avx512_pipeline.h"
+#include "runtime/kernels/qu8_product/avx512_saturation.h"
 
 // clang-format off
 #define EACH_ROW(rows, X) \

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Products with Arm's matrix instructions. usmmla adds the products of two pixels and two channels
 // over eight codes, unsigned and signed ones, to four sums: up to 12 pixels by 8 channels at a
 // time. A single pixel takes the dot product of such bytes.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Products with what every 64-bit Arm CPU has: up to 4 pixels by 8 channels at a time. Codes become
 // signed, 128 less than unsigned ones; products of bytes fit 16 bits, and two of them are added to
 // a sum at a time, so that nothing saturates.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the Arm kernels of products share: how 16 channels begin and end.
+// Private to runtime/kernels/qu8_product.
 #ifndef RUNTIME_KERNELS_QU8_PRODUCT_NEON_H
 #define RUNTIME_KERNELS_QU8_PRODUCT_NEON_H
 

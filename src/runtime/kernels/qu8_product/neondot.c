@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Products with Arm's dot product of signed bytes. Codes become signed, 128 less than unsigned
 // ones.
 #include <arm_neon.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Products in plain C: chunks of the depth are widened to 16 bits, a row after the other, where
 // compilers find the dot products of vectors.
 #include <math.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// build: -O3
 // Columns copied in whole chunks and words: what is written behind a column is written again by
 // the next ones.
 #include <string.h>

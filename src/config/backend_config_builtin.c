@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built-in backend configs: torch's, as JSON files compiled into the library.
+#include <stdio.h>
+#include <string.h>
+
+#include "config/backend_config.h"
+#include "config/embedded.h"
+#include "core/text/text.h"
+
+// The order of listings: what most people want first, torch's own test config last.
+static const char *const names[] = {
+    "x86",        "onednn",        "qnnpack",
+    "fbgemm",     "native",        "tensorrt",
+    "executorch", "_qnnpack_pt2e", "test_only_legacy_native",
+};
+
+const char *tare_backend_config_builtin_name_at(size_t index) {
+    return index < sizeof names / sizeof *names ? names[index] : NULL;
+}
+
+static const char *name_at(const void *unused, size_t index) {
+    (void)unused;
+    return tare_backend_config_builtin_name_at(index);
+}
+
+static bool is_builtin(const char *name) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+// A built-in config is the file of its name.
+static const embedded_file *find_file(const char *name) {
+    char file_name[64];
+    const int length = snprintf(file_name, sizeof file_name, "%s.json", name);
+    return length > 0 && (size_t)length < sizeof file_name ? tare__embedded_find(file_name) : NULL;
+}
+
+static tare_status unknown_backend(const char *name, tare_error *err) {
+    tare__fail(err, TARE_NOT_FOUND, "no built-in backend is called '%s'", name);
+    tare__hint(err, TARE_NOT_FOUND,
+               "see tare_backend_config_builtin_name_at, or tare backend list");
+    return tare__suggest(err, TARE_NOT_FOUND, name, name_at, NULL);
+}
+
+tare_status tare_backend_config_builtin(const char *name, tare_backend_config **out,
+                                        tare_error *err) {
+    if (!name) return tare__fail(err, TARE_INVALID_ARGUMENT, "expected a name, found NULL");
+    const embedded_file *file = is_builtin(name) ? find_file(name) : NULL;
+    if (!file) return unknown_backend(name, err);
+    const tare_status status =
+        tare_backend_config_from_json((const char *)file->data, file->size, out, err);
+    return status == TARE_OK ? TARE_OK : tare__at(err, status, "built-in %s", file->name);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// QConfigs and mappings inside the library.
+#ifndef CONFIG_QCONFIG_H
+#define CONFIG_QCONFIG_H
+
+#include <stdatomic.h>
+
+#include "config/python_regex.h"
+#include "core/json/json.h"
+#include "observe/observer.h"
+#include "tare/qconfig.h"
+
+struct tare_qconfig {
+    atomic_size_t refcount;
+    tare_observer_spec *activation, *weight; // weight may be NULL
+};
+tare_status tare__qconfig_from_json(const json_at *at, tare_qconfig **out,
+                                    tare_error *err); // null -> NULL
+void tare__qconfig_to_json(const tare_qconfig *q, text *out);
+/// A file of backends/ that is compiled in, parsed; the caller json_decref's *out.
+tare_status tare__embedded_json(const char *name, json_t **out, tare_error *err);
+/// Does the activation's observer forget what it saw with every batch (an averaging constant of 1)?
+bool tare__qconfig_is_memoryless(const tare_qconfig *q);
+void tare__qconfig_text(const tare_qconfig *q, text *out); // for messages and the record
+
+/// One selector of a mapping.
+typedef struct qconfig_rule {
+    char *key;             // type, regex, or module name
+    char *object_type;     // module_name_object_type_order only
+    int64_t index;         // idem
+    tare_qconfig *qconfig; // NULL: do not quantize
+    python_regex *regex;   // of the key; module_name_regex only
+} qconfig_rule;
+typedef struct qconfig_rules {
+    qconfig_rule *items;
+    size_t count, capacity;
+} qconfig_rules;
+
+struct tare_qconfig_mapping {
+    tare_qconfig *global;
+    qconfig_rules object_type; // keys are canonical names (tare__function_canonical)
+    qconfig_rules module_name_regex, module_name, module_name_object_type_order;
+    tare_status first_status; // of a setter
+    tare_error *first_error;  // its sentence; NULL if memory for it was gone
+    char *default_name;       // "x86" when it came from {"default": "x86"}; for messages
+};
+/// The full form of a mapping, and any form back; errors name the place in the JSON.
+void tare__qconfig_mapping_to_json(const tare_qconfig_mapping *mapping, text *out);
+tare_status tare__qconfig_mapping_from_json(const json_at *root, tare_qconfig_mapping **out,
+                                            tare_error *err);
+tare_status tare__qconfig_mapping_status(const tare_qconfig_mapping *m, tare_error *err);
+
+/// Lookups as in spec/qconfig.md §5.1. *rule tells which selector decided, for the record (static
+/// or lent text; NULL: the fallback). Returned qconfigs are lent.
+typedef struct qconfig_choice {
+    tare_qconfig *qconfig;
+    const char *section; // "global", "object_type", "module_name_regex", "module_name",
+                         // "module_name_object_type_order"
+    const char *key;     // the selector's key; NULL for global
+} qconfig_choice;
+qconfig_choice tare__qconfig_global(const tare_qconfig_mapping *m);
+qconfig_choice tare__qconfig_by_type(const tare_qconfig_mapping *m, const char *type,
+                                     qconfig_choice fallback);
+/// adjust(type, path, fallback) := module_name(path, regex(path, object_type(type, fallback))).
+/// type may be NULL.
+tare_status tare__qconfig_adjust(const tare_qconfig_mapping *m, const char *type, const char *path,
+                                 qconfig_choice fallback, qconfig_choice *out, tare_error *err);
+/// The entry of exactly this module name.
+qconfig_choice tare__qconfig_by_exact_name(const tare_qconfig_mapping *m, const char *path,
+                                           qconfig_choice fallback);
+qconfig_choice tare__qconfig_by_order(const tare_qconfig_mapping *m, const char *path,
+                                      const char *type, int64_t index, qconfig_choice fallback);
+
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// XXH3 (Collet, https://xxhash.com) in 64 bits: fast enough for all that is read, the same on every
+// machine. It finds what differs by accident, not by intent. (core/hash/digest.h is older and
+// slower; files of calibrations hold its values.)
+#ifndef CORE_HASH_CHECKSUM_H
+#define CORE_HASH_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// XXH3_64bits_withSeed. bytes may be NULL where size is 0.
+uint64_t tare__checksum(const void *bytes, size_t size, uint64_t seed);
+
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one float or of two in loops over many, with the same bits from every kind of
+// vectors.
+#ifndef CORE_MATH_ELEMENTS_H
+#define CORE_MATH_ELEMENTS_H
+
+#include <stdint.h>
+
+/// y[i] = f(x[i]) with parameters p[0], p[1], .. of f. y may be x.
+typedef void (*element_loop)(const float *x, float *y, int64_t count, const float *p);
+
+typedef enum element_kind {
+    ELEMENT_OTHER, // none of elements.def
+#define ELEMENT(kind, name, value) ELEMENT_##kind,
+#include "core/math/elements.def"
+#undef ELEMENT
+    ELEMENT_COUNT,
+} element_kind;
+
+/// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 or 1. y may be an operand of step 1.
+typedef void (*binary_loop)(const float *a, int64_t a_step, const float *b, int64_t b_step,
+                            float *y, int64_t count);
+
+typedef enum pair_kind {
+    PAIR_OTHER, // none of math/binary.def
+#define PAIR(kind, name, value) PAIR_##kind,
+#include "core/math/binary.def"
+#undef PAIR
+    PAIR_COUNT,
+} pair_kind;
+
+/// In plain C.
+extern const element_loop f32_elements__scalar[ELEMENT_COUNT];
+extern const binary_loop f32_pairs__scalar[PAIR_COUNT];
+
+#endif

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch's cascade sum of columns, once for all kinds of vectors: core/math/rows.h is its manual. It
+// follows core/math/vector_rows.h in the files that include both.
+#include "core/math/rows.h"
+
+// Columns that are summed at a time, and their vectors. Lines are dealt to the slots of a row, four
+// times as many as lanes. A slot's sum stays in registers for some rows, then goes to the levels.
+enum { COLUMNS = 64, COLUMN_VECS = COLUMNS / WIDTH, MOST_LANES = 8, LANE_SLOTS = 4, LEVELS = 3 };
+#define COLUMNS_INLINE static inline __attribute__((always_inline))
+
+typedef struct columns {
+    const float *x;
+    size_t count, stride; // lines, and elements from one to the next
+    size_t lanes, slots;
+    size_t rows, done; // full ones, and those that the levels have
+} columns;
+
+typedef vec column_level[LANE_SLOTS * MOST_LANES][COLUMN_VECS];
+
+COLUMNS_INLINE void add_vecs(const vec *x, size_t vecs, vec *sums) {
+    for (size_t k = 0; k < vecs; k++) sums[k] = v_add(sums[k], x[k]);
+}
+
+// `width` columns of every step-th line from `line` on.
+COLUMNS_INLINE void add_lines(const columns *c, size_t line, size_t end, size_t step, size_t width,
+                              vec *sums) {
+    for (; line < end; line += step) {
+        const float *x = c->x + line * c->stride;
+        for (size_t k = 0; k * WIDTH < width; k++)
+            sums[k] = v_add(sums[k], take(x + k * WIDTH, width - k * WIDTH));
+    }
+}
+
+// torch: how many rows a level sums before it hands them on, as a power of two.
+static size_t level_power(size_t rows) {
+    size_t log = 1;
+    while (log < 62 && ((size_t)1 << log) < rows) log++;
+    return log / 4 > 4 ? log / 4 : 4;
+}
+
+// The level takes over what the one below has.
+static void carry(column_level *level, size_t slots) {
+    for (size_t slot = 0; slot < slots; slot++) {
+        add_vecs(level[-1][slot], COLUMN_VECS, level[0][slot]);
+        clear(level[-1][slot], COLUMN_VECS);
+    }
+}
+
+// All rows that are handed on.
+static void fill_levels(columns *c, size_t width, column_level levels[LEVELS]) {
+    const size_t power = level_power(c->rows), step = (size_t)1 << power, mask = step - 1;
+    for (size_t i = 0; i < LEVELS * c->slots; i++)
+        clear(levels[i / c->slots][i % c->slots], COLUMN_VECS);
+    for (size_t end = step; end <= c->rows; end += step) {
+        for (size_t slot = 0; slot < c->slots; slot++) {
+            vec sums[COLUMN_VECS];
+            clear(sums, COLUMN_VECS);
+            add_lines(c, c->done * c->slots + slot, end * c->slots, c->slots, width, sums);
+            add_vecs(sums, COLUMN_VECS, levels[0][slot]);
+        }
+        c->done = end;
+        for (size_t k = 1; k < LEVELS && (end & (mask << (k * power))) == 0; k++)
+            carry(levels + k, c->slots);
+    }
+}
+
+// A sum is never -0, so that a level of nothing would change none.
+COLUMNS_INLINE void sum_slot(const columns *c, size_t slot, const column_level *levels,
+                             size_t width, vec *sums) {
+    const size_t vecs = (width + WIDTH - 1) / WIDTH;
+    clear(sums, vecs);
+    add_lines(c, c->done * c->slots + slot, c->rows * c->slots, c->slots, width, sums);
+    for (size_t k = 0; c->done > 0 && k < LEVELS; k++) add_vecs(levels[k][slot], vecs, sums);
+}
+
+// What fills no row goes to a lane's first slot, and what fills no lanes to the sum itself.
+COLUMNS_INLINE void sum_columns(columns c, size_t width, float *y) {
+    const size_t vecs = (width + WIDTH - 1) / WIDTH, whole = c.count / c.lanes * c.lanes;
+    column_level levels[LEVELS];
+    vec sums[COLUMN_VECS], lane_sums[COLUMN_VECS], slot_sums[COLUMN_VECS];
+    if (c.rows >= 16) fill_levels(&c, width, levels);
+    clear(sums, vecs);
+    add_lines(&c, whole, c.count, 1, width, sums);
+    for (size_t lane = 0; lane < c.lanes; lane++) {
+        sum_slot(&c, lane, levels, width, lane_sums);
+        add_lines(&c, c.rows * c.slots + lane, whole, c.lanes, width, lane_sums);
+        for (size_t slot = lane + c.lanes; slot < c.slots; slot += c.lanes) {
+            sum_slot(&c, slot, levels, width, slot_sums);
+            add_vecs(slot_sums, vecs, lane_sums);
+        }
+        add_vecs(lane_sums, vecs, sums);
+    }
+    for (size_t k = 0; k < vecs; k++) give(y + k * WIDTH, sums[k], width - k * WIDTH);
+}
+
+void LINES(f32_columns)(const float *x, size_t count, size_t stride, size_t width, float *y) {
+    columns c = {.x = x, .count = count, .stride = stride};
+    c.lanes = count >= MOST_LANES ? MOST_LANES : 1;
+    c.slots = LANE_SLOTS * c.lanes;
+    c.rows = count / c.slots;
+    for (; width >= COLUMNS; width -= COLUMNS, c.x += COLUMNS, y += COLUMNS)
+        sum_columns(c, COLUMNS, y);
+    for (size_t now; width > 0; width -= now, c.x += now, y += now) {
+        now = width < WIDTH ? width : WIDTH;
+        sum_columns(c, now, y);
+    }
+}

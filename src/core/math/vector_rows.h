@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of lines of floats, once for all kinds of vectors: core/math/rows.h is their manual.
+// The file that includes this has included a kind of vectors and defines LINES(name).
+#include <math.h>
+
+#include "core/math/f32.h"
+#include "core/math/rows.h"
+#include "core/math/vector_functions.h"
+
+enum { SUMS = LINE_LANES / WIDTH, FEW_SUMS = LINE_FEW_LANES / WIDTH };
+
+// The next elements of a line that has `left` more: zeros beyond them.
+static inline vec take(const float *x, size_t left) {
+    return left >= WIDTH ? v_load(x) : v_load_part(x, left);
+}
+static inline void give(float *y, vec a, size_t left) {
+    if (left >= WIDTH)
+        v_store(y, a);
+    else
+        v_store_part(y, a, left);
+}
+static inline vec keep(vec a, size_t left) {
+    return left >= WIDTH ? a : v_keep(a, left);
+}
+
+void LINES(f32_add)(const float *x, size_t count, float *y) {
+    for (size_t i = 0; i < count; i += WIDTH)
+        give(y + i, v_add(take(y + i, count - i), take(x + i, count - i)), count - i);
+}
+
+void LINES(f32_sum)(const float *a, const float *b, size_t count, float *y) {
+    for (size_t i = 0; i < count; i += WIDTH)
+        give(y + i, v_add(take(a + i, count - i), take(b + i, count - i)), count - i);
+}
+
+void LINES(f32_raise)(const float *x, size_t count, float *y) {
+    for (size_t i = 0; i < count; i += WIDTH) {
+        const vec a = take(x + i, count - i), b = take(y + i, count - i);
+        give(y + i, v_blend(v_is_nan(a), a, v_max(a, b)), count - i);
+    }
+}
+
+// --- sums in the order that core/math/rows.h states ---
+
+static inline void clear(vec *sums, size_t count) {
+    for (size_t k = 0; k < count; k++) sums[k] = v_set(0.0F);
+}
+
+static inline float fold(vec *sums, size_t count) {
+    for (size_t half = count / 2; half > 0; half /= 2)
+        for (size_t k = 0; k < half; k++) sums[k] = v_add(sums[k], sums[k + half]);
+    return v_fold(sums[0]);
+}
+
+static float sum_of(const float *x, size_t count) {
+    vec sums[SUMS];
+    size_t i = 0;
+    clear(sums, SUMS);
+    for (; i + LINE_LANES <= count; i += LINE_LANES)
+        for (size_t k = 0; k < SUMS; k++) sums[k] = v_add(sums[k], v_load(x + i + k * WIDTH));
+    for (size_t k = 0; i < count; i += WIDTH, k++) sums[k] = v_add(sums[k], take(x + i, count - i));
+    return fold(sums, SUMS);
+}
+
+static inline vec add_square(vec sum, vec distance) {
+    return v_fma(distance, distance, sum);
+}
+
+// Of the distances to `mean`.
+static float squares_of(const float *x, size_t count, float mean) {
+    const vec zero = v_set(mean);
+    vec sums[SUMS];
+    size_t i = 0;
+    clear(sums, SUMS);
+    for (; i + LINE_LANES <= count; i += LINE_LANES)
+        for (size_t k = 0; k < SUMS; k++)
+            sums[k] = add_square(sums[k], v_sub(v_load(x + i + k * WIDTH), zero));
+    for (size_t k = 0; i < count; i += WIDTH, k++)
+        sums[k] = add_square(sums[k], keep(v_sub(take(x + i, count - i), zero), count - i));
+    return fold(sums, SUMS);
+}
+
+// --- softmax ---
+
+// NaN is passed over.
+static float greatest(const float *x, size_t count) {
+    vec top[SUMS];
+    size_t i = 0;
+    for (size_t k = 0; k < SUMS; k++) top[k] = v_set(-INFINITY);
+    for (; i + LINE_LANES <= count; i += LINE_LANES)
+        for (size_t k = 0; k < SUMS; k++) top[k] = v_max(v_load(x + i + k * WIDTH), top[k]);
+    for (; i + WIDTH <= count; i += WIDTH) top[0] = v_max(v_load(x + i), top[0]);
+    for (size_t k = 1; k < SUMS; k++) top[0] = v_max(top[0], top[k]);
+    float best = v_fold_max(top[0]);
+    for (; i < count; i++) best = x[i] > best ? x[i] : best;
+    return best;
+}
+
+// y[i] = exp(x[i] - top). Gives the sum, in torch's order (PyTorch 2.15 with AVX-512).
+static float exponentials(const float *x, size_t count, float top, float *y) {
+    const vec zero = v_set(top);
+    vec sums[FEW_SUMS];
+    size_t i = 0;
+    clear(sums, FEW_SUMS);
+    for (; i + LINE_FEW_LANES <= count; i += LINE_FEW_LANES)
+        for (size_t k = 0; k < FEW_SUMS; k++) {
+            const vec e = v_exp_down(v_sub(v_load(x + i + k * WIDTH), zero));
+            sums[k] = v_add(sums[k], e);
+            v_store(y + i + k * WIDTH, e);
+        }
+    for (size_t k = 0; i < count; i += WIDTH, k++) {
+        const vec e = v_exp_down(v_sub(take(x + i, count - i), zero));
+        sums[k] = v_add(sums[k], keep(e, count - i));
+        give(y + i, e, count - i);
+    }
+    if (count >= LINE_FEW_LANES) return fold(sums, FEW_SUMS);
+    float sum = y[0];
+    for (i = 1; i < count; i++) sum += y[i];
+    return sum;
+}
+
+void LINES(f32_softmax)(const float *x, size_t count, float *y) {
+    const float sum = exponentials(x, count, greatest(x, count), y);
+    const vec whole = v_set(sum);
+    for (size_t i = 0; i < count; i += WIDTH)
+        give(y + i, v_div(take(y + i, count - i), whole), count - i);
+}
+
+void LINES(f32_log_softmax)(const float *x, size_t count, float *y) {
+    const float top = greatest(x, count);
+    const vec zero = v_set(top), log_sum = v_set(tare__logf(exponentials(x, count, top, y)));
+    for (size_t i = 0; i < count; i += WIDTH)
+        give(y + i, v_sub(v_sub(take(x + i, count - i), zero), log_sum), count - i);
+}
+
+// --- norms ---
+
+void LINES(f32_moments)(const float *x, size_t count, float *mean, float *variance) {
+    *mean = sum_of(x, count) / (float)count;
+    *variance = squares_of(x, count, *mean) / (float)count;
+}
+
+void LINES(f32_scale_shift)(const float *x, size_t count, float scale, float shift, float *y) {
+    const vec a = v_set(scale), b = v_set(shift);
+    for (size_t i = 0; i < count; i += WIDTH)
+        give(y + i, v_fma(take(x + i, count - i), a, b), count - i);
+}
+
+void LINES(f32_affine)(const float *x, size_t count, const float *scale, const float *shift,
+                       float *y) {
+    for (size_t i = 0; i < count; i += WIDTH) {
+        const size_t left = count - i;
+        const vec product = v_mul(take(x + i, left), take(scale + i, left));
+        give(y + i, v_add(product, take(shift + i, left)), left);
+    }
+}
+
+void LINES(f32_blend)(const float *const x[], const float *share, size_t lines, size_t count,
+                      float *y) {
+    for (size_t i = 0; i < count; i += WIDTH) {
+        vec sum = v_set(0.0F);
+        for (size_t k = 0; k < lines; k++)
+            sum = v_add(sum, v_mul(v_set(share[k]), take(x[k] + i, count - i)));
+        give(y + i, sum, count - i);
+    }
+}
+
+enum { PANEL_VECTORS = PANEL_COLUMNS / WIDTH, STEP_VECTORS = PANEL_STEP / WIDTH };
+
+// Compilers know how many sums there are here and below, so that they stay in registers.
+static inline __attribute__((always_inline)) void one_row(const float *x, size_t inner,
+                                                          const float *w, size_t width,
+                                                          size_t vectors, const float *bias,
+                                                          float *y) {
+    vec sums[PANEL_VECTORS];
+    clear(sums, vectors);
+    for (size_t i = 0; i < inner; i++, w += width)
+        for (size_t k = 0; k < vectors; k++)
+            sums[k] = v_add(sums[k], v_mul(v_set(x[i]), v_load(w + k * WIDTH)));
+    for (size_t k = 0; k < vectors; k++)
+        v_store(y + k * WIDTH, v_add(sums[k], v_load(bias + k * WIDTH)));
+}
+
+static void four_rows_step(const float *const x[PANEL_ROWS], size_t inner, const float *w,
+                           size_t width, const float *bias, float *y) {
+    vec sums[PANEL_ROWS][STEP_VECTORS];
+    for (size_t r = 0; r < PANEL_ROWS; r++) clear(sums[r], STEP_VECTORS);
+    for (size_t i = 0; i < inner; i++, w += width)
+        for (size_t k = 0; k < STEP_VECTORS; k++) {
+            const vec weights = v_load(w + k * WIDTH);
+            for (size_t r = 0; r < PANEL_ROWS; r++)
+                sums[r][k] = v_add(sums[r][k], v_mul(v_set(x[r][i]), weights));
+        }
+    for (size_t r = 0; r < PANEL_ROWS; r++)
+        for (size_t k = 0; k < STEP_VECTORS; k++)
+            v_store(y + r * PANEL_COLUMNS + k * WIDTH, v_add(sums[r][k], v_load(bias + k * WIDTH)));
+}
+
+void LINES(f32_panel)(const float *x, size_t rows, size_t inner, const float *w, size_t width,
+                      const float *bias, float *y) {
+    const float *x_rows[PANEL_ROWS]; // missing ones repeat the last
+    for (size_t r = 0; r < PANEL_ROWS; r++) x_rows[r] = x + (r < rows ? r : rows - 1) * inner;
+    if (rows == 1 && width == PANEL_COLUMNS) {
+        one_row(x, inner, w, PANEL_COLUMNS, PANEL_VECTORS, bias, y);
+        return;
+    }
+    for (size_t at = 0; at < width; at += PANEL_STEP)
+        if (rows == 1)
+            one_row(x, inner, w + at, width, STEP_VECTORS, bias + at, y + at);
+        else
+            four_rows_step(x_rows, inner, w + at, width, bias + at, y + at);
+}
+
+static inline vec unit_of(vec x, vec mean, vec scale) {
+    return v_mul(v_sub(x, mean), scale);
+}
+
+// With a weight and a bias, as nearly always.
+static void affine_line(const float *x, size_t count, vec mean, vec scale, const float *weight,
+                        const float *bias, float *y) {
+    for (size_t i = 0; i < count; i += WIDTH) {
+        const size_t left = count - i;
+        const vec unit = unit_of(take(x + i, left), mean, scale);
+        give(y + i, v_fma(unit, take(weight + i, left), take(bias + i, left)), left);
+    }
+}
+
+void LINES(f32_normalize)(const float *x, size_t count, const float *weight, const float *bias,
+                          float eps, float *y) {
+    float mean, variance;
+    LINES(f32_moments)(x, count, &mean, &variance);
+    const vec zero = v_set(mean), scale = v_set(1.0F / sqrtf(variance + eps));
+    if (weight != NULL && bias != NULL) {
+        affine_line(x, count, zero, scale, weight, bias, y);
+        return;
+    }
+    for (size_t i = 0; i < count; i += WIDTH) {
+        const size_t left = count - i;
+        vec a = unit_of(take(x + i, left), zero, scale);
+        if (weight != NULL) a = v_mul(a, take(weight + i, left));
+        if (bias != NULL) a = v_add(a, take(bias + i, left));
+        give(y + i, a, left);
+    }
+}
+
+void LINES(f32_rms_normalize)(const float *x, size_t count, const float *weight, float eps,
+                              float *y) {
+    const float mean = squares_of(x, count, 0.0F) / (float)count;
+    const vec scale = v_set(1.0F / sqrtf(mean + eps));
+    for (size_t i = 0; i < count; i += WIDTH) {
+        const size_t left = count - i;
+        const vec a = v_mul(take(x + i, left), scale);
+        give(y + i, weight != NULL ? v_mul(a, take(weight + i, left)) : a, left);
+    }
+}

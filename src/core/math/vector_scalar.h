@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors of one float, in plain C: what the operations of wider vectors (runtime/kernels/
+// f32_ISA.h) mean. core/math/vector_functions.h and core/math/vector_rows.h are written in these
+// operations alone, each of which IEEE 754 defines to the last bit; a file includes one kind of
+// vectors.
+//
+// A NaN is a NaN: which of its bits are set is the one thing that is left open.
+// Private to core/math.
+#ifndef CORE_MATH_VECTOR_SCALAR_H
+#define CORE_MATH_VECTOR_SCALAR_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { WIDTH = 1 };
+typedef float vec;
+typedef bool vmask;
+
+static inline vec v_set(float a) {
+    return a;
+}
+static inline vec v_load(const float *x) {
+    return *x;
+}
+static inline void v_store(float *y, vec a) {
+    *y = a;
+}
+// The first `count` < WIDTH elements; those beyond are 0, and not stored.
+static inline vec v_load_part(const float *x, size_t count) {
+    return count > 0 ? *x : 0.0F;
+}
+static inline void v_store_part(float *y, vec a, size_t count) {
+    if (count > 0) *y = a;
+}
+// `a` with zeros beyond the first `count` elements.
+static inline vec v_keep(vec a, size_t count) {
+    return count > 0 ? a : 0.0F;
+}
+
+static inline vec v_add(vec a, vec b) {
+    return a + b;
+}
+static inline vec v_sub(vec a, vec b) {
+    return a - b;
+}
+static inline vec v_mul(vec a, vec b) {
+    return a * b;
+}
+static inline vec v_div(vec a, vec b) {
+    return a / b;
+}
+// a * b + c, rounded once. Without an instruction for it the library's function is slow: the sum of
+// the exact product in double is rounded a second time, which is only wrong from the middle
+// between two floats, and is left to the library there, and where floats are denormal.
+static inline vec v_fma(vec a, vec b, vec c) {
+#ifdef __FP_FAST_FMAF
+    return fmaf(a, b, c);
+#else
+    const double sum = (double)a * (double)b + (double)c;
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    const bool is_between = (bits & 0x1fffffffU) == 0x10000000U;
+    return is_between || fabs(sum) < 0x1p-126 ? fmaf(a, b, c) : (float)sum;
+#endif
+}
+static inline vec v_sqrt(vec a) {
+    return sqrtf(a);
+}
+// The second one if they are equal or one is NaN.
+static inline vec v_max(vec a, vec b) {
+    return a > b ? a : b;
+}
+static inline vec v_min(vec a, vec b) {
+    return a < b ? a : b;
+}
+static inline vec v_abs(vec a) {
+    return fabsf(a);
+}
+// Not negative `size` with the sign of `sign`.
+static inline vec v_with_sign(vec size, vec sign) {
+    return copysignf(size, sign);
+}
+
+static inline vmask v_less(vec a, vec b) {
+    return a < b;
+}
+static inline vmask v_is_nan(vec a) {
+    return a != a;
+}
+static inline vec v_blend(vmask mask, vec yes, vec no) {
+    return mask ? yes : no;
+}
+
+// 2^n for n = shifted - 1.5 * 2^23, a whole number of [-127, 128]: 0 and infinity at its ends. The
+// low bits of the sum are n; they move to where the exponent is.
+static inline vec v_power(vec shifted) {
+    uint32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits << 23) + 0x3f800000U;
+    memcpy(&shifted, &bits, sizeof bits);
+    return shifted;
+}
+
+// The sum of a vector's elements by halves: a[i] + a[i + WIDTH / 2], and so on.
+static inline float v_fold(vec a) {
+    return a;
+}
+static inline float v_fold_max(vec a) {
+    return a;
+}
+
+#endif

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool of threads without locks. The parts of a piece of work are dealt out in ranges, one for
+// each thread, so that a thread meets the same rows in layer after layer; who is done with its own
+// takes from others'. Threads that wait look for work for some microseconds, a while longer within
+// a run, and then sleep: steps follow each other sooner than a sleeper wakes up.
+#include "core/threads/threads.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/memory/alloc.h"
+#include "core/system/clock.h"
+#include "core/threads/processors.h"
+#include "core/threads/wait.h"
+
+enum {
+    LINE = 64, // bytes that processors hand each other
+    LOOKS = 8, // between two looks at the clock
+    // Within a run: less than waking a sleeper takes, and so little that threads that share a
+    // processor with others lose nothing worth mentioning.
+    EXPECTING_NS = 20000,
+};
+
+// Parts that are still to be taken: the next one in the low half, the end in the high one.
+typedef struct range {
+    _Alignas(LINE) _Atomic uint64_t parts;
+} range;
+
+typedef struct worker {
+    thread_pool *pool;
+    pthread_t thread;
+    size_t number;
+} worker;
+
+struct thread_pool {
+    // What the owner writes and workers read when work begins fills one line.
+    _Alignas(LINE) atomic_uint works; // pieces of work so far; idle workers wait for the next
+    atomic_uint sleepers;
+    atomic_bool ends;
+    atomic_bool expects;   // more work soon
+    uint32_t thread_count; // the owner's, too
+    thread_range_task task;
+    void *user;
+    _Atomic uint64_t grain; // least and most, as a range
+    range *ranges;          // one for each thread
+    uint64_t spin_ns;
+    _Alignas(LINE) atomic_uint left; // parts that are not done; the owner waits for the last
+    atomic_bool owner_sleeps;
+    worker *workers;
+    size_t started; // of them
+};
+
+// --- parts ---
+
+static uint64_t range_of(size_t first, size_t end) {
+    return (uint64_t)end << 32 | (uint32_t)first;
+}
+
+static size_t within(size_t count, size_t least, size_t most) {
+    return count < least ? least : count > most ? most : count;
+}
+
+// The owner of a range takes from its front, where it goes on, three quarters of what is left;
+// others take half of it from behind; both within the grain.
+static bool take(thread_pool *pool, range *r, bool is_own, size_t *first, size_t *end) {
+    uint64_t parts = atomic_load_explicit(&r->parts, memory_order_acquire);
+    for (;;) {
+        const size_t from = (uint32_t)parts, to = parts >> 32, left = to - from;
+        if (from >= to) return false;
+        const uint64_t grain = atomic_load_explicit(&pool->grain, memory_order_relaxed);
+        const size_t wished = is_own ? left - left / 4 : left / 2;
+        size_t count = within(wished, (uint32_t)grain, grain >> 32);
+        if (count > left) count = left;
+        *first = is_own ? from : to - count;
+        *end = *first + count;
+        const uint64_t rest = is_own ? range_of(from + count, to) : range_of(from, to - count);
+        if (atomic_compare_exchange_weak_explicit(&r->parts, &parts, rest, memory_order_acquire,
+                                                  memory_order_acquire))
+            return true;
+    }
+}
+
+// Parts that were taken belong to the work at hand: the owner hands out no other before they are
+// reported as done, by each thread once.
+static void take_parts(thread_pool *pool, size_t number) {
+    const size_t threads = pool->thread_count;
+    size_t done = 0, first, end;
+    for (size_t i = 0; i < threads; i++)
+        while (take(pool, &pool->ranges[(number + i) % threads], i == 0, &first, &end)) {
+            pool->task(pool->user, first, end, number);
+            done += end - first;
+        }
+    if (done == 0) return;
+    const bool was_last = atomic_fetch_sub(&pool->left, (unsigned)done) == done;
+    if (was_last && atomic_load(&pool->owner_sleeps)) tare__wake(&pool->left, 1);
+}
+
+static void deal(thread_pool *pool, size_t part_count) {
+    const size_t threads = pool->thread_count;
+    for (size_t i = 0; i < threads; i++) {
+        const size_t first = tare__part_begin(part_count, threads, i);
+        const size_t end = tare__part_begin(part_count, threads, i + 1);
+        atomic_store_explicit(&pool->ranges[i].parts, range_of(first, end), memory_order_release);
+    }
+}
+
+// --- waiting ---
+
+// The end of a run is seen at once.
+static uint64_t spin_of(const thread_pool *pool) {
+    const bool expects = atomic_load_explicit(&pool->expects, memory_order_relaxed);
+    return expects && pool->spin_ns < EXPECTING_NS ? EXPECTING_NS : pool->spin_ns;
+}
+
+// Looks for a while whether the word is still that; false: it has changed.
+static bool stays(const thread_pool *pool, atomic_uint *word, unsigned value) {
+    if (pool->spin_ns == 0) return true; // who sleeps looks once more
+    const uint64_t begin = tare__now_ns();
+    do {
+        for (int i = 0; i < LOOKS; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) != value) return false;
+            tare__pause();
+        }
+    } while (tare__now_ns() - begin < spin_of(pool));
+    return true;
+}
+
+static void wait_for_work(thread_pool *pool, unsigned seen) {
+    if (!stays(pool, &pool->works, seen)) return;
+    atomic_fetch_add(&pool->sleepers, 1);
+    while (atomic_load(&pool->works) == seen) tare__wait_while(&pool->works, seen);
+    atomic_fetch_sub(&pool->sleepers, 1);
+}
+
+static void wait_for_parts(thread_pool *pool) {
+    unsigned left;
+    while ((left = atomic_load(&pool->left)) != 0) {
+        if (!stays(pool, &pool->left, left)) continue;
+        atomic_store(&pool->owner_sleeps, true);
+        left = atomic_load(&pool->left);
+        if (left != 0) tare__wait_while(&pool->left, left);
+        atomic_store(&pool->owner_sleeps, false);
+    }
+}
+
+static void announce(thread_pool *pool, size_t part_count) {
+    atomic_fetch_add(&pool->works, 1);
+    if (atomic_load(&pool->sleepers) > 0) tare__wake(&pool->works, (unsigned)part_count);
+}
+
+static void *work(void *user) {
+    const worker *self = user;
+    thread_pool *pool = self->pool;
+    for (;;) {
+        const unsigned seen = atomic_load(&pool->works);
+        if (atomic_load(&pool->ends)) return NULL;
+        take_parts(pool, self->number);
+        wait_for_work(pool, seen);
+    }
+}
+
+// --- pools ---
+
+static tare_status start_worker(thread_pool *pool, const thread_settings *s, tare_error *err) {
+    worker *w = &pool->workers[pool->started];
+    const size_t number = pool->started + 1;
+    *w = (worker){.pool = pool, .number = number};
+    if (pthread_create(&w->thread, NULL, work, w) != 0)
+        return tare__fail(err, TARE_OUT_OF_MEMORY,
+                          "the system gives %zu threads, %d were asked for", number,
+                          s->thread_count);
+    pool->started++;
+    return s->processors != NULL ? tare__thread_keep(w->thread, s->processors[number], err)
+                                 : TARE_OK;
+}
+
+// Signals are the program's: none is delivered to a worker.
+static tare_status start_workers(thread_pool *pool, const thread_settings *s, tare_error *err) {
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return tare__out_of_memory(err);
+    tare_status status = TARE_OK;
+    while (status == TARE_OK && pool->started + 1 < pool->thread_count)
+        status = start_worker(pool, s, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+static thread_pool *create_pool(const thread_settings *s) {
+    const size_t count = (size_t)s->thread_count;
+    thread_pool *pool = tare__alloc_aligned(sizeof *pool, LINE);
+    if (pool == NULL) return NULL;
+    *pool = (thread_pool){.thread_count = (uint32_t)count,
+                          .spin_ns = (uint64_t)s->spin_us * 1000,
+                          .workers = tare__alloc_zeroed(count, sizeof *pool->workers),
+                          .ranges = tare__alloc_aligned(count * sizeof(range), LINE)};
+    if (pool->workers == NULL || pool->ranges == NULL) {
+        tare__thread_pool_destroy(pool);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) atomic_init(&pool->ranges[i].parts, 0);
+    return pool;
+}
+
+tare_status tare__thread_pool_create_with(const thread_settings *settings, thread_pool **out,
+                                          tare_error *err) {
+    *out = NULL;
+    if (settings->thread_count <= 1) return TARE_OK;
+    thread_pool *pool = create_pool(settings);
+    if (pool == NULL) return tare__out_of_memory(err);
+    const tare_status status = start_workers(pool, settings, err);
+    if (status == TARE_OK)
+        *out = pool;
+    else
+        tare__thread_pool_destroy(pool);
+    return status;
+}
+
+tare_status tare__thread_pool_create(int thread_count, thread_pool **out, tare_error *err) {
+    const thread_settings usual = {.thread_count = thread_count, .spin_us = USUAL_SPIN_US};
+    return tare__thread_pool_create_with(&usual, out, err);
+}
+
+void tare__thread_pool_destroy(thread_pool *pool) {
+    if (pool == NULL) return;
+    atomic_store(&pool->ends, true);
+    announce(pool, pool->thread_count);
+    for (size_t i = 0; i < pool->started; i++) pthread_join(pool->workers[i].thread, NULL);
+    tare__free(pool->workers);
+    tare__free_aligned(pool->ranges);
+    tare__free_aligned(pool);
+}
+
+size_t tare__thread_count(const thread_pool *pool) {
+    return pool != NULL ? pool->thread_count : 1;
+}
+
+void tare__thread_pool_expect(thread_pool *pool, bool more) {
+    if (pool != NULL) atomic_store_explicit(&pool->expects, more, memory_order_relaxed);
+}
+
+void tare__thread_pool_run_ranges(thread_pool *pool, size_t part_count, thread_grain grain,
+                                  thread_range_task task, void *user) {
+    assert(grain.least >= 1 && grain.least <= grain.most);
+    if (part_count == 0) return;
+    if (pool == NULL || part_count <= grain.least) {
+        task(user, 0, part_count, 0);
+        return;
+    }
+    assert(part_count <= UINT32_MAX && grain.most <= UINT32_MAX);
+    pool->task = task;
+    pool->user = user;
+    atomic_store_explicit(&pool->grain, range_of(grain.least, grain.most), memory_order_relaxed);
+    atomic_store(&pool->left, (unsigned)part_count);
+    deal(pool, part_count);
+    announce(pool, part_count - 1);
+    take_parts(pool, 0);
+    wait_for_parts(pool);
+}
+
+typedef struct single_parts {
+    thread_task task;
+    void *user;
+} single_parts;
+
+static void do_each(void *user, size_t first, size_t end, size_t number) {
+    const single_parts *s = user;
+    for (size_t i = first; i < end; i++) s->task(s->user, i, number);
+}
+
+void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user) {
+    single_parts s = {task, user};
+    tare__thread_pool_run_ranges(pool, part_count, (thread_grain){1, 1}, do_each, &s);
+}

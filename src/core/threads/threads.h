@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool of threads that sleep until there is work. Its owner is the only one who hands out work,
+// and works along.
+#ifndef CORE_THREADS_THREADS_H
+#define CORE_THREADS_THREADS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+typedef struct thread_pool thread_pool;
+
+/// Part `part` of a piece of work. worker: who does it, 0 (the caller) .. thread_count - 1, so that
+/// each may have memory of its own. Parts must not depend on each other.
+typedef void (*thread_task)(void *user, size_t part, size_t worker);
+/// Parts [first, end), which follow each other.
+typedef void (*thread_range_task)(void *user, size_t first, size_t end, size_t worker);
+
+/// How many parts a thread takes at once, 1 <= least <= most: as many as it may while there is
+/// enough left that others who are done can help.
+typedef struct thread_grain {
+    size_t least, most;
+} thread_grain;
+
+/// Where part `part` of `parts` begins that n are divided into as evenly as can be; at n for the
+/// one behind the last.
+static inline size_t tare__part_begin(size_t n, size_t parts, size_t part) {
+    return n / parts * part + n % parts * part / parts;
+}
+
+/// [first, end) of such a part.
+typedef struct part_range {
+    int64_t first, end;
+} part_range;
+static inline part_range tare__part_range(int64_t n, size_t parts, size_t part) {
+    return (part_range){(int64_t)tare__part_begin((size_t)n, parts, part),
+                        (int64_t)tare__part_begin((size_t)n, parts, part + 1)};
+}
+
+/// How long threads look for work before they sleep, unless told: steps follow each other sooner
+/// than a sleeper wakes up.
+enum { USUAL_SPIN_US = 5 };
+
+typedef struct thread_settings {
+    int thread_count; // at least 1, the caller among them
+    /// thread_count processors that were checked (core/threads/processors.h), each for one thread;
+    /// NULL: the system places threads. The first is the caller's, who stays where it is.
+    const int *processors;
+    uint32_t spin_us; // 0: threads without work sleep at once
+} thread_settings;
+
+/// A pool of thread_count >= 1 threads, the caller among them, with the usual settings: one thread
+/// needs no pool, and *out is NULL. The caller destroys *out.
+tare_status tare__thread_pool_create(int thread_count, thread_pool **out, tare_error *err);
+/// The same with settings, which are not kept.
+tare_status tare__thread_pool_create_with(const thread_settings *settings, thread_pool **out,
+                                          tare_error *err);
+void tare__thread_pool_destroy(thread_pool *pool); // NULL is fine
+/// The threads of a pool; NULL: 1.
+size_t tare__thread_count(const thread_pool *pool);
+/// The owner has a run of several pieces of work before it, or has come to its end: between pieces
+/// that follow each other soon, threads that may look at all look longer, because waking one costs
+/// more than most pieces take. pool NULL is fine.
+void tare__thread_pool_expect(thread_pool *pool, bool more);
+/// Does every part in [0, part_count) once, in any order, and returns when all are done. What the
+/// caller wrote before is seen by the parts, and what they wrote by the caller. pool NULL: the
+/// caller does all, in order.
+void tare__thread_pool_run(thread_pool *pool, size_t part_count, thread_task task, void *user);
+/// The same for parts that are better done in a row. pool NULL: the caller does all at once.
+void tare__thread_pool_run_ranges(thread_pool *pool, size_t part_count, thread_grain grain,
+                                  thread_range_task task, void *user);
+
+#endif

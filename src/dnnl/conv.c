@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float convolutions by oneDNN, cut into bands of rows, into channels or into images.
+#ifdef TARE_HAVE_DNNL
+#include "dnnl/part.h"
+
+typedef struct sizes {
+    int first, spatial; // dimensions: all three of them, or the last two
+    dnnl_dims_t src, weights, dst, stride, dilation, before, after;
+    dnnl_dims_t bias;
+    bool grouped;
+} sizes;
+
+static sizes sizes_of(const float_conv *c) {
+    sizes s = {.first = 1, .grouped = c->groups > 1};
+    if (c->in[0] != 1 || c->out[0] != 1 || c->kernel[0] != 1) s.first = 0;
+    s.spatial = 3 - s.first;
+    s.src[0] = s.dst[0] = c->batch;
+    s.src[1] = c->in_channels;
+    s.bias[0] = s.dst[1] = c->out_channels;
+    int w = 0;
+    if (s.grouped) s.weights[w++] = c->groups;
+    s.weights[w++] = c->out_channels / c->groups;
+    s.weights[w++] = c->in_channels / c->groups;
+    for (int d = 0; d < s.spatial; d++) {
+        const int k = s.first + d;
+        s.src[2 + d] = c->in[k];
+        s.dst[2 + d] = c->out[k];
+        s.weights[w + d] = c->kernel[k];
+        s.stride[d] = c->stride[k];
+        s.dilation[d] = c->dilation[k] - 1;
+        s.before[d] = c->pad[k];
+        s.after[d] = (c->out[k] - 1) * c->stride[k] + c->dilation[k] * (c->kernel[k] - 1) + 1 -
+                     c->in[k] - c->pad[k];
+    }
+    return s;
+}
+
+static tare_status describe_conv(const sizes *s, part_form *f, dnnl_convolution_desc_t *out,
+                                 tare_error *err) {
+    const bool deep = s->spatial == 3;
+    const int n = s->spatial + 2, weight_dims = n + (s->grouped ? 1 : 0);
+    const dnnl_format_tag_t image = deep ? dnnl_ndhwc : dnnl_nhwc;
+    const dnnl_format_tag_t filter =
+        s->grouped ? (deep ? dnnl_goidhw : dnnl_goihw) : (deep ? dnnl_oidhw : dnnl_oihw);
+    const dnnl_data_type_t type = f->is_bf16 ? dnnl_bf16 : dnnl_f32;
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[SRC], n, s->src, type, image));
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[DST], n, s->dst, dnnl_f32, image));
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[BIAS], 1, s->bias, dnnl_f32, dnnl_a));
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[WEIGHTS], weight_dims, s->weights, dnnl_f32,
+                                          filter));
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->wanted_weights, weight_dims, s->weights, type,
+                                          dnnl_format_tag_any));
+    DNNL_TRY(dnnl_dilated_convolution_forward_desc_init(
+        out, dnnl_forward_inference, dnnl_convolution_direct, &f->given[SRC], &f->wanted_weights,
+        f->bias != NULL ? &f->given[BIAS] : NULL, &f->given[DST], s->stride, s->dilation, s->before,
+        s->after));
+    return TARE_OK;
+}
+
+static double conv_macs(const float_conv *c) {
+    double macs = (double)c->batch * (double)c->out_channels;
+    for (int d = 0; d < 3; d++) macs *= (double)c->out[d] * (double)c->kernel[d];
+    return macs * (double)c->in_channels / (double)c->groups;
+}
+
+static int64_t image_elements(int64_t channels, const int64_t size[3]) {
+    return channels * size[0] * size[1] * size[2];
+}
+
+static tare_status compile_conv_as(float_layer *layer, size_t index, const float_conv *c,
+                                   const float_epilogue *e, part_form f, bool *fits,
+                                   tare_error *err) {
+    const sizes s = sizes_of(c);
+    dnnl_convolution_desc_t desc;
+    *fits = false;
+    const tare_status status = describe_conv(&s, &f, &desc, err);
+    if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
+    return tare__float_part_compile(layer, index, &f, &desc, e, fits, err);
+}
+
+tare_status tare__float_conv_compile(float_layer *layer, size_t index, const float_conv *c,
+                                     const float_epilogue *e, part_form f, bool *fits,
+                                     tare_error *err) {
+    f.is_bf16 = tare__is_worth_bf16(layer->shared, conv_macs(c),
+                                    (double)(c->batch * image_elements(c->in_channels, c->in)));
+    TARE_TRY(compile_conv_as(layer, index, c, e, f, fits, err));
+    if (*fits || !f.is_bf16) return TARE_OK;
+    tare__float_part_clear(&layer->parts[index]);
+    f.is_bf16 = false;
+    return compile_conv_as(layer, index, c, e, f, fits, err);
+}
+
+// --- one image ---
+
+float_conv tare__float_conv_rows(const float_conv *c, int64_t first, int64_t last, int64_t *begin) {
+    float_conv part = *c;
+    const int64_t start = first * c->stride[1] - c->pad[1];
+    const int64_t end =
+        (last - 1) * c->stride[1] - c->pad[1] + c->dilation[1] * (c->kernel[1] - 1) + 1;
+    *begin = start < 0 ? 0 : start;
+    part.pad[1] = start < 0 ? -start : 0;
+    part.in[1] = (end < c->in[1] ? end : c->in[1]) - *begin;
+    part.out[1] = last - first;
+    return part;
+}
+
+// A layer that looks at one pixel at a time has no rows: its image may be cut anywhere.
+static bool is_pointwise(const float_conv *c) {
+    for (int d = 0; d < 3; d++)
+        if (c->kernel[d] != 1 || c->stride[d] != 1 || c->pad[d] != 0) return false;
+    return true;
+}
+
+static float_conv as_one_row(const float_conv *c) {
+    float_conv row = *c;
+    for (int d = 0; d < 2; d++) row.in[d] = row.out[d] = 1;
+    row.in[2] = row.out[2] = image_elements(1, c->in);
+    return row;
+}
+
+float_conv tare__float_conv_flat(const float_conv *c) {
+    return is_pointwise(c) ? as_one_row(c) : *c;
+}
+
+static float_conv slice_pixels(const float_conv *c, size_t index, size_t count, float_part *part) {
+    const part_range pixels = tare__part_range(c->in[2], count, index);
+    float_conv share = *c;
+    share.in[2] = share.out[2] = pixels.end - pixels.first;
+    part->at.x_first = pixels.first * c->in_channels;
+    part->at.y_first = pixels.first * c->out_channels;
+    return share;
+}
+
+// A part sees at least one row of the input: bands that lie in the padding are not worth a case.
+bool tare__float_conv_has_rows(const float_conv *c) {
+    return c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 &&
+           c->pad[1] < c->dilation[1] * (c->kernel[1] - 1) + 1;
+}
+
+// What work costs beside multiply-accumulates, in those: reading or writing an element, reading a
+// weight, and for channels reading what another thread wrote and moving what was made to its place.
+enum { ELEMENT_COST = 8, WEIGHT_COST = 5, FOREIGN_COST = 5, MOVE_COST = 10 };
+enum { CHANNEL_BLOCK = 16 };
+
+typedef struct conv_costs {
+    double macs, in, out, weights;
+} conv_costs;
+
+static conv_costs costs_of(const float_conv *c) {
+    return (conv_costs){.macs = conv_macs(c),
+                        .in = (double)image_elements(c->in_channels, c->in),
+                        .out = (double)image_elements(c->out_channels, c->out),
+                        .weights = (double)image_elements(c->out_channels, c->kernel) *
+                                   (double)c->in_channels / (double)c->groups};
+}
+
+// What one part of `count` costs; pieces are not cut.
+static double share_of(int64_t pieces, size_t count) {
+    const int64_t n = (int64_t)count, most = (pieces + n - 1) / n;
+    return (double)most / (double)pieces;
+}
+
+static double cost_by_rows(const conv_costs *k, int64_t rows, size_t count) {
+    return share_of(rows, count) * (k->macs + ELEMENT_COST * (k->in + k->out)) +
+           WEIGHT_COST * k->weights;
+}
+
+static double cost_by_channels(const conv_costs *k, int64_t blocks, size_t count) {
+    return share_of(blocks, count) *
+               (k->macs + (ELEMENT_COST + MOVE_COST) * k->out + WEIGHT_COST * k->weights) +
+           (ELEMENT_COST + FOREIGN_COST) * k->in;
+}
+
+// How an image is cut: into bands of rows, or into blocks of channels.
+typedef struct cut {
+    size_t count;
+    bool by_channels;
+    int64_t blocks;
+} cut;
+
+static cut choose_cut(const float_layers *l, const float_conv *c) {
+    const conv_costs k = costs_of(c);
+    const double whole = k.macs + ELEMENT_COST * (k.in + k.out) + WEIGHT_COST * k.weights;
+    const int64_t rows = is_pointwise(c) ? c->out[2] : tare__float_conv_has_rows(c) ? c->out[1] : 1;
+    const int64_t blocks = c->groups == 1 ? c->out_channels / CHANNEL_BLOCK : 1;
+    const size_t bands = tare__float_part_count(l, whole, rows);
+    const size_t shares = tare__float_part_count(l, whole, blocks);
+    if (shares > 1 && cost_by_channels(&k, blocks, shares) < cost_by_rows(&k, rows, bands))
+        return (cut){shares, true, blocks};
+    return (cut){bands, false, 0};
+}
+
+static float_conv slice(const float_conv *c, size_t index, size_t count, float_part *part) {
+    if (count == 1) return *c;
+    if (is_pointwise(c)) return slice_pixels(c, index, count, part);
+    const part_range rows = tare__part_range(c->out[1], count, index);
+    int64_t begin = rows.first;
+    const float_conv band = tare__float_conv_rows(c, rows.first, rows.end, &begin);
+    part->at.x_first = begin * c->in[2] * c->in_channels;
+    part->at.y_first = rows.first * c->out[2] * c->out_channels;
+    return band;
+}
+
+// The last one takes the channels that fill no block.
+static float_conv slice_channels(const float_conv *c, size_t index, const cut *how,
+                                 float_part *part, part_form *f) {
+    const part_range blocks = tare__part_range(how->blocks, how->count, index);
+    const int64_t first = blocks.first * CHANNEL_BLOCK;
+    const int64_t last = index + 1 == how->count ? c->out_channels : blocks.end * CHANNEL_BLOCK;
+    const int64_t pixels = image_elements(1, c->out);
+    float_conv share = *c;
+    share.out_channels = last - first;
+    part->at.y_first = first;
+    part->at.pixels = pixels > 1 ? pixels : 0; // those of one pixel are dense
+    part->at.width = share.out_channels;
+    part->at.y_width = c->out_channels;
+    f->w += first * image_elements(c->in_channels, c->kernel);
+    f->bias = f->bias != NULL ? f->bias + first : NULL;
+    return share;
+}
+
+static tare_status conv_of_image(float_layers *l, const float_conv *given, const float_epilogue *e,
+                                 const float_weights *w, float_layer **out, tare_error *err) {
+    const float_conv flat = tare__float_conv_flat(given), *c = &flat;
+    const cut how = choose_cut(l, c);
+    float_layer *layer = NULL;
+    TARE_TRY(tare__float_layer_create(l, how.count, &layer, err));
+    tare_status status = TARE_OK;
+    bool fits = true;
+    for (size_t i = 0; i < how.count && fits && status == TARE_OK; i++) {
+        part_form f = tare__part_form_of(w);
+        f.lender = how.by_channels ? NULL : &layer->parts[0];
+        const float_conv part = how.by_channels ? slice_channels(c, i, &how, &layer->parts[i], &f)
+                                                : slice(c, i, how.count, &layer->parts[i]);
+        status = tare__float_conv_compile(layer, i, &part, e, f, &fits, err);
+    }
+    return tare__float_layer_finish(layer, status, fits, out);
+}
+
+// --- batches ---
+
+// So many multiply-accumulates are worth a call of the library.
+enum { LEAST_MACS = 1 << 20 };
+
+// So many images at a time are worth a call. It does not depend on the threads, so that neither do
+// the bits.
+static int64_t images_at_once(const float_conv *c) {
+    const double images = LEAST_MACS / (conv_macs(c) / (double)c->batch + 1);
+    return images < 1 ? 1 : images < (double)c->batch ? (int64_t)images : c->batch;
+}
+
+// One primitive of some images runs many times, and one more takes the rest: what an image needs
+// stays in cache from layer to layer, however many there are.
+static tare_status conv_of_images(float_layers *l, const float_conv *c, const float_epilogue *e,
+                                  const float_weights *w, float_layer **out, tare_error *err) {
+    const int64_t images = images_at_once(c), all = c->batch / images, rest = c->batch % images;
+    const size_t shares = tare__float_part_count(l, conv_macs(c), all), count = shares + (rest > 0);
+    const int64_t x_step = images * image_elements(c->in_channels, c->in);
+    const int64_t y_step = images * image_elements(c->out_channels, c->out);
+    float_layer *layer = NULL;
+    tare_status status = TARE_OK;
+    bool fits = true;
+    TARE_TRY(tare__float_layer_create(l, count, &layer, err));
+    for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
+        float_part *part = &layer->parts[i];
+        float_conv few = *c;
+        const bool is_rest = i == shares;
+        const part_range share =
+            is_rest ? (part_range){all, all + 1} : tare__part_range(all, shares, i);
+        few.batch = is_rest ? rest : images;
+        part->at.times = (size_t)(share.end - share.first);
+        part->at.x_first = share.first * (part->at.x_step = x_step);
+        part->at.y_first = share.first * (part->at.y_step = y_step);
+        part_form f = tare__part_form_of(w);
+        f.lender = &layer->parts[0];
+        status = tare__float_conv_compile(layer, i, &few, e, f, &fits, err);
+    }
+    return tare__float_layer_finish(layer, status, fits, out);
+}
+
+tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
+                                   const float_weights *w, float_layer **out, tare_error *err) {
+    *out = NULL;
+    return (c->batch > 1 ? conv_of_images : conv_of_image)(l, c, e, w, out, err);
+}
+#else
+typedef int tare__no_dnnl_convolutions; // a file must not be empty
+#endif

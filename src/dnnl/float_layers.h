@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float layers compiled once for one shape, with packed weights and with what follows them: a
+// library's kernels (oneDNN), where there is one. Images lie channels last.
+#ifndef DNNL_FLOAT_LAYERS_H
+#define DNNL_FLOAT_LAYERS_H
+
+#include "core/threads/threads.h"
+#include "dnnl/float_kernels.h"
+
+/// Functions that a layer may apply to its result before it writes it.
+typedef enum epilogue_kind {
+    EPILOGUE_ADD, // y += what y holds before
+    EPILOGUE_RELU,
+    EPILOGUE_CLIP,  // to [alpha, beta]
+    EPILOGUE_LEAKY, // slope alpha below zero
+    EPILOGUE_SIGMOID,
+    EPILOGUE_TANH,
+    EPILOGUE_SILU,
+    EPILOGUE_HARDSWISH,
+    EPILOGUE_GELU, // by the error function
+    EPILOGUE_KIND_COUNT,
+} epilogue_kind;
+
+enum { MOST_EPILOGUES = 6 };
+typedef struct float_epilogue {
+    size_t count;
+    struct {
+        epilogue_kind kind;
+        float alpha, beta;
+    } steps[MOST_EPILOGUES];
+} float_epilogue;
+
+typedef struct float_layers float_layers; // what layers share; one per session
+typedef struct float_layer float_layer;
+
+/// *out is NULL where this build has no such library. pool (lent; NULL: the caller alone): who
+/// shares the work of a layer. uses_bf16: weights and inputs of layers are rounded to bfloat16
+/// where that pays; products are added up in float32, and outputs are float32. TARE_UNSUPPORTED
+/// where machine or build cannot. The caller destroys *out, after its layers.
+tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
+                                      tare_error *err);
+void tare__float_layers_destroy(float_layers *l); // NULL is fine
+bool tare__float_layers_use_bf16(const float_layers *l);
+/// The same for one thread that runs twins of its layers. `of` outlives *out.
+tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err);
+
+/// What a layer multiplies with, and adds (bias may be NULL). Both are packed, and not needed
+/// afterwards. is_model: w is a model's tensor, whose packed weights all sessions share.
+typedef struct float_weights {
+    const tare_tensor *w;
+    const float *bias;
+    bool is_model;
+} float_weights;
+
+/// y [batch][out..][out_channels] of x [batch][in..][in_channels], with weights as in float_conv.
+/// *out is NULL if the library has no fast form of it. What is computed depends on neither the
+/// batch nor the number of threads, as far as the library's kernels go over images and rows.
+tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
+                                   const float_weights *w, float_layer **out, tare_error *err);
+/// Convolutions of one image, each of the result of the one before, in bands of rows: what lies
+/// between them stays in the caches. *out is NULL if the library has no fast form of one.
+typedef struct float_link {
+    float_conv conv;
+    float_epilogue epilogue; // EPILOGUE_ADD: in the last one only
+    float_weights weights;
+} float_link;
+enum { MOST_LINKS = 4 };
+tare_status tare__float_layer_chain(float_layers *l, const float_link *links, size_t count,
+                                    float_layer **out, tare_error *err);
+/// y [rows][columns] = x [rows][inner] * w (transposed: [columns][inner]) + bias.
+tare_status tare__float_layer_product(float_layers *l, const float_product *p,
+                                      const float_epilogue *e, const float_weights *w,
+                                      float_layer **out, tare_error *err);
+/// Before a run of layers, or, if `others`, of anything else of the same library:
+/// TARE_OUT_OF_MEMORY where it could lack memory in it.
+tare_status tare__float_layers_expect_run(const float_layers *l, bool others, tare_error *err);
+tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err);
+/// A layer that may run at the same time as `of`, on one thread: what it is compiled to and packed
+/// weights are those of `of`, which outlives it. in: a twin of the layers that `of` is one of.
+tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
+                                   tare_error *err);
+/// What the library calls its implementation; static storage. *weight_bytes: as packed.
+const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes);
+void tare__float_layer_destroy(float_layer *layer); // NULL is fine
+
+/// y [rows][columns] = scale * x [rows][inner] * w, all with the given steps between rows; w is
+/// [inner][columns], or [columns][inner] if transposed. On the calling thread alone; other threads
+/// may do so at the same time.
+typedef struct float_block {
+    int64_t rows, inner, columns;
+    int64_t x_step, w_step, y_step;
+    bool transposed;
+    float scale;
+} float_block;
+tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
+                                        const float *w, float *y, tare_error *err);
+
+#endif

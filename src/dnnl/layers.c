@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float layers by oneDNN 2.x, through its C API. Everything is compiled for channels last: on the
+// processors measured its kernels for that order are as fast as those for its own blocks of
+// channels, and elementwise neighbours, pooling and views need no special form of it.
+//
+// Threads are ours: a layer is cut into parts, each a primitive of its own for one thread. Debian's
+// oneDNN would take libgomp's threads, which spin while they wait and ruin every other thread on a
+// machine that has no core to spare for them.
+#include "dnnl/float_layers.h"
+
+#ifdef TARE_HAVE_DNNL
+#include "core/memory/alloc.h"
+#include "dnnl/one_thread.h"
+#include "dnnl/part.h"
+
+// Cutting what costs as much as fewer multiply-accumulates costs more than it saves: some five
+// microseconds. What waits for longer falls asleep.
+enum { LEAST_SHARED_COST = 1 << 18 };
+
+// Fewer multiply-accumulates with an element are not worth rounding it to bfloat16 first.
+enum { LEAST_BF16_MACS = 32 };
+
+// oneDNN also emulates it, slower than it computes float32.
+static tare_status check_bf16(bool uses_bf16, tare_error *err) {
+    const unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
+    const unsigned needed = (unsigned)dnnl_cpu_isa_avx512_core_bf16;
+    if (!uses_bf16 || (has & needed) == needed) return TARE_OK;
+    return tare__fail(err, TARE_UNSUPPORTED,
+                      "bfloat16: this machine lacks its instructions (AVX512-BF16)");
+}
+
+static tare_status create(size_t thread_count, bool uses_bf16, float_layers **out,
+                          tare_error *err) {
+    float_layers *l = tare__alloc_zeroed(1, sizeof *l);
+    if (l == NULL) return tare__out_of_memory(err);
+    l->uses_bf16 = uses_bf16;
+    l->thread_count = thread_count;
+    l->memory = tare__alloc_zeroed(l->thread_count + 1, sizeof *l->memory);
+    if (l->memory != NULL) {
+        *out = l;
+        return TARE_OK;
+    }
+    tare__free(l);
+    return tare__out_of_memory(err);
+}
+
+tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
+                                      tare_error *err) {
+    float_layers *l = NULL;
+    TARE_TRY(check_bf16(uses_bf16, err));
+    TARE_TRY(create(tare__thread_count(pool), uses_bf16, &l, err));
+    l->pool = pool;
+    const tare_status status = tare__dnnl_open(&l->place, err);
+    if (status == TARE_OK)
+        *out = l;
+    else
+        tare__float_layers_destroy(l);
+    return status;
+}
+
+// Its layers are cut as those of `of`, on whose engine they are compiled; one thread runs all
+// parts.
+tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err) {
+    TARE_TRY(create(of->thread_count, of->uses_bf16, out, err));
+    (*out)->place = of->place;
+    (*out)->is_twin = true;
+    return TARE_OK;
+}
+
+void tare__float_layers_destroy(float_layers *l) {
+    if (l == NULL) return;
+    if (!l->is_twin) tare__dnnl_close(&l->place);
+    for (size_t i = 0; l->memory != NULL && i <= l->thread_count; i++) {
+        tare__free_aligned(l->memory[i].work.data);
+        tare__free_aligned(l->memory[i].narrow.data);
+        tare__free_aligned(l->memory[i].share.data);
+        for (size_t k = 0; k < MOST_LINKS - 1; k++)
+            tare__free_aligned(l->memory[i].windows[k].data);
+    }
+    tare__free(l->memory);
+    tare__free(l);
+}
+
+bool tare__float_layers_use_bf16(const float_layers *l) {
+    return l->uses_bf16;
+}
+
+// --- layers in parts ---
+
+part_form tare__part_form_of(const float_weights *w) {
+    return (part_form){
+        .w = tare__f32(w->w), .bias = w->bias, .model_weights = w->is_model ? w->w : NULL};
+}
+
+tare_status tare__float_layer_create(float_layers *l, size_t part_count, float_layer **out,
+                                     tare_error *err) {
+    float_layer *layer = tare__alloc_zeroed(1, sizeof *layer + part_count * sizeof *layer->parts);
+    if (layer == NULL) return tare__out_of_memory(err);
+    tare__use_one_thread();
+    layer->shared = l;
+    layer->part_count = part_count;
+    for (size_t i = 0; i < part_count; i++) {
+        layer->parts[i].at.times = 1;
+        layer->parts[i].at.memory = i;
+    }
+    *out = layer;
+    return TARE_OK;
+}
+
+tare_status tare__float_layer_finish(float_layer *layer, tare_status status, bool fits,
+                                     float_layer **out) {
+    if (status == TARE_OK && fits) {
+        *out = layer;
+        return TARE_OK;
+    }
+    tare__float_layer_destroy(layer);
+    return status;
+}
+
+size_t tare__float_part_count(const float_layers *l, double cost, int64_t pieces) {
+    if (cost < LEAST_SHARED_COST || pieces < 1) return 1;
+    const size_t most = l->thread_count < MOST_PARTS ? l->thread_count : MOST_PARTS;
+    return (uint64_t)pieces < most ? (size_t)pieces : most;
+}
+
+tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
+                                   tare_error *err) {
+    float_layer *layer = NULL;
+    TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
+    TARE_TRY(tare__float_layer_create(in, of->part_count, &layer, err));
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < of->part_count && status == TARE_OK; i++)
+        status = tare__float_part_twin(&of->parts[i], layer, i, err);
+    layer->bands = of->bands;
+    if (status == TARE_OK && of->bands != NULL) status = tare__float_bands_reserve(layer, err);
+    return tare__float_layer_finish(layer, status, true, out);
+}
+
+bool tare__is_worth_bf16(const float_layers *l, double macs, double elements) {
+    return l->uses_bf16 && macs >= LEAST_BF16_MACS * elements;
+}
+
+// --- product ---
+
+static tare_status describe_product(const float_product *p, part_form *f, dnnl_matmul_desc_t *out,
+                                    tare_error *err) {
+    const dnnl_dims_t src = {p->rows, p->inner}, weights = {p->inner, p->columns};
+    const dnnl_dims_t bias = {1, p->columns}, dst = {p->rows, p->columns};
+    const dnnl_data_type_t type = f->is_bf16 ? dnnl_bf16 : dnnl_f32;
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[SRC], 2, src, type, dnnl_ab));
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[DST], 2, dst, dnnl_f32, dnnl_ab));
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[BIAS], 2, bias, dnnl_f32, dnnl_ab));
+    DNNL_TRY(dnnl_memory_desc_init_by_tag(&f->given[WEIGHTS], 2, weights, dnnl_f32,
+                                          p->transposed ? dnnl_ba : dnnl_ab));
+    DNNL_TRY(
+        dnnl_memory_desc_init_by_tag(&f->wanted_weights, 2, weights, type, dnnl_format_tag_any));
+    DNNL_TRY(dnnl_matmul_desc_init(out, &f->given[SRC], &f->wanted_weights,
+                                   f->bias != NULL ? &f->given[BIAS] : NULL, &f->given[DST]));
+    return TARE_OK;
+}
+
+static tare_status compile_product(float_layer *layer, size_t index, const float_product *p,
+                                   const float_epilogue *e, part_form f, bool *fits,
+                                   tare_error *err) {
+    dnnl_matmul_desc_t desc;
+    *fits = false;
+    const tare_status status = describe_product(p, &f, &desc, err);
+    if (status != TARE_OK) return status == TARE_UNSUPPORTED ? TARE_OK : status;
+    return tare__float_part_compile(layer, index, &f, &desc, e, fits, err);
+}
+
+// Rows are cut; of one row alone its columns, which lie in a row as the rows of the weights do.
+tare_status tare__float_layer_product(float_layers *l, const float_product *p,
+                                      const float_epilogue *e, const float_weights *w,
+                                      float_layer **out, tare_error *err) {
+    const bool by_columns = p->rows == 1 && p->transposed;
+    const int64_t pieces = by_columns ? p->columns : p->rows;
+    const double macs = (double)p->rows * (double)p->columns * (double)p->inner;
+    const size_t count = tare__float_part_count(l, macs, pieces);
+    float_layer *layer = NULL;
+    *out = NULL;
+    TARE_TRY(tare__float_layer_create(l, count, &layer, err));
+    tare_status status = TARE_OK;
+    bool fits = true;
+    for (size_t i = 0; i < count && fits && status == TARE_OK; i++) {
+        const part_range share = tare__part_range(pieces, count, i);
+        const int64_t first = share.first, size = share.end - first;
+        const int64_t row = by_columns ? 0 : first, column = by_columns ? first : 0;
+        float_product part = *p;
+        part.rows = by_columns ? 1 : size;
+        part.columns = by_columns ? size : p->columns;
+        layer->parts[i].at.x_first = row * p->inner;
+        layer->parts[i].at.y_first = row * p->columns + column;
+        part_form f = tare__part_form_of(w);
+        f.w += column * p->inner;
+        f.bias = f.bias != NULL ? f.bias + column : NULL;
+        f.lender = by_columns ? NULL : &layer->parts[0];
+        f.is_bf16 = tare__is_worth_bf16(l, macs, (double)p->rows * (double)p->inner);
+        status = compile_product(layer, i, &part, e, f, &fits, err);
+        if (status != TARE_OK || fits || !f.is_bf16) continue;
+        tare__float_part_clear(&layer->parts[i]);
+        f.is_bf16 = false;
+        status = compile_product(layer, i, &part, e, f, &fits, err);
+    }
+    return tare__float_layer_finish(layer, status, fits, out);
+}
+
+// --- running ---
+
+// Asked once in a run: what its layers take on their threads is little, and had before.
+tare_status tare__float_layers_expect_run(const float_layers *l, bool others, tare_error *err) {
+    return l->is_used || others ? tare__dnnl_expect(l->thread_count * DNNL_RUN_BYTES, err)
+                                : TARE_OK;
+}
+
+typedef struct layer_run {
+    float_layer *layer;
+    const float *x;
+    float *y;
+    dnnl_status_t *statuses; // by part
+} layer_run;
+
+static void run_task(void *user, size_t part, size_t worker) {
+    const layer_run *run = user;
+    (void)worker;
+    run->statuses[part] = tare__float_part_run(run->layer, part, run->x, run->y);
+}
+
+tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
+    dnnl_status_t statuses[MOST_PARTS + 1];
+    if (layer->bands != NULL) {
+        DNNL_TRY(tare__float_bands_run(layer, x, y));
+        return TARE_OK;
+    }
+    layer_run run = {layer, x, y, statuses};
+    if (layer->part_count == 1)
+        statuses[0] = tare__float_part_run(layer, 0, x, y);
+    else
+        tare__thread_pool_run(layer->shared->pool, layer->part_count, run_task, &run);
+    for (size_t i = 0; i < layer->part_count; i++) DNNL_TRY(statuses[i]);
+    return TARE_OK;
+}
+
+const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes) {
+    const dnnl_memory_desc_t *weights = NULL;
+    const_dnnl_primitive_desc_t pd = NULL;
+    *weight_bytes = 0;
+    for (size_t i = 0; i < layer->part_count; i++)
+        if (!layer->parts[i].lends_weights &&
+            dnnl_memory_get_memory_desc(layer->parts[i].memory[WEIGHTS], &weights) == dnnl_success)
+            *weight_bytes += dnnl_memory_desc_get_size(weights);
+    return dnnl_primitive_get_primitive_desc(layer->parts[0].primitive, &pd) == dnnl_success
+               ? tare__dnnl_implementation(pd)
+               : "";
+}
+
+void tare__float_layer_destroy(float_layer *layer) {
+    if (layer == NULL) return;
+    const bool is_twin = layer->part_count > 0 && layer->parts[0].is_twin;
+    for (size_t i = 0; i < layer->part_count; i++) tare__float_part_clear(&layer->parts[i]);
+    if (!is_twin) tare__float_bands_destroy(layer->bands);
+    tare__free(layer);
+}
+
+tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
+                                        const float *w, float *y, tare_error *err) {
+    (void)l;
+    TARE_TRY(tare__dnnl_expect(DNNL_MULTIPLY_BYTES, err));
+    tare__use_one_thread();
+    DNNL_TRY(dnnl_sgemm('N', p->transposed ? 'T' : 'N', p->rows, p->columns, p->inner, p->scale, x,
+                        p->x_step, w, p->w_step, 0.0F, y, p->y_step));
+    return TARE_OK;
+}
+#else
+// Without a library no layer has a fast form.
+tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_layers **out,
+                                      tare_error *err) {
+    (void)pool;
+    *out = NULL;
+    if (!uses_bf16) return TARE_OK;
+    return tare__fail(err, TARE_UNSUPPORTED, "bfloat16: this build has no library for it (oneDNN)");
+}
+void tare__float_layers_destroy(float_layers *l) {
+    (void)l;
+}
+tare_status tare__float_layers_expect_run(const float_layers *l, bool others, tare_error *err) {
+    (void)l, (void)others, (void)err;
+    return TARE_OK;
+}
+bool tare__float_layers_use_bf16(const float_layers *l) {
+    (void)l;
+    return false;
+}
+tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const float_epilogue *e,
+                                   const float_weights *w, float_layer **out, tare_error *err) {
+    (void)l, (void)c, (void)e, (void)w, (void)err;
+    *out = NULL;
+    return TARE_OK;
+}
+tare_status tare__float_layer_chain(float_layers *l, const float_link *links, size_t count,
+                                    float_layer **out, tare_error *err) {
+    (void)l, (void)links, (void)count, (void)err;
+    *out = NULL;
+    return TARE_OK;
+}
+tare_status tare__float_layer_product(float_layers *l, const float_product *p,
+                                      const float_epilogue *e, const float_weights *w,
+                                      float_layer **out, tare_error *err) {
+    (void)l, (void)p, (void)e, (void)w, (void)err;
+    *out = NULL;
+    return TARE_OK;
+}
+tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err) {
+    (void)of, (void)err;
+    *out = NULL;
+    return TARE_OK;
+}
+tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
+                                   tare_error *err) {
+    (void)of, (void)in, (void)err;
+    *out = NULL;
+    return TARE_OK;
+}
+tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err) {
+    (void)layer, (void)x, (void)y;
+    return tare__fail(err, TARE_INTERNAL, "there are no float layers in this build");
+}
+const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes) {
+    (void)layer;
+    *weight_bytes = 0;
+    return "";
+}
+void tare__float_layer_destroy(float_layer *layer) {
+    (void)layer;
+}
+tare_status tare__float_layers_multiply(float_layers *l, const float_block *p, const float *x,
+                                        const float *w, float *y, tare_error *err) {
+    (void)l, (void)p, (void)x, (void)w, (void)y;
+    return tare__fail(err, TARE_INTERNAL, "there are no float layers in this build");
+}
+#endif

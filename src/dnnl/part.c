@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifdef TARE_HAVE_DNNL
+#include "dnnl/part.h"
+
+#include <string.h>
+
+#include "core/hash/hash.h"
+#include "core/memory/alloc.h"
+#include "dnnl/one_thread.h"
+
+// Tells our packed weights from what others make of a tensor.
+#define WEIGHTS_TAG UINT64_C(0x646e6e6c666c6f61)
+
+// --- what follows a layer ---
+
+static const dnnl_alg_kind_t algorithms[EPILOGUE_KIND_COUNT] = {
+    [EPILOGUE_ADD] = dnnl_alg_kind_undef,       [EPILOGUE_RELU] = dnnl_eltwise_relu,
+    [EPILOGUE_CLIP] = dnnl_eltwise_clip,        [EPILOGUE_LEAKY] = dnnl_eltwise_relu,
+    [EPILOGUE_SIGMOID] = dnnl_eltwise_logistic, [EPILOGUE_TANH] = dnnl_eltwise_tanh,
+    [EPILOGUE_SILU] = dnnl_eltwise_swish,       [EPILOGUE_HARDSWISH] = dnnl_eltwise_hardswish,
+    [EPILOGUE_GELU] = dnnl_eltwise_gelu_erf,
+};
+
+static tare_status append_epilogue(dnnl_post_ops_t ops, const float_epilogue *e, tare_error *err) {
+    for (size_t i = 0; i < e->count; i++) {
+        const epilogue_kind kind = e->steps[i].kind;
+        if (kind == EPILOGUE_ADD)
+            DNNL_TRY(dnnl_post_ops_append_sum(ops, 1.0F));
+        else
+            DNNL_TRY(dnnl_post_ops_append_eltwise(ops, 1.0F, algorithms[kind], e->steps[i].alpha,
+                                                  e->steps[i].beta));
+    }
+    return TARE_OK;
+}
+
+static tare_status create_attributes(const float_epilogue *e, dnnl_primitive_attr_t *out,
+                                     tare_error *err) {
+    dnnl_post_ops_t ops = NULL;
+    TARE_TRY(tare__dnnl_create_attribute(out, err));
+    tare_status status = tare__dnnl_status(dnnl_post_ops_create(&ops), err);
+    if (status != TARE_OK) return status;
+    status = append_epilogue(ops, e, err);
+    if (status == TARE_OK)
+        status = tare__dnnl_status(dnnl_primitive_attr_set_post_ops(*out, ops), err);
+    dnnl_post_ops_destroy(ops);
+    return status;
+}
+
+static bool adds(const float_epilogue *e) {
+    for (size_t i = 0; i < e->count; i++)
+        if (e->steps[i].kind == EPILOGUE_ADD) return true;
+    return false;
+}
+
+// --- memories ---
+
+static tare_status create_memory(const float_layers *l, dnnl_memory_t *memory,
+                                 const dnnl_memory_desc_t *desc, void *data, tare_error *err) {
+    TARE_TRY(tare__dnnl_expect(DNNL_RUN_BYTES, err)); // after allocations of ours
+    DNNL_TRY(
+        dnnl_memory_create(memory, desc, l->place.engine, data != NULL ? data : DNNL_MEMORY_NONE));
+    return TARE_OK;
+}
+
+static tare_status copy_bias(const float_layers *l, const part_form *f, void **out,
+                             tare_error *err) {
+    const dnnl_memory_desc_t *desc = &f->given[BIAS];
+    *out = tare__alloc_aligned(dnnl_memory_desc_get_size(desc), 64);
+    if (*out == NULL) return tare__out_of_memory(err);
+    return tare__dnnl_pack(&l->place, desc, f->bias, desc, *out, err);
+}
+
+// --- packed weights ---
+
+static void destroy_weights(derived_thing *thing) {
+    packed_weights *w = (packed_weights *)(void *)thing;
+    if (w->memory != NULL)
+        tare__derived_memory_release(w->memory);
+    else
+        tare__free_aligned(w->data);
+    tare__free(w);
+}
+
+static void release_weights(packed_weights *w) {
+    if (w == NULL) return;
+    if (w->base.of != NULL)
+        tare__derived_release(&w->base);
+    else
+        destroy_weights(&w->base);
+}
+
+typedef struct weights_request {
+    const float_layers *layers;
+    const part_form *form;
+    const dnnl_memory_desc_t *wanted;
+} weights_request;
+
+// In large pages: a network reads all of its weights in every run, mostly from beyond the caches.
+static tare_status pack_weights(const weights_request *r, packed_weights *w, tare_error *err) {
+    const size_t size = dnnl_memory_desc_get_size(r->wanted);
+    const tare_tensor *of = r->form->model_weights;
+    w->data =
+        of != NULL ? tare__derived_alloc(of->store, size, &w->memory) : tare__alloc_large(size);
+    if (w->data == NULL) return tare__out_of_memory(err);
+    return tare__dnnl_pack(&r->layers->place, &r->form->given[WEIGHTS], r->form->w, r->wanted,
+                           w->data, err);
+}
+
+static tare_status make_weights(void *user, derived_offer offer, derived_thing **out,
+                                tare_error *err) {
+    const weights_request *r = user;
+    (void)offer; // files hold weights in the order of our kernels only
+    packed_weights *w = tare__alloc_zeroed(1, sizeof *w);
+    if (w == NULL) return tare__out_of_memory(err);
+    w->base.destroy = destroy_weights;
+    w->desc = *r->wanted;
+    const tare_status status = pack_weights(r, w, err);
+    if (status != TARE_OK) {
+        destroy_weights(&w->base);
+        return status;
+    }
+    if (r->form->model_weights != NULL) tare__tensor_forget(r->form->model_weights);
+    *out = &w->base;
+    return TARE_OK;
+}
+
+static uint64_t hash_of(const dnnl_memory_desc_t *desc) {
+    return tare__hash_bytes(desc, sizeof *desc);
+}
+
+// Equal keys may hide different orders, as unlikely as that is.
+static tare_status get_weights(const weights_request *r, packed_weights **out, tare_error *err) {
+    const part_form *f = r->form;
+    derived_thing *thing = NULL;
+    *out = NULL;
+    if (f->model_weights != NULL) {
+        const derived_key key = {
+            .data = f->w,
+            .numbers = {WEIGHTS_TAG, hash_of(&f->given[WEIGHTS]), hash_of(r->wanted)}};
+        TARE_TRY(tare__derive(f->model_weights->store, &key, make_weights, (void *)r, &thing, err));
+        packed_weights *found = (packed_weights *)(void *)thing;
+        if (dnnl_memory_desc_equal(&found->desc, r->wanted)) {
+            *out = found;
+            return TARE_OK;
+        }
+        tare__derived_release(thing);
+    }
+    part_form own = *f; // outside of the table
+    own.model_weights = NULL;
+    weights_request alone = {r->layers, &own, r->wanted};
+    TARE_TRY(make_weights(&alone, (derived_offer){NULL, 0}, &thing, err));
+    *out = (packed_weights *)(void *)thing;
+    return TARE_OK;
+}
+
+// Bands of one image have the same weights, mostly in the same order.
+static tare_status fill_weights(float_layer *layer, float_part *part, const part_form *f,
+                                const dnnl_memory_desc_t *wanted, tare_error *err) {
+    const dnnl_memory_desc_t *first = NULL;
+    dnnl_memory_t lent = f->lender != NULL ? f->lender->memory[WEIGHTS] : NULL;
+    if (lent != NULL) {
+        DNNL_TRY(dnnl_memory_get_memory_desc(lent, &first));
+        if (dnnl_memory_desc_equal(first, wanted)) {
+            part->memory[WEIGHTS] = lent;
+            part->lends_weights = true;
+            return TARE_OK;
+        }
+    }
+    const weights_request request = {layer->shared, f, wanted};
+    TARE_TRY(get_weights(&request, &part->weights, err));
+    DNNL_TRY(dnnl_memory_create(&part->memory[WEIGHTS], wanted, layer->shared->place.engine,
+                                part->weights->data));
+    return TARE_OK;
+}
+
+// --- compiling ---
+
+tare_status tare__work_reserve(work_memory *work, size_t size, tare_error *err) {
+    if (size <= work->size) return TARE_OK;
+    void *data = tare__alloc_aligned(size, 64);
+    if (data == NULL) return tare__out_of_memory(err);
+    tare__free_aligned(work->data);
+    *work = (work_memory){data, size};
+    return TARE_OK;
+}
+
+static tare_status narrow_input(float_layers *l, float_part *part, const part_form *f,
+                                tare_error *err) {
+    dnnl_memory_desc_t wide = f->given[SRC];
+    wide.data_type = dnnl_f32; // in the same dense order
+    TARE_TRY(create_memory(l, &part->wide, &wide, NULL, err));
+    TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].narrow,
+                                dnnl_memory_desc_get_size(&f->given[SRC]), err));
+    return tare__dnnl_create_reorder(&l->place, &wide, &f->given[SRC], &part->narrowing, err);
+}
+
+static tare_status reserve_work(float_layers *l, float_part *part, const dnnl_memory_desc_t *desc,
+                                tare_error *err) {
+    const size_t size = desc != NULL ? dnnl_memory_desc_get_size(desc) : 0;
+    const size_t share = (size_t)(part->at.pixels * part->at.width) * sizeof(float);
+    TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].share, share, err));
+    if (size == 0) return TARE_OK;
+    TARE_TRY(tare__work_reserve(&l->memory[part->at.memory].work, size, err));
+    return create_memory(l, &part->memory[WORK], desc, NULL, err);
+}
+
+static tare_status fill(float_layer *layer, size_t index, const part_form *f,
+                        const_dnnl_primitive_desc_t pd, tare_error *err) {
+    float_layers *l = layer->shared;
+    float_part *part = &layer->parts[index];
+    TARE_TRY(create_memory(l, &part->memory[SRC], &f->given[SRC], NULL, err));
+    if (f->is_bf16) TARE_TRY(narrow_input(l, part, f, err));
+    TARE_TRY(create_memory(l, &part->memory[DST], &f->given[DST], NULL, err));
+    TARE_TRY(fill_weights(layer, part, f,
+                          dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), err));
+    TARE_TRY(
+        reserve_work(l, part, dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0), err));
+    if (f->bias == NULL) return TARE_OK;
+    TARE_TRY(copy_bias(l, f, &part->bias, err));
+    return create_memory(l, &part->memory[BIAS], &f->given[BIAS], part->bias, err);
+}
+
+static bool is_lent(const float_part *part, int memory) {
+    return (memory == WEIGHTS && (part->lends_weights || part->is_twin)) ||
+           (memory == BIAS && part->is_twin);
+}
+
+void tare__float_part_clear(float_part *part) {
+    for (int i = 0; i < MEMORIES; i++)
+        if (part->memory[i] != NULL && !is_lent(part, i)) dnnl_memory_destroy(part->memory[i]);
+    if (part->primitive != NULL && !part->is_twin) dnnl_primitive_destroy(part->primitive);
+    if (part->narrowing != NULL && !part->is_twin) dnnl_primitive_destroy(part->narrowing);
+    if (part->wide != NULL) dnnl_memory_destroy(part->wide);
+    release_weights(part->weights);
+    tare__free_aligned(part->bias);
+    *part = (float_part){.at = part->at};
+}
+
+// The reference implementations of oneDNN are slower than ours.
+static bool is_fast(const_dnnl_primitive_desc_t pd) {
+    return strncmp(tare__dnnl_implementation(pd), "ref", 3) != 0;
+}
+
+tare_status tare__float_part_compile(float_layer *layer, size_t index, const part_form *f,
+                                     const void *desc, const float_epilogue *e, bool *fits,
+                                     tare_error *err) {
+    float_part *part = &layer->parts[index];
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    *fits = false;
+    TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
+    layer->shared->is_used = true;
+    part->at.adds = adds(e);
+    tare_status status = create_attributes(e, &attributes, err);
+    if (status == TARE_OK)
+        status = tare__dnnl_status(
+            dnnl_primitive_desc_create(&pd, desc, attributes, layer->shared->place.engine, NULL),
+            err);
+    if (attributes != NULL) dnnl_primitive_attr_destroy(attributes);
+    if (status == TARE_OK && is_fast(pd)) {
+        status = tare__dnnl_status(dnnl_primitive_create(&part->primitive, pd), err);
+        if (status == TARE_OK) status = fill(layer, index, f, pd, err);
+        *fits = status == TARE_OK;
+    }
+    if (pd != NULL) dnnl_primitive_desc_destroy(pd);
+    return status == TARE_UNSUPPORTED ? TARE_OK : status;
+}
+
+// --- twins ---
+
+static tare_status create_alike(const float_layers *l, dnnl_memory_t of, dnnl_memory_t *out,
+                                size_t *size, tare_error *err) {
+    const dnnl_memory_desc_t *desc = NULL;
+    *size = 0;
+    if (of == NULL) return TARE_OK;
+    DNNL_TRY(dnnl_memory_get_memory_desc(of, &desc));
+    *size = dnnl_memory_desc_get_size(desc);
+    return create_memory(l, out, desc, NULL, err);
+}
+
+// The work of all parts is done by one thread, one part after the other.
+tare_status tare__float_part_twin(const float_part *of, float_layer *layer, size_t index,
+                                  tare_error *err) {
+    float_layers *l = layer->shared;
+    part_memory *memory = &l->memory[of->at.memory];
+    float_part *part = &layer->parts[index];
+    size_t src, dst, work, wide;
+    *part = (float_part){.primitive = of->primitive,
+                         .narrowing = of->narrowing,
+                         .lends_weights = of->lends_weights,
+                         .is_twin = true,
+                         .at = of->at};
+    part->memory[WEIGHTS] = of->memory[WEIGHTS];
+    part->memory[BIAS] = of->memory[BIAS];
+    TARE_TRY(create_alike(l, of->memory[SRC], &part->memory[SRC], &src, err));
+    TARE_TRY(create_alike(l, of->memory[DST], &part->memory[DST], &dst, err));
+    TARE_TRY(create_alike(l, of->memory[WORK], &part->memory[WORK], &work, err));
+    TARE_TRY(create_alike(l, of->wide, &part->wide, &wide, err));
+    if (of->narrowing != NULL) TARE_TRY(tare__work_reserve(&memory->narrow, src, err));
+    const size_t share = (size_t)(of->at.pixels * of->at.width) * sizeof(float);
+    TARE_TRY(tare__work_reserve(&memory->share, share, err));
+    return tare__work_reserve(&memory->work, work, err);
+}
+
+// --- running ---
+
+// x itself, or x in bfloat16.
+static dnnl_status_t hand_input(const float_layers *l, const float_part *part, const float *x) {
+    if (part->narrowing == NULL) return dnnl_memory_set_data_handle(part->memory[SRC], (void *)x);
+    dnnl_status_t status = dnnl_memory_set_data_handle(part->wide, (void *)x);
+    if (status == dnnl_success)
+        status =
+            dnnl_memory_set_data_handle(part->memory[SRC], l->memory[part->at.memory].narrow.data);
+    return status == dnnl_success
+               ? tare__dnnl_reorder(&l->place, part->narrowing, part->wide, part->memory[SRC])
+               : status;
+}
+
+static dnnl_status_t run_dense(const float_layer *layer, size_t index, const float *x, float *y) {
+    static const int names[MEMORIES] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST,
+                                        DNNL_ARG_SCRATCHPAD};
+    const float_part *part = &layer->parts[index];
+    const float_layers *l = layer->shared;
+    dnnl_exec_arg_t args[MEMORIES];
+    int count = 0;
+    dnnl_status_t status = hand_input(l, part, x);
+    if (status == dnnl_success) status = dnnl_memory_set_data_handle(part->memory[DST], y);
+    if (status == dnnl_success && part->memory[WORK] != NULL)
+        status =
+            dnnl_memory_set_data_handle(part->memory[WORK], l->memory[part->at.memory].work.data);
+    for (int i = 0; i < MEMORIES; i++)
+        if (part->memory[i] != NULL) args[count++] = (dnnl_exec_arg_t){names[i], part->memory[i]};
+    if (status == dnnl_success)
+        status = dnnl_primitive_execute(part->primitive, l->place.stream, count, args);
+    return status;
+}
+
+// The library writes dense memory only.
+static dnnl_status_t run_channels(const float_layer *layer, size_t index, const float *x,
+                                  float *y) {
+    const float_part *part = &layer->parts[index];
+    float *share = layer->shared->memory[part->at.memory].share.data;
+    const int64_t width = part->at.width, step = part->at.y_width;
+    const size_t bytes = (size_t)width * sizeof *y;
+    for (int64_t i = 0; part->at.adds && i < part->at.pixels; i++)
+        memcpy(share + i * width, y + i * step, bytes);
+    const dnnl_status_t status = run_dense(layer, index, x, share);
+    for (int64_t i = 0; i < part->at.pixels; i++) memcpy(y + i * step, share + i * width, bytes);
+    return status;
+}
+
+dnnl_status_t tare__float_part_run(const float_layer *layer, size_t index, const float *x,
+                                   float *y) {
+    const float_part *part = &layer->parts[index];
+    dnnl_status_t status = dnnl_success;
+    tare__use_one_thread();
+    x += part->at.x_first;
+    y += part->at.y_first;
+    for (size_t i = 0; i < part->at.times && status == dnnl_success; i++) {
+        status = (part->at.pixels > 0 ? run_channels : run_dense)(layer, index, x, y);
+        x += part->at.x_step;
+        y += part->at.y_step;
+    }
+    return status;
+}
+#else
+typedef int tare__no_dnnl_parts; // a file must not be empty
+#endif

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of loops, which are models within the model.
+#include <string.h>
+
+#include "flow/export/steps.h"
+
+// Branches of cond and the graph of map stay as they are, as does a loop's condition.
+static const struct {
+    const char *target;
+    size_t argument;
+} flows[] = {
+    {"torch.ops.higher_order.scan", 0},
+    {"torch.ops.higher_order.while_loop", 1},
+};
+
+static const node *body_of(const node *n) {
+    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
+        if (n->op == NODE_CALL_FUNCTION && strcmp(n->target, flows[i].target) == 0)
+            return tare__node_arg(n, flows[i].argument);
+    return NULL;
+}
+
+// Of this stage, with the annotations that its nodes have in the model.
+static tare_status open_branch(pass *p, const char *path, module *body, tare_model_stage stage,
+                               tare_model **out) {
+    module *root = tare__module_retain(body);
+    const tare_status status =
+        tare__model_create(p->model->context, root, stage, NULL, out, p->err);
+    if (status != TARE_OK) {
+        tare__module_release(root);
+        return status;
+    }
+    return tare__annotations_move_out(&p->model->annotations, path, &(*out)->annotations, p->err);
+}
+
+static tare_status close_branch(pass *p, const char *path, tare_model *made) {
+    TARE_TRY(
+        tare__module_set_path(p->model->root, path, made->root, &tare__class_container, p->err));
+    return tare__annotations_move_in(&p->model->annotations, path, &made->annotations, p->err);
+}
+
+static tare_status run_branch(pass *p, const char *path, module *body, tare_model_stage stage,
+                              branch_pass run, void *user) {
+    tare_model *branch = NULL, *made = NULL;
+    tare_status status = open_branch(p, path, body, stage, &branch);
+    if (status == TARE_OK) status = run(user, branch, &made, p->err);
+    if (status != TARE_OK) tare__at(p->err, status, "%s", path);
+    if (status == TARE_OK) status = close_branch(p, path, made);
+    tare_model_destroy(branch);
+    tare_model_destroy(made);
+    return status;
+}
+
+tare_status tare__pt2e_each_branch(pass *p, tare_model_stage stage, branch_pass run, void *user) {
+    map done = {0};
+    tare_status status = TARE_OK;
+    for (const node *n = p->model->root->graph->first; n != NULL && status == TARE_OK;
+         n = n->next) {
+        const node *reader = body_of(n);
+        module *body = reader != NULL && reader->op == NODE_GET_ATTR
+                           ? tare__module_find(p->model->root, reader->target)
+                           : NULL;
+        // One body may be that of two loops.
+        if (body == NULL || body->graph == NULL || tare__map_has(&done, reader->target)) continue;
+        status = tare__map_set(&done, reader->target, body)
+                     ? run_branch(p, reader->target, body, stage, run, user)
+                     : tare__out_of_memory(p->err);
+    }
+    tare__map_release(&done);
+    return status;
+}

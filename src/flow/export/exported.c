@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kind of model it is.
+#include "core/text/text.h"
+#include "model/model.h"
+
+bool tare_model_is_exported(const tare_model *model) {
+    for (const node *n = model->root->graph->first; n != NULL; n = n->next)
+        if (n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten."))
+            return true;
+    return false;
+}
+
+bool tare_model_is_prepared_pt2e(const tare_model *model) {
+    return model->stage == TARE_STAGE_PREPARED && model->prepared == NULL;
+}

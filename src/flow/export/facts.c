@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepare: what the quantizer said of every node and edge, kept for explain.
+#include <string.h>
+
+#include "flow/export/observers.h"
+#include "flow/export/steps.h"
+#include "ir/argument_places.h"
+#include "quantizers/patterns/node_source.h"
+#include "quantizers/settings.h"
+
+typedef struct noting {
+    pass *p;
+    const tare_observer_map *set;
+    const tare_quantizer *quantizer;
+    const node *to;
+    node_sources sources;
+    text words;
+} noting;
+
+static tare_status text_done(noting *w) {
+    return tare__text_status(&w->words, w->p->err);
+}
+
+// --- nodes ---
+
+// The setting of a list that asks for the node; settings of None ask for nothing.
+static const setting *find_setting(const noting *w, const setting_list *list, const node *n,
+                                   bool (*holds)(const node_sources *sources, const node *n,
+                                                 const char *key)) {
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->items[i].is_none && holds(&w->sources, n, list->items[i].key))
+            return &list->items[i];
+    return NULL;
+}
+
+static bool is_operator(const node_sources *sources, const node *n, const char *key) {
+    (void)sources;
+    return n->op == NODE_CALL_FUNCTION && strcmp(n->target, key) == 0;
+}
+
+// What asks for a node that nothing annotates.
+static void find_request(const noting *w, const tare_quantizer *q, const node *n,
+                         annotation_origin *out) {
+    for (size_t i = 0; i < q->part_count; i++) find_request(w, q->parts[i], n, out);
+    const tare_quantizer_settings *s = q->settings;
+    const setting *found = NULL;
+    if (s == NULL || out->section != NULL) return;
+    if ((found = find_setting(w, &s->module_names, n, tare__node_is_in_module)) != NULL)
+        out->section = "module_name";
+    else if ((found = find_setting(w, &s->module_types, n, tare__node_is_in_class)) != NULL)
+        out->section = "module_type";
+    else if ((found = find_setting(w, &s->operators, n, is_operator)) != NULL)
+        out->section = "operator";
+    if (found != NULL) out->key = found->key;
+}
+
+static const char *place_of(const noting *w, const node *n, const tare_annotation *a) {
+    if (a == NULL) return "";
+    if (tare__annotation_has_specs(a)) return "annotated";
+    return tare__annotation_takes(&w->p->model->annotations, n) ? "inside" : "left out";
+}
+
+static tare_status add_node(noting *w, const node *n) {
+    const tare_model *model = w->p->model;
+    const tare_annotation *a = tare__annotation_find(&model->annotations, n->name);
+    annotation_origin by = {.quantizer = tare_quantizer_name(w->quantizer)};
+    if (a != NULL)
+        by = a->origin;
+    else if (n->user_count > 0)
+        find_request(w, w->quantizer, n, &by);
+    tare__text_clear(&w->words);
+    if (a != NULL && a->output != NULL) tare__qspec_text(a->output, &w->words);
+    TARE_TRY(text_done(w));
+    return TARE_FACT(&w->p->model->facts, FACT_NODE, w->p->err, n->name,
+                     tare__node_subject(model, n), by.rule, place_of(w, n, a), "", by.section,
+                     by.key, by.quantizer, tare__text_chars(&w->words));
+}
+
+static void tell_annotated(noting *w, const tare_annotation *a) {
+    if (a->input_count > 0)
+        tare__text_printf(&w->words, "%zu input%s", a->input_count, a->input_count == 1 ? "" : "s");
+    if (a->input_count > 0 && a->output != NULL) tare__text_append(&w->words, " and ");
+    if (a->output != NULL) tare__text_append(&w->words, "the output");
+}
+
+static tare_status decide(noting *w, const node *n) {
+    const tare_annotation *a = tare__annotation_find(&w->p->model->annotations, n->name);
+    const char *quantizer = tare_quantizer_name(w->quantizer);
+    if (a == NULL)
+        return TARE_DECIDE(w->p, n, "left float", quantizer, "no rule of %s annotates it",
+                           quantizer);
+    if (a->origin.quantizer != NULL) quantizer = a->origin.quantizer;
+    const char *rule = a->origin.rule != NULL ? a->origin.rule : quantizer;
+    if (!tare__annotation_takes(&w->p->model->annotations, n))
+        return TARE_DECIDE(w->p, n, "left float", rule, "%s is not to quantize it", quantizer);
+    if (!tare__annotation_has_specs(a))
+        return TARE_DECIDE(w->p, n, "annotated", rule, "%s takes it as a part of '%s'", quantizer,
+                           rule);
+    tare__text_clear(&w->words);
+    tell_annotated(w, a);
+    TARE_TRY(text_done(w));
+    return TARE_DECIDE(w->p, n, "annotated", rule, "%s annotates %s as of '%s'", quantizer,
+                       tare__text_chars(&w->words), rule);
+}
+
+// --- edges ---
+
+static const char *role_of(const node *to, const node *arg) {
+    if (tare__layer_call(to) == NULL) return "input";
+    if (tare__node_arg(to, 1) == arg) return "weight";
+    return tare__node_arg(to, 2) == arg ? "bias" : "input";
+}
+
+static void tell_sharing(noting *w, const qspec_key *key) {
+    if (key->joined == 0) return;
+    const qspec_key *other = &w->set->keys.items[key->joined - 1];
+    tare__text_append(&w->words, "; shares the observer of ");
+    tare__qspec_key_text(other, &w->words);
+    tare__text_append(&w->words, key->joined_implicitly ? ", whose spec agrees" : ", as it says");
+}
+
+static void tell_key(noting *w, const qspec_key *key, bool is_output) {
+    if (is_output) tare__text_printf(&w->words, "output of '%s': ", key->node->name);
+    if (key->spec != NULL)
+        tare__qspec_text(key->spec, &w->words);
+    else
+        tare__text_append(&w->words, "no observer: the spec is None");
+    tell_sharing(w, key);
+}
+
+// The spec of the edge, else that of what is read, else why there is none.
+static void tell_edge(noting *w, const node *from, const node *observer) {
+    const qspec_keys *keys = &w->set->keys;
+    const size_t edge = tare__qspec_keys_find(keys, from->name, w->to->name);
+    const size_t output = tare__qspec_keys_find(keys, NULL, from->name);
+    const annotation_book *book = &w->p->model->annotations;
+    tare__text_clear(&w->words);
+    if (edge < keys->count)
+        tell_key(w, &keys->items[edge], false);
+    else if (observer != NULL && output < keys->count)
+        tell_key(w, &keys->items[output], true);
+    else if (w->to->op == NODE_OUTPUT)
+        tare__text_append(&w->words, "no observer: the value leaves the graph in float");
+    else if (tare__annotation_find(book, w->to->name) != NULL &&
+             tare__annotation_find(book, from->name) != NULL)
+        tare__text_append(&w->words, "no observer: both ends are inside one pattern");
+    else
+        tare__text_printf(&w->words, "no observer: nothing annotates what '%s' reads here",
+                          w->to->name);
+}
+
+static tare_status add_edge(void *user, node *arg, const char *place) {
+    noting *w = user;
+    const tare_model *model = w->p->model;
+    const node *observer = tare__is_observer_node(model, arg) ? arg : NULL, *from = arg;
+    while (from != NULL && tare__is_observer_node(model, from)) from = tare__node_arg(from, 0);
+    if (from == NULL) return TARE_OK; // an observer without input is refused elsewhere
+    tell_edge(w, from, observer);
+    TARE_TRY(text_done(w));
+    return TARE_FACT(&w->p->model->facts, FACT_EDGE, w->p->err, from->name, w->to->name, place,
+                     role_of(w->to, arg), observer != NULL ? observer->target : "",
+                     observer != NULL ? tare__called_module(model, observer)->class->name : "",
+                     tare__text_chars(&w->words));
+}
+
+// --- both ---
+
+static tare_status note_node(noting *w, const node *n) {
+    if (tare__is_observer_node(w->p->model, n)) return TARE_OK;
+    w->to = n;
+    if (tare__node_is_call(n)) TARE_TRY(add_node(w, n));
+    // What nobody reads is no operator of the model.
+    if (tare__node_is_call(n) && n->user_count > 0) TARE_TRY(decide(w, n));
+    return tare__each_argument(n, add_edge, w, w->p->err);
+}
+
+tare_status tare__pt2e_note_facts(pass *p, const tare_observer_map *set,
+                                  const tare_quantizer *quantizer) {
+    noting w = {.p = p, .set = set, .quantizer = quantizer};
+    tare_status status = tare__node_sources_read(p->model->root->graph, &w.sources, p->err);
+    for (const node *n = p->model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
+        status = note_node(&w, n);
+    tare__node_sources_release(&w.sources);
+    tare__text_release(&w.words);
+    return status;
+}

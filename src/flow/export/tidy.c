@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// What convert does to a graph of quantize and dequantize: a dequantize per reader, constants in
+// place of quantized weights, nothing left that nobody uses.
+#include <string.h>
+
+#include "flow/export/convert.h"
+#include "ops/op.h"
+
+static bool is_one_of(const node *n, const char *const *names, size_t count) {
+    if (n == NULL || n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, DECOMPOSED))
+        return false;
+    const char *name = n->target + strlen(DECOMPOSED);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+bool tare__is_quantize_call(const node *n) {
+    static const char *const names[] = {"quantize_per_tensor.default", "quantize_per_tensor.tensor",
+                                        "quantize_per_channel.default"};
+    return is_one_of(n, names, sizeof names / sizeof *names);
+}
+
+bool tare__is_dequantize_call(const node *n) {
+    static const char *const names[] = {"dequantize_per_tensor.default",
+                                        "dequantize_per_tensor.tensor",
+                                        "dequantize_per_channel.default"};
+    return is_one_of(n, names, sizeof names / sizeof *names);
+}
+
+// --- duplicates ---
+
+// Its quantize takes the parameters that choose_qparams measured; others cannot share those twice.
+static bool is_dynamic(const node *dequantize) {
+    static const char *const names[] = {"choose_qparams.tensor", "choose_qparams_symmetric.tensor"};
+    const node *quantize = tare__node_arg(dequantize, 0);
+    const node *item = quantize != NULL ? tare__node_arg(quantize, 1) : NULL;
+    return item != NULL && strcmp(item->target, "operator.getitem") == 0 &&
+           is_one_of(tare__node_arg(item, 0), names, 2);
+}
+
+static bool reads_size(const node *n) {
+    return strncmp(n->target, "torch.ops.aten.sym_size", 23) == 0;
+}
+
+static tare_status copy_for(pass *p, node *dequantize, node *user) {
+    const node_spec spec = {.op = dequantize->op,
+                            .target = dequantize->target,
+                            .candidate = dequantize->name,
+                            .args = dequantize->args,
+                            .arg_count = dequantize->arg_count,
+                            .kwargs = dequantize->kwargs,
+                            .kwarg_count = dequantize->kwarg_count,
+                            .like = dequantize};
+    node *copy = NULL;
+    TARE_TRY(tare__graph_insert(p->model->root->graph, &spec, dequantize->next, &copy, p->err));
+    return tare__node_replace_input(user, dequantize, copy, p->err);
+}
+
+static tare_status duplicate(pass *p, node *dequantize) {
+    size_t count = 0;
+    node **users = tare__arena_array(&p->scratch, dequantize->user_count + 1, sizeof *users);
+    if (users == NULL) return tare__out_of_memory(p->err);
+    for (size_t i = 0; i < dequantize->user_count; i++)
+        if (!reads_size(dequantize->users[i])) users[count++] = dequantize->users[i];
+    if (count < 2) return TARE_OK;
+    for (size_t i = 0; i < count; i++)
+        if (tare_annotation_is_valid(tare__annotation_find(&p->model->annotations, users[i]->name)))
+            TARE_TRY(copy_for(p, dequantize, users[i]));
+    return TARE_OK;
+}
+
+tare_status tare__pt2e_duplicate_dequantize(pass *p) {
+    const graph *g = p->model->root->graph;
+    for (node *n = g->first, *next; n != NULL; n = next) {
+        next = n->next;
+        if (tare__is_dequantize_call(n) && !is_dynamic(n)) TARE_TRY(duplicate(p, n));
+    }
+    return tare__pt2e_eliminate_dead(p);
+}
+
+// --- constants ---
+
+// What a constant must not come through: conversions whose rounding is to be seen, what makes
+// tensors of nothing or by chance, and what is written later.
+static bool stops_folding(const node *n) {
+    const bool is_function = n->op == NODE_CALL_FUNCTION;
+    if (n->op == NODE_PLACEHOLDER || tare__is_dequantize_call(n)) return true;
+    if (is_function && strcmp(n->target, DECOMPOSED "convert_element_type.no_fuse") == 0)
+        return true;
+    if (is_function && strcmp(n->target, "torch.ops.aten.dropout.default") == 0) return true;
+    if (is_function && n->input_count == 0) return true;
+    for (size_t i = 0; i < n->user_count; i++)
+        if (tare__writes_first_argument(n->users[i]) && tare__node_arg(n->users[i], 0) == n)
+            return true;
+    return false;
+}
+
+typedef struct search {
+    bool *seen; // by id
+    bool stops;
+} search;
+
+static void look(void *user, node *n) {
+    search *s = user;
+    if (s->seen[n->id] || s->stops) return;
+    s->seen[n->id] = true;
+    s->stops = stops_folding(n);
+    if (!s->stops) tare__node_each_input(n, look, s);
+}
+
+static tare_status is_constant(pass *p, const node *n, bool *out) {
+    search s = {0};
+    s.seen = tare__arena_array(&p->scratch, p->model->root->graph->next_id + 1, sizeof *s.seen);
+    if (s.seen == NULL) return tare__out_of_memory(p->err);
+    tare__node_each_input(n, look, &s);
+    *out = !s.stops;
+    return TARE_OK;
+}
+
+// A get_attr node that keeps the name of the quantize, reading a buffer of the codes.
+static tare_status freeze(pass *p, node *n, tare_tensor *codes, size_t *number) {
+    module *root = p->model->root;
+    const char *path = NULL;
+    do {
+        path = tare__arena_printf(&p->scratch, "_frozen_param%zu", (*number)++);
+        if (path == NULL) return tare__out_of_memory(p->err);
+    } while (tare__module_has_tensor(root, path));
+    TARE_TRY(tare__module_set_tensor(root, path, codes, false, p->err));
+    TARE_TRY(TARE_DECIDE(p, n, "folded", "constant", "its codes are computed once and kept as '%s'",
+                         path));
+    TARE_TRY(tare__node_set_args(n, NULL, 0, NULL, 0, p->err));
+    const char *target = tare__arena_strdup(&root->graph->memory, path);
+    if (target == NULL) return tare__out_of_memory(p->err);
+    n->op = NODE_GET_ATTR;
+    n->target = target;
+    return TARE_OK;
+}
+
+static tare_status fold_one(pass *p, node *n, size_t *number) {
+    bool is_const = false;
+    TARE_TRY(is_constant(p, n, &is_const));
+    if (!is_const) return TARE_OK;
+    const value wanted = tare__node_value(n);
+    value found = tare__none();
+    TARE_TRY(tare__pass_fold(p, &wanted, 1, n->next, &found));
+    tare_status status = TARE_OK;
+    const bool is_tensor =
+        found.kind == VALUE_TUPLE && found.count == 1 && found.as.items[0].kind == VALUE_TENSOR;
+    if (is_tensor) status = freeze(p, n, found.as.items[0].as.tensor, number);
+    tare__value_release_tensors(&found);
+    return status;
+}
+
+static tare_status remove_unread(pass *p) {
+    graph *g = p->model->root->graph;
+    for (node *n = g->last, *prev; n != NULL; n = prev) {
+        prev = n->prev;
+        if (n->op != NODE_GET_ATTR || n->user_count > 0) continue;
+        const char *target = n->target;
+        TARE_TRY(tare__graph_erase(g, n, p->err));
+        bool is_read = strchr(target, '.') != NULL;
+        for (const node *m = g->first; m != NULL && !is_read; m = m->next)
+            is_read = m->op == NODE_GET_ATTR && strcmp(m->target, target) == 0;
+        if (!is_read) tare__module_remove_tensor(p->model->root, target);
+    }
+    return TARE_OK;
+}
+
+tare_status tare__pt2e_fold_quantize(pass *p) {
+    size_t number = 0;
+    for (node *n = p->model->root->graph->first; n != NULL; n = n->next)
+        if (tare__is_quantize_call(n)) TARE_TRY(fold_one(p, n, &number));
+    TARE_TRY(tare__pt2e_eliminate_dead(p));
+    return remove_unread(p);
+}
+
+// --- modules ---
+
+static bool is_used(const graph *g, const char *path) {
+    const size_t length = strlen(path);
+    for (const node *n = g->first; n != NULL; n = n->next) {
+        if (n->op != NODE_CALL_MODULE && n->op != NODE_GET_ATTR) continue;
+        if (strncmp(n->target, path, length) == 0 &&
+            (n->target[length] == '\0' || n->target[length] == '.'))
+            return true;
+    }
+    return false;
+}
+
+static tare_status remove_unused(pass *p, module *m, const char *path) {
+    const module *root = p->model->root;
+    for (size_t i = m->child_count; i-- > 0;) {
+        const named_module *child = &m->children[i];
+        const char *name = path[0] == '\0'
+                               ? child->name
+                               : tare__arena_printf(&p->scratch, "%s.%s", path, child->name);
+        if (name == NULL) return tare__out_of_memory(p->err);
+        if (!is_used(root->graph, name))
+            tare__module_remove_child(m, child->name);
+        else if (child->module->class->role == ROLE_CONTAINER)
+            TARE_TRY(remove_unused(p, child->module, name));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__remove_unused_modules(pass *p) {
+    return remove_unused(p, p->model->root, "");
+}

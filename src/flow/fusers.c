@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built-in fusers. What a fused module is called follows from the triple (operator, dimensions,
+// neighbours), so that one function serves all of torch's: it sorts the parts by role, checks them,
+// folds a batch norm, and looks the class up.
+#include "flow/fusers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "config/builtin_names.h"
+#include "flow/fold.h"
+#include "ops/text/print.h"
+
+// What a fuser says in torch's messages, and whether it can do QAT.
+typedef struct fuser_trait {
+    const char *subject; // NULL: it checks no modes
+    bool refuses_qat;
+    bool asks_activation; // is its mode checked, too?
+} fuser_trait;
+static const fuser_trait traits[] = {
+    [FUSER_SEQUENTIAL] = {NULL, false},
+    [FUSER_CONV_BN] = {"Conv", false},
+    [FUSER_CONV_BN_RELU] = {"Conv", false, true},
+    [FUSER_LINEAR_BN] = {"Linear", false},
+    [FUSER_CONVTRANSPOSE_BN] = {"ConvTranspose", true},
+    [FUSER_CONV_ADD] = {"Conv", false},
+    [FUSER_CONV_BN_ADD] = {"Conv", true},
+    [FUSER_CONV_ADD_RELU] = {"Conv", false},
+    [FUSER_CONV_BN_ADD_RELU] = {"Conv", true},
+    [FUSER_LINEAR_BN_LEAKY_RELU] = {"Linear", true},
+};
+
+// The parts by what they do.
+typedef struct sorted_parts {
+    const module *weighted, *bn, *activation;
+    bool has_add;
+} sorted_parts;
+
+static bool is_op(const module *m, const char *op) {
+    return m->class->op != NULL && strcmp(m->class->op, op) == 0;
+}
+
+static sorted_parts sort_parts(const fuse_parts *parts) {
+    sorted_parts s = {0};
+    for (size_t i = 0; i < parts->count; i++) {
+        const module *m = parts->modules[i];
+        if (m == NULL) {
+            if (parts->functions[i] != NULL)
+                s.has_add = true; // the only function torch fuses beside relu
+        } else if (is_op(m, "conv") || is_op(m, "conv_transpose") || is_op(m, "linear")) {
+            s.weighted = m;
+        } else if (is_op(m, "batch_norm")) {
+            s.bn = m;
+        } else {
+            s.activation = m;
+        }
+    }
+    return s;
+}
+
+static fused_with neighbours(const sorted_parts *s, bool is_qat) {
+    const bool has_relu = s->activation != NULL && is_op(s->activation, "relu");
+    if (s->has_add) return has_relu ? FUSED_ADD_RELU : FUSED_ADD;
+    if (s->activation != NULL && is_op(s->activation, "leaky_relu")) return FUSED_LEAKY_RELU;
+    if (s->activation != NULL && is_op(s->activation, "tanh")) return FUSED_TANH;
+    const bool keeps_bn = is_qat && s->bn != NULL && s->weighted != NULL;
+    if (keeps_bn) return has_relu ? FUSED_BN_RELU : FUSED_BN;
+    return has_relu ? FUSED_RELU : FUSED_NONE;
+}
+
+// The parts as torch prints the tuple of them.
+static tare_status parts_text(const sorted_parts *s, text *out, tare_error *err) {
+    const module *const parts[] = {s->weighted, s->bn, s->activation};
+    for (size_t i = 0; i < 3; i++) {
+        if (parts[i] == NULL) continue;
+        if (i > 0) tare__text_append(out, ", ");
+        TARE_TRY(tare__print_module(parts[i], out, err));
+    }
+    if (s->has_add) tare__text_append(out, ", add");
+    return tare__text_status(out, err);
+}
+
+static tare_status refuse_qat(const fuser_trait *trait, const sorted_parts *s, tare_error *err) {
+    if (is_op(s->weighted, "conv_transpose"))
+        return tare__fail(err, TARE_UNSUPPORTED, "Fusing %s+BatchNorm not yet supported in QAT.",
+                          trait->subject);
+    text parts = {0};
+    tare_status status = parts_text(s, &parts, err);
+    if (status == TARE_OK)
+        status = tare__fail(err, TARE_UNSUPPORTED, "Cannot fuse train modules: (%s)",
+                            tare__text_chars(&parts));
+    tare__text_release(&parts);
+    return status;
+}
+
+static tare_status check_modes(const fuser_trait *trait, const sorted_parts *s, bool is_qat,
+                               tare_error *err) {
+    if (s->bn == NULL || s->weighted == NULL || trait->subject == NULL) return TARE_OK;
+    const bool mode = s->weighted->training;
+    const bool has_leaky = s->activation != NULL && is_op(s->activation, "leaky_relu");
+    if (has_leaky && (s->bn->training != mode || s->activation->training != mode))
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "Linear, BN and LeakyReLU all must be in the same mode (train or eval).");
+    const bool differs =
+        trait->asks_activation && s->activation != NULL && s->activation->training != mode;
+    if (s->bn->training != mode || differs)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "%s and BN both must be in the same mode (train or eval).",
+                          trait->subject);
+    if (is_qat && trait->refuses_qat) return refuse_qat(trait, s, err);
+    if (!is_qat && mode)
+        return tare__hint(err, tare__fail(err, TARE_INVALID_ARGUMENT, "Fusion only for eval!"),
+                          "put the model into eval mode before it is exported");
+    return TARE_OK;
+}
+
+static tare_status check_qat_batch_norm(const sorted_parts *s, tare_error *err) {
+    const bool is_linear = is_op(s->weighted, "linear");
+    const int64_t outputs =
+        tare__module_int(s->weighted, is_linear ? "out_features" : "out_channels", -1);
+    const int dims = is_linear ? 1 : 2; // torch says so whatever they are
+    // Nor does its second fuser end the sentence.
+    const bool has_relu = s->activation != NULL;
+    if (tare__module_int(s->bn, "num_features", -1) != outputs)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          is_linear  ? "Output features of Linear must match num_features of "
+                                       "BatchNorm1d"
+                          : has_relu ? "Output channel of Conv2d must match num_features of "
+                                       "BatchNorm2d"
+                                     : "Output channel of Conv2d must match num_features of "
+                                       "BatchNorm2d.");
+    if (!tare__module_bool(s->bn, "affine", true))
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "Only support fusing BatchNorm%dd with affine set to True", dims);
+    if (!tare__module_bool(s->bn, "track_running_stats", true))
+        return tare__fail(
+            err, TARE_INVALID_ARGUMENT,
+            "Only support fusing BatchNorm%dd with tracking_running_stats set to True", dims);
+    return TARE_OK;
+}
+
+// The children of a fused module in torch's order and names.
+static tare_status add_children(module *fused, const module *const *parts, size_t count,
+                                bool has_add, tare_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        char name[24];
+        // torch's ConvAddReLU2d is a Sequential of the conv alone; its relu is an attribute.
+        (void)snprintf(name, sizeof name, "%zu", i);
+        module *child = NULL;
+        TARE_TRY(tare__module_clone(parts[i], &child, err));
+        const tare_status status =
+            tare__module_set_child(fused, has_add && i == 1 ? "relu" : name, child, err);
+        tare__module_release(child);
+        TARE_TRY(status);
+    }
+    return TARE_OK;
+}
+
+static tare_status check_class(const char *bound_class, const module_class *class,
+                               const module *first, const module *second, tare_error *err) {
+    if (class != NULL && (bound_class[0] == '\0' || strcmp(class->name, bound_class) == 0))
+        return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      bound_class[0] != '\0' ? "Incorrect types for input modules: %s and %s"
+                                             : "Cannot fuse modules: %s and %s",
+                      first->class->name, second != NULL ? second->class->name : "nothing");
+}
+
+static tare_status make(const registry *classes, const char *bound_class, const sorted_parts *s,
+                        bool is_qat, const module *first, module **out, tare_error *err) {
+    const fused_with fused = neighbours(s, is_qat);
+    if (fused == FUSED_NONE) { // conv-bn: the folded conv itself
+        if (s->weighted == NULL)
+            return tare__fail(err, TARE_INVALID_ARGUMENT, "found no weighted module to fuse into");
+        return tare__module_clone(first, out, err);
+    }
+    const module *parts[3] = {first};
+    size_t count = 1;
+    if (fused == FUSED_BN || fused == FUSED_BN_RELU) parts[count++] = s->bn;
+    if (s->activation != NULL) parts[count++] = s->activation;
+    const module_class *class =
+        tare__class_triple(classes, first->class->op, first->class->dims, ROLE_FUSED, fused);
+    TARE_TRY(check_class(bound_class, class, first, s->activation, err));
+    module *made = NULL;
+    TARE_TRY(tare__module_create(class, &made, err));
+    made->training = first->training;
+    const tare_status status = add_children(made, parts, count, s->has_add, err);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare__module_release(made);
+    return status;
+}
+
+tare_status tare__fuser_run(const registry *classes, const char *fuser_method, bool is_qat,
+                            const fuse_parts *parts, module **out, tare_error *err) {
+    const fuser_name *row = NULL;
+    char bound_class[128];
+    TARE_TRY(tare__fuser_find(fuser_method, &row, bound_class, sizeof bound_class, err));
+    const sorted_parts s = sort_parts(parts);
+    const module *first = s.weighted != NULL ? s.weighted : s.bn;
+    if (first == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "'%s' found no module to fuse into",
+                          fuser_method);
+    TARE_TRY(check_modes(&traits[row->fuser], &s, is_qat, err));
+    module *folded = NULL;
+    if (s.weighted != NULL && s.bn != NULL) {
+        if (is_qat)
+            TARE_TRY(check_qat_batch_norm(&s, err));
+        else
+            TARE_TRY(tare__fold_batch_norm(s.weighted, s.bn, &folded, err));
+    }
+    const tare_status status =
+        make(classes, bound_class, &s, is_qat, folded != NULL ? folded : first, out, err);
+    tare__module_release(folded);
+    return status;
+}

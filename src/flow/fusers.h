@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built-in fusers: what stands behind the `fuser_method` names of backend configs.
+// Private to flow.
+#ifndef FLOW_FUSERS_H
+#define FLOW_FUSERS_H
+
+#include "config/backend_config.h"
+#include "model/model.h"
+
+/// The leaves of a fused pattern, in any order: called modules, and names of functions.
+typedef struct fuse_parts {
+    const module *const *modules; // NULL where the leaf is a function or a wildcard
+    const char *const *functions; // NULL where the leaf is a module or a wildcard
+    size_t count;
+} fuse_parts;
+
+/// Makes the fused module. Errors carry torch's texts.
+tare_status tare__fuser_run(const registry *classes, const char *fuser_method, bool is_qat,
+                            const fuse_parts *parts, module **out, tare_error *err);
+
+#endif

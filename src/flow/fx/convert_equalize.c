@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convert: input-weight equalization.
+#include "flow/fx/equalize.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/tensor/map.h"
+#include "io/native/model_file.h"
+
+bool tare__can_equalize(const tare_model *model, const node *n) {
+    static const char *const functions[] = {"torch._C._nn.linear", "torch.conv1d", "torch.conv2d",
+                                            "torch.conv3d"};
+    for (size_t i = 0; n->op == NODE_CALL_FUNCTION && i < sizeof functions / sizeof *functions; i++)
+        if (strcmp(n->target, functions[i]) == 0) return true;
+    const module *m = tare__called_module(model, n);
+    if (m == NULL || m->class->op == NULL) return false;
+    const bool is_plain = m->class->role == ROLE_FLOAT && m->class->fused == FUSED_NONE;
+    const bool has_relu = m->class->role == ROLE_FUSED && m->class->fused == FUSED_RELU;
+    return (is_plain || has_relu) &&
+           (strcmp(m->class->op, "linear") == 0 || strcmp(m->class->op, "conv") == 0);
+}
+
+bool tare__is_equalized_weight(int64_t weight_index, const node *n, const node *arg) {
+    if (weight_index >= 0 && tare__node_arg(n, (size_t)weight_index) == arg) return true;
+    const value *v = tare__node_kwarg(n, "weight");
+    return v != NULL && v->kind == VALUE_NODE && v->as.node == arg;
+}
+
+// The scales of one input's channels; count 0: no scaling, torch's tensor(1).
+typedef struct channel_scales {
+    float *values;
+    int64_t count;
+    int ndim; // of the input
+} channel_scales;
+
+typedef struct equalize_pass {
+    convert_pass *convert;
+    channel_scales *scales; // by id, of an input's equalization node and of its operator
+    bool *is_equalized;     // by id: operators with such an input
+    size_t first_new;
+} equalize_pass;
+
+static tare_error *err_of(const equalize_pass *p) {
+    return p->convert->base->err;
+}
+static tare_model *model_of(const equalize_pass *p) {
+    return p->convert->base->model;
+}
+
+// --- ranges of observers ---
+
+// min and max, in the scratch arena; *count: 0 when nothing was seen.
+static tare_status read_range(const equalize_pass *p, const module *observer, float **min,
+                              float **max, int64_t *count) {
+    map state = {0};
+    tare_status status = tare__observer_state_io.save(observer, &state, err_of(p));
+    const tare_tensor *least = tare__map_get(&state, "min_val");
+    const tare_tensor *most = tare__map_get(&state, "max_val");
+    *count = 0;
+    if (status == TARE_OK && least != NULL && most != NULL && least->count == most->count) {
+        arena *a = &p->convert->base->scratch;
+        *min = tare__arena_array(a, (size_t)least->count + 1, sizeof **min);
+        *max = tare__arena_array(a, (size_t)least->count + 1, sizeof **max);
+        if (*min == NULL || *max == NULL) status = tare__out_of_memory(err_of(p));
+        for (int64_t i = 0; status == TARE_OK && i < least->count; i++) {
+            (*min)[i] = (float)tare__tensor_get(least, i);
+            (*max)[i] = (float)tare__tensor_get(most, i);
+        }
+        *count = least->count;
+    }
+    tare__tensor_map_release(&state);
+    return status;
+}
+
+static tare_status put_number(map *state, const char *name, float v, tare_error *err) {
+    tare_tensor *t = tare__map_get(state, name);
+    if (t == NULL || t->count != 1) return TARE_OK; // it keeps no such range
+    tare__tensor_set(t, 0, (double)v);
+    (void)err;
+    return TARE_OK;
+}
+
+// The observer has seen this range instead of what it saw.
+static tare_status set_range(const equalize_pass *p, module *observer, float min, float max) {
+    map state = {0};
+    tare_status status = tare__observer_state_io.save(observer, &state, err_of(p));
+    if (status == TARE_OK) status = put_number(&state, "min_val", min, err_of(p));
+    if (status == TARE_OK) status = put_number(&state, "max_val", max, err_of(p));
+    if (status == TARE_OK) status = tare__observer_state_io.load(observer, &state, err_of(p));
+    tare__tensor_map_release(&state);
+    return status;
+}
+
+// It has seen nothing.
+static tare_status reset(const equalize_pass *p, module *observer) {
+    const map nothing = {0};
+    return tare__observer_state_io.load(observer, &nothing, err_of(p));
+}
+
+// --- scales ---
+
+static node *find_operator(const equalize_pass *p, const node *equalizer) {
+    for (size_t i = 0; i < equalizer->user_count; i++)
+        if (tare__can_equalize(model_of(p), equalizer->users[i])) return equalizer->users[i];
+    return NULL;
+}
+
+// The node that watches a function's weight; NULL: none.
+static node *find_weight_equalizer(const equalize_pass *p, const node *op) {
+    for (size_t i = 0; i < op->input_count; i++) {
+        bool is_input = false;
+        if (tare__is_equalizer_node(model_of(p), op->inputs[i], &is_input) && !is_input)
+            return op->inputs[i];
+    }
+    return NULL;
+}
+
+static module *weighted_module(const equalize_pass *p, const node *op) {
+    module *m = tare__called_module(model_of(p), op);
+    return m != NULL && m->class->role == ROLE_FUSED ? m->children[0].module : m;
+}
+
+// The columns' range of a weight: of a module's by a fresh observer.
+static tare_status weight_range(const equalize_pass *p, const node *op, float **min, float **max,
+                                int64_t *count) {
+    *count = 0;
+    if (op->op == NODE_CALL_FUNCTION) {
+        const node *watch = find_weight_equalizer(p, op);
+        return watch != NULL
+                   ? read_range(p, tare__called_module(model_of(p), watch), min, max, count)
+                   : TARE_OK;
+    }
+    const prepared_node *known = tare__prepared_node(p->convert->prepared, op->name);
+    const tare_tensor *weight = tare__module_tensor(weighted_module(p, op), "weight");
+    if (known == NULL || known->equalization == NULL || weight == NULL)
+        return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
+                          "No equalization qconfig found for op node %s", op->name);
+    module *observer = NULL;
+    TARE_TRY(tare__observer_spec_instantiate(&model_of(p)->context->observers,
+                                             known->equalization->weight, &observer, err_of(p)));
+    tare_status status = tare__observer_update(observer, weight, err_of(p));
+    if (status == TARE_OK) status = read_range(p, observer, min, max, count);
+    tare__module_release(observer);
+    return status;
+}
+
+// s = sqrt(weight range / input range), float32; what is no positive number is 1.
+static float scale_of(float weight_min, float weight_max, float input_min, float input_max) {
+    const float s = sqrtf((weight_max - weight_min) / (input_max - input_min));
+    return isfinite(s) && s != 0.0f ? s : 1.0f;
+}
+
+static tare_status find_scales(equalize_pass *p, const node *equalizer) {
+    float *wmin = NULL, *wmax = NULL, *xmin = NULL, *xmax = NULL;
+    int64_t weight_count = 0, count = 0;
+    const node *op = find_operator(p, equalizer);
+    if (op == NULL)
+        return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
+                          "node '%s': Expected an operation node after the input equalization "
+                          "observer",
+                          equalizer->name);
+    TARE_TRY(tare__at(err_of(p), weight_range(p, op, &wmin, &wmax, &weight_count), "node '%s'",
+                      op->name));
+    TARE_TRY(read_range(p, tare__called_module(model_of(p), equalizer), &xmin, &xmax, &count));
+    p->is_equalized[op->id] = true;
+    if (count == 0 || weight_count == 0)
+        return TARE_DECIDE(p->convert->base, op, "warning", "equalization",
+                           "its equalization observers have seen nothing: it is not scaled");
+    if (count != weight_count)
+        return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
+                          "node '%s': Input and Weight must have the same column dimension. Found "
+                          "%lld and %lld channels instead.",
+                          op->name, (long long)count, (long long)weight_count);
+    channel_scales s = {.count = count};
+    s.values = tare__arena_array(&p->convert->base->scratch, (size_t)count + 1, sizeof *s.values);
+    if (s.values == NULL) return tare__out_of_memory(err_of(p));
+    for (int64_t i = 0; i < count; i++) s.values[i] = scale_of(wmin[i], wmax[i], xmin[i], xmax[i]);
+    const tare_tensor *weight = NULL;
+    if (op->op == NODE_CALL_MODULE) weight = tare__module_tensor(weighted_module(p, op), "weight");
+    s.ndim = weight != NULL ? weight->ndim : 2;
+    p->scales[equalizer->id] = p->scales[op->id] = s;
+    return TARE_OK;
+}
+
+// --- inputs ---
+
+static tare_status remove_node(const equalize_pass *p, node *n, node *before) {
+    TARE_TRY(tare__node_replace_uses(n, before, NULL, err_of(p)));
+    return tare__graph_erase(n->owner, n, err_of(p));
+}
+
+// The scales as a tensor [1, C, 1, ..] that the input can be multiplied by.
+static tare_status scale_tensor(const equalize_pass *p, const channel_scales *s,
+                                tare_tensor **out) {
+    if (s->count == 0) return tare__tensor_scalar_int(1, out, err_of(p));
+    int64_t shape[TARE_MAX_DIMS];
+    for (int d = 0; d < s->ndim; d++) shape[d] = d == 1 ? s->count : 1;
+    return tare_tensor_from_data(TARE_FLOAT32, s->ndim, shape, s->values, out, err_of(p));
+}
+
+static tare_status bind_scale(const equalize_pass *p, const node *input, const channel_scales *s,
+                              const char **out) {
+    module *root = model_of(p)->root;
+    const char *name = NULL;
+    for (size_t i = 0;; i++) {
+        name = tare__arena_printf(&p->convert->base->scratch, "%s_equalization_scale%zu",
+                                  input->name, i);
+        if (name == NULL) return tare__out_of_memory(err_of(p));
+        if (!tare__module_has_tensor(root, name)) break;
+    }
+    tare_tensor *t = NULL;
+    TARE_TRY(scale_tensor(p, s, &t));
+    const tare_status status = tare__module_set_tensor(root, name, t, false, err_of(p));
+    tare_tensor_release(t);
+    *out = name;
+    return status;
+}
+
+// x -> observer becomes x -> mul -> observer.
+static tare_status insert_mul(const equalize_pass *p, node *input, node *observer,
+                              const channel_scales *s) {
+    graph *g = observer->owner;
+    const char *name = NULL;
+    node *scale = NULL, *mul = NULL;
+    TARE_TRY(bind_scale(p, input, s, &name));
+    const node_spec attr = {.op = NODE_GET_ATTR, .target = name};
+    TARE_TRY(tare__graph_insert(g, &attr, observer, &scale, err_of(p)));
+    const value args[] = {tare__node_value(input), tare__node_value(scale)};
+    const node_spec call = {
+        .op = NODE_CALL_FUNCTION, .target = "torch.mul", .args = args, .arg_count = 2};
+    TARE_TRY(tare__graph_insert(g, &call, observer, &mul, err_of(p)));
+    return tare__node_replace_input(observer, input, mul, err_of(p));
+}
+
+static tare_status scale_observer(const equalize_pass *p, const node *equalizer, module *observer) {
+    const channel_scales *s = &p->scales[equalizer->id];
+    float *min = NULL, *max = NULL;
+    int64_t count = 0;
+    TARE_TRY(read_range(p, tare__called_module(model_of(p), equalizer), &min, &max, &count));
+    if (s->count == 0 || count != s->count) return TARE_OK;
+    float least = min[0] * s->values[0], most = max[0] * s->values[0];
+    for (int64_t i = 1; i < count; i++) {
+        least = fminf(least, min[i] * s->values[i]);
+        most = fmaxf(most, max[i] * s->values[i]);
+    }
+    return set_range(p, observer, least, most);
+}
+
+// Where a layer before can scale its output, the input needs no multiplication of its own.
+static tare_status convert_input(const equalize_pass *p, node *equalizer) {
+    node *observer = tare__node_arg(equalizer, 0);
+    node *input = observer != NULL ? tare__node_arg(observer, 0) : NULL;
+    if (input == NULL || !tare__is_observer_node(model_of(p), observer))
+        return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
+                          "node '%s': an equalization observer watches no observed value",
+                          equalizer->name);
+    if (!tare__can_equalize(model_of(p), input) && strstr(input->name, "relu") == NULL) {
+        TARE_TRY(scale_observer(p, equalizer, tare__called_module(model_of(p), observer)));
+        TARE_TRY(insert_mul(p, input, observer, &p->scales[equalizer->id]));
+    }
+    return remove_node(p, equalizer, observer);
+}
+
+// --- weights ---
+
+static const node *find_user(const equalize_pass *p, const node *n,
+                             bool (*is_wanted)(const tare_model *model, const node *user)) {
+    for (size_t i = 0; i < n->user_count; i++)
+        if (is_wanted(model_of(p), n->users[i])) return n->users[i];
+    return NULL;
+}
+
+static bool is_relu(const tare_model *model, const node *n) {
+    const module *m = tare__called_module(model, n);
+    if (m != NULL) return strcmp(m->class->name, "torch.nn.ReLU") == 0;
+    return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "torch.nn.functional.relu") == 0;
+}
+
+static bool is_input_equalizer(const tare_model *model, const node *n) {
+    bool is_input = false;
+    return tare__is_equalizer_node(model, n, &is_input) && is_input;
+}
+
+// The scales of the next layer's input, if it reads this one's output; NULL: none.
+static const channel_scales *next_scales(const equalize_pass *p, const node *op) {
+    const node *relu = find_user(p, op, is_relu);
+    const node *observer = find_user(p, relu != NULL ? relu : op, tare__is_observer_node);
+    const node *next = observer != NULL ? find_user(p, observer, is_input_equalizer) : NULL;
+    return next != NULL && next->id < p->first_new && p->scales[next->id].count > 0
+               ? &p->scales[next->id]
+               : NULL;
+}
+
+static tare_status scaled_weight(const equalize_pass *p, const tare_tensor *weight,
+                                 const channel_scales *s, const channel_scales *next,
+                                 tare_tensor **out) {
+    if (weight == NULL || weight->dtype != TARE_FLOAT32 || weight->ndim < 2 ||
+        weight->shape[1] != s->count || (next != NULL && weight->shape[0] != next->count))
+        return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
+                          "the weight does not fit %lld input channels", (long long)s->count);
+    TARE_TRY(tare_tensor_create(TARE_FLOAT32, weight->ndim, weight->shape, out, err_of(p)));
+    int64_t inner = 1;
+    for (int d = 2; d < weight->ndim; d++) inner *= weight->shape[d];
+    for (int64_t i = 0; i < weight->count; i++) {
+        const int64_t row = i / inner / s->count, column = i / inner % s->count;
+        float w = tare__f32(weight)[i] * (1.0f / s->values[column]);
+        if (next != NULL) w *= next->values[row];
+        tare__f32(*out)[i] = w;
+    }
+    return TARE_OK;
+}
+
+static tare_status scaled_bias(const equalize_pass *p, const tare_tensor *bias,
+                               const channel_scales *next, tare_tensor **out) {
+    if (bias->dtype != TARE_FLOAT32 || bias->count != next->count)
+        return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
+                          "the bias does not fit %lld output channels", (long long)next->count);
+    TARE_TRY(tare_tensor_create(TARE_FLOAT32, bias->ndim, bias->shape, out, err_of(p)));
+    for (int64_t i = 0; i < bias->count; i++)
+        tare__f32(*out)[i] = tare__f32(bias)[i] * next->values[i];
+    return TARE_OK;
+}
+
+static tare_status scale_module(const equalize_pass *p, const node *op, const channel_scales *s,
+                                const channel_scales *next) {
+    module *m = weighted_module(p, op);
+    tare_tensor *weight = NULL, *bias = NULL;
+    TARE_TRY(scaled_weight(p, tare__module_tensor(m, "weight"), s, next, &weight));
+    tare_status status = tare__module_set_tensor(m, "weight", weight, true, err_of(p));
+    tare_tensor_release(weight);
+    const tare_tensor *old_bias = tare__module_tensor(m, "bias");
+    if (status != TARE_OK || next == NULL || old_bias == NULL) return status;
+    TARE_TRY(scaled_bias(p, old_bias, next, &bias));
+    status = tare__module_set_tensor(m, "bias", bias, true, err_of(p));
+    tare_tensor_release(bias);
+    return status;
+}
+
+// Replaces what a get_attr node reads; takes the tensor over.
+static tare_status set_attribute(const equalize_pass *p, const node *attr, tare_tensor *t) {
+    module *root = model_of(p)->root;
+    const char *dot = strrchr(attr->target, '.');
+    const char *path = dot == NULL ? ""
+                                   : tare__arena_strndup(&p->convert->base->scratch, attr->target,
+                                                         (size_t)(dot - attr->target));
+    tare_status status = path != NULL ? TARE_OK : tare__out_of_memory(err_of(p));
+    if (status == TARE_OK) {
+        module *owner = tare__module_find(root, path);
+        const char *name = dot != NULL ? dot + 1 : attr->target;
+        const named_tensor *old = tare__module_named_tensor(owner, name);
+        status =
+            tare__module_set_tensor(owner, name, t, old != NULL && old->is_parameter, err_of(p));
+    }
+    tare_tensor_release(t);
+    return status;
+}
+
+static const node *find_bias(const node *op) {
+    for (size_t i = 0; i < op->arg_count; i++) {
+        const node *arg = tare__node_arg(op, i);
+        if (arg != NULL && arg->op == NODE_GET_ATTR && strstr(arg->name, "bias") != NULL)
+            return arg;
+    }
+    return NULL;
+}
+
+static tare_status scale_attributes(const equalize_pass *p, const node *op, const node *weight_attr,
+                                    const channel_scales *s, const channel_scales *next) {
+    const module *root = model_of(p)->root;
+    tare_tensor *weight = NULL, *bias = NULL;
+    const tare_tensor *old = tare__module_find_tensor(root, weight_attr->target);
+    TARE_TRY(scaled_weight(p, old, s, next, &weight));
+    TARE_TRY(set_attribute(p, weight_attr, weight));
+    const node *bias_attr = next != NULL ? find_bias(op) : NULL;
+    const tare_tensor *old_bias =
+        bias_attr != NULL ? tare__module_find_tensor(root, bias_attr->target) : NULL;
+    if (old_bias == NULL) return TARE_OK;
+    TARE_TRY(scaled_bias(p, old_bias, next, &bias));
+    return set_attribute(p, bias_attr, bias);
+}
+
+// get_attr -> observer -> equalizer -> function: the observer forgets, and sees the new weight when
+// weight observers run.
+static tare_status convert_function(const equalize_pass *p, node *op, const channel_scales *s,
+                                    const channel_scales *next) {
+    node *watch = find_weight_equalizer(p, op);
+    node *observer = watch != NULL ? tare__node_arg(watch, 0) : NULL;
+    const node *attr = observer != NULL ? tare__node_arg(observer, 0) : NULL;
+    if (attr == NULL || attr->op != NODE_GET_ATTR || !tare__is_observer_node(model_of(p), observer))
+        return TARE_OK;
+    if (s->count > 0) TARE_TRY(scale_attributes(p, op, attr, s, next));
+    TARE_TRY(reset(p, tare__called_module(model_of(p), observer)));
+    return remove_node(p, watch, observer);
+}
+
+static tare_status convert_operator(const equalize_pass *p, node *op) {
+    const channel_scales *s = &p->scales[op->id], *next = next_scales(p, op);
+    if (op->op == NODE_CALL_FUNCTION) return convert_function(p, op, s, next);
+    return s->count > 0 ? scale_module(p, op, s, next) : TARE_OK;
+}
+
+tare_status tare__convert_equalize(convert_pass *c) {
+    graph *g = c->base->model->root->graph;
+    equalize_pass p = {.convert = c, .first_new = g->next_id};
+    p.scales = tare__arena_array(&c->base->scratch, g->next_id + 1, sizeof *p.scales);
+    p.is_equalized = tare__arena_array(&c->base->scratch, g->next_id + 1, sizeof *p.is_equalized);
+    if (p.scales == NULL || p.is_equalized == NULL) return tare__out_of_memory(c->base->err);
+    for (const node *n = g->first; n != NULL; n = n->next)
+        if (is_input_equalizer(c->base->model, n)) TARE_TRY(find_scales(&p, n));
+    for (node *n = g->first, *next; n != NULL; n = next) {
+        next = n->next;
+        if (n->id >= p.first_new) continue;
+        if (is_input_equalizer(c->base->model, n))
+            TARE_TRY(convert_input(&p, n));
+        else if (p.is_equalized[n->id])
+            TARE_TRY(tare__at(c->base->err, convert_operator(&p, n), "node '%s'", n->name));
+    }
+    return TARE_OK;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepare: what every node's tensors shall be (torch's target_dtype_info).
+#include <string.h>
+
+#include "flow/fx/prepare.h"
+
+static target_info float_info(const prepare_pass *p) {
+    return (target_info){.input = p->float_spec,
+                         .output = p->float_spec,
+                         .weight = p->float_spec,
+                         .bias = p->float_spec,
+                         .weight_index = -1,
+                         .bias_index = -1};
+}
+
+// Values that are no tensors carry no spec at all.
+static target_info no_tensor_info(void) {
+    return (target_info){.weight_index = -1, .bias_index = -1};
+}
+
+// The reuse-input qconfig of torch: ReuseInputObserver with a NoopObserver for weights.
+static tare_status is_reuse_input(const prepare_pass *p, const tare_qconfig *q, bool *out) {
+    tare_observer_info info;
+    TARE_TRY(tare__pass_spec_info(p->base, q->activation, &info));
+    *out = info.reuses_input && q->weight != NULL &&
+           strcmp(tare__observer_spec_class(q->weight), "NoopObserver") == 0;
+    return TARE_OK;
+}
+
+static tare_status info_from_qconfig(prepare_pass *p, const prepare_match *match, const node *n,
+                                     const tare_qconfig *q, target_info *out) {
+    *out = no_tensor_info();
+    if (tare__has_no_tensor_args(p, n)) return TARE_OK;
+    bool is_half = false;
+    TARE_TRY(tare__qconfig_is_half(p, q, &is_half));
+    out->input = out->output = q->activation;
+    out->weight = q->weight;
+    out->bias = is_half ? p->half_spec : p->float_spec;
+    out->shares = match->shares;
+    TARE_TRY(is_reuse_input(p, q, &out->reuses_input));
+    if (n->op == NODE_CALL_FUNCTION) {
+        const tare_pattern_config *config =
+            tare__backend_config_for_operator(p->base->backend, n->target);
+        if (config != NULL) {
+            out->weight_index = tare__pattern_config_input_index(config, "weight");
+            out->bias_index = tare__pattern_config_input_index(config, "bias");
+        }
+    }
+    return TARE_OK;
+}
+
+// Gives every node of the structure its info, unless another entry did before: the first entry in
+// match order, normally a pattern's last node, decides for the whole pattern.
+static tare_status set_structure(prepare_pass *p, const prepare_match *match,
+                                 const tare_match *structure, const tare_qconfig *q) {
+    for (size_t i = 0; i < structure->count; i++) {
+        const match_item *item = &structure->items[i];
+        if (item->nested != NULL) {
+            TARE_TRY(set_structure(p, match, item->nested, q));
+            continue;
+        }
+        if (item->node == NULL) continue;
+        const node *n = tare__match_node_get(item->node);
+        prepare_node *entry = tare__prepare_node(p, n);
+        if (entry->has_info) continue;
+        entry->has_info = true;
+        if (q != NULL) TARE_TRY(info_from_qconfig(p, match, n, q, &entry->info));
+    }
+    return TARE_OK;
+}
+
+// Arguments that are known to be no tensors: sizes, dims, masks.
+typedef struct known_args {
+    const char *method;
+    size_t first, last; // positional, inclusive
+} known_args;
+static const known_args known[] = {
+    {"masked_fill", 1, 2},    {"permute", 1, SIZE_MAX},   {"repeat", 1, SIZE_MAX},
+    {"reshape", 1, SIZE_MAX}, {"transpose", 1, SIZE_MAX}, {"view", 1, SIZE_MAX},
+    {"size", 1, 1},           {"unsqueeze", 1, 1},        {"unsqueeze_", 1, 1},
+};
+
+static bool is_shared_entry(const prepare_pass *p, const node *n) {
+    const prepare_node *entry = tare__prepare_node(p, n);
+    return entry->match != NULL && entry->match->shares;
+}
+
+// The argument and, while its producer only passes values through, what it came from.
+static void clear_chain(prepare_pass *p, const node *arg) {
+    while (arg != NULL) {
+        tare__prepare_node(p, arg)->info = no_tensor_info();
+        if (!is_shared_entry(p, arg) || arg->arg_count == 0) return;
+        arg = tare__node_arg(arg, 0);
+    }
+}
+
+static const known_args *find_known(const node *n) {
+    if (n->op != NODE_CALL_METHOD) return NULL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].method, n->target) == 0) return &known[i];
+    return NULL;
+}
+
+static void clear_known(prepare_pass *p, const node *n) {
+    const known_args *row = find_known(n);
+    if (row == NULL) return;
+    for (size_t i = row->first; i < n->arg_count && i <= row->last; i++)
+        clear_chain(p, tare__node_arg(n, i));
+}
+
+static const char *pattern_name(const prepare_match *match) {
+    return match->config->complex->kind == PATTERN_TUPLE ? "a pattern of several operators"
+                                                         : match->config->complex->name;
+}
+
+// done: by node id, nodes that were reset before.
+static void reset_structure(prepare_pass *p, const tare_match *structure, bool *done) {
+    for (size_t i = 0; i < structure->count; i++) {
+        const match_item *item = &structure->items[i];
+        if (item->nested != NULL) {
+            reset_structure(p, item->nested, done);
+        } else if (item->node != NULL) {
+            const node *n = tare__match_node_get(item->node);
+            if (done[n->id]) continue;
+            done[n->id] = true;
+            tare__prepare_node(p, n)->info =
+                tare__has_no_tensor_args(p, n) ? no_tensor_info() : float_info(p);
+        }
+    }
+}
+
+// Entries whose qconfig the backend refuses fall back to float, and the record says why.
+static tare_status reset_unsupported(prepare_pass *p) {
+    bool *done = tare__arena_array(&p->base->scratch, p->node_count + 1, sizeof *done);
+    if (done == NULL) return tare__out_of_memory(p->base->err);
+    support_log log = {0};
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < p->match_count && status == TARE_OK; i++) {
+        prepare_node *entry = &p->nodes[p->match_order[i]];
+        bool is_supported = false;
+        log.count = 0;
+        tare__text_clear(&log.why);
+        status = tare__prepare_is_supported(p, entry, &is_supported, &log);
+        if (status == TARE_OK) status = tare__text_status(&log.why, p->base->err);
+        entry->tries = log.tries;
+        entry->try_count = log.count;
+        const prepare_node *last = tare__prepare_node(p, entry->match->last);
+        if (status != TARE_OK || is_supported || last->info.output == NULL) continue;
+        const size_t id = p->match_order[i];
+        if (entry->qconfig.qconfig != NULL && entry->match->last->id == id)
+            status = TARE_DECIDE(p->base, entry->match->last, "left float",
+                                 pattern_name(entry->match), "%s", tare__text_chars(&log.why));
+        if (status == TARE_OK) reset_structure(p, &entry->match->structure, done);
+    }
+    tare__text_release(&log.why);
+    return status;
+}
+
+// An index past the inputs would be ignored silently.
+static tare_status check_inputs(const prepare_pass *p, int64_t count) {
+    const index_list *list = &p->custom->input_quantized;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] >= count)
+            return tare__fail(p->base->err, TARE_INVALID_ARGUMENT,
+                              "prepare custom config: input %lld is to be quantized, the model has "
+                              "%lld inputs",
+                              (long long)list->items[i], (long long)count);
+    return TARE_OK;
+}
+
+tare_status tare__prepare_choose(prepare_pass *p) {
+    const graph *g = p->base->model->root->graph;
+    for (const node *n = g->first; n != NULL; n = n->next) p->nodes[n->id].info = float_info(p);
+    for (size_t i = 0; i < p->match_count; i++) {
+        const prepare_node *entry = &p->nodes[p->match_order[i]];
+        TARE_TRY(set_structure(p, entry->match, &entry->match->structure, entry->qconfig.qconfig));
+    }
+    int64_t placeholder = 0;
+    for (const node *n = g->first; n != NULL; n = n->next) {
+        target_info *info = &p->nodes[n->id].info;
+        if (n->op == NODE_PLACEHOLDER &&
+            tare__index_list_has(&p->custom->input_quantized, placeholder++))
+            info->input = info->output = p->byte_spec;
+        if (n->op == NODE_OUTPUT && tare__index_list_has(&p->custom->output_quantized, 0))
+            info->input = info->output = p->byte_spec;
+        if (tare__node_is_call(n) && tare__has_no_tensor_args(p, n)) *info = no_tensor_info();
+    }
+    if (p->custom->input_quantized.count > 0) TARE_TRY(check_inputs(p, placeholder));
+    for (const node *n = g->first; n != NULL; n = n->next) clear_known(p, n);
+    TARE_TRY(reset_unsupported(p));
+    for (const node *n = g->first; n != NULL; n = n->next)
+        if (p->nodes[n->id].is_integer) p->nodes[n->id].info = no_tensor_info();
+    return TARE_OK;
+}

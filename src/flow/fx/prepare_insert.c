@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepare: observers into the graph, one per edge that changes dtype (spec:
+// insert_observers_for_model).
+#include <string.h>
+
+#include "config/pattern_form.h"
+#include "flow/fx/prepare.h"
+#include "observe/dtype_roles.h"
+
+#define OBSERVER_PREFIX "activation_post_process_"
+
+// The spec of what a node gives: its own, or for an observer that of the node it watches.
+static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
+    while (tare__prepare_node(p, n) == NULL) {
+        n = tare__node_arg(n, 0);
+        if (n == NULL) return NULL;
+    }
+    return tare__prepare_node(p, n)->info.output;
+}
+
+tare_status tare__prepare_insert_observer(prepare_pass *p, node *watched, const char *prefix,
+                                          const tare_observer_spec *spec, node **out) {
+    tare_model *model = p->base->model;
+    const char *name = NULL;
+    // Names are taken and never given back, so that the search for the usual prefix goes on where
+    // it ended.
+    size_t first = 0, *next = strcmp(prefix, OBSERVER_PREFIX) == 0 ? &p->next_observer : &first;
+    for (;; ++*next) {
+        name = tare__arena_printf(&p->base->scratch, "%s%zu", prefix, *next);
+        if (name == NULL) return tare__out_of_memory(p->base->err);
+        if (tare__module_child(model->root, name) == NULL) break;
+    }
+    module *observer = NULL;
+    TARE_TRY(
+        tare__observer_spec_instantiate(&model->context->observers, spec, &observer, p->base->err));
+    tare_status status = tare__module_set_child(model->root, name, observer, p->base->err);
+    tare__module_release(observer);
+    TARE_TRY(status);
+    const value arg = tare__node_value(watched);
+    const node_spec made = {.op = NODE_CALL_MODULE, .target = name, .args = &arg, .arg_count = 1};
+    TARE_TRY(tare__graph_insert(model->root->graph, &made, watched->next, out, p->base->err));
+    (*out)->debug_handle = watched->debug_handle;
+    return TARE_OK;
+}
+
+static tare_status insert_observer(prepare_pass *p, node *watched, const tare_observer_spec *spec,
+                                   node **out) {
+    return tare__prepare_insert_observer(p, watched, OBSERVER_PREFIX, spec, out);
+}
+
+// Which spec a node wants for one of its arguments.
+static const tare_observer_spec *wanted_spec(const prepare_node *entry, const node *n,
+                                             const node *arg) {
+    if (tare__is_weight_arg(entry, n, arg)) {
+        // Their weights are not quantized, whatever the qconfig says.
+        static const char *const unweighted[] = {"torch.nn.functional.layer_norm",
+                                                 "torch.nn.functional.group_norm",
+                                                 "torch.nn.functional.instance_norm"};
+        for (size_t i = 0; i < sizeof unweighted / sizeof *unweighted; i++)
+            if (strcmp(n->target, unweighted[i]) == 0) return NULL;
+        return entry->info.weight;
+    }
+    return tare__is_bias_arg(entry, n, arg) ? entry->info.bias : entry->info.input;
+}
+
+static tare_status needs_observer(prepare_pass *p, const prepare_node *entry, const node *n,
+                                  const node *arg, const tare_observer_info *wanted, bool *out) {
+    tare_observer_info produced;
+    TARE_TRY(tare__pass_spec_info(p->base, produced_spec(p, arg), &produced));
+    *out = false;
+    if (wanted->is_dynamic) {
+        *out = tare__node_arg(n, 0) == arg; // only the first argument is quantized on the fly
+    } else if (!entry->info.reuses_input && tare__dtype_has_role(wanted->dtype, DTYPE_OBSERVED)) {
+        *out = (tare__dtype_has_role(produced.dtype, DTYPE_OBSERVED) ||
+                produced.dtype == TARE_FLOAT32) &&
+               produced.dtype != wanted->dtype;
+    }
+    return TARE_OK;
+}
+
+// An observer of the same class and dtype that watches `arg` already.
+static node *existing_observer(prepare_pass *p, const node *arg, const tare_observer_spec *spec,
+                               tare_dtype dtype) {
+    for (size_t i = 0; i < arg->user_count; i++) {
+        const module *m = tare__called_module(p->base->model, arg->users[i]);
+        if (m != NULL && m->class->role == ROLE_OBSERVER &&
+            strcmp(tare__observer_class_of(m)->name, tare__observer_spec_class(spec)) == 0 &&
+            tare__observer_info(m)->dtype == dtype)
+            return arg->users[i];
+    }
+    return NULL;
+}
+
+// Inputs of a standalone module are quantized where it says so, and float elsewhere.
+static tare_status standalone_needs_observer(prepare_pass *p, const prepare_node *entry,
+                                             const node *n, const node *arg, bool *out) {
+    tare_observer_info produced;
+    TARE_TRY(tare__pass_spec_info(p->base, produced_spec(p, arg), &produced));
+    *out = produced.dtype != TARE_QUINT8 && tare__standalone_wants_quantized(entry->match, n, arg);
+    return TARE_OK;
+}
+
+// Why an input that is watched elsewhere, or not at all, gets no observer of its own.
+static tare_status note_unobserved(prepare_pass *p, const prepare_node *entry, const node *n,
+                                   const node *arg, const tare_observer_info *wanted) {
+    if (wanted->is_dynamic)
+        return tare__prepare_note_edge(p, arg, n,
+                                       "no observer: only the first argument is quantized on the "
+                                       "fly");
+    if (entry->info.reuses_input)
+        return tare__prepare_note_edge(p, arg, n, "no observer: its qconfig reuses the input's");
+    if (!tare__dtype_has_role(wanted->dtype, DTYPE_OBSERVED))
+        return tare__prepare_note_edge(p, arg, n, "no observer: '%s' wants %s", n->name,
+                                       tare_dtype_name(wanted->dtype));
+    return tare__prepare_note_edge(p, arg, n, "no observer of its own: '%s' gives %s as it is",
+                                   arg->name, tare_dtype_name(wanted->dtype));
+}
+
+static tare_status observe_arg(prepare_pass *p, const prepare_node *entry, const node *n,
+                               value *v) {
+    if (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) {
+        for (uint32_t i = 0; i < v->count; i++) TARE_TRY(observe_arg(p, entry, n, &v->as.items[i]));
+        return TARE_OK;
+    }
+    if (v->kind != VALUE_NODE) return TARE_OK;
+    node *arg = v->as.node;
+    const tare_observer_spec *spec = wanted_spec(entry, n, arg);
+    if (spec == NULL)
+        return tare__prepare_note_edge(p, arg, n, "no observer: '%s' asks for none here", n->name);
+    tare_observer_info wanted;
+    TARE_TRY(tare__pass_spec_info(p->base, spec, &wanted));
+    bool needed = false;
+    TARE_TRY(entry->match->standalone != NULL ? standalone_needs_observer(p, entry, n, arg, &needed)
+                                              : needs_observer(p, entry, n, arg, &wanted, &needed));
+    if (!needed) return note_unobserved(p, entry, n, arg, &wanted);
+    node *observer = existing_observer(p, arg, spec, wanted.dtype);
+    TARE_TRY(tare__prepare_note_edge(p, arg, n, "observed %s: '%s' wants %s",
+                                     observer != NULL ? "by what another reader asked for"
+                                                      : "for this input",
+                                     n->name, tare_dtype_name(wanted.dtype)));
+    if (observer == NULL) TARE_TRY(insert_observer(p, arg, spec, &observer));
+    v->as.node = observer;
+    return TARE_OK;
+}
+
+static tare_status observe_inputs(prepare_pass *p, const prepare_node *entry, node *n) {
+    arena *scratch = &p->base->scratch;
+    value *args = tare__arena_array(scratch, n->arg_count + 1, sizeof *args);
+    keyword *kwargs = tare__arena_array(scratch, n->kwarg_count + 1, sizeof *kwargs);
+    if (args == NULL || kwargs == NULL) return tare__out_of_memory(p->base->err);
+    for (size_t i = 0; i < n->arg_count; i++) {
+        TARE_TRY(tare__value_copy(scratch, &n->args[i], NULL, NULL, &args[i], p->base->err));
+        TARE_TRY(observe_arg(p, entry, n, &args[i]));
+    }
+    for (size_t i = 0; i < n->kwarg_count; i++) {
+        kwargs[i].name = n->kwargs[i].name;
+        TARE_TRY(tare__value_copy(scratch, &n->kwargs[i].value, NULL, NULL, &kwargs[i].value,
+                                  p->base->err));
+        TARE_TRY(observe_arg(p, entry, n, &kwargs[i].value));
+    }
+    return tare__node_set_args(n, args, n->arg_count, kwargs, n->kwarg_count, p->base->err);
+}
+
+// The first node inside an argument list, or NULL.
+static void keep_first(void *user, node *n) {
+    node **first = user;
+    if (*first == NULL) *first = n;
+}
+
+// Back from `n` to the observer that its values went through; NULL if there is none.
+static node *find_observer(prepare_pass *p, node *n) {
+    while (n != NULL && !tare__is_observer_node(p->base->model, n)) {
+        if (n->op == NODE_PLACEHOLDER) return NULL;
+        node *input = NULL;
+        for (size_t i = 0; i < n->arg_count && input == NULL; i++)
+            if (n->args[i].kind == VALUE_NODE) input = n->args[i].as.node;
+        if (input == NULL && n->arg_count > 0 && tare__value_has_items(&n->args[n->arg_count - 1]))
+            tare__value_each_node(&n->args[n->arg_count - 1], keep_first, &input);
+        n = input;
+    }
+    return n;
+}
+
+static tare_status rebind(prepare_pass *p, const node *observer, module *shared) {
+    return tare__module_set_child(p->base->model->root, observer->target, shared, p->base->err);
+}
+
+// Of a list argument, every other element's observer becomes the first one's.
+static tare_status share_list(prepare_pass *p, const value *list, module *shared, bool *done) {
+    for (uint32_t i = 1; i < list->count; i++) {
+        node *n = list->as.items[i].kind == VALUE_NODE ? list->as.items[i].as.node : NULL;
+        while (n != NULL && !tare__is_observer_node(p->base->model, n)) n = tare__node_arg(n, 0);
+        if (n == NULL) return TARE_OK;
+        TARE_TRY(rebind(p, n, shared));
+    }
+    *done = true;
+    return TARE_OK;
+}
+
+// The output's observer becomes the input's. *done: false when there is no observer to share.
+static tare_status share_observers(prepare_pass *p, const node *n, bool *done) {
+    *done = false;
+    const value *first = NULL;
+    for (size_t i = 0; i < n->arg_count && first == NULL; i++) {
+        const value_kind kind = n->args[i].kind;
+        if (kind == VALUE_NODE || kind == VALUE_LIST || kind == VALUE_TUPLE) first = &n->args[i];
+    }
+    if (first == NULL) return TARE_OK;
+    const bool is_list = first->kind != VALUE_NODE;
+    if (is_list && first->count == 0) return TARE_OK;
+    const value *head = is_list ? &first->as.items[0] : first;
+    node *observer = head->kind == VALUE_NODE ? find_observer(p, head->as.node) : NULL;
+    if (observer == NULL) return TARE_OK;
+    module *shared = tare__called_module(p->base->model, observer);
+    tare__module_retain(shared); // rebinding may drop the tree's own reference
+    tare_status status = TARE_OK;
+    *done = !is_list;
+    if (is_list) status = share_list(p, first, shared, done);
+    for (size_t i = 0; i < n->user_count && status == TARE_OK && *done; i++)
+        status = rebind(p, n->users[i], shared);
+    tare__module_release(shared);
+    return status;
+}
+
+static tare_status remove_observer(prepare_pass *p, node *n, node *observer) {
+    TARE_TRY(tare__node_replace_uses(observer, n, NULL, p->base->err));
+    return tare__graph_erase(p->base->model->root->graph, observer, p->base->err);
+}
+
+static tare_status observe_output(prepare_pass *p, prepare_node *entry, node *n) {
+    tare_observer_info wanted;
+    TARE_TRY(tare__pass_spec_info(p->base, entry->info.output, &wanted));
+    if (!tare__dtype_has_role(wanted.dtype, DTYPE_OBSERVED) || wanted.is_dynamic ||
+        entry->match->standalone != NULL)
+        return TARE_OK;
+    node *observer = NULL;
+    TARE_TRY(insert_observer(p, n, entry->info.output, &observer));
+    TARE_TRY(tare__node_replace_uses(n, observer, observer, p->base->err));
+    const node *input = tare__node_arg(n, 0);
+    const bool is_unsigned = wanted.dtype == TARE_QUINT8 || wanted.dtype == TARE_UINT8;
+    const bool same_graph = !(is_unsigned && input != NULL && input->op == NODE_PLACEHOLDER);
+    entry->output_rule = "observed as an output of its own";
+    if (!(entry->info.shares && same_graph) && !entry->info.reuses_input) return TARE_OK;
+    bool is_shared = false;
+    TARE_TRY(share_observers(p, n, &is_shared));
+    entry->output_rule = !is_shared ? NULL
+                         : entry->info.shares
+                             ? "observed with its input: OUTPUT_SHARE_OBSERVER_WITH_INPUT"
+                             : "observed with its input: the qconfig reuses the input's observer";
+    return is_shared ? TARE_OK : remove_observer(p, n, observer);
+}
+
+static void mark_observed(prepare_pass *p, const tare_match *structure) {
+    for (size_t i = 0; i < structure->count; i++) {
+        const match_item *item = &structure->items[i];
+        if (item->nested != NULL)
+            mark_observed(p, item->nested);
+        else if (item->node != NULL)
+            tare__prepare_node(p, tare__match_node_get(item->node))->is_observed = true;
+    }
+}
+
+static tare_status decide_observed(prepare_pass *p, const node *n, const prepare_node *entry) {
+    text asked = {0};
+    tare__qconfig_text(entry->qconfig.qconfig, &asked);
+    tare_status status = tare__text_status(&asked, p->base->err);
+    if (status == TARE_OK)
+        status = TARE_DECIDE(p->base, n, "observed", entry->qconfig.section,
+                             "the %s selector%s%s%s asks for %s, which the backend '%s' supports",
+                             entry->qconfig.section, entry->qconfig.key != NULL ? " '" : "",
+                             entry->qconfig.key != NULL ? entry->qconfig.key : "",
+                             entry->qconfig.key != NULL ? "'" : "", tare__text_chars(&asked),
+                             tare_backend_config_name(p->base->backend));
+    tare__text_release(&asked);
+    return status;
+}
+
+static bool mentions(const pattern *pat, pattern_kind kind, const char *name) {
+    if (pat->kind == kind && pat->name != NULL) return strcmp(pat->name, name) == 0;
+    if (pat->kind != PATTERN_TUPLE) return false;
+    for (size_t i = 0; i < pat->item_count; i++)
+        if (mentions(&pat->items[i], kind, name)) return true;
+    return false;
+}
+
+// The first pattern that knows the node's operator among others; NULL if none does.
+static const tare_pattern_config *find_mention(const prepare_pass *p, const node *n) {
+    pattern_kind kind = PATTERN_ANY;
+    const char *name = tare__node_operator(n, p->base->model->root, &kind);
+    for (size_t i = 0; name != NULL && i < p->base->backend->count; i++)
+        if (mentions(p->base->backend->configs[i]->complex, kind, name))
+            return p->base->backend->configs[i];
+    return NULL;
+}
+
+static tare_status decide_unmatched(prepare_pass *p, const node *n) {
+    const char *backend = tare_backend_config_name(p->base->backend);
+    const tare_pattern_config *known = find_mention(p, n);
+    if (known == NULL)
+        return TARE_DECIDE(p->base, n, "left float", "backend patterns",
+                           "the backend '%s' has no pattern for it", backend);
+    text name = {0};
+    tare__pattern_to_text(tare__pattern_config_given(known), &name);
+    tare_status status = tare__text_status(&name, p->base->err);
+    if (status == TARE_OK)
+        status = TARE_DECIDE(p->base, n, "left float", "backend patterns",
+                             "the backend '%s' knows it only in patterns such as %s, and its "
+                             "neighbours do not fit",
+                             backend, tare__text_chars(&name));
+    tare__text_release(&name);
+    return status;
+}
+
+// Why a call gets no observers although nothing refused it.
+static tare_status decide_skipped(prepare_pass *p, const node *n, const prepare_node *entry) {
+    if (entry->match == NULL) return decide_unmatched(p, n);
+    const char *section = entry->qconfig.section != NULL ? entry->qconfig.section : "global";
+    return TARE_DECIDE(p->base, n, "left float", section,
+                       "the qconfig mapping asks for no quantization (%s%s%s)", section,
+                       entry->qconfig.key != NULL ? ": " : "",
+                       entry->qconfig.key != NULL ? entry->qconfig.key : "");
+}
+
+static tare_status observe_node(prepare_pass *p, node *n) {
+    prepare_node *entry = tare__prepare_node(p, n);
+    if (!tare__node_is_call(n)) return TARE_OK;
+    if (entry->match == NULL || entry->qconfig.qconfig == NULL) return decide_skipped(p, n, entry);
+    bool is_supported = false;
+    TARE_TRY(tare__prepare_is_supported(p, entry, &is_supported, NULL));
+    if (!is_supported) return TARE_OK; // the record says why already
+    mark_observed(p, &entry->match->structure);
+    TARE_TRY(decide_observed(p, n, entry));
+    const bool is_branch = tare__prepare_is_branch(p, n);
+    if (entry->match->root == n) {
+        TARE_TRY(observe_inputs(p, entry, n));
+        TARE_TRY(tare__prepare_equalize(p, entry, n, is_branch));
+    }
+    if (entry->match->last != n) return TARE_OK;
+    bool is_split = false;
+    TARE_TRY(tare__prepare_split_result(p, n, &is_split));
+    return is_split ? TARE_OK : observe_output(p, entry, n);
+}
+
+tare_status tare__prepare_insert(prepare_pass *p) {
+    const graph *g = p->base->model->root->graph;
+    node **before = tare__arena_array(&p->base->scratch, g->node_count + 1, sizeof *before);
+    if (before == NULL) return tare__out_of_memory(p->base->err);
+    size_t count = 0;
+    for (node *n = g->first; n != NULL; n = n->next) before[count++] = n;
+    for (size_t i = 0; i < count; i++) TARE_TRY(observe_node(p, before[i]));
+    return TARE_OK;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepare: which backend pattern covers which nodes. Nodes are visited in reverse; the longest
+// pattern wins.
+#include "flow/fx/prepare.h"
+
+// Appends what the pattern matched: the head, then for one argument its nested match, for several
+// their items.
+static tare_status record_items(prepare_pass *p, const pattern *pat, const value *v,
+                                match_list *into) {
+    if (pat->kind != PATTERN_TUPLE) {
+        into->items[into->count++] = tare__match_leaf(v);
+        return TARE_OK;
+    }
+    TARE_TRY(record_items(p, &pat->items[0], v, into));
+    match_list inner = {0};
+    TARE_TRY(tare__match_list_create(&p->base->scratch, tare__pattern_leaf_count(pat), &inner,
+                                     p->base->err));
+    for (size_t i = 1; i < pat->item_count; i++)
+        TARE_TRY(record_items(p, &pat->items[i], &v->as.node->args[i - 1], &inner));
+    if (inner.count > 1 && pat->item_count == 2) {
+        tare_match *nested = tare__arena_alloc(&p->base->scratch, sizeof *nested);
+        if (nested == NULL) return tare__out_of_memory(p->base->err);
+        *nested = (tare_match){.count = inner.count, .items = inner.items};
+        into->items[into->count++] = (match_item){.nested = nested};
+        return TARE_OK;
+    }
+    for (size_t i = 0; i < inner.count; i++) into->items[into->count++] = inner.items[i];
+    return TARE_OK;
+}
+
+// Every node of the structure points to the match; an entry that stood before is replaced in its
+// place.
+static void spread(prepare_pass *p, const tare_match *structure, prepare_match *match) {
+    for (size_t i = 0; i < structure->count; i++) {
+        const match_item *item = &structure->items[i];
+        if (item->nested != NULL) {
+            spread(p, item->nested, match);
+        } else if (item->node != NULL) {
+            const node *n = tare__match_node_get(item->node);
+            prepare_node *entry = tare__prepare_node(p, n);
+            if (entry->match == NULL) p->match_order[p->match_count++] = n->id;
+            entry->match = match;
+        }
+    }
+}
+
+static int64_t count_tensor_args(const prepare_pass *p, const node *root) {
+    int64_t count = 0;
+    for (size_t i = 0; i < root->arg_count; i++) {
+        const node *arg = tare__node_arg(root, i);
+        if (arg != NULL && !tare__has_no_tensor_args(p, arg)) count++;
+    }
+    return count;
+}
+
+static tare_status complete(prepare_pass *p, prepare_match *match) {
+    match->root = tare__match_root(match->config, &match->structure);
+    if (match->root == NULL)
+        return tare__fail(p->base->err, TARE_INVALID_ARGUMENT,
+                          "node '%s': the pattern's root node getter returned no node",
+                          match->last->name);
+    tare_observation_type type;
+    const tare_status status = tare__pattern_config_observation(
+        match->config, count_tensor_args(p, match->root), &type, p->base->err);
+    if (status != TARE_OK) return tare__at(p->base->err, status, "node '%s'", match->last->name);
+    match->shares = type == TARE_OUTPUT_SHARE_OBSERVER_WITH_INPUT;
+    return TARE_OK;
+}
+
+static tare_status match_node(prepare_pass *p, const tare_pattern_config *const *configs, node *n) {
+    const value v = tare__node_value(n);
+    for (size_t i = 0; i < p->base->backend->count; i++) {
+        const pattern *pat = configs[i]->complex;
+        if (!tare__pattern_matches(pat, &v, p->base->model->root)) continue;
+        prepare_match *match = tare__arena_alloc(&p->base->scratch, sizeof *match);
+        if (match == NULL) return tare__out_of_memory(p->base->err);
+        *match = (prepare_match){.config = configs[i], .last = n};
+        match_list items = {0};
+        TARE_TRY(tare__match_list_create(&p->base->scratch, tare__pattern_leaf_count(pat), &items,
+                                         p->base->err));
+        TARE_TRY(record_items(p, pat, &v, &items));
+        match->structure = (tare_match){.count = items.count, .items = items.items};
+        TARE_TRY(complete(p, match));
+        spread(p, &match->structure, match);
+        return TARE_OK;
+    }
+    return TARE_OK;
+}
+
+tare_status tare__prepare_match(prepare_pass *p) {
+    const tare_pattern_config **configs = NULL;
+    TARE_TRY(
+        tare__backend_config_sorted(p->base->backend, &p->base->scratch, &configs, p->base->err));
+    for (node *n = p->base->model->root->graph->last; n != NULL; n = n->prev)
+        if (p->nodes[n->id].match == NULL) TARE_TRY(match_node(p, configs, n));
+    return TARE_OK;
+}

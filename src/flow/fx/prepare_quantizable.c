@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepare: the results of custom modules that return tuples of quantized tensors. Each tensor gets
+// a stub, which convert turns into dequantize; no observer watches, the module has its own inside.
+#include <string.h>
+
+#include "flow/fx/prepare.h"
+#include "flow/fx/quantizable.h"
+
+#define STUB_PREFIX "dequant_stub_"
+
+enum { MOST_PARTS = 4 };
+
+// A result's parts by operator family: 'T' a tensor, parentheses a tuple.
+static const struct {
+    const char *op, *result;
+} results[] = {{"lstm", "(T(TT))"}, {"multihead", "(TT)"}};
+
+typedef struct splitter {
+    prepare_pass *pass;
+    node *last;     // what was inserted last
+    const char *at; // in the description
+} splitter;
+
+static tare_status insert(splitter *s, node_op op, const char *target, const value *args,
+                          size_t count, node **out) {
+    graph *g = s->pass->base->model->root->graph;
+    const node_spec spec = {.op = op, .target = target, .args = args, .arg_count = count};
+    TARE_TRY(tare__graph_insert(g, &spec, s->last->next, out, s->pass->base->err));
+    s->last = *out;
+    return TARE_OK;
+}
+
+static tare_status insert_stub(splitter *s, node *of, node **out) {
+    const pass *base = s->pass->base;
+    module *root = base->model->root, *stub = NULL;
+    const char *name = NULL;
+    for (size_t i = 0;; i++) {
+        name = tare__arena_printf(&s->pass->base->scratch, "%s%zu", STUB_PREFIX, i);
+        if (name == NULL) return tare__out_of_memory(base->err);
+        if (tare__module_child(root, name) == NULL) break;
+    }
+    const module_class *class =
+        tare__class_find(&base->model->context->classes, "torch.ao.quantization.DeQuantStub");
+    TARE_TRY(tare__module_create(class, &stub, base->err));
+    const tare_status status = tare__module_set_child(root, name, stub, base->err);
+    tare__module_release(stub);
+    TARE_TRY(status);
+    const value arg = tare__node_value(of);
+    return insert(s, NODE_CALL_MODULE, name, &arg, 1, out);
+}
+
+// What takes one part of a tuple is that part.
+static tare_status reroute(splitter *s, node *tuple, node *const *parts, size_t count) {
+    tare_error *err = s->pass->base->err;
+    for (size_t i = 0; i < tuple->user_count; i++) {
+        node *user = tuple->users[i];
+        const bool takes = strcmp(user->target, "operator.getitem") == 0 && user->arg_count == 2 &&
+                           user->args[1].kind == VALUE_INT;
+        const int64_t index = takes ? user->args[1].as.integer : -1;
+        if (index >= 0 && (size_t)index < count)
+            TARE_TRY(tare__node_replace_uses(user, parts[index], NULL, err));
+    }
+    return TARE_OK;
+}
+
+static tare_status combine(splitter *s, node *const *parts, size_t count, node **out) {
+    const value list = tare__value_sequence(&s->pass->base->scratch, VALUE_LIST, (uint32_t)count);
+    if (list.as.items == NULL) return tare__out_of_memory(s->pass->base->err);
+    for (size_t i = 0; i < count; i++) list.as.items[i] = tare__node_value(parts[i]);
+    return insert(s, NODE_CALL_FUNCTION, "tuple", &list, 1, out);
+}
+
+// One tuple: every part is taken out, given a stub, and put together again.
+static tare_status split(splitter *s, node *from, node **out) {
+    node *parts[MOST_PARTS] = {0};
+    size_t count = 0;
+    for (s->at++; *s->at != ')'; count++) {
+        const value args[] = {tare__node_value(from), tare__int((int64_t)count)};
+        node *item = NULL;
+        TARE_TRY(insert(s, NODE_CALL_FUNCTION, "operator.getitem", args, 2, &item));
+        if (*s->at == '(')
+            TARE_TRY(split(s, item, &parts[count]));
+        else
+            TARE_TRY(insert_stub(s, item, &parts[count]));
+        s->at++;
+    }
+    return combine(s, parts, count, out);
+}
+
+// Users of a tuple that was put together read its parts where they took them.
+static tare_status shorten(splitter *s, node *tuple) {
+    node *parts[MOST_PARTS] = {0};
+    const value *list = &tuple->args[0];
+    for (uint32_t i = 0; i < list->count; i++) parts[i] = list->as.items[i].as.node;
+    TARE_TRY(reroute(s, tuple, parts, list->count));
+    for (uint32_t i = 0; i < list->count; i++)
+        if (strcmp(parts[i]->target, "tuple") == 0) TARE_TRY(shorten(s, parts[i]));
+    return TARE_OK;
+}
+
+static const char *result_of(const prepare_pass *p, const node *n) {
+    const module *m = tare__called_module(p->base->model, n);
+    for (size_t i = 0;
+         m != NULL && tare__is_quantizable(m->class) && i < sizeof results / sizeof *results; i++)
+        if (strcmp(results[i].op, m->class->op) == 0) return results[i].result;
+    return NULL;
+}
+
+tare_status tare__prepare_split_result(prepare_pass *p, node *n, bool *is_split) {
+    splitter s = {.pass = p, .last = n, .at = result_of(p, n)};
+    tare_error *err = p->base->err;
+    *is_split = s.at != NULL;
+    if (s.at == NULL) return TARE_OK;
+    const size_t user_count = n->user_count;
+    node **users = tare__arena_array(&p->base->scratch, user_count + 1, sizeof(node *));
+    if (users == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < user_count; i++) users[i] = n->users[i];
+    node *whole = NULL;
+    TARE_TRY(split(&s, n, &whole));
+    for (size_t i = 0; i < user_count; i++)
+        TARE_TRY(tare__node_replace_input(users[i], n, whole, err));
+    return shorten(&s, whole);
+}

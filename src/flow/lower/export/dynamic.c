@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of what has no static activation: linear functions whose input is quantized on the fly,
+// and tables whose rows are looked up.
+#include <string.h>
+
+#include "flow/export/convert.h"
+#include "flow/lower/export/lower.h"
+#include "ops/op.h"
+#include "ops/quantized/quantize.h"
+
+// --- choose_qparams - quantize - dequantize - linear ---
+
+// The tensor that a dequantize of the dynamic chain stands for, and the node that chose.
+typedef struct dynamic_input {
+    const node *choose;
+    const value *tensor;
+    bool is_symmetric;
+} dynamic_input;
+
+static bool is_item(const node *n, const node *of, int64_t index) {
+    return n != NULL && n->op == NODE_CALL_FUNCTION && strcmp(n->target, "operator.getitem") == 0 &&
+           tare__node_arg(n, 0) == of && n->arg_count == 2 && n->args[1].kind == VALUE_INT &&
+           n->args[1].as.integer == index;
+}
+
+static bool is_called(const node *n, const char *name) {
+    return n != NULL && n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, DECOMPOSED) &&
+           strcmp(n->target + strlen(DECOMPOSED), name) == 0;
+}
+
+// All six of x, scale, zero point, least, most, dtype are those of the node that chose.
+static bool agrees(const node *n, const node *choose) {
+    static const size_t range[] = {1, 2, 4}; // of choose: least, most, dtype
+    if (n->arg_count != 6 || n->kwarg_count > 0 || !is_item(tare__node_arg(n, 1), choose, 0) ||
+        !is_item(tare__node_arg(n, 2), choose, 1))
+        return false;
+    for (size_t i = 0; i < 3; i++)
+        if (!tare__value_equal(&n->args[3 + i], &choose->args[range[i]])) return false;
+    return true;
+}
+
+static bool read_chain(const node *dequantize, dynamic_input *out) {
+    const node *quantize = dequantize != NULL ? tare__node_arg(dequantize, 0) : NULL;
+    if (!is_called(dequantize, "dequantize_per_tensor.tensor") ||
+        !is_called(quantize, "quantize_per_tensor.tensor"))
+        return false;
+    const node *scale = tare__node_arg(quantize, 1);
+    const node *choose = scale != NULL ? tare__node_arg(scale, 0) : NULL;
+    const bool is_symmetric = is_called(choose, "choose_qparams_symmetric.tensor");
+    if (!is_symmetric && !is_called(choose, "choose_qparams.tensor")) return false;
+    if (choose->arg_count != 5 || !agrees(quantize, choose) || !agrees(dequantize, choose))
+        return false;
+    *out = (dynamic_input){choose, &choose->args[0], is_symmetric};
+    return tare__value_equal(&quantize->args[0], &choose->args[0]);
+}
+
+static node *only_relu(const node *n) {
+    node *user = n->user_count == 1 ? n->users[0] : NULL;
+    const op_info *op =
+        user != NULL && user->op == NODE_CALL_FUNCTION ? tare__op_function(user->target) : NULL;
+    return op != NULL && strcmp(op->id, "relu") == 0 ? user : NULL;
+}
+
+static tare_status lower_linear(lowering *l, const weighted_call *w, const dynamic_input *in) {
+    node *n = w->function, *relu = only_relu(n), *weights = NULL;
+    const value x = *in->tensor, *args = in->choose->args;
+    module *packed = NULL;
+    TARE_TRY(tare__lower_pack(l, w, NULL, &packed));
+    if (packed == NULL) return TARE_OK;
+    TARE_TRY(tare__insert_packed(l->p, packed, n, n, &weights));
+    const value all[] = {x,       tare__node_value(weights),   args[1], args[2], args[3],
+                         args[4], tare__bool(in->is_symmetric)};
+    TARE_TRY(tare__retarget(
+        l, n, relu != NULL ? "torch.ops.tare.linear_relu_dynamic" : "torch.ops.tare.linear_dynamic",
+        all, sizeof all / sizeof *all));
+    return relu != NULL ? tare__absorb_relu(l, relu, n) : TARE_OK;
+}
+
+// --- tables ---
+
+// A table per row as the operators for embeddings take it.
+static bool is_table(const tare_tensor *codes, const tare_tensor *scales,
+                     const tare_tensor *zero_points, const value *axis) {
+    double a;
+    return (codes->dtype == TARE_UINT8 || codes->dtype == TARE_INT8) && codes->ndim == 2 &&
+           tare__value_number(axis, &a) && a == 0 && scales->count == codes->shape[0] &&
+           zero_points->count == codes->shape[0];
+}
+
+static tare_status make_table(lowering *l, const value *items, const value *axis,
+                              tare_tensor **out) {
+    for (size_t i = 0; i < 3; i++)
+        if (items[i].kind != VALUE_TENSOR || items[i].as.tensor->data == NULL) return TARE_OK;
+    const tare_tensor *codes = items[0].as.tensor, *scales = items[1].as.tensor;
+    const tare_tensor *zero_points = items[2].as.tensor;
+    if (!is_table(codes, scales, zero_points, axis)) return TARE_OK;
+    qparams *q = NULL;
+    tare_tensor *floats = NULL;
+    TARE_TRY(tare_tensor_to_float(zero_points, &floats, l->p->err));
+    tare_status status = tare__qparams_from_tensors(
+        scales, floats, codes->dtype == TARE_INT8 ? TARE_QINT8 : TARE_QUINT8, 0, &q, NULL);
+    // Scales that no quantized tensor has leave the table float.
+    const bool is_refused = status == TARE_INVALID_ARGUMENT;
+    if (is_refused) status = TARE_OK;
+    if (status != TARE_OK) status = tare__out_of_memory(l->p->err);
+    if (status == TARE_OK && !is_refused) status = tare__tensor_requalify(codes, q, out, l->p->err);
+    tare_tensor_release(floats);
+    tare__qparams_release(q);
+    return status;
+}
+
+// A buffer of its own, read where the dequantize stood.
+static tare_status read_table(lowering *l, node *dequantize, tare_tensor *table) {
+    const char *name = NULL;
+    TARE_TRY(tare__own_buffer(l, "_quantized_table", table, &name));
+    TARE_TRY(tare__node_set_args(dequantize, NULL, 0, NULL, 0, l->p->err));
+    dequantize->op = NODE_GET_ATTR;
+    dequantize->target = name;
+    return TARE_OK;
+}
+
+static bool is_embedding(const node *n) {
+    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
+    return op != NULL && (strcmp(op->id, "embedding") == 0 || strcmp(op->id, "embedding_bag") == 0);
+}
+
+static tare_status lower_embedding(lowering *l, const node *n) {
+    node *dequantize = tare__node_arg(n, 0);
+    if (!is_called(dequantize, "dequantize_per_channel.default") || dequantize->arg_count < 4)
+        return TARE_OK;
+    for (size_t i = 0; i < dequantize->user_count; i++)
+        if (!is_embedding(dequantize->users[i])) return TARE_OK;
+    value found = tare__none();
+    tare_tensor *table = NULL;
+    TARE_TRY(tare__pass_fold(l->p, dequantize->args, 3, dequantize, &found));
+    tare_status status = TARE_OK;
+    if (found.kind == VALUE_TUPLE)
+        status = make_table(l, found.as.items, &dequantize->args[3], &table);
+    if (table != NULL && status == TARE_OK)
+        status = TARE_DECIDE(l->p, n, "lowered", n->target, "its rows are looked up as integers");
+    if (table != NULL && status == TARE_OK) status = read_table(l, dequantize, table);
+    tare__value_release_tensors(&found);
+    tare_tensor_release(table);
+    return status;
+}
+
+tare_status tare__pt2e_lower_dynamic(lowering *l) {
+    for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
+        weighted_call w;
+        dynamic_input in;
+        if (is_embedding(n))
+            TARE_TRY(tare__at(l->p->err, lower_embedding(l, n), "node '%s'", n->name));
+        else if (tare__weighted_bind(&l->p->scratch, n, &w) && w.row->has_dynamic &&
+                 read_chain(tare__weighted_node(&w, "input"), &in))
+            TARE_TRY(tare__at(l->p->err, lower_linear(l, &w, &in), "node '%s'", n->name));
+    }
+    return TARE_OK;
+}

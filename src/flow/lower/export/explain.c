@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why what stayed float stayed float: a sentence in the record for each operator.
+#include <stdio.h>
+#include <string.h>
+
+#include "flow/export/convert.h"
+#include "flow/lower/export/lower.h"
+#include "model/coverage.h"
+#include "ops/op.h"
+
+static bool was_lowered(const lowering *l, const node *n) {
+    const record *r = &l->p->model->decisions;
+    for (size_t i = r->count; i-- > 0;)
+        if (strcmp(r->items[i].pass, l->p->name) == 0 && strcmp(r->items[i].node, n->name) == 0 &&
+            strcmp(r->items[i].decision, "lowered") == 0)
+            return true;
+    return false;
+}
+
+// Dequantized from something else than a constant, but not from codes that lowering takes: of 16
+// bits, of float8, with parameters that are computed.
+static bool is_other_quantize(const node *n) {
+    const node *codes = n != NULL && tare__is_dequantize_call(n) ? tare__node_arg(n, 0) : NULL;
+    return codes != NULL && codes->op != NODE_GET_ATTR;
+}
+
+typedef struct inputs {
+    const lowering *l;
+    const node *real; // the first that is float
+    size_t code_count;
+    tare_dtype dtype;
+    bool mixes_dtypes;
+} inputs;
+
+static void look(void *user, node *input) {
+    inputs *in = user;
+    const code_params *codes = tare__codes_behind(in->l, input);
+    const bool is_constant = input->op == NODE_GET_ATTR ||
+                             (tare__is_dequantize_call(input) && !is_other_quantize(input));
+    if (codes == NULL && !is_constant && in->real == NULL) in->real = input;
+    if (codes == NULL) return;
+    in->mixes_dtypes = in->mixes_dtypes || (in->code_count > 0 && in->dtype != codes->dtype);
+    in->dtype = codes->dtype;
+    in->code_count++;
+}
+
+static tare_status say(const lowering *l, const node *n, const char *rule, const char *format,
+                       const char *name) {
+    char reason[256];
+    (void)snprintf(reason, sizeof reason, format, name);
+    return TARE_DECIDE(l->p, n, "left float", rule, "%s", reason);
+}
+
+static tare_status explain_layer(const lowering *l, const weighted_call *w) {
+    const node *n = w->function, *x = tare__weighted_node(w, "input");
+    const node *weight = tare__weighted_node(w, "weight");
+    const bool has_codes =
+        weight != NULL && (tare__is_dequantize_call(weight) || tare__is_code_dequantize(weight));
+    if (!has_codes)
+        return say(l, n, "weight", "its weight '%s' is float", weight ? weight->name : "");
+    if (is_other_quantize(x))
+        return say(l, n, "dtypes", "the codes of its input '%s' are no bytes of their own",
+                   x->name);
+    if (tare__codes_behind(l, x) == NULL)
+        return say(l, n, "inputs", "its input '%s' is float: only its weight is quantized",
+                   x != NULL ? x->name : "");
+    return say(l, n, "weight",
+               "its weight '%s' is no constant of 8 bits with a scale for all or one per output "
+               "channel, or its bias or sizes are computed",
+               weight->name);
+}
+
+static tare_status explain(lowering *l, node *n) {
+    weighted_call w;
+    inputs in = {.l = l};
+    if (tare__weighted_bind(&l->p->scratch, n, &w)) return explain_layer(l, &w);
+    tare__node_each_input(n, look, &in);
+    if (is_other_quantize(in.real))
+        return say(l, n, "dtypes", "the codes of its input '%s' are no bytes of their own",
+                   in.real->name);
+    if (in.code_count == 0 && in.real != NULL)
+        return say(l, n, "inputs", "its input '%s' is float", in.real->name);
+    if (in.code_count == 0) return say(l, n, "inputs", "it reads nothing that is quantized%s", "");
+    const ending e = tare__ending_of(l, n);
+    if (e.quantize == NULL)
+        return say(l, n, "readers", "'%s' reads its value in floats",
+                   n->user_count > 0 ? n->users[0]->name : "nothing");
+    if (in.real != NULL) return say(l, n, "inputs", "its input '%s' is float", in.real->name);
+    if (in.mixes_dtypes || in.dtype != tare__codes_given(l, e.quantize)->dtype)
+        return say(l, n, "dtypes", "its inputs and its output '%s' have different dtypes",
+                   e.quantize->name);
+    if (tare__writes_first_argument(n) && tare__node_arg(n, 0) != NULL &&
+        tare__node_arg(n, 0)->user_count > 1)
+        return say(l, n, "in place", "it writes '%s', which others read",
+                   tare__node_arg(n, 0)->name);
+    return say(l, n, "operator", "there is no function on codes for %s with these arguments",
+               n->target);
+}
+
+tare_status tare__pt2e_explain_floats(lowering *l) {
+    for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
+        const bool is_operator =
+            tare__traced_op(l->p->model, n->origin) != NULL ||
+            (n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten."));
+        if (is_operator && !was_lowered(l, n) && !tare__pt2e_stays_float(l->p, n))
+            TARE_TRY(explain(l, n));
+    }
+    return TARE_OK;
+}

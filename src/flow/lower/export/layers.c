@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of layers: dequantize - convolution or linear with a constant weight - quantize.
+#include <math.h>
+#include <string.h>
+
+#include "core/math/float_to_int.h"
+#include "flow/export/convert.h"
+#include "flow/lower/export/lower.h"
+#include "flow/pack.h"
+#include "model/coverage.h"
+#include "ops/op.h"
+#include "ops/quantized/quantize.h"
+
+#define Q "torch.ops.quantized."
+
+// --- the weight ---
+
+// Codes of uint8 are those of int8, 128 lower.
+static tare_status as_signed(const tare_tensor *codes, const qparams *q, tare_tensor **out,
+                             tare_error *err) {
+    TARE_TRY(tare__tensor_quantized(codes->ndim, codes->shape, q, out, err));
+    const int64_t shift = codes->dtype == TARE_UINT8 ? 128 : 0;
+    for (int64_t i = 0; i < codes->count; i++)
+        tare__tensor_set_int(*out, i, tare__tensor_get_int(codes, i) - shift);
+    return TARE_OK;
+}
+
+static bool is_tensor(const value *v) {
+    return v->kind == VALUE_TENSOR && v->as.tensor->data != NULL;
+}
+
+// What the arguments of a dequantize of constants say: codes, scale(s), zero point(s).
+typedef struct constant_codes {
+    const tare_tensor *codes;
+    const value *scale, *zero_point;
+    int axis; // -1: per tensor
+} constant_codes;
+
+static double item(const value *v, int64_t i) {
+    double number = 0;
+    if (is_tensor(v)) return tare__tensor_get(v->as.tensor, v->as.tensor->count == 1 ? 0 : i);
+    return tare__value_number(v, &number) ? number : 0;
+}
+
+// NULL: these are no parameters of a qint8 tensor.
+static tare_status make_qparams(lowering *l, const constant_codes *c, qparams **out) {
+    const bool per_channel = c->axis >= 0;
+    const int64_t count = per_channel ? c->codes->shape[c->axis] : 1;
+    const double shift = c->codes->dtype == TARE_UINT8 ? 128 : 0;
+    double *numbers = tare__arena_array(&l->p->scratch, 2 * (size_t)count + 1, sizeof *numbers);
+    if (numbers == NULL) return tare__out_of_memory(l->p->err);
+    for (int64_t i = 0; i < count; i++) {
+        numbers[i] = item(c->scale, i);
+        numbers[count + i] = item(c->zero_point, i) - shift;
+    }
+    qparams *q = tare__qparams_create(
+        per_channel ? TARE_PER_CHANNEL_AFFINE : TARE_PER_TENSOR_AFFINE, TARE_QINT8,
+        per_channel ? c->axis : 0, count, numbers, numbers + count);
+    if (q == NULL) return tare__out_of_memory(l->p->err);
+    if (tare__qparams_check(q, NULL) == TARE_OK)
+        *out = q;
+    else
+        tare__qparams_release(q);
+    return TARE_OK;
+}
+
+static bool fits_channels(const value *v, const constant_codes *c) {
+    const int64_t count = is_tensor(v) ? v->as.tensor->count : 1;
+    return count == 1 || (c->axis >= 0 && count == c->codes->shape[c->axis]);
+}
+
+static tare_status quantized_constant(lowering *l, const constant_codes *c, tare_tensor **out) {
+    const tare_dtype dtype = c->codes->dtype;
+    qparams *q = NULL;
+    if ((dtype != TARE_INT8 && dtype != TARE_UINT8) || !fits_channels(c->scale, c) ||
+        !fits_channels(c->zero_point, c))
+        return TARE_OK;
+    TARE_TRY(make_qparams(l, c, &q));
+    if (q == NULL) return TARE_OK;
+    const tare_status status = as_signed(c->codes, q, out, l->p->err);
+    tare__qparams_release(q);
+    return status;
+}
+
+static tare_status read_constant(lowering *l, const node *dequantize, const value *items,
+                                 tare_tensor **out) {
+    const bool per_channel = strstr(dequantize->target, "per_channel") != NULL;
+    constant_codes c = {.scale = &items[1], .zero_point = &items[2], .axis = -1};
+    if (!is_tensor(&items[0])) return TARE_OK;
+    c.codes = items[0].as.tensor;
+    if (per_channel) {
+        double axis;
+        if (dequantize->arg_count < 4 || !tare__value_number(&dequantize->args[3], &axis))
+            return TARE_OK;
+        c.axis = tare__cut_int32(axis < 0 ? axis + c.codes->ndim : axis);
+        if (c.axis < 0 || c.axis >= c.codes->ndim) return TARE_OK;
+    }
+    return quantized_constant(l, &c, out);
+}
+
+// The constant that a dequantize gives, as a qint8 tensor; *out stays NULL if it gives none.
+static tare_status constant_behind(lowering *l, const node *dequantize, tare_tensor **out) {
+    if (dequantize == NULL) return TARE_OK;
+    const bool is_plain = tare__is_dequantize_call(dequantize) && dequantize->arg_count >= 3;
+    if (!is_plain && !tare__is_code_dequantize(dequantize)) return TARE_OK;
+    value found = tare__none();
+    TARE_TRY(tare__pass_fold(l->p, dequantize->args, is_plain ? 3 : 1, dequantize, &found));
+    tare_status status = TARE_OK;
+    const value *items = found.kind == VALUE_TUPLE ? found.as.items : NULL;
+    if (items != NULL && is_plain) status = read_constant(l, dequantize, items, out);
+    if (items != NULL && !is_plain && is_tensor(&items[0]) && items[0].as.tensor->q != NULL &&
+        items[0].as.tensor->dtype == TARE_QINT8)
+        *out = tare_tensor_retain(items[0].as.tensor);
+    tare__value_release_tensors(&found);
+    return status;
+}
+
+// --- the bias ---
+
+typedef struct layer_bias {
+    tare_tensor *tensor; // float32, owned; NULL: none
+    bool is_constant;    // or there is none
+    bool is_integer;     // of int32 codes
+} layer_bias;
+
+static tare_status read_bias(lowering *l, const weighted_call *w, layer_bias *out) {
+    const value *v = tare__weighted_argument(w, "bias");
+    *out = (layer_bias){.is_constant = v == NULL || v->kind == VALUE_NONE};
+    if (out->is_constant) return TARE_OK;
+    value found = tare__none();
+    TARE_TRY(tare__pass_fold(l->p, v, 1, w->function, &found));
+    if (found.kind == VALUE_TUPLE && is_tensor(&found.as.items[0]) &&
+        found.as.items[0].as.tensor->dtype == TARE_FLOAT32) {
+        out->tensor = tare_tensor_retain(found.as.items[0].as.tensor);
+        out->is_constant = true;
+        out->is_integer = v->kind == VALUE_NODE && tare__is_dequantize_call(v->as.node);
+    }
+    tare__value_release_tensors(&found);
+    return TARE_OK;
+}
+
+// Is the bias a whole number of steps of activation scale x weight scale, as the derived spec makes
+// it? Then it joins the sum as an integer.
+static bool counts_steps(const layer_bias *b, const code_params *x, const tare_tensor *weight) {
+    if (!b->is_integer || x == NULL) return false;
+    for (int64_t i = 0; i < b->tensor->count; i++) {
+        const double scale = weight->q->scale[weight->q->count == 1 ? 0 : i];
+        const double steps = (double)tare__f32(b->tensor)[i] / (x->scale * scale);
+        if (fabs(steps - rint(steps)) > 0x1p-20 * (1 + fabs(steps))) return false;
+    }
+    return true;
+}
+
+// --- the layer ---
+
+// torch's q/dq form rounds before it adds the zero point, which is rule F; with a bias of integers
+// rule Q, which is the same with the bias in the sum.
+static requant_rule rule_of(const lowering *l, const layer_bias *b, const code_params *x,
+                            const tare_tensor *weight) {
+    if (l->engine != TARE_ENGINE_DEFAULT) return REQUANT_UNSET;
+    return counts_steps(b, x, weight) ? REQUANT_Q : REQUANT_F;
+}
+
+static bool bias_fits(const layer_bias *b, const tare_tensor *weight) {
+    return b->tensor == NULL || weight->q->count == 1 || b->tensor->count == weight->q->count;
+}
+
+tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
+                             module **out) {
+    layer_bias bias = {0};
+    tare_tensor *weight = NULL;
+    TARE_TRY(constant_behind(l, tare__weighted_node(w, "weight"), &weight));
+    if (weight == NULL) return TARE_OK;
+    tare_status status = read_bias(l, w, &bias);
+    if (status == TARE_OK && bias.is_constant && bias_fits(&bias, weight))
+        status =
+            tare__pack_weights(l->p, w, weight, bias.tensor, rule_of(l, &bias, x, weight), out);
+    tare_tensor_release(bias.tensor);
+    tare_tensor_release(weight);
+    return status;
+}
+
+static tare_status lower_layer(lowering *l, const weighted_call *w, module *packed,
+                               const ending *e) {
+    node *n = w->function, *weights = NULL;
+    const node *x = tare__weighted_node(w, "input");
+    TARE_TRY(tare__insert_packed(l->p, packed, n, n, &weights));
+    if (e->quantize == NULL) {
+        const value floats[] = {tare__node_value(tare__node_arg(x, 0)), tare__node_value(weights)};
+        const char *function =
+            tare__arena_printf(&l->p->scratch, "torch.ops.tare.%s_float", w->row->id);
+        if (function == NULL) return tare__out_of_memory(l->p->err);
+        return tare__retarget(l, n, function, floats, 2);
+    }
+    const code_params *codes = tare__codes_given(l, e->quantize);
+    const bool fuses = e->relu != NULL && w->row->has_relu;
+    const char *target =
+        tare__arena_printf(&l->p->scratch, Q "%s%s", w->row->id, fuses ? "_relu" : "");
+    if (target == NULL) return tare__out_of_memory(l->p->err);
+    const value args[] = {tare__node_value(tare__node_arg(x, 0)), tare__node_value(weights),
+                          tare__float(codes->scale), tare__int(codes->zero_point)};
+    TARE_TRY(tare__retarget(l, n, target, args, 4));
+    return tare__end_in_codes(l, n, e, fuses);
+}
+
+// --- a layer and the residual that it is added to ---
+
+typedef struct residual {
+    node *add, *addend; // addend: dequantized codes
+    ending end;         // of the sum
+} residual;
+
+// The sizes that the exporter knows; false: it does not, or they are not the same.
+static tare_status has_same_sizes(lowering *l, const node *a, const node *b, bool *out) {
+    tare_node_meta *x = NULL, *y = NULL;
+    *out = false;
+    TARE_TRY(tare_node_meta_read((const tare_node *)a, &x, l->p->err));
+    const tare_status status = tare_node_meta_read((const tare_node *)b, &y, l->p->err);
+    if (status == TARE_OK && x->value_count == 1 && y->value_count == 1) {
+        const tare_value_info *u = x->values, *v = y->values;
+        *out = u->rank == v->rank && u->rank > 0 &&
+               memcmp(u->shape, v->shape, u->rank * sizeof *u->shape) == 0;
+    }
+    tare_node_meta_destroy(x);
+    tare_node_meta_destroy(y);
+    return status;
+}
+
+static bool is_plain_sum(const node *n) {
+    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
+    return op != NULL && strcmp(op->id, "add") == 0 && n->arg_count == 2 && n->kwarg_count == 0 &&
+           tare__node_arg(n, 0) != NULL && tare__node_arg(n, 1) != NULL;
+}
+
+// *found: layer - add of codes - (relu -) quantize, all of one dtype and of the same sizes.
+static tare_status find_residual(lowering *l, const weighted_call *w, tare_dtype dtype,
+                                 residual *out, bool *found) {
+    const node *n = w->function;
+    *found = false;
+    node *add = n->user_count == 1 ? n->users[0] : NULL;
+    if (strcmp(w->row->id, "conv2d") != 0 || add == NULL || !is_plain_sum(add) ||
+        tare__pt2e_stays_float(l->p, add))
+        return TARE_OK;
+    node *addend = tare__node_arg(add, tare__node_arg(add, 0) == n ? 1 : 0);
+    const code_params *codes = tare__codes_behind(l, addend);
+    *out = (residual){add, addend, tare__ending_of(l, add)};
+    const code_params *result = tare__codes_given(l, out->end.quantize);
+    if (codes == NULL || result == NULL || codes->dtype != dtype || result->dtype != dtype)
+        return TARE_OK;
+    // What convert put in has no sizes of its own.
+    const node *source = tare__node_arg(addend, 0);
+    if (tare__is_code_quantize(source)) source = tare__node_arg(source, 0);
+    return source != NULL ? has_same_sizes(l, n, source, found) : TARE_OK;
+}
+
+static tare_status lower_residual(lowering *l, const weighted_call *w, module *packed,
+                                  const residual *r) {
+    node *n = w->function, *weights = NULL;
+    const node *x = tare__weighted_node(w, "input");
+    const code_params *codes = tare__codes_given(l, r->end.quantize);
+    const char *target = r->end.relu != NULL ? Q "conv2d_add_relu" : Q "conv2d_add";
+    TARE_TRY(tare__insert_packed(l->p, packed, n, r->add, &weights));
+    const value args[] = {tare__node_value(tare__node_arg(x, 0)),
+                          tare__node_value(tare__node_arg(r->addend, 0)), tare__node_value(weights),
+                          tare__float(codes->scale), tare__int(codes->zero_point)};
+    TARE_TRY(TARE_DECIDE(l->p, n, "lowered", target, "computed in integers by '%s', with its sum",
+                         r->add->name));
+    TARE_TRY(tare__coverage_fused(l->p->model, n->origin, r->add->origin, l->p->err));
+    TARE_TRY(tare__retarget(l, r->add, target, args, 5));
+    return tare__end_in_codes(l, r->add, &r->end, true);
+}
+
+static tare_status visit(lowering *l, node *n) {
+    weighted_call w;
+    if (!tare__weighted_bind(&l->p->scratch, n, &w)) return TARE_OK;
+    const code_params *x = tare__codes_behind(l, tare__weighted_node(&w, "input"));
+    ending e = tare__ending_of(l, n);
+    if (x == NULL) return TARE_OK;
+    const code_params *codes = tare__codes_given(l, e.quantize);
+    if (codes == NULL || codes->dtype != x->dtype) e = (ending){0};
+    residual r;
+    bool has_residual = false;
+    module *packed = NULL;
+    if (e.quantize == NULL) TARE_TRY(find_residual(l, &w, x->dtype, &r, &has_residual));
+    TARE_TRY(tare__at(l->p->err, tare__lower_pack(l, &w, x, &packed), "node '%s'", n->name));
+    if (packed == NULL) return TARE_OK;
+    return has_residual ? lower_residual(l, &w, packed, &r) : lower_layer(l, &w, packed, &e);
+}
+
+tare_status tare__pt2e_lower_layers(lowering *l) {
+    for (node *n = l->p->model->root->graph->first, *next; n != NULL; n = next) {
+        next = n->next;
+        TARE_TRY(visit(l, n));
+        if (n->op == NODE_CALL_FUNCTION) next = n->next; // the relu that followed may be gone
+    }
+    return TARE_OK;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantizing commutes with what only moves values and with the greatest of them: a quantize behind
+// such operators moves in front of them, to the operator that can give codes.
+#include <string.h>
+
+#include "flow/lower/export/lower.h"
+#include "ops/op.h"
+
+static const op_info *operator_of(const node *n) {
+    return n != NULL && n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
+}
+
+static bool is_one_of(const op_info *op, const char *const *ids, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(op->id, ids[i]) == 0) return true;
+    return false;
+}
+
+static node *only_reader(const node *n) {
+    return n->user_count == 1 ? n->users[0] : NULL;
+}
+
+// A dropout outside of training.
+static bool is_idle(const node *n) {
+    return n->arg_count == 3 && n->args[2].kind == VALUE_BOOL && !n->args[2].as.boolean;
+}
+
+typedef struct extra_inputs {
+    const node *first;
+    bool are_sizes;
+} extra_inputs;
+
+static void look_for_sizes(void *user, node *input) {
+    extra_inputs *x = user;
+    const op_info *op = operator_of(input);
+    if (input != x->first && (op == NULL || (op->traits & OP_NOT_ON_TENSORS) == 0))
+        x->are_sizes = false;
+}
+
+// Sizes of a view may be nodes, where dimensions are open.
+static bool has_one_tensor(const node *n) {
+    extra_inputs extra = {.first = tare__node_arg(n, 0), .are_sizes = true};
+    tare__node_each_input(n, look_for_sizes, &extra);
+    return extra.first != NULL && extra.are_sizes;
+}
+
+// One tensor in, the same values out, or the greatest of some. Not an item, whose input are many.
+static bool commutes(const node *n) {
+    static const char *const greatest[] = {"max_pool1d", "max_pool2d", "max_pool3d"};
+    const op_info *op = operator_of(n);
+    if (op == NULL || !has_one_tensor(n) || strcmp(op->id, "getitem") == 0) return false;
+    const unsigned moves = OP_MOVES_DATA | OP_KEEPS_QPARAMS;
+    const bool is_plain = (op->traits & (OP_NOT_ON_TENSORS | OP_SHAPED_BY_DATA)) == 0;
+    return is_plain && (strcmp(op->id, "dropout") != 0 || is_idle(n)) &&
+           ((op->traits & moves) == moves || is_one_of(op, greatest, 3));
+}
+
+static void look(void *user, node *input) {
+    if (tare__is_code_dequantize(input)) *(bool *)user = true;
+}
+
+// Will it give codes where it is asked for them? A bound is looked through.
+static bool can_give_codes(const node *n) {
+    static const char *const bounds[] = {"relu", "relu6", "hardtanh", "clamp"};
+    bool reads_codes = false;
+    const op_info *op = operator_of(n);
+    if (op != NULL && is_one_of(op, bounds, 4) && tare__node_arg(n, 0) != NULL)
+        n = tare__node_arg(n, 0);
+    if (operator_of(n) != NULL) tare__node_each_input(n, look, &reads_codes);
+    return reads_codes;
+}
+
+// The first of the operators between `top` and the quantize; NULL: none.
+static node *find_chain(const lowering *l, const node *quantize, node **top) {
+    node *first = NULL, *n = tare__node_arg(quantize, 0);
+    while (n != NULL && commutes(n) && only_reader(n) != NULL) {
+        first = n;
+        n = tare__node_arg(n, 0);
+    }
+    *top = n;
+    if (first == NULL || n == NULL) return NULL;
+    // What is dequantized may have more readers.
+    const bool fits =
+        tare__codes_behind(l, n) != NULL || (only_reader(n) == first && can_give_codes(n));
+    return fits ? first : NULL;
+}
+
+// The operators from `first` to `last` work on codes of `of`.
+static tare_status take_codes(lowering *l, node *first, const node *last, const node *of,
+                              const code_params *params) {
+    for (node *n = first;; n = only_reader(n)) {
+        TARE_TRY(tare__write_nothing(l, n));
+        TARE_TRY(tare__note_codes(l, n, params));
+        TARE_TRY(
+            TARE_DECIDE(l->p, n, "lowered", n->target, "works on the codes of '%s'", of->name));
+        if (n == last) return TARE_OK;
+    }
+}
+
+static tare_status lift(lowering *l, node *quantize, node *top, node *first) {
+    tare_error *err = l->p->err;
+    node *last = tare__node_arg(quantize, 0);
+    const code_params params = *tare__codes_given(l, quantize);
+    TARE_TRY(take_codes(l, first, last, top, &params));
+    TARE_TRY(tare__node_replace_uses(quantize, last, NULL, err));
+    TARE_TRY(tare__node_replace_input(quantize, last, top, err));
+    TARE_TRY(tare__node_replace_input(first, top, quantize, err));
+    tare__graph_move_before(quantize, top->next);
+    quantize->debug_handle = top->debug_handle;
+    return TARE_OK;
+}
+
+// What is dequantized in front of such operators is dequantized behind them, where quantizing it
+// again is a matter of codes alone.
+static tare_status sink(lowering *l, node *quantize, node *top, node *first) {
+    tare_error *err = l->p->err;
+    node *last = tare__node_arg(quantize, 0), *codes = tare__node_arg(top, 0), *made = NULL;
+    const code_params params = *tare__codes_given(l, codes);
+    TARE_TRY(take_codes(l, first, last, codes, &params));
+    TARE_TRY(tare__node_replace_input(first, top, codes, err));
+    const value x = tare__node_value(last);
+    const node_spec spec = {
+        .op = NODE_CALL_METHOD, .target = "dequantize", .args = &x, .arg_count = 1};
+    TARE_TRY(tare__graph_insert(last->owner, &spec, quantize, &made, err));
+    return tare__node_replace_input(quantize, last, made, err);
+}
+
+tare_status tare__pt2e_lift_quantize(lowering *l) {
+    for (node *n = l->p->model->root->graph->first, *next; n != NULL; n = next) {
+        next = n->next;
+        node *top = NULL;
+        if (!tare__is_code_quantize(n) || tare__codes_given(l, n) == NULL) continue;
+        node *first = find_chain(l, n, &top);
+        if (first == NULL) continue;
+        const bool is_codes = tare__codes_behind(l, top) != NULL;
+        // A single operator between codes is lowered as such.
+        if (is_codes && first == tare__node_arg(n, 0)) continue;
+        TARE_TRY(is_codes ? sink(l, n, top, first) : lift(l, n, top, first));
+    }
+    return TARE_OK;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of converted programs: the order of its steps, and what they share.
+#include "flow/lower/export/lower.h"
+
+#include <string.h>
+
+#include "core/struct_size.h"
+#include "model/coverage.h"
+#include "ops/op.h"
+
+// --- codes ---
+
+const code_params *tare__codes_given(const lowering *l, const node *n) {
+    if (n == NULL || n->id >= l->capacity || l->params[n->id].dtype == TARE_DTYPE_UNSET)
+        return NULL;
+    return &l->params[n->id];
+}
+
+tare_status tare__note_codes(lowering *l, const node *n, const code_params *params) {
+    if (n->id >= l->capacity) {
+        const size_t capacity = 2 * n->id + 64;
+        code_params *larger = tare__arena_array(&l->p->scratch, capacity, sizeof *larger);
+        if (larger == NULL) return tare__out_of_memory(l->p->err);
+        if (l->capacity > 0) memcpy(larger, l->params, l->capacity * sizeof *larger);
+        l->params = larger;
+        l->capacity = capacity;
+    }
+    l->params[n->id] = *params;
+    return TARE_OK;
+}
+
+bool tare__code_params_equal(const code_params *a, const code_params *b) {
+    return a->dtype == b->dtype && a->scale == b->scale && a->zero_point == b->zero_point;
+}
+
+bool tare__is_code_quantize(const node *n) {
+    return n != NULL && n->op == NODE_CALL_FUNCTION &&
+           strcmp(n->target, "torch.quantize_per_tensor") == 0;
+}
+
+bool tare__is_code_dequantize(const node *n) {
+    return n != NULL && n->op == NODE_CALL_METHOD && strcmp(n->target, "dequantize") == 0;
+}
+
+const code_params *tare__codes_behind(const lowering *l, const node *dequantize) {
+    return tare__is_code_dequantize(dequantize)
+               ? tare__codes_given(l, tare__node_arg(dequantize, 0))
+               : NULL;
+}
+
+// --- endings ---
+
+static const char *operator_of(const node *n) {
+    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
+    return op != NULL ? op->id : "";
+}
+
+static node *only_reader(const node *n) {
+    return n->user_count == 1 ? n->users[0] : NULL;
+}
+
+static bool is_relu(lowering *l, const node *bound, const code_params *params) {
+    int64_t least, most;
+    return tare__code_bounds(l, bound, params, &least, &most) && least == params->zero_point &&
+           most == tare__dtype(params->dtype)->max;
+}
+
+ending tare__ending_of(lowering *l, const node *n) {
+    static const char *const clamps[] = {"relu6", "hardtanh", "clamp"};
+    ending e = {0};
+    node *reader = only_reader(n);
+    if (reader == NULL) return e;
+    const char *id = operator_of(reader);
+    if (strcmp(id, "relu") == 0) e.relu = reader;
+    for (size_t i = 0; i < sizeof clamps / sizeof *clamps; i++)
+        if (strcmp(id, clamps[i]) == 0) e.clamp = reader;
+    node *last = e.relu != NULL ? e.relu : e.clamp;
+    // A bound that is computed, or the clamped value as a bound, is no fixed one.
+    if (last != NULL && (last->input_count != 1 || tare__node_arg(last, 0) != n))
+        return (ending){0};
+    if (last != NULL) reader = only_reader(last);
+    // A quantize of the program's own is no end: nothing is known of its codes.
+    const code_params *params =
+        tare__is_code_quantize(reader) ? tare__codes_given(l, reader) : NULL;
+    if (params != NULL && tare__node_arg(reader, 0) != NULL) e.quantize = reader;
+    if (e.clamp != NULL && params != NULL && is_relu(l, e.clamp, params)) {
+        e.relu = e.clamp;
+        e.clamp = NULL;
+    }
+    return e;
+}
+
+tare_status tare__retarget(lowering *l, node *n, const char *target, const value *args,
+                           size_t count) {
+    const char *copy = tare__arena_strdup(&n->owner->memory, target);
+    if (copy == NULL) return tare__out_of_memory(l->p->err);
+    TARE_TRY(TARE_DECIDE(l->p, n, "lowered", copy, "computed in integers by %s", copy));
+    n->op = NODE_CALL_FUNCTION;
+    n->target = copy;
+    return tare__node_set_args(n, args, count, NULL, 0, l->p->err);
+}
+
+tare_status tare__absorb_relu(lowering *l, node *relu, node *into) {
+    tare_error *err = l->p->err;
+    TARE_TRY(TARE_DECIDE(l->p, relu, "lowered", into->target, "computed in integers by %s",
+                         into->target));
+    TARE_TRY(tare__coverage_fused(l->p->model, relu->origin, into->origin, err));
+    into->debug_handle = relu->debug_handle;
+    TARE_TRY(tare__node_replace_uses(relu, into, NULL, err));
+    return tare__graph_erase(relu->owner, relu, err);
+}
+
+tare_status tare__write_nothing(lowering *l, node *n) {
+    const char *overload = strrchr(n->target, '.');
+    if (!tare__writes_first_argument(n)) return TARE_OK;
+    const char *target = tare__arena_printf(&n->owner->memory, "%.*s%s",
+                                            (int)(overload - n->target - 1), n->target, overload);
+    if (target == NULL) return tare__out_of_memory(l->p->err);
+    if (tare__op_function(target) == tare__op_function(n->target)) n->target = target;
+    return TARE_OK;
+}
+
+// Rounding is monotone, so that bounding the codes is bounding the values.
+static tare_status bound_codes(lowering *l, node *bound, const code_params *params) {
+    TARE_TRY(TARE_DECIDE(l->p, bound, "lowered", bound->target, "bounds codes instead of values"));
+    TARE_TRY(tare__write_nothing(l, bound));
+    return tare__note_codes(l, bound, params);
+}
+
+// A ReLU that n has, or bounds that cut nothing of the codes of n.
+static bool is_absorbed(lowering *l, const ending *e, const code_params *params) {
+    const dtype_info *info = tare__dtype(params->dtype);
+    int64_t least, most;
+    if (e->relu != NULL) return true;
+    return tare__code_bounds(l, e->clamp, params, &least, &most) && least == info->min &&
+           most == info->max;
+}
+
+tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu) {
+    tare_error *err = l->p->err;
+    const code_params params = *tare__codes_given(l, e->quantize);
+    TARE_TRY(tare__note_codes(l, n, &params));
+    node *bound = e->relu != NULL ? e->relu : e->clamp, *last = n;
+    if (bound != NULL && (e->relu == NULL || has_relu) && is_absorbed(l, e, &params))
+        TARE_TRY(tare__absorb_relu(l, bound, n));
+    else if (bound != NULL) {
+        TARE_TRY(bound_codes(l, bound, &params));
+        last = bound;
+    }
+    TARE_TRY(tare__node_replace_uses(e->quantize, last, NULL, err));
+    return tare__graph_erase(e->quantize->owner, e->quantize, err);
+}
+
+typedef struct reading {
+    const lowering *l;
+    node **found;
+    size_t count;
+} reading;
+
+static void note_dequantize(void *user, node *input) {
+    reading *r = user;
+    if (tare__codes_behind(r->l, input) != NULL) r->found[r->count++] = input;
+}
+
+tare_status tare__read_codes(lowering *l, node *n) {
+    reading r = {.l = l,
+                 .found = tare__arena_array(&l->p->scratch, n->input_count + 1, sizeof(node *))};
+    if (r.found == NULL) return tare__out_of_memory(l->p->err);
+    tare__node_each_input(n, note_dequantize, &r);
+    for (size_t i = 0; i < r.count; i++)
+        TARE_TRY(tare__node_replace_input(n, r.found[i], tare__node_arg(r.found[i], 0), l->p->err));
+    return TARE_OK;
+}
+
+// --- the pass ---
+
+// What the packed weights were made of goes.
+static tare_status rebuild(pass *p) {
+    graph *g = p->model->root->graph;
+    p->model->root->graph = NULL;
+    return tare__pass_rebuild(p, g);
+}
+
+static tare_status run(lowering *l) {
+    pass *p = l->p;
+    p->model->engine = l->engine;
+    TARE_TRY(tare__pt2e_lower_borders(l));
+    TARE_TRY(tare__pt2e_lift_quantize(l));
+    TARE_TRY(tare__pt2e_lower_layers(l));
+    TARE_TRY(tare__pt2e_lower_dynamic(l));
+    TARE_TRY(tare__pt2e_lower_products(l));
+    TARE_TRY(tare__pt2e_lower_operators(l));
+    TARE_TRY(tare__pt2e_drop_dead_counters(l));
+    // What was dequantized for others is not read any more.
+    TARE_TRY(tare__pt2e_eliminate_dead(p));
+    TARE_TRY(tare__pt2e_bound_layers(l));
+    TARE_TRY(tare__pt2e_explain_floats(l));
+    TARE_TRY(rebuild(p));
+    tare_model_clear_annotations(p->model); // they speak of edges that are no more
+    p->model->stage = TARE_STAGE_LOWERED;
+    return tare__coverage_finish(p->model, NULL, p->err);
+}
+
+tare_status tare_lower_pt2e(const tare_model *converted, const tare_lower_pt2e_options *options,
+                            tare_model **out, tare_error *err) {
+    tare_lower_pt2e_options known = {0};
+    if (options != NULL) tare__struct_copy(&known, sizeof known, options);
+    if (converted == NULL || converted->stage != TARE_STAGE_REFERENCE)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "lower: expected a model that tare_convert_pt2e made");
+    pass p;
+    lowering l = {.p = &p, .engine = known.engine};
+    tare_status status = tare__pass_begin(&p, "lower", converted, NULL, err);
+    if (status == TARE_OK) status = run(&l);
+    return tare__pass_end(&p, status, out);
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of operators without a weight: dequantize - operator - quantize. What only moves or
+// bounds values works on the codes; sums and products of two tensors have functions of their own;
+// all others follow the general rule quantize(op(dequantize(x))) in one function.
+#include <string.h>
+
+#include "flow/export/convert.h"
+#include "flow/lower/export/lower.h"
+#include "model/coverage.h"
+#include "ops/op.h"
+
+#define Q   "torch.ops.quantized."
+#define OWN "torch.ops.tare."
+
+// A call between codes.
+typedef struct operator_call {
+    lowering *l;
+    node *n;
+    op_call bound;
+    ending end;
+    code_params result;
+} operator_call;
+
+static bool bind(operator_call *c) {
+    const op_info *op = tare__op_function(c->n->target);
+    c->bound = (op_call){.function = c->n->target,
+                         .node_name = c->n->name,
+                         .args = c->n->args,
+                         .arg_count = c->n->arg_count,
+                         .kwargs = c->n->kwargs,
+                         .kwarg_count = c->n->kwarg_count,
+                         .memory = &c->l->p->scratch};
+    return op != NULL && tare__call_bind(&c->bound, op) == TARE_OK;
+}
+
+static const value *argument(const operator_call *c, const char *name) {
+    const size_t i = tare__op_param_index(c->bound.op, name);
+    return i < c->bound.param_count ? c->bound.param[i] : NULL;
+}
+
+// What the i-th parameter's codes stand for; NULL: it is no dequantized tensor.
+static const code_params *codes_of(const operator_call *c, size_t i) {
+    const value *v = i < c->bound.param_count ? c->bound.param[i] : NULL;
+    return v != NULL && v->kind == VALUE_NODE ? tare__codes_behind(c->l, v->as.node) : NULL;
+}
+
+static bool is_operator(const operator_call *c, const char *id) {
+    return strcmp(c->bound.op->id, id) == 0;
+}
+
+// --- what its inputs are ---
+
+typedef struct survey {
+    const operator_call *c;
+    size_t float_count, same_count, other_count; // other: codes of other parameters
+    bool mixes_dtypes;
+} survey;
+
+static void look(void *user, node *input) {
+    survey *s = user;
+    const code_params *codes = tare__codes_behind(s->c->l, input);
+    if (codes == NULL)
+        s->float_count++;
+    else if (tare__code_params_equal(codes, &s->c->result))
+        s->same_count++;
+    else
+        s->other_count++;
+    if (codes != NULL && codes->dtype != s->c->result.dtype) s->mixes_dtypes = true;
+}
+
+static survey survey_of(const operator_call *c) {
+    survey s = {.c = c};
+    tare__node_each_input(c->n, look, &s);
+    return s;
+}
+
+// --- on the codes themselves ---
+
+static tare_status finish_on_codes(const operator_call *c) {
+    TARE_TRY(tare__write_nothing(c->l, c->n));
+    TARE_TRY(TARE_DECIDE(c->l->p, c->n, "lowered", c->n->target, "works on the codes"));
+    TARE_TRY(tare__read_codes(c->l, c->n));
+    return tare__end_in_codes(c->l, c->n, &c->end, false);
+}
+
+static bool moves(const operator_call *c) {
+    return (c->bound.op->traits & OP_MOVES_DATA) != 0;
+}
+
+static bool works_on_codes(const operator_call *c, const survey *s) {
+    const unsigned keeps = c->bound.op->traits & (OP_MOVES_DATA | OP_KEEPS_QPARAMS);
+    // Indices are no floats; other operators would mix floats with codes.
+    const bool takes_indices = moves(c) && codes_of(c, 0) != NULL;
+    return keeps != 0 && s->same_count > 0 && s->other_count == 0 &&
+           (s->float_count == 0 || takes_indices);
+}
+
+// The greatest of values is the greatest of their codes: no rounding.
+static bool is_exact_on_codes(const operator_call *c, const survey *s) {
+    static const char *const ids[] = {"relu", "max_pool1d", "max_pool2d", "max_pool3d"};
+    if (s->other_count != 1 || s->same_count > 0 || s->mixes_dtypes || codes_of(c, 0) == NULL)
+        return false;
+    if (moves(c)) return true;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (is_operator(c, ids[i])) return true;
+    return false;
+}
+
+// The operator keeps its input's parameters; the codes of the result follow from its codes.
+static tare_status finish_with_other_codes(const operator_call *c) {
+    lowering *l = c->l;
+    node *n = c->n, *made = NULL;
+    const code_params own = *codes_of(c, 0);
+    TARE_TRY(tare__write_nothing(l, n));
+    TARE_TRY(TARE_DECIDE(l->p, n, "lowered", n->target,
+                         "works on the codes, which get the output's parameters then"));
+    TARE_TRY(tare__read_codes(l, n));
+    TARE_TRY(tare__note_codes(l, n, &own));
+    const value x = tare__node_value(n);
+    const keyword output[] = {{"output_scale", tare__float(c->result.scale)},
+                              {"output_zero_point", tare__int(c->result.zero_point)}};
+    const node_spec spec = {.op = NODE_CALL_FUNCTION,
+                            .target = OWN "identity",
+                            .args = &x,
+                            .arg_count = 1,
+                            .kwargs = output,
+                            .kwarg_count = 2};
+    TARE_TRY(tare__graph_insert(n->owner, &spec, n->next, &made, l->p->err));
+    made->debug_handle = n->debug_handle;
+    // Whoever read the operator's floats reads what was made of its codes.
+    TARE_TRY(tare__node_replace_uses(n, made, made, l->p->err));
+    return tare__end_in_codes(l, made, &c->end, false);
+}
+
+// --- sums and products ---
+
+static bool is_binary(const operator_call *c, const survey *s) {
+    const value *alpha = argument(c, "alpha");
+    double factor = 1;
+    if (!is_operator(c, "add") && !is_operator(c, "mul")) return false;
+    if (alpha != NULL && (!tare__value_number(alpha, &factor) || factor != 1)) return false;
+    return codes_of(c, 0) != NULL && codes_of(c, 1) != NULL && !s->mixes_dtypes;
+}
+
+static tare_status finish_binary(const operator_call *c) {
+    const bool relu = c->end.relu != NULL;
+    const char *target =
+        is_operator(c, "add") ? (relu ? Q "add_relu" : Q "add") : (relu ? Q "mul_relu" : Q "mul");
+    value args[4] = {*c->bound.param[0], *c->bound.param[1], tare__float(c->result.scale),
+                     tare__int(c->result.zero_point)};
+    for (size_t i = 0; i < 2; i++) args[i] = tare__node_value(tare__node_arg(args[i].as.node, 0));
+    TARE_TRY(tare__retarget(c->l, c->n, target, args, 4));
+    return tare__end_in_codes(c->l, c->n, &c->end, true);
+}
+
+// --- the general rule ---
+
+// Arguments without a meaning for values.
+static bool is_meaningless(const operator_call *c, const char *name, const value *v) {
+    static const char *const names[] = {"inplace", "cudnn_enable", "cudnn_enabled", "_stacklevel"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    const bool is_bool = v->kind == VALUE_BOOL;
+    if (strcmp(name, "training") == 0 || strcmp(name, "return_indices") == 0)
+        return is_bool && !v->as.boolean;
+    if (!is_operator(c, "instance_norm")) return false;
+    if (strcmp(name, "use_input_stats") == 0) return is_bool && v->as.boolean;
+    return strcmp(name, "running_mean") == 0 || strcmp(name, "running_var") == 0 ||
+           strcmp(name, "momentum") == 0;
+}
+
+// Do they share a name? Each may have several.
+static bool is_same_parameter(const op_info *a, size_t i, const op_info *b, size_t j) {
+    char name[64];
+    return (tare__op_param_name(a, i, name, sizeof name) > 0 && tare__op_param_is(b, j, name)) ||
+           (tare__op_param_name(b, j, name, sizeof name) > 0 && tare__op_param_is(a, i, name));
+}
+
+// The operator's argument for the row's j-th parameter; NULL: it has none.
+static const value *argument_for(const operator_call *c, const op_info *row, size_t j) {
+    for (size_t i = 0; i < c->bound.param_count; i++)
+        if (is_same_parameter(c->bound.op, i, row, j)) {
+            const value *v = c->bound.param[i];
+            return v != NULL && v->kind != VALUE_NONE ? v : NULL;
+        }
+    return NULL;
+}
+
+static bool has_parameter(const operator_call *c, size_t i, const op_info *row) {
+    for (size_t j = 0; j < tare__op_param_count(row); j++)
+        if (is_same_parameter(c->bound.op, i, row, j)) return true;
+    return false;
+}
+
+static bool takes_all(const operator_call *c, const op_info *row) {
+    char name[64];
+    for (size_t i = 0; i < c->bound.param_count; i++) {
+        const value *v = c->bound.param[i];
+        if (v == NULL || v->kind == VALUE_NONE) continue;
+        if (tare__op_param_name(c->bound.op, i, name, sizeof name) == 0) return false;
+        if (!has_parameter(c, i, row) && !is_meaningless(c, name, v)) return false;
+    }
+    return true;
+}
+
+// The function that computes the operator by the rule; NULL: there is none.
+static const op_info *rule_of(const operator_call *c, const survey *s, const char **target) {
+    static const char *const spaces[] = {OWN, Q};
+    const bool is_list = is_operator(c, "cat");
+    if (s->mixes_dtypes || (is_list ? s->float_count > 0 : codes_of(c, 0) == NULL)) return NULL;
+    for (size_t i = 0; i < 2; i++) {
+        *target = tare__arena_printf(&c->l->p->scratch, "%s%s", spaces[i], c->bound.op->id);
+        const op_info *row = *target != NULL ? tare__op_function(*target) : NULL;
+        if (row != NULL && tare__op_param_index(row, "output_scale") < tare__op_param_count(row) &&
+            takes_all(c, row))
+            return row;
+    }
+    return NULL;
+}
+
+// Arguments by position as far as they reach, then by name.
+static tare_status finish_by_rule(const operator_call *c, const op_info *row, const char *target) {
+    lowering *l = c->l;
+    value args[OP_MAX_PARAMS];
+    keyword kwargs[OP_MAX_PARAMS + 2];
+    size_t arg_count = 0, kwarg_count = 0;
+    char name[64];
+    for (size_t i = 0; tare__op_param_name(row, i, name, sizeof name) > 0; i++) {
+        const value *v = argument_for(c, row, i);
+        if (v == NULL) continue;
+        if (i == arg_count) {
+            args[arg_count++] = *v;
+            continue;
+        }
+        const char *copy = tare__arena_strdup(&l->p->scratch, name);
+        if (copy == NULL) return tare__out_of_memory(l->p->err);
+        kwargs[kwarg_count++] = (keyword){copy, *v};
+    }
+    kwargs[kwarg_count++] = (keyword){"output_scale", tare__float(c->result.scale)};
+    kwargs[kwarg_count++] = (keyword){"output_zero_point", tare__int(c->result.zero_point)};
+    TARE_TRY(tare__retarget(l, c->n, target, args, arg_count));
+    TARE_TRY(tare__node_set_args(c->n, args, arg_count, kwargs, kwarg_count, l->p->err));
+    TARE_TRY(tare__read_codes(l, c->n));
+    return tare__end_in_codes(l, c->n, &c->end, false);
+}
+
+// --- one operator ---
+
+// Dropouts draw numbers then, and batch norms look at the batch.
+static bool trains(const operator_call *c) {
+    const value *v = argument(c, "training");
+    return v != NULL && v->kind == VALUE_BOOL && v->as.boolean &&
+           !is_operator(c, "instance_norm"); // whose argument says that it has no statistics
+}
+
+// Nothing happens outside of training.
+static bool is_dropped(const operator_call *c, const survey *s) {
+    return is_operator(c, "dropout") && s->same_count == 1;
+}
+
+static tare_status drop(const operator_call *c) {
+    tare_error *err = c->l->p->err;
+    TARE_TRY(TARE_DECIDE(c->l->p, c->n, "lowered", c->n->target, "changes nothing"));
+    node *codes = tare__node_arg(tare__node_arg(c->n, 0), 0);
+    TARE_TRY(tare__coverage_fused(c->l->p->model, c->n->origin, codes->origin, err));
+    TARE_TRY(tare__node_replace_uses(c->end.quantize, codes, NULL, err));
+    return tare__graph_erase(c->n->owner, c->end.quantize, err);
+}
+
+static tare_status lower_constants(const operator_call *c) {
+    for (size_t i = 0; i < c->n->input_count; i++)
+        TARE_TRY(tare__lower_constant(c->l, c->n->inputs[i]));
+    return TARE_OK;
+}
+
+static tare_status lower(const operator_call *c) {
+    const char *target = NULL;
+    TARE_TRY(lower_constants(c));
+    const survey s = survey_of(c);
+    if (s.same_count + s.other_count == 0 || trains(c)) return TARE_OK;
+    if (is_dropped(c, &s) && c->end.relu == NULL && c->end.clamp == NULL) return drop(c);
+    if (works_on_codes(c, &s)) return finish_on_codes(c);
+    if (is_binary(c, &s)) return finish_binary(c);
+    if (is_exact_on_codes(c, &s)) return finish_with_other_codes(c);
+    const op_info *row = rule_of(c, &s, &target);
+    return row != NULL ? finish_by_rule(c, row, target) : TARE_OK;
+}
+
+// It would write what others still read.
+static bool writes_shared(const node *n) {
+    const node *written = tare__writes_first_argument(n) ? tare__node_arg(n, 0) : NULL;
+    return written != NULL && written->user_count > 1;
+}
+
+// --- codes of other parameters ---
+
+// quantize(dequantize(codes)): nothing, or a table.
+static tare_status requantize(lowering *l, node *n) {
+    const node *source = tare__node_arg(n, 0);
+    const code_params *from = tare__codes_behind(l, source), *to = tare__codes_given(l, n);
+    if (from == NULL || to == NULL || from->dtype != to->dtype) return TARE_OK;
+    node *codes = tare__node_arg(source, 0);
+    if (tare__code_params_equal(from, to))
+        return tare__node_replace_uses(n, codes, NULL, l->p->err);
+    const value x = tare__node_value(codes);
+    const keyword output[] = {{"output_scale", tare__float(to->scale)},
+                              {"output_zero_point", tare__int(to->zero_point)}};
+    TARE_TRY(tare__retarget(l, n, OWN "identity", &x, 1));
+    return tare__node_set_args(n, &x, 1, output, 2, l->p->err);
+}
+
+static tare_status visit(lowering *l, node *n) {
+    if (tare__is_code_quantize(n)) return requantize(l, n);
+    operator_call c = {.l = l, .n = n, .end = tare__ending_of(l, n)};
+    if (n->op != NODE_CALL_FUNCTION || writes_shared(n) || !bind(&c)) return TARE_OK;
+    if (c.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_codes(l, n); // a size
+    const code_params *result = tare__codes_given(l, c.end.quantize);
+    if (result == NULL || (c.bound.op->traits & OP_WEIGHTED)) return TARE_OK;
+    if (tare__pt2e_stays_float(l->p, n)) return TARE_OK;
+    // What converts between dtypes is no operator between codes.
+    const unsigned kept = c.bound.op->traits & (OP_ANY_DTYPE | OP_KEEPS_QPARAMS);
+    if (kept == OP_ANY_DTYPE) return TARE_OK;
+    c.result = *result;
+    return tare__at(l->p->err, lower(&c), "node '%s'", n->name);
+}
+
+tare_status tare__pt2e_lower_operators(lowering *l) {
+    for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) TARE_TRY(visit(l, n));
+    return TARE_OK;
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lowering of functions of two tensors, of shape queries, and of the operators without a weight.
+#include <string.h>
+
+#include "flow/lower/fx/lower.h"
+#include "model/coverage.h"
+
+// The two operands, also by keyword; false where another argument has an effect (alpha).
+static bool bind_operands(const node *n, value out[2]) {
+    static const char *const names[] = {"input", "other"};
+    bool is_set[2] = {n->arg_count > 0, n->arg_count > 1};
+    if (n->arg_count > 2) return false;
+    for (size_t i = 0; i < n->arg_count; i++) out[i] = n->args[i];
+    for (size_t k = 0; k < n->kwarg_count; k++) {
+        const value *v = &n->kwargs[k].value;
+        double number = 0;
+        const bool is_alpha = strcmp(n->kwargs[k].name, "alpha") == 0;
+        if (is_alpha && tare__value_number(v, &number) && number == 1) continue;
+        const size_t i = strcmp(n->kwargs[k].name, names[0]) == 0 ? 0 : 1;
+        if (strcmp(n->kwargs[k].name, names[i]) != 0 || is_set[i]) return false;
+        out[i] = *v;
+        is_set[i] = true;
+    }
+    return is_set[0] && is_set[1];
+}
+
+static bool accepts_binary(const convert_pass *c, const node *n) {
+    (void)c;
+    value operands[2];
+    if (n->op != NODE_CALL_FUNCTION || tare__quantized_binary(n->target, false) == NULL ||
+        !bind_operands(n, operands))
+        return false;
+    size_t tensor_count = 0;
+    for (size_t i = 0; i < 2; i++) {
+        if (operands[i].kind != VALUE_NODE) continue;
+        if (!tare__is_dequantize_node(operands[i].as.node)) return false;
+        tensor_count++;
+    }
+    return tensor_count > 0;
+}
+
+// The quantized function stands after the quantize node, by its own name, and takes the operator's
+// place.
+static tare_status lower_binary(convert_pass *c, const static_match *m) {
+    tare_error *err = c->base->err;
+    graph *g = c->base->model->root->graph;
+    value args[4];
+    size_t count = 2, tensor_count = 0;
+    if (!bind_operands(m->reference, args)) return TARE_OK; // told when it was accepted
+    for (size_t i = 0; i < 2; i++) {
+        if (args[i].kind != VALUE_NODE) continue;
+        node *codes = tare__node_arg(args[i].as.node, 0);
+        if (codes == NULL) return TARE_OK;
+        args[i] = tare__node_value(codes);
+        tensor_count++;
+    }
+    if (tensor_count == 2) { // with a constant the result's parameters follow from the input's
+        args[count++] = tare__node_value(m->scale);
+        args[count++] = tare__node_value(m->zero_point);
+    }
+    const node_spec spec = {.op = NODE_CALL_FUNCTION,
+                            .target = tare__quantized_binary(m->reference->target, m->relu != NULL),
+                            .args = args,
+                            .arg_count = count,
+                            .like = m->reference};
+    node *made = NULL;
+    TARE_TRY(tare__graph_insert(g, &spec, m->quantize->next, &made, err));
+    TARE_TRY(TARE_DECIDE(c->base, m->reference, "lowered", spec.target,
+                         "computed in integers by %s at '%s'", spec.target, made->name));
+    TARE_TRY(tare__node_replace_uses(m->quantize, made, NULL, err));
+    TARE_TRY(tare__graph_erase(g, m->quantize, err));
+    if (m->relu != NULL) {
+        TARE_TRY(TARE_DECIDE(c->base, m->relu, "lowered", spec.target,
+                             "computed in integers by %s at '%s'", spec.target, made->name));
+        TARE_TRY(tare__coverage_fused(c->base->model, m->relu->origin, made->origin, err));
+        made->debug_handle = m->relu->debug_handle;
+        TARE_TRY(tare__graph_erase(g, m->relu, err));
+    }
+    return tare__graph_erase(g, m->reference, err);
+}
+
+tare_status tare__lower_binary(convert_pass *c) {
+    for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
+        next = n->next;
+        static_match m;
+        if (!tare__match_static(c, n, accepts_binary, 0, &m)) continue;
+        // torch has no fused matmul-relu: the relu would be lost.
+        if (m.relu != NULL && strcmp(m.reference->target, "torch.matmul") == 0) continue;
+        TARE_TRY(lower_binary(c, &m));
+    }
+    return TARE_OK;
+}
+
+static bool is_shape_query(const node *n) {
+    if (n->op == NODE_CALL_METHOD)
+        return strcmp(n->target, "shape") == 0 || strcmp(n->target, "size") == 0;
+    return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "getattr") == 0 && n->arg_count == 2 &&
+           n->args[1].kind == VALUE_STRING && strcmp(n->args[1].as.text, "shape") == 0;
+}
+
+tare_status tare__lower_shapes(convert_pass *c) {
+    for (node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
+        size_t count = 0;
+        if (is_shape_query(n)) TARE_TRY(tare__bypass_dequantize(c, n, &count));
+    }
+    return TARE_OK;
+}
+
+static special_group group_of(const convert_pass *c, const node *n) {
+    if (n->op == NODE_CALL_FUNCTION) return tare__special_function(n->target);
+    if (n->op == NODE_CALL_METHOD) return tare__special_method(n->target);
+    const module *m = tare__called_module(c->base->model, n);
+    if (m == NULL) return SPECIAL_NONE;
+    // A module that an earlier call swapped: every call of it is lowered.
+    if (m->class->role == ROLE_QUANTIZED) return SPECIAL_DEFAULT;
+    return tare__special_module(m->class);
+}
+
+// The first argument is dequantized, or a list of dequantized ones only.
+static bool reads_dequantized(const node *n) {
+    const value *first = n->arg_count > 0     ? &n->args[0]
+                         : n->kwarg_count > 0 ? &n->kwargs[0].value
+                                              : NULL;
+    if (first == NULL) return false;
+    if (first->kind == VALUE_NODE) return tare__is_dequantize_node(first->as.node);
+    if (first->kind != VALUE_LIST && first->kind != VALUE_TUPLE) return false;
+    for (uint32_t i = 0; i < first->count; i++)
+        if (first->as.items[i].kind != VALUE_NODE ||
+            !tare__is_dequantize_node(first->as.items[i].as.node))
+            return false;
+    return first->count > 0;
+}
+
+// Modules with a quantized class are swapped.
+static tare_status swap_module(convert_pass *c, const node *reference, const node *quantize) {
+    module *called = tare__called_module(c->base->model, reference);
+    if (called == NULL) return TARE_OK;
+    tare_tensor *scale = tare__attribute(c, tare__node_arg(quantize, 1));
+    tare_tensor *zero_point = tare__attribute(c, tare__node_arg(quantize, 2));
+    if (called->class->role == ROLE_QUANTIZED)
+        return tare__set_call_output(c, called, reference, scale, zero_point);
+    const module *from = called;
+    if (called->class->role == ROLE_FUSED && called->child_count > 0)
+        from = called->children[0].module;
+    module *made = NULL;
+    TARE_TRY(tare__quantized_from(c, from, called->class->fused, scale, zero_point, &made));
+    if (made == NULL) return TARE_OK; // runs on quantized tensors as it is
+    tare_status status = tare__module_set_path(c->base->model->root, reference->target, made,
+                                               &tare__class_container, c->base->err);
+    if (status == TARE_OK) status = tare__set_call_output(c, made, reference, scale, zero_point);
+    tare__module_release(made);
+    return status;
+}
+
+// Functions of the default group become quantized ones that take their output's parameters by
+// keyword.
+static tare_status swap_function(convert_pass *c, node *reference, node *scale, node *zero_point) {
+    const char *target = tare__special_quantized_function(reference->target);
+    keyword *kwargs =
+        tare__arena_array(&c->base->scratch, reference->kwarg_count + 2, sizeof *kwargs);
+    if (kwargs == NULL) return tare__out_of_memory(c->base->err);
+    size_t count = 0;
+    for (size_t i = 0; i < reference->kwarg_count; i++)
+        if (!tare__special_drops_argument(target, reference->kwargs[i].name))
+            kwargs[count++] = reference->kwargs[i];
+    kwargs[count++] = (keyword){"output_scale", tare__node_value(scale)};
+    kwargs[count++] = (keyword){"output_zero_point", tare__node_value(zero_point)};
+    const node_spec spec = {.op = NODE_CALL_FUNCTION,
+                            .target = target,
+                            .args = reference->args,
+                            .arg_count = reference->arg_count,
+                            .kwargs = kwargs,
+                            .kwarg_count = count,
+                            .like = reference};
+    graph *g = c->base->model->root->graph;
+    node *made = NULL;
+    TARE_TRY(tare__graph_insert(g, &spec, zero_point->next, &made, c->base->err));
+    TARE_TRY(tare__node_replace_uses(reference, made, made, c->base->err));
+    return tare__graph_erase(g, reference, c->base->err);
+}
+
+static tare_status erase_buffers(convert_pass *c, node *const *nodes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i] != NULL)
+            TARE_TRY(tare__graph_erase(c->base->model->root->graph, nodes[i], c->base->err));
+    return TARE_OK;
+}
+
+static tare_status lower_special(convert_pass *c, node *quantize, node *reference,
+                                 special_group group) {
+    tare_error *err = c->base->err;
+    const bool is_quantize = tare__is_quantize_node(quantize);
+    if (is_quantize && group == SPECIAL_DEFAULT) TARE_TRY(swap_module(c, reference, quantize));
+    if (is_quantize && group == SPECIAL_FIXED) TARE_TRY(swap_module(c, reference, quantize));
+    size_t count = 0;
+    TARE_TRY(tare__bypass_dequantize(c, reference, &count));
+    node *buffers[2] = {is_quantize ? tare__node_arg(quantize, 1) : NULL,
+                        is_quantize ? tare__node_arg(quantize, 2) : NULL};
+    TARE_TRY(TARE_DECIDE(c->base, reference, "lowered",
+                         tare__node_subject(c->base->model, reference),
+                         "computed on quantized tensors"));
+    TARE_TRY(tare__node_replace_uses(quantize, reference, NULL, err));
+    TARE_TRY(tare__graph_erase(c->base->model->root->graph, quantize, err));
+    const bool has_buffers = buffers[0] != NULL && buffers[1] != NULL;
+    if (group == SPECIAL_DEFAULT && reference->op == NODE_CALL_FUNCTION && has_buffers)
+        return swap_function(c, reference, buffers[0], buffers[1]);
+    return erase_buffers(c, buffers, 2);
+}
+
+// Transposed convolutions have their output channels on axis 1; with a scale per input channel no
+// sum of integers has one scale.
+static bool scales_inputs(const convert_pass *c, const node *n) {
+    const module *m = tare__called_module(c->base->model, n);
+    if (m == NULL || m->class->role != ROLE_REFERENCE || m->class->op == NULL ||
+        strcmp(m->class->op, "conv_transpose") != 0)
+        return false;
+    const value *scheme = tare__module_config(m, "weight_qscheme");
+    const tare_tensor *axis = tare__module_tensor(m, "weight_axis");
+    return scheme != NULL && scheme->kind == VALUE_QSCHEME &&
+           tare__qscheme_is_per_channel(scheme->as.qscheme) && axis != NULL &&
+           tare__tensor_get(axis, 0) != 1;
+}
+
+// Does anything read the operator's value in floats? Its shape is the same in integers.
+static const node *float_reader(const node *reference, const node *quantize) {
+    for (size_t i = 0; i < reference->user_count; i++) {
+        const node *user = reference->users[i];
+        if (user != quantize && !tare__is_quantize_node(user) && !is_shape_query(user)) return user;
+    }
+    return NULL;
+}
+
+tare_status tare__lower_special(convert_pass *c) {
+    for (node *n = c->base->model->root->graph->first, *next; n != NULL; n = next) {
+        next = n->next;
+        const bool half = tare__is_half_node(n);
+        if (!tare__is_quantize_node(n) && !half) continue;
+        node *reference = tare__node_arg(n, 0);
+        if (reference == NULL) continue;
+        const special_group group = group_of(c, reference);
+        if (group == SPECIAL_NONE || !reads_dequantized(reference)) continue;
+        if (scales_inputs(c, reference)) {
+            TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "weight scales",
+                                 "its weight has a scale per input channel, integers need one per "
+                                 "output channel or a single one"));
+            continue;
+        }
+        const node *reader = half ? NULL : float_reader(reference, n);
+        if (reader != NULL) {
+            TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "readers",
+                                 "'%s' reads its value in floats", reader->name));
+            continue;
+        }
+        if (half && (group == SPECIAL_FIXED || group == SPECIAL_DEFAULT)) continue;
+        if (!half && group == SPECIAL_DEFAULT && !tare__calls_agree(c, reference)) {
+            TARE_TRY(TARE_DECIDE(c->base, reference, "left float", "calls of one module",
+                                 "another call of the module '%s' reads or gives floats",
+                                 reference->target));
+            continue;
+        }
+        // A module's scale and zero point live in buffers; literals have no such nodes.
+        if (!half && (tare__attribute(c, tare__node_arg(n, 1)) == NULL ||
+                      tare__attribute(c, tare__node_arg(n, 2)) == NULL))
+            continue;
+        TARE_TRY(lower_special(c, n, reference, group));
+    }
+    return TARE_OK;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matches as getters see them.
+#include "flow/match.h"
+
+size_t tare_match_count(const tare_match *match) {
+    return match ? match->count : 0;
+}
+
+const tare_match *tare_match_nested(const tare_match *match, size_t i) {
+    return match && i < match->count ? match->items[i].nested : NULL;
+}
+
+const tare_match_node *tare_match_node_at(const tare_match *match, size_t i) {
+    return match && i < match->count ? match->items[i].node : NULL;
+}
+
+const char *tare_match_node_name(const tare_match_node *match_node) {
+    return match_node ? tare__match_node_get(match_node)->name : NULL;
+}
+
+const tare_match_node *tare_match_node_input(const tare_match_node *match_node, size_t i) {
+    if (!match_node) return NULL;
+    return tare__match_node_from(tare__node_arg(tare__match_node_get(match_node), i));
+}
+
+const tare_match_node *tare__match_default_root(const tare_match *match) {
+    while (match && match->count > 0) {
+        const match_item *last = &match->items[match->count - 1];
+        if (last->node) return last->node;
+        match = last->nested;
+    }
+    return NULL;
+}
+
+const node *tare__match_root(const tare_pattern_config *config, const tare_match *match) {
+    const tare_match_node *root =
+        config->root_node_getter != NULL
+            ? config->root_node_getter(config->root_node_getter_user, match)
+            : tare__match_default_root(match);
+    return root != NULL ? tare__match_node_get(root) : NULL;
+}
+
+tare_status tare__match_list_create(arena *a, size_t capacity, match_list *out, tare_error *err) {
+    *out = (match_list){tare__arena_array(a, capacity, sizeof(match_item)), 0};
+    return out->items != NULL ? TARE_OK : tare__out_of_memory(err);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// An observer becomes operators.
+#include "flow/observer_site.h"
+
+static graph *graph_of(const observer_site *s) {
+    return s->p->model->root->graph;
+}
+
+tare_status tare__site_insert(const observer_site *s, node_op op, const char *target,
+                              const value *args, size_t arg_count, node **out) {
+    const node_spec spec = {.op = op, .target = target, .args = args, .arg_count = arg_count};
+    return tare__graph_insert(graph_of(s), &spec, s->observer, out, s->p->err);
+}
+
+tare_status tare__site_insert_buffer(const observer_site *s, const char *suffix,
+                                     tare_tensor *tensor, node **out) {
+    module *root = s->p->model->root;
+    const char *name = NULL;
+    for (size_t i = 0;; i++) {
+        name = tare__arena_printf(&s->p->scratch, "%s%s%zu", s->prefix, suffix, i);
+        if (name == NULL || !tare__module_has_tensor(root, name)) break;
+    }
+    const tare_status status = name == NULL
+                                   ? tare__out_of_memory(s->p->err)
+                                   : tare__module_set_tensor(root, name, tensor, false, s->p->err);
+    tare_tensor_release(tensor);
+    return status == TARE_OK ? tare__site_insert(s, NODE_GET_ATTR, name, NULL, 0, out) : status;
+}
+
+// The value that was observed is what comes out of quantizing and dequantizing.
+static void hand_on_handle(const observer_site *s, node *with) {
+    node *quantized = tare__node_arg(with, 0);
+    if (with == s->watched) return;
+    with->debug_handle = s->observer->debug_handle;
+    if (quantized != NULL && quantized != s->watched)
+        quantized->debug_handle = s->observer->debug_handle;
+}
+
+tare_status tare__site_finish(const observer_site *s, node *with) {
+    hand_on_handle(s, with);
+    TARE_TRY(tare__node_replace_uses(s->observer, with, NULL, s->p->err));
+    return tare__graph_erase(graph_of(s), s->observer, s->p->err);
+}
+
+// --- decomposed ---
+
+static tare_status insert_numbers(const observer_site *s, const char *suffix, tare_dtype dtype,
+                                  int64_t count, const double *numbers, value *out) {
+    tare_tensor *t = NULL;
+    node *read = NULL;
+    TARE_TRY(tare_tensor_create(dtype, 1, &count, &t, s->p->err));
+    for (int64_t i = 0; i < count; i++) tare__tensor_set(t, i, numbers[i]);
+    TARE_TRY(tare__site_insert_buffer(s, suffix, t, &read));
+    *out = tare__node_value(read);
+    return TARE_OK;
+}
+
+// Dequantize reads the codes with the arguments that made them.
+static tare_status finish_pair(const observer_site *s, const decomposed_form *form,
+                               const char *target, value *args, size_t count, node *quantized) {
+    const bool says_dtype = form->out_dtype != TARE_DTYPE_UNSET && form->out_dtype != TARE_FLOAT32;
+    const keyword kwarg = {.name = "out_dtype", .value = tare__dtype_value(form->out_dtype)};
+    args[0] = tare__node_value(quantized);
+    const node_spec spec = {.op = NODE_CALL_FUNCTION,
+                            .target = target,
+                            .args = args,
+                            .arg_count = count,
+                            .kwargs = &kwarg,
+                            .kwarg_count = says_dtype ? 1 : 0};
+    node *dequantized = NULL;
+    TARE_TRY(tare__graph_insert(graph_of(s), &spec, s->observer, &dequantized, s->p->err));
+    return tare__site_finish(s, dequantized);
+}
+
+tare_status tare__site_decompose(const observer_site *s, const qparams *q,
+                                 const decomposed_form *form) {
+    const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
+    value args[7] = {tare__node_value(s->watched), tare__float((float)q->scale[0]),
+                     tare__int((int64_t)q->zero_point[0])};
+    size_t count = 3;
+    if (per_channel) {
+        TARE_TRY(insert_numbers(s, "_scale_", TARE_FLOAT32, q->count, q->scale, &args[1]));
+        TARE_TRY(insert_numbers(s, "_zero_point_", form->zero_point_dtype, q->count, q->zero_point,
+                                &args[2]));
+        args[count++] = tare__int(q->axis);
+    }
+    args[count++] = tare__int(q->quant_min);
+    args[count++] = tare__int(q->quant_max);
+    args[count++] = tare__dtype_value(tare__dtype(s->info->dtype)->storage);
+    node *quantized = NULL;
+    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION,
+                               per_channel ? DECOMPOSED "quantize_per_channel.default"
+                                           : DECOMPOSED "quantize_per_tensor.default",
+                               args, count, &quantized));
+    return finish_pair(s, form,
+                       per_channel ? DECOMPOSED "dequantize_per_channel.default"
+                                   : DECOMPOSED "dequantize_per_tensor.default",
+                       args, count, quantized);
+}
+
+static tare_status insert_item(const observer_site *s, node *of, int64_t index, value *out) {
+    const value args[] = {tare__node_value(of), tare__int(index)};
+    node *item = NULL;
+    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, "operator.getitem", args, 2, &item));
+    *out = tare__node_value(item);
+    return TARE_OK;
+}
+
+tare_status tare__site_decompose_dynamic(const observer_site *s, const decomposed_form *form) {
+    const tare_observer_info *info = s->info;
+    const dtype_info *dtype = tare__dtype(info->dtype);
+    const bool is_symmetric = info->qscheme == TARE_PER_TENSOR_SYMMETRIC;
+    const value low = tare__int(info->has_range ? info->quant_min : dtype->min),
+                high = tare__int(info->has_range ? info->quant_max : dtype->max),
+                eps = tare__float(form->eps > 0 ? form->eps : 0x1p-23),
+                plain = tare__dtype_value(dtype->storage);
+    const value wanted[] = {tare__node_value(s->watched), low, high, eps, plain};
+    node *chosen = NULL, *quantized = NULL;
+    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION,
+                               is_symmetric ? DECOMPOSED "choose_qparams_symmetric.tensor"
+                                            : DECOMPOSED "choose_qparams.tensor",
+                               wanted, 5, &chosen));
+    value args[] = {tare__node_value(s->watched), tare__none(), tare__none(), low, high, plain};
+    TARE_TRY(insert_item(s, chosen, 0, &args[1]));
+    TARE_TRY(insert_item(s, chosen, 1, &args[2]));
+    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, DECOMPOSED "quantize_per_tensor.tensor", args,
+                               6, &quantized));
+    return finish_pair(s, form, DECOMPOSED "dequantize_per_tensor.tensor", args, 6, quantized);
+}
+
+tare_status tare__site_decompose_half(const observer_site *s) {
+    static const char target[] = DECOMPOSED "convert_element_type.no_fuse";
+    value args[] = {tare__node_value(s->watched), tare__dtype_value(TARE_FLOAT16)};
+    node *half = NULL, *full = NULL;
+    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, target, args, 2, &half));
+    args[0] = tare__node_value(half);
+    args[1] = tare__dtype_value(TARE_FLOAT32);
+    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, target, args, 2, &full));
+    return tare__site_finish(s, full);
+}

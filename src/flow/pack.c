@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed weights: their rows, their making, their names.
+#include "flow/pack.h"
+
+#include <string.h>
+
+#include "ops/quantized/engine_rules.h"
+
+static const weighted_row rows[] = {
+    {"linear", "linear", 0, true, true},
+    {"conv1d", "conv", 1, true, false},
+    {"conv2d", "conv", 2, true, false},
+    {"conv3d", "conv", 3, true, false},
+    {"conv_transpose1d", "conv_transpose", 1, false, false},
+    {"conv_transpose2d", "conv_transpose", 2, false, false},
+    {"conv_transpose3d", "conv_transpose", 3, false, false},
+};
+
+// --- calls ---
+
+bool tare__weighted_bind(arena *memory, node *n, weighted_call *out) {
+    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
+    *out = (weighted_call){.function = n};
+    for (size_t i = 0; op != NULL && i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].id, op->id) == 0) out->row = &rows[i];
+    if (out->row == NULL) return false;
+    out->bound = (op_call){.function = n->target,
+                           .node_name = n->name,
+                           .args = n->args,
+                           .arg_count = n->arg_count,
+                           .kwargs = n->kwargs,
+                           .kwarg_count = n->kwarg_count,
+                           .memory = memory};
+    return tare__call_bind(&out->bound, op) == TARE_OK;
+}
+
+const value *tare__weighted_argument(const weighted_call *w, const char *name) {
+    const size_t i = tare__op_param_index(w->bound.op, name);
+    return i < w->bound.param_count ? w->bound.param[i] : NULL;
+}
+
+node *tare__weighted_node(const weighted_call *w, const char *name) {
+    const value *v = tare__weighted_argument(w, name);
+    return v != NULL && v->kind == VALUE_NODE ? v->as.node : NULL;
+}
+
+// --- modules ---
+
+// The rounding rule is frozen here: what a model computes never depends on the machine that runs
+// it.
+tare_status tare__set_rule(const tare_model *model, module *m, const module *from,
+                           const tare_tensor *weight, tare_error *err) {
+    int64_t output_padding[3] = {0};
+    (void)tare__module_ints(from, "output_padding", (size_t)from->class->dims, output_padding);
+    const engine_query query = {
+        .is_conv = strncmp(from->class->op, "conv", 4) == 0,
+        .groups = tare__module_int(from, "groups", 1),
+        .has_weight_zero_points = tare__has_zero_points(weight),
+        .has_output_padding = (output_padding[0] | output_padding[1] | output_padding[2]) != 0,
+        .is_onednn_only = m->class->fused != FUSED_NONE && m->class->fused != FUSED_RELU,
+    };
+    const value rule =
+        tare__string(tare__requant_rule_name(tare__engine_rule(model->engine, &query)));
+    return tare__module_set_config(m, "rule", &rule, err);
+}
+
+static void find_node(void *user, node *n) {
+    (void)n;
+    *(bool *)user = true;
+}
+
+// Of a convolution: constants only, as torch packs them with the weight.
+static tare_status set_geometry(const weighted_call *w, module *m, bool *is_constant,
+                                tare_error *err) {
+    static const char *const keys[] = {"stride", "padding", "output_padding", "dilation", "groups"};
+    bool has_node = false;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const value *v = tare__weighted_argument(w, keys[i]);
+        if (v == NULL || v->kind == VALUE_NONE) continue;
+        tare__value_each_node(v, find_node, &has_node);
+        if (!has_node) TARE_TRY(tare__module_set_config(m, keys[i], v, err));
+    }
+    *is_constant = !has_node;
+    return TARE_OK;
+}
+
+static tare_status fill(const pass *p, const weighted_call *w, tare_tensor *weight,
+                        tare_tensor *bias, requant_rule rule, module *m, bool *fits) {
+    bool is_constant = false;
+    TARE_TRY(set_geometry(w, m, &is_constant, p->err));
+    TARE_TRY(tare__module_set_tensor(m, "weight", weight, true, p->err));
+    TARE_TRY(tare__module_set_tensor(m, "bias", bias, true, p->err));
+    const value name = tare__string(tare__requant_rule_name(rule));
+    if (weight->q != NULL)
+        TARE_TRY(rule == REQUANT_UNSET ? tare__set_rule(p->model, m, m, weight, p->err)
+                                       : tare__module_set_config(m, "rule", &name, p->err));
+    const tare_status status = is_constant ? m->class->check(m, NULL) : TARE_OK;
+    *fits = is_constant && status == TARE_OK;
+    return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(p->err) : TARE_OK;
+}
+
+tare_status tare__pack_weights(pass *p, const weighted_call *w, tare_tensor *weight,
+                               tare_tensor *bias, requant_rule rule, module **out) {
+    const module_class *class = tare__class_triple(&p->model->context->classes, w->row->family,
+                                                   w->row->dims, ROLE_PACKED, FUSED_NONE);
+    module *m = NULL;
+    bool fits = false;
+    *out = NULL;
+    TARE_TRY(tare__module_create(class, &m, p->err));
+    const tare_status status = fill(p, w, weight, bias, rule, m, &fits);
+    if (status == TARE_OK && fits)
+        *out = m;
+    else
+        tare__module_release(m);
+    return status;
+}
+
+// --- names ---
+
+static tare_status packed_name(pass *p, const node *function, const char **out) {
+    const module *root = p->model->root;
+    arena *memory = &p->scratch;
+    char *scope =
+        tare__arena_strdup(memory, function->scope_path != NULL ? function->scope_path : "");
+    if (scope == NULL) return tare__out_of_memory(p->err);
+    for (char *at = scope; *at != '\0'; at++)
+        if (*at == '.') *at = '_';
+    for (size_t i = 0;; i++) {
+        *out = tare__arena_printf(memory, "%s_packed_weight_%zu", scope, i);
+        if (*out == NULL) return tare__out_of_memory(p->err);
+        if (!tare__module_has_tensor(root, *out) && tare__module_child(root, *out) == NULL)
+            return TARE_OK;
+    }
+}
+
+tare_status tare__insert_packed(pass *p, module *m, const node *function, node *before,
+                                node **out) {
+    module *root = p->model->root;
+    const char *name = NULL;
+    tare_status status = packed_name(p, function, &name);
+    if (status == TARE_OK) status = tare__module_set_child(root, name, m, p->err);
+    tare__module_release(m);
+    const node_spec spec = {.op = NODE_GET_ATTR, .target = name};
+    return status == TARE_OK ? tare__graph_insert(root->graph, &spec, before, out, p->err) : status;
+}

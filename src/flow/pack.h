@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing: the constant weight of a linear function or a convolution becomes a module of role
+// PACKED, which a get_attr node hands to an integer function (ops/quantized/packed.h).
+// Private to flow.
+#ifndef FLOW_PACK_H
+#define FLOW_PACK_H
+
+#include "model/pass.h"
+#include "ops/op.h"
+
+/// A function with a weight, by its operator row's id; the integer ones are called
+/// "torch.ops.quantized.ID", and _relu and _dynamic forms of it.
+typedef struct weighted_row {
+    const char *id, *family;
+    int dims;
+    bool has_relu, has_dynamic;
+} weighted_row;
+
+/// A call of such a function, its arguments bound by position or keyword.
+typedef struct weighted_call {
+    node *function;
+    const weighted_row *row;
+    op_call bound;
+} weighted_call;
+
+/// Binds a call of any spelling; false: the node is none, or its arguments do not fit. The binding
+/// lives in `memory`.
+bool tare__weighted_bind(arena *memory, node *n, weighted_call *out);
+/// An argument by its parameter's name; NULL: not given, or no such node.
+const value *tare__weighted_argument(const weighted_call *w, const char *name);
+node *tare__weighted_node(const weighted_call *w, const char *name);
+
+/// The packed form of this weight (qint8, or float16 for dynamic functions) and bias (NULL: none),
+/// with the convolution's geometry. A quantized weight rounds by `rule`; unset: as the model's
+/// engine does. *out: the caller's reference; NULL if there is no such integer layer.
+tare_status tare__pack_weights(pass *p, const weighted_call *w, tare_tensor *weight,
+                               tare_tensor *bias, requant_rule rule, module **out);
+/// Binds packed weights under a free name ({the function's scope}_packed_weight_{N}, as torch's
+/// fold_weight names them) and reads them before a node. Takes m over, on failure too.
+tare_status tare__insert_packed(pass *p, module *m, const node *function, node *before, node **out);
+
+/// Freezes how an integer layer made of `from` with this weight rounds, in config `rule`.
+tare_status tare__set_rule(const tare_model *model, module *m, const module *from,
+                           const tare_tensor *weight, tare_error *err);
+
+#endif

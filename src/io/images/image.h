@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures from PNG and JPEG files: 8 bits a sample, grey or RGB, as Pillow's convert("RGB") gives
+// them.
+//
+// Palettes become RGB; alpha and transparency are dropped, not blended; of 16 bits the upper 8
+// stay; bits 1, 2 and 4 are spread over 0..255; CMYK and YCCK are taken as Adobe writes them
+// (inverted). Colour profiles, gamma and the EXIF orientation are not applied, as torchvision's
+// loader does not apply them. JPEG: the accurate integer transform and smooth upsampling, libjpeg's
+// defaults.
+// Private to io/images.
+#ifndef IO_IMAGES_IMAGE_H
+#define IO_IMAGES_IMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+/// Pixels of the largest picture that files may hold: a quarter of a gigabyte of RGB.
+#define IMAGE_MOST_PIXELS (INT64_C(1) << 26)
+
+typedef struct image {
+    uint8_t *pixels; // [height][width][channels]
+    int64_t height, width;
+    int channels; // 1: grey, 3: RGB
+} image;
+
+/// Whether a file's name ends as pictures do: .png, .jpg, .jpeg, in either case.
+bool tare__image_name(const char *path);
+/// Decodes `size` bytes, PNG or JPEG by what they begin with. TARE_MALFORMED_FILE for truncated and
+/// broken files and for pictures of more than most_pixels, TARE_UNSUPPORTED when the build lacks
+/// the library. tare__image_release takes *out back.
+tare_status tare__image_decode(const unsigned char *bytes, size_t size, int64_t most_pixels,
+                               image *out, tare_error *err);
+tare_status tare__image_read(const char *path, image *out, tare_error *err);
+void tare__image_release(image *i); // fine twice
+
+/// Pixels for height x width x channels, whose product is checked.
+tare_status tare__image_create(int64_t height, int64_t width, int channels, image *out,
+                               tare_error *err);
+
+#endif

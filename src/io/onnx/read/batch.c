@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes that follow the batch: what a file computes from shapes is known for another batch too, and
+// what it has as plain numbers is guessed from where the batch stands.
+#include <string.h>
+
+#include "core/tensor/tensor.h"
+#include "io/onnx/read/state.h"
+
+// --- sizes as constants ---
+
+// What is known of v for the other batch; NULL: nothing.
+static const tare_tensor *other_meta(const onnx_call *c, const value *v) {
+    if (v->kind != VALUE_NODE) return tare__onnx_meta(c, v);
+    const value *other = &tare__onnx_info(c->in, v->as.node)->other;
+    return other->kind == VALUE_TENSOR ? other->as.tensor : NULL;
+}
+
+tare_status tare__onnx_sizes(onnx_call *c, const value *x, size_t from, size_t count, value *out) {
+    const tare_tensor *meta = tare__onnx_meta(c, x), *other = other_meta(c, x);
+    value otherwise;
+    TARE_TRY(tare__onnx_int_tensor(c, meta->shape + from, count, out));
+    if (count == 0 || other == NULL || other->ndim != meta->ndim ||
+        memcmp(other->shape + from, meta->shape + from, count * sizeof *meta->shape) == 0)
+        return TARE_OK;
+    TARE_TRY(tare__onnx_int_tensor(c, other->shape + from, count, &otherwise));
+    tare__onnx_constant_of(c->in, out->as.tensor)->other = otherwise.as.tensor;
+    return TARE_OK;
+}
+
+// --- reshape ---
+
+// The sizes that torch's reshape makes of `dims`: one of them may be -1.
+static bool complete(const int64_t *dims, size_t count, int64_t elements, int64_t *out) {
+    int64_t known = 1;
+    size_t open = count;
+    for (size_t d = 0; d < count; d++) {
+        out[d] = dims[d];
+        if (dims[d] == -1 && open == count)
+            open = d;
+        else if (dims[d] < 0 || (dims[d] > 0 && known > INT64_MAX / dims[d]))
+            return false;
+        else
+            known *= dims[d];
+    }
+    if (open == count) return known == elements;
+    if (known == 0 || elements % known != 0) return false;
+    out[open] = elements / known;
+    return true;
+}
+
+// The dimensions that differ between both batches; a single one is given as *at.
+static int differing_dims(const tare_tensor *x, const tare_tensor *other, int *at) {
+    int count = 0;
+    for (int d = x->ndim - 1; d >= 0; d--)
+        if (x->shape[d] != other->shape[d]) *at = d, count++;
+    return count;
+}
+
+// Which of `out` carries the batch, where x's dimension 0 is it: nothing may stand before it but
+// ones, and its size is a multiple.
+static size_t first_dim(const onnx_import *in, const tare_tensor *x, const tare_tensor *other,
+                        const int64_t *out, size_t count) {
+    if (x->shape[0] % in->batch != 0 ||
+        other->shape[0] / in->other_batch != x->shape[0] / in->batch)
+        return count;
+    for (size_t d = 0; d < count; d++) {
+        if (out[d] % in->batch == 0 && out[d] > 0) return d;
+        if (out[d] != 1) return count;
+    }
+    return count;
+}
+
+// Where x's dimension `at` is the batch: a dimension of its size with as many elements before it.
+static size_t same_dim(const tare_tensor *x, int at, const int64_t *out, size_t count) {
+    int64_t before = 1, passed = 1;
+    for (int d = 0; d < at; d++) before *= x->shape[d];
+    for (size_t d = 0; d < count; d++) {
+        if (passed == before && out[d] == x->shape[at]) return d;
+        passed *= out[d];
+    }
+    return count;
+}
+
+// Which of `out` carries the batch of x; count: that cannot be said.
+static size_t batch_dim(const onnx_import *in, const tare_tensor *x, const tare_tensor *other,
+                        const int64_t *out, size_t count) {
+    int at = 0;
+    if (other->ndim != x->ndim || differing_dims(x, other, &at) != 1) return count;
+    return at == 0 ? first_dim(in, x, other, out, count) : same_dim(x, at, out, count);
+}
+
+static tare_status check_sizes(onnx_call *c, const tare_tensor *meta, const int64_t *dims,
+                               size_t count, int64_t *out) {
+    if (count > TARE_MAX_DIMS)
+        return tare__onnx_fail(c, "%zu dimensions are too many, at most %d fit", count,
+                               TARE_MAX_DIMS);
+    if (meta != NULL && complete(dims, count, meta->count, out)) return TARE_OK;
+    char from[200] = "";
+    char to[200];
+    if (meta != NULL) tare__shape_text(meta->ndim, meta->shape, from, sizeof from);
+    tare__shape_text((int)count, dims, to, sizeof to);
+    return tare__onnx_malformed(c, "shape %s cannot become %s", from, to);
+}
+
+// One dimension stays, for any batch.
+static bool is_flattening(const tare_tensor *meta, const tare_tensor *other, const int64_t *sizes,
+                          size_t count) {
+    if (count != 2 || meta->ndim < 3 || meta->shape[0] <= 0) return false;
+    if (sizes[0] != -1 && sizes[0] != meta->shape[0]) return false;
+    if (sizes[1] != meta->count / meta->shape[0]) return false;
+    return other == NULL || (other->shape[0] > 0 && sizes[1] == other->count / other->shape[0]);
+}
+
+// x.reshape(..), or what people write where everything behind the batch becomes one dimension.
+static tare_status emit_reshape(onnx_call *c, const value *x, const int64_t *sizes, size_t count,
+                                value *out) {
+    if (is_flattening(tare__onnx_meta(c, x), other_meta(c, x), sizes, count)) {
+        const value flat[] = {*x, tare__int(1)};
+        const onnx_emit e = {.target = "torch.flatten", .args = flat, .arg_count = 2};
+        return tare__onnx_function(c, &e, out);
+    }
+    value args[1 + TARE_MAX_DIMS] = {*x};
+    for (size_t d = 0; d < count; d++) args[1 + d] = tare__int(sizes[d]);
+    if (count == 0) TARE_TRY(tare__onnx_int_tuple(c, sizes, 0, &args[1])); // a scalar
+    const onnx_emit e = {.target = "reshape", .args = args, .arg_count = count > 0 ? 1 + count : 2};
+    return tare__onnx_method(c, &e, out);
+}
+
+tare_status tare__onnx_reshape(onnx_call *c, const value *x, const int64_t *dims, size_t count,
+                               value *out) {
+    int64_t sizes[TARE_MAX_DIMS];
+    const tare_tensor *meta = tare__onnx_meta(c, x);
+    TARE_TRY(check_sizes(c, meta, dims, count, sizes));
+    const tare_tensor *other = x->kind == VALUE_NODE ? other_meta(c, x) : NULL;
+    const size_t d = other != NULL ? batch_dim(c->in, meta, other, sizes, count) : count;
+    if (d < count) sizes[d] = -1;
+    return emit_reshape(c, x, sizes, count, out);
+}
+
+// The one size that differs between both batches; count: there is none, or there are several.
+static size_t differing(const int64_t *sizes, const int64_t *others, size_t count) {
+    size_t found = count;
+    for (size_t d = 0; d < count; d++) {
+        if (sizes[d] == others[d]) continue;
+        if (found < count) return count;
+        found = d;
+    }
+    return found;
+}
+
+// What an ONNX shape says: a 0 keeps x's own size, unless the node allows sizes of 0.
+typedef struct shape_input {
+    int64_t dims[TARE_MAX_DIMS];
+    int64_t others[TARE_MAX_DIMS]; // for the other batch
+    size_t count;
+    bool follows; // the file computes both from shapes
+} shape_input;
+
+static tare_status keep_zeros(onnx_call *c, const tare_tensor *meta, const tare_tensor *other,
+                              shape_input *s) {
+    for (size_t d = 0; d < s->count; d++) {
+        if (s->dims[d] != 0) continue;
+        if ((int)d >= meta->ndim)
+            return tare__onnx_malformed(c, "shape keeps dimension %zu, which does not exist", d);
+        s->dims[d] = meta->shape[d];
+        s->others[d] = other != NULL && (int)d < other->ndim ? other->shape[d] : meta->shape[d];
+        s->follows |= s->dims[d] != s->others[d];
+    }
+    return TARE_OK;
+}
+
+static tare_status read_shape_input(onnx_call *c, size_t i, bool allows_zeros,
+                                    const tare_tensor *meta, const tare_tensor *other,
+                                    shape_input *s) {
+    TARE_TRY(tare__onnx_input_ints(c, i, "shape", TARE_MAX_DIMS, s->dims, &s->count, NULL));
+    const tare_tensor *said = tare__onnx_constant_of(c->in, tare__onnx_constant(c, i))->other;
+    s->follows = said != NULL && said->count == (int64_t)s->count;
+    for (size_t d = 0; d < s->count; d++)
+        s->others[d] = s->follows ? tare__tensor_get_int(said, (int64_t)d) : s->dims[d];
+    return allows_zeros ? TARE_OK : keep_zeros(c, meta, other, s);
+}
+
+tare_status tare__onnx_reshape_by(onnx_call *c, const value *x, size_t i, bool allows_zeros,
+                                  value *out) {
+    int64_t sizes[TARE_MAX_DIMS], others[TARE_MAX_DIMS];
+    shape_input s;
+    const tare_tensor *meta = tare__onnx_meta(c, x);
+    const tare_tensor *other = x->kind == VALUE_NODE ? other_meta(c, x) : NULL;
+    TARE_TRY(read_shape_input(c, i, allows_zeros, meta, other, &s));
+    TARE_TRY(check_sizes(c, meta, s.dims, s.count, sizes));
+    const bool is_known = other != NULL && complete(s.others, s.count, other->count, others);
+    size_t d = is_known && s.follows ? differing(sizes, others, s.count) : s.count;
+    if (d == s.count && other != NULL) d = batch_dim(c->in, meta, other, sizes, s.count);
+    if (d == s.count && is_known) d = differing(sizes, others, s.count);
+    if (d < s.count) sizes[d] = -1;
+    return emit_reshape(c, x, sizes, s.count, out);
+}

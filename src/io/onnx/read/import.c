@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+// The import: inputs and initializers, then node by node, then the outputs; then the draft becomes
+// a model.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "core/text/text.h"
+#include "io/onnx/onnx.h"
+#include "io/onnx/pack.h"
+#include "io/onnx/read/options.h"
+#include "io/onnx/read/order.h"
+#include "io/onnx/read/own.h"
+#include "io/onnx/read/rules.h"
+#include "io/onnx/read/state.h"
+
+enum {
+    FOLDED_MACS = 1 << 30,
+    // Shapes are inferred for a second batch size, so that what fits one size only is seen. The
+    // factor is a prime that no model's sizes have.
+    OTHER_BATCH = 1009
+};
+
+tare_status tare__onnx_bind(onnx_import *in, const char *name, const value *v) {
+    onnx_binding *b = tare__arena_alloc(&in->memory, sizeof *b);
+    if (b == NULL) return tare__out_of_memory(in->err);
+    b->v = *v;
+    return tare__map_set(&in->values, name, b) ? TARE_OK : tare__out_of_memory(in->err);
+}
+
+// --- initializers ---
+
+static tare_status add_initializer(onnx_import *in, const Onnx__TensorProto *t) {
+    tare_tensor *made = NULL;
+    TARE_TRY(tare__onnx_read_tensor(in->file, &in->data_files, t, &made, in->err));
+    TARE_TRY(tare__onnx_add_constant(in, made, t->name));
+    tare__onnx_constant_of(in, made)->is_packed = tare__onnx_is_packed(t->data_type);
+    const value v = {.kind = VALUE_TENSOR, .as.tensor = made};
+    return tare__onnx_bind(in, t->name, &v);
+}
+
+static tare_status add_initializers(onnx_import *in, const Onnx__GraphProto *g) {
+    if (g->n_sparse_initializer > 0)
+        return tare__fail(in->err, TARE_UNSUPPORTED, "sparse initializers cannot be read");
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (!tare__map_set(&in->initializer_names, g->initializer[i]->name, NULL))
+            return tare__out_of_memory(in->err);
+    for (size_t i = 0; i < g->n_initializer; i++) TARE_TRY(add_initializer(in, g->initializer[i]));
+    return TARE_OK;
+}
+
+// --- inputs ---
+
+static const Onnx__TypeProto__Tensor *tensor_type(const Onnx__ValueInfoProto *info) {
+    return info->type != NULL && info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
+               ? info->type->tensor_type
+               : NULL;
+}
+
+typedef Onnx__TensorShapeProto__Dimension dimension;
+
+// The size of one dimension: the file's, or what the options say, or 1 for the batch.
+static tare_status read_size(onnx_import *in, const char *input, const dimension *d, int index,
+                             const tare_model_read_options *options, int64_t *out,
+                             bool *is_symbolic) {
+    const bool has_value = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+    const bool has_name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+                          d->dim_param != NULL && d->dim_param[0] != '\0';
+    *is_symbolic = !has_value || d->dim_value <= 0;
+    if (!*is_symbolic) return *out = d->dim_value, TARE_OK;
+    if (has_name && tare__onnx_option_dim(options, d->dim_param, out)) return TARE_OK;
+    if (index == 0) return *out = 1, TARE_OK;
+    if (has_name) {
+        tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d is '%s', of no size",
+                   input, index, d->dim_param);
+        return tare__hint(in->err, TARE_INVALID_ARGUMENT, "give it one: --dim %s=SIZE",
+                          d->dim_param);
+    }
+    tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s': dimension %d has no size", input,
+               index);
+    return tare__hint(in->err, TARE_INVALID_ARGUMENT,
+                      "give the input a shape: --shape %s=1x3x224x224", input);
+}
+
+typedef struct input_shape {
+    int ndim;
+    int64_t size[TARE_MAX_DIMS];
+    bool is_symbolic[TARE_MAX_DIMS];
+} input_shape;
+
+static tare_status check_given(onnx_import *in, const char *input, const input_shape *given,
+                               const Onnx__TensorShapeProto *shape) {
+    for (int d = 0; d < given->ndim; d++) {
+        const dimension *said =
+            shape != NULL && (size_t)given->ndim == shape->n_dim ? shape->dim[d] : NULL;
+        const bool has_value =
+            said != NULL &&
+            said->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        if (shape != NULL && (said == NULL || (has_value && said->dim_value > 0 && d > 0 &&
+                                               said->dim_value != given->size[d])))
+            return tare__fail(in->err, TARE_INVALID_ARGUMENT,
+                              "input '%s': the shape that was given does not fit the file's",
+                              input);
+    }
+    return TARE_OK;
+}
+
+static tare_status read_shape(onnx_import *in, const Onnx__ValueInfoProto *info,
+                              const tare_model_read_options *options, input_shape *out) {
+    const Onnx__TypeProto__Tensor *type = tensor_type(info);
+    const Onnx__TensorShapeProto *shape = type->shape;
+    if (tare__onnx_option_shape(options, info->name, &out->ndim, out->size))
+        return check_given(in, info->name, out, shape);
+    if (shape == NULL) {
+        tare__fail(in->err, TARE_INVALID_ARGUMENT, "input '%s' has no shape in the file",
+                   info->name);
+        return tare__hint(in->err, TARE_INVALID_ARGUMENT, "give it one: --shape %s=1x3x224x224",
+                          info->name);
+    }
+    if (shape->n_dim > TARE_MAX_DIMS)
+        return tare__fail(in->err, TARE_UNSUPPORTED,
+                          "input '%s' has %zu dimensions, at most %d fit", info->name, shape->n_dim,
+                          TARE_MAX_DIMS);
+    out->ndim = (int)shape->n_dim;
+    for (int d = 0; d < out->ndim; d++)
+        TARE_TRY(read_size(in, info->name, shape->dim[d], d, options, &out->size[d],
+                           &out->is_symbolic[d]));
+    return TARE_OK;
+}
+
+static tare_status meta_tensor(tare_dtype dtype, const input_shape *s, int64_t batch, value *out,
+                               tare_error *err) {
+    int64_t size[TARE_MAX_DIMS];
+    memcpy(size, s->size, sizeof size);
+    if (batch > 0 && s->ndim > 0) size[0] = batch;
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_meta(dtype, s->ndim, size, NULL, &t, err));
+    *out = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return TARE_OK;
+}
+
+static tare_status add_input(onnx_import *in, const Onnx__ValueInfoProto *info,
+                             const tare_model_read_options *options) {
+    const Onnx__TypeProto__Tensor *type = tensor_type(info);
+    input_shape shape = {0};
+    if (tare__map_has(&in->values, info->name))
+        return tare__fail(in->err, TARE_MALFORMED_FILE, "the input '%s' stands twice", info->name);
+    if (type == NULL)
+        return tare__fail(in->err, TARE_UNSUPPORTED, "input '%s' is no tensor", info->name);
+    const tare_dtype dtype = tare__onnx_type_to_dtype(type->elem_type);
+    if (dtype == TARE_DTYPE_UNSET)
+        return tare__fail(in->err, TARE_UNSUPPORTED,
+                          "input '%s': elements of type %d (%s) are not known here", info->name,
+                          type->elem_type, tare__onnx_type_name(type->elem_type));
+    TARE_TRY(read_shape(in, info, options, &shape));
+    const char *target = NULL;
+    TARE_TRY(tare__graph_name(in->draft, info->name, &target, in->err));
+    const node_spec spec = {.op = NODE_PLACEHOLDER, .target = target, .candidate = target};
+    node *n = NULL;
+    TARE_TRY(tare__graph_insert(in->draft, &spec, NULL, &n, in->err));
+    n->target = target;
+    TARE_TRY(tare__onnx_add_info(in, n, NULL, info->name));
+    if (in->batch == 0 && shape.ndim > 0 && shape.size[0] > 0) {
+        in->batch = shape.size[0];
+        in->other_batch = in->batch <= INT32_MAX ? OTHER_BATCH * in->batch : in->batch;
+    }
+    const bool has_batch = shape.ndim > 0 && shape.size[0] == in->batch;
+    draft_info *known = tare__onnx_info(in, n);
+    TARE_TRY(meta_tensor(dtype, &shape, 0, &known->meta, in->err));
+    TARE_TRY(meta_tensor(dtype, &shape, has_batch ? in->other_batch : 0, &known->other, in->err));
+    const value v = tare__node_value(n);
+    return tare__onnx_bind(in, info->name, &v);
+}
+
+// Files of before IR version 4 list initializers among the inputs.
+static tare_status add_inputs(onnx_import *in, const Onnx__GraphProto *g,
+                              const tare_model_read_options *options) {
+    for (size_t i = 0; i < g->n_input; i++)
+        if (!tare__map_has(&in->initializer_names, g->input[i]->name))
+            TARE_TRY(add_input(in, g->input[i], options));
+    if (in->batch == 0) in->batch = 1, in->other_batch = OTHER_BATCH;
+    return tare__onnx_check_options(options, g, in->err);
+}
+
+// --- nodes ---
+
+static const onnx_rule *find_rule(const char *op_type, int opset, bool *is_known) {
+    static const onnx_rule_table *const tables[] = {
+#define TABLE(family) &tare__onnx_##family##_rules,
+        ONNX_RULE_FAMILIES(TABLE)
+#undef TABLE
+    };
+    *is_known = false;
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (size_t i = 0; i < tables[t]->count; i++) {
+            const onnx_rule *rule = &tables[t]->rows[i];
+            if (strcmp(rule->op_type, op_type) != 0) continue;
+            *is_known = true;
+            if (rule->since <= opset && (rule->until == 0 || opset <= rule->until)) return rule;
+        }
+    return NULL;
+}
+
+static tare_status unknown_operator(onnx_import *in, const char *op_type, bool is_known) {
+    tare__fail(in->err, TARE_UNSUPPORTED, "the operator '%s' %s", op_type,
+               is_known ? "is not supported at this opset" : "is not known here");
+    return tare__hint(in->err, TARE_UNSUPPORTED,
+                      is_known ? "export the model at another opset_version"
+                               : "export the part without it, or simplify the file (onnxsim); "
+                                 "docs/onnx.md lists what is known");
+}
+
+static tare_status check_attributes(const onnx_call *c) {
+    for (size_t i = 0; i < c->node->n_attribute; i++) {
+        const char *name = c->node->attribute[i]->name;
+        if (c->attribute_read[i]) continue;
+        return tare__fail(c->in->err, TARE_UNSUPPORTED, "the attribute '%s' is not known here",
+                          name != NULL ? name : "");
+    }
+    return TARE_OK;
+}
+
+static tare_status bind_outputs(const onnx_call *c) {
+    for (size_t i = 0; i < c->node->n_output; i++) {
+        if (c->node->output[i][0] == '\0' || c->outputs[i].kind == VALUE_NONE) continue;
+        TARE_TRY(tare__onnx_bind(c->in, c->node->output[i], &c->outputs[i]));
+    }
+    return TARE_OK;
+}
+
+static tare_status translate(onnx_call *c) {
+    const char *op_type = c->node->op_type != NULL ? c->node->op_type : "";
+    bool is_known = false;
+    const onnx_rule *rule = find_rule(op_type, c->opset, &is_known);
+    if (rule == NULL) return unknown_operator(c->in, op_type, is_known);
+    c->attribute_read = tare__arena_array(&c->scratch, c->node->n_attribute + 1, sizeof(bool));
+    c->outputs = tare__arena_array(&c->scratch, c->node->n_output + 1, sizeof(value));
+    if (c->attribute_read == NULL || c->outputs == NULL) return tare__out_of_memory(c->in->err);
+    for (size_t i = 0; i < c->node->n_input; i++)
+        if (c->node->input[i][0] != '\0' && !tare__map_has(&c->in->values, c->node->input[i]))
+            return tare__fail(c->in->err, TARE_UNSUPPORTED,
+                              "its input '%s' is an optional output that is not computed here",
+                              c->node->input[i]);
+    TARE_TRY(tare__onnx_read_scope(c->in, tare__onnx_step(c->node), &c->scope));
+    TARE_TRY(rule->translate(c));
+    TARE_TRY(check_attributes(c));
+    return bind_outputs(c);
+}
+
+static tare_status add_node(onnx_import *in, const Onnx__NodeProto *n) {
+    const char *domain = n->domain != NULL ? n->domain : "";
+    onnx_call c = {.in = in, .node = n, .opset = tare__onnx_step(n)->opset};
+    char where[300];
+    tare_status status = TARE_OK;
+    if (*domain != '\0' && strcmp(domain, "ai.onnx") != 0) {
+        status = tare__fail(in->err, TARE_UNSUPPORTED,
+                            "the operator '%s' is of the domain '%s', which is not known here",
+                            n->op_type != NULL ? n->op_type : "", domain);
+        tare__hint(in->err, status,
+                   strcmp(domain, "com.microsoft") == 0
+                       ? "ONNX Runtime's optimizer writes it: give the model as it was before"
+                       : "export with standard operators only");
+    } else {
+        status = translate(&c);
+    }
+    tare__arena_release(&c.scratch);
+    if (status == TARE_OK) return TARE_OK;
+    tare__onnx_describe_node(n, where, sizeof where);
+    return tare__at(in->err, status, "%s", where);
+}
+
+// --- outputs ---
+
+static tare_status output_value(onnx_import *in, const Onnx__ValueInfoProto *info, value *out) {
+    const char *name = info->name != NULL ? info->name : "";
+    const onnx_binding *b = tare__map_get(&in->values, name);
+    if (b == NULL)
+        return tare__fail(in->err, TARE_MALFORMED_FILE, "the output '%s' is made by no node", name);
+    *out = b->v;
+    if (out->kind != VALUE_TENSOR) return TARE_OK;
+    node *n = NULL;
+    TARE_TRY(tare__onnx_constant_node(in, out->as.tensor, NULL, &n));
+    *out = tare__node_value(n);
+    return TARE_OK;
+}
+
+static tare_status add_outputs(onnx_import *in, const Onnx__GraphProto *g) {
+    value result = tare__value_sequence(&in->memory, VALUE_TUPLE, (uint32_t)g->n_output);
+    if (g->n_output == 0)
+        return tare__fail(in->err, TARE_MALFORMED_FILE, "the graph has no output");
+    if (result.as.items == NULL) return tare__out_of_memory(in->err);
+    for (size_t i = 0; i < g->n_output; i++)
+        TARE_TRY(output_value(in, g->output[i], &result.as.items[i]));
+    const node_spec spec = {.op = NODE_OUTPUT,
+                            .target = "output",
+                            .args = g->n_output == 1 ? result.as.items : &result,
+                            .arg_count = 1};
+    node *n = NULL;
+    TARE_TRY(tare__graph_insert(in->draft, &spec, NULL, &n, in->err));
+    return tare__onnx_add_info(in, n, NULL, "");
+}
+
+// --- what data must look like ---
+
+// Does the graph compute nothing but batches of its own size? Only what is left of it counts.
+static bool is_batch_fixed(onnx_import *in) {
+    for (const node *n = in->draft->first; n != NULL; n = n->next) {
+        const draft_info *known = tare__onnx_info(in, n);
+        if (known->meta.kind != VALUE_NONE && known->other.kind == VALUE_NONE) return true;
+    }
+    return false;
+}
+
+static tare_status describe(onnx_import *in, node *n, const tare_tensor *t, bool is_open) {
+    text meta = {0};
+    tare__text_append(&meta, "{\"val\": {\"shape\": [");
+    for (int d = 0; d < t->ndim; d++) {
+        if (d > 0) tare__text_append(&meta, ", ");
+        if (d == 0 && is_open)
+            tare__text_append(&meta, "null");
+        else
+            tare__text_printf(&meta, "%" PRId64, t->shape[d]);
+    }
+    tare__text_printf(&meta, "], \"dtype\": \"%s\"}}", tare_dtype_name(t->dtype));
+    tare_status status = tare__text_status(&meta, in->err);
+    if (status == TARE_OK &&
+        !tare__arena_copy_text(&in->draft->memory, tare__text_chars(&meta), &n->meta_json))
+        status = tare__out_of_memory(in->err);
+    tare__text_release(&meta);
+    return status;
+}
+
+static tare_status describe_inputs(onnx_import *in) {
+    const bool is_fixed = is_batch_fixed(in);
+    for (node *n = in->draft->first; n != NULL; n = n->next) {
+        if (n->op != NODE_PLACEHOLDER) continue;
+        const tare_tensor *t = tare__onnx_info(in, n)->meta.as.tensor;
+        const bool has_batch = t->ndim > 0 && t->shape[0] == in->batch;
+        TARE_TRY(describe(in, n, t, !is_fixed || !has_batch));
+    }
+    return TARE_OK;
+}
+
+// --- the whole ---
+
+static void note_origin(const onnx_file *f, const Onnx__GraphProto *g, onnx_origin *out) {
+    *out = (onnx_origin){.is_torch = f->model->producer_name != NULL &&
+                                     strcmp(f->model->producer_name, "pytorch") == 0};
+    for (size_t i = 0; i < g->n_node; i++) {
+        const char *op = g->node[i]->op_type != NULL ? g->node[i]->op_type : "";
+        out->has_batch_norm |= strcmp(op, "BatchNormalization") == 0;
+        out->has_conv |= strcmp(op, "Conv") == 0;
+        out->is_quantized |=
+            tare__ends_with(op, "QuantizeLinear") || strcmp(op, "DequantizeLinear") == 0;
+    }
+}
+
+static tare_status import_graph(onnx_import *in, const tare_model_read_options *options,
+                                module **out, onnx_origin *origin) {
+    Onnx__GraphProto flat;
+    const Onnx__GraphProto *g = &flat;
+    const Onnx__NodeProto **sorted = NULL;
+    if (in->file->model->n_training_info > 0)
+        return tare__fail(in->err, TARE_UNSUPPORTED, "the model holds training steps");
+    TARE_TRY(tare__onnx_inline(in->file, &in->memory, &flat, in->err));
+    TARE_TRY(tare__onnx_order(g, NULL, &in->memory, &sorted, in->err)); // checks all names too
+    TARE_TRY(tare__graph_create(&in->draft, in->err));
+    TARE_TRY(tare__module_create(&tare__class_graph_module, &in->root, in->err));
+    TARE_TRY(add_initializers(in, g));
+    TARE_TRY(add_inputs(in, g, options));
+    for (size_t i = 0; i < g->n_node; i++) TARE_TRY(add_node(in, sorted[i]));
+    TARE_TRY(add_outputs(in, g));
+    TARE_TRY(tare__graph_eliminate_dead(in->draft, NULL, NULL, in->err));
+    TARE_TRY(tare__onnx_raise(in));
+    TARE_TRY(describe_inputs(in));
+    note_origin(in->file, g, origin);
+    return tare__onnx_lift(in, out);
+}
+
+static void release(onnx_import *in) {
+    for (size_t i = 0; i < in->info_capacity; i++) {
+        tare__value_release_tensors(&in->info[i].meta);
+        tare__value_release_tensors(&in->info[i].other);
+    }
+    tare__free(in->info);
+    tare__graph_destroy(in->draft);
+    tare__module_release(in->root);
+    for (size_t i = 0; i < in->tensor_count; i++) tare_tensor_release(in->tensors[i]);
+    tare__free(in->tensors);
+    tare__map_release(&in->values);
+    tare__map_release(&in->constants);
+    tare__map_release(&in->initializer_names);
+    tare__map_release(&in->scopes);
+    tare__onnx_data_files_release(&in->data_files);
+    tare__arena_release(&in->memory);
+}
+
+static tare_status import_file(const onnx_file *file, const registry *classes,
+                               const tare_model_read_options *options, module **root,
+                               onnx_origin *origin, tare_error *err) {
+    onnx_import in = {.file = file, .classes = classes, .err = err};
+    in.data_files.budget.limit = file->memory_limit;
+    const tare_status status = import_graph(&in, options, root, origin);
+    release(&in);
+    return status;
+}
+
+// Sizes of inputs are for files of others: ours was written for its own.
+static bool has_sizes(const tare_model_read_options *options) {
+    return options != NULL && options->dim_count + options->shape_count > 0;
+}
+
+tare_status tare__onnx_read(const unsigned char *bytes, size_t size, const char *path,
+                            const registry *classes, const model_state_io *state,
+                            const tare_model_read_options *options, module **root,
+                            onnx_origin *origin, tare_error *err) {
+    onnx_file file;
+    *origin = (onnx_origin){0};
+    TARE_TRY(tare__onnx_file_open(bytes, size, path, &file, err));
+    const tare_read_limits *limits = options != NULL ? options->limits : NULL;
+    file.memory_limit = tare__file_budget(limits != NULL ? limits->memory_bytes : 0, size).limit;
+    file.copies_data = options != NULL && options->copies_file;
+    *root = NULL;
+    tare_status status = TARE_OK;
+    if (!has_sizes(options))
+        status = tare__onnx_read_own(&file, classes, state, root, &origin->extra, err);
+    if (status == TARE_OK && *root == NULL) {
+        tare_error_clear(err);
+        status = import_file(&file, classes, options, root, origin, err);
+    }
+    tare__onnx_file_release(&file);
+    return status;
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX Resize. What torch's interpolate does becomes a call of it. ONNX has many more modes; all of
+// them treat one dimension after the other, so that the others become products with constant
+// matrices, or, for the nearest element, selections by constant indices.
+#include <math.h>
+#include <string.h>
+
+#include "core/math/float_to_int.h"
+#include "io/onnx/read/rules_common.h"
+
+enum { NEAREST, LINEAR, CUBIC };
+enum {
+    HALF_PIXEL,
+    HALF_PIXEL_SYMMETRIC,
+    PYTORCH_HALF_PIXEL,
+    ALIGN_CORNERS,
+    ASYMMETRIC,
+    TF_HALF_PIXEL_FOR_NN,
+    TF_CROP_AND_RESIZE
+};
+enum { PREFER_FLOOR, PREFER_CEIL, FLOOR, CEIL };
+enum { STRETCH, NOT_LARGER, NOT_SMALLER };
+enum { MOST_OUTPUT = 1 << 20 };
+
+typedef struct resize {
+    value x;
+    int ndim;
+    int64_t in[TARE_MAX_DIMS], out[TARE_MAX_DIMS];
+    double scale[TARE_MAX_DIMS], roi[2][TARE_MAX_DIMS];
+    size_t mode, coordinates, nearest, policy;
+    bool antialias, exclude_outside, has_sizes;
+    double cubic_a, extrapolation;
+} resize;
+
+// --- reading ---
+
+static tare_status read_modes(onnx_call *c, resize *r) {
+    TARE_TRY(ONNX_CHOICE(c, "mode", "nearest", &r->mode, "nearest", "linear", "cubic"));
+    TARE_TRY(ONNX_CHOICE(c, "coordinate_transformation_mode", "half_pixel", &r->coordinates,
+                         "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+                         "align_corners", "asymmetric", "tf_half_pixel_for_nn",
+                         "tf_crop_and_resize"));
+    TARE_TRY(ONNX_CHOICE(c, "nearest_mode", "round_prefer_floor", &r->nearest, "round_prefer_floor",
+                         "round_prefer_ceil", "floor", "ceil"));
+    TARE_TRY(ONNX_CHOICE(c, "keep_aspect_ratio_policy", "stretch", &r->policy, "stretch",
+                         "not_larger", "not_smaller"));
+    TARE_TRY(tare__onnx_attr_bool(c, "antialias", false, &r->antialias));
+    TARE_TRY(tare__onnx_attr_bool(c, "exclude_outside", false, &r->exclude_outside));
+    TARE_TRY(tare__onnx_attr_float(c, "cubic_coeff_a", -0.75, &r->cubic_a));
+    return tare__onnx_attr_float(c, "extrapolation_value", 0, &r->extrapolation);
+}
+
+// Constant input i: a float for each axis, or (roi) twice as many. *count is 0 where it is absent.
+static tare_status read_floats(onnx_call *c, size_t i, const char *name, size_t expected,
+                               double *out, size_t *count) {
+    const value v = tare__onnx_input(c, i);
+    const tare_tensor *t = tare__onnx_constant(c, i);
+    *count = 0;
+    if (v.kind == VALUE_NONE || (t != NULL && t->count == 0)) return TARE_OK;
+    if (t == NULL) return tare__onnx_fail(c, "input '%s' must be constant", name);
+    if (t->count != (int64_t)expected)
+        return tare__onnx_malformed(c, "input '%s' has %lld values, expected %zu", name,
+                                    (long long)t->count, expected);
+    for (size_t k = 0; k < expected; k++) out[k] = tare__tensor_get(t, (int64_t)k);
+    *count = expected;
+    return TARE_OK;
+}
+
+// One scale for all axes where the ratio of the sides shall stay.
+static tare_status keep_ratio(onnx_call *c, resize *r, const int64_t *axes, size_t count) {
+    double scale = r->scale[axes[0]];
+    for (size_t i = 1; i < count; i++) {
+        const double other = r->scale[axes[i]];
+        if (r->policy == NOT_LARGER ? other < scale : other > scale) scale = other;
+    }
+    for (size_t i = 0; i < count; i++) {
+        r->scale[axes[i]] = scale;
+        const double out = floor(scale * (double)r->in[axes[i]] + 0.5);
+        if (!(out >= 1 && out <= MOST_OUTPUT))
+            return tare__onnx_fail(c, "a dimension of %lld cannot be resized to %g",
+                                   (long long)r->in[axes[i]], out);
+        r->out[axes[i]] = (int64_t)out;
+    }
+    return TARE_OK;
+}
+
+static tare_status read_sizes(onnx_call *c, resize *r, const int64_t *axes, size_t count) {
+    double scales[TARE_MAX_DIMS], sizes[TARE_MAX_DIMS], roi[2 * TARE_MAX_DIMS];
+    size_t scale_count, size_count, roi_count;
+    TARE_TRY(read_floats(c, 2, "scales", count, scales, &scale_count));
+    TARE_TRY(read_floats(c, 3, "sizes", count, sizes, &size_count));
+    if ((scale_count > 0) == (size_count > 0) || count == 0)
+        return tare__onnx_malformed(c, "expected either scales or sizes");
+    const bool crops = r->coordinates == TF_CROP_AND_RESIZE;
+    TARE_TRY(read_floats(c, crops ? 1 : TARE_MAX_DIMS, "roi", 2 * count, roi, &roi_count));
+    if (crops && roi_count == 0) return tare__onnx_malformed(c, "input 'roi' is missing");
+    r->has_sizes = size_count > 0;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t d = axes[i];
+        r->scale[d] = r->has_sizes ? sizes[i] / (double)r->in[d] : scales[i];
+        const double out = r->has_sizes ? sizes[i] : floor((double)r->in[d] * scales[i]);
+        if (!(r->scale[d] > 0) || !(out >= 1 && out <= MOST_OUTPUT) || r->in[d] < 1)
+            return tare__onnx_fail(c, "a dimension of %lld cannot be resized to %g",
+                                   (long long)r->in[d], out);
+        r->out[d] = (int64_t)out;
+        if (crops) r->roi[0][d] = roi[i];
+        if (crops) r->roi[1][d] = roi[count + i];
+    }
+    return r->has_sizes && r->policy != STRETCH ? keep_ratio(c, r, axes, count) : TARE_OK;
+}
+
+static tare_status read_resize(onnx_call *c, resize *r) {
+    int64_t axes[TARE_MAX_DIMS];
+    size_t count = 0;
+    bool given = false;
+    const tare_tensor *t = NULL;
+    *r = (resize){0};
+    TARE_TRY(tare__onnx_need_input(c, 0, "X", &r->x));
+    TARE_TRY(tare__onnx_need_meta(c, 0, "X", &t));
+    if (t->dtype != TARE_FLOAT32)
+        return tare__onnx_fail(c, "resizing %s is not supported", tare_dtype_name(t->dtype));
+    r->ndim = t->ndim;
+    for (int d = 0; d < t->ndim; d++) {
+        r->in[d] = r->out[d] = t->shape[d];
+        r->scale[d] = 1;
+    }
+    TARE_TRY(read_modes(c, r));
+    TARE_TRY(tare__onnx_attr_ints(c, "axes", TARE_MAX_DIMS, axes, &count, &given));
+    for (int d = 0; !given && d < r->ndim; d++) axes[count++] = d;
+    for (size_t i = 0; i < count; i++) TARE_TRY(tare__onnx_axis(c, axes[i], r->ndim, &axes[i]));
+    return read_sizes(c, r, axes, count);
+}
+
+// --- torch's interpolate ---
+
+static bool is_interpolated(const resize *r) {
+    if (r->ndim < 3 || r->ndim > 5 || r->out[0] != r->in[0] || r->out[1] != r->in[1]) return false;
+    if (r->antialias || r->exclude_outside) return false;
+    bool exact = true, grows_to_one = false;
+    for (int d = 2; d < r->ndim; d++) {
+        exact = exact && fabs(r->scale[d] * (double)r->in[d] - (double)r->out[d]) < 1e-3;
+        grows_to_one = grows_to_one || (r->out[d] == 1 && r->in[d] != 1);
+    }
+    if (r->mode == NEAREST) return r->coordinates == ASYMMETRIC && r->nearest == FLOOR;
+    if (r->mode != LINEAR) return false;
+    if (r->coordinates == ALIGN_CORNERS) return exact;
+    return r->coordinates == HALF_PIXEL || (r->coordinates == PYTORCH_HALF_PIXEL && !grows_to_one);
+}
+
+static tare_status interpolate(onnx_call *c, const resize *r) {
+    static const char *const linear[] = {"linear", "bilinear", "trilinear"};
+    const size_t dims = (size_t)r->ndim - 2;
+    value items[3];
+    bool equal = true;
+    keyword kwargs[3];
+    size_t count = 0;
+    for (size_t d = 0; d < dims; d++) {
+        items[d] = r->has_sizes ? tare__int(r->out[d + 2]) : tare__float(r->scale[d + 2]);
+        equal = equal && r->scale[d + 2] == r->scale[2];
+    }
+    if (r->has_sizes) {
+        kwargs[count].name = "size";
+        TARE_TRY(tare__onnx_int_tuple(c, r->out + 2, dims, &kwargs[count++].value));
+    } else {
+        kwargs[count++] = (keyword){"scale_factor", items[0]};
+        if (!equal) TARE_TRY(tare__onnx_list(c, items, dims, &kwargs[0].value));
+    }
+    kwargs[count++] =
+        (keyword){"mode", tare__string(r->mode == NEAREST ? "nearest" : linear[dims - 1])};
+    if (r->mode == LINEAR)
+        kwargs[count++] = (keyword){"align_corners", tare__bool(r->coordinates == ALIGN_CORNERS)};
+    return tare__onnx_one_with(c, &(onnx_emit){.target = "torch.nn.functional.interpolate",
+                                               .args = &r->x,
+                                               .arg_count = 1,
+                                               .kwargs = kwargs,
+                                               .kwarg_count = count});
+}
+
+// --- one dimension by ONNX's formulas ---
+
+// Where output element i of dimension d lies among the input's elements.
+static double original(const resize *r, int d, int64_t i) {
+    const double in = (double)r->in[d], out = r->scale[d] * in, x = (double)i;
+    switch (r->coordinates) {
+    case ALIGN_CORNERS:
+        return out == 1 ? 0 : x * (in - 1) / (out - 1);
+    case ASYMMETRIC:
+        return x / r->scale[d];
+    case TF_HALF_PIXEL_FOR_NN:
+        return (x + 0.5) / r->scale[d];
+    case PYTORCH_HALF_PIXEL:
+        return r->out[d] == 1 ? 0 : (x + 0.5) / r->scale[d] - 0.5;
+    case HALF_PIXEL_SYMMETRIC:
+        return in / 2 * (1 - (double)r->out[d] / out) + (x + 0.5) / r->scale[d] - 0.5;
+    case TF_CROP_AND_RESIZE: {
+        const double start = r->roi[0][d], length = r->roi[1][d] - start;
+        const double within =
+            r->out[d] == 1 ? length * (in - 1) / 2 : x * length * (in - 1) / (out - 1);
+        return start * (in - 1) + within;
+    }
+    default:
+        return (x + 0.5) / r->scale[d] - 0.5;
+    }
+}
+
+static bool is_outside(const resize *r, int d, double x) {
+    return r->coordinates == TF_CROP_AND_RESIZE && (x < 0 || x > (double)(r->in[d] - 1));
+}
+
+static int64_t clamped(double x, int64_t size) {
+    return x < 0 ? 0 : x > (double)(size - 1) ? size - 1 : tare__cut_int64(x);
+}
+
+static int64_t nearest_of(const resize *r, int d, double x) {
+    const double at = r->nearest == PREFER_FLOOR  ? ceil(x - 0.5)
+                      : r->nearest == PREFER_CEIL ? floor(x + 0.5)
+                      : r->nearest == FLOOR       ? floor(x)
+                                                  : ceil(x);
+    return clamped(at, r->in[d]);
+}
+
+// Keys' cubic, or the triangle, at this distance.
+static double kernel_at(const resize *r, double distance) {
+    const double x = fabs(distance), a = r->cubic_a;
+    if (r->mode == LINEAR) return x < 1 ? 1 - x : 0;
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+// The weights of one output element, added to its row of the matrix. With antialias the kernel is
+// as wide as the step between output elements.
+static void fill_row(const resize *r, int d, double x, float *row) {
+    const double narrow = r->antialias && r->scale[d] < 1 ? r->scale[d] : 1;
+    const double reach = (r->mode == LINEAR ? 1 : 2) / narrow;
+    const double first = floor(x - reach);
+    const int64_t count = tare__cut_int64(ceil(x + reach) - first + 1);
+    double sum = 0;
+    for (int pass = 0; pass < 2; pass++) // the sum first: the weights are shares of it
+        for (int64_t k = 0; k < count; k++) {
+            const double at = first + (double)k, weight = kernel_at(r, (at - x) * narrow);
+            const bool inside = at >= 0 && at < (double)r->in[d];
+            if (!inside && r->exclude_outside) continue;
+            if (pass == 0)
+                sum += weight;
+            else if (sum != 0)
+                row[clamped(at, r->in[d])] += (float)(weight / sum);
+        }
+}
+
+// --- one dimension as a call ---
+
+static tare_status select_nearest(onnx_call *c, const resize *r, int d, value *x) {
+    tare_tensor *t = NULL;
+    value at;
+    TARE_TRY(tare__onnx_new_tensor(c, TARE_INT64, 1, &r->out[d], &t));
+    for (int64_t i = 0; i < r->out[d]; i++)
+        tare__tensor_set_int(t, i, nearest_of(r, d, original(r, d, i)));
+    TARE_TRY(tare__onnx_take_tensor(c, t, &at));
+    return ONNX_CALL(c, x, "torch.index_select", *x, tare__int(d), at);
+}
+
+// The matrix stands on the left: on the right it would look like a linear layer.
+static tare_status multiply(onnx_call *c, const resize *r, int d, value *x) {
+    const int64_t in = r->in[d], out = r->out[d], shape[] = {out, in};
+    tare_tensor *t = NULL;
+    value matrix;
+    float *row = tare__arena_array(tare__onnx_arena(c), (size_t)in, sizeof *row);
+    if (row == NULL) return tare__out_of_memory(tare__onnx_error(c));
+    TARE_TRY(tare__onnx_new_floats(c, 2, shape, &t));
+    for (int64_t i = 0; i < out; i++) {
+        const double at = original(r, d, i);
+        memset(row, 0, (size_t)in * sizeof *row);
+        if (!is_outside(r, d, at)) fill_row(r, d, at, row);
+        for (int64_t k = 0; k < in; k++) tare__f32(t)[i * in + k] = row[k];
+    }
+    TARE_TRY(tare__onnx_take_tensor(c, t, &matrix));
+    const bool turns = d != r->ndim - 2;
+    if (turns) TARE_TRY(ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-2)));
+    TARE_TRY(ONNX_CALL(c, x, "torch.matmul", matrix, *x));
+    return turns ? ONNX_CALL(c, x, "torch.transpose", *x, tare__int(d), tare__int(-2)) : TARE_OK;
+}
+
+// What lies outside of the cropped region has one value.
+static tare_status extrapolate(onnx_call *c, const resize *r, int d, value *x) {
+    int64_t shape[TARE_MAX_DIMS];
+    tare_tensor *mask = NULL;
+    value where;
+    bool any = false;
+    for (int k = 0; k < r->ndim; k++) shape[k] = k == d ? r->out[d] : 1;
+    TARE_TRY(tare__onnx_new_tensor(c, TARE_BOOL, r->ndim, shape, &mask));
+    for (int64_t i = 0; i < r->out[d]; i++) {
+        const bool outside = is_outside(r, d, original(r, d, i));
+        tare__tensor_set(mask, i, outside);
+        any = any || outside;
+    }
+    TARE_TRY(tare__onnx_take_tensor(c, mask, &where));
+    if (!any) return TARE_OK;
+    return ONNX_CALL(c, x, "torch.masked_fill", *x, where, tare__float(r->extrapolation));
+}
+
+static tare_status resize_rule(onnx_call *c) {
+    resize r;
+    TARE_TRY(read_resize(c, &r));
+    if (is_interpolated(&r)) return interpolate(c, &r);
+    value x = r.x;
+    for (int d = 0; d < r.ndim; d++) {
+        const bool crops =
+            r.coordinates == TF_CROP_AND_RESIZE && (r.roi[0][d] != 0 || r.roi[1][d] != 1);
+        if (r.in[d] == r.out[d] && r.scale[d] == 1 && !crops) continue;
+        if (r.mode == NEAREST)
+            TARE_TRY(select_nearest(c, &r, d, &x));
+        else
+            TARE_TRY(multiply(c, &r, d, &x));
+        TARE_TRY(extrapolate(c, &r, d, &x));
+    }
+    tare__onnx_set_output(c, 0, &x);
+    return TARE_OK;
+}
+
+static const onnx_rule rows[] = {
+    {"Resize", .translate = resize_rule},
+};
+
+const onnx_rule_table tare__onnx_resize_rules = ONNX_RULES(rows);

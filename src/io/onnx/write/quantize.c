@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantize and dequantize in all of torch's forms as QuantizeLinear and DequantizeLinear.
+#include <string.h>
+
+#include "io/onnx/pack.h"
+#include "io/onnx/write/quantize.h"
+#include "io/onnx/write/rules.h"
+#include "io/onnx/write/state.h"
+
+static const char *real(onnx_out *o, double n) {
+    return tare__out_number(o, TARE_FLOAT32, n);
+}
+
+// A parameter that is a tensor of the model becomes an initializer under its own name, which equal
+// constants then share.
+static void use_own(onnx_out *o, size_t i) {
+    const value *v = tare__out_call(o)->param[i];
+    if (v != NULL && v->kind == VALUE_TENSOR && v->as.tensor->data != NULL)
+        tare__out_codes(o, v->as.tensor);
+}
+
+// --- torch.quantize_per_tensor and its kin: the result says its parameters ---
+
+static void quantize(onnx_out *o) {
+    use_own(o, 1);
+    tare__out_result(o, tare__out_input(o, 0));
+}
+
+static void dequantize(onnx_out *o) {
+    tare__out_result(o, tare__out_input(o, 0));
+}
+
+static void int_repr(onnx_out *o) {
+    tare__out_result_raw(o, OUT(o, "Identity", tare__out_codes(o, tare__out_meta(o, 0))));
+}
+
+// --- ranges that are found when the model runs ---
+
+typedef struct dynamic_values {
+    const char *scale, *zero_point; // without dimensions; the latter of the storage dtype
+    const char *codes;              // "": not made
+} dynamic_values;
+
+static const char *extreme(onnx_out *o, const char *reduces, const char *limits, const char *x,
+                           int ndim) {
+    int64_t axes[TARE_MAX_DIMS];
+    for (int d = 0; d < ndim; d++) axes[d] = d;
+    if (ndim > 0) x = tare__out_reduce(o, reduces, x, axes, (size_t)ndim, false);
+    return OUT(o, limits, x, real(o, 0));
+}
+
+static const char *affine_zero(onnx_out *o, const dynamic_spec *s, const char *low,
+                               const char *scale) {
+    const char *z =
+        OUT(o, "Sub", real(o, s->quant_min), OUT(o, "Round", OUT(o, "Div", low, scale)));
+    z = tare__out_clip(o, z, TARE_FLOAT32, s->quant_min, s->quant_max);
+    return tare__out_cast(o, z, TARE_FLOAT32, s->storage);
+}
+
+static dynamic_values choose(onnx_out *o, const char *x, int ndim, const dynamic_spec *s) {
+    const double steps = s->quant_max - s->quant_min;
+    const char *low = extreme(o, "ReduceMin", "Min", x, ndim);
+    const char *high = extreme(o, "ReduceMax", "Max", x, ndim);
+    const char *span = s->symmetric
+                           ? OUT(o, "Mul", OUT(o, "Max", OUT(o, "Neg", low), high), real(o, 2))
+                           : OUT(o, "Sub", high, low);
+    const char *scale = OUT(o, "Div", span, real(o, steps));
+    scale = OUT(o, "Max", scale, real(o, s->eps > 0 ? s->eps : 1e-30));
+    return (dynamic_values){scale,
+                            s->symmetric ? tare__out_number(o, s->storage, s->middle)
+                                         : affine_zero(o, s, low, scale),
+                            ""};
+}
+
+// ONNX has one operator for all of it, of uint8 in its full range.
+static dynamic_values choose_plainly(onnx_out *o, const char *x) {
+    const char *all[3];
+    OUT(o, "DynamicQuantizeLinear", x);
+    tare__out_outputs(o, 3, all);
+    return (dynamic_values){all[1], all[2], all[0]};
+}
+
+static bool is_plain(const dynamic_spec *s) {
+    return s->storage == TARE_UINT8 && s->quant_min == 0 && s->quant_max == 255 && !s->symmetric;
+}
+
+static dynamic_values choose_any(onnx_out *o, const char *x, int ndim, const dynamic_spec *s) {
+    return is_plain(s) ? choose_plainly(o, x) : choose(o, x, ndim, s);
+}
+
+dynamic_spec tare__out_dynamic_spec(bool is_signed, bool reduce_range) {
+    const int divisor = reduce_range ? 2 : 1;
+    return (dynamic_spec){.quant_min = is_signed ? -128 / divisor : 0,
+                          .quant_max = is_signed ? 127 / divisor : 255 / divisor,
+                          .storage = is_signed ? TARE_INT8 : TARE_UINT8};
+}
+
+// Less than the type's range is cut off behind the operator, which fills all of it.
+static const char *narrowed(onnx_out *o, const char *codes, tare_dtype dtype, double least,
+                            double most) {
+    const dtype_info *info = tare__dtype(dtype);
+    if (least <= (double)info->min && most >= (double)info->max) return codes;
+    return tare__out_clip(o, codes, dtype, least, most);
+}
+
+const char *tare__out_quantize_dynamic(onnx_out *o, const tare_tensor *x, const char *name,
+                                       const dynamic_spec *s, const char **scale,
+                                       const char **zero_point) {
+    const dynamic_values v = choose_any(o, name, x->ndim, s);
+    *scale = v.scale;
+    *zero_point = v.zero_point;
+    if (*v.codes != '\0') return v.codes;
+    const char *codes = OUT(o, "QuantizeLinear", name, v.scale, v.zero_point);
+    return narrowed(o, codes, s->storage, s->quant_min, s->quant_max);
+}
+
+static void quantize_dynamic(onnx_out *o) {
+    const tare_tensor *y = tare__out_result_meta(o);
+    const char *scale, *zero_point, *x = tare__out_input(o, 0);
+    if (y->q == NULL) {
+        tare__out_result(o, tare__out_cast(o, x, TARE_FLOAT32, y->dtype));
+        return;
+    }
+    const dynamic_spec s =
+        tare__out_dynamic_spec(y->dtype == TARE_QINT8, tare__out_bool(o, 2, false));
+    const char *codes =
+        tare__out_quantize_dynamic(o, tare__out_meta(o, 0), x, &s, &scale, &zero_point);
+    tare__out_set_dynamic(o, y, scale, zero_point);
+    tare__out_result_raw(o, codes);
+}
+
+// --- quantized_decomposed: plain integers, and parameters in the call ---
+
+// Parameters as values of the file: constants, or what was computed.
+typedef struct parameters {
+    const char *scale, *zero_point;
+    bool is_per_channel;
+    int64_t axis;
+    double quant_min, quant_max;
+    tare_dtype dtype; // of the integers
+} parameters;
+
+static tare_dtype checked_dtype(onnx_out *o, tare_dtype dtype, bool quantizes) {
+    const bool is_byte = dtype == TARE_UINT8 || dtype == TARE_INT8;
+    const bool is_wide = dtype == TARE_UINT16 || dtype == TARE_INT16;
+    const char *op_type = quantizes ? "QuantizeLinear" : "DequantizeLinear";
+    if (is_wide && tare__out_opset(o) < 21)
+        tare__out_refuse(o, "%s takes %s from opset 21 on", op_type, tare_dtype_name(dtype));
+    if (!is_byte && !is_wide && !(dtype == TARE_INT32 && !quantizes))
+        tare__out_refuse(o, "%s takes %s in no opset", op_type, tare_dtype_name(dtype));
+    return dtype;
+}
+
+// A scale or zero point for all elements has no dimensions; how the call has it does not matter.
+static const char *scalar(onnx_out *o, size_t i, tare_dtype dtype) {
+    const value *v = tare__out_call(o)->param[i];
+    if (v == NULL || v->kind != VALUE_TENSOR) return tare__out_operand(o, i, dtype);
+    const tare_tensor *t = v->as.tensor;
+    const out_dynamic *d = tare__out_find_dynamic(o, t);
+    if (d != NULL) return dtype == TARE_FLOAT32 ? d->scale : d->zero_point;
+    if (t->data != NULL) {
+        use_own(o, i);
+        return tare__out_number(o, dtype, tare__tensor_get(t, 0));
+    }
+    const char *x = tare__out_cast(o, tare__out_codes(o, t), t->dtype, dtype);
+    return t->ndim > 0 ? tare__out_reshape(o, x, NULL, 0) : x;
+}
+
+// As many as there are channels; float32 scales of the model stand as they are.
+static const char *channels(onnx_out *o, size_t i, tare_dtype dtype) {
+    const tare_tensor *t = tare__out_meta(o, i);
+    tare_tensor *made = NULL;
+    if (tare__out_failed(o)) return "";
+    if (t->dtype == dtype || t->data == NULL)
+        return tare__out_cast(o, tare__out_codes(o, t), t->dtype, dtype);
+    tare__out_try(o, tare_tensor_create(dtype, 1, &t->count, &made, tare__out_call(o)->err));
+    if (tare__out_failed(o)) return "";
+    for (int64_t c = 0; c < t->count; c++) tare__tensor_set(made, c, tare__tensor_get(t, c));
+    const char *name = tare__out_constant(o, made, "zero_points");
+    const char *path = tare__out_path(o->w, t);
+    if (path != NULL) tare__out_source(o, path, name, NULL, NULL, -1);
+    tare_tensor_release(made);
+    return name;
+}
+
+static parameters per_tensor(onnx_out *o, bool quantizes) {
+    parameters p = {.quant_min = tare__out_double(o, 3, 0), .quant_max = tare__out_double(o, 4, 0)};
+    const tare_tensor *codes = quantizes ? tare__out_result_meta(o) : tare__out_meta(o, 0);
+    p.dtype = checked_dtype(o, codes->dtype, quantizes);
+    p.scale = scalar(o, 1, TARE_FLOAT32);
+    p.zero_point = scalar(o, 2, p.dtype);
+    return p;
+}
+
+static parameters per_channel(onnx_out *o, bool quantizes) {
+    const tare_tensor *codes = quantizes ? tare__out_result_meta(o) : tare__out_meta(o, 0);
+    parameters p = {.is_per_channel = true,
+                    .axis = tare__out_dim(o, 3, 0, codes->ndim),
+                    .quant_min = tare__out_double(o, 4, 0),
+                    .quant_max = tare__out_double(o, 5, 0)};
+    const value *zeros = tare__out_call(o)->param[2];
+    p.dtype = checked_dtype(o, codes->dtype, quantizes);
+    if (zeros != NULL && zeros->kind == VALUE_TENSOR &&
+        tare__dtype(zeros->as.tensor->dtype)->is_float)
+        tare__out_refuse(o, "zero points that are not whole");
+    p.scale = channels(o, 1, TARE_FLOAT32);
+    p.zero_point = tare__out_given(o, 2) ? channels(o, 2, p.dtype) : "";
+    return p;
+}
+
+static void quantize_by(onnx_out *o, const parameters *p) {
+    const value *scale = tare__out_call(o)->param[1];
+    const out_dynamic *d = scale != NULL && scale->kind == VALUE_TENSOR
+                               ? tare__out_find_dynamic(o, scale->as.tensor)
+                               : NULL;
+    const char *x = tare__out_input(o, 0);
+    const char *codes;
+    if (d != NULL && d->codes != NULL && strcmp(d->source, x) == 0) {
+        codes = d->codes; // DynamicQuantizeLinear has made them already
+    } else {
+        codes = OUT(o, "QuantizeLinear", x, p->scale, p->zero_point);
+        if (p->is_per_channel) tare__out_attr_int(o, "axis", p->axis);
+    }
+    tare__out_result_raw(o, narrowed(o, codes, p->dtype, p->quant_min, p->quant_max));
+}
+
+static bool fits(const tare_tensor *t, const parameters *p) {
+    for (int64_t i = 0; i < t->count; i++)
+        if (tare__tensor_get(t, i) < p->quant_min || tare__tensor_get(t, i) > p->quant_max)
+            return false;
+    return true;
+}
+
+// Weights of 4 bits are packed where the opset has them: then the zero point is of 4 bits too.
+static bool is_packed(onnx_out *o, const tare_tensor *t, const parameters *p, int *type) {
+    const bool is_signed = p->dtype == TARE_INT8 && p->quant_min >= -8 && p->quant_max <= 7;
+    const bool is_unsigned = p->dtype == TARE_UINT8 && p->quant_min >= 0 && p->quant_max <= 15;
+    *type = is_signed ? ONNX_INT4 : ONNX_UINT4;
+    return tare__out_opset(o) >= 21 && t->data != NULL && (is_signed || is_unsigned) &&
+           tare__out_path(o->w, t) != NULL && fits(t, p);
+}
+
+static const char *packed(onnx_out *o, const tare_tensor *t, int type) {
+    const char *path = tare__out_path(o->w, t);
+    const char *known = tare__out_bound(o->w, t);
+    if (known != NULL) return known;
+    known = tare__out_add_tensor(o->w, path, t, type);
+    if (known == NULL || !tare__out_bind(o->w, t, known))
+        tare__out_try(o, tare__out_of_memory(tare__out_call(o)->err));
+    else
+        tare__out_source(o, path, known, NULL, NULL, -1);
+    return known != NULL ? known : "";
+}
+
+static const char *packed_zeros(onnx_out *o, const char *name, int type) {
+    const out_tensor *t = tare__out_find_tensor(o->w, name);
+    if (t == NULL) tare__out_refuse(o, "the zero points of 4 bits are not constant");
+    if (t == NULL || tare__out_failed(o)) return "";
+    const char *made = tare__out_add_tensor(o->w, "zero_point", t->t, type);
+    if (made == NULL) tare__out_try(o, tare__out_of_memory(tare__out_call(o)->err));
+    return made != NULL ? made : "";
+}
+
+static void dequantize_by(onnx_out *o, const parameters *p) {
+    const tare_tensor *t = tare__out_meta(o, 0);
+    const char *codes, *zero_point = p->zero_point;
+    int type;
+    if (tare__out_failed(o)) return;
+    if (is_packed(o, t, p, &type)) {
+        codes = packed(o, t, type);
+        if (*zero_point != '\0') zero_point = packed_zeros(o, zero_point, type);
+    } else {
+        codes = tare__out_codes(o, t);
+    }
+    const char *y = OUT(o, "DequantizeLinear", codes, p->scale, zero_point);
+    if (p->is_per_channel) tare__out_attr_int(o, "axis", p->axis);
+    const tare_tensor *result = tare__out_result_meta(o);
+    tare__out_result(o, tare__out_cast(o, y, TARE_FLOAT32, result->dtype));
+}
+
+static void quantize_per_tensor(onnx_out *o) {
+    const parameters p = per_tensor(o, true);
+    quantize_by(o, &p);
+}
+static void quantize_per_channel(onnx_out *o) {
+    const parameters p = per_channel(o, true);
+    quantize_by(o, &p);
+}
+static void dequantize_per_tensor(onnx_out *o) {
+    const parameters p = per_tensor(o, false);
+    dequantize_by(o, &p);
+}
+static void dequantize_per_channel(onnx_out *o) {
+    const parameters p = per_channel(o, false);
+    dequantize_by(o, &p);
+}
+
+// The results have one element and one dimension each.
+static void choose_qparams_as(onnx_out *o, bool symmetric) {
+    const tare_tensor *t = tare__out_meta(o, 0);
+    const int64_t one = 1;
+    tare_dtype dtype = TARE_DTYPE_UNSET;
+    tare__out_try(o, tare__call_dtype(tare__out_call(o), 4, TARE_DTYPE_UNSET, &dtype));
+    const dynamic_spec s = {.quant_min = tare__out_double(o, 1, 0),
+                            .quant_max = tare__out_double(o, 2, 0),
+                            .eps = tare__out_double(o, 3, 0),
+                            .storage = checked_dtype(o, tare__dtype(dtype)->storage, true),
+                            .symmetric = symmetric,
+                            .middle = tare__dtype(dtype)->storage == TARE_UINT8 ? 128 : 0};
+    const char *x = tare__out_input(o, 0);
+    const dynamic_values v = choose_any(o, x, t->ndim, &s);
+    tare__out_result_item(o, 0, tare__out_reshape(o, v.scale, &one, 1));
+    const char *zero = tare__out_cast(o, v.zero_point, s.storage, TARE_INT64);
+    tare__out_result_item(o, 1, tare__out_reshape(o, zero, &one, 1));
+    if (tare__out_failed(o)) return;
+    const value *items = tare__out_call(o)->result.as.items;
+    for (int i = 0; i < 2; i++) {
+        tare__out_set_dynamic(o, items[i].as.tensor, v.scale, v.zero_point);
+        out_dynamic *d = tare__out_find_dynamic(o, items[i].as.tensor);
+        if (d == NULL || *v.codes == '\0') continue;
+        d->source = x;
+        d->codes = v.codes;
+    }
+}
+static void choose_qparams(onnx_out *o) {
+    choose_qparams_as(o, false);
+}
+static void choose_qparams_symmetric(onnx_out *o) {
+    choose_qparams_as(o, true);
+}
+
+// --- fake quantization ---
+
+static void fake(onnx_out *o, parameters p, size_t range) {
+    p.quant_min = tare__out_double(o, range, 0);
+    p.quant_max = tare__out_double(o, range + 1, 0);
+    const char *codes = OUT(o, "QuantizeLinear", tare__out_input(o, 0), p.scale, p.zero_point);
+    if (p.is_per_channel) tare__out_attr_int(o, "axis", p.axis);
+    codes = narrowed(o, codes, p.dtype, p.quant_min, p.quant_max);
+    const char *y = OUT(o, "DequantizeLinear", codes, p.scale, p.zero_point);
+    if (p.is_per_channel) tare__out_attr_int(o, "axis", p.axis);
+    tare__out_result(o, y);
+}
+
+static tare_dtype dtype_for(onnx_out *o, size_t range) {
+    const double low = tare__out_double(o, range, 0), high = tare__out_double(o, range + 1, 0);
+    const tare_dtype dtype = low >= 0 && high <= 255                 ? TARE_UINT8
+                             : low >= -128 && high <= 127            ? TARE_INT8
+                             : low >= 0 && high <= UINT16_MAX        ? TARE_UINT16
+                             : low >= INT16_MIN && high <= INT16_MAX ? TARE_INT16
+                                                                     : TARE_INT32;
+    return checked_dtype(o, dtype, true);
+}
+
+static void fake_per_tensor(onnx_out *o) {
+    parameters p = {.dtype = dtype_for(o, 3)};
+    p.scale = scalar(o, 1, TARE_FLOAT32);
+    p.zero_point = scalar(o, 2, p.dtype);
+    fake(o, p, 3);
+}
+
+static void fake_per_channel(onnx_out *o) {
+    parameters p = {.dtype = dtype_for(o, 4), .is_per_channel = true};
+    p.axis = tare__out_dim(o, 3, 0, tare__out_meta(o, 0)->ndim);
+    p.scale = channels(o, 1, TARE_FLOAT32);
+    p.zero_point = channels(o, 2, p.dtype);
+    fake(o, p, 4);
+}
+
+static const onnx_write_rule rows[] = {
+    {"decomposed.choose_qparams", "DynamicQuantizeLinear, ReduceMin, ReduceMax",
+     .write = choose_qparams},
+    {"decomposed.choose_qparams_symmetric", "ReduceMin, ReduceMax",
+     .write = choose_qparams_symmetric},
+    {"decomposed.dequantize_per_channel", "DequantizeLinear", .write = dequantize_per_channel},
+    {"decomposed.dequantize_per_tensor", "DequantizeLinear", .write = dequantize_per_tensor},
+    {"decomposed.quantize_per_channel", "QuantizeLinear", .write = quantize_per_channel},
+    {"decomposed.quantize_per_tensor", "QuantizeLinear", .write = quantize_per_tensor},
+    {"dequantize", "DequantizeLinear", .write = dequantize},
+    {"fake_quantize_per_channel_affine", "QuantizeLinear, DequantizeLinear",
+     .write = fake_per_channel},
+    {"fake_quantize_per_tensor_affine", "QuantizeLinear, DequantizeLinear",
+     .write = fake_per_tensor},
+    {"int_repr", "Identity", .write = int_repr},
+    {"quantize_per_channel", "QuantizeLinear", .write = quantize},
+    {"quantize_per_tensor", "QuantizeLinear", .write = quantize},
+    {"quantize_per_tensor_dynamic", "DynamicQuantizeLinear, ReduceMin, ReduceMax",
+     .write = quantize_dynamic},
+};
+
+const onnx_write_table tare__onnx_write_quantize_rules = ONNX_WRITE_RULES(rows);

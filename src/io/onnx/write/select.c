@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of tensors, and tensors put together, as ONNX.
+#include <string.h>
+
+#include "io/onnx/write/rules.h"
+
+enum { MOST_LISTED = 256 };
+
+// --- slices of several dimensions at once ---
+
+typedef struct slices {
+    int64_t start[TARE_MAX_DIMS], end[TARE_MAX_DIMS], axis[TARE_MAX_DIMS], step[TARE_MAX_DIMS];
+    size_t count;
+} slices;
+
+static const char *cut(onnx_out *o, const slices *s, const char *x) {
+    if (s->count == 0) return x;
+    return OUT(o, "Slice", x, tare__out_ints(o, s->start, s->count),
+               tare__out_ints(o, s->end, s->count), tare__out_ints(o, s->axis, s->count),
+               tare__out_ints(o, s->step, s->count));
+}
+
+static int64_t bound(onnx_out *o, const value *v, int64_t otherwise) {
+    int64_t i = otherwise;
+    if (v->kind != VALUE_NONE && !tare__call_integer(v, &i))
+        tare__out_refuse(o, "a slice's bound is not an int");
+    return i;
+}
+
+static void add_slice(onnx_out *o, slices *s, const value *slice, int64_t axis) {
+    const value *items = slice->as.items;
+    if (items[0].kind == VALUE_NONE && items[1].kind == VALUE_NONE && items[2].kind == VALUE_NONE)
+        return;
+    s->start[s->count] = bound(o, &items[0], 0);
+    s->end[s->count] = bound(o, &items[1], INT64_MAX);
+    s->step[s->count] = bound(o, &items[2], 1);
+    s->axis[s->count++] = axis;
+}
+
+// --- x[..] ---
+
+// What an index does to the input's dimensions.
+typedef struct index_plan {
+    slices cuts;
+    int64_t taken[TARE_MAX_DIMS], at[TARE_MAX_DIMS]; // ints, and the dimensions they take
+    size_t taken_count;
+    int64_t put[TARE_MAX_DIMS]; // dimensions of the result that are put in
+    size_t put_count;
+    const tare_tensor *chosen[TARE_MAX_DIMS]; // tensors of indices, and their dimensions
+    int64_t chosen_at[TARE_MAX_DIMS];
+    size_t chosen_count;
+    int next, made; // dimensions of the input and of the result so far
+} index_plan;
+
+static void keep_dims(index_plan *p, int count) {
+    p->next += count > 0 ? count : 0;
+    p->made += count > 0 ? count : 0;
+}
+
+// [0, 2, 1] is a tensor of indices.
+static const tare_tensor *tensor_of_list(onnx_out *o, const value *list) {
+    int64_t ints[MOST_LISTED];
+    for (uint32_t i = 0; i < list->count && i < MOST_LISTED; i++)
+        if (list->as.items[i].kind == VALUE_BOOL ||
+            !tare__call_integer(&list->as.items[i], &ints[i]))
+            tare__out_refuse(o, "a list of anything but ints as an index");
+    if (list->count > MOST_LISTED) tare__out_refuse(o, "a list of %u indices", list->count);
+    return tare__out_int_tensor(o, ints, list->count);
+}
+
+static void plan_item(onnx_out *o, index_plan *p, const value *v, int open) {
+    int64_t i;
+    const bool is_full = p->next >= TARE_MAX_DIMS || p->put_count >= TARE_MAX_DIMS;
+    if (is_full) {
+        tare__out_refuse(o, "too many dimensions");
+    } else if (v->kind == VALUE_NONE) {
+        p->put[p->put_count++] = p->made++;
+    } else if (v->kind == VALUE_ELLIPSIS) {
+        keep_dims(p, open);
+    } else if (v->kind == VALUE_SLICE) {
+        add_slice(o, &p->cuts, v, p->next);
+        keep_dims(p, 1);
+    } else if (v->kind == VALUE_TENSOR && v->as.tensor->ndim > 0) {
+        p->chosen[p->chosen_count] = v->as.tensor;
+        p->chosen_at[p->chosen_count++] = p->next++;
+    } else if (v->kind == VALUE_LIST) {
+        p->chosen[p->chosen_count] = tensor_of_list(o, v);
+        p->chosen_at[p->chosen_count++] = p->next++;
+    } else if (v->kind != VALUE_BOOL && tare__call_integer(v, &i)) {
+        p->taken[p->taken_count] = i;
+        p->at[p->taken_count++] = p->next++;
+    } else {
+        tare__out_refuse(o, "an index is neither an int, a slice, None nor a tensor");
+    }
+}
+
+static void plan_index(onnx_out *o, const value *index, int ndim, index_plan *p) {
+    const bool is_list = index->kind == VALUE_TUPLE || index->kind == VALUE_LIST;
+    const value *items = is_list ? index->as.items : index;
+    const uint32_t count = is_list ? index->count : 1;
+    int open = ndim;
+    for (uint32_t i = 0; i < count; i++)
+        open -= items[i].kind != VALUE_NONE && items[i].kind != VALUE_ELLIPSIS;
+    for (uint32_t i = 0; i < count; i++) plan_item(o, p, &items[i], open);
+}
+
+static const char *integers(onnx_out *o, const tare_tensor *t) {
+    if (t->dtype == TARE_BOOL || t->dtype == TARE_UINT8)
+        tare__out_refuse(o, "a mask as an index makes a result whose size depends on the data");
+    const char *x = tare__out_codes(o, t);
+    return t->dtype == TARE_INT32 ? x : tare__out_cast(o, x, t->dtype, TARE_INT64);
+}
+
+// Indices of the first dimensions, side by side in a new last one.
+static const char *stacked(onnx_out *o, const index_plan *p) {
+    const char *parts[TARE_MAX_DIMS];
+    const int64_t last = -1;
+    const tare_tensor *largest = p->chosen[0];
+    for (size_t i = 1; i < p->chosen_count; i++)
+        if (p->chosen[i]->count > largest->count) largest = p->chosen[i];
+    for (size_t i = 0; i < p->chosen_count; i++) {
+        const char *x =
+            tare__out_cast(o, integers(o, p->chosen[i]), p->chosen[i]->dtype, TARE_INT64);
+        if (p->chosen[i] != largest)
+            x = OUT(o, "Expand", x, OUT(o, "Shape", tare__out_codes(o, largest)));
+        parts[i] = tare__out_unsqueeze(o, x, &last, 1);
+    }
+    if (p->chosen_count == 1) return parts[0];
+    const char *y = tare__out_node(o, "Concat", parts, p->chosen_count);
+    tare__out_attr_int(o, "axis", -1);
+    return y;
+}
+
+static const char *choose(onnx_out *o, const index_plan *p, const char *x) {
+    if (p->chosen_count == 0) return x;
+    if (p->chosen_count == 1) {
+        const char *y = OUT(o, "Gather", x, integers(o, p->chosen[0]));
+        tare__out_attr_int(o, "axis", p->chosen_at[0]);
+        return y;
+    }
+    for (size_t i = 0; i < p->chosen_count; i++)
+        if (p->chosen_at[i] != (int64_t)i)
+            tare__out_refuse(o, "tensors of indices that are not the first ones");
+    return OUT(o, "GatherND", x, stacked(o, p));
+}
+
+static const char *take(onnx_out *o, const char *x, int64_t i, int64_t axis) {
+    const char *y = OUT(o, "Gather", x, tare__out_number(o, TARE_INT64, (double)i));
+    tare__out_attr_int(o, "axis", axis);
+    return y;
+}
+
+static void index_by(onnx_out *o, const value *index) {
+    index_plan p = {.next = 0};
+    const tare_tensor *x = tare__out_meta(o, 0);
+    if (index == NULL) tare__out_refuse(o, "its index is missing");
+    if (tare__out_failed(o)) return;
+    plan_index(o, index, x->ndim, &p);
+    if (tare__out_failed(o)) return;
+    if (p.chosen_count > 0 && p.taken_count + p.put_count > 0)
+        tare__out_refuse(o, "an index of tensors together with ints or None");
+    const char *y = cut(o, &p.cuts, tare__out_input(o, 0));
+    y = choose(o, &p, y);
+    for (size_t i = p.taken_count; i-- > 0;) y = take(o, y, p.taken[i], p.at[i]);
+    if (p.put_count > 0) y = tare__out_unsqueeze(o, y, p.put, p.put_count);
+    tare__out_result(o, y == tare__out_input(o, 0) ? OUT(o, "Identity", y) : y);
+}
+
+static void getitem(onnx_out *o) {
+    index_by(o, tare__out_call(o)->param[1]);
+}
+
+// aten.index: None keeps a dimension, as a full slice does.
+static void index_list(onnx_out *o) {
+    const value *given = tare__out_call(o)->param[1];
+    op_call *call = tare__out_call(o);
+    if (given == NULL || !tare__value_has_items(given)) {
+        tare__out_refuse(o, "its indices are missing");
+        return;
+    }
+    value list = tare__value_sequence(call->memory, VALUE_TUPLE, given->count);
+    value whole = tare__value_sequence(call->memory, VALUE_SLICE, 3);
+    if (list.as.items == NULL || whole.as.items == NULL) {
+        tare__out_try(o, tare__out_of_memory(call->err));
+        return;
+    }
+    for (uint32_t i = 0; i < given->count; i++)
+        list.as.items[i] = given->as.items[i].kind == VALUE_NONE ? whole : given->as.items[i];
+    index_by(o, &list);
+}
+
+// x.T and its kin.
+static void attribute(onnx_out *o) {
+    const char *name = tare__out_text(o, 1, "");
+    const int ndim = tare__out_meta(o, 0)->ndim;
+    const char *x = tare__out_input(o, 0);
+    int64_t order[TARE_MAX_DIMS];
+    for (int d = 0; d < ndim; d++) order[d] = ndim - 1 - d;
+    if (strcmp(name, "T") == 0 || strcmp(name, "H") == 0)
+        tare__out_result(o, tare__out_transpose(o, x, order, (size_t)ndim));
+    else if (ndim >= 2 && (strcmp(name, "mT") == 0 || strcmp(name, "mH") == 0))
+        tare__out_result(o, tare__out_swap(o, x, ndim, ndim - 2, ndim - 1));
+    else
+        tare__out_refuse(o, "the attribute '%s' is not written", name);
+}
+
+// --- one part ---
+
+static void narrow(onnx_out *o) {
+    const tare_tensor *x = tare__out_meta(o, 0);
+    const int64_t axis = tare__out_dim(o, 1, 0, x->ndim), start = tare__out_int(o, 2, 0);
+    const int64_t end = start + tare__out_int(o, 3, 0);
+    tare__out_result(o, tare__out_slice(o, tare__out_input(o, 0), axis, start,
+                                        start < 0 && end >= 0 ? INT64_MAX : end, 1));
+}
+
+static void select_one(onnx_out *o) {
+    const int64_t axis = tare__out_dim(o, 1, 0, tare__out_meta(o, 0)->ndim);
+    tare__out_result(o, take(o, tare__out_input(o, 0), tare__out_int(o, 2, 0), axis));
+}
+
+static void slice(onnx_out *o) {
+    const int64_t axis = tare__out_dim(o, 1, 0, tare__out_meta(o, 0)->ndim);
+    tare__out_result(o, tare__out_slice(o, tare__out_input(o, 0), axis, tare__out_int(o, 2, 0),
+                                        tare__out_int(o, 3, INT64_MAX), tare__out_int(o, 4, 1)));
+}
+
+// --- a part replaced ---
+
+// What is before the part, the part, what is behind it.
+static void replace(onnx_out *o, const char *part, int64_t axis, int64_t start, int64_t end,
+                    int64_t size) {
+    const char *x = tare__out_input(o, 0), *parts[3];
+    size_t count = 0;
+    if (start > 0) parts[count++] = tare__out_slice(o, x, axis, 0, start, 1);
+    parts[count++] = part;
+    if (end < size) parts[count++] = tare__out_slice(o, x, axis, end, INT64_MAX, 1);
+    const char *y = tare__out_node(o, count == 1 ? "Identity" : "Concat", parts, count);
+    if (count > 1) tare__out_attr_int(o, "axis", axis);
+    tare__out_result(o, y);
+}
+
+static int64_t from_front(int64_t i, int64_t size) {
+    const int64_t at = i < 0 ? i + size : i;
+    return at < 0 ? 0 : at > size ? size : at;
+}
+
+static bool is_batch(onnx_out *o, int64_t axis) {
+    const tare_tensor *other = tare__out_result_other(o), *y = tare__out_result_meta(o);
+    return other != NULL && axis < y->ndim && other->shape[axis] != y->shape[axis];
+}
+
+static void slice_scatter(onnx_out *o) {
+    const tare_tensor *x = tare__out_meta(o, 0);
+    const int64_t axis = tare__out_dim(o, 2, 0, x->ndim);
+    if (tare__out_failed(o)) return;
+    const int64_t size = x->shape[axis];
+    const int64_t start = from_front(tare__out_int(o, 3, 0), size);
+    const int64_t end = from_front(tare__out_int(o, 4, INT64_MAX), size);
+    if (tare__out_int(o, 5, 1) != 1) tare__out_refuse(o, "parts with steps are not put back");
+    if (is_batch(o, axis) && (start != 0 || end != size))
+        tare__out_refuse(o, "a part of the batch is not put back");
+    replace(o, tare__out_input(o, 1), axis, start, end, size);
+}
+
+static void select_scatter(onnx_out *o) {
+    const tare_tensor *x = tare__out_meta(o, 0);
+    const int64_t axis = tare__out_dim(o, 2, 0, x->ndim);
+    if (tare__out_failed(o)) return;
+    const int64_t start = from_front(tare__out_int(o, 3, 0), x->shape[axis]);
+    if (is_batch(o, axis)) tare__out_refuse(o, "a part of the batch is not put back");
+    replace(o, tare__out_unsqueeze(o, tare__out_input(o, 1), &axis, 1), axis, start, start + 1,
+            x->shape[axis]);
+}
+
+// --- a tuple of parts ---
+
+static bool other_sizes_differ(onnx_out *o, int64_t axis) {
+    const value *other = tare__out_results_other(o), *own = &tare__out_call(o)->result;
+    if (other == NULL) return false;
+    if (other->count != own->count) return true;
+    for (uint32_t i = 0; i < own->count; i++) {
+        const value *a = &own->as.items[i], *b = &other->as.items[i];
+        if (a->kind == VALUE_TENSOR && b->kind == VALUE_TENSOR && axis < a->as.tensor->ndim &&
+            a->as.tensor->ndim == b->as.tensor->ndim && own->count > 1 &&
+            a->as.tensor->shape[axis] != b->as.tensor->shape[axis])
+            return true;
+    }
+    return false;
+}
+
+static void parts_of(onnx_out *o, size_t dim_at, bool drops_dim) {
+    const tare_tensor *x = tare__out_meta(o, 0);
+    const int64_t axis = tare__out_dim(o, dim_at, 0, x->ndim);
+    const value *result = &tare__out_call(o)->result;
+    const char *in = tare__out_input(o, 0);
+    int64_t start = 0;
+    if (!drops_dim && other_sizes_differ(o, axis))
+        tare__out_refuse(o, "parts of the batch are not written");
+    for (uint32_t i = 0; i < result->count && !tare__out_failed(o); i++) {
+        const tare_tensor *part = result->as.items[i].as.tensor;
+        const int64_t size = drops_dim ? 1 : part->shape[axis];
+        tare__out_result_item(o, i,
+                              drops_dim ? take(o, in, start, axis)
+                                        : tare__out_slice(o, in, axis, start, start + size, 1));
+        start += size;
+    }
+}
+static void split(onnx_out *o) {
+    parts_of(o, 2, false);
+}
+static void unbind(onnx_out *o) {
+    parts_of(o, 1, true);
+}
+
+// --- together ---
+
+static const char *join(onnx_out *o, const char *op_type, int64_t axis, bool stacks) {
+    const op_call *call = tare__out_call(o);
+    const value *list = call->param[0];
+    const tare_tensor *y = tare__out_result_meta(o);
+    const tare_dtype dtype = y->q != NULL ? TARE_FLOAT32 : y->dtype;
+    if (list == NULL || !tare__value_has_items(list) || list->count == 0) {
+        tare__out_refuse(o, "its tensors are missing");
+        return "";
+    }
+    const char **parts = tare__arena_array(call->memory, list->count, sizeof *parts);
+    size_t count = 0;
+    if (parts == NULL) {
+        tare__out_try(o, tare__out_of_memory(call->err));
+        return "";
+    }
+    for (uint32_t i = 0; i < list->count && !tare__out_failed(o); i++) {
+        const value *v = &list->as.items[i];
+        if (v->kind != VALUE_TENSOR) {
+            tare__out_refuse(o, "an item is not a tensor");
+            break;
+        }
+        const tare_tensor *t = v->as.tensor;
+        if (!stacks && t->ndim == 1 && t->count == 0 && y->ndim > 1) continue; // as torch has it
+        const char *x = tare__out_cast(o, tare__out_tensor(o, t),
+                                       t->q != NULL ? TARE_FLOAT32 : t->dtype, dtype);
+        parts[count++] = stacks ? tare__out_unsqueeze(o, x, &axis, 1) : x;
+    }
+    if (tare__out_failed(o)) return "";
+    const char *made = tare__out_node(o, op_type, parts, count);
+    tare__out_attr_int(o, "axis", axis);
+    return made;
+}
+
+static void cat(onnx_out *o) {
+    const int64_t axis = tare__out_dim(o, 1, 0, tare__out_result_meta(o)->ndim);
+    tare__out_result(o, join(o, "Concat", axis, false));
+}
+
+static void stack(onnx_out *o) {
+    const int64_t axis = tare__out_dim(o, 1, 0, tare__out_result_meta(o)->ndim);
+    tare__out_result(o, join(o, "Concat", axis, true));
+}
+
+// --- padding ---
+
+typedef struct pad_sizes {
+    int64_t pads[2 * TARE_MAX_DIMS]; // before every dimension, then behind
+} pad_sizes;
+
+// torch counts from the last dimension, in pairs.
+static pad_sizes read_pads(onnx_out *o) {
+    const tare_tensor *x = tare__out_meta(o, 0);
+    int64_t given[2 * TARE_MAX_DIMS];
+    size_t count = 0;
+    pad_sizes p = {{0}};
+    tare__out_try(
+        o, tare__call_int_list(tare__out_call(o), 1, sizeof given / sizeof *given, given, &count));
+    if (count == 1 && x->ndim > 2) // of modules: the same on every side behind the channels
+        for (; count < 2 * ((size_t)x->ndim - 2); count++) given[count] = given[0];
+    for (size_t i = 0; i + 1 < count && i / 2 < (size_t)x->ndim; i += 2) {
+        const int d = x->ndim - 1 - (int)(i / 2);
+        p.pads[d] = given[i];
+        p.pads[x->ndim + d] = given[i + 1];
+    }
+    return p;
+}
+
+static void pad_by(onnx_out *o, const char *mode, const char *number) {
+    const pad_sizes p = read_pads(o);
+    const size_t count = 2 * (size_t)tare__out_meta(o, 0)->ndim;
+    const char *y = OUT(o, "Pad", tare__out_input(o, 0), tare__out_ints(o, p.pads, count), number);
+    tare__out_attr_text(o, "mode", mode);
+    tare__out_result(o, y);
+}
+
+// What is at the end stands before the beginning, and the other way round.
+static void wrap(onnx_out *o) {
+    const tare_tensor *x = tare__out_meta(o, 0);
+    const char *y = tare__out_input(o, 0), *parts[3];
+    pad_sizes p = read_pads(o);
+    for (int d = 0; d < x->ndim && !tare__out_failed(o); d++) {
+        const int64_t before = p.pads[d], after = p.pads[x->ndim + d];
+        size_t count = 0;
+        if (before < 0 || after < 0) tare__out_refuse(o, "negative padding that wraps around");
+        if (before == 0 && after == 0) continue;
+        if (before > 0) parts[count++] = tare__out_slice(o, y, d, -before, INT64_MAX, 1);
+        parts[count++] = y;
+        if (after > 0) parts[count++] = tare__out_slice(o, y, d, 0, after, 1);
+        y = tare__out_node(o, "Concat", parts, count);
+        tare__out_attr_int(o, "axis", d);
+    }
+    tare__out_result(o, y);
+}
+
+static void pad(onnx_out *o) {
+    const char *mode = tare__out_text(o, 2, "constant");
+    const tare_tensor *x = tare__out_meta(o, 0);
+    if (strcmp(mode, "constant") == 0) {
+        const tare_dtype dtype = x->q != NULL ? TARE_FLOAT32 : x->dtype;
+        const bool given = tare__out_given(o, 3) && tare__out_double(o, 3, 0) != 0;
+        pad_by(o, "constant", given ? tare__out_operand(o, 3, dtype) : "");
+    } else if (strcmp(mode, "reflect") == 0) {
+        pad_by(o, "reflect", "");
+    } else if (strcmp(mode, "replicate") == 0) {
+        pad_by(o, "edge", "");
+    } else if (strcmp(mode, "circular") == 0) {
+        wrap(o);
+    } else {
+        tare__out_refuse(o, "Pad has no mode for '%s'", mode);
+    }
+}
+
+static void zero_pad(onnx_out *o) {
+    pad_by(o, "constant", "");
+}
+
+static const onnx_write_rule rows[] = {
+    {"cat", "Concat", .write = cat},
+    {"chunk", "Slice", .write = split},
+    {"getattr", "Transpose", .write = attribute},
+    {"getitem", "Slice, Gather, Unsqueeze", .write = getitem},
+    {"index", "Gather, GatherND", .write = index_list},
+    {"narrow", "Slice", .write = narrow},
+    {"pad", "Pad", .write = pad},
+    {"select", "Gather", .write = select_one},
+    {"select_scatter", "Slice, Concat", .write = select_scatter},
+    {"slice", "Slice", .write = slice},
+    {"slice_scatter", "Slice, Concat", .write = slice_scatter},
+    {"split", "Slice", .write = split},
+    {"stack", "Unsqueeze, Concat", .write = stack},
+    {"unbind", "Gather", .write = unbind},
+    {"zero_pad", "Pad", .write = zero_pad},
+};
+
+const onnx_write_table tare__onnx_write_select_rules = ONNX_WRITE_RULES(rows);

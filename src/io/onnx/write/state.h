@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writer's own state (io/onnx/write/, but not the rules).
+// Private to io/onnx/write.
+#ifndef IO_ONNX_WRITE_STATE_H
+#define IO_ONNX_WRITE_STATE_H
+
+#include "core/memory/arena.h"
+#include "core/memory/map.h"
+#include "core/text/text.h"
+#include "io/onnx/write/file.h"
+#include "io/onnx/write/write.h"
+#include "ir/module.h"
+
+// --- the trace ---
+
+/// A call as its shape rule left it.
+typedef struct out_record {
+    const node *node;
+    op_call call;
+    value result; // a copy
+} out_record;
+
+/// Every call of the graph for inputs of some shapes.
+typedef struct out_trace {
+    module *root;
+    out_record *records;
+    size_t record_count, record_capacity;
+    tare_tensor **kept; // results and inputs, references owned
+    size_t kept_count, kept_capacity;
+    map pure;      // "%p" of constants that no tensor of the model went into
+    value *inputs; // one tensor each
+    value outputs; // what the graph returns; references owned
+    size_t folded; // elements of computed constants
+    arena memory;
+    tare_error *err;
+} out_trace;
+
+/// Runs the shape rules on inputs of these shapes; constants are computed.
+tare_status tare__onnx_trace(module *root, tare_tensor *const *inputs, size_t input_count,
+                             out_trace *out, tare_error *err);
+/// The tensor lives as long as the trace.
+tare_status tare__onnx_keep(out_trace *t, tare_tensor *tensor);
+void tare__onnx_trace_release(out_trace *t);
+bool tare__onnx_is_pure(const out_trace *t, const tare_tensor *tensor);
+
+// --- the file in the making ---
+
+typedef struct out_node {
+    const char *op_type, *name;
+    const char **inputs, **outputs;
+    size_t input_count, output_count;
+    bool has_optional; // the last output may be left out
+    text attributes;   // as bytes
+    const node *from;
+} out_node;
+
+/// Scale and zero point that are computed.
+typedef struct out_dynamic {
+    const char *scale, *zero_point, *source; // source: what was quantized; NULL: no matter
+    const char *codes;                       // what it became; NULL: not made yet
+} out_dynamic;
+out_dynamic *tare__out_find_dynamic(const onnx_out *o, const tare_tensor *t);
+
+typedef struct onnx_writer onnx_writer;
+struct onnx_writer {
+    const onnx_write_spec *spec;
+    module *root;
+    int opset;
+    out_trace trace, other; // the second for another batch
+    bool has_other;
+    int64_t batch, other_batch;
+    out_node *nodes;
+    size_t node_count, node_capacity;
+    out_tensor *tensors; // initializers
+    size_t tensor_count, tensor_capacity;
+    map tensor_names; // name -> index + 1 into tensors
+    map values;       // "%p" of a tensor -> const char * (its name)
+    map paths;        // "%p" of a tensor of the model -> const char * (its path)
+    map names;        // every name of a value
+    map node_names;
+    map output_names;
+    map constants;          // content -> const char *
+    map codes;              // path of a weight -> tare_tensor *, its integers; references owned
+    map weights;            // "%p" of such integers -> path
+    map dynamic;            // "%p" of a tensor -> out_dynamic *
+    map sources;            // path of a tensor of the model -> onnx_source *
+    const char *batch_size; // the value that is the batch; NULL: not computed yet
+    text refusals, notes;   // items of JSON lists
+    size_t refusal_count;
+    text first_refusal; // sentences, for the error
+    text outputs;       // as bytes
+    arena memory;
+    tare_error *rule_err; // of rules; owned
+    tare_error *err;
+};
+
+struct onnx_out {
+    onnx_writer *w;
+    const onnx_write_rule *rule;
+    const out_record *record, *other; // other may be NULL
+    op_call call;
+    tare_status status;
+    bool on_codes; // the operator only moves integers
+    bool then_relu;
+    int depth; // of rules that call rules
+};
+
+/// How a tensor of the model is had again from the file.
+typedef struct onnx_source {
+    const char *initializer, *scale, *zero_point; // the latter two: it is dequantize(initializer)
+    int axis;                                     // -1: one scale
+} onnx_source;
+/// The model's tensor at `path` is in the file as these initializers.
+void tare__out_source(onnx_out *o, const char *path, const char *codes, const char *scale,
+                      const char *zero_point, int axis);
+
+const char *tare__out_unique(onnx_writer *w, map *names, const char *wish);
+bool tare__out_bind(onnx_writer *w, const tare_tensor *t, const char *name);
+const char *tare__out_bound(const onnx_writer *w, const tare_tensor *t);
+/// An initializer; *t is retained. NULL when memory is gone.
+const char *tare__out_add_tensor(onnx_writer *w, const char *name, const tare_tensor *t, int type);
+out_tensor *tare__out_find_tensor(const onnx_writer *w, const char *name);
+/// The path of a tensor of the model; NULL if it is none.
+const char *tare__out_path(const onnx_writer *w, const tare_tensor *t);
+
+const onnx_write_rule *tare__onnx_find_write_rule(const char *id);
+/// Writes a call by the rule of its row.
+void tare__out_dispatch(onnx_out *o);
+/// Changes nodes so that ONNX Runtime runs them in integers where it can (write/runtime.c).
+tare_status tare__onnx_fit_runtime(onnx_writer *w);
+
+#endif

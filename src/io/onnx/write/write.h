@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rule that writes an operator as ONNX may use.
+//
+// The writer traces the graph (write/trace.c): every call with its parameters bound by name and the
+// shapes of its results, whatever spelling it has. A rule belongs to a row of the operator table
+// and says which ONNX nodes compute it:
+//
+//   static void silu(onnx_out *o) {
+//       const char *x = tare__out_input(o, 0);
+//       tare__out_result(o, OUT(o, "Mul", x, OUT(o, "Sigmoid", x)));
+//   }
+//   static const onnx_write_rule rows[] = {{"silu", "Sigmoid, Mul", .write = silu}, ..};
+//
+// Values are names. A failure is remembered, and what follows it does nothing, so that a rule needs
+// no checks: "" stands for a value that could not be made.
+//
+// Quantized tensors are their integers in the file. Where a rule asks for such an input it gets
+// what a DequantizeLinear makes of it, and a result that is to be quantized goes through a
+// QuantizeLinear: a rule sees floats only, and quantize(op(dequantize(x))) is written by itself.
+// Private to io/onnx/write.
+#ifndef IO_ONNX_WRITE_WRITE_H
+#define IO_ONNX_WRITE_WRITE_H
+
+#include "core/tensor/tensor.h"
+#include "ops/op.h"
+
+/// A call that is being written.
+typedef struct onnx_out onnx_out;
+
+/// How one operator is written. op_type: the node that it is, or those that it is made of, for the
+/// documentation. since: the first opset that has it; 0: all that are written. write NULL: it is
+/// that one node, on all of the call's tensors.
+typedef struct onnx_write_rule {
+    const char *id; // the row's
+    const char *op_type;
+    int since;
+    bool takes_sizes; // numbers among the parameters may depend on the batch
+    void (*write)(onnx_out *o);
+} onnx_write_rule;
+
+/// A family's rows; write/rules.h lists the tables.
+typedef struct onnx_write_table {
+    const onnx_write_rule *rows;
+    size_t count;
+} onnx_write_table;
+#define ONNX_WRITE_RULES(rows)                                                                     \
+    { (rows), sizeof(rows) / sizeof *(rows) }
+
+/// Every row, for listings; NULL past the end.
+const onnx_write_rule *tare__onnx_write_rule_at(size_t index);
+
+// --- failures ---
+
+bool tare__out_failed(const onnx_out *o);
+/// The node cannot be written, and why: "float64 is not a type that Conv takes".
+void tare__out_refuse(onnx_out *o, const char *format, ...) TARE_PRINTF(2, 3);
+/// Remembers a status, whose sentence stands in the call's error.
+void tare__out_try(onnx_out *o, tare_status status);
+/// Something worth knowing that is no failure.
+void tare__out_note(onnx_out *o, const char *format, ...) TARE_PRINTF(2, 3);
+
+// --- the call ---
+
+int tare__out_opset(const onnx_out *o);
+op_call *tare__out_call(onnx_out *o);
+bool tare__out_given(const onnx_out *o, size_t i); // parameter i is there and not None
+/// Shape and dtype of parameter i, which must be a tensor; never NULL.
+const tare_tensor *tare__out_meta(onnx_out *o, size_t i);
+/// Of the one result; never NULL.
+const tare_tensor *tare__out_result_meta(onnx_out *o);
+/// The float dtype that the call computes in: the result's, float32 where it is quantized.
+tare_dtype tare__out_real_dtype(const onnx_out *o);
+/// The result for another batch; NULL where the batch is fixed.
+const tare_tensor *tare__out_result_other(const onnx_out *o);
+/// The same for results that are several; NULL where the batch is fixed.
+const value *tare__out_results_other(const onnx_out *o);
+/// Is parameter i, a number, another one for the other batch?
+bool tare__out_param_differs(const onnx_out *o, size_t i);
+int64_t tare__out_int(onnx_out *o, size_t i, int64_t otherwise);
+double tare__out_double(onnx_out *o, size_t i, double otherwise);
+bool tare__out_bool(onnx_out *o, size_t i, bool otherwise);
+const char *tare__out_text(onnx_out *o, size_t i, const char *otherwise);
+int64_t tare__out_dim(onnx_out *o, size_t i, int64_t otherwise, int ndim);
+
+// --- values ---
+
+/// Parameter i: a tensor in floats where it is quantized. "" where it is absent.
+const char *tare__out_input(onnx_out *o, size_t i);
+/// Parameter i as an operand of `dtype`: converted, and a constant where it is a number.
+const char *tare__out_operand(onnx_out *o, size_t i, tare_dtype dtype);
+/// A tensor of the call, or of the model; the same for a value that is one.
+const char *tare__out_tensor(onnx_out *o, const tare_tensor *t);
+/// Its integers, where it is quantized.
+const char *tare__out_codes(onnx_out *o, const tare_tensor *t);
+/// Constants: one number without dimensions, and whole numbers in a row.
+const char *tare__out_number(onnx_out *o, tare_dtype dtype, double number);
+const char *tare__out_ints(onnx_out *o, const int64_t *ints, size_t count);
+/// Such a constant as a tensor of the call.
+const tare_tensor *tare__out_int_tensor(onnx_out *o, const int64_t *ints, size_t count);
+/// A tensor as a constant under a name of its own.
+const char *tare__out_constant(onnx_out *o, const tare_tensor *t, const char *name);
+/// Scales (float32) and zero points (of storage dtype `dtype`) as constants: of one channel without
+/// dimensions.
+void tare__out_qparams(onnx_out *o, const qparams *q, tare_dtype dtype, const char **scale,
+                       const char **zero_point);
+/// Sizes as a vector of int64: constants, and where they follow the batch computed from an input.
+/// other: for the second batch; NULL: none of them follows it.
+const char *tare__out_sizes(onnx_out *o, const int64_t *sizes, const int64_t *other, size_t count);
+
+// --- nodes ---
+
+/// A node of the default domain, and its first output.
+const char *tare__out_node(onnx_out *o, const char *op_type, const char *const *inputs,
+                           size_t input_count);
+#define OUT(o, op_type, ...)                                                                       \
+    tare__out_node(o, op_type, (const char *const[]){__VA_ARGS__},                                 \
+                   sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+/// Gives the last node `count` outputs; names[0] is the one that it has.
+void tare__out_outputs(onnx_out *o, size_t count, const char **names);
+/// The last of them is left out where nothing reads it.
+void tare__out_optional(onnx_out *o);
+/// Attributes of the last node.
+void tare__out_attr_int(onnx_out *o, const char *name, int64_t i);
+void tare__out_attr_float(onnx_out *o, const char *name, double f);
+void tare__out_attr_text(onnx_out *o, const char *name, const char *text);
+/// `count` times the same text.
+void tare__out_attr_texts(onnx_out *o, const char *name, const char *text, size_t count);
+void tare__out_attr_ints(onnx_out *o, const char *name, const int64_t *ints, size_t count);
+
+/// What rules need again and again.
+const char *tare__out_cast(onnx_out *o, const char *x, tare_dtype from, tare_dtype to);
+const char *tare__out_reshape(onnx_out *o, const char *x, const int64_t *shape, size_t count);
+const char *tare__out_transpose(onnx_out *o, const char *x, const int64_t *order, size_t count);
+/// Two dimensions of x change places.
+const char *tare__out_swap(onnx_out *o, const char *x, int ndim, int a, int b);
+const char *tare__out_unsqueeze(onnx_out *o, const char *x, const int64_t *axes, size_t count);
+const char *tare__out_squeeze(onnx_out *o, const char *x, const int64_t *axes, size_t count);
+/// A reduction ("ReduceMean"), whose axes are an attribute before some opset.
+const char *tare__out_reduce(onnx_out *o, const char *op_type, const char *x, const int64_t *axes,
+                             size_t count, bool keeps);
+/// x[.., start:end:step, ..]
+const char *tare__out_slice(onnx_out *o, const char *x, int64_t axis, int64_t start, int64_t end,
+                            int64_t step);
+const char *tare__out_clip(onnx_out *o, const char *x, tare_dtype dtype, double low, double high);
+/// DequantizeLinear and QuantizeLinear with constant parameters.
+const char *tare__out_dequantize(onnx_out *o, const char *codes, const qparams *q);
+const char *tare__out_quantize(onnx_out *o, const char *x, const qparams *q);
+
+/// The codes of a module's weight `name`, which it computes with in place of the tensor itself: as
+/// a tensor that stands for the call. NULL: the module has none.
+const tare_tensor *tare__out_weight_codes(onnx_out *o, const module *m, const char *name);
+/// A quantized tensor whose parameters are values of the file.
+void tare__out_set_dynamic(onnx_out *o, const tare_tensor *t, const char *scale,
+                           const char *zero_point);
+
+// --- results ---
+
+/// x, in floats, is the call's result: it is quantized where the result is.
+void tare__out_result(onnx_out *o, const char *x);
+/// The result as it stands: integers where it is quantized.
+void tare__out_result_raw(onnx_out *o, const char *x);
+/// Item i of a result that is a tuple or list.
+void tare__out_result_item(onnx_out *o, uint32_t i, const char *x);
+/// Item i of the tuple that is item `outer`.
+void tare__out_result_at(onnx_out *o, const value *v, const char *x);
+/// A ReLU follows what the call computes, before it is quantized.
+void tare__out_then_relu(onnx_out *o);
+/// Writes this call as the operator of that id, whose parameters are `params`.
+void tare__out_as(onnx_out *o, const char *id, const value *const *params, size_t count);
+
+#endif

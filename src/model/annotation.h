@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Annotations of a model's nodes, by name: names are never given twice in a graph, so what a pass
+// erases leaves nothing that could be mistaken.
+// Private to model.
+#ifndef MODEL_ANNOTATION_H
+#define MODEL_ANNOTATION_H
+
+#include "config/qspec.h"
+#include "core/memory/map.h"
+#include "ir/graph.h"
+
+typedef struct input_qspec {
+    char *input;
+    tare_qspec *spec; // NULL: None
+} input_qspec;
+
+/// Who said it, for explain; NULL: not known.
+typedef struct annotation_origin {
+    const char *quantizer, *rule; // "XNNPACKQuantizer", "conv_relu"
+    const char *section, *key;    // of the setting that was at work: "module_name", "layer1"
+} annotation_origin;
+
+struct tare_annotation {
+    input_qspec *inputs; // in order of setting
+    size_t input_count, input_capacity;
+    tare_qspec *output;
+    bool allows_sharing, is_marked;
+    size_t serial;            // tells an annotation from one that replaces it
+    annotation_origin origin; // owned
+};
+
+// Nodes of a graph that is an argument (of scan and while_loop) stand under "GRAPH/NODE".
+typedef struct annotation_book { // zero-initialized is empty
+    map by_node;                 // name -> tare_annotation
+    size_t made_count;
+} annotation_book;
+
+void tare__annotations_release(annotation_book *book);
+/// Moves all of `from` into `to` under "PATH/"; and what stands there out again. What fails leaves
+/// both valid.
+tare_status tare__annotations_move_in(annotation_book *to, const char *path, annotation_book *from,
+                                      tare_error *err);
+tare_status tare__annotations_move_out(annotation_book *from, const char *path, annotation_book *to,
+                                       tare_error *err);
+tare_status tare__annotations_copy(annotation_book *to, const annotation_book *from,
+                                   tare_error *err);
+tare_annotation *tare__annotation_find(const annotation_book *book, const char *name);
+/// The annotation of a node, made if there is none.
+tare_status tare__annotation_get(annotation_book *book, const char *name, tare_annotation **out,
+                                 tare_error *err);
+void tare__annotation_remove(annotation_book *book, const char *name);
+/// The spec is retained.
+tare_status tare__annotation_set_input(tare_annotation *a, const char *input, tare_qspec *spec,
+                                       tare_error *err);
+void tare__annotation_set_output(tare_annotation *a, tare_qspec *spec);
+/// The index of an input's entry; input_count if there is none.
+size_t tare__annotation_index(const tare_annotation *a, const char *input);
+/// The annotation of `from` (none: nothing happens) also becomes that of `to`.
+tare_status tare__annotation_clone(annotation_book *book, const char *from, const char *to,
+                                   tare_error *err);
+/// Copies what `from` knows over what was known.
+tare_status tare__annotation_note(tare_annotation *a, const annotation_origin *from,
+                                  tare_error *err);
+/// Names the quantizer of all annotations that name none yet.
+tare_status tare__annotations_note_quantizer(annotation_book *book, const char *quantizer,
+                                             tare_error *err);
+/// Is any input or the output to be quantized?
+bool tare__annotation_has_specs(const tare_annotation *a); // false for NULL
+/// Is the node to be computed in integers: does it have specs, or stand behind one that has in
+/// their pattern?
+bool tare__annotation_takes(const annotation_book *book, const node *n);
+
+void tare__annotation_to_json(const tare_annotation *a, text *out);
+/// Replaces the model's annotations; see tare_model_annotations_from_json.
+tare_status tare__annotations_from_json(tare_model *model, const json_at *at,
+                                        const tare_derive_rule *rules, size_t rule_count,
+                                        tare_error *err);
+
+/// Members of a model file's record: `annotations`, and `derived` for observers that compute their
+/// parameters from others', each with a comma before it. Nothing for models without annotations
+/// that were not prepared by any.
+tare_status tare__annotations_to_record(const tare_model *model, text *out, tare_error *err);
+/// Reads those members where there are any. Rules come from the model's context.
+tare_status tare__annotations_from_record(tare_model *model, const json_at *object,
+                                          tare_error *err);
+
+#endif

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coverage: the operators of the float model, followed through the passes by the origin of each
+// node.
+#include "model/coverage.h"
+#include "model/islands.h"
+
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "model/pass.h"
+#include "ops/op.h"
+
+traced_op *tare__traced_op(const tare_model *model, const char *name) {
+    if (name == NULL) return NULL;
+    const size_t place = (size_t)tare__map_get(&model->op_names, name);
+    return place > 0 ? &model->ops[place - 1] : NULL;
+}
+
+static tare_status add(tare_model *model, const char *name, const char *subject, traced_op **out,
+                       tare_error *err) {
+    if (!tare__grow((void **)&model->ops, &model->op_capacity, model->op_count, sizeof *model->ops))
+        return tare__out_of_memory(err);
+    const traced_op op = {.name = tare__strdup(name), .subject = tare__strdup(subject)};
+    if (op.name == NULL || op.subject == NULL ||
+        !tare__map_set(&model->op_names, name, tare__map_int(model->op_count + 1))) {
+        tare__free(op.name);
+        tare__free(op.subject);
+        return tare__out_of_memory(err);
+    }
+    model->ops[model->op_count] = op;
+    *out = &model->ops[model->op_count++];
+    return TARE_OK;
+}
+
+tare_status tare__coverage_begin(tare_model *model, tare_error *err) {
+    if (model->op_count > 0) return TARE_OK;
+    for (node *n = model->root->graph->first; n != NULL; n = n->next) {
+        // What nobody reads computes nothing of the result: guards, counters of batches.
+        if (!tare__node_is_call(n) || n->user_count == 0) continue;
+        n->origin = n->name;
+        traced_op *op = NULL;
+        TARE_TRY(add(model, n->name, tare__node_subject(model, n), &op, err));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__coverage_fused(tare_model *model, const char *origin, const char *into,
+                                 tare_error *err) {
+    traced_op *op = tare__traced_op(model, origin);
+    if (op == NULL || into == NULL || strcmp(origin, into) == 0) return TARE_OK;
+    char *copy = tare__strdup(into);
+    if (copy == NULL) return tare__out_of_memory(err);
+    tare__free(op->fused_into);
+    op->fused_into = copy;
+    return TARE_OK;
+}
+
+void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs) {
+    traced_op *op = tare__traced_op(model, origin);
+    if (op != NULL) op->macs = macs;
+}
+
+static bool is_dequantize(const node *n) {
+    return (n->op == NODE_CALL_METHOD && strcmp(n->target, "dequantize") == 0) ||
+           (n->op == NODE_CALL_FUNCTION && strstr(n->target, ".dequantize_per_") != NULL);
+}
+
+static bool is_quantize(const node *n) {
+    return n->op == NODE_CALL_FUNCTION && (tare__starts_with(n->target, "torch.quantize_per_") ||
+                                           strstr(n->target, ".quantize_per_") != NULL);
+}
+
+bool tare__coverage_is_conversion(const node *n) {
+    return is_quantize(n) || is_dequantize(n);
+}
+
+static bool is_packed(const tare_model *model, const node *n) {
+    const module *m = n->op == NODE_GET_ATTR ? tare__module_find(model->root, n->target) : NULL;
+    return m != NULL && m->class->role == ROLE_PACKED;
+}
+
+// Dynamic layers compute in integers, but their results are floats.
+static bool gives_floats(const node *n, const module *called) {
+    const bool is_dynamic_function =
+        n->op == NODE_CALL_FUNCTION &&
+        (tare__ends_with(n->target, "_dynamic") || tare__ends_with(n->target, "_float"));
+    const bool is_dynamic = called != NULL && called->class->role == ROLE_DYNAMIC;
+    return is_dequantize(n) || is_dynamic || is_dynamic_function;
+}
+
+// Which nodes give integers, by id.
+typedef struct integer_walk {
+    const tare_model *model;
+    const prepared_state *prepared;
+    bool *gives_integers;
+    bool reads_integers;
+    bool *carries; // of annotated programs: values that were codes just before
+    bool reads_carried;
+} integer_walk;
+
+static void look_at_input(void *user, node *input) {
+    integer_walk *w = user;
+    if (w->gives_integers[input->id]) w->reads_integers = true;
+    if (w->carries[input->id]) w->reads_carried = true;
+}
+
+// In a lowered model an operator is computed in integers when it reads integers; in a reference
+// model that is what it stands for when prepare observed it for that.
+// Convert leaves some observed modules float, because no dtype config takes their weight.
+static bool was_left_float(const tare_model *model, const char *name) {
+    for (size_t i = 0; i < model->decisions.count; i++) {
+        const tare_decision *d = &model->decisions.items[i];
+        if (strcmp(d->decision, "left float") == 0 && strcmp(d->node, name) == 0) return true;
+    }
+    return false;
+}
+
+// In a reference model nothing is computed in integers yet: what counts is what it stands for.
+static bool stands_for_integers(const integer_walk *w, const node *n) {
+    if (w->prepared == NULL)
+        return w->reads_carried && tare__annotation_takes(&w->model->annotations, n);
+    const prepared_node *known = tare__prepared_node(w->prepared, n->name);
+    return known != NULL && known->is_observed && !was_left_float(w->model, n->name);
+}
+
+static void walk_node(integer_walk *w, const node *n) {
+    w->reads_integers = w->reads_carried = false;
+    tare__node_each_input(n, look_at_input, w);
+    const module *m = tare__called_module(w->model, n);
+    const bool is_integer_module =
+        m != NULL && (m->class->role == ROLE_QUANTIZED || m->class->role == ROLE_DYNAMIC);
+    const bool in_integers = w->reads_integers || is_integer_module;
+    w->gives_integers[n->id] =
+        is_quantize(n) || is_packed(w->model, n) || (in_integers && !gives_floats(n, m));
+    const bool counts =
+        w->model->stage == TARE_STAGE_LOWERED ? in_integers : stands_for_integers(w, n);
+    w->carries[n->id] = is_dequantize(n) || (counts && !is_quantize(n));
+    traced_op *op = tare__traced_op(w->model, n->origin);
+    if (op != NULL && tare__node_is_call(n)) op->is_quantized = counts;
+}
+
+const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *op) {
+    for (size_t i = 0; op->fused_into != NULL && i < model->op_count; i++) {
+        const traced_op *next = tare__traced_op(model, op->fused_into);
+        if (next == NULL) break;
+        op = next;
+    }
+    return op;
+}
+
+const char *tare_model_float_node(const tare_model *model, const char *node_name) {
+    const node *n = tare__graph_find(model->root->graph, node_name);
+    if (n == NULL || !tare__node_is_call(n)) return NULL;
+    if (model->op_count == 0) return n->name; // no pass has seen it: it is the float model
+    const traced_op *carrier = tare__traced_op(model, n->origin);
+    if (carrier == NULL) return NULL;
+    const char *last = carrier->name;
+    for (size_t i = 0; i < model->op_count; i++)
+        if (tare__traced_carrier(model, &model->ops[i]) == carrier) last = model->ops[i].name;
+    return last;
+}
+
+static tare_status count_islands(tare_model *model, tare_error *err) {
+    arena memory = {0};
+    islands found;
+    const tare_status status = tare__islands_find(model, &memory, &found, err);
+    if (status == TARE_OK) {
+        model->float_island_count = found.float_count;
+        model->conversion_count = found.quantize_count + found.dequantize_count;
+    }
+    tare__arena_release(&memory);
+    return status;
+}
+
+tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepared,
+                                  tare_error *err) {
+    integer_walk w = {.model = model, .prepared = prepared};
+    w.gives_integers =
+        tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.gives_integers);
+    w.carries = tare__alloc_zeroed(model->root->graph->next_id + 1, sizeof *w.carries);
+    const bool has_memory = w.gives_integers != NULL && w.carries != NULL;
+    for (const node *n = model->root->graph->first; n != NULL && has_memory; n = n->next)
+        walk_node(&w, n);
+    tare__free(w.gives_integers);
+    tare__free(w.carries);
+    if (!has_memory) return tare__out_of_memory(err);
+    for (size_t i = 0; i < model->op_count; i++)
+        model->ops[i].is_quantized = tare__traced_carrier(model, &model->ops[i])->is_quantized;
+    return count_islands(model, err);
+}
+
+tare_status tare__coverage_copy(tare_model *to, const tare_model *from, tare_error *err) {
+    for (size_t i = 0; i < from->op_count; i++) {
+        traced_op *op = NULL;
+        TARE_TRY(add(to, from->ops[i].name, from->ops[i].subject, &op, err));
+        op->is_quantized = from->ops[i].is_quantized;
+        op->macs = from->ops[i].macs;
+        if (from->ops[i].fused_into != NULL &&
+            (op->fused_into = tare__strdup(from->ops[i].fused_into)) == NULL)
+            return tare__out_of_memory(err);
+    }
+    return TARE_OK;
+}
+
+void tare__coverage_release(tare_model *model) {
+    for (size_t i = 0; i < model->op_count; i++) {
+        tare__free(model->ops[i].name);
+        tare__free(model->ops[i].subject);
+        tare__free(model->ops[i].fused_into);
+    }
+    tare__free(model->ops);
+    tare__map_release(&model->op_names);
+}
+
+tare_status tare__coverage_to_json(const tare_model *model, text *out, tare_error *err) {
+    tare__text_char(out, '[');
+    for (size_t i = 0; i < model->op_count; i++) {
+        const traced_op *op = &model->ops[i];
+        tare__text_append(out, i > 0 ? ",{\"name\":" : "{\"name\":");
+        tare__text_json_string(out, op->name);
+        tare__text_append(out, ",\"subject\":");
+        tare__text_json_string(out, op->subject);
+        tare__text_printf(out, ",\"quantized\":%s,\"macs\":%lld",
+                          op->is_quantized ? "true" : "false", (long long)op->macs);
+        if (op->fused_into != NULL) {
+            tare__text_append(out, ",\"fused_into\":");
+            tare__text_json_string(out, op->fused_into);
+        }
+        tare__text_char(out, '}');
+    }
+    tare__text_char(out, ']');
+    return tare__text_status(out, err);
+}
+
+static tare_status read_op(tare_model *model, const json_at *at, tare_error *err) {
+    static const char *const keys[] = {"name", "subject", "quantized", "macs", "fused_into", NULL};
+    TARE_TRY(tare__json_expect(at, JSON_OBJECT, err));
+    TARE_TRY(tare__json_only_keys(at, keys, err));
+    const json_at name = tare__json_get(at, "name"), subject = tare__json_get(at, "subject");
+    const json_at quantized = tare__json_get(at, "quantized"), macs = tare__json_get(at, "macs");
+    const char *name_text = NULL, *subject_text = NULL, *into_text = NULL;
+    TARE_TRY(tare__json_string(&name, &name_text, err));
+    TARE_TRY(tare__json_string(&subject, &subject_text, err));
+    if (tare__traced_op(model, name_text) != NULL)
+        return tare__json_fail(&name, err, "'%s' is listed twice", name_text);
+    traced_op *op = NULL;
+    TARE_TRY(add(model, name_text, subject_text, &op, err));
+    TARE_TRY(tare__json_bool(&quantized, &op->is_quantized, err));
+    TARE_TRY(tare__json_int(&macs, &op->macs, err));
+    if (op->macs < 0) return tare__json_fail(&macs, err, "expected a number of operations");
+    if (!tare__json_has(at, "fused_into")) return TARE_OK;
+    const json_at into = tare__json_get(at, "fused_into");
+    TARE_TRY(tare__json_string(&into, &into_text, err));
+    op->fused_into = tare__strdup(into_text);
+    return op->fused_into != NULL ? TARE_OK : tare__out_of_memory(err);
+}
+
+tare_status tare__coverage_from_json(tare_model *model, const json_at *at, tare_error *err) {
+    TARE_TRY(tare__json_expect(at, JSON_ARRAY, err));
+    for (size_t i = 0; i < json_array_size(at->value); i++) {
+        const json_at item = tare__json_item(at, i);
+        TARE_TRY(read_op(model, &item, err));
+    }
+    return TARE_OK;
+}
+
+tare_status tare_model_coverage(const tare_model *model, tare_coverage *out, tare_error *err) {
+    tare_coverage c = {.struct_size = sizeof c};
+    for (size_t i = 0; i < model->op_count; i++) {
+        const traced_op *op = &model->ops[i];
+        c.op_count++;
+        c.macs += (uint64_t)op->macs;
+        if (!op->is_quantized) continue;
+        c.quantized_op_count++;
+        c.quantized_macs += (uint64_t)op->macs;
+    }
+    tare_model_facts facts = {.struct_size = sizeof facts};
+    TARE_TRY(tare_model_get_facts(model, &facts, err));
+    c.weight_bytes = facts.weight_bytes;
+    c.quantized_weight_bytes = facts.quantized_weight_bytes;
+    c.float_island_count = model->float_island_count;
+    c.conversion_count = model->conversion_count;
+    *out = c;
+    return TARE_OK;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coverage: the operators of the float model, followed through the passes.
+#ifndef MODEL_COVERAGE_H
+#define MODEL_COVERAGE_H
+
+#include "model/model.h"
+
+/// Lists the calls of a float model, once; every node remembers its origin from here on.
+tare_status tare__coverage_begin(tare_model *model, tare_error *err);
+/// The operator `origin` is computed by the node that computes `into` from now on.
+tare_status tare__coverage_fused(tare_model *model, const char *origin, const char *into,
+                                 tare_error *err);
+/// Marks what the converted graph computes in integers; `prepared` knows what was observed for
+/// that.
+tare_status tare__coverage_finish(tare_model *model, const prepared_state *prepared,
+                                  tare_error *err);
+/// Multiply-accumulates of the node with this origin, seen during calibration.
+void tare__coverage_set_macs(tare_model *model, const char *origin, int64_t macs);
+/// Whether a node turns floats into quantized tensors or back.
+bool tare__coverage_is_conversion(const node *n);
+traced_op *tare__traced_op(const tare_model *model, const char *name); // NULL if unknown
+/// The operator that computes this one now, at the end of the fusions.
+const traced_op *tare__traced_carrier(const tare_model *model, const traced_op *op);
+tare_status tare__coverage_copy(tare_model *to, const tare_model *from, tare_error *err);
+void tare__coverage_release(tare_model *model);
+tare_status tare__coverage_to_json(const tare_model *model, text *out, tare_error *err);
+tare_status tare__coverage_from_json(tare_model *model, const json_at *at, tare_error *err);
+
+#endif

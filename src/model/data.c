@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data for a model: io's batches, with what the model says about its inputs; and arrays into files.
+#include "model/data.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "core/struct_size.h"
+#include "core/text/text.h"
+#include "io/data/data.h"
+#include "io/data/npy.h"
+#include "io/data/npz.h"
+#include "io/native/safetensors.h"
+#include "model/model.h"
+
+struct tare_data {
+    data_source *source;
+    data_batch batch; // the one that is lent
+    int64_t limit;    // 0: none
+    int64_t passed;   // samples so far, those of other shards too
+    int64_t shard_index, shard_count, batch_size;
+    int64_t batch_index; // of the next batch, counted over all shards
+    int64_t fixed_batch; // the only one that the model takes; 0: any
+    bool as_is;
+    char *spec;
+};
+
+// A graph that was exported for one batch size says so in its inputs' shapes.
+static int64_t fixed_batch(const data_input *inputs, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!inputs[i].is_example && inputs[i].ndim > 0 && inputs[i].shape[0] > 0)
+            return inputs[i].shape[0];
+    return 0;
+}
+
+static uint64_t memory_limit(const tare_read_limits *given, const tare_model *model) {
+    tare_read_limits limits = {0};
+    if (given != NULL) tare__struct_copy(&limits, sizeof limits, given);
+    return limits.memory_bytes != 0 ? limits.memory_bytes : model->memory_limit;
+}
+
+static tare_status open_source(tare_data *data, const tare_model *model, const char *spec,
+                               const tare_data_options *options, tare_error *err) {
+    const tare_preprocess *declared =
+        options->preprocess != NULL ? options->preprocess : model->preprocess;
+    const size_t count = tare_model_input_count(model);
+    data_input *inputs = tare__alloc_zeroed(count + 1, sizeof *inputs);
+    if (inputs == NULL) return tare__out_of_memory(err);
+    tare_status status = TARE_OK;
+    size_t i = 0;
+    for (const node *n = model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
+        if (tare__node_is_input(n)) status = tare__describe_input(n, &inputs[i++], err);
+    for (i = 0; i < count; i++) inputs[i].is_finite = options->is_finite;
+    if (status == TARE_OK && !options->as_is) data->fixed_batch = fixed_batch(inputs, count);
+    if (data->fixed_batch > 0 && (data->batch_size == 0 || data->batch_size > data->fixed_batch))
+        data->batch_size = data->fixed_batch;
+    if (status == TARE_OK)
+        status = tare__data_open(spec, inputs, count, data->batch_size,
+                                 declared != NULL ? &declared->steps : NULL, &data->source, err);
+    tare__free(inputs);
+    if (status == TARE_OK) tare__data_limit(data->source, memory_limit(options->limits, model));
+    if (status != TARE_OK || !options->as_is) return status;
+    status = tare__data_take_as_is(data->source, err);
+    if (status != TARE_OK) tare__data_close(data->source);
+    return status;
+}
+
+tare_status tare_data_open(const char *spec, const tare_model *model,
+                           const tare_data_options *options, tare_data **out, tare_error *err) {
+    tare_data_options known = {0};
+    if (options != NULL) tare__struct_copy(&known, sizeof known, options);
+    if (known.sample_limit < 0)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a limit of %lld samples",
+                          (long long)known.sample_limit);
+    if (known.shard_count < 0 || known.shard_index < 0 ||
+        known.shard_index >= (known.shard_count > 0 ? known.shard_count : 1))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "shard %lld of %lld",
+                          (long long)known.shard_index, (long long)known.shard_count);
+    tare_data *data = tare__alloc_zeroed(1, sizeof *data);
+    if (data == NULL) return tare__out_of_memory(err);
+    data->limit = known.sample_limit;
+    data->batch_size = known.batch_size;
+    data->shard_index = known.shard_index;
+    data->shard_count = known.shard_count > 0 ? known.shard_count : 1;
+    data->as_is = known.as_is;
+    data->spec = tare__strdup(spec);
+    const tare_status status =
+        data->spec != NULL ? open_source(data, model, spec, &known, err) : tare__out_of_memory(err);
+    if (status == TARE_OK) {
+        *out = data;
+        return TARE_OK;
+    }
+    tare__free(data->spec);
+    tare__free(data);
+    return status;
+}
+
+void tare_data_close(tare_data *data) {
+    if (data == NULL) return;
+    tare__data_batch_release(&data->batch);
+    tare__data_close(data->source);
+    tare__free(data->spec);
+    tare__free(data);
+}
+
+// The first `count` of a tensor's samples, in place of it.
+static tare_status cut_tensor(tare_tensor **t, int64_t count, tare_error *err) {
+    tare_tensor *part = NULL;
+    TARE_TRY(tare__tensor_rows(*t, 0, count, &part, err));
+    tare_tensor_release(*t);
+    *t = part;
+    return TARE_OK;
+}
+
+static tare_status cut_batch(data_batch *batch, int64_t count, tare_error *err) {
+    for (size_t i = 0; i < batch->input_count; i++)
+        TARE_TRY(cut_tensor(&batch->inputs[i], count, err));
+    if (batch->labels != NULL) TARE_TRY(cut_tensor(&batch->labels, count, err));
+    batch->size = count;
+    return TARE_OK;
+}
+
+static int64_t samples_left(const tare_data *data) {
+    return data->limit > 0 ? data->limit - data->passed : INT64_MAX;
+}
+
+// Goes past one batch; *samples are its, 0 at the end.
+static tare_status skip_one(tare_data *data, int64_t *samples, tare_error *err) {
+    *samples = 0;
+    if (samples_left(data) > 0) TARE_TRY(tare__data_skip(data->source, samples, err));
+    if (*samples > samples_left(data)) *samples = samples_left(data);
+    data->passed += *samples;
+    data->batch_index += *samples > 0;
+    return TARE_OK;
+}
+
+// Goes past the batches of other shards.
+static tare_status skip_others(tare_data *data, bool *done, tare_error *err) {
+    while (data->batch_index % data->shard_count != data->shard_index) {
+        int64_t samples = 0;
+        TARE_TRY(skip_one(data, &samples, err));
+        *done = samples == 0;
+        if (*done) return TARE_OK;
+    }
+    *done = samples_left(data) == 0;
+    return TARE_OK;
+}
+
+static tare_status check_fixed_batch(const tare_data *data, tare_error *err) {
+    if (data->fixed_batch == 0 || data->batch.size == data->fixed_batch) return TARE_OK;
+    tare__fail(err, TARE_INVALID_ARGUMENT,
+               "the model takes %" PRId64 " samples at a time, found a batch of %" PRId64,
+               data->fixed_batch, data->batch.size);
+    return tare__hint(err, TARE_INVALID_ARGUMENT,
+                      "give whole batches, or export the model with an open batch "
+                      "(dynamic_shapes, or dynamic_axes of ONNX)");
+}
+
+tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err) {
+    tare__data_batch_release(&data->batch);
+    data->batch = (data_batch){0};
+    TARE_TRY(skip_others(data, done, err));
+    if (!*done) TARE_TRY(tare__data_next(data->source, &data->batch, done, err));
+    if (*done) return TARE_OK;
+    if (data->batch.size > samples_left(data))
+        TARE_TRY(cut_batch(&data->batch, samples_left(data), err));
+    TARE_TRY(check_fixed_batch(data, err));
+    data->passed += data->batch.size;
+    data->batch_index++;
+    *out = (tare_batch){.struct_size = sizeof *out,
+                        .inputs = (const tare_tensor *const *)data->batch.inputs,
+                        .input_count = data->batch.input_count,
+                        .labels = data->batch.labels,
+                        .size = data->batch.size};
+    return TARE_OK;
+}
+
+tare_status tare_data_skip(tare_data *data, int64_t batch_count, int64_t *sample_count,
+                           tare_error *err) {
+    *sample_count = 0;
+    for (int64_t i = 0; i < batch_count; i++) {
+        int64_t samples = 0;
+        bool done = false;
+        TARE_TRY(skip_others(data, &done, err));
+        if (!done) TARE_TRY(skip_one(data, &samples, err));
+        if (samples == 0) break;
+        *sample_count += samples;
+    }
+    return TARE_OK;
+}
+
+int64_t tare_data_sample_count(const tare_data *data) {
+    int64_t all = tare__data_sample_count(data->source);
+    if (data->limit > 0 && (all == 0 || all > data->limit)) all = data->limit;
+    if (data->shard_count == 1 || all == 0) return all;
+    if (data->batch_size == 0) return 0;
+    // Whole rounds of all shards, then what the last round leaves for this one.
+    const int64_t round = data->batch_size * data->shard_count, rounds = all / round;
+    int64_t rest = all % round - data->shard_index * data->batch_size;
+    if (rest < 0) rest = 0;
+    return rounds * data->batch_size + (rest < data->batch_size ? rest : data->batch_size);
+}
+
+data_cut tare__data_cut(const tare_data *data) {
+    return (data_cut){.batch_size = data->batch_size,
+                      .sample_limit = data->limit,
+                      .shard_index = data->shard_index,
+                      .shard_count = data->shard_count,
+                      .fixed_batch = data->fixed_batch,
+                      .spec = data->spec,
+                      .as_is = data->as_is};
+}
+
+tare_status tare_data_rewind(tare_data *data, tare_error *err) {
+    data->passed = data->batch_index = 0;
+    return tare__data_rewind(data->source, err);
+}
+
+// --- arrays ---
+
+tare_status tare_arrays_check_path(const char *path, tare_error *err) {
+    static const char *const endings[] = {".npz", ".npy", ".safetensors"};
+    if (strcmp(path, "-") == 0) return TARE_OK;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (tare__ends_with(path, endings[i])) return TARE_OK;
+    return tare__hint(err,
+                      tare__fail(err, TARE_INVALID_ARGUMENT,
+                                 "the format cannot be told from the name '%s'", path),
+                      "end it in .npz, .npy or .safetensors");
+}
+
+static tare_status write_map(const char *path, const map *arrays, tare_error *err) {
+    TARE_TRY(tare_arrays_check_path(path, err));
+    if (strcmp(path, "-") == 0 || tare__ends_with(path, ".npz"))
+        return tare__npz_write(path, arrays, err);
+    if (tare__ends_with(path, ".safetensors"))
+        return tare__safetensors_write(path, arrays, NULL, err);
+    if (arrays->count != 1)
+        return tare__hint(err,
+                          tare__fail(err, TARE_INVALID_ARGUMENT,
+                                     "an .npy file holds one array, not %zu", arrays->count),
+                          "write an .npz");
+    return tare__npy_write(path, arrays->entries[0].value, err);
+}
+
+tare_status tare_arrays_write(const char *path, const char *const *names,
+                              const tare_tensor *const *tensors, size_t count, tare_error *err) {
+    map arrays = {0};
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < count && status == TARE_OK; i++) {
+        if (names[i] == NULL || tensors[i] == NULL)
+            status = tare__fail(err, TARE_INVALID_ARGUMENT, "array %zu has no %s", i,
+                                names[i] == NULL ? "name" : "tensor");
+        else if (tare__map_has(&arrays, names[i]))
+            status = tare__fail(err, TARE_INVALID_ARGUMENT, "two arrays are called '%s'", names[i]);
+        else if (!tare__map_set(&arrays, names[i], (void *)tensors[i]))
+            status = tare__out_of_memory(err);
+    }
+    if (status == TARE_OK) status = write_map(path, &arrays, err);
+    tare__map_release(&arrays);
+    return status;
+}

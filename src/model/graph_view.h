@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public view of a graph, for those who hand out parts of one.
+#ifndef MODEL_GRAPH_VIEW_H
+#define MODEL_GRAPH_VIEW_H
+
+#include "ir/value.h"
+#include "tare/graph.h"
+
+void tare__argument_of(const value *v, tare_argument *out);
+
+#endif

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model inside the library.
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdatomic.h>
+
+#include "config/custom_config.h"
+#include "config/qconfig.h"
+#include "core/text/text.h"
+#include "io/data/data.h"
+#include "io/images/preprocess.h"
+#include "ir/module.h"
+#include "model/annotation.h"
+#include "model/facts.h"
+#include "model/record.h"
+#include "observe/observer.h"
+#include "ops/classes/classes.h"
+#include "tare/model.h"
+#include "tare/preprocess.h"
+#include "tare/quantize.h"
+
+/// What extensions a job knows. The built-in context has none.
+struct tare_context {
+    registry classes;
+    observer_classes observers;
+    tare_derive_rule *rules; // names owned
+    size_t rule_count, rule_capacity;
+};
+/// The context itself, or the built-in one for NULL.
+const tare_context *tare__context_or_builtin(const tare_context *context);
+
+struct tare_preprocess {
+    preprocess steps;
+};
+
+/// What convert needs to know of prepare, by node name.
+typedef struct prepared_node {
+    char *name;
+    tare_qconfig *qconfig;      // NULL: not to be quantized
+    bool is_observed;           // part of a matched, supported pattern
+    tare_qconfig *equalization; // NULL: not to be equalized
+} prepared_node;
+typedef struct prepared_state prepared_state;
+/// A module that was prepared by itself, and the path where it stands.
+typedef struct prepared_child {
+    char *path;
+    prepared_state *state;
+} prepared_child;
+struct prepared_state {
+    _Atomic int refcount; // models share it; nothing changes once a model has it
+    map by_name;          // -> prepared_node
+    prepared_node *nodes;
+    size_t node_count, capacity;
+    index_list input_quantized, output_quantized; // of the custom config
+    tare_qconfig_mapping *mapping; // as prepare extended it; NULL in files that lack it
+    bool is_qat;
+    prepared_child *children; // standalone modules
+    size_t child_count, child_capacity;
+};
+tare_status tare__prepared_state_create(size_t capacity, prepared_state **out, tare_error *err);
+/// With one more reference; NULL is fine.
+prepared_state *tare__prepared_state_retain(prepared_state *s);
+void tare__prepared_state_release(prepared_state *s); // NULL is fine
+/// At most `capacity` nodes; the qconfig is retained.
+tare_status tare__prepared_state_add(prepared_state *s, const char *name, tare_qconfig *qconfig,
+                                     bool is_observed, tare_error *err);
+/// Takes `child` over, on failure too.
+tare_status tare__prepared_state_add_child(prepared_state *s, const char *path,
+                                           prepared_state *child, tare_error *err);
+const prepared_state *tare__prepared_child(const prepared_state *s, const char *path); // or NULL
+prepared_node *tare__prepared_node(const prepared_state *s, const char *name); // NULL if unlisted
+
+/// An operator of the float model, followed through the passes for explain and coverage.
+typedef struct traced_op {
+    char *name, *subject; // node name in the float model; its operator
+    bool is_quantized;    // computed in integers in this model
+    int64_t macs;         // 0 until known
+    char *fused_into;     // node that computes it now, when another one does; NULL
+} traced_op;
+
+struct tare_model {
+    const tare_context *context;
+    module *root; // a GraphModule: root->graph is the graph
+    tare_model_stage stage;
+    tare_engine engine; // of lowered models; never TARE_ENGINE_DEFAULT
+    record decisions;
+    fact_book facts;              // of prepare; empty before
+    prepared_state *prepared;     // stage PREPARED only
+    struct float_kernels *floats; // of calibration, made when it begins; NULL before
+    map op_names;                 // name -> index + 1 into ops
+    traced_op *ops;               // the float model's calls, in order
+    size_t op_count, op_capacity;
+    uint64_t float_island_count, conversion_count; // of converted models
+    annotation_book annotations;                   // of pt2e's quantizers
+    tare_preprocess *preprocess;                   // of pictures; NULL: not declared
+    uint64_t digest_count;                         // tensors that were held against its file's
+    // The float model came from one of torch's ONNX exporters, which fold batch norms away: QAT
+    // would miss them. tools/tare_export.py keeps them.
+    bool norms_are_folded;
+    uint64_t memory_limit; // bytes that the caller allows for data and results; 0: the defaults
+};
+
+/// A model over `root` (reference taken over on success), with the decisions of `from` (may be
+/// NULL).
+tare_status tare__model_create(const tare_context *context, module *root, tare_model_stage stage,
+                               const tare_model *from, tare_model **out, tare_error *err);
+
+#endif

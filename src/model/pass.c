@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes of FX mode share.
+#include "model/pass.h"
+
+#include "core/memory/alloc.h"
+#include "ops/interpret.h"
+
+tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source,
+                             const tare_backend_config *backend, tare_error *err) {
+    *p = (pass){.name = name, .backend = backend, .err = err};
+    if (source == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "%s: expected a model, found NULL", name);
+    if (backend == NULL) {
+        TARE_TRY(tare_backend_config_builtin("native", &p->own_backend, err));
+        p->backend = p->own_backend;
+    }
+    TARE_TRY(tare_backend_config_check(p->backend, err));
+    module *root = NULL;
+    TARE_TRY(tare__module_clone(source->root, &root, err));
+    const tare_status status =
+        tare__model_create(source->context, root, source->stage, source, &p->model, err);
+    if (status != TARE_OK) tare__module_release(root);
+    return status;
+}
+
+tare_status tare__pass_end(pass *p, tare_status status, tare_model **out) {
+#ifdef TARE_VERIFY
+    if (status == TARE_OK) {
+        status = tare__graph_verify(p->model->root->graph, p->err);
+        if (status != TARE_OK) status = tare__at(p->err, status, "after pass '%s'", p->name);
+    }
+#endif
+    if (status == TARE_OK) {
+        *out = p->model;
+        p->model = NULL;
+    }
+    tare_model_destroy(p->model);
+    tare_backend_config_destroy(p->own_backend);
+    tare__arena_release(&p->scratch);
+    return status;
+}
+
+tare_status tare__pass_rebuild(pass *p, graph *g) {
+    module *rebuilt = NULL;
+    const tare_status status = tare__module_from_graph(p->model->root, g, &tare__class_container,
+                                                       &tare__class_graph_module, &rebuilt, p->err);
+    if (status != TARE_OK) {
+        tare__graph_destroy(g);
+        return status;
+    }
+    rebuilt->training = p->model->root->training;
+    const value *mode = tare__module_config(p->model->root, EXPORTED_TRAINING);
+    const tare_status kept =
+        mode != NULL ? tare__module_set_config(rebuilt, EXPORTED_TRAINING, mode, p->err) : TARE_OK;
+    tare__module_release(p->model->root);
+    p->model->root = rebuilt;
+    return kept;
+}
+
+static tare_status preserve_one(pass *p, const char *name, const module *source, bool *found) {
+    module *root = p->model->root;
+    const named_tensor *tensor = tare__module_named_tensor(source, name);
+    const module *child = tare__module_child(source, name);
+    const value *config = tare__module_config(source, name);
+    *found = tensor != NULL || child != NULL || config != NULL;
+    if (tensor != NULL && !tare__module_has_tensor(root, name))
+        return tare__module_set_tensor(root, name, tensor->tensor, tensor->is_parameter, p->err);
+    if (config != NULL) return tare__module_set_config(root, name, config, p->err);
+    if (child == NULL || tare__module_child(root, name) != NULL) return TARE_OK;
+    module *copy = NULL;
+    TARE_TRY(tare__module_clone(child, &copy, p->err));
+    const tare_status status = tare__module_set_child(root, name, copy, p->err);
+    tare__module_release(copy);
+    return status;
+}
+
+tare_status tare__pass_preserve(pass *p, const name_list *names, const module *source,
+                                bool is_lenient) {
+    for (size_t i = 0; i < names->count; i++) {
+        const char *name = names->items[i];
+        bool found = false;
+        TARE_TRY(preserve_one(p, name, source, &found));
+        if (found) continue;
+        if (!is_lenient)
+            return tare__fail(p->err, TARE_NOT_FOUND,
+                              "%s: the model has no attribute '%s' to preserve", p->name, name);
+        const tare_decision d = {.pass = p->name, .decision = "warning", .rule = name};
+        TARE_TRY(tare__record_add(&p->model->decisions, &d, p->err,
+                                  "the model has no attribute '%s' to preserve", name));
+    }
+    return TARE_OK;
+}
+
+module *tare__called_module(const tare_model *model, const node *n) {
+    return n->op == NODE_CALL_MODULE ? tare__module_find(model->root, n->target) : NULL;
+}
+
+bool tare__is_observer_node(const tare_model *model, const node *n) {
+    const module *m = tare__called_module(model, n);
+    bool is_input = false;
+    return m != NULL && m->class->role == ROLE_OBSERVER &&
+           !tare__observer_class_is_equalizer(tare__observer_class_of(m), &is_input);
+}
+
+bool tare__is_equalizer_node(const tare_model *model, const node *n, bool *is_input) {
+    const module *m = tare__called_module(model, n);
+    *is_input = false;
+    return m != NULL && m->class->role == ROLE_OBSERVER &&
+           tare__observer_class_is_equalizer(tare__observer_class_of(m), is_input);
+}
+
+tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
+                                 tare_observer_info *out) {
+    *out = (tare_observer_info){0};
+    if (spec == NULL) return TARE_OK;
+    const tare_status status =
+        tare__observer_spec_info(&p->model->context->observers, spec, out, p->err);
+    return tare__at(p->err, status, "qconfig, %s", tare__observer_spec_class(spec));
+}
+
+const char *tare__node_subject(const tare_model *model, const node *n) {
+    if (n->op == NODE_CALL_MODULE) {
+        const module *m = tare__called_module(model, n);
+        return m != NULL ? m->class->name : n->target;
+    }
+    if (n->op == NODE_CALL_FUNCTION || n->op == NODE_CALL_METHOD) return n->target;
+    return tare__node_op_name(n->op);
+}

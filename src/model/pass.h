@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the passes of FX mode share: a private copy of the model, a scratch arena, an error.
+#ifndef MODEL_PASS_H
+#define MODEL_PASS_H
+
+#include "config/backend_config.h"
+#include "core/memory/arena.h"
+#include "model/model.h"
+
+/// A pass works on a clone of the model and hands it out on success, so that a failure leaves
+/// nothing half done.
+typedef struct pass {
+    const char *name;  // "fuse", "prepare", .. for the record
+    tare_model *model; // the clone
+    const tare_backend_config *backend;
+    tare_backend_config *own_backend; // the built-in native config when the caller gave none
+    arena scratch;                    // lives as long as the pass
+    tare_error *err;
+} pass;
+
+/// Clones `source` and finds the backend (NULL: native). tare__pass_end releases all but what was
+/// handed out.
+tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source,
+                             const tare_backend_config *backend, tare_error *err);
+/// Verifies (in builds with TARE_VERIFY) and hands the clone out when status is TARE_OK; releases
+/// the rest.
+tare_status tare__pass_end(pass *p, tare_status status, tare_model **out);
+
+/// Rebuilds the clone's root as torch's GraphModule(root, graph): see tare__module_from_graph. `g`
+/// is consumed, on failure too.
+tare_status tare__pass_rebuild(pass *p, graph *g);
+
+/// Gives the clone's root the attributes (tensors, modules, values) of these names that `source`
+/// has. One that it has not is an error, or a warning in the record of a lenient job.
+tare_status tare__pass_preserve(pass *p, const name_list *names, const module *source,
+                                bool is_lenient);
+
+/// The module that a call_module node calls; NULL for other nodes.
+module *tare__called_module(const tare_model *model, const node *n);
+/// Of an edge's observer or fake quantizer; equalization has observers of its own.
+bool tare__is_observer_node(const tare_model *model, const node *n);
+bool tare__is_equalizer_node(const tare_model *model, const node *n, bool *is_input);
+/// What a spec's observer would be; all zero for NULL, torch's None.
+tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
+                                 tare_observer_info *out);
+/// The values (nodes that stand before `before`, or constants) as a tuple, computed once, if no
+/// input of the model takes part; None if one does. The caller releases its tensors.
+tare_status tare__pass_fold(pass *p, const value *wanted, uint32_t count, const node *before,
+                            value *out);
+/// Adds one decision about `n`.
+#define TARE_DECIDE(p, n, what, by, ...)                                                           \
+    tare__record_add(&(p)->model->decisions,                                                       \
+                     &(tare_decision){.pass = (p)->name,                                           \
+                                      .node = (n)->name,                                           \
+                                      .subject = tare__node_subject((p)->model, (n)),              \
+                                      .decision = (what),                                          \
+                                      .rule = (by)},                                               \
+                     (p)->err, __VA_ARGS__)
+/// The operator of a node as users name it: a class, a function or a method; the op's name for
+/// others.
+const char *tare__node_subject(const tare_model *model, const node *n);
+
+/// The steps, each on the pass's clone.
+tare_status tare__fuse_steps(pass *p, bool is_qat);
+
+#endif

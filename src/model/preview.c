@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a prepared model is going to be: its islands, the conversions between them, and what stays
+// float and why. And whether what was asked for by name came true.
+#include <string.h>
+
+#include "model/coverage.h"
+#include "model/islands.h"
+#include "model/pass.h"
+
+// Members of an island on a line: "conv1 (torch.ao.nn.intrinsic.ConvReLU2d), ..".
+enum { MOST_NAMES = 6 };
+
+static void write_members(const tare_model *model, const islands *x, size_t island, text *out) {
+    size_t count = 0;
+    for (size_t i = island; i < x->count; i++) {
+        if (x->kinds[i] != x->kinds[island] || tare__island_of(x, i) != island) continue;
+        if (count++ >= MOST_NAMES) continue;
+        tare__text_printf(out, "%s%s (%s)", count > 1 ? ", " : "", x->nodes[i]->name,
+                          tare__node_subject(model, x->nodes[i]));
+    }
+    if (count > MOST_NAMES) tare__text_printf(out, " and %zu more", count - MOST_NAMES);
+    tare__text_char(out, '\n');
+}
+
+// Why prepare left a node float; "" if it said nothing.
+static const char *reason_of(const tare_model *model, const char *name) {
+    const char *reason = "";
+    for (size_t i = 0; i < model->decisions.count; i++) {
+        const tare_decision *d = &model->decisions.items[i];
+        if (strcmp(d->node, name) == 0 && strcmp(d->decision, "left float") == 0)
+            reason = d->reason;
+    }
+    return reason;
+}
+
+static bool is_member(const islands *x, size_t i, island_kind kind) {
+    return x->kinds[i] == kind && tare__island_of(x, i) == i;
+}
+
+static void write_islands(const tare_model *model, const islands *x, text *out) {
+    size_t number = 0;
+    for (size_t i = 0; i < x->count; i++) {
+        if (!is_member(x, i, ISLAND_FLOAT) && !is_member(x, i, ISLAND_INTEGER)) continue;
+        tare__text_printf(out, "island %zu, %s: ", ++number,
+                          x->kinds[i] == ISLAND_INTEGER ? "integers" : "float");
+        write_members(model, x, i, out);
+    }
+    tare__text_printf(out, "conversions: %zu tensors quantized, %zu dequantized\n",
+                      x->quantize_count, x->dequantize_count);
+    for (size_t i = 0; i < x->count; i++)
+        if (x->kinds[i] == ISLAND_FLOAT)
+            tare__text_printf(out, "float: %s (%s): %s\n", x->nodes[i]->name,
+                              tare__node_subject(model, x->nodes[i]),
+                              reason_of(model, x->nodes[i]->name));
+}
+
+static void islands_to_json(const tare_model *model, const islands *x, text *out) {
+    const char *separator = "";
+    tare__text_append(out, "{\"islands\":[");
+    for (size_t i = 0; i < x->count; i++) {
+        if (!is_member(x, i, ISLAND_FLOAT) && !is_member(x, i, ISLAND_INTEGER)) continue;
+        tare__text_printf(out, "%s{\"kind\":\"%s\",\"nodes\":[", separator,
+                          x->kinds[i] == ISLAND_INTEGER ? "integers" : "float");
+        for (size_t k = i; k < x->count; k++) {
+            if (x->kinds[k] != x->kinds[i] || tare__island_of(x, k) != i) continue;
+            tare__text_append(out, k == i ? "" : ",");
+            tare__text_json_string(out, x->nodes[k]->name);
+        }
+        tare__text_append(out, "]}");
+        separator = ",";
+    }
+    tare__text_printf(out, "],\"quantized_tensors\":%zu,\"dequantized_tensors\":%zu,\"float\":[",
+                      x->quantize_count, x->dequantize_count);
+    separator = "";
+    for (size_t i = 0; i < x->count; i++) {
+        if (x->kinds[i] != ISLAND_FLOAT) continue;
+        tare__text_printf(out, "%s{\"name\":", separator);
+        tare__text_json_string(out, x->nodes[i]->name);
+        tare__text_append(out, ",\"operator\":");
+        tare__text_json_string(out, tare__node_subject(model, x->nodes[i]));
+        tare__text_append(out, ",\"reason\":");
+        tare__text_json_string(out, reason_of(model, x->nodes[i]->name));
+        tare__text_char(out, '}');
+        separator = ",";
+    }
+    tare__text_append(out, "]}\n");
+}
+
+tare_status tare_model_preview(const tare_model *model, bool as_json, tare_writer write, void *user,
+                               tare_error *err) {
+    arena memory = {0};
+    islands found;
+    text out = {0};
+    if (model->stage < TARE_STAGE_PREPARED)
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "preview: expected a prepared model, found one that is not");
+    const tare_status status = tare__islands_find(model, &memory, &found, err);
+    if (status == TARE_OK) (as_json ? islands_to_json : write_islands)(model, &found, &out);
+    tare__arena_release(&memory);
+    return tare__text_write(&out, status, write, user, err);
+}
+
+// --- requests ---
+
+// Is the node computed in integers, or in a prepared model going to be?
+static bool is_honoured(const tare_model *model, const char *name) {
+    if (model->stage == TARE_STAGE_PREPARED) {
+        const node *n = tare__graph_find(model->root->graph, name);
+        if (model->prepared == NULL)
+            return n == NULL || tare__annotation_takes(&model->annotations, n);
+        const prepared_node *known = tare__prepared_node(model->prepared, name);
+        return known == NULL || known->is_observed;
+    }
+    const traced_op *op = tare__traced_op(model, name);
+    return op == NULL || tare__traced_carrier(model, op)->is_quantized;
+}
+
+static bool is_request(const fact *about) {
+    const char *section = about->columns[NODE_SECTION];
+    const bool is_asked = about->columns[NODE_QUANTIZER][0] != '\0'
+                              ? strcmp(about->columns[NODE_PLACE], "left out") != 0
+                              : about->columns[NODE_QCONFIG][0] != '\0';
+    return section[0] != '\0' && strcmp(section, "global") != 0 && is_asked;
+}
+
+tare_status tare_model_check_requests(const tare_model *model, tare_error *err) {
+    const fact_table *nodes = &model->facts.tables[FACT_NODE];
+    const fact *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < nodes->count; i++) {
+        const fact *about = &nodes->rows[i];
+        if (!is_request(about) || is_honoured(model, about->columns[NODE_NAME])) continue;
+        if (first == NULL) first = about;
+        count++;
+    }
+    if (first == NULL) return TARE_OK;
+    const char *name = first->columns[NODE_NAME], *reason = reason_of(model, name);
+    char more[48] = "";
+    if (count > 1) (void)snprintf(more, sizeof more, " (and %zu more)", count - 1);
+    const tare_status status = tare__fail(
+        err, TARE_UNSUPPORTED,
+        "node '%s' (%s): the %s selector '%s' asks to quantize it, but it stays float: %s%s", name,
+        first->columns[NODE_OPERATOR], first->columns[NODE_SECTION], first->columns[NODE_KEY],
+        reason[0] != '\0' ? reason : "no integer form of it exists here", more);
+    return tare__hint(err, status, "tare explain MODEL --node %s says what was tried", name);
+}

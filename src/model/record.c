@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decision record.
+#include "model/record.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "core/text/text.h"
+
+// The fields of a decision and their keys in JSON; one list for both directions.
+#define DECISION_FIELDS(X) X(pass) X(node) X(subject) X(decision) X(rule) X(reason)
+
+static tare_status keep(record *r, const tare_decision *d, tare_error *err) {
+    if (!tare__grow((void **)&r->items, &r->capacity, r->count, sizeof *r->items))
+        return tare__out_of_memory(err);
+    tare_decision copy = {.struct_size = sizeof copy};
+#define COPY_FIELD(field)                                                                          \
+    copy.field = d->field == NULL ? "" : tare__arena_strdup(&r->memory, d->field);                 \
+    if (copy.field == NULL) return tare__out_of_memory(err);
+    DECISION_FIELDS(COPY_FIELD)
+#undef COPY_FIELD
+    r->items[r->count++] = copy;
+    return TARE_OK;
+}
+
+tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err, const char *reason,
+                             ...) {
+    char sentence[1024];
+    va_list args;
+    va_start(args, reason);
+    (void)vsnprintf(sentence, sizeof sentence, reason, args);
+    va_end(args);
+    tare_decision full = *d;
+    full.reason = sentence;
+    return keep(r, &full, err);
+}
+
+tare_status tare__record_copy(record *to, const record *from, tare_error *err) {
+    for (size_t i = 0; i < from->count; i++) TARE_TRY(keep(to, &from->items[i], err));
+    return TARE_OK;
+}
+
+tare_status tare__record_append_inner(record *to, const record *from, const char *path,
+                                      tare_error *err) {
+    for (size_t i = 0; i < from->count; i++) {
+        tare_decision d = from->items[i];
+        if (d.node[0] != '\0') d.node = tare__arena_printf(&to->memory, "%s.%s", path, d.node);
+        if (d.node == NULL) return tare__out_of_memory(err);
+        TARE_TRY(keep(to, &d, err));
+    }
+    return TARE_OK;
+}
+
+void tare__record_release(record *r) {
+    tare__free(r->items);
+    tare__arena_release(&r->memory);
+    *r = (record){0};
+}
+
+tare_status tare__record_to_json(const record *r, text *out, tare_error *err) {
+    tare__text_char(out, '[');
+    for (size_t i = 0; i < r->count; i++) {
+        const char *separator = i == 0 ? "{" : ",{";
+#define WRITE_FIELD(field)                                                                         \
+    if (r->items[i].field[0] != '\0') {                                                            \
+        tare__text_printf(out, "%s\"" #field "\":", separator);                                    \
+        tare__text_json_string(out, r->items[i].field);                                            \
+        separator = ",";                                                                           \
+    }
+        DECISION_FIELDS(WRITE_FIELD)
+#undef WRITE_FIELD
+        tare__text_append(out, separator[0] == ',' && separator[1] == '\0' ? "}" : "{}");
+    }
+    tare__text_char(out, ']');
+    return tare__text_status(out, err);
+}
+
+static tare_status read_field(const json_at *object, const char *key, const char **out,
+                              tare_error *err) {
+    *out = "";
+    if (!tare__json_has(object, key)) return TARE_OK;
+    const json_at at = tare__json_get(object, key);
+    return tare__json_string(&at, out, err);
+}
+
+tare_status tare__record_from_json(record *r, const json_at *at, tare_error *err) {
+    static const char *const keys[] = {
+#define FIELD_KEY(field) #field,
+        DECISION_FIELDS(FIELD_KEY)
+#undef FIELD_KEY
+            NULL};
+    TARE_TRY(tare__json_expect(at, JSON_ARRAY, err));
+    for (size_t i = 0; i < json_array_size(at->value); i++) {
+        const json_at item = tare__json_item(at, i);
+        TARE_TRY(tare__json_expect(&item, JSON_OBJECT, err));
+        TARE_TRY(tare__json_only_keys(&item, keys, err));
+        tare_decision d = {.struct_size = sizeof d};
+#define READ_FIELD(field) TARE_TRY(read_field(&item, #field, &d.field, err));
+        DECISION_FIELDS(READ_FIELD)
+#undef READ_FIELD
+        TARE_TRY(keep(r, &d, err));
+    }
+    return TARE_OK;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decision record: a growing list of decisions, in the order in which they fell.
+// Private to model.
+#ifndef MODEL_RECORD_H
+#define MODEL_RECORD_H
+
+#include "core/error.h"
+#include "core/json/json.h"
+#include "core/memory/arena.h"
+#include "tare/record.h"
+
+typedef struct record {
+    arena memory;
+    tare_decision *items;
+    size_t count, capacity;
+} record;
+
+/// Strings are copied; NULL counts as "". The reason is a printf format.
+tare_status tare__record_add(record *r, const tare_decision *d, tare_error *err, const char *reason,
+                             ...) TARE_PRINTF(4, 5);
+tare_status tare__record_copy(record *to, const record *from, tare_error *err); // appends
+/// Appends the decisions about a module within the model: its nodes are named PATH.NODE.
+tare_status tare__record_append_inner(record *to, const record *from, const char *path,
+                                      tare_error *err);
+void tare__record_release(record *r);
+tare_status tare__record_to_json(const record *r, text *out, tare_error *err);
+tare_status tare__record_from_json(record *r, const json_at *at, tare_error *err);
+
+#endif

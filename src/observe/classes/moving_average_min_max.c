@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A moving average of the batches' least and greatest values. It depends on their order, hence no
+// merge.
+#include "observe/classes/builtin.h"
+#include "observe/classes/range.h"
+
+static const range_kind kind = {.name = "MovingAverageMinMaxObserver",
+                                .is_per_channel = false,
+                                .is_averaging = true,
+                                .join = &tare__join_averages};
+static const char *const arguments[] = {"averaging_constant", UNIFORM_ARGUMENTS, NULL};
+const tare_observer_class tare__moving_average_min_max_observer = {
+    RANGE_OBSERVER,         .name = "MovingAverageMinMaxObserver",
+    .arguments = arguments, .user = (void *)&kind,
+    .ignores_order = true,
+};

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the four observers that keep one range per tensor or per channel, and all that they
+// do alike: everything but the update.
+// Private to observe/classes.
+#ifndef OBSERVE_CLASSES_RANGE_H
+#define OBSERVE_CLASSES_RANGE_H
+
+#include "observe/classes/uniform.h"
+
+typedef struct range_state {
+    uniform base;
+    const struct range_kind *kind;
+    bool is_per_channel;
+    float averaging_constant; // moving averages only
+    int64_t ch_axis;          // per-channel only; negative counts from the last
+    int64_t count;            // ranges: 1 per tensor; channels, 0 before anything was seen
+    float *min, *max;         // one block of 2 * count at min
+} range_state;
+
+/// How an update joins a new extreme with the one kept.
+typedef struct range_join {
+    float (*min)(const range_state *s, float kept, float found);
+    float (*max)(const range_state *s, float kept, float found);
+} range_join;
+/// The joins of plain and of moving-average observers.
+extern const range_join tare__join_extremes, tare__join_averages;
+
+/// What tells the four apart; a class's `user`. name: the class.
+typedef struct range_kind {
+    const char *name;
+    bool is_per_channel, is_averaging;
+    const range_join *join;
+} range_kind;
+tare_status tare__range_create(void *kind, const tare_observer_args *args, void **state,
+                               tare_observer_info *info, tare_error *err);
+/// Extremes of x, taken as they are the first time, else joined.
+tare_status tare__range_update(void *state, const tare_tensor *x, tare_error *err);
+tare_status tare__range_update_by(void *state, const tare_tensor *x, const float_scan *scan,
+                                  tare_error *err);
+
+/// As torch's fused operator does: channels count from the first batch on, and each end that is
+/// infinite takes the new value as it is. observes: false: only the channels are counted.
+tare_status tare__range_update_fused(range_state *s, const tare_tensor *x, bool observes,
+                                     tare_error *err);
+
+void tare__range_destroy(void *state);
+tare_status tare__range_clone(const void *state, void **out, tare_error *err);
+tare_status tare__range_qparams(const void *state, tare_qparams_sink sink, void *sink_user,
+                                bool *is_calibrated, tare_error *err);
+tare_status tare__range_describe(const void *state, tare_writer write, void *write_user,
+                                 tare_error *err);
+tare_status tare__range_save(const void *state, tare_state_save save, void *io, tare_error *err);
+tare_status tare__range_load(void *state, tare_state_load load, void *io, tare_error *err);
+/// The smaller minimum and the greater maximum: the same for any split of the data.
+tare_status tare__range_merge(void *into, const void *from, tare_error *err);
+
+/// A class of this family: all but its name, arguments, kind, and whether it merges.
+#define RANGE_OBSERVER                                                                             \
+    .struct_size = sizeof(tare_observer_class), .create = tare__range_create,                      \
+    .destroy = tare__range_destroy, .clone = tare__range_clone, .update = tare__range_update,      \
+    .qparams = tare__range_qparams, .describe = tare__range_describe, .save = tare__range_save,    \
+    .load = tare__range_load
+
+#endif

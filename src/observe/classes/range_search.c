@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranges on a histogram. The expected squared error of a bin is an integral that has a closed form,
+// so that one candidate costs one evaluation per edge of a bin, however many levels there are.
+#include "observe/classes/range_search.h"
+
+#include <math.h>
+
+#include "core/memory/alloc.h"
+
+// The values of one or more bins; from == to: all of them are one value.
+typedef struct piece {
+    double from, to;
+    double density; // count / (to - from), or the count
+} piece;
+
+typedef struct search {
+    const uniform *u;
+    float min, max; // of the values
+    piece *pieces;  // ascending
+    size_t count;
+} search;
+
+// --- the error of a range ---
+
+// What a quantizer makes of the axis: whole multiples of `scale` from `least` to `most`.
+typedef struct levels {
+    double scale, per_scale, least, most;
+} levels;
+
+// The number of the level; a tie has the same error either way.
+static double nearest(const levels *q, double x) {
+    const double place = x * q->per_scale;
+    return (double)(int64_t)(place < 0 ? place - 0.5 : place + 0.5);
+}
+
+// The integral of (x - quantized x)^2 from 0 to x, x within the levels. Zero is a level: every
+// whole step from there adds scale^3 / 12.
+static double integral(const levels *q, double x) {
+    const double step = nearest(q, x), rest = x - step * q->scale;
+    return step * (q->scale * q->scale * q->scale / 12) + rest * rest * rest / 3;
+}
+
+static double inside_error(const levels *q, const piece *p) {
+    if (p->from < p->to) return p->density * (integral(q, p->to) - integral(q, p->from));
+    const double rest = p->from - nearest(q, p->from) * q->scale;
+    return p->density * rest * rest;
+}
+
+// Of a piece on one side of `bound`, which all its values become.
+static double outside_error(const piece *p, double bound) {
+    const double from = p->from - bound, to = p->to - bound;
+    if (p->from == p->to) return p->density * from * from;
+    return p->density * (to * to * to - from * from * from) / 3;
+}
+
+static double error_beyond(const search *s, const levels *q) {
+    double sum = 0;
+    for (size_t i = 0; i < s->count && s->pieces[i].from < q->least; i++) {
+        piece p = s->pieces[i];
+        if (p.to > q->least) p.to = q->least;
+        sum += outside_error(&p, q->least);
+    }
+    for (size_t i = s->count; i > 0 && s->pieces[i - 1].to > q->most; i--) {
+        piece p = s->pieces[i - 1];
+        if (p.from < q->most) p.from = q->most;
+        sum += outside_error(&p, q->most);
+    }
+    return sum;
+}
+
+static double error_within(const search *s, const levels *q) {
+    double sum = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        piece p = s->pieces[i];
+        if (p.to < q->least || p.from > q->most) continue;
+        if (p.from < q->least) p.from = q->least;
+        if (p.to > q->most) p.to = q->most;
+        if (p.from < p.to || s->pieces[i].from == s->pieces[i].to) sum += inside_error(q, &p);
+    }
+    return sum;
+}
+
+static levels levels_of(const uniform *u, float min, float max) {
+    double scale = 0, zero_point = 0;
+    tare__uniform_range(u, min, max, &scale, &zero_point);
+    return (levels){scale, 1 / scale, ((double)u->quant_min - zero_point) * scale,
+                    ((double)u->quant_max - zero_point) * scale};
+}
+
+// --- the pieces ---
+
+static void add_bin(search *s, const centred_histogram *h, int64_t bin) {
+    const int64_t count = h->counts[bin];
+    if (count == 0) return;
+    const int64_t place = bin - h->bins / 2;
+    double from = (double)place * h->width, to = (double)(place + 1) * h->width;
+    if (from < (double)h->min) from = (double)h->min;
+    if (to > (double)h->max) to = (double)h->max;
+    if (from > to) from = to; // the greatest value stands on an edge
+    s->pieces[s->count++] =
+        (piece){from, to, from < to ? (double)count / (to - from) : (double)count};
+}
+
+static tare_status collect(const centred_histogram *h, const uniform *u, search *out,
+                           tare_error *err) {
+    *out = (search){.u = u,
+                    .min = h->min,
+                    .max = h->max,
+                    .pieces = tare__alloc_zeroed((size_t)h->bins, sizeof(piece))};
+    if (out->pieces == NULL) return tare__out_of_memory(err);
+    for (int64_t bin = 0; bin < h->bins; bin++) add_bin(out, h, bin);
+    return TARE_OK;
+}
+
+// --- the search ---
+
+typedef enum end { END_BOTH, END_MAX, END_MIN } end;
+
+// The best range so far: which parts of the values' extremes its ends are.
+typedef struct best {
+    double min_part, max_part, error;
+} best;
+
+static float part_of(float extreme, double part) {
+    return (float)((double)extreme * part);
+}
+
+// *is_hopeless: what lies beyond the range costs more than the best range does altogether, as it
+// will for every smaller one.
+static bool try_part(const search *s, end which, double part, best *found, bool *is_hopeless) {
+    const double min_part = which != END_MAX ? part : found->min_part;
+    const double max_part = which != END_MIN ? part : found->max_part;
+    const levels q = levels_of(s->u, part_of(s->min, min_part), part_of(s->max, max_part));
+    *is_hopeless = true;
+    if (!(q.scale > 0) || isinf(q.scale)) return false; // eps of 0; a range beyond float32
+    const double beyond = error_beyond(s, &q);
+    *is_hopeless = beyond >= found->error;
+    if (*is_hopeless) return false;
+    const double error = beyond + error_within(s, &q);
+    if (!(error < found->error)) return false;
+    *found = (best){min_part, max_part, error};
+    return true;
+}
+
+// Products only: exp2 may differ between machines.
+static const double eighth = 0x1.d5818dcfba487p-1; // of an octave down: 2^(-1/8)
+
+// Inwards over eight octaves in eighths. Where errors are equal the wider range wins.
+static void search_wide(const search *s, end which, best *found) {
+    bool is_hopeless = false;
+    double part = 1;
+    for (int i = 0; i <= 64 && !is_hopeless; i++, part *= eighth)
+        (void)try_part(s, which, part, found, &is_hopeless);
+}
+
+// In finer steps around the best, twice.
+static void search_near(const search *s, end which, best *found) {
+    enum { STEPS = 6 };
+    double at = which == END_MIN ? found->min_part : found->max_part, reach = at * (1 - eighth);
+    bool unused;
+    for (int round = 0; round < 2; round++, reach /= STEPS) {
+        const double middle = at;
+        for (int i = 1 - STEPS; i < STEPS; i++) {
+            const double part = middle - reach * i / STEPS;
+            if (i != 0 && part <= 1 && try_part(s, which, part, found, &unused)) at = part;
+        }
+    }
+}
+
+static void search_end(const search *s, end which, best *found) {
+    search_wide(s, which, found);
+    search_near(s, which, found);
+}
+
+static bool has_one_end(const search *s) {
+    return s->u->qscheme == TARE_PER_TENSOR_SYMMETRIC || s->min >= 0 || s->max <= 0;
+}
+
+// Both ends together, then each by itself, until nothing is won.
+static best least_error(const search *s) {
+    best found = {1, 1, INFINITY};
+    search_end(s, END_BOTH, &found);
+    if (has_one_end(s)) return found;
+    search_end(s, END_MAX, &found);
+    search_end(s, END_MIN, &found);
+    for (int round = 0; round < 3; round++) {
+        const double before = found.error;
+        search_near(s, END_MAX, &found);
+        search_near(s, END_MIN, &found);
+        if (!(found.error < 0.999 * before)) break;
+    }
+    return found;
+}
+
+tare_status tare__search_least_error(const centred_histogram *h, const uniform *u, float *out_min,
+                                     float *out_max, tare_error *err) {
+    search s;
+    TARE_TRY(collect(h, u, &s, err));
+    const best found = least_error(&s);
+    tare__free(s.pieces);
+    *out_min = part_of(h->min, found.min_part);
+    *out_max = part_of(h->max, found.max_part);
+    return TARE_OK;
+}
+
+// --- shares of the values ---
+
+// The first bin, from `bin` on in the direction of `step`, at which more than `most` are passed.
+static int64_t pass(const centred_histogram *h, int64_t bin, int step, double most) {
+    double passed = 0;
+    for (; bin >= 0 && bin < h->bins; bin += step) {
+        passed += (double)h->counts[bin];
+        if (passed > most) break;
+    }
+    return bin;
+}
+
+void tare__search_percentile(const centred_histogram *h, double percent, float *out_min,
+                             float *out_max) {
+    double total = 0;
+    for (int64_t i = 0; i < h->bins; i++) total += (double)h->counts[i];
+    const double left_out = total * (100 - percent) / 100;
+    const int64_t first = pass(h, 0, 1, left_out), last = pass(h, h->bins - 1, -1, left_out);
+    const int64_t middle = h->bins / 2;
+    const double from = (double)(first - middle) * h->width;
+    const double to = (double)(last + 1 - middle) * h->width;
+    *out_min = from > (double)h->min ? (float)from : h->min;
+    *out_max = to < (double)h->max ? (float)to : h->max;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Scans in plain C, and scans shared by threads.
+#include "observe/classes/scan.h"
+
+#include "core/memory/alloc.h"
+#include "observe/classes/extremes.h"
+
+#define SCAN(name) name##__plain
+#include "observe/classes/scan_loops.h"
+
+static int drop_common(int32_t found[SCAN_BLOCK], int32_t common) {
+    (void)found, (void)common;
+    return SCAN_BLOCK;
+}
+
+const scan_kernels tare__scan_plain = {"plain", f32_extremes__plain, f32_count_range__plain,
+                                       f32_count_centred__plain};
+const float_scan tare__scan_alone = {&tare__scan_plain, NULL};
+
+// --- threads ---
+
+// Fewer values are not worth waking a thread; more parts have no use.
+enum { LEAST_PART = 1 << 14, MOST_PARTS = 64 };
+
+typedef struct scan_run {
+    const scan_kernels *kernels;
+    const range_bins *bins;
+    const float *x;
+    size_t count, part_count, stride;
+    uint32_t *counters; // [part_count][SCAN_SETS][stride]
+    float min[MOST_PARTS], max[MOST_PARTS];
+} scan_run;
+
+static size_t count_parts(const float_scan *scan, int64_t count) {
+    const size_t threads = tare__thread_count(scan->pool), most = (size_t)count / LEAST_PART;
+    const size_t wanted = threads < most ? threads : most;
+    return wanted < 1 ? 1 : wanted < MOST_PARTS ? wanted : MOST_PARTS;
+}
+
+static size_t start_of(const scan_run *run, size_t part) {
+    return run->count / run->part_count * part;
+}
+static size_t size_of(const scan_run *run, size_t part) {
+    return (part + 1 < run->part_count ? start_of(run, part + 1) : run->count) -
+           start_of(run, part);
+}
+
+static void find_extremes(void *user, size_t part, size_t worker) {
+    scan_run *run = user;
+    bool has_nan = false;
+    (void)worker;
+    run->kernels->extremes(run->x + start_of(run, part), size_of(run, part), &run->min[part],
+                           &run->max[part], &has_nan);
+    if (has_nan) run->min[part] = run->max[part] = NAN;
+}
+
+void tare__scan_extremes(const float_scan *scan, const float *x, int64_t count, float *min,
+                         float *max) {
+    scan_run run = {.kernels = scan->kernels,
+                    .x = x,
+                    .count = (size_t)count,
+                    .part_count = count_parts(scan, count)};
+    tare__thread_pool_run(scan->pool, run.part_count, find_extremes, &run);
+    for (size_t i = 1; i < run.part_count; i++) {
+        run.min[0] = tare__least(run.min[i], run.min[0]);
+        run.max[0] = tare__most(run.max[i], run.max[0]);
+    }
+    *min = run.min[0] + 0.0F;
+    *max = run.max[0] + 0.0F;
+}
+
+static void count_part(void *user, size_t part, size_t worker) {
+    const scan_run *run = user;
+    (void)worker;
+    run->kernels->count_range(run->bins, run->x + start_of(run, part), size_of(run, part),
+                              run->stride, run->counters + part * SCAN_SETS * run->stride);
+}
+
+tare_status tare__scan_range(const float_scan *scan, const range_bins *m, const float *x,
+                             int64_t count, int64_t bins, uint64_t *out, tare_error *err) {
+    scan_run run = {.kernels = scan->kernels,
+                    .bins = m,
+                    .x = x,
+                    .count = (size_t)count,
+                    .part_count = count_parts(scan, count),
+                    .stride = (size_t)bins};
+    const size_t sets = run.part_count * SCAN_SETS;
+    run.counters = tare__alloc_zeroed(run.stride, sets * sizeof *run.counters);
+    if (run.counters == NULL) return tare__out_of_memory(err);
+    tare__thread_pool_run(scan->pool, run.part_count, count_part, &run);
+    for (size_t b = 0; b < run.stride; b++) {
+        out[b] = 0;
+        for (size_t k = 0; k < sets; k++) out[b] += run.counters[k * run.stride + b];
+    }
+    tare__free(run.counters);
+    return TARE_OK;
+}

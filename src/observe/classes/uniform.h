@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all uniform observers share: torch's constructor arguments, and the parameters that follow
+// from a range of values (spec: torch.ao.quantization.observer.UniformQuantizationObserverBase).
+#ifndef OBSERVE_CLASSES_UNIFORM_H
+#define OBSERVE_CLASSES_UNIFORM_H
+
+#include "core/error.h"
+#include "core/tensor/tensor.h"
+#include "core/text/text.h"
+#include "observe/classes/scan.h"
+#include "tare/observer.h"
+
+/// Names of the arguments, for the `arguments` of a descriptor; those of the class itself stand
+/// beside.
+#define UNIFORM_ARGUMENTS                                                                          \
+    "dtype", "qscheme", "reduce_range", "quant_min", "quant_max", "eps", "is_dynamic"
+
+typedef struct uniform {
+    tare_dtype dtype;
+    tare_qscheme qscheme;
+    bool reduce_range, is_dynamic, has_custom_range;
+    int64_t quant_min, quant_max; // resolved, after reduce_range
+    float eps;
+} uniform;
+
+/// Python's n // 2.
+static inline int64_t tare__floor_half(int64_t n) {
+    return n / 2 - (n % 2 < 0);
+}
+
+/// Reads the arguments and checks them as the base class does; the schemes that a class allows are
+/// its own business.
+tare_status tare__uniform_read(const tare_observer_args *args, tare_qscheme default_qscheme,
+                               uniform *out, tare_error *err);
+/// "Cannot reduce range for symmetric .. quantization for quint8"; `gap` is what torch's source
+/// puts between the two words.
+tare_status tare__uniform_refuse_reduced_symmetric(const uniform *u, const char *gap,
+                                                   tare_error *err);
+/// Fills the fields of a made observer; channel_axis stays the caller's.
+void tare__uniform_info(const uniform *u, tare_observer_info *info);
+
+/// Scale and zero point for `count` ranges, count > 0, and hands them to the sink. A range whose
+/// min exceeds its max is refused. float32 arithmetic in torch's order.
+tare_status tare__uniform_qparams(const uniform *u, int64_t count, const float *min,
+                                  const float *max, tare_qparams_sink sink, void *sink_user,
+                                  tare_error *err);
+/// The same of one range, min <= max.
+void tare__uniform_range(const uniform *u, float min, float max, double *out_scale,
+                         double *out_zero_point);
+/// What torch returns before anything was seen: scale 1, zero point 0.
+tare_status tare__default_qparams(tare_qparams_sink sink, void *sink_user, tare_error *err);
+
+/// Saves `eps`, and a float32 tensor of `count` values (ndim 0 or 1).
+tare_status tare__save_eps(const uniform *u, tare_state_save save, void *io, tare_error *err);
+tare_status tare__save_floats(const char *name, int ndim, size_t count, const float *values,
+                              tare_state_save save, void *io, tare_error *err);
+/// The eps of a state, if it has one.
+tare_status tare__load_eps(uniform *u, tare_state_load load, void *io, tare_error *err);
+/// A named float32 tensor of a state, lent; absent or of another type is an error.
+tare_status tare__load_floats(tare_state_load load, void *io, const char *name,
+                              const tare_tensor **out, tare_error *err);
+
+/// Refuses ranges of a file that no data gives: minima above their maxima but for fresh ones, and
+/// NaNs, unless the observer keeps those that it sees as both ends (keeps_nan).
+tare_status tare__range_check(const float *min, const float *max, int64_t count, bool keeps_nan,
+                              tare_error *err);
+
+/// x itself, or its values as float32; the caller releases *out. Empty tensors are fine.
+tare_status tare__observed_floats(const tare_tensor *x, tare_tensor **out, tare_error *err);
+/// An update by given loops and threads.
+typedef tare_status (*scan_update)(void *state, const tare_tensor *x, const float_scan *scan,
+                                   tare_error *err);
+/// observe(state, floats, scan) of such values, which there are; of an empty tensor nothing is
+/// observed.
+tare_status tare__observe_floats(void *state, const tare_tensor *x, const float_scan *scan,
+                                 scan_update observe, tare_error *err);
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What torch does with a dtype at each step of the flow. The steps do not agree, so that each has a
+// column of its own.
+#ifndef OBSERVE_DTYPE_ROLES_H
+#define OBSERVE_DTYPE_ROLES_H
+
+#include <stdbool.h>
+
+#include "tare/dtype.h"
+
+typedef enum dtype_role {
+    DTYPE_MEASURED = 1 << 0,  // uniform observers propose parameters for it
+    DTYPE_OBSERVED = 1 << 1,  // prepare inserts observers for it
+    DTYPE_CONVERTED = 1 << 2, // convert replaces static observers of it
+    DTYPE_STATIC = 1 << 3,    // .. by torch.quantize_per_tensor; else they stay
+    DTYPE_WEIGHT = 1 << 4,    // convert makes reference modules of weights in it
+} dtype_role;
+
+bool tare__dtype_has_role(tare_dtype dtype, dtype_role role);
+
+#endif

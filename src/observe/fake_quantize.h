@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fake quantizers: modules with an observer inside, the child "activation_post_process", that round
+// what passes to the values that integers will have. What they keep (switches, scale, zero point)
+// are tensors of the module, so that copies and files need no rules of their own.
+#ifndef OBSERVE_FAKE_QUANTIZE_H
+#define OBSERVE_FAKE_QUANTIZE_H
+
+#include "observe/observer.h"
+#include "ops/call.h"
+
+/// What tells the four classes apart: the `user` of their descriptors.
+typedef struct fake_quantize_kind {
+    tare_dtype switch_dtype;      // of fake_quant_enabled and observer_enabled
+    const char *observer_switch;  // the tensor that switches observing
+    const char *const *own;       // arguments that are not its observer's, NULL-terminated
+    bool needs_observer;          // `observer` has no default
+    int64_t quant_min, quant_max; // the arguments' defaults; quant_max 0: they have none
+    bool limits_must_differ;      // one code alone is refused
+    bool (*fits)(const tare_observer_class *inner); // may this observer be inside? NULL: any may
+    const char *misfit;                             // what is said when it may not
+    /// Tensors and constructor values beyond the switches, scale 1 and zero point 0.
+    tare_status (*fill)(module *m, const tare_observer_spec *spec, tare_error *err);
+    /// Looks at x, of float32, and updates scale and zero point.
+    tare_status (*step)(module *m, const tare_tensor *x, tare_error *err);
+    void (*describe)(const module *m, text *out); // NULL: nothing
+} fake_quantize_kind;
+
+/// Of a class or module; NULL: it is no fake quantizer.
+const fake_quantize_kind *tare__fake_quantize_kind(const tare_observer_class *class);
+const fake_quantize_kind *tare__fake_quantize_kind_of(const module *m);
+/// The observer inside; of a const module it is const, as in tare__module_child.
+const module *tare__fake_quantize_observer_const(const module *m);
+module *tare__fake_quantize_observer_mutable(module *m);
+// NOLINTNEXTLINE(readability-identifier-naming)
+#define tare__fake_quantize_observer(m) MODULE_AS_CONST(m, tare__fake_quantize_observer)(m)
+
+/// The spec of the observer inside: the argument `observer` with all arguments that are not the
+/// fake quantizer's own. The caller releases *out.
+tare_status tare__fake_quantize_inner(const tare_observer_class *class,
+                                      const tare_observer_spec *spec, tare_observer_spec **out,
+                                      tare_error *err);
+tare_status tare__fake_quantize_info(const observer_classes *classes,
+                                     const tare_observer_class *class,
+                                     const tare_observer_spec *spec, tare_observer_info *out,
+                                     tare_error *err);
+tare_status tare__fake_quantize_create(const observer_classes *classes, const module_class *row,
+                                       const tare_observer_spec *spec, module **out,
+                                       tare_error *err);
+
+/// As the module's forward, without its result.
+tare_status tare__fake_quantize_update(module *m, const tare_tensor *x, tare_error *err);
+/// What convert takes: the observer's proposal, or what was learned.
+tare_status tare__fake_quantize_qparams(const module *m, const qparams **out, bool *is_calibrated,
+                                        tare_error *err);
+
+/// The functions of the class rows.
+tare_status tare__fake_quantize_describe(const module *m, text *out, tare_error *err);
+tare_status tare__fake_quantize_shape(op_call *call);
+tare_status tare__fake_quantize_forward(op_call *call);
+tare_status tare__fake_quantize_module_check(const module *m, tare_error *err);
+
+/// An integer argument: *has says whether it was given. Another type is an error.
+tare_status tare__spec_int(const tare_observer_spec *spec, const char *name, bool *has,
+                           int64_t *out, tare_error *err);
+/// A number; nothing happens when it was not given.
+tare_status tare__spec_double(const tare_observer_spec *spec, const char *name, double *out,
+                              tare_error *err);
+/// A buffer of one element.
+tare_status tare__fake_quantize_set_buffer(module *m, const char *name, tare_dtype dtype, double v,
+                                           tare_error *err);
+/// Replaces scale and zero point (of the dtype that they have) by `count` values.
+tare_status tare__fake_quantize_set(module *m, int64_t count, const double *scale,
+                                    const double *zero_point, tare_error *err);
+tare_status tare__fake_quantize_switch(module *m, const char *switch_name, bool on,
+                                       tare_error *err);
+bool tare__fake_quantize_is_on(const module *m, const char *switch_name);
+
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no observer can be, whoever made it: a range that holds nothing, scales that divide by zero.
+#include <math.h>
+
+#include "observe/observer.h"
+
+static tare_status check_range(const tare_observer_info *info, tare_error *err) {
+    const dtype_info *dtype = tare__dtype(info->dtype);
+    const bool is_integer = dtype->min < dtype->max;
+    if (!info->has_range) return TARE_OK;
+    if (info->quant_min > info->quant_max) {
+        const tare_status status =
+            tare__fail(err, TARE_INVALID_ARGUMENT, "quant_min %lld is above quant_max %lld",
+                       (long long)info->quant_min, (long long)info->quant_max);
+        return tare__hint(err, status, "swap or widen the bounds");
+    }
+    if (!is_integer || (info->quant_min >= dtype->min && info->quant_max <= dtype->max))
+        return TARE_OK;
+    const tare_status status =
+        tare__fail(err, TARE_INVALID_ARGUMENT, "%lld..%lld does not fit %s, which holds %lld..%lld",
+                   (long long)info->quant_min, (long long)info->quant_max,
+                   tare_dtype_name(info->dtype), (long long)dtype->min, (long long)dtype->max);
+    return tare__hint(err, status, "stay within the dtype");
+}
+
+static tare_status check_scale(const char *name, float scale, const char *hint, tare_error *err) {
+    if (scale > 0 && isfinite(scale)) return TARE_OK;
+    const tare_status status =
+        tare__fail(err, TARE_INVALID_ARGUMENT,
+                   "%s must be positive and finite in float32, found %g", name, (double)scale);
+    return tare__hint(err, status, "%s", hint);
+}
+
+static tare_status check_fixed(const tare_observer_info *info, tare_error *err) {
+    if (!info->has_fixed_qparams) return TARE_OK;
+    TARE_TRY(check_scale("scale", info->fixed_scale, "give a positive one", err));
+    if (!info->has_range ||
+        (info->fixed_zero_point >= info->quant_min && info->fixed_zero_point <= info->quant_max))
+        return TARE_OK;
+    const tare_status status = tare__fail(
+        err, TARE_INVALID_ARGUMENT, "zero_point %lld lies outside of %lld..%lld",
+        (long long)info->fixed_zero_point, (long long)info->quant_min, (long long)info->quant_max);
+    return tare__hint(err, status, "move it into the range");
+}
+
+tare_status tare__observer_info_check(const tare_observer_info *info, tare_error *err) {
+    TARE_TRY(check_range(info, err));
+    if (info->has_eps)
+        TARE_TRY(check_scale("eps", info->eps, "leave it out, and it is 2^-23 as in torch", err));
+    return check_fixed(info, err);
+}

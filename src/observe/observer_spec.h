@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a spec holds: a class name and arguments of several types.
+#ifndef OBSERVE_OBSERVER_SPEC_H
+#define OBSERVE_OBSERVER_SPEC_H
+
+#include <stdatomic.h>
+
+#include "observe/observer.h"
+
+typedef enum argument_kind {
+    ARGUMENT_NONE = 0, // Python's None: given, but the same as not given for the class
+    ARGUMENT_INT,
+    ARGUMENT_DOUBLE,
+    ARGUMENT_BOOL,
+    ARGUMENT_DTYPE,
+    ARGUMENT_QSCHEME,
+    ARGUMENT_STRING,
+    ARGUMENT_OBSERVER,
+} argument_kind;
+const char *tare__argument_kind_name(argument_kind kind); // "an int"
+
+typedef struct observer_argument {
+    char *name;
+    argument_kind kind;
+    union {
+        int64_t integer;
+        double real;
+        bool boolean;
+        tare_dtype dtype;
+        tare_qscheme qscheme;
+        char *string;
+        tare_observer_spec *observer;
+    } as;
+} observer_argument;
+
+struct tare_observer_spec {
+    atomic_size_t refcount;
+    char *class_name;
+    observer_argument *arguments; // in order of setting
+    size_t count, capacity;
+    tare_status status;      // of the first setter that failed
+    tare_error *first_error; // its sentence; NULL if memory for it was gone
+};
+
+/// Sets an argument as the public setters do. The value's string is copied, its observer retained.
+void tare__observer_spec_set(tare_observer_spec *spec, const char *name,
+                             const observer_argument *v);
+/// The argument of a name, lent; NULL if it was not given.
+const observer_argument *tare__observer_spec_find(const tare_observer_spec *spec, const char *name);
+/// A copy that can be changed.
+tare_status tare__observer_spec_clone(const tare_observer_spec *spec, tare_observer_spec **out,
+                                      tare_error *err);
+void tare__argument_text(const observer_argument *a, text *out); // as Python prints it
+
+/// Arguments on their way to a class's create, with a note on each of whether it was read: an
+/// argument that nobody reads would be ignored silently.
+typedef struct argument_use {
+    bool is_read;
+    argument_kind wanted; // by the last reader that did not get it
+} argument_use;
+struct tare_observer_args {
+    const tare_observer_spec *spec;
+    argument_use *uses; // [spec->count]
+};
+
+#endif

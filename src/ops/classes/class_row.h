@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The short way to write a class's row, and the packages that classes live in.
+// Private to ops/classes.
+#ifndef OPS_CLASSES_CLASS_ROW_H
+#define OPS_CLASSES_CLASS_ROW_H
+
+#include "ops/classes/classes.h"
+#include "ops/classes/module_call.h"
+#include "ops/classes/module_check.h"
+#include "ops/quantized/packed.h"
+#include "ops/quantized/quantized.h"
+#include "ops/text/describe.h"
+
+#define NN     "torch.nn."
+#define NNI    "torch.ao.nn.intrinsic."
+#define NNQAT  "torch.ao.nn.qat."
+#define NNIQAT "torch.ao.nn.intrinsic.qat."
+#define NNQR   "torch.ao.nn.quantized.reference."
+#define NNQ    "torch.ao.nn.quantized."
+#define NNIQ   "torch.ao.nn.intrinsic.quantized."
+#define NNQD   "torch.ao.nn.quantized.dynamic."
+#define NNIQD  "torch.ao.nn.intrinsic.quantized.dynamic."
+
+/// What a role runs by.
+#define RUN_FLOAT                                                                                  \
+    .shape = tare__operator_module_shape, .forward = tare__operator_module_forward,                \
+    .check = tare__operator_module_check
+#define RUN_REFERENCE RUN_FLOAT
+#define RUN_QAT                                                                                    \
+    .shape = tare__qat_module_shape, .forward = tare__qat_module_forward,                          \
+    .check = tare__qat_module_check
+#define RUN_FUSED                                                                                  \
+    .shape = tare__sequence_module_shape, .forward = tare__sequence_module_forward,                \
+    .check = tare__sequence_module_check
+#define RUN_QUANTIZED                                                                              \
+    .shape = tare__quantized_module_shape, .forward = tare__quantized_module_forward,              \
+    .check = tare__quantized_module_check
+#define RUN_DYNAMIC RUN_QUANTIZED
+#define RUN_PACKED  .check = tare__packed_check
+
+/// package NAME prints as PRINT; role, operator family, dims and fused neighbours are the triple;
+/// fields are what stands in the parentheses (NULL: nothing).
+#define CLASS(package, class_name, printed, the_role, family, dimensions, with, fields)            \
+    {                                                                                              \
+        .name = package class_name, .print_name = printed, .role = ROLE_##the_role, .op = family,  \
+        .dims = (dimensions), .fused = FUSED_##with, .describe = tare__describe_fields,            \
+        .kind = (fields), RUN_##the_role                                                           \
+    }
+
+#endif

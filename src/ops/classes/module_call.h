@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules as calls. A module of a float class is its operator's row, with the module's tensors and
+// constructor values bound to the parameters of their names: the arithmetic stands in the row
+// alone. Class rows take these functions as their `shape` and `forward`.
+#ifndef OPS_CLASSES_MODULE_CALL_H
+#define OPS_CLASSES_MODULE_CALL_H
+
+#include "ops/call.h"
+
+/// Float classes; and reference classes, whose weights go through their quantization parameters.
+tare_status tare__operator_module_shape(op_call *call);
+tare_status tare__operator_module_forward(op_call *call);
+/// Fills call->param; nothing happens the second time.
+tare_status tare__operator_module_bind(op_call *call);
+/// A constructor value of QAT classes: the batch norm keeps its statistics, in train mode too.
+#define QAT_FREEZE_BN "freeze_bn"
+/// QAT classes (classes/qat.c): the weight goes through the child weight_fake_quant, with a batch
+/// norm scaled before it; then the child bn and a relu where the class has them.
+tare_status tare__qat_module_shape(op_call *call);
+tare_status tare__qat_module_forward(op_call *call);
+tare_status tare__qat_module_check(const module *m, tare_error *err);
+/// Containers and fused classes: the children "0", "1", .. in a row. A fused add takes the second
+/// argument.
+tare_status tare__sequence_module_shape(op_call *call);
+tare_status tare__sequence_module_forward(op_call *call);
+
+/// Runs call->module: its class's shape rule, allocation, its forward (only the first if
+/// shapes_only). On success call->result holds references; on failure none.
+tare_status tare__module_run(op_call *call, bool shapes_only);
+/// The call of another module with one argument, within the same run as `like`. input is lent.
+op_call tare__module_call_of(const op_call *like, const module *m, const value *input);
+/// As tare__module_run for another module with one argument, within the same run.
+tare_status tare__module_run_on(const op_call *like, const module *m, const value *input,
+                                bool shapes_only, value *out);
+
+#endif

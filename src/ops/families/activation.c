@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Activations: mostly functions of one element.
+#include <string.h>
+
+#include "core/math/rows.h"
+#include "ops/families/element.h"
+#include "ops/families/families.h"
+
+VECTOR_ELEMENT(relu, RELU)
+VECTOR_ELEMENT(relu6, RELU6)
+VECTOR_ELEMENT_WITH(hardtanh, CLAMP, -1, 1)
+VECTOR_ELEMENT_WITH(clamp_float, CLAMP, -HUGE_VAL, HUGE_VAL)
+VECTOR_ELEMENT(sigmoid, SIGMOID)
+VECTOR_ELEMENT(tanh, TANH)
+VECTOR_ELEMENT(hardsigmoid, HARDSIGMOID)
+VECTOR_ELEMENT(hardswish, HARDSWISH)
+VECTOR_ELEMENT_WITH(leaky_relu, LEAKY_RELU, 0.01)
+VECTOR_ELEMENT_WITH(elu, ELU, 1, 1, 1)
+VECTOR_ELEMENT_WITH(celu, CELU, 1)
+VECTOR_ELEMENT(selu, SELU)
+VECTOR_ELEMENT(silu, SILU)
+VECTOR_ELEMENT(mish, MISH)
+ELEMENT_WITH(softplus, v *p[0] > p[1] ? v : tare__log1pf(tare__expf(v * p[0])) / p[0], 1, 20)
+ELEMENT(log_sigmoid, (v < 0 ? v : 0.0f) - tare__log1pf(tare__expf(-fabsf(v))))
+ELEMENT_WITH(threshold, v <= p[0] ? p[1] : v, 0, 0)
+ELEMENT(softsign, v / (1.0f + fabsf(v)))
+ELEMENT_WITH(hardshrink, v >= -p[0] && v <= p[0] ? 0.0f : v, 0.5)
+ELEMENT_WITH(softshrink, v > p[0] ? v - p[0] : v < -p[0] ? v + p[0] : 0.0f, 0.5)
+VECTOR_ELEMENT(tanhshrink, TANHSHRINK)
+
+static tare_status clamp_reference(op_call *call) {
+    const tare_tensor *x;
+    double low, high;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (x->dtype == TARE_FLOAT32) return clamp_float_reference(call);
+    TARE_TRY(tare__call_double(call, 1, -HUGE_VAL, &low));
+    TARE_TRY(tare__call_double(call, 2, HUGE_VAL, &high));
+    tare_tensor *y = tare__call_out(call);
+    for (int64_t i = 0; i < x->count; i++) {
+        const double v = tare__tensor_get(x, i), raised = v < low ? low : v;
+        tare__tensor_set(y, i, raised > high ? high : raised);
+    }
+    return TARE_OK;
+}
+
+static const op_element *choose_gelu(const op_call *call);
+static const op_element gelu_element = {.kind = ELEMENT_GELU, .choose = choose_gelu};
+static const op_element gelu_tanh_element = {.kind = ELEMENT_GELU_TANH};
+
+static const op_element *choose_gelu(const op_call *call) {
+    op_call quiet = *call;
+    const char *approximate;
+    quiet.err = NULL;
+    if (tare__call_text(&quiet, 1, "none", &approximate) != TARE_OK) return NULL;
+    if (strcmp(approximate, "none") == 0) return &gelu_element;
+    return strcmp(approximate, "tanh") == 0 ? &gelu_tanh_element : NULL;
+}
+
+static tare_status gelu_reference(op_call *call) {
+    const char *approximate;
+    TARE_TRY(tare__call_text(call, 1, "none", &approximate));
+    const op_element *element = choose_gelu(call);
+    if (element != NULL) return tare__element_apply(call, element);
+    return tare__call_fail(call, "approximate must be 'none' or 'tanh', found '%s'", approximate);
+}
+
+// --- parametric relu: one slope, or one per channel (dimension 1) ---
+
+static tare_status prelu_reference(op_call *call) {
+    const tare_tensor *x, *weight;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__need_float(call, 1, &weight));
+    const int64_t channels = x->ndim >= 2 ? x->shape[1] : 1;
+    if (weight->count != 1 && weight->count != channels)
+        return tare__call_fail(call, "%lld slopes for %lld channels", (long long)weight->count,
+                               (long long)channels);
+    const int64_t inner = tare__inner_count(x, 1);
+    const float *from = tare__f32(x), *slope = tare__f32(weight);
+    float *to = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < x->count; i++) {
+        const float s = slope[weight->count == 1 ? 0 : i / inner % channels];
+        to[i] = from[i] > 0 ? from[i] : from[i] * s;
+    }
+    return TARE_OK;
+}
+
+// --- softmax ---
+
+typedef struct softmax_lines {
+    const float *x;
+    float *y;
+    int64_t count, step; // elements of a line, and their distance
+    float *from, *to;    // a line whose elements do not lie side by side
+    bool logarithm;
+} softmax_lines;
+
+static void softmax_line(const softmax_lines *s, int64_t at) {
+    const bool is_apart = s->step != 1;
+    const float *x = is_apart ? s->from : s->x + at;
+    float *y = is_apart ? s->to : s->y + at;
+    for (int64_t i = 0; is_apart && i < s->count; i++) s->from[i] = s->x[at + i * s->step];
+    if (s->logarithm)
+        f32_log_softmax__scalar(x, (size_t)s->count, y);
+    else
+        f32_softmax__scalar(x, (size_t)s->count, y);
+    for (int64_t i = 0; is_apart && i < s->count; i++) s->y[at + i * s->step] = y[i];
+}
+
+static tare_status softmax_of(op_call *call, bool logarithm) {
+    const tare_tensor *x;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    // Without a dimension torch takes 0 for 0, 1 and 3 dimensions, else 1.
+    const int64_t implicit = x->ndim == 0 || x->ndim == 1 || x->ndim == 3 ? 0 : 1;
+    int dim;
+    TARE_TRY(tare__call_dim(call, 1, implicit, x->ndim, &dim));
+    const int64_t inner = tare__inner_count(x, dim);
+    const int64_t count = x->ndim == 0 ? 1 : x->shape[dim];
+    const int64_t outer = x->count == 0 ? 0 : x->count / (count * inner);
+    softmax_lines s = {.x = tare__f32(x),
+                       .y = tare__f32(tare__call_out(call)),
+                       .count = count,
+                       .step = inner,
+                       .logarithm = logarithm};
+    s.from = tare__arena_array(call->memory, (size_t)count + 1, 2 * sizeof *s.from);
+    if (s.from == NULL) return tare__out_of_memory(call->err);
+    s.to = s.from + count;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) softmax_line(&s, o * count * inner + i);
+    return TARE_OK;
+}
+
+static tare_status softmax_reference(op_call *call) {
+    return softmax_of(call, false);
+}
+static tare_status log_softmax_reference(op_call *call) {
+    return softmax_of(call, true);
+}
+
+// --- rows ---
+
+#define ACTIVATION(name, names, method_names, parameters, more)                                    \
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
+        .traits = OP_ELEMENTWISE | (more), .shape = tare__shape_same,                              \
+        .reference = name##_reference, .element = &name##_element                                  \
+    }
+#define FIXED(name, names, method_names, parameters, s, z)                                         \
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
+        .traits = OP_ELEMENTWISE, .fixed_scale = (s), .fixed_zero_point = (z),                     \
+        .shape = tare__shape_same_float, .reference = name##_reference, .element = &name##_element \
+    }
+#define SAME_QPARAMS OP_KEEPS_QPARAMS
+
+// clang-format off
+static const op_info rows[] = {
+    ACTIVATION(relu, "torch.nn.functional.relu|torch.relu|torch.relu_|torch.ops.aten.relu.default|torch.ops.aten.relu_.default",
+               "relu|relu_", "input/self|inplace", SAME_QPARAMS),
+    ACTIVATION(relu6, "torch.nn.functional.relu6|torch._C._nn.relu6|torch.ops.aten.relu6.default|torch.ops.aten.relu6_.default", NULL, "input/self|inplace", SAME_QPARAMS),
+    ACTIVATION(hardtanh, "torch.nn.functional.hardtanh|torch._C._nn.hardtanh_|torch.ops.aten.hardtanh.default|torch.ops.aten.hardtanh_.default",
+               NULL, "input/self|min_val|max_val|inplace", SAME_QPARAMS),
+    {.id = "clamp", .functions = "torch.clamp|torch.clip|torch.clamp_|torch.ops.aten.clamp|torch.ops.aten.clamp.default|torch.ops.aten.clamp_.default", .methods = "clamp|clamp_|clip",
+     .overloads = "torch.ops.aten.clamp_min.default(input|min) torch.ops.aten.clamp_min_.default(input|min) "
+                  "torch.ops.aten.clamp_max.default(input|max) torch.ops.aten.clamp_max_.default(input|max)",
+     .params = "input/self|min|max", .traits = OP_ELEMENTWISE | SAME_QPARAMS, .shape = tare__shape_same, .reference = clamp_reference,
+     .element = &clamp_float_element},
+    FIXED(sigmoid, "torch.sigmoid|torch.nn.functional.sigmoid|torch.sigmoid_|torch.ops.aten.sigmoid.default|torch.ops.aten.sigmoid_.default", "sigmoid|sigmoid_",
+          "input/self", 1.0f / 256, 0),
+    FIXED(tanh, "torch.tanh|torch.nn.functional.tanh|torch.tanh_|torch.ops.aten.tanh.default|torch.ops.aten.tanh_.default", "tanh|tanh_", "input/self", 2.0f / 256, 128),
+    FIXED(hardsigmoid, "torch.nn.functional.hardsigmoid|torch._C._nn.hardsigmoid|torch.ops.aten.hardsigmoid.default|torch.ops.aten.hardsigmoid_.default",
+          NULL, "input/self|inplace", 1.0f / 256, 0),
+    ACTIVATION(hardswish, "torch.nn.functional.hardswish|torch._C._nn.hardswish|torch.ops.aten.hardswish.default|torch.ops.aten.hardswish_.default",
+               NULL, "input/self|inplace", 0),
+    ACTIVATION(leaky_relu, "torch.nn.functional.leaky_relu|torch._C._nn.leaky_relu_|torch._C._nn.leaky_relu|torch.ops.aten.leaky_relu.default|torch.ops.aten.leaky_relu_.default",
+               NULL, "input/self|negative_slope|inplace", 0),
+    ACTIVATION(elu, "torch.nn.functional.elu|torch._C._nn.elu_|torch.ops.aten.elu.default|torch.ops.aten.elu_.default", NULL, "input/self|alpha|scale|input_scale|inplace", 0),
+    ACTIVATION(celu, "torch.nn.functional.celu|torch.celu|torch.celu_|torch.ops.aten.celu.default|torch.ops.aten.celu_.default", NULL, "input/self|alpha|inplace", 0),
+    ACTIVATION(selu, "torch.nn.functional.selu|torch.selu|torch.selu_|torch.ops.aten.selu.default|torch.ops.aten.selu_.default", NULL, "input/self|inplace", 0),
+    {.id = "gelu", .functions = "torch._C._nn.gelu|torch.ops.aten.gelu.default|torch.ops.aten.gelu_.default", .params = "input/self|approximate",
+     .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = gelu_reference, .element = &gelu_element},
+    ACTIVATION(silu, "torch.nn.functional.silu|torch._C._nn.silu|torch.ops.aten.silu.default|torch.ops.aten.silu_.default", NULL, "input/self|inplace", 0),
+    ACTIVATION(mish, "torch.nn.functional.mish|torch._C._nn.mish|torch.ops.aten.mish.default|torch.ops.aten.mish_.default", NULL, "input/self|inplace", 0),
+    ACTIVATION(softplus, "torch._C._nn.softplus|torch.ops.aten.softplus.default", NULL, "input/self|beta|threshold", 0),
+    ACTIVATION(log_sigmoid, "torch._C._nn.log_sigmoid|torch.ops.aten.log_sigmoid.default", NULL, "input/self", 0),
+    ACTIVATION(threshold, "torch.nn.functional._threshold|torch.nn.functional.threshold|torch.threshold|torch.ops.aten.threshold.default|torch.ops.aten.threshold_.default", NULL,
+               "input/self|threshold|value|inplace", SAME_QPARAMS),
+    ACTIVATION(softsign, "torch.nn.functional.softsign", NULL, "input", 0),
+    ACTIVATION(hardshrink, "torch.hardshrink|torch.nn.functional.hardshrink|torch.ops.aten.hardshrink.default", "hardshrink", "input/self|lambd", 0),
+    ACTIVATION(softshrink, "torch._C._nn.softshrink|torch.nn.functional.softshrink|torch.ops.aten.softshrink.default", NULL, "input/self|lambd", 0),
+    ACTIVATION(tanhshrink, "torch.nn.functional.tanhshrink", NULL, "input", 0),
+    {.id = "prelu", .functions = "torch.prelu|torch.ops.aten.prelu.default", .methods = "prelu", .params = "input/self|weight",
+     .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = prelu_reference},
+    {.id = "softmax", .functions = "torch.nn.functional.softmax|torch.softmax", .methods = "softmax",
+     .overloads = "torch.ops.aten.softmax.int(input|dim|dtype) torch.ops.aten._softmax.default(input|dim|-half_to_float)",
+     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_BY_LINE, .shape = tare__shape_same_float, .reference = softmax_reference},
+    {.id = "log_softmax", .functions = "torch.nn.functional.log_softmax|torch.log_softmax", .methods = "log_softmax",
+     .overloads = "torch.ops.aten.log_softmax.int(input|dim|dtype) torch.ops.aten._log_softmax.default(input|dim|-half_to_float)",
+     .params = "input/self|dim|_stacklevel|dtype", .traits = OP_BY_LINE, .shape = tare__shape_same_float, .reference = log_softmax_reference},
+};
+// clang-format on
+
+const op_table tare__activation_ops = OP_TABLE(rows);

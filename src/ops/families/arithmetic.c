@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Functions of two operands, tensors or numbers, with broadcasting: arithmetic, comparison, logic.
+#include "ops/families/arithmetic.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/math/f64.h"
+#include "ops/families/element.h"
+#include "ops/families/families.h"
+#include "ops/rules.h"
+
+// --- operands ---
+
+typedef struct operands {
+    operand side[2];
+    double alpha;     // multiplies the second one (torch.add)
+    tare_dtype dtype; // common dtype of the tensors; unset when both are numbers
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS];
+} operands;
+
+tare_status tare__read_operand(op_call *call, size_t i, operand *out) {
+    const value *v = call->param[i];
+    *out = (operand){0};
+    if (v != NULL && v->kind == VALUE_TENSOR) {
+        out->t = v->as.tensor;
+        if (out->t->q == NULL) return TARE_OK;
+        return tare__call_fail(call, "has no form for %s", tare_dtype_name(out->t->dtype));
+    }
+    if (v == NULL || !tare__value_number(v, &out->number))
+        return tare__call_fail(call, "operand %zu must be a tensor or a number", i + 1);
+    const value *number = v->kind == VALUE_SCALAR ? &v->as.items[0] : v;
+    out->is_float = number->kind == VALUE_FLOAT;
+    out->is_bool = number->kind == VALUE_BOOL;
+    return TARE_OK;
+}
+
+// Bools rank below integers, integers below floats; within a rank the wider dtype wins.
+static int rank_of(tare_dtype dtype) {
+    if (tare__dtype(dtype)->is_float) return 200 + (int)tare_dtype_size(dtype);
+    return dtype == TARE_BOOL ? 0 : 100 + (int)tare_dtype_size(dtype);
+}
+
+// torch's rule: tensors with dimensions decide, then those without, then numbers; a later one
+// matters only where its rank's class is higher.
+tare_dtype tare__common_dtype(const operand side[2]) {
+    tare_dtype found = TARE_DTYPE_UNSET;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < 2; i++) {
+            const tare_tensor *t = side[i].t;
+            if (t == NULL || (t->ndim > 0) != (pass == 0)) continue;
+            const bool higher =
+                found == TARE_DTYPE_UNSET || rank_of(t->dtype) / 100 > rank_of(found) / 100;
+            const bool wider =
+                pass == 0 && found != TARE_DTYPE_UNSET && rank_of(t->dtype) > rank_of(found);
+            if (higher || wider) found = t->dtype;
+        }
+    for (int i = 0; i < 2 && found != TARE_DTYPE_UNSET; i++) {
+        const operand *number = &side[i];
+        if (number->t != NULL) continue;
+        if (number->is_float && !tare__dtype(found)->is_float) found = TARE_FLOAT32;
+        if (!number->is_float && !number->is_bool && found == TARE_BOOL) found = TARE_INT64;
+    }
+    return found;
+}
+
+static tare_status read_operands(op_call *call, operands *o) {
+    *o = (operands){.alpha = 1};
+    TARE_TRY(tare__read_operand(call, 0, &o->side[0]));
+    TARE_TRY(tare__read_operand(call, 1, &o->side[1]));
+    if (tare__op_param_is(call->op, 2, "alpha")) TARE_TRY(tare__call_double(call, 2, 1, &o->alpha));
+    const tare_tensor scalar = {0};
+    o->dtype = tare__common_dtype(o->side);
+    return tare__broadcast(call, o->side[0].t != NULL ? o->side[0].t : &scalar,
+                           o->side[1].t != NULL ? o->side[1].t : &scalar, &o->ndim, o->shape);
+}
+
+// --- shape rule: two numbers are computed at once ---
+
+// The aten operators make tensors of Python's numbers: floats in float32.
+static bool makes_tensor(const op_call *call) {
+    return call->function != NULL && tare__starts_with(call->function, "torch.ops.aten.") &&
+           tare__ends_with(call->function, ".Tensor");
+}
+
+static tare_status tensor_of_numbers(op_call *call, const op_binary *op, const operands *o,
+                                     bool floats) {
+    double side[2] = {o->side[0].number, o->side[1].number};
+    for (int i = 0; i < 2 && floats; i++) side[i] = (double)(float)side[i];
+    const double r = op->exact(side[0], side[1] * o->alpha);
+    tare_tensor *t = NULL;
+    TARE_TRY(floats ? tare__tensor_scalar_float((float)r, &t, call->err)
+                    : tare__tensor_scalar_int((int64_t)r, &t, call->err));
+    call->result = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return TARE_OK;
+}
+
+static tare_status number_result(op_call *call, const op_binary *op, const operands *o) {
+    const double r = op->exact(o->side[0].number, o->side[1].number * o->alpha);
+    const bool floats = op->kind == RESULT_FLOAT || o->side[0].is_float || o->side[1].is_float;
+    if (op->kind != RESULT_BOOL && fabs(r) < 0x1p53 && makes_tensor(call))
+        return tensor_of_numbers(call, op, o, floats);
+    if (op->kind == RESULT_BOOL)
+        call->result = tare__bool(r != 0);
+    else if (floats)
+        call->result = tare__float(r);
+    else if (fabs(r) < 0x1p53)
+        call->result = tare__int((int64_t)r);
+    else
+        return tare__call_fail(call, "the result of two ints is out of range");
+    return TARE_OK;
+}
+
+static tare_status binary_shape(op_call *call, const op_binary *op) {
+    operands o;
+    TARE_TRY(read_operands(call, &o));
+    if (o.dtype == TARE_DTYPE_UNSET) return number_result(call, op, &o);
+    const bool integers = !tare__dtype(o.dtype)->is_float;
+    const tare_dtype dtype = op->kind == RESULT_BOOL                ? TARE_BOOL
+                             : op->kind == RESULT_FLOAT && integers ? TARE_FLOAT32
+                                                                    : o.dtype;
+    return tare__call_result(call, dtype, o.ndim, o.shape, NULL);
+}
+
+// --- computing ---
+
+// The steps of both operands through the result's dimensions, and the run along the last ones where
+// both advance by a fixed 0 or 1.
+typedef struct walk {
+    int64_t stride[2][TARE_MAX_DIMS];
+    int64_t run, step[2];
+    int outer_ndim;
+} walk;
+
+static walk plan_walk(const operands *o) {
+    walk w = {.run = 1, .outer_ndim = o->ndim};
+    const tare_tensor scalar = {0};
+    for (int i = 0; i < 2; i++)
+        tare__broadcast_strides(o->side[i].t != NULL ? o->side[i].t : &scalar, o->ndim, o->shape,
+                                w.stride[i]);
+    // The last dimension starts the run; earlier ones join while both operands go on as they began.
+    while (w.outer_ndim > 0) {
+        const int d = w.outer_ndim - 1;
+        bool joins = true;
+        for (int i = 0; i < 2; i++) {
+            const bool begins = w.run == 1 && w.stride[i][d] <= 1;
+            const bool goes_on = w.stride[i][d] == w.step[i] * w.run;
+            joins = joins && (o->shape[d] == 1 || begins || goes_on);
+        }
+        if (!joins) break;
+        for (int i = 0; i < 2 && w.run == 1 && o->shape[d] > 1; i++) w.step[i] = w.stride[i][d];
+        w.run *= o->shape[d];
+        w.outer_ndim--;
+    }
+    return w;
+}
+
+double tare__operand_at(const operand *side, int64_t i) {
+    return side->t != NULL ? tare__tensor_get(side->t, i) : side->number;
+}
+
+static bool is_float_work(const op_binary *op, const operands *o, const tare_tensor *y) {
+    if (tare__binary_loop(op) == NULL || y->dtype != TARE_FLOAT32 || o->alpha != 1) return false;
+    for (int i = 0; i < 2; i++)
+        if (o->side[i].t != NULL && o->side[i].t->dtype != TARE_FLOAT32) return false;
+    return true;
+}
+
+static tare_status binary_reference(op_call *call, const op_binary *op) {
+    const binary_loop loop = tare__binary_loop(op);
+    operands o;
+    TARE_TRY(read_operands(call, &o));
+    tare_tensor *y = tare__call_out(call);
+    const walk w = plan_walk(&o);
+    const bool floats = is_float_work(op, &o, y);
+    const float numbers[] = {(float)o.side[0].number, (float)o.side[1].number};
+    for (int64_t at = 0; at < y->count; at += w.run) {
+        int64_t offset[2];
+        for (int i = 0; i < 2; i++)
+            offset[i] = tare__strided_offset(w.outer_ndim, o.shape, w.stride[i], at / w.run);
+        const float *from[2];
+        for (int i = 0; i < 2 && floats; i++)
+            from[i] = o.side[i].t != NULL ? tare__f32(o.side[i].t) + offset[i] : &numbers[i];
+        if (floats)
+            loop(from[0], w.step[0], from[1], w.step[1], tare__f32(y) + at, w.run);
+        else
+            for (int64_t k = 0; k < w.run; k++)
+                tare__tensor_set(
+                    y, at + k,
+                    op->exact(tare__operand_at(&o.side[0], offset[0] + k * w.step[0]),
+                              o.alpha * tare__operand_at(&o.side[1], offset[1] + k * w.step[1])));
+    }
+    return TARE_OK;
+}
+
+// --- the functions ---
+
+#define OPERATOR(name, kind, loop_or_null, result)                                                 \
+    static const op_binary name##_op = {kind, loop_or_null, name##_exact, result};                 \
+    static tare_status name##_shape(op_call *call) {                                               \
+        return binary_shape(call, &name##_op);                                                     \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return binary_reference(call, &name##_op);                                                 \
+    }
+#define EXACT_AND(name, kind, loop_or_null, result, expression)                                    \
+    static double name##_exact(double a, double b) {                                               \
+        return (expression);                                                                       \
+    }                                                                                              \
+    OPERATOR(name, kind, loop_or_null, result)
+// By doubles alone: rarely hot, or no float result.
+#define EXACT(name, result, expression) EXACT_AND(name, PAIR_OTHER, NULL, result, expression)
+// With the loop of floats that core/math/binary.def has.
+#define PAIRED(name, kind, result, expression) EXACT_AND(name, kind, NULL, result, expression)
+// With a float loop, whose two cases let a compiler vectorize each.
+#define FAST(name, result, expression)                                                             \
+    static void name##_loop(const float *p, int64_t p_step, const float *q, int64_t q_step,        \
+                            float *y, int64_t count) {                                             \
+        if (p_step == 1 && q_step == 1)                                                            \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                const float a = p[i], b = q[i];                                                    \
+                y[i] = (expression);                                                               \
+            }                                                                                      \
+        else                                                                                       \
+            for (int64_t i = 0; i < count; i++) {                                                  \
+                const float a = p[i * p_step], b = q[i * q_step];                                  \
+                y[i] = (expression);                                                               \
+            }                                                                                      \
+    }                                                                                              \
+    EXACT_AND(name, PAIR_OTHER, name##_loop, result, expression)
+
+// Python's and torch's remainder has the sign of the divisor.
+static double remainder_of(double a, double b) {
+    const double r = fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+PAIRED(add, PAIR_ADD, RESULT_COMMON, a + b)
+PAIRED(sub, PAIR_SUB, RESULT_COMMON, a - b)
+PAIRED(rsub, PAIR_RSUB, RESULT_COMMON, b - a)
+PAIRED(mul, PAIR_MUL, RESULT_COMMON, a *b)
+PAIRED(div, PAIR_DIV, RESULT_FLOAT, a / b)
+FAST(maximum, RESULT_COMMON, a > b || a != a ? a : b)
+FAST(minimum, RESULT_COMMON, a < b || a != a ? a : b)
+EXACT(floor_divide, RESULT_COMMON, floor(a / b))
+EXACT(remainder, RESULT_COMMON, remainder_of(a, b))
+EXACT(eq, RESULT_BOOL, a == b)
+EXACT(ne, RESULT_BOOL, a != b)
+EXACT(lt, RESULT_BOOL, a < b)
+EXACT(le, RESULT_BOOL, a <= b)
+EXACT(gt, RESULT_BOOL, a > b)
+EXACT(ge, RESULT_BOOL, a >= b)
+EXACT(logical_and, RESULT_BOOL, a != 0 && b != 0)
+EXACT(logical_or, RESULT_BOOL, a != 0 || b != 0)
+EXACT(logical_xor, RESULT_BOOL, (a != 0) != (b != 0))
+EXACT(trunc_divide, RESULT_COMMON, trunc(a / b))
+EXACT(fmod, RESULT_COMMON, fmod(a, b))
+EXACT(atan2, RESULT_FLOAT, atan2(a, b))
+
+// Exponents that torch has a loop of its own for, and that.
+#define POWERS(POWER)                                                                              \
+    POWER(2, a *a)                                                                                 \
+    POWER(3, a *a *a)                                                                              \
+    POWER(0.5F, sqrtf(a))                                                                          \
+    POWER(-0.5F, 1 / sqrtf(a))                                                                     \
+    POWER(-1, 1 / a)                                                                               \
+    POWER(-2, 1 / (a * a))
+
+static float power_of(float a, float b) {
+#define POWER(exponent, result)                                                                    \
+    if (b == (exponent)) return result;
+    POWERS(POWER)
+#undef POWER
+    return (float)tare__pow((double)a, (double)b);
+}
+
+static void pow_loop(const float *p, int64_t p_step, const float *q, int64_t q_step, float *y,
+                     int64_t count) {
+#define POWER(exponent, result)                                                                    \
+    if (p_step == 1 && q_step == 0 && *q == (exponent)) {                                          \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const float a = p[i];                                                                  \
+            y[i] = result;                                                                         \
+        }                                                                                          \
+        return;                                                                                    \
+    }
+    POWERS(POWER)
+#undef POWER
+    for (int64_t i = 0; i < count; i++) y[i] = power_of(p[i * p_step], q[i * q_step]);
+}
+
+static double pow_exact(double a, double b) {
+    return tare__pow(a, b);
+}
+OPERATOR(pow, PAIR_OTHER, pow_loop, RESULT_COMMON)
+
+// torch.div(a, b, rounding_mode=..)
+typedef struct division {
+    const char *mode;
+    tare_status (*shape)(op_call *call);
+    tare_status (*reference)(op_call *call);
+} division;
+
+static tare_status choose_division(op_call *call, const division **out) {
+    static const division divisions[] = {{"", div_shape, div_reference},
+                                         {"floor", floor_divide_shape, floor_divide_reference},
+                                         {"trunc", trunc_divide_shape, trunc_divide_reference}};
+    const char *mode;
+    TARE_TRY(tare__call_text(call, 2, "", &mode));
+    for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++)
+        if (strcmp(divisions[i].mode, mode) == 0) {
+            *out = &divisions[i];
+            return TARE_OK;
+        }
+    return tare__call_fail(call, "rounding_mode '%s' is not supported", mode);
+}
+
+static tare_status div_mode_shape(op_call *call) {
+    const division *d = NULL;
+    TARE_TRY(choose_division(call, &d));
+    return d->shape(call);
+}
+
+static tare_status div_mode_reference(op_call *call) {
+    const division *d = NULL;
+    TARE_TRY(choose_division(call, &d));
+    return d->reference(call);
+}
+
+// Anything can be compared for equality: strings, dtypes, sizes.
+static bool equal_at_once(op_call *call, bool *equal) {
+    const value *a = call->param[0], *b = call->param[1];
+    double number;
+    if (a == NULL || b == NULL || a->kind == VALUE_TENSOR || b->kind == VALUE_TENSOR) return false;
+    if (tare__value_number(a, &number) && tare__value_number(b, &number)) return false;
+    *equal = tare__value_equal(a, b);
+    return true;
+}
+
+static tare_status any_eq_shape(op_call *call) {
+    bool equal;
+    if (!equal_at_once(call, &equal)) return eq_shape(call);
+    call->result = tare__bool(equal);
+    return TARE_OK;
+}
+
+static tare_status any_ne_shape(op_call *call) {
+    bool equal;
+    if (!equal_at_once(call, &equal)) return ne_shape(call);
+    call->result = tare__bool(!equal);
+    return TARE_OK;
+}
+
+// --- Python's sequences: [1] + [2], [1] * 3 ---
+
+static bool is_sequence(const value *v) {
+    return v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE);
+}
+
+// `times` copies of a, then those of b (NULL: none).
+static tare_status join_sequences(op_call *call, const value *a, uint32_t times, const value *b) {
+    const uint64_t count = (uint64_t)a->count * times + (b != NULL ? b->count : 0);
+    if (count > VALUE_MOST_ITEMS) return tare__call_fail(call, "the sequence would be too long");
+    const value joined = tare__value_sequence(call->memory, a->kind, (uint32_t)count);
+    if (joined.as.items == NULL) return tare__out_of_memory(call->err);
+    for (uint64_t i = 0; i < count; i++) {
+        const bool of_a = i < (uint64_t)a->count * times;
+        joined.as.items[i] =
+            of_a ? a->as.items[i % a->count] : b->as.items[i - (uint64_t)a->count * times];
+    }
+    return tare__value_share(call->memory, &joined, &call->result, call->err);
+}
+
+static tare_status any_add_shape(op_call *call) {
+    const value *a = call->param[0], *b = call->param[1];
+    if (!is_sequence(a) || !is_sequence(b) || a->kind != b->kind) return add_shape(call);
+    return join_sequences(call, a, 1, b);
+}
+
+static tare_status any_mul_shape(op_call *call) {
+    const value *a = call->param[0], *b = call->param[1];
+    if (is_sequence(b)) {
+        a = call->param[1];
+        b = call->param[0];
+    }
+    if (!is_sequence(a) || b == NULL || b->kind != VALUE_INT) return mul_shape(call);
+    const int64_t times = b->as.integer;
+    return join_sequences(call, a,
+                          times < 0                  ? 0
+                          : times > VALUE_MOST_ITEMS ? VALUE_MOST_ITEMS + 1
+                                                     : (uint32_t)times,
+                          NULL);
+}
+
+// --- rows ---
+
+#define ATEN(name) "|torch.ops.aten." name
+#define BINARY_BY(name, rule, names, method_names, parameters)                                     \
+    {                                                                                              \
+        .id = #name, .functions = names, .methods = method_names, .params = parameters,            \
+        .traits = OP_ELEMENTWISE, .shape = rule, .reference = name##_reference,                    \
+        .binary = &name##_op                                                                       \
+    }
+#define BINARY(name, names, method_names, parameters)                                              \
+    BINARY_BY(name, name##_shape, names, method_names, parameters)
+#define COMPARE(name, shape_rule)                                                                  \
+    {                                                                                              \
+        .id = #name,                                                                               \
+        .functions =                                                                               \
+            "operator." #name "|torch." #name ATEN(#name ".Scalar") ATEN(#name ".Tensor"),         \
+        .methods = #name, .params = "input/self|other", .traits = OP_ELEMENTWISE,                  \
+        .shape = shape_rule, .reference = name##_reference                                         \
+    }
+#define OTHER "input/self|other"
+
+// clang-format off
+static const op_info rows[] = {
+    BINARY_BY(add, any_add_shape, "torch.add|operator.add|operator.iadd" ATEN("add.Tensor") ATEN("add_.Tensor") ATEN("add.Scalar"), "add|add_", "input/self|other|alpha"),
+    BINARY(sub, "torch.sub|operator.sub|operator.isub|torch.subtract" ATEN("sub.Tensor") ATEN("sub_.Tensor") ATEN("sub.Scalar"), "sub|sub_", "input/self|other|alpha"),
+    BINARY(rsub, "torch.rsub" ATEN("rsub.Scalar") ATEN("rsub.Tensor"), NULL, OTHER),
+    BINARY_BY(mul, any_mul_shape, "torch.mul|operator.mul|operator.imul|torch.multiply" ATEN("mul.Tensor") ATEN("mul_.Tensor") ATEN("mul.Scalar"), "mul|mul_", OTHER),
+    {.id = "div", .functions = "torch.div|operator.truediv|operator.itruediv|torch.true_divide|torch.divide" ATEN("div.Tensor") ATEN("div_.Tensor") ATEN("div.Scalar") ATEN("div.Tensor_mode"),
+     .methods = "div|div_", .params = "input/self|other|rounding_mode", .traits = OP_ELEMENTWISE, .shape = div_mode_shape, .reference = div_mode_reference, .binary = &div_op},
+    BINARY(floor_divide, "torch.floor_divide|operator.floordiv" ATEN("floor_divide.default"), "floor_divide", OTHER),
+    BINARY(remainder, "torch.remainder|operator.mod|operator.imod" ATEN("remainder.Scalar") ATEN("remainder.Tensor"), "remainder", OTHER),
+    BINARY(fmod, "torch.fmod" ATEN("fmod.Scalar") ATEN("fmod.Tensor"), "fmod", OTHER),
+    BINARY(atan2, "torch.atan2|torch.arctan2" ATEN("atan2.default"), "atan2", OTHER),
+    BINARY(pow, "torch.pow|operator.pow" ATEN("pow.Tensor_Scalar") ATEN("pow.Tensor_Tensor") ATEN("pow.Scalar"), "pow", "input/self|exponent/other"),
+    BINARY(maximum, "torch.maximum" ATEN("maximum.default"), "maximum", OTHER),
+    BINARY(minimum, "torch.minimum" ATEN("minimum.default"), "minimum", OTHER),
+    COMPARE(eq, any_eq_shape),
+    COMPARE(ne, any_ne_shape),
+    COMPARE(lt, lt_shape),
+    COMPARE(le, le_shape),
+    COMPARE(gt, gt_shape),
+    COMPARE(ge, ge_shape),
+    BINARY(logical_and, "torch.logical_and" ATEN("logical_and.default"), "logical_and", OTHER),
+    BINARY(logical_or, "torch.logical_or" ATEN("logical_or.default"), "logical_or", OTHER),
+    BINARY(logical_xor, "torch.logical_xor" ATEN("logical_xor.default"), "logical_xor", OTHER),
+};
+// clang-format on
+
+const op_table tare__arithmetic_ops = OP_TABLE(rows);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of the bits of integers and bools.
+#include "core/math/float_to_int.h"
+#include "ops/families/arithmetic.h"
+#include "ops/families/families.h"
+#include "ops/rules.h"
+
+typedef int64_t (*bit_function)(int64_t a, int64_t b, const dtype_info *info);
+
+static int64_t bits_and(int64_t a, int64_t b, const dtype_info *info) {
+    (void)info;
+    return a & b;
+}
+static int64_t bits_or(int64_t a, int64_t b, const dtype_info *info) {
+    (void)info;
+    return a | b;
+}
+static int64_t bits_xor(int64_t a, int64_t b, const dtype_info *info) {
+    (void)info;
+    return a ^ b;
+}
+
+// What is shifted out of the dtype is lost; the sign comes back where the dtype has one.
+static int64_t cut_to(uint64_t bits, const dtype_info *info) {
+    const unsigned unused = 64 - 8u * info->size;
+    if (info->min == 0) return (int64_t)(bits << unused >> unused);
+    const uint64_t sign = UINT64_C(1) << (8u * info->size - 1);
+    const uint64_t kept = bits << unused >> unused;
+    return (int64_t)((kept ^ sign) - sign);
+}
+
+static int64_t shift_left(int64_t a, int64_t b, const dtype_info *info) {
+    if (b < 0 || b >= 8 * (int64_t)info->size) return 0;
+    return cut_to((uint64_t)a << b, info);
+}
+
+static int64_t shift_right(int64_t a, int64_t b, const dtype_info *info) {
+    const int64_t bits = 8 * (int64_t)info->size;
+    if (b < 0 || b >= bits) b = bits - 1 + (a >= 0 ? 1 : 0);
+    if (b > 63) return 0;
+    return a >= 0 ? (int64_t)((uint64_t)a >> b) : ~(int64_t)(~(uint64_t)a >> b);
+}
+
+// --- two operands ---
+
+typedef struct bit_operands {
+    operand side[2];
+    tare_dtype dtype;
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS];
+} bit_operands;
+
+static tare_status read_bits(op_call *call, bit_operands *o) {
+    const tare_tensor scalar = {0};
+    for (size_t i = 0; i < 2; i++) TARE_TRY(tare__read_operand(call, i, &o->side[i]));
+    o->dtype = tare__common_dtype(o->side);
+    for (int i = 0; i < 2; i++)
+        if ((o->side[i].t != NULL && tare__dtype(o->side[i].t->dtype)->is_float) ||
+            o->side[i].is_float)
+            return tare__call_fail(call, "operand %d must be an integer or a bool", i + 1);
+    return tare__broadcast(call, o->side[0].t != NULL ? o->side[0].t : &scalar,
+                           o->side[1].t != NULL ? o->side[1].t : &scalar, &o->ndim, o->shape);
+}
+
+static tare_status bits_shape(op_call *call, bit_function f) {
+    bit_operands o;
+    TARE_TRY(read_bits(call, &o));
+    if (o.dtype != TARE_DTYPE_UNSET) return tare__call_result(call, o.dtype, o.ndim, o.shape, NULL);
+    const int64_t r = f(tare__cut_int64(o.side[0].number), tare__cut_int64(o.side[1].number),
+                        tare__dtype(TARE_INT64));
+    const bool bools = o.side[0].is_bool && o.side[1].is_bool;
+    call->result = bools ? tare__bool(r != 0) : tare__int(r);
+    return TARE_OK;
+}
+
+static int64_t bits_at(const operand *side, int64_t i) {
+    return side->t != NULL ? tare__tensor_get_int(side->t, i) : tare__cut_int64(side->number);
+}
+
+static tare_status bits_reference(op_call *call, bit_function f) {
+    bit_operands o;
+    int64_t stride[2][TARE_MAX_DIMS];
+    const tare_tensor scalar = {0};
+    TARE_TRY(read_bits(call, &o));
+    tare_tensor *y = tare__call_out(call);
+    const dtype_info *info = tare__dtype(y->dtype);
+    for (int i = 0; i < 2; i++)
+        tare__broadcast_strides(o.side[i].t != NULL ? o.side[i].t : &scalar, o.ndim, o.shape,
+                                stride[i]);
+    for (int64_t i = 0; i < y->count; i++) {
+        const int64_t a = tare__strided_offset(o.ndim, o.shape, stride[0], i);
+        const int64_t b = tare__strided_offset(o.ndim, o.shape, stride[1], i);
+        tare__tensor_set_int(y, i, f(bits_at(&o.side[0], a), bits_at(&o.side[1], b), info));
+    }
+    return TARE_OK;
+}
+
+#define BITS(name, function)                                                                       \
+    static tare_status name##_shape(op_call *call) {                                               \
+        return bits_shape(call, function);                                                         \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return bits_reference(call, function);                                                     \
+    }
+BITS(bitwise_and, bits_and)
+BITS(bitwise_or, bits_or)
+BITS(bitwise_xor, bits_xor)
+BITS(bitwise_left_shift, shift_left)
+BITS(bitwise_right_shift, shift_right)
+
+// --- not ---
+
+static tare_status bitwise_not_shape(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (x->q == NULL && !tare__dtype(x->dtype)->is_float) return tare__shape_same(call);
+    return tare__call_fail(call, "has no form for %s", tare_dtype_name(x->dtype));
+}
+
+static tare_status bitwise_not_reference(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    const size_t bytes = tare__tensor_bytes(x);
+    const uint8_t *from = x->data;
+    uint8_t *to = tare__call_out(call)->data;
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = x->dtype == TARE_BOOL ? from[i] == 0 : (uint8_t)~from[i];
+    return TARE_OK;
+}
+
+// --- rows ---
+
+#define ATEN(name) "torch.ops.aten." name
+// dunder: what aten calls the Python operator, for tensors and for a number.
+#define ROW(name, names, dunder, scalar)                                                           \
+    {                                                                                              \
+        .id = #name,                                                                               \
+        .functions = "torch." #name "|" names "|" ATEN(#name ".Tensor") "|" ATEN(                  \
+            #name scalar) "|" ATEN(dunder ".Tensor") "|" ATEN(dunder ".Scalar"),                   \
+        .methods = #name, .params = "input/self|other", .traits = OP_ELEMENTWISE,                  \
+        .shape = name##_shape, .reference = name##_reference                                       \
+    }
+
+static const op_info rows[] = {
+    ROW(bitwise_and, "operator.and_|operator.iand", "__and__", ".Scalar"),
+    ROW(bitwise_or, "operator.or_|operator.ior", "__or__", ".Scalar"),
+    ROW(bitwise_xor, "operator.xor|operator.ixor", "__xor__", ".Scalar"),
+    ROW(bitwise_left_shift, "operator.lshift|operator.ilshift", "__lshift__", ".Tensor_Scalar"),
+    ROW(bitwise_right_shift, "operator.rshift|operator.irshift", "__rshift__", ".Tensor_Scalar"),
+    {.id = "bitwise_not",
+     .functions = "torch.bitwise_not|torch.ops.aten.bitwise_not.default|operator.invert",
+     .methods = "bitwise_not",
+     .params = "input/self",
+     .traits = OP_ELEMENTWISE,
+     .shape = bitwise_not_shape,
+     .reference = bitwise_not_reference},
+};
+
+const op_table tare__bitwise_ops = OP_TABLE(rows);

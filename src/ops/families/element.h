@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of one float element with a few number parameters, as one line each.
+#ifndef OPS_FAMILIES_ELEMENT_H
+#define OPS_FAMILIES_ELEMENT_H
+
+#include "core/math/elements.h"
+#include "core/math/f32.h"
+#include "ops/rules.h"
+
+enum { ELEMENT_MAX_PARAMETERS = 3 };
+
+/// y[i] = f(x[i]) with `count` number parameters, which follow x and have these defaults. f is one
+/// of core/math/elements.def, which vectors compute too, or a loop.
+typedef struct op_element {
+    element_kind kind;
+    element_loop loop; // of ELEMENT_OTHER
+    const double *defaults;
+    size_t count;
+    /// Which function this call of the row asks for; NULL: that is this one. Gives NULL if there is
+    /// none.
+    const struct op_element *(*choose)(const op_call *call);
+} op_element;
+
+typedef enum result_kind {
+    RESULT_COMMON, // the operands' common dtype
+    RESULT_FLOAT,  // that, or float32 for integers
+    RESULT_BOOL,
+} result_kind;
+
+typedef struct op_binary {
+    pair_kind pair;   // of float32 tensors
+    binary_loop loop; // of PAIR_OTHER; NULL: by `exact`
+    double (*exact)(double a, double b);
+    result_kind kind;
+} op_binary;
+
+/// Runs the loop over the first parameter; one that is absent or None takes its default.
+tare_status tare__element_apply(op_call *call, const op_element *element);
+/// The function that a call of a row with an element asks for; NULL: none.
+const op_element *tare__element_of(const op_call *call);
+/// Its loop in plain C.
+element_loop tare__element_loop(const op_element *element);
+/// The loop of float32 tensors in plain C; NULL: there is none.
+static inline binary_loop tare__binary_loop(const op_binary *op) {
+    return op->pair != PAIR_OTHER ? f32_pairs__scalar[op->pair] : op->loop;
+}
+/// Its number parameters.
+tare_status tare__element_parameters(op_call *call, const op_element *element,
+                                     float p[ELEMENT_MAX_PARAMETERS]);
+
+#define ELEMENT_LOOP(name, expression)                                                             \
+    static void name##_loop(const float *x, float *y, int64_t count, const float *p) {             \
+        (void)p;                                                                                   \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            const float v = x[i];                                                                  \
+            y[i] = (expression);                                                                   \
+        }                                                                                          \
+    }
+#define ELEMENT_REFERENCE(name)                                                                    \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return tare__element_apply(call, &name##_element);                                         \
+    }
+/// Defines NAME_element and NAME_reference: y = expression of an element v.
+#define ELEMENT(name, expression)                                                                  \
+    ELEMENT_LOOP(name, expression)                                                                 \
+    static const op_element name##_element = {.loop = name##_loop};                                \
+    ELEMENT_REFERENCE(name)
+/// As ELEMENT, with parameters p[0], p[1], .. whose defaults follow.
+#define ELEMENT_WITH(name, expression, ...)                                                        \
+    ELEMENT_LOOP(name, expression)                                                                 \
+    static const double name##_defaults[] = {__VA_ARGS__};                                         \
+    static const op_element name##_element = {.loop = name##_loop,                                 \
+                                              .defaults = name##_defaults,                         \
+                                              .count = sizeof name##_defaults / sizeof(double)};   \
+    ELEMENT_REFERENCE(name)
+/// Defines both for a function of core/math/elements.def; parameters' defaults may follow.
+#define VECTOR_ELEMENT(name, of)                                                                   \
+    static const op_element name##_element = {.kind = ELEMENT_##of};                               \
+    ELEMENT_REFERENCE(name)
+#define VECTOR_ELEMENT_WITH(name, of, ...)                                                         \
+    static const double name##_defaults[] = {__VA_ARGS__};                                         \
+    static const op_element name##_element = {.kind = ELEMENT_##of,                                \
+                                              .defaults = name##_defaults,                         \
+                                              .count = sizeof name##_defaults / sizeof(double)};   \
+    ELEMENT_REFERENCE(name)
+
+/// NaN stays NaN, as in torch; the upper bound wins over the lower one.
+static inline float tare__clampf(float v, float low, float high) {
+    const float raised = v < low ? low : v;
+    return raised > high ? high : raised;
+}
+
+#endif

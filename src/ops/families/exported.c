@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that only exported programs make: checks of inputs and metadata, numbers out of tensors,
+// and copies into tensors.
+#include <string.h>
+
+#include "ops/families/families.h"
+#include "ops/rules.h"
+
+// What is checked was fixed when the program was exported, and shapes are checked by every row.
+static tare_status nothing_shape(op_call *call) {
+    call->result = tare__none();
+    return TARE_OK;
+}
+
+static tare_status item_shape(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (x->count != 1 || x->data == NULL || x->q != NULL)
+        return tare__call_fail(call, "needs one known element, found shape %s",
+                               tare__call_shape_text(call, x));
+    const double number = tare__tensor_get(x, 0);
+    if (x->dtype == TARE_BOOL)
+        call->result = tare__bool(number != 0);
+    else if (tare__dtype(x->dtype)->is_float)
+        call->result = tare__float(number);
+    else
+        call->result = tare__int(tare__tensor_get_int(x, 0));
+    return TARE_OK;
+}
+
+// --- copy: the elements of one tensor in the shape and dtype of another ---
+
+static tare_status copy_shape(op_call *call) {
+    const tare_tensor *x, *src;
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS];
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_need_tensor(call, 1, &src));
+    TARE_TRY(tare__broadcast(call, x, src, &ndim, shape));
+    if (ndim != x->ndim || memcmp(shape, x->shape, (size_t)ndim * sizeof *shape) != 0 ||
+        x->q != NULL || src->q != NULL)
+        return tare__call_fail(call, "src of shape %s does not fit %s",
+                               tare__call_shape_text(call, src), tare__call_shape_text(call, x));
+    return tare__shape_same(call);
+}
+
+static tare_status copy_reference(op_call *call) {
+    const tare_tensor *src;
+    int64_t stride[TARE_MAX_DIMS];
+    tare_tensor *y = tare__call_out(call);
+    TARE_TRY(tare__call_need_tensor(call, 1, &src));
+    tare__broadcast_strides(src, y->ndim, y->shape, stride);
+    for (int64_t i = 0; i < y->count; i++)
+        tare__tensor_set(y, i,
+                         tare__tensor_get(src, tare__strided_offset(y->ndim, y->shape, stride, i)));
+    return TARE_OK;
+}
+
+// --- outer ---
+
+static tare_status outer_shape(op_call *call) {
+    const tare_tensor *a, *b;
+    TARE_TRY(tare__need_float(call, 0, &a));
+    TARE_TRY(tare__need_float(call, 1, &b));
+    if (a->ndim != 1 || b->ndim != 1)
+        return tare__call_fail(call, "needs vectors, found shapes %s and %s",
+                               tare__call_shape_text(call, a), tare__call_shape_text(call, b));
+    const int64_t shape[] = {a->shape[0], b->shape[0]};
+    return tare__call_result(call, TARE_FLOAT32, 2, shape, NULL);
+}
+
+static tare_status outer_reference(op_call *call) {
+    const tare_tensor *a, *b;
+    TARE_TRY(tare__need_float(call, 0, &a));
+    TARE_TRY(tare__need_float(call, 1, &b));
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < a->count; i++)
+        for (int64_t j = 0; j < b->count; j++) *y++ = tare__f32(a)[i] * tare__f32(b)[j];
+    return TARE_OK;
+}
+
+// --- rows ---
+
+static const op_info rows[] = {
+    {.id = "guards",
+     .params = "*inputs",
+     .module_inputs = "*",
+     .traits = OP_IMPURE | OP_NOT_ON_TENSORS,
+     .shape = nothing_shape},
+    {.id = "assert_tensor_metadata",
+     .functions = "torch.ops.aten._assert_tensor_metadata.default",
+     .params = "a|size|stride|dtype|device|layout",
+     .traits = OP_IMPURE | OP_NOT_ON_TENSORS,
+     .shape = nothing_shape},
+    {.id = "item",
+     .functions = "torch.ops.aten.item.default|torch.ops.aten._local_scalar_dense.default",
+     .methods = "item",
+     .params = "input/self",
+     .traits = OP_NOT_ON_TENSORS | OP_SHAPED_BY_DATA,
+     .shape = item_shape},
+    {.id = "copy",
+     .functions = "torch.ops.aten.copy.default|torch.ops.aten.copy_.default",
+     .methods = "copy_",
+     .params = "input/self|src|non_blocking",
+     .traits = OP_ELEMENTWISE | OP_ANY_DTYPE,
+     .shape = copy_shape,
+     .reference = copy_reference},
+    {.id = "outer",
+     .functions = "torch.outer|torch.ops.aten.outer.default",
+     .methods = "outer",
+     .params = "input/self|vec2",
+     .shape = outer_shape,
+     .reference = outer_reference},
+};
+
+const op_table tare__exported_ops = OP_TABLE(rows);

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow of exported programs: operators whose arguments are graphs, which get_attr reads as
+// modules. A graph runs as a model within the model, so that observers in it see what passes.
+#include <string.h>
+
+#include "ops/families/families.h"
+#include "ops/interpret.h"
+
+enum { MOST_ROUNDS = 1 << 18, MOST_VALUES = 256 };
+
+// --- values in a row ---
+
+typedef struct row {
+    value items[MOST_VALUES];
+    size_t count;
+} row;
+
+static tare_status add(op_call *call, row *r, const value *v) {
+    if (r->count == MOST_VALUES)
+        return tare__call_fail(call, "more than %d values for a graph", MOST_VALUES);
+    r->items[r->count++] = *v;
+    return TARE_OK;
+}
+
+// A list's items; an absent one has none.
+static tare_status add_list(op_call *call, row *r, size_t param) {
+    const value *v = param < call->param_count ? call->param[param] : NULL;
+    if (v == NULL || v->kind == VALUE_NONE) return TARE_OK;
+    if (v->kind != VALUE_LIST && v->kind != VALUE_TUPLE)
+        return tare__call_fail(call, "expected a list of values for a graph");
+    for (uint32_t i = 0; i < v->count; i++) TARE_TRY(add(call, r, &v->as.items[i]));
+    return TARE_OK;
+}
+
+static size_t list_count(const op_call *call, size_t param) {
+    const value *v = call->param[param];
+    return v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) ? v->count : 0;
+}
+
+// --- graphs ---
+
+static tare_status find_graph(op_call *call, size_t param, const module **out) {
+    const value *v = param < call->param_count ? call->param[param] : NULL;
+    if (v == NULL || v->kind != VALUE_MODULE || v->as.module->graph == NULL)
+        return tare__call_fail(call, "expected a module with a graph as argument %zu", param);
+    *out = v->as.module;
+    return TARE_OK;
+}
+
+// *out: what the graph returned as items, one tensor as one item; references are the caller's.
+static tare_status run_graph(op_call *call, size_t param, const row *args, bool shapes_only,
+                             arena *memory, value *out) {
+    const module *m = NULL;
+    value made;
+    TARE_TRY(find_graph(call, param, &m));
+    // Observers inside change, as they do in the model itself.
+    const interpreter it = {.root = m,
+                            .own = tare__call_own(call, m),
+                            .linear_rule = call->linear_rule,
+                            .conv_rule = call->conv_rule,
+                            .thread_count = call->thread_count,
+                            .kernels = call->kernels,
+                            .memory_limit = tare__call_memory_left(call),
+                            .shapes_only = shapes_only};
+    TARE_TRY(tare__interpret(&it, args->items, args->count, memory, &made, call->err));
+    if (made.kind == VALUE_LIST || made.kind == VALUE_TUPLE) {
+        *out = made;
+        return TARE_OK;
+    }
+    *out = tare__value_sequence(memory, VALUE_TUPLE, 1);
+    if (out->as.items == NULL) {
+        tare__value_release_tensors(&made);
+        return tare__out_of_memory(call->err);
+    }
+    out->as.items[0] = made;
+    return TARE_OK;
+}
+
+// --- results ---
+
+// A tensor of its own, with `lead` entries of v's shape; lead -1: of just that shape.
+static tare_status like(op_call *call, const value *v, int64_t lead, value *out) {
+    int64_t shape[TARE_MAX_DIMS];
+    int ndim = 0;
+    if (v->kind != VALUE_TENSOR)
+        return tare__call_fail(call, "a graph gives something else than tensors");
+    if (lead >= 0) shape[ndim++] = lead;
+    if (ndim + v->as.tensor->ndim > TARE_MAX_DIMS)
+        return tare__call_fail(call, "more than %d dimensions", TARE_MAX_DIMS);
+    for (int d = 0; d < v->as.tensor->ndim; d++) shape[ndim++] = v->as.tensor->shape[d];
+    TARE_TRY(tare__tensor_meta(v->as.tensor->dtype, ndim, shape, NULL, &out->as.tensor, call->err));
+    out->kind = VALUE_TENSOR;
+    return TARE_OK;
+}
+
+// The first `plain` of made as they are, the others with `lead` in front.
+static tare_status result_like(op_call *call, const value *made, size_t plain, int64_t lead) {
+    TARE_TRY(tare__call_result_tuple(call, made->count));
+    for (uint32_t i = 0; i < made->count; i++)
+        TARE_TRY(like(call, &made->as.items[i], i < plain ? -1 : lead, &call->result.as.items[i]));
+    return TARE_OK;
+}
+
+// Part `at` of `parts` equal ones of a result.
+static tare_status copy_part(op_call *call, const value *from, int64_t at, int64_t parts,
+                             value *to) {
+    const tare_tensor *t = from->kind == VALUE_TENSOR ? from->as.tensor : NULL;
+    tare_tensor *y = to->as.tensor;
+    if (t == NULL || t->dtype != y->dtype || t->q != NULL || t->count != y->count / parts)
+        return tare__call_fail(call, "a graph gives another shape or dtype than it did at first");
+    const size_t size = tare__tensor_bytes(t);
+    if (size > 0) memcpy((char *)y->data + (size_t)at * size, t->data, size);
+    return TARE_OK;
+}
+
+static tare_status copy_whole(op_call *call, const value *from, value *to) {
+    return copy_part(call, from, 0, 1, to);
+}
+
+// A graph may give what it was given, in another order: what is written over later is copied first.
+static tare_status detach(op_call *call, value *made) {
+    for (uint32_t i = 0; i < made->count; i++) {
+        value *v = &made->as.items[i];
+        for (uint32_t k = 0; k < i && v->kind == VALUE_TENSOR; k++) {
+            tare_tensor *copy = NULL;
+            if (v->as.tensor->store != call->result.as.items[k].as.tensor->store) continue;
+            TARE_TRY(tare__tensor_copy(v->as.tensor, &copy, call->err));
+            tare_tensor_release(v->as.tensor);
+            v->as.tensor = copy;
+        }
+    }
+    return TARE_OK;
+}
+
+// --- cond(pred, true_fn, false_fn, operands) ---
+
+enum { PREDICATE, TRUE_GRAPH, FALSE_GRAPH, OPERANDS };
+
+static tare_status cond_shape(op_call *call) {
+    row args = {.count = 0};
+    value made;
+    TARE_TRY(add_list(call, &args, OPERANDS));
+    TARE_TRY(run_graph(call, TRUE_GRAPH, &args, true, call->memory, &made));
+    const tare_status status = result_like(call, &made, made.count, -1);
+    tare__value_release_tensors(&made);
+    return status;
+}
+
+static tare_status copy_results(op_call *call, value *made) {
+    if (made->count != call->result.count)
+        return tare__call_fail(call, "a graph gives %u results, expected %u", made->count,
+                               call->result.count);
+    TARE_TRY(detach(call, made));
+    for (uint32_t i = 0; i < made->count; i++)
+        TARE_TRY(copy_whole(call, &made->as.items[i], &call->result.as.items[i]));
+    return TARE_OK;
+}
+
+static tare_status cond_reference(op_call *call) {
+    row args = {.count = 0};
+    value made;
+    double holds;
+    if (call->param[PREDICATE] == NULL || !tare__call_number(call->param[PREDICATE], &holds))
+        return tare__call_fail(call, "expected one bool as predicate");
+    TARE_TRY(add_list(call, &args, OPERANDS));
+    TARE_TRY(
+        run_graph(call, holds != 0 ? TRUE_GRAPH : FALSE_GRAPH, &args, false, call->memory, &made));
+    const tare_status status = copy_results(call, &made);
+    tare__value_release_tensors(&made);
+    return status;
+}
+
+// --- while_loop(cond_fn, body_fn, carried, additional) ---
+
+enum { LOOP_CONDITION, LOOP_BODY, CARRIED, LOOP_ADDITIONAL };
+
+static tare_status while_loop_shape(op_call *call) {
+    row carried = {.count = 0};
+    TARE_TRY(add_list(call, &carried, CARRIED));
+    const value made = {
+        .kind = VALUE_TUPLE, .count = (uint32_t)carried.count, .as.items = carried.items};
+    return result_like(call, &made, carried.count, -1);
+}
+
+static tare_status loop_goes_on(op_call *call, const row *args, arena *memory, bool *out) {
+    value made;
+    double holds = 0;
+    TARE_TRY(run_graph(call, LOOP_CONDITION, args, false, memory, &made));
+    const bool is_number = made.count == 1 && tare__call_number(&made.as.items[0], &holds);
+    tare__value_release_tensors(&made);
+    if (!is_number) return tare__call_fail(call, "the condition gives something else than a bool");
+    *out = holds != 0;
+    return TARE_OK;
+}
+
+// The carried values are in the result, from which every round reads and to which it writes.
+static tare_status run_round(op_call *call, const row *args, arena *memory) {
+    value made;
+    TARE_TRY(run_graph(call, LOOP_BODY, args, false, memory, &made));
+    const tare_status status = copy_results(call, &made);
+    tare__value_release_tensors(&made);
+    return status;
+}
+
+static tare_status while_loop_reference(op_call *call) {
+    row args = {.count = 0};
+    TARE_TRY(add_list(call, &args, CARRIED));
+    for (size_t i = 0; i < args.count; i++) {
+        TARE_TRY(copy_whole(call, &args.items[i], &call->result.as.items[i]));
+        args.items[i] = call->result.as.items[i];
+    }
+    TARE_TRY(add_list(call, &args, LOOP_ADDITIONAL));
+    for (int64_t round = 0; round < MOST_ROUNDS; round++) {
+        arena memory = {0};
+        bool goes_on = false;
+        tare_status status = loop_goes_on(call, &args, &memory, &goes_on);
+        if (status == TARE_OK && goes_on) status = run_round(call, &args, &memory);
+        tare__arena_release(&memory);
+        if (status != TARE_OK || !goes_on) return status;
+    }
+    return tare__call_fail(call, "the loop does not end within %d rounds", MOST_ROUNDS);
+}
+
+// --- scan(combine_fn, init, xs, additional) and map_impl(f, xs, additional) ---
+
+// `lists` are the parameters after the graph: what is carried (of scan), what is cut along the
+// first dimension, what every round takes.
+typedef struct cutting {
+    size_t carried, cut, additional; // parameters; carried 0: there is none
+    size_t carried_count, cut_count;
+    int64_t rounds;
+} cutting;
+
+static tare_status plan_cutting(op_call *call, bool is_scan, cutting *out) {
+    *out = is_scan ? (cutting){.carried = 1, .cut = 2, .additional = 3}
+                   : (cutting){.cut = 1, .additional = 2};
+    out->carried_count = is_scan ? list_count(call, out->carried) : 0;
+    out->cut_count = list_count(call, out->cut);
+    out->rounds = -1;
+    for (size_t i = 0; i < out->cut_count; i++) {
+        const value *v = &call->param[out->cut]->as.items[i];
+        if (v->kind != VALUE_TENSOR || v->as.tensor->ndim == 0 || v->as.tensor->q != NULL)
+            return tare__call_fail(call, "expected tensors with a first dimension to go along");
+        if (out->rounds >= 0 && v->as.tensor->shape[0] != out->rounds)
+            return tare__call_fail(call, "the tensors' first dimensions differ");
+        out->rounds = v->as.tensor->shape[0];
+    }
+    if (out->rounds < 0) return tare__call_fail(call, "there is nothing to go along");
+    if (out->rounds > MOST_ROUNDS) return tare__call_fail(call, "more than %d rounds", MOST_ROUNDS);
+    return TARE_OK;
+}
+
+// Entry `at` of every tensor that is cut, into args; at -1: without data.
+static tare_status add_cuts(op_call *call, const cutting *c, int64_t at, row *args) {
+    for (size_t i = 0; i < c->cut_count; i++) {
+        const tare_tensor *x = call->param[c->cut]->as.items[i].as.tensor;
+        value cut = {.kind = VALUE_TENSOR};
+        TARE_TRY(tare__tensor_meta(x->dtype, x->ndim - 1, x->shape + 1, NULL, &cut.as.tensor,
+                                   call->err));
+        const tare_status status = add(call, args, &cut);
+        if (status != TARE_OK) {
+            tare_tensor_release(cut.as.tensor);
+            return status;
+        }
+        if (at < 0) continue;
+        TARE_TRY(tare__tensor_allocate(cut.as.tensor, call->err));
+        const size_t size = tare__tensor_bytes(cut.as.tensor);
+        if (size > 0) memcpy(cut.as.tensor->data, (const char *)x->data + (size_t)at * size, size);
+    }
+    return TARE_OK;
+}
+
+static void release_cuts(const cutting *c, row *args) {
+    for (size_t i = c->carried_count; i < args->count && i < c->carried_count + c->cut_count; i++)
+        tare_tensor_release(args->items[i].as.tensor);
+}
+
+static tare_status run_cut(op_call *call, const cutting *c, int64_t at, row *args, arena *memory,
+                           value *made) {
+    tare_status status = add_cuts(call, c, at, args);
+    row all = *args;
+    if (status == TARE_OK) status = add_list(call, &all, c->additional);
+    if (status == TARE_OK) status = run_graph(call, 0, &all, at < 0, memory, made);
+    release_cuts(c, args);
+    args->count = c->carried_count;
+    return status;
+}
+
+static tare_status along_shape(op_call *call, bool is_scan) {
+    cutting c;
+    row args = {.count = 0};
+    value made;
+    TARE_TRY(plan_cutting(call, is_scan, &c));
+    if (is_scan) TARE_TRY(add_list(call, &args, c.carried));
+    TARE_TRY(run_cut(call, &c, -1, &args, call->memory, &made));
+    const tare_status status =
+        made.count >= c.carried_count
+            ? result_like(call, &made, c.carried_count, c.rounds)
+            : tare__call_fail(call, "the graph gives fewer values than it carries");
+    tare__value_release_tensors(&made);
+    return status;
+}
+
+static tare_status keep_round(op_call *call, const cutting *c, int64_t at, value *made) {
+    if (made->count != call->result.count)
+        return tare__call_fail(call, "a graph gives %u results, expected %u", made->count,
+                               call->result.count);
+    TARE_TRY(detach(call, made));
+    for (uint32_t i = 0; i < made->count; i++) {
+        const bool is_carried = i < c->carried_count;
+        TARE_TRY(copy_part(call, &made->as.items[i], is_carried ? 0 : at,
+                           is_carried ? 1 : c->rounds, &call->result.as.items[i]));
+    }
+    return TARE_OK;
+}
+
+static tare_status along_reference(op_call *call, bool is_scan) {
+    cutting c;
+    row args = {.count = 0};
+    TARE_TRY(plan_cutting(call, is_scan, &c));
+    if (is_scan) TARE_TRY(add_list(call, &args, c.carried));
+    for (size_t i = 0; i < c.carried_count; i++) {
+        TARE_TRY(copy_whole(call, &args.items[i], &call->result.as.items[i]));
+        args.items[i] = call->result.as.items[i];
+    }
+    for (int64_t at = 0; at < c.rounds; at++) {
+        arena memory = {0};
+        value made;
+        tare_status status = run_cut(call, &c, at, &args, &memory, &made);
+        if (status == TARE_OK) {
+            status = keep_round(call, &c, at, &made);
+            tare__value_release_tensors(&made);
+        }
+        tare__arena_release(&memory);
+        TARE_TRY(status);
+    }
+    return TARE_OK;
+}
+
+static tare_status scan_shape(op_call *call) {
+    return along_shape(call, true);
+}
+static tare_status scan_reference(op_call *call) {
+    return along_reference(call, true);
+}
+static tare_status map_shape(op_call *call) {
+    return along_shape(call, false);
+}
+static tare_status map_reference(op_call *call) {
+    return along_reference(call, false);
+}
+
+// Which branch runs, and how often, follows from data; so a plan leaves these to the interpreter.
+#define FLOW(name, parameters, shape_rule, compute)                                                \
+    {                                                                                              \
+        .id = "higher_order." name, .functions = "torch.ops.higher_order." name,                   \
+        .params = parameters, .traits = OP_ANY_DTYPE | OP_SHAPED_BY_DATA, .shape = shape_rule,     \
+        .reference = compute                                                                       \
+    }
+
+static const op_info rows[] = {
+    FLOW("cond", "pred|true_fn|false_fn|operands", cond_shape, cond_reference),
+    FLOW("while_loop", "cond_fn|body_fn|carried_inputs|additional_inputs", while_loop_shape,
+         while_loop_reference),
+    FLOW("scan", "combine_fn|init|xs|additional_inputs", scan_shape, scan_reference),
+    FLOW("map_impl", "f|xs|pos_args", map_shape, map_reference),
+};
+
+const op_table tare__flow_ops = OP_TABLE(rows);

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements taken from, or put to, places that tensors of indices name.
+#include "ops/families/index.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/families/families.h"
+#include "ops/rules.h"
+
+static tare_status need_indices(op_call *call, const tare_tensor *t) {
+    if (t->dtype == TARE_INT64 || t->dtype == TARE_INT32) return TARE_OK;
+    return tare__call_fail(call, "indices must be torch.int64 or torch.int32, found %s",
+                           tare_dtype_name(t->dtype));
+}
+
+// Index i of a line of `size` elements; negative ones count from its end.
+static tare_status index_at(op_call *call, const tare_tensor *indices, int64_t i, int64_t size,
+                            int64_t *out) {
+    const int64_t index = tare__tensor_get_int(indices, i);
+    *out = index < 0 ? index + size : index;
+    if (*out >= 0 && *out < size) return TARE_OK;
+    return tare__call_fail(call, "index %lld is outside of a dimension of %lld", (long long)index,
+                           (long long)size);
+}
+
+static void copy_elements(const tare_tensor *from, int64_t i, tare_tensor *to, int64_t k,
+                          int64_t count) {
+    const size_t size = tare_dtype_size(to->dtype);
+    memcpy((char *)to->data + (size_t)k * size, (const char *)from->data + (size_t)i * size,
+           (size_t)count * size);
+}
+
+// --- index_select: whole slices along one dimension ---
+
+typedef struct line_indices {
+    const tare_tensor *x, *indices;
+    int dim;
+} line_indices;
+
+static tare_status read_line(op_call *call, line_indices *s) {
+    TARE_TRY(tare__call_need_tensor(call, 0, &s->x));
+    TARE_TRY(tare__call_need_tensor(call, 2, &s->indices));
+    TARE_TRY(tare__call_dim(call, 1, 0, s->x->ndim, &s->dim));
+    return need_indices(call, s->indices);
+}
+
+static tare_status index_select_shape(op_call *call) {
+    line_indices s;
+    int64_t shape[TARE_MAX_DIMS];
+    TARE_TRY(read_line(call, &s));
+    if (s.indices->ndim > 1 || s.x->ndim == 0)
+        return tare__call_fail(call, "needs an index of 1 dimension, found shape %s",
+                               tare__call_shape_text(call, s.indices));
+    memcpy(shape, s.x->shape, sizeof shape);
+    shape[s.dim] = s.indices->count;
+    return tare__call_result(call, s.x->dtype, s.x->ndim, shape, s.x->q);
+}
+
+static tare_status index_select_reference(op_call *call) {
+    line_indices s;
+    TARE_TRY(read_line(call, &s));
+    tare_tensor *y = tare__call_out(call);
+    const int64_t inner = tare__inner_count(s.x, s.dim), count = s.indices->count;
+    const int64_t outer = y->count / (inner * count);
+    for (int64_t k = 0; k < count; k++) {
+        int64_t at;
+        TARE_TRY(index_at(call, s.indices, k, s.x->shape[s.dim], &at));
+        for (int64_t o = 0; o < outer; o++)
+            copy_elements(s.x, (o * s.x->shape[s.dim] + at) * inner, y, (o * count + k) * inner,
+                          inner);
+    }
+    return TARE_OK;
+}
+
+// --- gather and scatter: an index per element; its other coordinates are the element's own ---
+
+// torch takes indices of at most the input's sizes, but along `dim`.
+static tare_status check_elements(op_call *call, const line_indices *s, const tare_tensor *bound) {
+    bool fits = s->indices->ndim == s->x->ndim && s->indices->ndim == bound->ndim;
+    for (int d = 0; fits && d < s->x->ndim; d++)
+        fits = (d == s->dim || s->indices->shape[d] <= s->x->shape[d]) &&
+               (bound == s->x || s->indices->shape[d] <= bound->shape[d]);
+    if (fits) return TARE_OK;
+    return tare__call_fail(call, "indices of shape %s do not fit shapes %s and %s",
+                           tare__call_shape_text(call, s->indices),
+                           tare__call_shape_text(call, s->x), tare__call_shape_text(call, bound));
+}
+
+// Where element i of the indices has its partner in x, and in a tensor of the source's shape.
+static tare_status partner_of(op_call *call, const line_indices *s, int64_t i, int64_t *in_x,
+                              const tare_tensor *source, int64_t *in_source) {
+    int64_t rest = i, x_step = 1, source_step = 1, index;
+    TARE_TRY(index_at(call, s->indices, i, s->x->ndim > 0 ? s->x->shape[s->dim] : 1, &index));
+    *in_x = s->x->ndim == 0 ? index : 0;
+    *in_source = 0;
+    for (int d = s->x->ndim - 1; d >= 0; d--) {
+        const int64_t own = rest % s->indices->shape[d];
+        rest /= s->indices->shape[d];
+        *in_x += (d == s->dim ? index : own) * x_step;
+        x_step *= s->x->shape[d];
+        if (source == NULL) continue;
+        *in_source += own * source_step;
+        source_step *= source->shape[d];
+    }
+    return TARE_OK;
+}
+
+static tare_status gather_shape(op_call *call) {
+    line_indices s;
+    TARE_TRY(read_line(call, &s));
+    TARE_TRY(check_elements(call, &s, s.x));
+    return tare__call_result(call, s.x->dtype, s.indices->ndim, s.indices->shape, s.x->q);
+}
+
+static tare_status gather_reference(op_call *call) {
+    line_indices s;
+    TARE_TRY(read_line(call, &s));
+    for (int64_t i = 0; i < s.indices->count; i++) {
+        int64_t from, unused;
+        TARE_TRY(partner_of(call, &s, i, &from, NULL, &unused));
+        copy_elements(s.x, from, tare__call_out(call), i, 1);
+    }
+    return TARE_OK;
+}
+
+typedef double (*combine)(double old, double x);
+static double replaced(double old, double x) {
+    (void)old;
+    return x;
+}
+static double added(double old, double x) {
+    return old + x;
+}
+static double multiplied(double old, double x) {
+    return old * x;
+}
+static double larger(double old, double x) {
+    return x > old || isnan(x) ? x : old;
+}
+static double smaller(double old, double x) {
+    return x < old || isnan(x) ? x : old;
+}
+
+static tare_status combine_named(op_call *call, const char *name, combine *out) {
+    static const struct {
+        const char *name;
+        combine f;
+    } all[] = {{"", replaced},       {"add", added},   {"sum", added},   {"multiply", multiplied},
+               {"prod", multiplied}, {"amax", larger}, {"amin", smaller}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].name, name) == 0) {
+            *out = all[i].f;
+            return TARE_OK;
+        }
+    return tare__call_fail(call, "reduce '%s' is not supported", name);
+}
+
+enum { SOURCE = 3, REDUCE, INCLUDE_SELF };
+
+static tare_status read_scatter(op_call *call, line_indices *s, const tare_tensor **source,
+                                double *number) {
+    TARE_TRY(read_line(call, s));
+    *source = tare__call_tensor(call, SOURCE);
+    *number = 0;
+    if (*source == NULL) {
+        if (call->param[SOURCE] == NULL)
+            return tare__call_fail(call, "needs a tensor or a number to put");
+        TARE_TRY(tare__call_double(call, SOURCE, 0, number));
+    }
+    if (*source != NULL && (*source)->dtype != s->x->dtype)
+        return tare__call_fail(call, "src is %s, but input %s", tare_dtype_name((*source)->dtype),
+                               tare_dtype_name(s->x->dtype));
+    return check_elements(call, s, *source != NULL ? *source : s->x);
+}
+
+static tare_status scatter_shape(op_call *call) {
+    line_indices s;
+    const tare_tensor *source;
+    double number;
+    bool includes_self;
+    TARE_TRY(read_scatter(call, &s, &source, &number));
+    if (tare__op_param_is(call->op, INCLUDE_SELF, "include_self")) {
+        TARE_TRY(tare__call_bool(call, INCLUDE_SELF, true, &includes_self));
+        if (!includes_self) return tare__call_fail(call, "include_self=False is not supported");
+    }
+    return tare__shape_same(call);
+}
+
+static tare_status scatter_by(op_call *call, combine f) {
+    line_indices s;
+    const tare_tensor *source;
+    double number;
+    TARE_TRY(read_scatter(call, &s, &source, &number));
+    tare_tensor *y = tare__call_out(call);
+    memcpy(y->data, s.x->data, tare__tensor_bytes(y));
+    for (int64_t i = 0; i < s.indices->count; i++) {
+        int64_t to, from;
+        TARE_TRY(partner_of(call, &s, i, &to, source, &from));
+        if (f == replaced && source != NULL)
+            copy_elements(source, from, y, to, 1);
+        else
+            tare__tensor_set(y, to,
+                             f(tare__tensor_get(y, to),
+                               source != NULL ? tare__tensor_get(source, from) : number));
+    }
+    return TARE_OK;
+}
+
+static tare_status scatter_reference(op_call *call) {
+    const char *name;
+    combine f = replaced;
+    TARE_TRY(tare__call_text(call, REDUCE, "", &name));
+    TARE_TRY(combine_named(call, name, &f));
+    return scatter_by(call, f);
+}
+
+static tare_status scatter_add_reference(op_call *call) {
+    return scatter_by(call, added);
+}
+
+// --- indexing with tensors: x[i, :, j] ---
+
+// One dimension of x: indexed by a tensor or an int, or a slice of it.
+typedef struct indexed_dim {
+    const tare_tensor *index; // NULL: an int or a slice
+    bool is_slice;
+    int64_t start, step, count; // of a slice; start of an int
+} indexed_dim;
+
+typedef struct index_plan {
+    const tare_tensor *x;
+    indexed_dim dim[TARE_MAX_DIMS];
+    int made[TARE_MAX_DIMS + 1]; // dimensions of size 1 made before each
+    int many_ndim;               // the indices' common shape
+    int64_t many[TARE_MAX_DIMS];
+    int many_at; // where it stands among the result's dimensions
+    int ndim;
+    int64_t shape[2 * TARE_MAX_DIMS];
+} index_plan;
+
+// [0, 2, 1] stands for a tensor of these.
+static bool is_int_list(const value *v) {
+    if (v->kind != VALUE_LIST) return false;
+    for (uint32_t i = 0; i < v->count; i++)
+        if (v->as.items[i].kind != VALUE_INT) return false;
+    return v->count > 0;
+}
+
+static bool is_many(const value *v) {
+    return is_int_list(v) || (v->kind == VALUE_TENSOR && v->as.tensor->ndim > 0);
+}
+
+bool tare__index_has_tensor(const value *index) {
+    if (index == NULL) return false;
+    if (is_many(index)) return true;
+    const bool is_list = index->kind == VALUE_TUPLE || index->kind == VALUE_LIST;
+    for (uint32_t i = 0; is_list && i < index->count; i++)
+        if (is_many(&index->as.items[i])) return true;
+    return false;
+}
+
+// Tensor and data live in the call's memory, and need no reference.
+static tare_status tensor_of_list(op_call *call, const value *list, const tare_tensor **out) {
+    tare_tensor *t = tare__arena_alloc(call->memory, sizeof *t);
+    int64_t *data = tare__arena_array(call->memory, list->count, sizeof *data);
+    if (t == NULL || data == NULL) return tare__out_of_memory(call->err);
+    *t = (tare_tensor){.dtype = TARE_INT64, .ndim = 1, .count = list->count, .data = data};
+    t->shape[0] = list->count;
+    for (uint32_t i = 0; i < list->count; i++) data[i] = list->as.items[i].as.integer;
+    *out = t;
+    return TARE_OK;
+}
+
+static tare_status read_item(op_call *call, const value *v, int64_t size, indexed_dim *out) {
+    if (v->kind == VALUE_SLICE) {
+        out->is_slice = true;
+        return tare__slice_of(call, v, size, &out->start, &out->step, &out->count);
+    }
+    if (is_int_list(v)) return tensor_of_list(call, v, &out->index);
+    if (v->kind == VALUE_TENSOR) {
+        out->index = v->as.tensor;
+        if (out->index->dtype == TARE_BOOL || out->index->dtype == TARE_UINT8)
+            return tare__call_fail(call, "a mask as index is not supported: the result's shape "
+                                         "would depend on the data");
+        return need_indices(call, out->index);
+    }
+    if (v->kind == VALUE_BOOL || !tare__call_integer(v, &out->start) || out->start < -size ||
+        out->start >= size)
+        return tare__call_fail(call, "an index must be a tensor, an int inside of the dimension, a "
+                                     "slice, None or Ellipsis");
+    if (out->start < 0) out->start += size;
+    return TARE_OK;
+}
+
+static void keep_dim(const tare_tensor *x, int d, indexed_dim *out) {
+    *out = (indexed_dim){.is_slice = true, .step = 1, .count = x->shape[d]};
+}
+
+static tare_status read_items(op_call *call, const value *items, uint32_t count, index_plan *p) {
+    int consumed = 0, next = 0, made = 0;
+    for (uint32_t i = 0; i < count; i++)
+        consumed += items[i].kind != VALUE_NONE && items[i].kind != VALUE_ELLIPSIS;
+    if (consumed > p->x->ndim) return tare__call_fail(call, "too many indices");
+    for (uint32_t i = 0; i < count; i++) {
+        if (items[i].kind == VALUE_NONE) {
+            p->made[next]++;
+            made++;
+        } else if (items[i].kind == VALUE_ELLIPSIS) {
+            for (int k = p->x->ndim - consumed; k > 0 && next < p->x->ndim; k--, next++)
+                keep_dim(p->x, next, &p->dim[next]);
+            consumed = p->x->ndim; // a second one stands for nothing
+        } else if (next >= p->x->ndim) {
+            return tare__call_fail(call, "too many indices");
+        } else {
+            TARE_TRY(read_item(call, &items[i], p->x->shape[next], &p->dim[next]));
+            next++;
+        }
+    }
+    for (; next < p->x->ndim; next++) keep_dim(p->x, next, &p->dim[next]);
+    return p->x->ndim + made <= TARE_MAX_DIMS ? TARE_OK
+                                              : tare__call_fail(call, "too many dimensions");
+}
+
+static tare_status broadcast_indices(op_call *call, index_plan *p) {
+    tare_tensor so_far = {0};
+    for (int d = 0; d < p->x->ndim; d++)
+        if (p->dim[d].index != NULL) {
+            TARE_TRY(tare__broadcast(call, &so_far, p->dim[d].index, &p->many_ndim, p->many));
+            so_far.ndim = p->many_ndim;
+            memcpy(so_far.shape, p->many, sizeof p->many);
+        }
+    return TARE_OK;
+}
+
+// The indices' shape stands where they stand, or in front when something lies between them.
+static void place_indices(index_plan *p) {
+    int position = 0, first = -1;
+    bool apart = false;
+    for (int d = 0; d < p->x->ndim; d++) {
+        position += p->made[d];
+        if (p->dim[d].is_slice) {
+            position++;
+            continue;
+        }
+        if (first < 0) first = position;
+        apart = apart || position != first;
+    }
+    p->many_at = apart || first < 0 ? 0 : first;
+}
+
+static tare_status index_result(op_call *call, index_plan *p) {
+    int64_t kept[2 * TARE_MAX_DIMS];
+    int count = 0;
+    place_indices(p);
+    for (int d = 0; d <= p->x->ndim; d++) {
+        for (int i = 0; i < p->made[d]; i++) kept[count++] = 1;
+        if (d < p->x->ndim && p->dim[d].is_slice) kept[count++] = p->dim[d].count;
+    }
+    if (count + p->many_ndim > TARE_MAX_DIMS) return tare__call_fail(call, "too many dimensions");
+    for (int i = 0; i < p->many_at; i++) p->shape[p->ndim++] = kept[i];
+    for (int i = 0; i < p->many_ndim; i++) p->shape[p->ndim++] = p->many[i];
+    for (int i = p->many_at; i < count; i++) p->shape[p->ndim++] = kept[i];
+    return TARE_OK;
+}
+
+static tare_status plan_index(op_call *call, const value *index, index_plan *p) {
+    *p = (index_plan){0};
+    TARE_TRY(tare__call_need_tensor(call, 0, &p->x));
+    if (p->x->q != NULL && tare__qscheme_is_per_channel(p->x->q->scheme))
+        return tare__call_fail(call, "has no form for tensors quantized per channel");
+    const bool is_list =
+        (index->kind == VALUE_TUPLE || index->kind == VALUE_LIST) && !is_int_list(index);
+    TARE_TRY(read_items(call, is_list ? index->as.items : index, is_list ? index->count : 1, p));
+    TARE_TRY(broadcast_indices(call, p));
+    return index_result(call, p);
+}
+
+// The element of x that is element i of the result.
+static tare_status element_of(op_call *call, const index_plan *p, int64_t i, int64_t *out) {
+    int64_t place[2 * TARE_MAX_DIMS];
+    for (int d = p->ndim - 1; d >= 0; d--) {
+        place[d] = i % p->shape[d];
+        i /= p->shape[d];
+    }
+    int kept = 0; // dimensions of the result that are not the indices'
+    *out = 0;
+    for (int d = 0; d < p->x->ndim; d++) {
+        const indexed_dim *in = &p->dim[d];
+        int64_t at = in->start;
+        kept += p->made[d];
+        if (in->is_slice) {
+            at += place[kept < p->many_at ? kept : kept + p->many_ndim] * in->step;
+            kept++;
+        } else if (in->index != NULL) {
+            int64_t stride[TARE_MAX_DIMS], from = 0;
+            tare__broadcast_strides(in->index, p->many_ndim, p->many, stride);
+            for (int k = 0; k < p->many_ndim; k++) from += place[p->many_at + k] * stride[k];
+            TARE_TRY(index_at(call, in->index, from, p->x->shape[d], &at));
+        }
+        *out = *out * p->x->shape[d] + at;
+    }
+    return TARE_OK;
+}
+
+tare_status tare__index_shape(op_call *call) {
+    index_plan p;
+    TARE_TRY(plan_index(call, call->param[1], &p));
+    return tare__call_result(call, p.x->dtype, p.ndim, p.shape, p.x->q);
+}
+
+tare_status tare__index_reference(op_call *call) {
+    index_plan p;
+    TARE_TRY(plan_index(call, call->param[1], &p));
+    tare_tensor *y = tare__call_out(call);
+    for (int64_t i = 0; i < y->count; i++) {
+        int64_t from;
+        TARE_TRY(element_of(call, &p, i, &from));
+        copy_elements(p.x, from, y, i, 1);
+    }
+    return TARE_OK;
+}
+
+// Where getitem's None makes a new dimension, that of aten's lists of indices takes a whole one.
+static tare_status spell_out_indices(op_call *call) {
+    const value *given = call->param[1];
+    if (given == NULL || (given->kind != VALUE_LIST && given->kind != VALUE_TUPLE)) return TARE_OK;
+    value *list = tare__arena_alloc(call->memory, sizeof *list);
+    const value whole = tare__value_sequence(call->memory, VALUE_SLICE, 3);
+    if (list == NULL || whole.as.items == NULL) return tare__out_of_memory(call->err);
+    *list = tare__value_sequence(call->memory, VALUE_TUPLE, given->count);
+    if (list->as.items == NULL) return tare__out_of_memory(call->err);
+    for (uint32_t i = 0; i < given->count; i++)
+        list->as.items[i] = given->as.items[i].kind == VALUE_NONE ? whole : given->as.items[i];
+    call->param[1] = list;
+    return TARE_OK;
+}
+
+// --- index_put: the same places, written ---
+
+static tare_status index_put_shape(op_call *call) {
+    index_plan p;
+    const tare_tensor *values;
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS];
+    if (call->param[1] == NULL) return tare__call_fail(call, "the indices are missing");
+    TARE_TRY(spell_out_indices(call));
+    TARE_TRY(plan_index(call, call->param[1], &p));
+    TARE_TRY(tare__call_need_tensor(call, 2, &values));
+    const tare_tensor places = {.ndim = p.ndim};
+    tare_tensor named = places;
+    memcpy(named.shape, p.shape, (size_t)p.ndim * sizeof *p.shape);
+    TARE_TRY(tare__broadcast(call, &named, values, &ndim, shape));
+    if (ndim != p.ndim || memcmp(shape, p.shape, (size_t)ndim * sizeof *shape) != 0 ||
+        values->dtype != p.x->dtype)
+        return tare__call_fail(call, "values of shape %s (or their dtype) do not fit %s",
+                               tare__call_shape_text(call, values),
+                               tare__call_shape_text(call, &named));
+    return tare__shape_same(call);
+}
+
+static tare_status index_put_reference(op_call *call) {
+    index_plan p;
+    const tare_tensor *values;
+    int64_t stride[TARE_MAX_DIMS], count;
+    bool accumulates;
+    TARE_TRY(plan_index(call, call->param[1], &p));
+    TARE_TRY(tare__call_need_tensor(call, 2, &values));
+    TARE_TRY(tare__call_bool(call, 3, false, &accumulates));
+    tare_tensor *y = tare__call_out(call);
+    memcpy(y->data, p.x->data, tare__tensor_bytes(y));
+    tare__broadcast_strides(values, p.ndim, p.shape, stride);
+    if (!tare__shape_count(p.ndim, p.shape, &count))
+        return tare__call_fail(call, "the indices are too many");
+    for (int64_t i = 0; i < count; i++) {
+        int64_t to;
+        const int64_t from = tare__strided_offset(p.ndim, p.shape, stride, i);
+        TARE_TRY(element_of(call, &p, i, &to));
+        if (accumulates)
+            tare__tensor_set(y, to, tare__tensor_get(y, to) + tare__tensor_get(values, from));
+        else
+            copy_elements(values, from, y, to, 1);
+    }
+    return TARE_OK;
+}
+
+// --- aten's index: a list of tensors, None for a whole dimension ---
+
+static tare_status index_list_shape(op_call *call) {
+    TARE_TRY(spell_out_indices(call));
+    return tare__index_has_tensor(call->param[1])
+               ? tare__index_shape(call)
+               : tare__call_fail(call, "the indices must be a list with at least one tensor");
+}
+
+// --- nonzero: as many rows as there are; the data must be known ---
+
+static tare_status nonzero_shape(op_call *call) {
+    const tare_tensor *x;
+    int64_t count = 0;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (x->data == NULL)
+        return tare__call_fail(call, "how many elements are not zero depends on the data");
+    for (int64_t i = 0; i < x->count; i++) count += tare__tensor_get(x, i) != 0;
+    const int64_t shape[] = {count, x->ndim};
+    return tare__call_result(call, TARE_INT64, 2, shape, NULL);
+}
+
+static tare_status nonzero_reference(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    int64_t *row = tare__call_out(call)->data;
+    for (int64_t i = 0; i < x->count; i++) {
+        if (tare__tensor_get(x, i) == 0) continue;
+        int64_t rest = i;
+        for (int d = x->ndim - 1; d >= 0; d--) {
+            row[d] = rest % x->shape[d];
+            rest /= x->shape[d];
+        }
+        row += x->ndim;
+    }
+    return TARE_OK;
+}
+
+// --- rows ---
+
+#define ATEN(name) "|torch.ops.aten." name
+
+// clang-format off
+static const op_info rows[] = {
+    {.id = "index_select", .functions = "torch.index_select" ATEN("index_select.default"), .methods = "index_select",
+     .params = "input/self|dim|index", .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = index_select_shape, .reference = index_select_reference},
+    {.id = "gather", .functions = "torch.gather" ATEN("gather.default"), .methods = "gather", .params = "input/self|dim|index|sparse_grad",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = gather_shape, .reference = gather_reference},
+    {.id = "scatter", .functions = "torch.scatter" ATEN("scatter.src") ATEN("scatter.value"), .methods = "scatter|scatter_",
+     .params = "input/self|dim|index|src/value|reduce", .shape = scatter_shape, .reference = scatter_reference},
+    {.id = "scatter_add", .functions = "torch.scatter_add" ATEN("scatter_add.default"), .methods = "scatter_add|scatter_add_",
+     .params = "input/self|dim|index|src", .shape = scatter_shape, .reference = scatter_add_reference},
+    {.id = "scatter_reduce", .functions = "torch.scatter_reduce" ATEN("scatter_reduce.two"), .methods = "scatter_reduce|scatter_reduce_",
+     .params = "input/self|dim|index|src|reduce|include_self", .shape = scatter_shape, .reference = scatter_reference},
+    {.id = "index", .functions = "torch.ops.aten.index.Tensor", .params = "input/self|indices", .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
+     .shape = index_list_shape, .reference = tare__index_reference},
+    {.id = "index_put", .functions = "torch.index_put" ATEN("index_put.default") ATEN("index_put_.default"), .methods = "index_put|index_put_",
+     .params = "input/self|indices|values|accumulate", .shape = index_put_shape, .reference = index_put_reference},
+    {.id = "nonzero", .functions = "torch.nonzero", .methods = "nonzero", .params = "input/self", .shape = nonzero_shape, .reference = nonzero_reference},
+};
+// clang-format on
+
+const op_table tare__index_ops = OP_TABLE(rows);

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers and matrix products.
+#include <string.h>
+
+#include "dnnl/float_kernels.h"
+#include "ops/families/families.h"
+#include "ops/layer_call.h"
+#include "ops/quantized/layer.h"
+#include "ops/rules.h"
+
+// --- linear: x [..][in], weight [out][in], bias [out] ---
+
+static tare_status read_linear(op_call *call, const tare_tensor **x, const tare_tensor **w,
+                               const tare_tensor **bias) {
+    TARE_TRY(tare__need_float(call, 0, x));
+    TARE_TRY(tare__need_float(call, 1, w));
+    *bias = NULL;
+    if (tare__call_given(call, 2)) TARE_TRY(tare__need_float(call, 2, bias));
+    const bool weight_fits =
+        (*w)->ndim == 2 && (*x)->ndim >= 1 && (*x)->shape[(*x)->ndim - 1] == (*w)->shape[1];
+    if (!weight_fits)
+        return tare__call_fail(call, "input of shape %s does not fit weight of shape %s",
+                               tare__call_shape_text(call, *x), tare__call_shape_text(call, *w));
+    if (*bias != NULL && ((*bias)->ndim != 1 || (*bias)->count != (*w)->shape[0]))
+        return tare__call_fail(call, "bias of shape %s does not fit weight of shape %s",
+                               tare__call_shape_text(call, *bias), tare__call_shape_text(call, *w));
+    return TARE_OK;
+}
+
+static tare_status linear_shape(op_call *call) {
+    const tare_tensor *x, *w, *bias;
+    TARE_TRY(read_linear(call, &x, &w, &bias));
+    int64_t shape[TARE_MAX_DIMS];
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->ndim - 1] = w->shape[0];
+    return tare__call_result(call, x->dtype, x->ndim, shape, NULL);
+}
+
+static tare_status linear_reference(op_call *call) {
+    const tare_tensor *x, *w, *bias;
+    TARE_TRY(read_linear(call, &x, &w, &bias));
+    const int64_t inner = w->shape[1];
+    const int64_t columns = w->shape[0]; // > 0: an empty result is not computed
+    const float_product p = {.rows = tare__call_out(call)->count / columns,
+                             .inner = inner,
+                             .columns = columns,
+                             .transposed = true};
+    return tare__float_multiply(call->kernels, &p, tare__f32(x), tare__f32(w),
+                                bias != NULL ? tare__f32(bias) : NULL,
+                                tare__f32(tare__call_out(call)), call->err);
+}
+
+tare_status tare__linear_read(op_call *call, linear_call *out) {
+    return read_linear(call, &out->x, &out->w, &out->bias);
+}
+
+static int64_t linear_macs(const op_call *call) {
+    const value *x = call->param[0], *w = call->param[1];
+    if (x == NULL || w == NULL || x->kind != VALUE_TENSOR || w->kind != VALUE_TENSOR) return 0;
+    return tare__size_product(x->as.tensor->count, w->as.tensor->shape[0]);
+}
+
+// --- matmul, with the batch dimensions broadcast ---
+
+// A tensor with the shape of t's matrices' batch: its last two dimensions (or the only one)
+// dropped.
+static tare_tensor batch_of(const tare_tensor *t) {
+    tare_tensor batch = {.ndim = t->ndim > 2 ? t->ndim - 2 : 0};
+    for (int d = 0; d < batch.ndim; d++) batch.shape[d] = t->shape[d];
+    return batch;
+}
+
+static tare_status need_operand(op_call *call, size_t i, const tare_tensor **out) {
+    if (!tare__matmul_is_of_codes(call)) return tare__need_float(call, i, out);
+    TARE_TRY(tare__call_need_tensor(call, i, out));
+    if (tare__is_byte_quantized(*out)) return TARE_OK;
+    return tare__call_fail(call, "takes byte codes with one scale, found %s",
+                           tare_dtype_name((*out)->dtype));
+}
+
+tare_status tare__matmul_read(op_call *call, size_t first, matmul_call *p) {
+    *p = (matmul_call){0};
+    TARE_TRY(need_operand(call, first, &p->a));
+    TARE_TRY(need_operand(call, first + 1, &p->b));
+    const tare_tensor *a = p->a, *b = p->b;
+    if (a->ndim == 0 || b->ndim == 0) return tare__call_fail(call, "needs at least one dimension");
+    p->rows = a->ndim > 1 ? a->shape[a->ndim - 2] : 1;
+    p->inner = a->shape[a->ndim - 1];
+    p->columns = b->ndim > 1 ? b->shape[b->ndim - 1] : 1;
+    const int64_t found = b->ndim > 1 ? b->shape[b->ndim - 2] : b->shape[0];
+    if (found != p->inner)
+        return tare__call_fail(call, "shapes %s and %s do not multiply",
+                               tare__call_shape_text(call, a), tare__call_shape_text(call, b));
+    const tare_tensor a_batch = batch_of(a), b_batch = batch_of(b);
+    TARE_TRY(tare__broadcast(call, &a_batch, &b_batch, &p->batch_ndim, p->batch));
+    tare__broadcast_strides(&a_batch, p->batch_ndim, p->batch, p->a_stride);
+    tare__broadcast_strides(&b_batch, p->batch_ndim, p->batch, p->b_stride);
+    return TARE_OK;
+}
+
+tare_status tare__matmul_result(op_call *call, const matmul_call *p) {
+    int64_t shape[TARE_MAX_DIMS + 2];
+    int ndim = p->batch_ndim;
+    memcpy(shape, p->batch, sizeof p->batch);
+    if (p->a->ndim > 1) shape[ndim++] = p->rows;
+    if (p->b->ndim > 1) shape[ndim++] = p->columns;
+    return tare__call_result(call, TARE_FLOAT32, ndim, shape, NULL);
+}
+
+static tare_status matmul_compute(op_call *call, const matmul_call *p, const float *bias) {
+    const float_product product = {.rows = p->rows, .inner = p->inner, .columns = p->columns};
+    float *y = tare__f32(tare__call_out(call));
+    int64_t count = 1;
+    for (int d = 0; d < p->batch_ndim; d++) count *= p->batch[d];
+    for (int64_t i = 0; i < count; i++, y += p->rows * p->columns) {
+        const int64_t a = tare__strided_offset(p->batch_ndim, p->batch, p->a_stride, i);
+        const int64_t b = tare__strided_offset(p->batch_ndim, p->batch, p->b_stride, i);
+        TARE_TRY(
+            tare__float_multiply(call->kernels, &product, tare__f32(p->a) + a * p->rows * p->inner,
+                                 tare__f32(p->b) + b * p->inner * p->columns, bias, y, call->err));
+    }
+    return TARE_OK;
+}
+
+static tare_status matmul_shape(op_call *call) {
+    matmul_call p;
+    TARE_TRY(tare__matmul_read(call, 0, &p));
+    return tare__matmul_result(call, &p);
+}
+
+static tare_status matmul_reference(op_call *call) {
+    matmul_call p;
+    TARE_TRY(tare__matmul_read(call, 0, &p));
+    return matmul_compute(call, &p, NULL);
+}
+
+static int64_t product_macs(const op_call *call, size_t first) {
+    const value *a = call->param[first], *y = &call->result;
+    if (a == NULL || a->kind != VALUE_TENSOR || y->kind != VALUE_TENSOR) return 0;
+    const tare_tensor *t = a->as.tensor;
+    return t->ndim > 0 ? tare__size_product(y->as.tensor->count, t->shape[t->ndim - 1]) : 0;
+}
+
+int64_t tare__matmul_macs(const op_call *call) {
+    return product_macs(call, 0);
+}
+
+// --- addmm: beta * input + alpha * (mat1 @ mat2) ---
+
+static tare_status addmm_shape(op_call *call) {
+    matmul_call p;
+    TARE_TRY(tare__matmul_read(call, 1, &p));
+    return tare__matmul_result(call, &p);
+}
+
+static tare_status addmm_reference(op_call *call) {
+    matmul_call p;
+    const tare_tensor *added;
+    int64_t stride[TARE_MAX_DIMS];
+    double beta, alpha;
+    TARE_TRY(tare__matmul_read(call, 1, &p));
+    TARE_TRY(tare__need_float(call, 0, &added));
+    TARE_TRY(tare__call_double(call, 3, 1, &beta));
+    TARE_TRY(tare__call_double(call, 4, 1, &alpha));
+    TARE_TRY(matmul_compute(call, &p, NULL));
+    tare_tensor *out = tare__call_out(call);
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS];
+    TARE_TRY(tare__broadcast(call, added, out, &ndim, shape));
+    if (ndim != 2 || out->ndim != 2 || shape[0] != out->shape[0] || shape[1] != out->shape[1])
+        return tare__call_fail(call, "input of shape %s does not broadcast to %s",
+                               tare__call_shape_text(call, added),
+                               tare__call_shape_text(call, out));
+    tare__broadcast_strides(added, 2, out->shape, stride);
+    float *y = tare__f32(out);
+    for (int64_t i = 0; i < out->shape[0]; i++)
+        for (int64_t j = 0; j < out->shape[1]; j++, y++)
+            *y = (float)beta * tare__f32(added)[i * stride[0] + j * stride[1]] + (float)alpha * *y;
+    return TARE_OK;
+}
+
+static int64_t addmm_macs(const op_call *call) {
+    return product_macs(call, 1);
+}
+
+// --- rows ---
+
+// clang-format off
+static const op_info rows[] = {
+    {.id = "linear", .functions = "torch._C._nn.linear|torch.ops.aten.linear.default", .params = "input/self|weight|bias",
+     .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = linear_shape, .reference = linear_reference, .macs = linear_macs},
+    {.id = "matmul", .functions = "torch.matmul|operator.matmul|torch.bmm|torch.mm|torch.ops.aten.matmul.default|torch.ops.aten.mm.default|torch.ops.aten.bmm.default",
+     .methods = "matmul|bmm|mm", .params = "input/self|other/mat2", .traits = OP_BY_MATRIX, .shape = matmul_shape, .reference = matmul_reference, .macs = tare__matmul_macs},
+    {.id = "addmm", .functions = "torch.addmm|torch.ops.aten.addmm.default", .methods = "addmm", .params = "input/self|mat1|mat2|beta|alpha",
+     .shape = addmm_shape, .reference = addmm_reference, .macs = addmm_macs},
+};
+// clang-format on
+
+const op_table tare__linear_ops = OP_TABLE(rows);

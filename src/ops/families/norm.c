@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Normalizations. All of them subtract a mean and divide by a deviation, then scale and shift per
+// channel or per element; they differ in what the mean is taken over.
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/math/f64.h"
+#include "core/math/rows.h"
+#include "ops/families/families.h"
+#include "ops/layer_call.h"
+#include "ops/rules.h"
+
+// A tensor parameter of `count` float elements; *out is NULL when it is absent or None.
+static tare_status optional_floats(op_call *call, size_t i, int64_t count, const float **out) {
+    const tare_tensor *t;
+    *out = NULL;
+    if (!tare__call_given(call, i)) return TARE_OK;
+    TARE_TRY(tare__need_float(call, i, &t));
+    char name[64] = "";
+    tare__op_param_name(call->op, i, name, sizeof name);
+    if (t->count != count)
+        return tare__call_fail(call, "%s has %lld elements, expected %lld", name,
+                               (long long)t->count, (long long)count);
+    *out = tare__f32(t);
+    return TARE_OK;
+}
+
+typedef struct moments {
+    double mean, variance; // biased
+} moments;
+
+// Over `runs` runs of `length` elements, `step` apart. In double: the sums' order then hardly
+// matters.
+static moments moments_of(const float *x, int64_t runs, int64_t length, int64_t step) {
+    double sum = 0, squares = 0;
+    const double count = (double)(runs * length);
+    for (int64_t r = 0; r < runs; r++)
+        for (int64_t i = 0; i < length; i++) sum += (double)x[r * step + i];
+    const double mean = sum / count;
+    for (int64_t r = 0; r < runs; r++)
+        for (int64_t i = 0; i < length; i++) {
+            const double distance = (double)x[r * step + i] - mean;
+            squares += distance * distance;
+        }
+    return (moments){mean, squares / count};
+}
+
+static void scale_and_shift(const float *x, float *y, int64_t count, float scale, float shift) {
+    for (int64_t i = 0; i < count; i++) y[i] = x[i] * scale + shift;
+}
+
+// --- batch norm ---
+
+enum { BN_MEAN = 1, BN_VAR, BN_WEIGHT, BN_BIAS, BN_TRAINING, BN_MOMENTUM, BN_EPS };
+
+static tare_status batch_norm_shape(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    if (x->ndim < 2)
+        return tare__call_fail(call, "input must have at least 2 dimensions, found shape %s",
+                               tare__call_shape_text(call, x));
+    for (size_t i = BN_MEAN; i <= BN_BIAS; i++) {
+        const float *unused;
+        TARE_TRY(optional_floats(call, i, x->shape[1], &unused));
+    }
+    return tare__shape_same(call);
+}
+
+// In training torch moves the running statistics towards the batch's, with the unbiased variance.
+static void update_running(const float *old_mean, const float *old_var, const moments *m,
+                           double count, double momentum, float *mean, float *var) {
+    const double unbiased = count > 1 ? m->variance * count / (count - 1) : m->variance;
+    *mean = (float)((1 - momentum) * (double)*old_mean + momentum * m->mean);
+    *var = (float)((1 - momentum) * (double)*old_var + momentum * unbiased);
+}
+
+// A module's buffer is replaced, not written: other modules may share it.
+static tare_status replace_buffer(op_call *call, module *own, const char *name, const float *data,
+                                  int64_t count) {
+    tare_tensor *t = NULL;
+    TARE_TRY(tare_tensor_from_data(TARE_FLOAT32, 1, &count, data, &t, call->err));
+    const tare_status status = tare__module_set_tensor(own, name, t, false, call->err);
+    tare_tensor_release(t);
+    return status;
+}
+
+static tare_status count_batch(op_call *call, module *own) {
+    const tare_tensor *old = tare__module_tensor(own, "num_batches_tracked");
+    if (old == NULL) return TARE_OK;
+    if (old->count != 1 || old->dtype != TARE_INT64)
+        return tare__call_fail(call, "num_batches_tracked must be one torch.int64");
+    const int64_t count = *(const int64_t *)old->data;
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__tensor_scalar_int(count < INT64_MAX ? count + 1 : count, &t, call->err));
+    const tare_status status =
+        tare__module_set_tensor(own, "num_batches_tracked", t, false, call->err);
+    tare_tensor_release(t);
+    return status;
+}
+
+static tare_status keep_running(op_call *call, int64_t channels, const float *mean,
+                                const float *var) {
+    module *own = tare__call_own(call, call->module);
+    if (call->module == NULL) {
+        TARE_TRY(tare__call_overwrite(call, BN_MEAN, channels, mean));
+        return tare__call_overwrite(call, BN_VAR, channels, var);
+    }
+    if (own == NULL) return TARE_OK;
+    TARE_TRY(replace_buffer(call, own, "running_mean", mean, channels));
+    TARE_TRY(replace_buffer(call, own, "running_var", var, channels));
+    return count_batch(call, own);
+}
+
+static tare_status batch_norm_training(op_call *call, const tare_tensor *x, const float *weight,
+                                       const float *bias, double eps) {
+    const int64_t channels = x->shape[1], inner = tare__inner_count(x, 1), step = channels * inner;
+    const float *old_mean, *old_var;
+    double momentum;
+    TARE_TRY(optional_floats(call, BN_MEAN, channels, &old_mean));
+    TARE_TRY(optional_floats(call, BN_VAR, channels, &old_var));
+    TARE_TRY(tare__call_double(call, BN_MOMENTUM, 0.1, &momentum));
+    float *mean = tare__arena_array(call->memory, (size_t)channels + 1, sizeof *mean);
+    float *var = tare__arena_array(call->memory, (size_t)channels + 1, sizeof *var);
+    if (mean == NULL || var == NULL) return tare__out_of_memory(call->err);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t c = 0; c < channels; c++) {
+        const float *from = tare__f32(x) + c * inner;
+        const moments m = moments_of(from, x->shape[0], inner, step);
+        const double scale = (weight != NULL ? (double)weight[c] : 1) / sqrt(m.variance + eps);
+        const double shift = (bias != NULL ? (double)bias[c] : 0) - m.mean * scale;
+        for (int64_t n = 0; n < x->shape[0]; n++)
+            scale_and_shift(from + n * step, y + n * step + c * inner, inner, (float)scale,
+                            (float)shift);
+        if (old_mean != NULL && old_var != NULL)
+            update_running(&old_mean[c], &old_var[c], &m, (double)(x->shape[0] * inner), momentum,
+                           &mean[c], &var[c]);
+    }
+    return old_mean != NULL && old_var != NULL ? keep_running(call, channels, mean, var) : TARE_OK;
+}
+
+tare_status tare__batch_norm_read(op_call *call, batch_norm_call *out, bool *known) {
+    bool training;
+    TARE_TRY(tare__need_float(call, 0, &out->x));
+    const int64_t channels = out->x->shape[1];
+    TARE_TRY(optional_floats(call, BN_MEAN, channels, &out->mean));
+    TARE_TRY(optional_floats(call, BN_VAR, channels, &out->var));
+    TARE_TRY(optional_floats(call, BN_WEIGHT, channels, &out->weight));
+    TARE_TRY(optional_floats(call, BN_BIAS, channels, &out->bias));
+    TARE_TRY(tare__call_bool(call, BN_TRAINING, false, &training));
+    TARE_TRY(tare__call_double(call, BN_EPS, 1e-5, &out->eps));
+    *known = !training && out->mean != NULL && out->var != NULL;
+    return TARE_OK;
+}
+
+void tare__batch_norm_factors(const batch_norm_call *n, int64_t c, float *scale, float *shift) {
+    *scale = (n->weight != NULL ? n->weight[c] : 1) / sqrtf(n->var[c] + (float)n->eps);
+    *shift = (n->bias != NULL ? n->bias[c] : 0) - n->mean[c] * *scale;
+}
+
+static tare_status batch_norm_reference(op_call *call) {
+    batch_norm_call n;
+    bool known;
+    TARE_TRY(tare__batch_norm_read(call, &n, &known));
+    if (!known) return batch_norm_training(call, n.x, n.weight, n.bias, n.eps);
+    const int64_t channels = n.x->shape[1], inner = tare__inner_count(n.x, 1);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < n.x->shape[0] * channels; i++) {
+        float scale, shift;
+        tare__batch_norm_factors(&n, i % channels, &scale, &shift);
+        scale_and_shift(tare__f32(n.x) + i * inner, y + i * inner, inner, scale, shift);
+    }
+    return TARE_OK;
+}
+
+// --- layer norm: over the last dimensions, scaled and shifted per element ---
+
+static tare_status read_layer_norm(op_call *call, const tare_tensor **x, int64_t *inner) {
+    int64_t sizes[TARE_MAX_DIMS];
+    size_t count;
+    TARE_TRY(tare__need_float(call, 0, x));
+    TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, sizes, &count));
+    *inner = 1;
+    bool fits = (int)count <= (*x)->ndim && count > 0;
+    for (size_t i = 0; i < count && fits; i++) {
+        fits = sizes[i] == (*x)->shape[(size_t)(*x)->ndim - count + i];
+        *inner *= sizes[i];
+    }
+    if (fits) return TARE_OK;
+    return tare__call_fail(call, "normalized_shape does not end input's shape %s",
+                           tare__call_shape_text(call, *x));
+}
+
+static tare_status layer_norm_shape(op_call *call) {
+    const tare_tensor *x;
+    int64_t inner;
+    TARE_TRY(read_layer_norm(call, &x, &inner));
+    return tare__shape_same(call);
+}
+
+tare_status tare__layer_norm_read(op_call *call, layer_norm_call *out) {
+    *out = (layer_norm_call){0};
+    TARE_TRY(read_layer_norm(call, &out->x, &out->inner));
+    TARE_TRY(optional_floats(call, 2, out->inner, &out->weight));
+    TARE_TRY(optional_floats(call, 3, out->inner, &out->bias));
+    return tare__call_double(call, 4, 1e-5, &out->eps);
+}
+
+static tare_status layer_norm_reference(op_call *call) {
+    layer_norm_call c;
+    TARE_TRY(tare__layer_norm_read(call, &c));
+    const float *from = tare__f32(c.x);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t at = 0; at < c.x->count; at += c.inner)
+        f32_normalize__scalar(from + at, (size_t)c.inner, c.weight, c.bias, (float)c.eps, y + at);
+    return TARE_OK;
+}
+
+// --- RMS norm: divides by the root of the mean square of the last dimensions ---
+
+tare_status tare__rms_norm_read(op_call *call, layer_norm_call *out) {
+    *out = (layer_norm_call){0};
+    TARE_TRY(read_layer_norm(call, &out->x, &out->inner));
+    TARE_TRY(optional_floats(call, 2, out->inner, &out->weight));
+    return tare__call_double(call, 3, (double)FLT_EPSILON, &out->eps);
+}
+
+static tare_status rms_norm_reference(op_call *call) {
+    layer_norm_call c;
+    TARE_TRY(tare__rms_norm_read(call, &c));
+    const float *from = tare__f32(c.x);
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t at = 0; at < c.x->count; at += c.inner)
+        f32_rms_normalize__scalar(from + at, (size_t)c.inner, c.weight, (float)c.eps, y + at);
+    return TARE_OK;
+}
+
+// --- normalize: divides each line along a dimension by its p-norm ---
+
+static double line_norm(const float *x, int64_t count, int64_t step, double p) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double size = fabs((double)x[i * step]);
+        if (isinf(p))
+            sum = size > sum || size != size ? size : sum;
+        else
+            sum += p == 2 ? size * size : tare__pow(size, p);
+    }
+    return isinf(p) ? sum : p == 2 ? sqrt(sum) : tare__pow(sum, 1 / p);
+}
+
+static tare_status normalize_reference(op_call *call) {
+    const tare_tensor *x;
+    double p, eps;
+    int dim;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__call_double(call, 1, 2, &p));
+    TARE_TRY(tare__call_dim(call, 2, 1, x->ndim, &dim));
+    TARE_TRY(tare__call_double(call, 3, 1e-12, &eps));
+    const int64_t inner = tare__inner_count(x, dim), count = x->ndim > 0 ? x->shape[dim] : 1;
+    for (int64_t i = 0; i < x->count / count; i++) {
+        const int64_t at = i / inner * inner * count + i % inner;
+        const float norm = (float)fmax(line_norm(tare__f32(x) + at, count, inner, p), eps);
+        float *y = tare__f32(tare__call_out(call)) + at;
+        for (int64_t k = 0; k < count; k++) y[k * inner] = tare__f32(x)[at + k * inner] / norm;
+    }
+    return TARE_OK;
+}
+
+// --- group norm, instance norm: over a group of channels of one image ---
+
+static void set_sizes(group_norm_call *g) {
+    g->inner = tare__inner_count(g->x, 1);
+    g->each = g->x->shape[1] / g->groups;
+}
+
+tare_status tare__group_norm_read(op_call *call, group_norm_call *out) {
+    *out = (group_norm_call){0};
+    TARE_TRY(tare__need_float(call, 0, &out->x));
+    TARE_TRY(tare__call_int(call, 1, 1, &out->groups));
+    const tare_tensor *x = out->x;
+    if (x->ndim < 2 || out->groups < 1 || x->shape[1] % out->groups != 0)
+        return tare__call_fail(call, "input of shape %s has no %lld groups of channels",
+                               tare__call_shape_text(call, x), (long long)out->groups);
+    TARE_TRY(optional_floats(call, 2, x->shape[1], &out->weight));
+    TARE_TRY(optional_floats(call, 3, x->shape[1], &out->bias));
+    set_sizes(out);
+    return tare__call_double(call, 4, 1e-5, &out->eps);
+}
+
+// With running statistics it is a batch norm in evaluation. Modules carry `training` instead of
+// use_input_stats: the input's own statistics are used in training or when none are tracked.
+tare_status tare__instance_norm_read(op_call *call, group_norm_call *out, bool *own) {
+    *out = (group_norm_call){0};
+    TARE_TRY(tare__need_float(call, 0, &out->x));
+    TARE_TRY(optional_floats(call, BN_WEIGHT, out->x->shape[1], &out->weight));
+    TARE_TRY(optional_floats(call, BN_BIAS, out->x->shape[1], &out->bias));
+    TARE_TRY(tare__call_bool(call, BN_TRAINING, true, own));
+    *own = *own || !tare__call_given(call, BN_MEAN);
+    out->groups = out->x->shape[1];
+    if (out->groups > 0) set_sizes(out);
+    return tare__call_double(call, BN_EPS, 1e-5, &out->eps);
+}
+
+void tare__group_norm_factors(const group_norm_call *g, int64_t c, float mean, float variance,
+                              float *scale, float *shift) {
+    const float unit = 1 / sqrtf(variance + (float)g->eps);
+    *scale = g->weight != NULL ? g->weight[c] * unit : unit;
+    *shift = fmaf(-mean, *scale, g->bias != NULL ? g->bias[c] : 0);
+}
+
+static void normalize_groups(const group_norm_call *g, float *y) {
+    const float *x = tare__f32(g->x);
+    if (g->x->count == 0) return;
+    for (int64_t i = 0; i < g->x->shape[0] * g->groups; i++) {
+        float mean, variance, scale, shift;
+        f32_moments__scalar(x, (size_t)(g->each * g->inner), &mean, &variance);
+        for (int64_t k = 0; k < g->each; k++, x += g->inner, y += g->inner) {
+            const int64_t c = i % g->groups * g->each + k;
+            tare__group_norm_factors(g, c, mean, variance, &scale, &shift);
+            f32_scale_shift__scalar(x, (size_t)g->inner, scale, shift, y);
+        }
+    }
+}
+
+static tare_status group_norm_reference(op_call *call) {
+    group_norm_call g;
+    TARE_TRY(tare__group_norm_read(call, &g));
+    normalize_groups(&g, tare__f32(tare__call_out(call)));
+    return TARE_OK;
+}
+
+static tare_status instance_norm_reference(op_call *call) {
+    group_norm_call g;
+    bool own;
+    TARE_TRY(tare__instance_norm_read(call, &g, &own));
+    if (!own) return batch_norm_reference(call);
+    normalize_groups(&g, tare__f32(tare__call_out(call)));
+    return TARE_OK;
+}
+
+// --- across channels: a window of them, centred ---
+
+static tare_status response_norm_reference(op_call *call) {
+    const tare_tensor *x;
+    int64_t size;
+    double alpha, beta, k;
+    TARE_TRY(tare__need_float(call, 0, &x));
+    TARE_TRY(tare__call_int(call, 1, 1, &size));
+    TARE_TRY(tare__call_double(call, 2, 1e-4, &alpha));
+    TARE_TRY(tare__call_double(call, 3, 0.75, &beta));
+    TARE_TRY(tare__call_double(call, 4, 1, &k));
+    if (x->ndim < 3 || size < 1)
+        return tare__call_fail(call, "needs 3 dimensions and a positive size, found shape %s",
+                               tare__call_shape_text(call, x));
+    const int64_t channels = x->shape[1], inner = tare__inner_count(x, 1);
+    const float *from = tare__f32(x);
+    float *to = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < x->count; i++) {
+        const int64_t c = i / inner % channels;
+        const int64_t first = c < size / 2 ? 0 : c - size / 2;
+        const int64_t room = channels - 1 - c, after = (size - 1) / 2;
+        const int64_t last = after < room ? c + after : channels - 1;
+        double squares = 0;
+        for (int64_t n = first; n <= last; n++) {
+            const double v = (double)from[i + (n - c) * inner];
+            squares += v * v;
+        }
+        to[i] = (float)((double)from[i] / tare__pow(k + alpha * squares / (double)size, beta));
+    }
+    return TARE_OK;
+}
+
+// --- rows ---
+
+// clang-format off
+static const op_info rows[] = {
+    {.id = "batch_norm", .functions = "torch.nn.functional.batch_norm",
+     .overloads = "torch.ops.aten.batch_norm.default(input|weight|bias|running_mean|running_var|training|momentum|eps|-cudnn_enabled)",
+     .params = "input|running_mean|running_var|weight|bias|training|momentum|eps",
+     .traits = OP_BY_SAMPLE, .shape = batch_norm_shape, .reference = batch_norm_reference},
+    {.id = "layer_norm", .functions = "torch.nn.functional.layer_norm|torch.layer_norm|torch.ops.aten.layer_norm.default",
+     .params = "input|normalized_shape|weight|bias|eps|cudnn_enable", .traits = OP_BY_SAMPLE, .shape = layer_norm_shape, .reference = layer_norm_reference},
+    {.id = "rms_norm", .functions = "torch.nn.functional.rms_norm|torch.rms_norm|torch.ops.aten.rms_norm.default",
+     .params = "input|normalized_shape|weight|eps", .traits = OP_BY_SAMPLE, .shape = layer_norm_shape, .reference = rms_norm_reference},
+    {.id = "normalize", .functions = "torch.nn.functional.normalize", .params = "input|p|dim|eps|out",
+     .shape = tare__shape_same, .reference = normalize_reference},
+    {.id = "group_norm", .functions = "torch.nn.functional.group_norm|torch.group_norm|torch.ops.aten.group_norm.default",
+     .params = "input|num_groups|weight|bias|eps|cudnn_enabled", .traits = OP_BY_SAMPLE, .shape = tare__shape_same, .reference = group_norm_reference},
+    {.id = "local_response_norm", .functions = "torch.nn.functional.local_response_norm", .params = "input|size|alpha|beta|k",
+     .shape = tare__shape_same, .reference = response_norm_reference},
+    {.id = "instance_norm", .functions = "torch.nn.functional.instance_norm",
+     .overloads = "torch.ops.aten.instance_norm.default(input|weight|bias|running_mean|running_var|use_input_stats|momentum|eps|-cudnn_enabled)",
+     .params = "input|running_mean|running_var|weight|bias|use_input_stats/training|momentum|eps",
+     .shape = batch_norm_shape, .reference = instance_norm_reference},
+};
+// clang-format on
+
+const op_table tare__norm_ops = OP_TABLE(rows);

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// torch.nn.functional.interpolate: nearest, linear and bilinear resizing.
+#include <math.h>
+#include <string.h>
+
+#include "ops/families/families.h"
+#include "ops/layer_call.h"
+#include "ops/rules.h"
+
+enum { SIZE = 1, SCALE, MODE, ALIGN, RECOMPUTE, ANTIALIAS };
+
+static tare_status read_mode(op_call *call, resize_call *p) {
+    static const struct {
+        const char *name;
+        resize_mode mode;
+        int dims; // 0: any
+    } modes[] = {{"nearest", RESIZE_NEAREST, 0},
+                 {"nearest-exact", RESIZE_NEAREST_EXACT, 0},
+                 {"linear", RESIZE_LINEAR, 1},
+                 {"bilinear", RESIZE_LINEAR, 2},
+                 {"trilinear", RESIZE_LINEAR, 3}};
+    const char *mode;
+    bool antialias;
+    TARE_TRY(tare__call_text(call, MODE, "nearest", &mode));
+    TARE_TRY(tare__call_bool(call, ALIGN, false, &p->align_corners));
+    TARE_TRY(tare__call_bool(call, ANTIALIAS, false, &antialias));
+    if (antialias) return tare__call_fail(call, "antialias is not supported");
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(modes[i].name, mode) == 0 && (modes[i].dims == 0 || modes[i].dims == p->dims)) {
+            p->mode = modes[i].mode;
+            return TARE_OK;
+        }
+    return tare__call_fail(call, "mode '%s' is not supported for %d dimensions", mode, p->dims);
+}
+
+// One number for all dimensions, or a list of one each.
+static tare_status read_scales(op_call *call, const resize_call *p, double scale[3]) {
+    const value *v = call->param[SCALE];
+    const bool is_list = v->kind == VALUE_LIST || v->kind == VALUE_TUPLE;
+    if (is_list && v->count != (uint32_t)p->dims && v->count != 1)
+        return tare__call_fail(call, "%u scale factors for %d dimensions", v->count, p->dims);
+    for (int d = 0; d < p->dims; d++) {
+        const value *item = is_list ? &v->as.items[v->count == 1 ? 0 : d] : v;
+        double *out = &scale[3 - p->dims + d];
+        if (!tare__call_number(item, out) || !(*out > 0 && *out < 0x1p31))
+            return tare__call_fail(call, "a scale factor must be a positive number");
+    }
+    return TARE_OK;
+}
+
+// As torch: the step follows from the sizes, unless a scale factor was given and not to be
+// recomputed.
+static void choose_step(resize_call *p, int d, double scale) {
+    if (p->mode == RESIZE_LINEAR && p->align_corners)
+        p->step[d] = p->out[d] > 1 ? (float)(p->in[d] - 1) / (float)(p->out[d] - 1) : 0;
+    else
+        p->step[d] = scale > 0 ? (float)(1.0 / scale) : (float)p->in[d] / (float)p->out[d];
+}
+
+static tare_status read_sizes(op_call *call, resize_call *p) {
+    int64_t size[3] = {1, 1, 1};
+    double scale[3] = {0};
+    bool recompute;
+    const bool has_size = tare__call_given(call, SIZE);
+    if (has_size == tare__call_given(call, SCALE))
+        return tare__call_fail(call, "needs either size or scale_factor");
+    TARE_TRY(tare__call_bool(call, RECOMPUTE, false, &recompute));
+    if (has_size)
+        TARE_TRY(tare__call_ints(call, SIZE, (size_t)p->dims, 1, size + 3 - p->dims));
+    else
+        TARE_TRY(read_scales(call, p, scale));
+    for (int d = 3 - p->dims; d < 3; d++) {
+        const double wanted = has_size ? (double)size[d] : floor((double)p->in[d] * scale[d]);
+        if (!(wanted >= 1 && wanted <= INT32_MAX) || p->in[d] < 1)
+            return tare__call_fail(call, "input of shape %s cannot be resized to %g",
+                                   tare__call_shape_text(call, p->x), wanted);
+        p->out[d] = (int64_t)wanted;
+        choose_step(p, d, recompute ? 0 : scale[d]);
+    }
+    return TARE_OK;
+}
+
+tare_status tare__resize_read(op_call *call, resize_call *p) {
+    *p = (resize_call){.in = {1, 1, 1}, .out = {1, 1, 1}, .step = {1, 1, 1}};
+    TARE_TRY(tare__need_float(call, 0, &p->x));
+    p->dims = p->x->ndim - 2;
+    if (p->dims < 1 || p->dims > 3)
+        return tare__call_fail(call, "input must have 3 to 5 dimensions, found shape %s",
+                               tare__call_shape_text(call, p->x));
+    for (int d = 0; d < p->dims; d++) p->in[3 - p->dims + d] = p->x->shape[2 + d];
+    TARE_TRY(read_mode(call, p));
+    return read_sizes(call, p);
+}
+
+static tare_status interpolate_shape(op_call *call) {
+    resize_call p;
+    int64_t shape[TARE_MAX_DIMS];
+    TARE_TRY(tare__resize_read(call, &p));
+    memcpy(shape, p.x->shape, sizeof shape);
+    for (int d = 0; d < p.dims; d++) shape[2 + d] = p.out[3 - p.dims + d];
+    return tare__call_result(call, TARE_FLOAT32, p.x->ndim, shape, NULL);
+}
+
+// The two input elements between which output element i lies, and the share of the second.
+typedef struct between {
+    int64_t first, second;
+    float share;
+} between;
+
+static between place_of(const resize_call *p, int d, int64_t i) {
+    const int64_t last = p->in[d] - 1;
+    if (p->mode != RESIZE_LINEAR) {
+        const float middle = p->mode == RESIZE_NEAREST_EXACT ? 0.5f : 0.0f;
+        const int64_t at = (int64_t)floorf(((float)i + middle) * p->step[d]);
+        return (between){at < last ? at : last, at < last ? at : last, 0};
+    }
+    const float position =
+        p->align_corners ? p->step[d] * (float)i : p->step[d] * ((float)i + 0.5f) - 0.5f;
+    const float inside = position > 0 ? position : 0;
+    const int64_t at = (int64_t)inside < last ? (int64_t)inside : last;
+    const float share = inside - (float)at;
+    return (between){at, at < last ? at + 1 : last, share < 1 ? share : 1};
+}
+
+resize_parts tare__resize_parts_of(const resize_call *r, const int64_t out[3]) {
+    const between at[] = {place_of(r, 0, out[0]), place_of(r, 1, out[1]), place_of(r, 2, out[2])};
+    resize_parts parts = {.count = 0};
+    for (int corner = 0; corner < RESIZE_MOST_PARTS; corner++) {
+        float share = 1;
+        int64_t index = 0;
+        for (int d = 0; d < 3; d++) {
+            const bool second = (corner >> (2 - d)) & 1;
+            share *= second ? at[d].share : 1 - at[d].share;
+            index = index * r->in[d] + (second ? at[d].second : at[d].first);
+        }
+        if (share == 0) continue;
+        parts.at[parts.count] = index;
+        parts.share[parts.count++] = share;
+    }
+    return parts;
+}
+
+static tare_status interpolate_reference(op_call *call) {
+    resize_call r;
+    TARE_TRY(tare__resize_read(call, &r));
+    const int64_t in = r.in[0] * r.in[1] * r.in[2], out = r.out[0] * r.out[1] * r.out[2];
+    const int64_t planes = r.x->shape[0] * r.x->shape[1];
+    float *y = tare__f32(tare__call_out(call));
+    for (int64_t i = 0; i < out; i++) {
+        const int64_t at[] = {i / r.out[2] / r.out[1], i / r.out[2] % r.out[1], i % r.out[2]};
+        const resize_parts parts = tare__resize_parts_of(&r, at);
+        for (int64_t plane = 0; plane < planes; plane++) {
+            float sum = 0;
+            for (size_t k = 0; k < parts.count; k++)
+                sum += parts.share[k] * tare__f32(r.x)[plane * in + parts.at[k]];
+            y[plane * out + i] = sum;
+        }
+    }
+    return TARE_OK;
+}
+
+// output_size is None where the factors say it; the overload without ".vec" takes a factor for each
+// dimension.
+#define NEAREST(name, mode) "torch.ops.aten." name ".vec(input|size|scale_factor|mode=" mode ") "
+#define LINEAR(name, mode)                                                                         \
+    "torch.ops.aten." name ".vec(input|size|align_corners|scale_factor|mode=" mode ") "
+#define RESIZE_OVERLOADS                                                                           \
+    NEAREST("upsample_nearest1d", "nearest")                                                       \
+    NEAREST("upsample_nearest2d", "nearest")                                                       \
+    NEAREST("upsample_nearest3d", "nearest")                                                       \
+    NEAREST("_upsample_nearest_exact1d", "nearest-exact")                                          \
+    NEAREST("_upsample_nearest_exact2d", "nearest-exact")                                          \
+    NEAREST("_upsample_nearest_exact3d", "nearest-exact")                                          \
+    LINEAR("upsample_linear1d", "linear")                                                          \
+    LINEAR("upsample_bilinear2d", "bilinear")                                                      \
+    LINEAR("upsample_trilinear3d", "trilinear")
+
+static const op_info rows[] = {
+    {.id = "interpolate",
+     .functions = "torch.nn.functional.interpolate|torch.nn.functional.upsample",
+     .overloads = RESIZE_OVERLOADS,
+     .params = "input/self|size/output_size|scale_factor/"
+               "scale_factors|mode|align_corners|recompute_scale_factor|antialias",
+     .traits = OP_KEEPS_QPARAMS | OP_ON_CODES | OP_BY_SAMPLE,
+     .shape = interpolate_shape,
+     .reference = interpolate_reference},
+};
+
+const op_table tare__resize_ops = OP_TABLE(rows);

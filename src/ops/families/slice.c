@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of a tensor whose place is said by numbers, and tensors with such a part replaced: what
+// torch.export writes for x[a:b] and for assignments to it.
+#include <string.h>
+
+#include "ops/families/families.h"
+#include "ops/families/gather.h"
+#include "ops/families/index.h"
+#include "ops/rules.h"
+
+// --- where the part lies ---
+
+// Parameters dim, start, end and step from index `at` on.
+static tare_status plan_slice_at(op_call *call, gather *g, size_t at) {
+    int dim;
+    int64_t start, step, count;
+    value bounds[3] = {{0}};
+    const value slice = {.kind = VALUE_SLICE, .count = 3, .as.items = bounds};
+    TARE_TRY(tare__gather_begin(call, g));
+    TARE_TRY(tare__call_dim(call, at, 0, g->ndim, &dim));
+    if (g->ndim == 0) return tare__call_fail(call, "the input has no dimensions");
+    for (size_t i = 0; i < 3; i++)
+        if (call->param[at + 1 + i] != NULL) bounds[i] = *call->param[at + 1 + i];
+    TARE_TRY(tare__slice_of(call, &slice, g->size[dim], &start, &step, &count));
+    g->offset += start * g->stride[dim];
+    g->size[dim] = g->out_shape[dim] = count;
+    if (count > 1) g->stride[dim] *= step;
+    return TARE_OK;
+}
+
+static tare_status plan_slice(op_call *call, gather *g) {
+    return plan_slice_at(call, g, 1);
+}
+static tare_status plan_slice_scatter(op_call *call, gather *g) {
+    return plan_slice_at(call, g, 2);
+}
+
+static tare_status plan_select_scatter(op_call *call, gather *g) {
+    int dim;
+    int64_t index;
+    TARE_TRY(tare__gather_begin(call, g));
+    TARE_TRY(tare__call_dim(call, 2, 0, g->ndim, &dim));
+    TARE_TRY(tare__call_int(call, 3, 0, &index));
+    if (g->ndim == 0 || index < -g->size[dim] || index >= g->size[dim])
+        return tare__call_fail(call, "index %lld lies outside of the dimension", (long long)index);
+    g->offset += (index < 0 ? index + g->size[dim] : index) * g->stride[dim];
+    tare__gather_drop(g, dim);
+    g->out_ndim = g->ndim;
+    memcpy(g->out_shape, g->size, sizeof g->out_shape);
+    return TARE_OK;
+}
+
+GATHER_OPERATOR(slice, plan_slice)
+
+// --- any strides ---
+
+// The last element must lie inside.
+static tare_status check_reach(op_call *call, const gather *g) {
+    int64_t last = g->offset;
+    for (int d = 0; d < g->ndim; d++) {
+        if (g->size[d] == 0) return TARE_OK;
+        const int64_t way = tare__size_product(g->size[d] - 1, g->stride[d]);
+        if (way > INT64_MAX - last)
+            last = INT64_MAX;
+        else
+            last += way;
+    }
+    return last < g->x->count ? TARE_OK
+                              : tare__call_fail(call, "the strides reach beyond the input");
+}
+
+static tare_status plan_as_strided(op_call *call, gather *g) {
+    int64_t size[TARE_MAX_DIMS], stride[TARE_MAX_DIMS];
+    size_t size_count, stride_count;
+    TARE_TRY(tare__gather_begin(call, g));
+    TARE_TRY(tare__call_int_list(call, 1, TARE_MAX_DIMS, size, &size_count));
+    TARE_TRY(tare__call_int_list(call, 2, TARE_MAX_DIMS, stride, &stride_count));
+    TARE_TRY(tare__call_int(call, 3, 0, &g->offset));
+    bool fits = size_count == stride_count && g->offset >= 0;
+    for (size_t i = 0; i < size_count && fits; i++) fits = size[i] >= 0 && stride[i] >= 0;
+    if (!fits) return tare__call_fail(call, "needs a size and a stride >= 0 for each dimension");
+    g->ndim = g->out_ndim = (int)size_count;
+    memcpy(g->size, size, size_count * sizeof *size);
+    memcpy(g->out_shape, size, size_count * sizeof *size);
+    memcpy(g->stride, stride, size_count * sizeof *stride);
+    return check_reach(call, g);
+}
+
+GATHER_OPERATOR(as_strided, plan_as_strided)
+
+// --- a part replaced: param[0] with param[1] in its place ---
+
+static tare_status scatter_shape(op_call *call, gather_planner plan) {
+    gather g;
+    const tare_tensor *part;
+    TARE_TRY(plan(call, &g));
+    TARE_TRY(tare__call_need_tensor(call, 1, &part));
+    if (part->ndim != g.out_ndim || part->dtype != g.x->dtype ||
+        memcmp(part->shape, g.out_shape, (size_t)part->ndim * sizeof *part->shape) != 0)
+        return tare__call_fail(call, "src of shape %s (or its dtype) does not fit its place in %s",
+                               tare__call_shape_text(call, part), tare__call_shape_text(call, g.x));
+    return tare__shape_same(call);
+}
+
+static tare_status scatter_reference(op_call *call, gather_planner plan) {
+    gather g;
+    const tare_tensor *part;
+    tare_tensor *y = tare__call_out(call);
+    const size_t size = tare_dtype_size(y->dtype);
+    TARE_TRY(plan(call, &g));
+    TARE_TRY(tare__call_need_tensor(call, 1, &part));
+    memcpy(y->data, g.x->data, tare__tensor_bytes(y));
+    for (int64_t i = 0; i < part->count; i++) {
+        const int64_t to = g.offset + tare__strided_offset(g.ndim, g.size, g.stride, i);
+        memcpy((char *)y->data + (size_t)to * size, (const char *)part->data + (size_t)i * size,
+               size);
+    }
+    return TARE_OK;
+}
+
+#define SCATTER_OPERATOR(name)                                                                     \
+    static tare_status name##_shape(op_call *call) {                                               \
+        return scatter_shape(call, plan_##name);                                                   \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return scatter_reference(call, plan_##name);                                               \
+    }
+SCATTER_OPERATOR(slice_scatter)
+SCATTER_OPERATOR(select_scatter)
+
+// All of it, in another shape.
+static tare_status view_back_shape(op_call *call) {
+    const tare_tensor *whole, *part;
+    tare_tensor *t = NULL;
+    TARE_TRY(tare__call_need_tensor(call, 0, &whole));
+    TARE_TRY(tare__call_need_tensor(call, 1, &part));
+    TARE_TRY(
+        tare__call_at(call, tare__tensor_reshape(part, whole->ndim, whole->shape, &t, call->err)));
+    call->result = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return TARE_OK;
+}
+
+// --- rows ---
+
+#define ROW(name, parameters, more)                                                                \
+    {                                                                                              \
+        .id = #name, .functions = "torch.ops.aten." #name more, .params = parameters,              \
+        .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS, .shape = name##_shape,                         \
+        .reference = name##_reference                                                              \
+    }
+
+static const op_info rows[] = {
+    {.id = "slice",
+     .functions = "torch.ops.aten.slice.Tensor",
+     .params = "input/self|dim|start|end|step",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
+     .put_back = "slice_scatter",
+     .shape = slice_shape,
+     .reference = slice_reference,
+     .box = slice_box},
+    {.id = "as_strided",
+     .functions = "torch.ops.aten.as_strided.default|torch.as_strided",
+     .params = "input/self|size|stride|storage_offset",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
+     .shape = as_strided_shape,
+     .reference = as_strided_reference,
+     .box = as_strided_box},
+    ROW(slice_scatter, "input/self|src|dim|start|end|step", ".default|torch.slice_scatter"),
+    ROW(select_scatter, "input/self|src|dim|index", ".default|torch.select_scatter"),
+    {.id = "view_back",
+     .params = "input|part|*rest",
+     .traits = OP_MOVES_DATA | OP_KEEPS_QPARAMS,
+     .shape = view_back_shape},
+};
+
+const op_table tare__slice_ops = OP_TABLE(rows);

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Elementary functions of one element that are no activations, and masking.
+#include "ops/families/element.h"
+#include "ops/families/families.h"
+
+VECTOR_ELEMENT(sqrt, SQRT)
+VECTOR_ELEMENT(rsqrt, RSQRT)
+VECTOR_ELEMENT(exp, EXP)
+ELEMENT(log, tare__logf(v))
+ELEMENT(sin, tare__sinf(v))
+ELEMENT(cos, tare__cosf(v))
+VECTOR_ELEMENT(erf, ERF)
+ELEMENT(floor, floorf(v))
+ELEMENT(ceil, ceilf(v))
+ELEMENT(round, nearbyintf(v))
+VECTOR_ELEMENT(reciprocal, RECIPROCAL)
+VECTOR_ELEMENT(square, SQUARE)
+ELEMENT(trunc, truncf(v))
+ELEMENT(exp2, tare__exp2f(v))
+VECTOR_ELEMENT(expm1, EXPM1)
+ELEMENT(log2, tare__log2f(v))
+ELEMENT(log1p, tare__log1pf(v))
+ELEMENT(tan, tare__tanf(v))
+ELEMENT(asin, tare__asinf(v))
+ELEMENT(acos, tare__acosf(v))
+ELEMENT(atan, tare__atanf(v))
+ELEMENT(sinh, tare__sinhf(v))
+ELEMENT(cosh, tare__coshf(v))
+ELEMENT(asinh, tare__asinhf(v))
+ELEMENT(acosh, tare__acoshf(v))
+ELEMENT(atanh, tare__atanhf(v))
+
+// --- sign: of tensors of every dtype, and of numbers ---
+
+ELEMENT_LOOP(neg, -v)
+ELEMENT_LOOP(abs, fabsf(v))
+ELEMENT_LOOP(sign, isnan(v) ? v : (float)((v > 0) - (v < 0)))
+static const op_element neg_element = {.loop = neg_loop};
+static const op_element abs_element = {.loop = abs_loop};
+static const op_element sign_element = {.loop = sign_loop};
+
+static tare_status number_or_same(op_call *call, double (*f)(double x)) {
+    double number;
+    const value *v = call->param[0];
+    if (v == NULL || v->kind == VALUE_TENSOR || !tare__value_number(v, &number))
+        return tare__shape_same(call);
+    const value *stored = v->kind == VALUE_SCALAR ? &v->as.items[0] : v;
+    if (stored->kind == VALUE_FLOAT)
+        call->result = tare__float(f(number));
+    else if (fabs(number) < 0x1p53)
+        call->result = tare__int((int64_t)f(number));
+    else
+        return tare__call_fail(call, "the int is out of range");
+    return TARE_OK;
+}
+
+static tare_status map_all(op_call *call, double (*f)(double x)) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    tare_tensor *y = tare__call_out(call);
+    for (int64_t i = 0; i < x->count; i++) tare__tensor_set(y, i, f(tare__tensor_get(x, i)));
+    return TARE_OK;
+}
+
+static double negative(double x) {
+    return -x;
+}
+static tare_status neg_shape(op_call *call) {
+    return number_or_same(call, negative);
+}
+static tare_status neg_reference(op_call *call) {
+    return map_all(call, negative);
+}
+static tare_status abs_shape(op_call *call) {
+    return number_or_same(call, fabs);
+}
+static tare_status abs_reference(op_call *call) {
+    return map_all(call, fabs);
+}
+
+static double sign_of(double x) {
+    return isnan(x) ? x : (double)((x > 0) - (x < 0));
+}
+static tare_status sign_shape(op_call *call) {
+    return number_or_same(call, sign_of);
+}
+static tare_status sign_reference(op_call *call) {
+    return map_all(call, sign_of);
+}
+
+// A double is rounded as one, and integers are whole.
+static tare_status any_round_reference(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    return x->dtype == TARE_FLOAT32 ? round_reference(call) : map_all(call, nearbyint);
+}
+
+// --- questions, answered by bools ---
+
+static tare_status question_shape(op_call *call) {
+    const tare_tensor *x;
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    if (x->q != NULL) return tare__call_fail(call, "has no form for %s", tare_dtype_name(x->dtype));
+    return tare__call_result(call, TARE_BOOL, x->ndim, x->shape, NULL);
+}
+
+#define QUESTION_OF(name, expression)                                                              \
+    static double name##_of(double x) {                                                            \
+        return (expression) ? 1 : 0;                                                               \
+    }                                                                                              \
+    static tare_status name##_reference(op_call *call) {                                           \
+        return map_all(call, name##_of);                                                           \
+    }
+QUESTION_OF(isnan, isnan(x))
+QUESTION_OF(isinf, isinf(x))
+QUESTION_OF(isposinf, isinf(x) && x > 0)
+QUESTION_OF(isneginf, isinf(x) && x < 0)
+QUESTION_OF(logical_not, x == 0)
+
+// --- masked_fill ---
+
+static tare_status masked_fill_shape(op_call *call) {
+    const tare_tensor *x, *mask;
+    int ndim;
+    int64_t shape[TARE_MAX_DIMS];
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_need_tensor(call, 1, &mask));
+    if (mask->dtype != TARE_BOOL)
+        return tare__call_fail(call, "mask must be torch.bool, found %s",
+                               tare_dtype_name(mask->dtype));
+    TARE_TRY(tare__broadcast(call, x, mask, &ndim, shape));
+    return tare__call_result(call, x->dtype, ndim, shape, NULL);
+}
+
+static tare_status masked_fill_reference(op_call *call) {
+    const tare_tensor *x, *mask;
+    double fill;
+    int64_t x_stride[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS];
+    TARE_TRY(tare__call_need_tensor(call, 0, &x));
+    TARE_TRY(tare__call_need_tensor(call, 1, &mask));
+    TARE_TRY(tare__call_double(call, 2, 0, &fill));
+    tare_tensor *y = tare__call_out(call);
+    tare__broadcast_strides(x, y->ndim, y->shape, x_stride);
+    tare__broadcast_strides(mask, y->ndim, y->shape, mask_stride);
+    for (int64_t i = 0; i < y->count; i++) {
+        const int64_t from = tare__strided_offset(y->ndim, y->shape, x_stride, i);
+        const int64_t at = tare__strided_offset(y->ndim, y->shape, mask_stride, i);
+        const bool is_filled = tare__tensor_get(mask, at) != 0;
+        tare__tensor_set(y, i, is_filled ? fill : tare__tensor_get(x, from));
+    }
+    return TARE_OK;
+}
+
+// --- rows ---
+
+#define UNARY(name, names, method_names)                                                           \
+    {                                                                                              \
+        .id = #name, .functions = names "|torch.ops.aten." #name ".default",                       \
+        .methods = method_names, .params = "input/self", .traits = OP_ELEMENTWISE,                 \
+        .shape = tare__shape_same_float, .reference = name##_reference, .element = &name##_element \
+    }
+
+#define ASKED(name, names, method_names)                                                           \
+    {                                                                                              \
+        .id = #name, .functions = names "|torch.ops.aten." #name ".default",                       \
+        .methods = method_names, .params = "input/self", .traits = OP_ELEMENTWISE,                 \
+        .shape = question_shape, .reference = name##_reference                                     \
+    }
+
+// clang-format off
+static const op_info rows[] = {
+    UNARY(sqrt, "torch.sqrt", "sqrt"),
+    UNARY(rsqrt, "torch.rsqrt", "rsqrt"),
+    UNARY(exp, "torch.exp", "exp"),
+    UNARY(log, "torch.log", "log"),
+    UNARY(sin, "torch.sin", "sin"),
+    UNARY(cos, "torch.cos", "cos"),
+    UNARY(erf, "torch.erf", "erf"),
+    UNARY(floor, "torch.floor", "floor"),
+    UNARY(ceil, "torch.ceil", "ceil"),
+    {.id = "round", .functions = "torch.round|torch.ops.aten.round.default", .methods = "round", .params = "input/self",
+     .traits = OP_ELEMENTWISE, .shape = tare__shape_same, .reference = any_round_reference, .element = &round_element},
+    UNARY(reciprocal, "torch.reciprocal", "reciprocal"),
+    UNARY(square, "torch.square", "square"),
+    UNARY(trunc, "torch.trunc", "trunc"),
+    UNARY(exp2, "torch.exp2", "exp2"),
+    UNARY(expm1, "torch.expm1", "expm1"),
+    UNARY(log2, "torch.log2", "log2"),
+    UNARY(log1p, "torch.log1p", "log1p"),
+    UNARY(sinh, "torch.sinh", "sinh"),
+    UNARY(cosh, "torch.cosh", "cosh"),
+    UNARY(asin, "torch.asin|torch.arcsin", "asin"),
+    UNARY(acos, "torch.acos|torch.arccos", "acos"),
+    UNARY(atan, "torch.atan|torch.arctan", "atan"),
+    UNARY(asinh, "torch.asinh|torch.arcsinh", "asinh"),
+    UNARY(acosh, "torch.acosh|torch.arccosh", "acosh"),
+    UNARY(atanh, "torch.atanh|torch.arctanh", "atanh"),
+    UNARY(tan, "torch.tan", "tan"),
+    {.id = "neg", .functions = "torch.neg|operator.neg|torch.ops.aten.neg.default", .methods = "neg", .params = "input/self",
+     .traits = OP_ELEMENTWISE, .shape = neg_shape, .reference = neg_reference, .element = &neg_element},
+    {.id = "abs", .functions = "torch.abs|operator.abs|torch.ops.aten.abs.default", .methods = "abs", .params = "input/self",
+     .traits = OP_ELEMENTWISE, .shape = abs_shape, .reference = abs_reference, .element = &abs_element},
+    {.id = "sign", .functions = "torch.sign|torch.sgn|torch.ops.aten.sign.default", .methods = "sign", .params = "input/self",
+     .traits = OP_ELEMENTWISE, .shape = sign_shape, .reference = sign_reference, .element = &sign_element},
+    ASKED(isnan, "torch.isnan", "isnan"),
+    ASKED(isinf, "torch.isinf", "isinf"),
+    ASKED(isposinf, "torch.isposinf", NULL),
+    ASKED(isneginf, "torch.isneginf", NULL),
+    ASKED(logical_not, "torch.logical_not", "logical_not"),
+    {.id = "masked_fill", .functions = "torch.masked_fill|torch.ops.aten.masked_fill.Scalar|torch.ops.aten.masked_fill_.Scalar|torch.ops.aten.masked_fill.Tensor", .methods = "masked_fill|masked_fill_",
+     .params = "input/self|mask|value", .traits = OP_ELEMENTWISE, .shape = masked_fill_shape, .reference = masked_fill_reference},
+};
+// clang-format on
+
+const op_table tare__unary_ops = OP_TABLE(rows);

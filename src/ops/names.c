@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of functions: torch gives some functions several names and prints one of them.
+#include <string.h>
+
+#include "core/text/text.h"
+#include "ops/op.h"
+
+// clang-format off
+static const struct {
+    const char *name, *printed;
+} synonyms[] = {
+    {"operator.__add__",                       "operator.add"},
+    {"operator.__floordiv__",                  "operator.floordiv"},
+    {"operator.__getitem__",                   "operator.getitem"},
+    {"operator.__mul__",                       "operator.mul"},
+    {"operator.__sub__",                       "operator.sub"},
+    {"operator.__truediv__",                   "operator.truediv"},
+    {"operator.__neg__",                       "operator.neg"},
+    {"operator.__pow__",                       "operator.pow"},
+    {"operator.__matmul__",                    "operator.matmul"},
+    {"operator.__mod__",                       "operator.mod"},
+    {"operator.__eq__",                        "operator.eq"},
+    {"operator.__ne__",                        "operator.ne"},
+    {"operator.__lt__",                        "operator.lt"},
+    {"operator.__le__",                        "operator.le"},
+    {"operator.__gt__",                        "operator.gt"},
+    {"operator.__ge__",                        "operator.ge"},
+    {"operator.__abs__",                       "operator.abs"},
+    {"builtins.getattr",                       "getattr"},
+    {"torch.nn.functional.linear",             "torch._C._nn.linear"},
+    {"torch.nn.functional.conv1d",             "torch.conv1d"},
+    {"torch.nn.functional.conv2d",             "torch.conv2d"},
+    {"torch.nn.functional.conv3d",             "torch.conv3d"},
+    {"torch.nn.functional.conv_transpose1d",   "torch.conv_transpose1d"},
+    {"torch.nn.functional.conv_transpose2d",   "torch.conv_transpose2d"},
+    {"torch.nn.functional.conv_transpose3d",   "torch.conv_transpose3d"},
+    {"torch.nn.functional.avg_pool1d",         "torch.avg_pool1d"},
+    {"torch.nn.functional.avg_pool2d",         "torch._C._nn.avg_pool2d"},
+    {"torch.nn.functional.avg_pool3d",         "torch._C._nn.avg_pool3d"},
+    {"torch.nn.functional.adaptive_avg_pool1d", "torch.adaptive_avg_pool1d"},
+    {"torch.nn.functional.relu_",              "torch.relu_"},
+    {"torch.nn.functional.hardtanh_",          "torch._C._nn.hardtanh_"},
+    {"torch.nn.functional.leaky_relu_",        "torch._C._nn.leaky_relu_"},
+    {"torch.nn.functional.elu_",               "torch._C._nn.elu_"},
+    {"torch.nn.functional.gelu",               "torch._C._nn.gelu"},
+    {"torch.nn.functional.softplus",           "torch._C._nn.softplus"},
+    {"torch.nn.functional.logsigmoid",         "torch._C._nn.log_sigmoid"},
+    {"torch.nn.functional.prelu",              "torch.prelu"},
+    {"torch.nn.functional.pixel_shuffle",      "torch.pixel_shuffle"},
+    {"torch.nn.functional.pixel_unshuffle",    "torch.pixel_unshuffle"},
+    {"torch.nn.functional.channel_shuffle",    "torch.channel_shuffle"},
+    {"torch.nn.functional.scaled_dot_product_attention",
+                                               "torch._C._nn.scaled_dot_product_attention"},
+    {"torch.split",                            "torch.functional.split"},
+    {"torch.einsum",                           "torch.functional.einsum"},
+};
+// clang-format on
+
+const char *tare__function_canonical(const char *name) {
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+        if (strcmp(synonyms[i].name, name) == 0) return synonyms[i].printed;
+    return name;
+}
+
+// An overload of torch.ops.<namespace> is called "add.Tensor", everything else by its last word.
+const char *tare__function_base_name(const char *name) {
+    const char *canonical = tare__function_canonical(name);
+    if (tare__starts_with(canonical, "torch.ops.")) {
+        const char *space = strchr(canonical + strlen("torch.ops."), '.');
+        if (space != NULL) return space + 1;
+    }
+    const char *dot = strrchr(canonical, '.');
+    return dot != NULL ? dot + 1 : canonical;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rule of core/math/requant.h an engine uses for which layer. Lowering freezes the answer in
+// the model.
+#ifndef OPS_QUANTIZED_ENGINE_RULES_H
+#define OPS_QUANTIZED_ENGINE_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/math/requant.h"
+#include "core/tensor/tensor.h"
+#include "tare/quantize.h"
+
+/// What the answer depends on, besides the engine. Never the CPU: torch's x86 engine asks it, we do
+/// not.
+typedef struct engine_query {
+    bool is_conv;
+    int64_t groups;
+    bool has_weight_zero_points; // any that is not 0
+    bool has_output_padding;     // of transposed convolutions
+    bool is_onednn_only;         // fused with more than a relu: no other engine has such layers
+} engine_query;
+
+requant_rule tare__engine_rule(tare_engine engine, const engine_query *query);
+/// Is any zero point of a quantized weight not 0?
+bool tare__has_zero_points(const tare_tensor *weight);
+/// Does quantized::add round as QNNPACK does in a model whose linear layers use this rule?
+bool tare__rule_adds_in_fixed_point(requant_rule linear_rule);
+
+#endif

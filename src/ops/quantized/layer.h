@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantized linear and convolution modules, read once into what arithmetic needs. The references
+// and the fast kernels both start here, so that they cannot understand a module differently.
+#ifndef OPS_QUANTIZED_LAYER_H
+#define OPS_QUANTIZED_LAYER_H
+
+#include "core/math/requant.h"
+#include "ir/module.h"
+#include "ops/call.h"
+
+enum { SPATIAL = 3 };
+
+/// Every convolution is seen as one over depth, height and width; missing dimensions have size 1,
+/// stride 1, no padding. Transposed ones have their weight as [I][O/groups][..].
+typedef struct conv_geometry {
+    int dims;
+    bool is_transposed,
+        reflects; // reflects: padding mirrors the input instead of repeating its zero point
+    int64_t groups, in_channels, out_channels;
+    int64_t kernel[SPATIAL], stride[SPATIAL], dilation[SPATIAL];
+    int64_t pad_before[SPATIAL], pad_after[SPATIAL], output_padding[SPATIAL];
+} conv_geometry;
+
+typedef struct quantized_layer {
+    const module *module;      // of role QUANTIZED or PACKED
+    const tare_tensor *weight; // quantized
+    const tare_tensor *bias;   // float32 [O]; NULL: none
+    int64_t out_channels;
+    double scale; // of the output
+    int64_t zero_point;
+    requant_rule rule;
+    int64_t code_min, code_max; // of the output's codes, beside the dtype's own bounds
+    bool relu;
+    bool is_plain;      // nothing but ReLU is fused
+    bool adds;          // a tensor of codes, before rounding and ReLU (tare__requantize_sum)
+    bool gives_floats;  // f32(acc) * aw + bias, not codes; then scale and zero point mean nothing
+    conv_geometry conv; // convolutions only
+} quantized_layer;
+
+/// Reads and checks a module of role QUANTIZED; everything in it may come from a file.
+/// call_name: the calling node, for modules that keep an output scale for each call; NULL: the
+/// module's own.
+tare_status tare__quantized_layer_read(const module *m, const char *call_name, quantized_layer *out,
+                                       tare_error *err);
+/// The same without what says how its results are stored; also of a module of role PACKED.
+tare_status tare__quantized_weights_read(const module *m, quantized_layer *out, tare_error *err);
+/// The layer of a call: of a module, or of a function that takes packed weights (packed.h) and its
+/// output's parameters as arguments.
+tare_status tare__call_layer_read(op_call *call, quantized_layer *out);
+/// Where such a call's weights stand; NULL: it has none.
+const module *tare__call_layer_module(const op_call *call);
+/// The tensor that the layer is applied to; NULL if it is none.
+const tare_tensor *tare__call_layer_input(const op_call *call);
+/// What a layer that adds takes as its addend: codes of the result's shape; NULL: it is no tensor.
+const tare_tensor *tare__call_layer_addend(const op_call *call);
+/// The number in a module's one-element tensor.
+tare_status tare__module_number(const module *m, const char *name, double *out, tare_error *err);
+/// Output parameters: a module that is called more than once holds `scale_of_CALL` and
+/// `zero_point_of_CALL` for each call beside its `scale` and `zero_point` (lowering writes them).
+tare_status tare__module_output(const module *m, const char *call_name, double *scale,
+                                double *zero_point, tare_error *err);
+#define OUTPUT_NAME_JOINT "_of_"
+/// Output sizes of a convolution over an input of these sizes; false if none is left.
+bool tare__conv_output_size(const conv_geometry *g, const int64_t *in, int64_t *out);
+/// The sizes [N, C, D, H, W] of a convolution's input; without a batch N is 1. False if the rank is
+/// wrong.
+bool tare__conv_sizes(const conv_geometry *g, const tare_tensor *x, int64_t sizes[5]);
+
+/// The constants of this layer for such an input and output (NULL where it gives floats, which are
+/// the value of rule O). The caller destroys *out.
+tare_status tare__quantized_layer_requant(const quantized_layer *layer, const qparams *input,
+                                          const qparams *output, requant **out, tare_error *err);
+/// Codes of a quint8 or qint8 tensor minus their zero point (per channel along the first axis
+/// `axis`). The caller frees *out with tare__free.
+tare_status tare__centered_codes(const tare_tensor *t, int16_t **out, tare_error *err);
+/// Sum of the products of `count` such codes, modulo 2^32 as machines add.
+int32_t tare__dot_codes(const int16_t *x, const int16_t *w, int64_t count);
+/// A code into the bytes of a quint8 or qint8 tensor.
+static inline void tare__store_code(const tare_tensor *t, int64_t i, int32_t code) {
+    ((uint8_t *)t->data)[i] = (uint8_t)code;
+}
+/// A code from the bytes of a quint8 or qint8 tensor.
+static inline int32_t tare__load_code(const tare_tensor *t, int64_t i) {
+    return t->dtype == TARE_QINT8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
+}
+/// True for quint8 and qint8 tensors with one scale and a zero point of 8 bits.
+bool tare__is_byte_quantized(const tare_tensor *t);
+/// So that a code minus its zero point fits into 16 bits, whatever a file says.
+bool tare__has_byte_zero_points(const qparams *q);
+
+#endif

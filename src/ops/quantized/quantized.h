@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape rules, references and checks of quantized and dynamic module classes. The activation input
+// is a quint8 or qint8 tensor; tensors `scale` and `zero_point` say what comes out, config `rule`
+// how accumulators are rounded.
+#ifndef OPS_QUANTIZED_QUANTIZED_H
+#define OPS_QUANTIZED_QUANTIZED_H
+
+#include "ops/call.h"
+
+/// What class rows of roles QUANTIZED and DYNAMIC name: the family's functions below, by the row's
+/// operator.
+tare_status tare__quantized_module_shape(op_call *call);
+tare_status tare__quantized_module_forward(op_call *call);
+tare_status tare__quantized_module_check(const module *m, tare_error *err);
+
+/// Linear and its fused kin. Tensors `weight`, `bias`. Input [.., I], output of its dtype [.., O].
+tare_status tare__quantized_linear_shape(op_call *call);
+tare_status tare__quantized_linear_forward(op_call *call);
+/// Conv1d, .., ConvTranspose3d and their fused kin. Input [N, C, ..] or [C, ..]. ConvAdd2d and
+/// ConvAddReLU2d take the addend as second argument.
+tare_status tare__quantized_conv_shape(op_call *call);
+tare_status tare__quantized_conv_forward(op_call *call);
+/// Of both.
+tare_status tare__quantized_layer_check(const module *m, tare_error *err);
+
+/// Dynamic Linear and LinearReLU: float in, float out.
+tare_status tare__dynamic_linear_shape(op_call *call);
+tare_status tare__dynamic_linear_forward(op_call *call);
+tare_status tare__dynamic_linear_check(const module *m, tare_error *err);
+
+/// LSTM, GRU and single cells whose gates are such products; everything between them is float.
+tare_status tare__dynamic_recurrent_shape(op_call *call);
+tare_status tare__dynamic_recurrent_forward(op_call *call);
+tare_status tare__dynamic_recurrent_check(const module *m, tare_error *err);
+
+/// Embedding and EmbeddingBag with quint8 or quint4x2 rows: indices in, float out. They run as the
+/// float modules do, whose operators take such tables.
+tare_status tare__quantized_embedding_check(const module *m, tare_error *err);
+
+/// Every other quantized module with output parameters of its own (LeakyReLU, ELU, Hardswish,
+/// Softmax, LayerNorm, BatchNorm2d, ..): quantize(op(dequantize(x)), scale, zero_point), where op
+/// is the float operator of the class's row, bound to config and tensors as the float module binds
+/// it.
+tare_status tare__quantized_rule_shape(op_call *call);
+tare_status tare__quantized_rule_forward(op_call *call);
+tare_status tare__quantized_rule_check(const module *m, tare_error *err);
+/// Is it such a module?
+bool tare__quantized_module_has_rule(const module *m);
+
+#endif

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// The general rule, for the functions of torch.ops.quantized and for quantized module classes. Both
+// find the float operator's parameters by name.
+#include "ops/quantized/rule.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/families/families.h"
+#include "ops/layer_call.h"
+#include "ops/quantized/layer.h"
+#include "ops/quantized/quantize.h"
+#include "ops/quantized/quantized.h"
+#include "ops/quantized/table.h"
+#include "ops/rules.h"
+
+static tare_status make_qparams(op_call *call, tare_dtype dtype, double scale, double zero_point,
+                                const qparams **out) {
+    const dtype_info *info = tare__dtype(dtype);
+    if (!isfinite((float)scale) || !((float)scale > 0))
+        return tare__call_fail(call, "expected an output scale > 0, found %g", scale);
+    if (zero_point != rint(zero_point) || zero_point < (double)info->min ||
+        zero_point > (double)info->max)
+        return tare__call_fail(call, "expected an output zero point of %s, found %g", info->name,
+                               zero_point);
+    *out = tare__qparams_per_tensor(dtype, scale, (int64_t)zero_point);
+    return *out != NULL ? TARE_OK : tare__out_of_memory(call->err);
+}
+
+tare_status tare__output_qparams(op_call *call, tare_dtype dtype, size_t scale, size_t zero_point,
+                                 const qparams **out) {
+    double s, z;
+    if (!tare__call_given(call, scale) || !tare__call_given(call, zero_point))
+        return tare__call_fail(call, "expected an output scale and zero point");
+    TARE_TRY(tare__call_double(call, scale, 0, &s));
+    TARE_TRY(tare__call_double(call, zero_point, 0, &z));
+    return make_qparams(call, dtype, s, z, out);
+}
+
+// --- the float call ---
+
+static tare_status begin(const op_call *call, const rule_call *rule, bool meta, float_call *f) {
+    op_call bound = *call;
+    bound.op = rule->op;
+    bound.module = NULL;
+    bound.param_count = tare__op_param_count(rule->op);
+    memcpy(bound.param, rule->param, sizeof bound.param);
+    return tare__float_call_begin(&bound, meta, f);
+}
+
+static tare_status need_tensor_result(op_call *call, const float_call *f) {
+    if (f->call.result.kind == VALUE_TENSOR) return TARE_OK;
+    return tare__call_fail(call, "its result is not a tensor");
+}
+
+tare_status tare__rule_shape(op_call *call, const rule_call *rule, const qparams *q) {
+    float_call f;
+    tare_status status = begin(call, rule, true, &f);
+    if (status == TARE_OK) status = tare__op_run(&f.call, true);
+    if (status == TARE_OK) status = need_tensor_result(call, &f);
+    if (status == TARE_OK) {
+        const tare_tensor *t = f.call.result.as.tensor;
+        status = tare__call_result(call, q->dtype, t->ndim, t->shape, q);
+    }
+    tare__float_call_end(&f);
+    return status;
+}
+
+static tare_status compute_each(op_call *call, const rule_call *rule) {
+    float_call f;
+    tare_status status = begin(call, rule, false, &f);
+    if (status == TARE_OK) status = tare__op_run(&f.call, false);
+    if (status == TARE_OK) status = need_tensor_result(call, &f);
+    if (status == TARE_OK) {
+        const tare_tensor *y = f.call.result.as.tensor, *out = tare__call_out(call);
+        tare__quantize_into(y, tare__call_out(call));
+        const int32_t least = (int32_t)out->q->zero_point[0]; // ReLU: rounding is monotone
+        for (int64_t i = 0; rule->relu && i < out->count; i++)
+            if (tare__load_code(out, i) < least) tare__store_code(out, i, least);
+    }
+    tare__float_call_end(&f);
+    return status;
+}
+
+typedef struct rule_on_codes {
+    const op_call *call;
+    const rule_call *rule;
+} rule_on_codes;
+
+static tare_status compute_codes(void *user, const value *in, value *out) {
+    const rule_on_codes *on = user;
+    op_call call = *on->call;
+    rule_call rule = *on->rule;
+    rule.param[0] = in;
+    call.result = *out;
+    return compute_each(&call, &rule);
+}
+
+tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
+    rule_on_codes on = {call, rule};
+    if (!tare__code_table_fits(rule->op, rule->param, tare__op_param_count(rule->op),
+                               &call->result))
+        return compute_each(call, rule);
+    return tare__code_table_run(rule->param[0]->as.tensor, call->result.as.tensor, compute_codes,
+                                &on, call->err);
+}
+
+// --- functions ---
+
+// What the rows add to op_info: the float operator, and which parameters are the output's.
+typedef struct rule_row {
+    const char *id, *float_id;
+    bool relu;
+} rule_row;
+
+static const rule_row rule_rows[] = {
+    {"quantized.hardswish", "hardswish", false},
+    {"quantized.leaky_relu", "leaky_relu", false},
+    {"quantized.elu", "elu", false},
+    {"quantized.celu", "celu", false},
+    {"quantized.softmax", "softmax", false},
+    {"quantized.layer_norm", "layer_norm", false},
+    {"quantized.group_norm", "group_norm", false},
+    {"quantized.instance_norm", "instance_norm", false},
+    {"quantized.batch_norm2d", "batch_norm", false},
+    {"quantized.batch_norm2d_relu", "batch_norm", true},
+    {"quantized.batch_norm3d", "batch_norm", false},
+    {"quantized.batch_norm3d_relu", "batch_norm", true},
+    {"quantized.dropout", "dropout", false},
+    {"quantized.matmul", "matmul", false},
+    {"quantized.cat", "cat", false},
+    {"quantized.cat_relu", "cat", true},
+};
+
+// False is what `training` means for every quantized operator.
+static const value not_training = {.kind = VALUE_BOOL};
+
+// Functions of ours are named after their float operator.
+#define OURS "codes."
+
+static bool find_row(const char *id, rule_row *out) {
+    const size_t prefix = sizeof OURS - 1;
+    *out = (rule_row){id, id + prefix, false};
+    if (strncmp(id, OURS, prefix) == 0) return true;
+    for (size_t i = 0; i < sizeof rule_rows / sizeof *rule_rows; i++)
+        if (strcmp(rule_rows[i].id, id) == 0) {
+            *out = rule_rows[i];
+            return true;
+        }
+    return false;
+}
+
+const op_info *tare__quantized_rule_op(const op_info *op) {
+    rule_row row;
+    return find_row(op->id, &row) ? tare__op_by_id(row.float_id, 0) : NULL;
+}
+
+// The float operator's parameters out of this call's, by name.
+static tare_status bind_row(op_call *call, rule_row row, rule_call *rule) {
+    *rule = (rule_call){.op = tare__op_by_id(row.float_id, 0), .relu = row.relu};
+    if (rule->op == NULL)
+        return tare__fail(call->err, TARE_INTERNAL, "no operator %s", row.float_id);
+    char name[64];
+    for (size_t i = 0; tare__op_param_name(rule->op, i, name, sizeof name) > 0; i++) {
+        const size_t from = tare__op_param_index(call->op, name);
+        rule->param[i] = from < call->param_count ? call->param[from] : NULL;
+        if (strcmp(name, "training") == 0) rule->param[i] = &not_training;
+    }
+    return TARE_OK;
+}
+
+tare_status tare__function_rule_bind(op_call *call, rule_call *out, bool *known) {
+    rule_row row;
+    *known = find_row(call->op->id, &row);
+    return *known ? bind_row(call, row, out) : TARE_OK;
+}
+
+// Every id of the table below has a row.
+static tare_status bind_function(op_call *call, rule_call *rule) {
+    rule_row row;
+    if (!find_row(call->op->id, &row))
+        return tare__fail(call->err, TARE_INTERNAL, "no rule for %s", call->op->id);
+    return bind_row(call, row, rule);
+}
+
+static const tare_tensor *first_tensor(const value *v) {
+    while (v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) && v->count > 0)
+        v = v->as.items;
+    return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
+}
+
+static tare_status function_shape(op_call *call) {
+    const tare_tensor *x = first_tensor(call->param[0]);
+    if (x == NULL || !tare__is_byte_quantized(x))
+        return tare__call_fail(call, "expected a quint8 or qint8 tensor as its input");
+    rule_call rule;
+    const qparams *q;
+    TARE_TRY(bind_function(call, &rule));
+    TARE_TRY(tare__output_qparams(call, x->dtype, tare__op_param_index(call->op, "output_scale"),
+                                  tare__op_param_index(call->op, "output_zero_point"), &q));
+    const tare_status status = tare__rule_shape(call, &rule, q);
+    tare__qparams_release(q);
+    return status;
+}
+
+// Rounding each element by itself is rounding what they are joined to.
+static bool joins_codes(const op_call *call) {
+    const value *list = call->param[0];
+    if (strcmp(call->op->id, "quantized.cat") != 0 || !tare__value_has_items(list)) return false;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const value *v = &list->as.items[i];
+        if (v->kind != VALUE_TENSOR || !tare__is_byte_quantized(v->as.tensor) ||
+            v->as.tensor->dtype != call->result.as.tensor->dtype)
+            return false;
+    }
+    return true;
+}
+
+// Sums of integers are exact.
+static bool multiplies_codes(const op_call *call) {
+    const value *a = call->param[0], *b = call->param[1];
+    return tare__matmul_is_of_codes(call) && a != NULL && b != NULL && a->kind == VALUE_TENSOR &&
+           b->kind == VALUE_TENSOR && tare__is_byte_quantized(a->as.tensor) &&
+           tare__is_byte_quantized(b->as.tensor);
+}
+
+static tare_status function_reference(op_call *call) {
+    rule_call rule;
+    if (joins_codes(call)) return tare__join_codes(call);
+    if (multiplies_codes(call)) return tare__code_matmul_compute(call);
+    TARE_TRY(bind_function(call, &rule));
+    return tare__rule_compute(call, &rule);
+}
+
+// --- modules ---
+
+// The output's own parameters share names with parameters of some operators (elu's `scale`).
+static bool is_output_parameter(const char *name) {
+    return strcmp(name, "scale") == 0 || strcmp(name, "zero_point") == 0;
+}
+
+static const value *module_param(const module *m, const char *name, value *tensor) {
+    if (strcmp(name, "training") == 0) return &not_training;
+    if (is_output_parameter(name)) return NULL;
+    tare_tensor *t = tare__module_tensor(m, name);
+    if (t == NULL) return tare__module_config(m, name);
+    *tensor = (value){.kind = VALUE_TENSOR, .as.tensor = t};
+    return tensor;
+}
+
+tare_status tare__module_rule_bind(op_call *call, module_rule *out) {
+    const module *m = call->module;
+    if (call->op == NULL) call->op = tare__op_by_id(m->class->op, m->class->dims);
+    *out = (module_rule){.rule = {.op = call->op, .relu = m->class->fused == FUSED_RELU}};
+    if (call->op == NULL)
+        return tare__fail(call->err, TARE_UNSUPPORTED, "node '%s': no operator computes a %s",
+                          call->node_name, m->class->name);
+    if (call->arg_count < 1 || call->args[0].kind != VALUE_TENSOR ||
+        !tare__is_byte_quantized(call->args[0].as.tensor))
+        return tare__call_fail(call, "expected a quint8 or qint8 tensor as its input");
+    out->rule.param[0] = &call->args[0];
+    char name[64];
+    for (size_t i = 1; tare__op_param_name(out->rule.op, i, name, sizeof name) > 0; i++)
+        out->rule.param[i] = module_param(m, name, &out->tensors[i]);
+    return TARE_OK;
+}
+
+tare_status tare__rule_bind(const op_call *call, module_rule *rule, op_call *bound, bool *known) {
+    *bound = *call;
+    *known = true;
+    if (call->module != NULL)
+        TARE_TRY(tare__module_rule_bind(bound, rule));
+    else
+        TARE_TRY(tare__function_rule_bind(bound, &rule->rule, known));
+    if (!*known) return TARE_OK;
+    bound->op = rule->rule.op;
+    bound->module = NULL;
+    bound->param_count = tare__op_param_count(bound->op);
+    memcpy(bound->param, rule->rule.param, sizeof bound->param);
+    return TARE_OK;
+}
+
+tare_status tare__quantized_rule_check(const module *m, tare_error *err) {
+    double scale, zero_point;
+    return tare__module_output(m, NULL, &scale, &zero_point, err);
+}
+
+tare_status tare__quantized_rule_shape(op_call *call) {
+    module_rule rule;
+    double scale, zero_point;
+    const qparams *q;
+    TARE_TRY(tare__module_rule_bind(call, &rule));
+    TARE_TRY(tare__module_output(call->module, call->node_name, &scale, &zero_point, call->err));
+    TARE_TRY(make_qparams(call, call->args[0].as.tensor->dtype, scale, zero_point, &q));
+    const tare_status status = tare__rule_shape(call, &rule.rule, q);
+    tare__qparams_release(q);
+    return status;
+}
+
+tare_status tare__quantized_rule_forward(op_call *call) {
+    module_rule rule;
+    TARE_TRY(tare__module_rule_bind(call, &rule));
+    return tare__rule_compute(call, &rule.rule);
+}
+
+static bool has_rule(const op_call *call) {
+    rule_row row;
+    if (call->module != NULL) return tare__quantized_module_has_rule(call->module);
+    return call->op != NULL && find_row(call->op->id, &row) && !joins_codes(call) &&
+           !multiplies_codes(call);
+}
+
+// Tensors of byte codes, and what is neither codes nor a list.
+static bool note_codes(const op_call *call, const tare_tensor **codes) {
+    for (size_t i = 0; i < call->param_count; i++) {
+        const value *v = call->param[i];
+        codes[i] = NULL;
+        if (v != NULL && (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) && v->count > 0 &&
+            first_tensor(v) != NULL)
+            return false;
+        if (v == NULL || v->kind != VALUE_TENSOR || v->as.tensor->q == NULL) continue;
+        if (!tare__is_byte_quantized(v->as.tensor)) return false;
+        codes[i] = v->as.tensor;
+    }
+    return true;
+}
+
+tare_status tare__through_float_begin(const op_call *call, through_float *out, bool *known) {
+    const bool is_quantized_module =
+        call->module != NULL && call->module->class->role == ROLE_QUANTIZED;
+    op_call bound = *call;
+    module_rule rule;
+    *known = false;
+    if (call->op == NULL && !is_quantized_module) return TARE_OK;
+    if (has_rule(call)) {
+        TARE_TRY(tare__rule_bind(call, &rule, &bound, known));
+        *known = *known && !rule.rule.relu;
+    } else if (!is_quantized_module) {
+        *known = tare__op_goes_through_float(call);
+    }
+    *known = *known && note_codes(&bound, out->codes);
+    if (!*known) return TARE_OK;
+    TARE_TRY(tare__float_call_begin(&bound, true, &out->f));
+    return tare__op_shape(&out->f.call);
+}
+
+// --- rows ---
+
+#define OUTPUT "|output_scale|output_zero_point"
+#define RULE(name, parameters)                                                                     \
+    {                                                                                              \
+        .id = "quantized." name, .functions = "torch.ops.quantized." name, .params = parameters,   \
+        .traits = OP_ANY_DTYPE, .shape = function_shape, .reference = function_reference           \
+    }
+// Operators that torch has no quantized function for: the parameters are the float operator's.
+#define OWN(name, parameters)                                                                      \
+    {                                                                                              \
+        .id = OURS name, .functions = "torch.ops.tare." name, .params = parameters OUTPUT,         \
+        .traits = OP_ANY_DTYPE, .shape = function_shape, .reference = function_reference           \
+    }
+#define WINDOW     "input|kernel_size|stride|padding|"
+#define MAX_POOL   WINDOW "dilation|ceil_mode|return_indices"
+#define AVG_POOL   WINDOW "ceil_mode|count_include_pad|divisor_override"
+#define BATCH_NORM "qx/input|weight|bias|mean/running_mean|var/running_var|eps" OUTPUT
+
+// clang-format off
+static const op_info rows[] = {
+    RULE("hardswish", "input" OUTPUT),
+    RULE("leaky_relu", "qx/input|negative_slope|inplace" OUTPUT),
+    RULE("elu", "self/input" OUTPUT "|alpha|scale|input_scale"),
+    RULE("celu", "self/input" OUTPUT "|alpha"),
+    RULE("softmax", "qx/input|dim" OUTPUT),
+    RULE("layer_norm", "input|normalized_shape|weight|bias|eps" OUTPUT),
+    RULE("group_norm", "input|num_groups|weight|bias|eps" OUTPUT),
+    RULE("instance_norm", "input|weight|bias|eps" OUTPUT),
+    RULE("batch_norm2d", BATCH_NORM),
+    RULE("batch_norm2d_relu", BATCH_NORM),
+    RULE("batch_norm3d", BATCH_NORM),
+    RULE("batch_norm3d_relu", BATCH_NORM),
+    RULE("dropout", "self/input" OUTPUT "|p|training"),
+    RULE("matmul", "qa/input|qb/other" "|scale/output_scale|zero_point/output_zero_point"),
+    RULE("cat", "qx/tensors|dim|scale/output_scale|zero_point/output_zero_point"),
+    RULE("cat_relu", "qx/tensors|dim|scale/output_scale|zero_point/output_zero_point"),
+    OWN("identity", "input"), // other parameters for the same values
+    OWN("sigmoid", "input"), OWN("tanh", "input"), OWN("hardsigmoid", "input"), OWN("gelu", "input|approximate"),
+    OWN("silu", "input"), OWN("mish", "input"), OWN("selu", "input"), OWN("softplus", "input|beta|threshold"),
+    OWN("log_sigmoid", "input"), OWN("relu", "input"), OWN("relu6", "input"), OWN("prelu", "input|weight"),
+    OWN("hardtanh", "input|min_val|max_val"), OWN("clamp", "input|min|max"), OWN("log_softmax", "input|dim|dtype"),
+    OWN("add", "input|other|alpha"), OWN("sub", "input|other|alpha"), OWN("rsub", "input|other"), OWN("mul", "input|other"),
+    OWN("div", "input|other|rounding_mode"), OWN("neg", "input"), OWN("abs", "input"), OWN("exp", "input"),
+    OWN("sqrt", "input"), OWN("rsqrt", "input"), OWN("pow", "input|exponent"), OWN("mean", "input|dim|keepdim|dtype"),
+    OWN("sum", "input|dim|keepdim|dtype"), OWN("amax", "input|dim|keepdim"), OWN("amin", "input|dim|keepdim"),
+    OWN("max_pool1d", MAX_POOL), OWN("max_pool2d", MAX_POOL), OWN("max_pool3d", MAX_POOL),
+    OWN("avg_pool1d", AVG_POOL), OWN("avg_pool2d", AVG_POOL), OWN("avg_pool3d", AVG_POOL),
+    OWN("adaptive_avg_pool1d", "input|output_size"), OWN("adaptive_avg_pool2d", "input|output_size"),
+    OWN("adaptive_avg_pool3d", "input|output_size"), OWN("rms_norm", "input|normalized_shape|weight|eps"),
+    OWN("interpolate", "input|size|scale_factor|mode|align_corners|recompute_scale_factor|antialias"),
+};
+// clang-format on
+
+const op_table tare__quantized_rule_ops = OP_TABLE(rows);

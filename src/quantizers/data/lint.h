@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lint of files of rules, in parts.
+// Private to quantizers/data.
+#ifndef QUANTIZERS_DATA_LINT_H
+#define QUANTIZERS_DATA_LINT_H
+
+#include "quantizers/data/quantizer.h"
+
+typedef struct lint {
+    const data_quantizer *q;
+    tare_quantizer_finding_visitor visit;
+    void *user;
+    arena memory;
+    size_t count, error_count;
+    tare_error *err;
+} lint;
+
+// A place, and what to do about it.
+typedef struct advice {
+    char path[160];
+    const char *remedy;
+} advice;
+
+/// What cannot work.
+tare_status tare__lint_error(lint *l, const advice *at, const char *format, ...) TARE_PRINTF(3, 4);
+/// What has no effect, or not the one that was meant.
+tare_status tare__lint_warning(lint *l, const advice *at, const char *format, ...)
+    TARE_PRINTF(3, 4);
+/// Specs and configs that cannot work.
+tare_status tare__lint_specs(lint *l);
+
+#endif

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node by node: sizes become constants, subscripts and calls aten operators.
+#include "quantizers/patterns/capture.h"
+
+#include <string.h>
+
+#include "core/text/text.h"
+#include "quantizers/patterns/capture_state.h"
+
+// --- constants ---
+
+// What a run said of a node that gives no tensors, as it stands in a graph.
+static tare_status as_constant(capture *c, const value *fact, value *out) {
+    *out = *fact;
+    if (fact->kind == VALUE_INT && tare__capture_is_symbolic(fact->as.integer))
+        return tare__capture_parameter(c, out);
+    if (!tare__value_has_items(fact)) return TARE_OK;
+    *out = tare__value_sequence(&c->scratch, fact->kind, fact->count);
+    if (out->as.items == NULL) return tare__out_of_memory(c->err);
+    for (uint32_t i = 0; i < fact->count; i++)
+        TARE_TRY(as_constant(c, &fact->as.items[i], &out->as.items[i]));
+    return TARE_OK;
+}
+
+static bool holds_tensor(const value *v) {
+    if (v->kind == VALUE_TENSOR || v->kind == VALUE_MODULE) return true;
+    for (uint32_t i = 0; tare__value_has_items(v) && i < v->count; i++)
+        if (holds_tensor(&v->as.items[i])) return true;
+    return false;
+}
+
+static void fold(capture *c, const node *n, value v) {
+    c->is_folded[n->id] = true;
+    c->folded[n->id] = v;
+}
+
+static tare_status resolve(capture *c, const value *v, value *out) {
+    *out = *v;
+    if (v->kind == VALUE_NODE) {
+        const size_t id = v->as.node->id;
+        if (id < c->count && c->is_folded[id]) *out = c->folded[id];
+        return TARE_OK;
+    }
+    if (!tare__value_has_items(v)) return TARE_OK;
+    *out = tare__value_sequence(&c->scratch, v->kind, v->count);
+    if (out->as.items == NULL) return tare__out_of_memory(c->err);
+    for (uint32_t i = 0; i < v->count; i++)
+        TARE_TRY(resolve(c, &v->as.items[i], &out->as.items[i]));
+    return TARE_OK;
+}
+
+static tare_status resolve_arguments(capture *c, node *n) {
+    value *args = tare__arena_array(&c->scratch, n->arg_count + 1, sizeof *args);
+    keyword *kwargs = tare__arena_array(&c->scratch, n->kwarg_count + 1, sizeof *kwargs);
+    if (args == NULL || kwargs == NULL) return tare__out_of_memory(c->err);
+    for (size_t i = 0; i < n->arg_count; i++) TARE_TRY(resolve(c, &n->args[i], &args[i]));
+    for (size_t i = 0; i < n->kwarg_count; i++) {
+        kwargs[i].name = n->kwargs[i].name;
+        TARE_TRY(resolve(c, &n->kwargs[i].value, &kwargs[i].value));
+    }
+    return tare__node_set_args(n, args, n->arg_count, kwargs, n->kwarg_count, c->err);
+}
+
+// --- sizes ---
+
+static bool is_shape(const node *n) {
+    return n != NULL && n->op == NODE_CALL_FUNCTION && strcmp(n->target, "getattr") == 0 &&
+           n->arg_count == 2 && n->args[1].kind == VALUE_STRING &&
+           strcmp(n->args[1].as.text, "shape") == 0;
+}
+
+// Without an example: a size that is asked for, or what is computed from such.
+static bool is_unknown_size(const capture *c, const node *n) {
+    if (n->op == NODE_CALL_METHOD) return strcmp(n->target, "size") == 0 && n->arg_count == 2;
+    if (n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, "operator.")) return false;
+    if (is_shape(tare__node_arg(n, 0))) return true;
+    bool has_size = false;
+    for (size_t i = 0; i < n->arg_count; i++) {
+        const node *arg = tare__node_arg(n, i);
+        if (arg != NULL && !(arg->id < c->count && c->is_folded[arg->id])) return false;
+        has_size = has_size || arg != NULL;
+    }
+    return has_size;
+}
+
+// *is_done: the node is a number, which stands wherever the node was used.
+static tare_status fold_size(capture *c, node *n, bool *is_done) {
+    value v;
+    *is_done = false;
+    if (c->has_facts) {
+        const bool is_known = n->id < c->facts.count && c->facts.is_known[n->id];
+        if (!is_known || !tare__node_is_call(n) || holds_tensor(&c->facts.by_id[n->id]))
+            return TARE_OK;
+        TARE_TRY(as_constant(c, &c->facts.by_id[n->id], &v));
+    } else {
+        if (is_shape(n)) { // its items are what counts
+            *is_done = true;
+            c->is_folded[n->id] = n->user_count == 0;
+            return TARE_OK;
+        }
+        if (!is_unknown_size(c, n)) return TARE_OK;
+        TARE_TRY(tare__capture_parameter(c, &v));
+    }
+    fold(c, n, v);
+    *is_done = true;
+    return TARE_OK;
+}
+
+// --- x[1:, None, 0] ---
+
+static bool gives_tuple(const capture *c, const node *n) {
+    static const char *const several[] = {
+        ATEN "chunk.default",
+        ATEN "split.Tensor",
+        ATEN "split_with_sizes.default",
+        ATEN "unbind.int",
+        ATEN "lstm.input",
+        ATEN "gru.input",
+        ATEN "max.dim",
+        ATEN "min.dim",
+        ATEN "topk.default",
+        ATEN "max_pool2d_with_indices.default",
+        ATEN "_native_batch_norm_legit_no_training.default",
+        "torch.ops.quantized_decomposed.choose_qparams.tensor",
+        "torch.ops.quantized_decomposed.choose_qparams_symmetric.tensor",
+        "torch.ops.quantized_decomposed.choose_qparams_per_token.default"};
+    if (c->has_facts && n->id < c->facts.count && c->facts.is_known[n->id])
+        return c->facts.by_id[n->id].kind != VALUE_TENSOR;
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++)
+        if (strcmp(several[i], n->target) == 0) return true;
+    return false;
+}
+
+static bool is_full(const value *v) {
+    return v->kind == VALUE_SLICE && v->as.items[0].kind == VALUE_NONE &&
+           v->as.items[1].kind == VALUE_NONE && v->as.items[2].kind == VALUE_NONE;
+}
+
+// One index of a subscript as a call; *dimension: the next one of the result.
+static tare_status index_call(const value *index, int64_t *dimension, const char **aten,
+                              value *args, size_t *count) {
+    args[1] = tare__int(*dimension);
+    *count = 2;
+    *dimension += 1;
+    if (index->kind == VALUE_NONE) {
+        *aten = "unsqueeze.default";
+        return TARE_OK;
+    }
+    if (index->kind != VALUE_SLICE) {
+        *aten = "select.int";
+        args[(*count)++] = *index;
+        *dimension -= 1;
+        return TARE_OK;
+    }
+    const value *bounds = index->as.items;
+    *aten = "slice.Tensor";
+    args[(*count)++] = bounds[0].kind != VALUE_NONE ? bounds[0] : tare__int(0);
+    args[(*count)++] = bounds[1].kind != VALUE_NONE ? bounds[1] : tare__int(INT64_MAX);
+    if (bounds[2].kind != VALUE_NONE) args[(*count)++] = bounds[2];
+    return TARE_OK;
+}
+
+static tare_status capture_subscript(capture *c, node *n) {
+    const node *base = tare__node_arg(n, 0);
+    if (base == NULL || n->arg_count != 2 || gives_tuple(c, base)) return TARE_OK;
+    const bool is_tuple = n->args[1].kind == VALUE_TUPLE;
+    const value *indices = is_tuple ? n->args[1].as.items : &n->args[1];
+    const uint32_t index_count = is_tuple ? n->args[1].count : 1;
+    int64_t dimension = 0;
+    uint32_t last = index_count;
+    for (uint32_t i = 0; i < index_count; i++) {
+        const bool is_known = indices[i].kind == VALUE_NONE || indices[i].kind == VALUE_SLICE ||
+                              indices[i].kind == VALUE_INT;
+        if (!is_known)
+            return tare__fail(c->err, TARE_INVALID_ARGUMENT,
+                              "node '%s': a pattern takes numbers, slices and None in brackets",
+                              n->name);
+        if (!is_full(&indices[i])) last = i;
+    }
+    aten_call call = {.args = {tare__node_value((node *)base)}};
+    for (uint32_t i = 0; i < index_count; i++) {
+        const char *aten = NULL;
+        if (is_full(&indices[i])) {
+            dimension++;
+            continue;
+        }
+        TARE_TRY(index_call(&indices[i], &dimension, &aten, call.args, &call.arg_count));
+        if (i == last) return tare__capture_become(c, n, aten, &call);
+        TARE_TRY(tare__capture_insert(c, n, aten, call.args, call.arg_count, &call.args[0]));
+    }
+    return tare__fail(c->err, TARE_INVALID_ARGUMENT, "node '%s': [:] says nothing in a pattern",
+                      n->name);
+}
+
+// --- nodes ---
+
+static bool is_transposed(const node *n) {
+    return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "getattr") == 0 && n->arg_count == 2 &&
+           n->args[1].kind == VALUE_STRING && strcmp(n->args[1].as.text, "T") == 0;
+}
+
+static tare_status capture_call(capture *c, node *n) {
+    aten_call call = {.arg_count = 1};
+    if (n->op == NODE_CALL_FUNCTION && strcmp(n->target, "operator.getitem") == 0)
+        return capture_subscript(c, n);
+    if (!is_transposed(n)) return tare__capture_bind(c, n);
+    call.args[0] = n->args[0];
+    return tare__capture_become(c, n, "numpy_T.default", &call);
+}
+
+static tare_status capture_node(capture *c, node *n) {
+    bool is_size = false;
+    if (n->op == NODE_PLACEHOLDER || n->id >= c->count) return TARE_OK;
+    TARE_TRY(resolve_arguments(c, n));
+    TARE_TRY(fold_size(c, n, &is_size));
+    if (is_size || (n->op != NODE_CALL_FUNCTION && n->op != NODE_CALL_METHOD)) return TARE_OK;
+    return capture_call(c, n);
+}
+
+// Parameters that an example makes constants.
+static void fold_parameters(capture *c, const capture_example *example) {
+    size_t i = 0;
+    for (const node *n = c->g->first; n != NULL && i < example->count; n = n->next) {
+        if (n->op != NODE_PLACEHOLDER) continue;
+        if (example->inputs[i].is_constant) fold(c, n, example->inputs[i].constant);
+        i++;
+    }
+}
+
+// Names of what is a number now name the parameter in its place, or nothing.
+static tare_status drop_folded(capture *c) {
+    for (size_t i = 0; i < c->p->name_count; i++) {
+        subgraph_name *name = &c->p->names[i];
+        const size_t id = name->node->id;
+        if (id >= c->count || !c->is_folded[id]) continue;
+        name->node = c->folded[id].kind == VALUE_NODE ? c->folded[id].as.node : NULL;
+    }
+    for (node *n = c->g->last, *before; n != NULL; n = before) {
+        before = n->prev;
+        if (n->id < c->count && (c->is_folded[n->id] || is_shape(n)) && n->user_count == 0)
+            TARE_TRY(tare__graph_erase(c->g, n, c->err));
+    }
+    return TARE_OK;
+}
+
+static tare_status run(capture *c, const capture_example *example) {
+    c->is_folded = tare__arena_array(&c->scratch, c->count + 1, sizeof *c->is_folded);
+    c->folded = tare__arena_array(&c->scratch, c->count + 1, sizeof *c->folded);
+    if (c->is_folded == NULL || c->folded == NULL) return tare__out_of_memory(c->err);
+    if (example != NULL) {
+        TARE_TRY(tare__capture_run(c->p, example, &c->scratch, &c->facts, c->err));
+        fold_parameters(c, example);
+    }
+    for (node *n = c->g->first; n != NULL; n = n->next) TARE_TRY(capture_node(c, n));
+    return drop_folded(c);
+}
+
+tare_status tare__capture(subgraph_pattern *p, const capture_example *example, tare_error *err) {
+    capture c = {.p = p,
+                 .g = p->graph,
+                 .count = p->graph->next_id,
+                 .has_facts = example != NULL,
+                 .err = err};
+    const tare_status status = run(&c, example);
+    tare__arena_release(&c.scratch);
+    return status;
+}

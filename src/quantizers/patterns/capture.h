@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The code of a pattern becomes what torch.export makes of such code: aten operators.
+#ifndef QUANTIZERS_PATTERNS_CAPTURE_H
+#define QUANTIZERS_PATTERNS_CAPTURE_H
+
+#include "quantizers/patterns/subgraph.h"
+
+/// What a parameter of the pattern is when it is captured.
+typedef struct capture_input {
+    tare_dtype dtype;     // of a tensor
+    const int64_t *shape; // [rank]; negative: symbolic, equal numbers are equal sizes
+    int rank;
+    bool is_constant; // it is `constant`, and no parameter any more
+    value constant;
+} capture_input;
+
+typedef struct capture_example {
+    const capture_input *inputs; // by position of the parameters
+    size_t count;
+} capture_example;
+
+/// Calls of torch's functions, methods and Python's operators become calls of aten's, in torch's
+/// order of arguments. Sizes that the code asks for become numbers, or where they are symbolic or
+/// there is no example, parameters that match anything. example: NULL: none.
+tare_status tare__capture(subgraph_pattern *p, const capture_example *example, tare_error *err);
+
+#endif

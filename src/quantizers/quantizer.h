@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantizers: a class and what it works on.
+#ifndef QUANTIZERS_QUANTIZER_H
+#define QUANTIZERS_QUANTIZER_H
+
+#include "tare/pt2e.h"
+
+struct tare_quantizer {
+    tare_quantizer_class class; // name owned
+    void *self;
+    // What the user asks of it, lent by self; NULL: not known.
+    const struct tare_quantizer_settings *settings;
+    tare_quantizer *const *parts; // of a composed one, lent by self
+    size_t part_count;
+};
+
+/// Refuses files of rules that have what tare_quantizer_lint calls an error.
+tare_status tare__quantizer_check(const tare_quantizer *q, tare_error *err);
+
+#endif

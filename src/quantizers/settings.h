@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user asks of a quantizer.
+#ifndef QUANTIZERS_SETTINGS_H
+#define QUANTIZERS_SETTINGS_H
+
+#include "core/json/json.h"
+#include "tare/quantizer.h"
+
+typedef struct setting {
+    char *key;
+    bool is_none; // the config is None: not to be quantized
+    tare_quantization_config config;
+} setting;
+
+typedef struct setting_list {
+    setting *items; // in order of setting
+    size_t count, capacity;
+} setting_list;
+
+struct tare_quantizer_settings {
+    bool has_global;
+    setting global;
+    setting_list module_names, module_types, operators;
+    bool is_lenient;
+    tare_status status; // of the first setter that failed
+};
+
+/// Retains the specs of the known part of `from`.
+tare_quantization_config tare__config_copy(const tare_quantization_config *from);
+tare_status tare__settings_clone(const tare_quantizer_settings *from, tare_quantizer_settings **out,
+                                 tare_error *err);
+/// Whose settings are read.
+typedef struct settings_source {
+    const char *quantizer; // "default" configs are its
+    bool is_qat;           // "default" configs that do not say are of training
+} settings_source;
+/// A settings object.
+tare_status tare__settings_from_json(const json_at *at, const settings_source *source,
+                                     tare_quantizer_settings **out, tare_error *err);
+
+#endif

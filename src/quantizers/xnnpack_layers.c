@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// XNNPACKQuantizer: convolutions and linear layers, alone, with ReLU, and in training with a batch
+// norm between.
+#include <string.h>
+
+#include "core/text/text.h"
+#include "flow/layer_calls.h"
+#include "quantizers/patterns/subgraph.h"
+#include "quantizers/xnnpack.h"
+
+#define ATEN(name) "torch.ops.aten." name
+const char *const tare__relu_targets[] = {ATEN("relu.default"), ATEN("relu_.default"), NULL};
+const char *const tare__linear_targets[] = {ATEN("linear.default"), NULL};
+const char *const tare__conv_targets[] = {ATEN("conv1d.default"),
+                                          ATEN("conv1d.padding"),
+                                          ATEN("conv2d.default"),
+                                          ATEN("conv2d.padding"),
+                                          ATEN("conv3d.default"),
+                                          ATEN("conv3d.padding"),
+                                          NULL};
+const char *const tare__conv_transpose_targets[] = {ATEN("conv_transpose1d.default"),
+                                                    ATEN("conv_transpose2d.input"),
+                                                    ATEN("conv_transpose3d.input"), NULL};
+static const char *const lone_conv_targets[] = {ATEN("conv1d.default"), ATEN("conv2d.default"),
+                                                NULL};
+
+bool tare__xnnpack_is_free(const xnnpack_level *l, node *const *nodes, size_t count) {
+    if (tare__is_any_marked(l->a, nodes, count)) return false;
+    // Tensors of the model belong to no module by their meta, and go with the layer that reads
+    // them.
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i] != NULL && nodes[i]->op != NODE_GET_ATTR &&
+            !l->filter.accepts(l->filter.user, nodes[i]))
+            return false;
+    return true;
+}
+
+static tare_status mark_all(annotating *a, node *const *nodes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (nodes[i] != NULL) TARE_TRY(tare__mark(a, nodes[i]));
+    return TARE_OK;
+}
+
+// The layer's inputs are annotated on the layer, the output on `last`; with them weight and bias
+// are marked. Only while all of them are free.
+static tare_status annotate_layer(const xnnpack_level *l, node *layer, node *last) {
+    node *const parts[] = {layer, last, tare__node_arg(layer, 1), tare__node_arg(layer, 2)};
+    tare_annotation *annotation = NULL;
+    if (tare__node_arg(layer, 0) == NULL || parts[2] == NULL) return TARE_OK;
+    if (!tare__xnnpack_is_free(l, parts, 4)) return TARE_OK;
+    TARE_TRY(tare__annotate_layer(l->a, layer, &l->specs, &annotation));
+    if (last != layer) TARE_TRY(tare__annotate_anew(l->a, last, &annotation));
+    tare__annotation_set_output(annotation, l->specs.output);
+    return mark_all(l->a, parts, 4);
+}
+
+tare_status tare__xnnpack_each_with_relu(const xnnpack_level *l, const char *const *targets,
+                                         pair_visitor visit) {
+    for (node *n = l->a->g->first; n != NULL; n = n->next) {
+        node *before = tare__calls(n, tare__relu_targets) ? tare__node_arg(n, 0) : NULL;
+        if (before != NULL && tare__calls(before, targets) && before->user_count == 1)
+            TARE_TRY(visit(l, before, n));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__xnnpack_each_alone(const xnnpack_level *l, const char *const *targets,
+                                     pair_visitor visit) {
+    for (node *n = l->a->g->first; n != NULL; n = n->next)
+        if (tare__calls(n, targets)) TARE_TRY(visit(l, n, n));
+    return TARE_OK;
+}
+
+tare_status tare__xnnpack_linear_relu(const xnnpack_level *l) {
+    return tare__xnnpack_each_with_relu(l, tare__linear_targets, annotate_layer);
+}
+tare_status tare__xnnpack_conv_relu(const xnnpack_level *l) {
+    return tare__xnnpack_each_with_relu(l, tare__conv_targets, annotate_layer);
+}
+tare_status tare__xnnpack_conv_transpose_relu(const xnnpack_level *l) {
+    return tare__xnnpack_each_with_relu(l, tare__conv_transpose_targets, annotate_layer);
+}
+
+tare_status tare__xnnpack_conv(const xnnpack_level *l) {
+    return tare__xnnpack_each_alone(l, lone_conv_targets, annotate_layer);
+}
+
+// Only the node itself must be free and accepted, and what it is annotated with already stays.
+static tare_status annotate_linear(const xnnpack_level *l, node *n) {
+    node *const inputs[] = {tare__node_arg(n, 0), tare__node_arg(n, 1), tare__node_arg(n, 2)};
+    tare_qspec *const specs[] = {l->specs.input, l->specs.weight, l->specs.bias};
+    tare_annotation *annotation = NULL;
+    TARE_TRY(tare__annotation_get(&l->a->model->annotations, n->name, &annotation, l->a->err));
+    for (size_t i = 0; i < 3; i++)
+        if (inputs[i] != NULL) TARE_TRY(tare__annotate_edge(l->a, annotation, inputs[i], specs[i]));
+    tare__annotation_set_output(annotation, l->specs.output);
+    annotation->is_marked = true;
+    return mark_all(l->a, inputs + 1, 2);
+}
+
+tare_status tare__xnnpack_linear(const xnnpack_level *l) {
+    for (node *n = l->a->g->first; n != NULL; n = n->next)
+        if (tare__calls(n, tare__linear_targets) && tare__xnnpack_is_free(l, &n, 1))
+            TARE_TRY(annotate_linear(l, n));
+    return TARE_OK;
+}
+
+// --- with a batch norm, in training ---
+
+static tare_status annotate_norm_match(const xnnpack_level *l, const subgraph_match *m) {
+    node *conv = tare__subgraph_node(m, "conv"), *last = tare__subgraph_node(m, "output");
+    node *const parts[] = {conv, tare__subgraph_node(m, "weight"), tare__subgraph_node(m, "bias")};
+    tare_annotation *annotation = NULL;
+    if (!tare__xnnpack_is_free(l, parts, 3)) return TARE_OK;
+    TARE_TRY(tare__annotate_layer(l->a, conv, &l->specs, &annotation));
+    TARE_TRY(tare__annotate_anew(l->a, last, &annotation));
+    tare__annotation_set_output(annotation, l->specs.output);
+    return mark_all(l->a, parts, 3);
+}
+
+static tare_status match_form(const xnnpack_level *l, const char *conv, const char *relu,
+                              arena *memory, subgraph_matches *matches) {
+    const subgraph_options options = {.ignore_literals = true};
+    const char *last = *relu != '\0' ? "relu" : "batch_norm";
+    text code = {0};
+    tare__text_printf(&code,
+                      "def forward(self, x, weight, bias, gamma, beta, mean, var):\n"
+                      "    conv = torch.ops.aten.%s(x, weight, bias)\n"
+                      "    batch_norm = torch.ops.aten.batch_norm.default(conv, gamma, beta, "
+                      "mean, var, True, 0.1, 1e-05, False)\n",
+                      conv);
+    if (*relu != '\0') tare__text_printf(&code, "    relu = torch.ops.aten.%s(batch_norm)\n", relu);
+    tare__text_printf(&code,
+                      "    return (%s, {'input': x, 'conv': conv, 'weight': weight, 'bias': bias, "
+                      "'output': %s})\n",
+                      last, last);
+    subgraph_pattern *p = NULL;
+    tare_status status = tare__text_status(&code, l->a->err);
+    if (status == TARE_OK)
+        status = tare__subgraph_parse(code.chars, code.length, &options, &p, l->a->err);
+    tare__text_release(&code);
+    if (status == TARE_OK) status = tare__subgraph_find(p, l->a->g, memory, matches, l->a->err);
+    for (size_t i = 0; i < matches->count && status == TARE_OK; i++)
+        if (matches->items[i].pattern == p) status = annotate_norm_match(l, &matches->items[i]);
+    tare__subgraph_destroy(p);
+    return status;
+}
+
+// torch collects the matches of all forms before it annotates: no form's match depends on that.
+static tare_status conv_bn(const xnnpack_level *l, const char *const *convs,
+                           const char *const *relus) {
+    // Nodes that nothing reads would count as readers of what they read.
+    TARE_TRY(tare__graph_drop_unread(l->a->g, l->a->err));
+    for (size_t i = 0; i < 2; i++)
+        for (size_t r = 0; relus[r] != NULL; r++) {
+            subgraph_matches matches = {0};
+            TARE_TRY(match_form(l, convs[i], relus[r], &l->a->memory, &matches));
+        }
+    return TARE_OK;
+}
+
+static const char *const convs[] = {"conv1d.default", "conv2d.default"};
+static const char *const transposed[] = {"conv_transpose1d.default", "conv_transpose2d.input"};
+static const char *const relus[] = {"relu_.default", "relu.default", NULL};
+static const char *const no_relu[] = {"", NULL};
+
+tare_status tare__xnnpack_conv_bn_relu(const xnnpack_level *l) {
+    return conv_bn(l, convs, relus);
+}
+tare_status tare__xnnpack_conv_bn(const xnnpack_level *l) {
+    return conv_bn(l, convs, no_relu);
+}
+tare_status tare__xnnpack_conv_transpose_bn_relu(const xnnpack_level *l) {
+    return conv_bn(l, transposed, relus);
+}
+tare_status tare__xnnpack_conv_transpose_bn(const xnnpack_level *l) {
+    return conv_bn(l, transposed, no_relu);
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast way of recurrent modules: vectors compute their gates' functions, and weights are packed
+// once. Products that quantize their input on the fly are those of linear layers; products of
+// floats have few rows, one for each sample, and so are those of gemm/panels.h, which threads
+// share.
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "ops/classes/recurrent.h"
+#include "ops/quantized/engine_rules.h"
+#include "runtime/fast/fast.h"
+#include "runtime/gemm/panels.h"
+#include "runtime/gemm/qlayer.h"
+
+enum { NAME_SIZE = 80 };
+
+// The product of one suffix with the input or with the hidden state.
+typedef struct packed_gate {
+    struct packed_gate *next;
+    char suffix[NAME_SIZE / 2];
+    bool of_hidden;
+    // Of codes:
+    dynamic_weights w;
+    qlayer *layer; // NULL: no kernel covers it
+    // Of floats:
+    panel_weights *panels;
+    float *bias; // of all panels
+} packed_gate;
+
+typedef struct recurrent_state {
+    const module *layer; // whose gates these are
+    packed_gate *gates;
+} recurrent_state;
+
+static void free_gate(packed_gate *g) {
+    tare__qlayer_destroy(g->layer);
+    tare__panel_weights_release(g->panels);
+    tare__free(g->bias);
+    tare__free(g);
+}
+
+static void drop_gates(recurrent_state *s) {
+    for (packed_gate *g = s->gates, *next; g != NULL; g = next) {
+        next = g->next;
+        free_gate(g);
+    }
+    s->gates = NULL;
+}
+
+static void destroy(void *state) {
+    recurrent_state *s = state;
+    if (s == NULL) return;
+    drop_gates(s);
+    tare__free(s);
+}
+
+static bool is_dynamic(const op_call *call) {
+    static const char *const ops[] = {"lstm", "gru", "lstm_cell", "gru_cell", "rnn_cell"};
+    const module *m = call->module;
+    if (m == NULL || m->class->op == NULL || m->class->role != ROLE_DYNAMIC) return false;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strcmp(m->class->op, ops[i]) == 0) return true;
+    return false;
+}
+
+static bool is_recurrent(const op_call *call) {
+    return is_dynamic(call) || tare__recurrent_is_float(call);
+}
+
+// --- products ---
+
+typedef struct recurrent_run {
+    fast_context *context;
+    recurrent_state *state;
+    op_call *call;
+} recurrent_run;
+
+static tare_status pack(const recurrent_run *r, packed_gate *g) {
+    const module *m = r->call->module;
+    TARE_TRY(tare__dynamic_gate_read(m, g->suffix, g->of_hidden, &g->w, r->call->err));
+    const tare_tensor *w = g->w.weight;
+    if (w->dtype != TARE_QINT8 || tare__has_zero_points(w) || w->shape[1] == 0) return TARE_OK;
+    tare_tensor *y = NULL; // like a product's result
+    const int64_t shape[] = {1, w->shape[0]};
+    TARE_TRY(tare__tensor_meta(TARE_FLOAT32, 2, shape, NULL, &y, r->call->err));
+    const tare_status status =
+        tare__dynamic_pack(m, &g->w, y, r->context->isa, &g->layer, r->call->err);
+    tare_tensor_release(y);
+    return status;
+}
+
+static tare_status refuse(const recurrent_run *r, const gate_request *request) {
+    return tare__call_fail(r->call, "the weights '%s' do not fit the module", request->suffix);
+}
+
+static const tare_tensor *tensor_of(const recurrent_run *r, const packed_gate *g,
+                                    const char *kind) {
+    char name[NAME_SIZE];
+    snprintf(name, sizeof name, "%s_%s%s", kind, g->of_hidden ? "hh" : "ih", g->suffix);
+    return tare__module_tensor(r->call->module, name);
+}
+
+static tare_status pack_floats(const recurrent_run *r, const gate_request *request,
+                               packed_gate *g) {
+    const tare_tensor *w = tensor_of(r, g, "weight"), *bias = tensor_of(r, g, "bias");
+    if (w == NULL || w->dtype != TARE_FLOAT32 || w->ndim != 2 || w->shape[0] != request->width ||
+        w->shape[1] != request->inner ||
+        (bias != NULL && (bias->dtype != TARE_FLOAT32 || bias->count != request->width)))
+        return refuse(r, request);
+    TARE_TRY(tare__panel_weights_get(w, &g->panels, r->call->err));
+    g->bias = tare__alloc_zeroed(tare__panel_bias_count(g->panels), sizeof *g->bias);
+    if (g->bias == NULL) return tare__out_of_memory(r->call->err);
+    if (bias != NULL) memcpy(g->bias, tare__f32(bias), (size_t)bias->count * sizeof *g->bias);
+    return TARE_OK;
+}
+
+static tare_status find_gate(const recurrent_run *r, const gate_request *request,
+                             packed_gate **out) {
+    packed_gate *g = r->state->gates;
+    while (g != NULL &&
+           (g->of_hidden != request->of_hidden || strcmp(g->suffix, request->suffix) != 0))
+        g = g->next;
+    *out = g;
+    if (g != NULL) return TARE_OK;
+    g = tare__alloc_zeroed(1, sizeof *g);
+    if (g == NULL) return tare__out_of_memory(r->call->err);
+    snprintf(g->suffix, sizeof g->suffix, "%s", request->suffix);
+    g->of_hidden = request->of_hidden;
+    const tare_status status = is_dynamic(r->call) ? pack(r, g) : pack_floats(r, request, g);
+    if (status != TARE_OK) {
+        free_gate(g);
+        return status;
+    }
+    g->next = r->state->gates;
+    r->state->gates = *out = g;
+    return TARE_OK;
+}
+
+static tare_status gate_product(void *user, const gate_request *request) {
+    const recurrent_run *r = user;
+    packed_gate *g;
+    TARE_TRY(find_gate(r, request, &g));
+    if (g->w.weight->shape[0] != request->width || g->w.weight->shape[1] != request->inner)
+        return refuse(r, request);
+    const dynamic_product product = {.layer = g->layer,
+                                     .w = &g->w,
+                                     .x = request->x,
+                                     .rows = (size_t)request->rows,
+                                     .y = request->y};
+    if (g->layer != NULL && request->rows > 0)
+        return tare__dynamic_product_run(r->context, &product, r->call->err);
+    dynamic_operand operand = {0}; // float16 weights, and what kernels do not take
+    tare_status status = tare__dynamic_operand_create(&g->w, &operand, r->call->err);
+    if (status == TARE_OK)
+        status = tare__dynamic_multiply(r->call, &operand, request->x, request->rows, request->y);
+    tare__dynamic_operand_release(&operand);
+    return status;
+}
+
+// --- of floats ---
+
+static tare_status float_product_of(void *user, const gate_request *request) {
+    const recurrent_run *r = user;
+    packed_gate *g;
+    TARE_TRY(find_gate(r, request, &g));
+    const panel_weights *w = g->panels;
+    if ((int64_t)w->columns != request->width || (int64_t)w->inner != request->inner)
+        return refuse(r, request);
+    const panel_product product = {.lines = r->context->lines,
+                                   .weights = w,
+                                   .bias = g->bias,
+                                   .rows = (size_t)request->rows,
+                                   .x = request->x,
+                                   .y = request->y};
+    tare__panels_multiply(&product, r->context->space.pool);
+    return TARE_OK;
+}
+
+static tare_status run(fast_context *context, void **state, op_call *call, bool *handled) {
+    recurrent_state *s = *state;
+    *handled = true;
+    if (call->module == NULL) // whose weights come with every call
+        return tare__recurrent_compute(call, context->lines->elements);
+    if (s == NULL) *state = s = tare__alloc_zeroed(1, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(call->err);
+    if (s->layer != call->module) drop_gates(s);
+    s->layer = call->module;
+    recurrent_run r = {context, s, call};
+    const gate_source source = {.user = &r,
+                                .product = is_dynamic(call) ? gate_product : float_product_of,
+                                .functions = context->lines->elements};
+    return tare__recurrent_run(call, &source);
+}
+
+const fast_path tare__fast_recurrent = {"recurrent", is_recurrent, run, destroy};

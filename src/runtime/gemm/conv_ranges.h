@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pixels of a convolution's output meet the image with the same taps of their windows. Taps
+// in the border multiply zero points; where these are zeros, such taps are left out: rows of taps
+// above and below the image, and columns of taps beside it where lines are so short that it pays.
+// Private to runtime/gemm.
+#ifndef RUNTIME_GEMM_CONV_RANGES_H
+#define RUNTIME_GEMM_CONV_RANGES_H
+
+#include "runtime/gemm/conv_shape.h"
+
+typedef struct tap_group tap_group;
+
+typedef struct conv_ranges {
+    size_t width, pixels;    // of an output image
+    size_t rows, columns;    // taps of a window; rows of all its planes
+    bool by_line, is_inside; // no window reaches over a border
+    // NULL: no such taps are left out
+    tap_group *line_groups, *column_groups;
+} conv_ranges;
+
+/// `leaves_out`: taps in the border, of windows of one plane that do not reflect. `by_line`: a
+/// range has pixels of one line only. Released by tare__conv_ranges_release.
+tare_status tare__conv_ranges_create(const conv_windows *w, bool leaves_out, bool by_line,
+                                     conv_ranges *out, tare_error *err);
+void tare__conv_ranges_release(conv_ranges *r);
+
+/// Pixels, counted over all images, in lines of as many.
+typedef struct conv_range {
+    size_t first;             // pixel
+    size_t lines, line_apart; // how many, and from the first pixel of one to that of the next
+    size_t count, apart;      // pixels of a line, and from one to the next
+    size_t row, rows;         // of the taps that they meet
+    size_t column, columns;
+    bool is_inside; // the image has all of these taps
+    bool goes_down; // lines are parts of columns
+} conv_range;
+
+/// Goes over pixels [pixel, last); begins with {ranges, pixel, last}.
+typedef struct range_walk {
+    const conv_ranges *ranges;
+    size_t pixel, last;
+    size_t column_group; // of the lines at hand
+} range_walk;
+/// False: there are no more.
+bool tare__conv_ranges_next(range_walk *walk, conv_range *out);
+
+/// The addresses of the first tap that `count` pixels of a line meet, from `pixel` on, of a range
+/// that is inside; a line goes on with the next one of the output where it ends.
+void tare__conv_range_list(const conv_windows *w, const conv_range *range, const uint8_t *images,
+                           size_t pixel, size_t count, const uint8_t **to);
+/// How many codes each tap of such a range lies behind the first.
+void tare__conv_range_offsets(const conv_windows *w, const conv_range *range, size_t *to);
+
+#endif

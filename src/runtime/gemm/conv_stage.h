@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of images whose pixels have few channels, with the border that windows reach into, so that
+// codes of several pixels follow each other: those of a row of a window, or all of a window's.
+// Private to runtime/gemm.
+#ifndef RUNTIME_GEMM_CONV_STAGE_H
+#define RUNTIME_GEMM_CONV_STAGE_H
+
+#include "runtime/gemm/conv_shape.h"
+#include "runtime/kernels/columns.h"
+
+typedef struct conv_stage {
+    conv_windows from; // of images
+    conv_windows to;   // of copies, in which no window reaches over a border
+    size_t rows;       // of an image that a line holds, as [column][row][channel]: one, or as many
+                       // as a window has
+    const column_kernel *columns; // of lines of several rows
+    column_form first, next;      // a first line's, and the others'
+    size_t moved;                 // by how many rows a line is ahead of the one before
+} conv_stage;
+
+typedef struct staging {
+    const conv_stage *stage;
+    const uint8_t *images;
+    size_t stride;  // codes from a pixel of the images to the next
+    uint8_t border; // the code of the border
+} staging;
+
+// --- images of rows, for windows whose rows are taps ---
+
+conv_stage tare__conv_stage_of_rows(const conv_windows *from);
+/// Of an image, behind whose end a word may be read.
+size_t tare__conv_stage_bytes(const conv_stage *s);
+void tare__conv_stage_image(const staging *g, size_t image, uint8_t *to);
+
+// --- lines of windows, for those that are taps as a whole ---
+
+/// A line for each of the output's, of windows of one plane and piece whose rows follow each other.
+conv_stage tare__conv_stage_of_windows(const conv_windows *from, const column_kernel *columns);
+
+/// The lines that a thread met last.
+typedef struct staged_lines staged_lines;
+/// Those of a thread that asks for at most `pixels` at once lie in so many bytes, 64-byte aligned.
+size_t tare__staged_lines_bytes(const conv_stage *s, size_t pixels);
+staged_lines *tare__staged_lines_begin(const staging *g, size_t pixels, void *memory);
+/// The addresses of the windows of `count` pixels of the output from `pixel` on, counted over all
+/// images; they hold until it is called again. Behind a window a word may be read.
+void tare__staged_lines_list(staged_lines *lines, size_t pixel, size_t count, const uint8_t **to);
+
+#endif

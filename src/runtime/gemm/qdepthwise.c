@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolution. The addresses of the columns that some pixels of one or two rows of output
+// meet are listed, and all blocks of channels meet them.
+#include "runtime/gemm/qdepthwise.h"
+
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "runtime/gemm/depthwise_weights.h"
+#include "runtime/gemm/qconstants.h"
+#include "runtime/gemm/qlayer.h"
+
+enum {
+    PIXELS = 64, // of a row, whose columns are listed together
+    ALIGNMENT = 64,
+};
+
+struct qdepthwise {
+    const depthwise_kernel *kernel;
+    qconstants constants;
+    conv_part part;
+    conv_windows windows; // the part's
+    depthwise_form form;
+    bool is_signed; // the result
+    packed_weights *weights;
+    depthwise_constants *ordered; // [blocks]
+};
+
+// --- planning ---
+
+static bool fits(const quantized_layer *layer, const conv_part *part) {
+    return layer->weight->ndim > 2 && !layer->adds &&
+           tare__depthwise_fits(&part->taps, &part->windows);
+}
+
+static void order_constants(qdepthwise *p, size_t channel) {
+    const depthwise_form *f = &p->form;
+    const size_t block = channel / f->block;
+    const size_t place =
+        tare__depthwise_place(tare__depthwise_block_quads(f, block), channel % f->block);
+    const tile_epilogue e = tare__qconstants_epilogue(&p->constants, (int64_t)channel);
+    depthwise_constants *own = &p->ordered[block];
+    own->start[place] =
+        tare__wrap_int32((int64_t)e.start[0] + (int64_t)p->kernel->moved * e.weight_sums[0]);
+    own->multiplier[place] = e.multiplier[0];
+    own->bias[place] = e.bias[0];
+}
+
+static tare_status plan_layer(qdepthwise *p, const quantized_layer *layer, const conv_part *part,
+                              const tare_tensor *x, const tare_tensor *y, tare_error *err) {
+    p->part = *part;
+    p->windows = part->windows;
+    p->form = tare__depthwise_form_of(p->kernel, &p->windows, part->taps.outs);
+    p->is_signed = y->dtype == TARE_QINT8;
+    p->ordered = tare__alloc_lines(p->form.blocks, sizeof *p->ordered);
+    if (p->ordered == NULL) return tare__out_of_memory(err);
+    TARE_TRY(tare__depthwise_weights_get(layer->weight, &p->form, &part->taps, &p->weights, err));
+    TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
+    for (size_t c = 0; c < p->form.channels; c++) order_constants(p, c);
+    return TARE_OK;
+}
+
+tare_status tare__qdepthwise_create(const quantized_layer *layer, const conv_part *part,
+                                    const tare_tensor *x, const tare_tensor *y, isa_level isa,
+                                    qdepthwise **out, tare_error *err) {
+    *out = NULL;
+    if (!fits(layer, part)) return TARE_OK;
+    qdepthwise *p = tare__alloc_zeroed(1, sizeof *p);
+    if (p == NULL) return tare__out_of_memory(err);
+    p->kernel = tare__depthwise_choose(isa);
+    const tare_status status = plan_layer(p, layer, part, x, y, err);
+    if (status != TARE_OK) {
+        tare__qdepthwise_destroy(p);
+        return status;
+    }
+    *out = p;
+    return TARE_OK;
+}
+
+void tare__qdepthwise_destroy(qdepthwise *p) {
+    if (p == NULL) return;
+    tare__qconstants_release(&p->constants);
+    tare__packed_weights_release(p->weights);
+    tare__free_aligned(p->ordered);
+    tare__free(p);
+}
+
+qlayer_form tare__qdepthwise_form(const qdepthwise *p) {
+    return (qlayer_form){
+        .kernel = p->kernel->name,
+        .is_depthwise = true,
+        .weight_bytes = p->form.blocks * tare__depthwise_block_words(&p->form) * sizeof(uint32_t),
+        .macs = tare__conv_window_pixels(&p->windows) * p->form.channels *
+                tare__conv_window_taps(&p->windows),
+    };
+}
+
+// --- running ---
+
+// Columns of the input that some pixels of a row of output meet.
+static size_t columns_of(const qdepthwise *p, size_t pixels) {
+    const conv_windows *w = &p->windows;
+    return (pixels - 1) * w->stride[W] + (w->columns - 1) * w->step[W] + 1;
+}
+
+static size_t address_bytes(const qdepthwise *p) {
+    const size_t width = p->windows.out_width;
+    const size_t columns = columns_of(p, width < PIXELS ? width : PIXELS);
+    return tare__round_up(columns * p->form.words * DEPTHWISE_WORD * sizeof(uint8_t *), ALIGNMENT);
+}
+static size_t line_bytes(const qdepthwise *p) {
+    return tare__round_up(p->form.channels, ALIGNMENT);
+}
+
+size_t tare__qdepthwise_scratch_bytes(const qdepthwise *p, size_t thread_count) {
+    return line_bytes(p) + thread_count * address_bytes(p);
+}
+
+typedef struct depthwise_job {
+    const qdepthwise *p;
+    const qlayer_run *run;
+    conv_windows windows; // of images whose pixels may lie apart
+    size_t y_stride;
+    unsigned char *memory; // a line of zero points, and a slice for each thread
+    size_t bands;          // of rows, of a plane
+    size_t block_step, block_parts;
+} depthwise_job;
+
+// Pixels of a row of output, and of the one below it.
+typedef struct depthwise_band {
+    size_t plane, row, rows; // plane: of all images
+    size_t first, pixels;    // of a row
+} depthwise_band;
+
+static void run_block(const depthwise_job *job, const depthwise_band *band,
+                      const uint8_t *const *addresses, size_t block) {
+    const qdepthwise *p = job->p;
+    const conv_windows *w = &p->windows;
+    const size_t channel = block * p->form.block;
+    const size_t row = band->plane * w->out_height + band->row;
+    const size_t pixel = tare__conv_part_pixel(&p->part, row * w->out_width + band->first);
+    const size_t at = pixel * job->y_stride + channel;
+    const depthwise_tile tile = {
+        .x = addresses,
+        .first = channel,
+        .words = p->form.words,
+        .columns = w->columns,
+        .stride = w->stride[W],
+        .dilation = w->step[W],
+        .rows = band->rows,
+        .pixels = band->pixels,
+        .flip = p->constants.flip ^ p->kernel->moved,
+        .w = p->weights->words + block * tare__depthwise_block_words(&p->form),
+        .requant = p->constants.requant,
+        .constants = &p->ordered[block],
+        .is_signed = p->is_signed,
+        .is_small = p->constants.is_small,
+        .channels = tare__depthwise_block_channels(&p->form, block),
+        .y = job->run->y != NULL ? job->run->y + at : NULL,
+        .real = job->run->real != NULL ? job->run->real + at : NULL,
+        .y_row = p->part.apart[H] * p->part.out[W] * job->y_stride,
+        .y_stride = p->part.apart[W] * job->y_stride,
+    };
+    p->kernel->run(&tile);
+}
+
+static void run_part(void *user, size_t part, size_t worker) {
+    const depthwise_job *job = user;
+    const qdepthwise *p = job->p;
+    const conv_windows *w = &job->windows;
+    const size_t number = part / job->block_parts;
+    const size_t first_block = part % job->block_parts * job->block_step;
+    size_t last_block = first_block + job->block_step;
+    const uint8_t **addresses =
+        (const uint8_t **)(void *)(job->memory + line_bytes(p) + worker * address_bytes(p));
+    depthwise_band band = {.plane = number / job->bands, .row = number % job->bands * p->form.rows};
+    band.rows = tare__part_of(w->out_height, band.row, p->form.rows);
+    if (last_block > p->form.blocks) last_block = p->form.blocks;
+    for (; band.first < w->out_width; band.first += PIXELS) {
+        band.pixels = tare__part_of(w->out_width, band.first, PIXELS);
+        const size_t image = band.plane / w->out_depth;
+        const column_list list = {.image = job->run->x + image * tare__conv_image_codes(w),
+                                  .border = job->memory,
+                                  .plane = band.plane % w->out_depth,
+                                  .row = band.row,
+                                  .row_count = p->form.taps + band.rows - 1,
+                                  .first = band.first,
+                                  .column_count = columns_of(p, band.pixels),
+                                  .column_step = p->form.words * DEPTHWISE_WORD};
+        tare__conv_columns_list(w, &list, addresses);
+        for (size_t b = first_block; b < last_block; b++) run_block(job, &band, addresses, b);
+    }
+}
+
+// Threads share bands of rows, and channels where there are few bands.
+static void divide(depthwise_job *job, size_t bands, size_t parts) {
+    const qdepthwise *p = job->p;
+    job->block_step = bands < parts ? tare__share(p->form.blocks, tare__ceil_div(parts, bands), 1)
+                                    : p->form.blocks;
+    job->block_parts = tare__ceil_div(p->form.blocks, job->block_step);
+}
+
+void tare__qdepthwise_run(const qdepthwise *p, const qlayer_run *run) {
+    depthwise_job job = {.p = p,
+                         .run = run,
+                         .windows = p->windows,
+                         .y_stride = run->y_stride != 0 ? run->y_stride : p->form.channels,
+                         .memory = run->scratch,
+                         .bands = tare__ceil_div(p->windows.out_height, p->form.rows)};
+    const size_t planes = run->batch * p->windows.out_depth;
+    const size_t pixels = planes * p->windows.out_height * p->windows.out_width;
+    // A word of a channel costs about as much as 8 multiply-accumulates of a product.
+    const size_t macs = pixels * p->form.channels * p->windows.columns * p->form.words * 8;
+    thread_pool *pool = tare__workspace_pool(run->space, macs);
+    if (pixels == 0) return;
+    if (run->x_stride != 0) job.windows.channels = run->x_stride;
+    divide(&job, planes * job.bands, tare__parts_of(macs, tare__thread_count(pool)));
+    memset(run->scratch, p->constants.zero_code ^ p->constants.flip, line_bytes(p));
+    tare__thread_pool_run(pool, planes * job.bands * job.block_parts, run_part, &job);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of a quantized depthwise convolution, packed for its kernels. Codes lie channels last.
+// Private to runtime/gemm.
+#ifndef RUNTIME_GEMM_QDEPTHWISE_H
+#define RUNTIME_GEMM_QDEPTHWISE_H
+
+#include "ops/quantized/layer.h"
+#include "runtime/gemm/conv_part.h"
+#include "runtime/kernels/isa.h"
+#include "runtime/kernels/product.h"
+#include "runtime/kernels/scratch.h"
+
+typedef struct qdepthwise qdepthwise;
+struct qlayer_run; // qlayer.h
+
+/// Packs a part of a layer for parameters and outputs of y's. *out is NULL when the layer is no
+/// depthwise convolution with an output channel per input channel. The caller destroys it.
+tare_status tare__qdepthwise_create(const quantized_layer *layer, const conv_part *part,
+                                    const tare_tensor *x, const tare_tensor *y, isa_level isa,
+                                    qdepthwise **out, tare_error *err);
+void tare__qdepthwise_destroy(qdepthwise *p);                  // NULL is fine
+struct qlayer_form tare__qdepthwise_form(const qdepthwise *p); // qlayer.h
+/// Memory that a run of this many threads works in, 64-byte aligned.
+size_t tare__qdepthwise_scratch_bytes(const qdepthwise *p, size_t thread_count);
+void tare__qdepthwise_run(const qdepthwise *p, const struct qlayer_run *run);
+
+#endif

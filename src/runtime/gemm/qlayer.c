@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolutions have kernels of their own; all else is a product. A transposed convolution
+// is several ordinary ones.
+#include "runtime/gemm/qlayer.h"
+
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "runtime/gemm/conv_part.h"
+#include "runtime/gemm/qdepthwise.h"
+#include "runtime/gemm/qlibrary.h"
+#include "runtime/gemm/qproduct.h"
+
+// Threads share parts where there are as many for each; else they share every part's rows.
+enum { PARTS_PER_THREAD = 8 };
+
+typedef struct layer_part {
+    qdepthwise *depthwise; // one of them
+    qproduct *product;
+} layer_part;
+
+struct qlayer {
+    qlibrary *library; // in place of a single product; while it is chosen, there are both
+    bool by_library;
+    size_t part_count;
+    layer_part parts[];
+};
+
+static tare_status pack(qlayer *l, const conv_split *split, const quantized_layer *layer,
+                        const tare_tensor *x, const tare_tensor *y, isa_level isa,
+                        tare_error *err) {
+    for (size_t i = 0; i < l->part_count; i++) {
+        const conv_part of = tare__conv_part_of(split, i);
+        layer_part *p = &l->parts[i];
+        TARE_TRY(tare__qdepthwise_create(layer, &of, x, y, isa, &p->depthwise, err));
+        if (p->depthwise == NULL)
+            TARE_TRY(tare__qproduct_create(layer, &of, x, y, isa, &p->product, err));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__qlayer_create(const quantized_layer *layer, const tare_tensor *x,
+                                const tare_tensor *y, isa_level isa, qlayer **out,
+                                tare_error *err) {
+    conv_split split;
+    *out = NULL;
+    if (tare__qlayer_refusal(layer, x) != NULL || !tare__conv_split_of(layer, x, &split))
+        return TARE_OK;
+    const size_t count = tare__conv_part_count(&split);
+    qlayer *l = tare__alloc_zeroed(1, sizeof *l + count * sizeof *l->parts);
+    if (l == NULL) return tare__out_of_memory(err);
+    l->part_count = count;
+    const tare_status status = pack(l, &split, layer, x, y, isa, err);
+    if (status == TARE_OK)
+        *out = l;
+    else
+        tare__qlayer_destroy(l);
+    return status;
+}
+
+void tare__qlayer_destroy(qlayer *layer) {
+    if (layer == NULL) return;
+    for (size_t i = 0; i < layer->part_count; i++) {
+        tare__qdepthwise_destroy(layer->parts[i].depthwise);
+        tare__qproduct_destroy(layer->parts[i].product);
+    }
+    tare__qlibrary_destroy(layer->library);
+    tare__free(layer);
+}
+
+tare_status tare__qlayer_take_library(qlayer *layer, const quantized_layer *of,
+                                      const tare_tensor *x, const tare_tensor *y, isa_level isa,
+                                      size_t thread_count, bool *done, tare_error *err) {
+    if (layer->part_count == 1 && layer->parts[0].product != NULL)
+        TARE_TRY(tare__qlibrary_create(of, x, y, isa, thread_count, &layer->library, err));
+    *done = layer->library != NULL;
+    layer->by_library = *done;
+    return TARE_OK;
+}
+
+void tare__qlayer_choose(qlayer *layer, bool library, bool drop_other) {
+    layer->by_library = library && layer->library != NULL;
+    if (!drop_other) return;
+    if (layer->by_library) {
+        tare__qproduct_destroy(layer->parts[0].product);
+        layer->parts[0].product = NULL;
+    } else {
+        tare__qlibrary_destroy(layer->library);
+        layer->library = NULL;
+    }
+}
+
+static qlayer_form form_of(const layer_part *p) {
+    return p->product != NULL ? tare__qproduct_form(p->product)
+                              : tare__qdepthwise_form(p->depthwise);
+}
+
+qlayer_form tare__qlayer_form(const qlayer *layer) {
+    if (layer->by_library) return tare__qlibrary_form(layer->library);
+    qlayer_form form = form_of(&layer->parts[0]);
+    form.part_count = layer->part_count;
+    for (size_t i = 1; i < layer->part_count; i++) {
+        const qlayer_form next = form_of(&layer->parts[i]);
+        form.weight_bytes += next.weight_bytes;
+        form.macs += next.macs;
+    }
+    return form;
+}
+
+const char *tare__qlayer_refusal(const quantized_layer *layer, const tare_tensor *x) {
+    return tare__qproduct_refusal(layer, x); // it covers what depthwise kernels do
+}
+
+void tare__qlayer_set_input(qlayer *layer, const qparams *weight, double scale,
+                            int32_t zero_point) {
+    tare__qproduct_set_input(layer->parts[0].product, weight, scale, zero_point);
+}
+
+bool tare__qlayer_adds(const qlayer *layer) {
+    for (size_t i = 0; i < layer->part_count; i++)
+        if (layer->parts[i].depthwise != NULL) return false;
+    return true;
+}
+
+// --- running ---
+
+static size_t scratch_of(const layer_part *p, size_t thread_count) {
+    return p->product != NULL ? tare__qproduct_scratch_bytes(p->product, thread_count)
+                              : tare__qdepthwise_scratch_bytes(p->depthwise, thread_count);
+}
+
+// The most that any part needs.
+static size_t part_scratch(const qlayer *layer, size_t thread_count) {
+    size_t most = 0;
+    for (size_t i = 0; i < layer->part_count; i++) {
+        const size_t bytes = scratch_of(&layer->parts[i], thread_count);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static bool are_parts_shared(const qlayer *layer, size_t thread_count) {
+    return layer->part_count >= thread_count * PARTS_PER_THREAD;
+}
+
+bool tare__qlayer_takes_stride(const qlayer *layer) {
+    return !layer->by_library;
+}
+
+size_t tare__qlayer_scratch_bytes(const qlayer *layer, size_t thread_count) {
+    if (layer->by_library) return tare__qlibrary_scratch_bytes(layer->library, thread_count);
+    return are_parts_shared(layer, thread_count) ? thread_count * part_scratch(layer, 1)
+                                                 : part_scratch(layer, thread_count);
+}
+
+static void run_part(const layer_part *p, const qlayer_run *run) {
+    if (p->product != NULL)
+        tare__qproduct_run(p->product, run);
+    else
+        tare__qdepthwise_run(p->depthwise, run);
+}
+
+typedef struct parts_job {
+    const qlayer *layer;
+    const qlayer_run *run;
+    size_t scratch; // of a thread
+} parts_job;
+
+static void run_one(void *user, size_t part, size_t worker) {
+    const parts_job *job = user;
+    const workspace alone = {0};
+    qlayer_run run = *job->run;
+    run.space = &alone;
+    run.scratch = (unsigned char *)run.scratch + worker * job->scratch;
+    run_part(&job->layer->parts[part], &run);
+}
+
+void tare__qlayer_run(const qlayer *layer, const qlayer_run *run) {
+    const size_t threads = tare__thread_count(run->space->pool);
+    if (layer->by_library) {
+        tare__qlibrary_run(layer->library, run);
+    } else if (layer->part_count > 1 && are_parts_shared(layer, threads)) {
+        parts_job job = {layer, run, part_scratch(layer, 1)};
+        tare__thread_pool_run(run->space->pool, layer->part_count, run_one, &job);
+    } else {
+        for (size_t i = 0; i < layer->part_count; i++) run_part(&layer->parts[i], run);
+    }
+}

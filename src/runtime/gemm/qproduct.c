@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers and convolutions as products of codes that lie channels last. Nothing is gathered:
+// a tile of output pixels is given the addresses of the pixels that each tap of its windows meets,
+// and a line of zero points where that lies in the border. Where a pixel has few channels (the
+// first layer), a tap is a whole row of the window, whose pixels follow each other; then the image
+// is first copied into one with a border. Or it is the whole window, where each thread makes the
+// lines that it meets.
+#include "runtime/gemm/qproduct.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "runtime/gemm/conv_ranges.h"
+#include "runtime/gemm/conv_stage.h"
+#include "runtime/gemm/product_weights.h"
+#include "runtime/gemm/qconstants.h"
+#include "runtime/gemm/qlayer.h"
+#include "runtime/kernels/saturation.h"
+
+enum {
+    OUTPUT_MACS = 32,           // that the end of an output takes as long as
+    CACHED_WEIGHTS = 384 << 10, // bytes that stay in the second-level cache beside codes
+    MOST_BLOCKS = 16,           // of channels that a tile of rows meets in turn
+    LEAST_TILES = 4,            // of a block that look ahead for the next one's weights
+    ALIGNMENT = 64,
+};
+
+struct qproduct {
+    const product_kernel *kernel;
+    const column_kernel *columns;
+    qconstants constants;
+    conv_part part;
+    product_form form;
+    bool is_staged;       // taps are rows of the window of an image that is copied with its border
+    bool meets_lines;     // taps are windows, which lie in lines that threads make
+    bool is_flat;         // windows are single pixels that follow each other
+    bool is_scattered;    // the part's pixels do not follow each other in the output
+    conv_windows windows; // of what is multiplied: the images, or staged ones
+    conv_stage stage;
+    conv_ranges ranges;       // of their pixels, which meet the same taps
+    size_t groups, ins, outs; // channels of a group
+    size_t all_ins, all_outs;
+    size_t taps, codes;         // of a tap
+    size_t depth, group_words;  // words of a channel; of a packed group
+    size_t pixels;              // of an output image
+    size_t rows;                // pixels that are computed at once
+    size_t tile_rows, run_rows; // of whole blocks: of a tile, and that a kernel is given at once
+    size_t last_run_rows;       // as run_rows, of the last block, which may have fewer channels
+    size_t shared_rows;         // that threads take together: a tile's, or lines of ranges
+    size_t address_count;       // where the codes of the rows of a run lie
+    size_t address_bytes;       // of a thread: these, and offsets of taps
+    size_t thread_bytes;        // these, and lines
+    size_t blocks;
+    size_t cached_blocks; // that the cache holds beside codes
+    packed_weights *weights;
+    bool *pairs_fit; // [groups][vectors of channels][chunks]; NULL: the kernel does not ask
+};
+
+// --- planning ---
+
+const char *tare__qproduct_refusal(const quantized_layer *layer, const tare_tensor *x) {
+    conv_split split;
+    if (x->count == 0) return "there is nothing to compute";
+    if (!tare__qconstants_fit(layer, x)) return "a rounding rule that kernels lack";
+    return tare__conv_split_of(layer, x, &split) ? NULL : "its stride or kernel is too large";
+}
+
+static void read_part(qproduct *p, const conv_part *part) {
+    p->part = *part;
+    p->is_scattered = tare__conv_part_is_scattered(part);
+    p->groups = part->taps.groups;
+    p->all_ins = part->taps.ins;
+    p->all_outs = part->taps.outs;
+    p->ins = p->all_ins / p->groups;
+    p->outs = p->all_outs / p->groups;
+    p->pixels = tare__conv_window_pixels(&part->windows);
+}
+
+static size_t block_vectors(const qproduct *p, size_t block) {
+    return tare__product_vectors(tare__product_block_channels(&p->form, block));
+}
+
+// Of taps that are all inside, one address is listed.
+static size_t listed_taps(const qproduct *p) {
+    return p->ranges.is_inside ? 1 : p->taps;
+}
+
+static size_t run_rows_of(const qproduct *p, size_t block) {
+    return tare__product_run_rows(p->kernel, block_vectors(p, block), listed_taps(p), p->rows);
+}
+
+static void choose_runs(qproduct *p) {
+    const size_t cached = CACHED_WEIGHTS / (PRODUCT_BLOCK * p->depth * 4);
+    p->tile_rows = p->kernel->rows[block_vectors(p, 0) - 1];
+    p->run_rows = run_rows_of(p, 0);
+    p->last_run_rows = run_rows_of(p, p->blocks - 1);
+    p->address_count = listed_taps(p) * tare__most(p->run_rows, p->last_run_rows);
+    p->address_bytes =
+        tare__round_up(p->address_count * sizeof(uint8_t *) + p->taps * sizeof(size_t), ALIGNMENT);
+    p->thread_bytes = p->address_bytes;
+    if (p->meets_lines) p->thread_bytes += tare__staged_lines_bytes(&p->stage, p->address_count);
+    p->cached_blocks = cached < 1 ? 1 : tare__least(cached, MOST_BLOCKS);
+}
+
+static void choose_taps(qproduct *p, const tare_tensor *y) {
+    p->form = tare__product_form_of_part(&p->part);
+    p->is_staged = p->form.tap == TAP_IS_ROW;
+    p->meets_lines = p->form.tap == TAP_IS_WINDOW;
+    p->taps = tare__product_taps(&p->form);
+    p->codes = tare__product_codes(&p->form);
+    p->depth = tare__product_depth(&p->form);
+    p->group_words = tare__product_group_words(&p->form);
+    p->blocks = tare__product_block_count(&p->form);
+    p->rows = p->is_staged || p->is_scattered ? p->pixels : (size_t)y->count / p->all_outs;
+    p->windows = p->part.windows;
+    p->is_flat = tare__conv_windows_are_flat(&p->windows);
+    if (p->form.tap == TAP_IS_PIXEL) return;
+    // Words are read whole: what lies behind a tap meets weights of 0.
+    p->codes = tare__round_up(p->codes, 4);
+    p->stage = p->is_staged ? tare__conv_stage_of_rows(&p->windows)
+                            : tare__conv_stage_of_windows(&p->windows, p->columns);
+    p->windows = p->stage.to;
+}
+
+static const uint32_t *block_weights(const qproduct *p, size_t group, size_t block) {
+    return p->weights->words + group * p->group_words + block * PRODUCT_BLOCK * p->depth;
+}
+
+static size_t pairs_of_group(const qproduct *p) {
+    return tare__product_vectors(p->outs) * tare__product_chunks(p->depth);
+}
+
+static size_t first_pair(const qproduct *p, size_t group, size_t block) {
+    return group * pairs_of_group(p) + block * PRODUCT_VECTORS * tare__product_chunks(p->depth);
+}
+
+static tare_status find_pairs(qproduct *p, tare_error *err) {
+    if (!p->kernel->asks_pairs) return TARE_OK;
+    p->pairs_fit = tare__alloc_zeroed(p->groups, pairs_of_group(p));
+    if (p->pairs_fit == NULL) return tare__out_of_memory(err);
+    for (size_t g = 0; g < p->groups; g++)
+        for (size_t b = 0; b < p->blocks; b++)
+            tare__product_find_pairs(block_weights(p, g, b),
+                                     tare__product_block_channels(&p->form, b), p->depth,
+                                     p->pairs_fit + first_pair(p, g, b));
+    return TARE_OK;
+}
+
+// Kernels that count words of weights from the first tap on leave none out.
+static tare_status find_ranges(qproduct *p, tare_error *err) {
+    const bool leaves_out = p->constants.zero_code == 0 && p->pairs_fit == NULL;
+    // The rows of a tile of scattered pixels are as far apart as those of one line.
+    TARE_TRY(tare__conv_ranges_create(&p->windows, leaves_out, p->is_scattered, &p->ranges, err));
+    choose_runs(p);
+    p->shared_rows = p->ranges.column_groups != NULL ? p->ranges.width : p->tile_rows;
+    return TARE_OK;
+}
+
+static tare_status plan_layer(qproduct *p, const quantized_layer *layer, const conv_part *part,
+                              const tare_tensor *x, const tare_tensor *y, tare_error *err) {
+    const conv_windows *w = &part->windows;
+    read_part(p, part);
+    if (p->ins > SIZE_MAX / 64 / tare__conv_window_taps(w)) return tare__out_of_memory(err);
+    choose_taps(p, y);
+    TARE_TRY(tare__product_weights_of_part(layer->weight, &p->form, &part->taps, &p->weights, err));
+    TARE_TRY(find_pairs(p, err));
+    TARE_TRY(tare__qconstants_create_of(layer, p->weights->sums, x->q, y->q, &p->constants, err));
+    return find_ranges(p, err);
+}
+
+tare_status tare__qproduct_create(const quantized_layer *layer, const conv_part *part,
+                                  const tare_tensor *x, const tare_tensor *y, isa_level isa,
+                                  qproduct **out, tare_error *err) {
+    *out = NULL;
+    qproduct *p = tare__alloc_zeroed(1, sizeof *p);
+    if (p == NULL) return tare__out_of_memory(err);
+    p->kernel = tare__product_choose(isa);
+    p->columns = tare__columns_choose(isa);
+    const tare_status status = plan_layer(p, layer, part, x, y, err);
+    if (status != TARE_OK) {
+        tare__qproduct_destroy(p);
+        return status;
+    }
+    *out = p;
+    return TARE_OK;
+}
+
+void tare__qproduct_destroy(qproduct *p) {
+    if (p == NULL) return;
+    tare__qconstants_release(&p->constants);
+    tare__packed_weights_release(p->weights);
+    tare__conv_ranges_release(&p->ranges);
+    tare__free(p->pairs_fit);
+    tare__free(p);
+}
+
+void tare__qproduct_set_input(qproduct *p, const qparams *weight, double scale,
+                              int32_t zero_point) {
+    tare__qconstants_set_input(&p->constants, weight, scale, zero_point);
+}
+
+qlayer_form tare__qproduct_form(const qproduct *p) {
+    return (qlayer_form){.kernel = p->kernel->name,
+                         .tile_rows = p->tile_rows,
+                         .tile_channels = tare__product_block_channels(&p->form, 0),
+                         .weight_bytes = p->group_words * p->groups * sizeof(uint32_t),
+                         .macs = p->pixels * p->all_outs * p->taps * tare__product_codes(&p->form)};
+}
+
+// --- memory of a run ---
+
+static size_t line_bytes(const qproduct *p) {
+    return tare__round_up(p->ins, ALIGNMENT);
+}
+static uint8_t border_code(const qproduct *p) {
+    return p->constants.zero_code ^ p->constants.flip;
+}
+static size_t stage_bytes(const qproduct *p) {
+    return p->is_staged ? tare__conv_stage_bytes(&p->stage) : 0;
+}
+
+size_t tare__qproduct_scratch_bytes(const qproduct *p, size_t thread_count) {
+    return line_bytes(p) + stage_bytes(p) + thread_count * p->thread_bytes;
+}
+
+// --- running ---
+
+typedef struct product_job {
+    const qproduct *p;
+    const qlayer_run *run;
+    const uint8_t *image; // the first of those that are multiplied
+    conv_windows windows; // of images whose pixels may lie apart
+    staging staging;      // of images that are staged
+    size_t y_stride;
+    size_t first_row, row_count;  // rows are output pixels of all images
+    const uint8_t *border;        // a line of zero points
+    unsigned char *thread_memory; // a slice for each
+    size_t tiles;                 // of rows
+    size_t blocks, block_parts;   // of channels, over all groups; parts that share them
+} product_job;
+
+// The tile of a block of channels, but for where rows lie.
+static void begin_tile(const product_job *job, size_t group, size_t block, product_tile *tile) {
+    const qproduct *p = job->p;
+    const size_t channel = group * p->outs + block * PRODUCT_BLOCK;
+    *tile = (product_tile){
+        .codes = p->codes,
+        .flip = p->constants.flip,
+        .w = block_weights(p, group, block),
+        .pairs_fit = p->pairs_fit != NULL ? p->pairs_fit + first_pair(p, group, block) : NULL,
+        .channels = tare__product_block_channels(&p->form, block),
+        .fuses = job->run->fuses,
+    };
+    tile->epilogue = tare__qconstants_epilogue(&p->constants, (int64_t)channel);
+}
+
+// Rows from `row` on, which lie `apart` pixels from each other.
+static void multiply(const product_job *job, product_tile *tile, size_t row, size_t apart,
+                     size_t channel) {
+    const qlayer_run *run = job->run;
+    const qproduct *p = job->p;
+    const size_t pixel = tare__conv_part_pixel(&p->part, job->first_row + row);
+    const size_t at = pixel * job->y_stride + channel;
+    product_addend addend;
+    tile->y_stride = apart * job->y_stride;
+    if (run->y != NULL) tile->y = run->y + at;
+    if (run->real != NULL) tile->real = run->real + at;
+    if (run->addend != NULL) {
+        addend = *run->addend;
+        if (addend.stride == 0) addend.stride = p->all_outs;
+        addend.codes += pixel * addend.stride + channel;
+        addend.stride *= apart;
+        tile->addend = &addend;
+    }
+    p->kernel->run(tile);
+}
+
+// Blocks of one group and of as many vectors, `most` rows at a time.
+typedef struct block_run {
+    const uint8_t **addresses;
+    size_t *offsets;     // of taps of a range that is inside
+    staged_lines *lines; // if they are met
+    product_tile tiles[MOST_BLOCKS];
+    size_t count, vectors; // of blocks; of channels of each
+    size_t group, channel; // the first one's first channel
+    size_t tile_rows, run_tiles;
+} block_run;
+
+static void list_tile(const product_job *job, block_run *b, const conv_range *range, size_t row,
+                      size_t rows) {
+    const qproduct *p = job->p;
+    const uint8_t **to = b->addresses;
+    if (p->meets_lines) {
+        tare__staged_lines_list(b->lines, row, rows, to);
+        return;
+    }
+    const uint8_t *images = job->image + b->group * p->ins;
+    if (p->is_flat) {
+        const size_t stride = job->windows.channels;
+        const uint8_t *at = images + row * stride;
+        for (size_t r = 0; r < rows; r++, at += stride) to[r] = at;
+        return;
+    }
+    if (range->is_inside) {
+        tare__conv_range_list(&job->windows, range, images, row, rows, to);
+        return;
+    }
+    const window_list list = {
+        .images = images, .border = job->border, .first = row, .count = rows, .tap_step = rows};
+    tare__conv_windows_list(&job->windows, &list, to);
+}
+
+// As many runs as whole ones would need, but none of few rows, for which weights would be loaded as
+// for many. Several tiles of a run are whole ones.
+static size_t rows_of_run(const block_run *b, size_t left) {
+    const size_t runs = tare__ceil_div(left, b->tile_rows * b->run_tiles);
+    if (b->run_tiles == 1) return tare__ceil_div(left, runs);
+    const size_t rows = tare__ceil_div(tare__ceil_div(left, b->tile_rows), runs) * b->tile_rows;
+    return tare__least(rows, left);
+}
+
+// They meet a run of rows after the other.
+static void multiply_line(const product_job *job, block_run *b, const conv_range *range,
+                          size_t line) {
+    const qproduct *p = job->p;
+    const size_t first = range->first + line * range->line_apart;
+    const size_t apart = range->apart * p->part.apart[W];
+    // Lists of what is not all inside have all taps.
+    const size_t before = range->is_inside ? 0 : range->row * range->columns;
+    for (size_t done = 0, rows; done < range->count; done += rows) {
+        const size_t row = first + done * range->apart;
+        rows = rows_of_run(b, range->count - done);
+        if (range->rows * range->columns > 0) list_tile(job, b, range, row, rows);
+        for (size_t i = 0; i < b->count; i++) {
+            product_tile *tile = &b->tiles[i];
+            tile->x = b->addresses + before * rows;
+            tile->rows = rows;
+            multiply(job, tile, row, apart, b->channel + i * PRODUCT_BLOCK);
+            tile->pass += tare__ceil_div(rows, b->tile_rows);
+        }
+    }
+}
+
+static void multiply_range(const product_job *job, block_run *b, size_t block,
+                           const conv_range *range) {
+    const qproduct *p = job->p;
+    const size_t words = tare__ceil_div(p->codes, 4) * b->vectors * PRODUCT_LANES; // of a tap
+    const size_t left_out = p->ranges.columns - range->columns; // of a row of taps
+    const size_t first = range->row * p->ranges.columns + range->column;
+    const size_t taps = range->rows * range->columns;
+    // To the next block; behind the last one lie the weights of the next layer, as a rule. Few
+    // tiles would wait for these rather than for their own.
+    const bool looks_ahead =
+        taps == p->taps && range->lines * range->count >= LEAST_TILES * b->tile_rows;
+    if (range->is_inside) tare__conv_range_offsets(&job->windows, range, b->offsets);
+    for (size_t i = 0; i < b->count; i++) {
+        product_tile *tile = &b->tiles[i];
+        begin_tile(job, b->group, block + i, tile);
+        tile->taps = taps;
+        if (range->is_inside) tile->offsets = b->offsets;
+        tile->w += first * words;
+        if (left_out > 0) {
+            tile->row_taps = range->columns;
+            tile->gap = left_out * words;
+        }
+        if (taps != p->taps) tile->epilogue.weight_sums = NULL; // those of all taps
+        if (looks_ahead) tile->ahead = b->vectors * PRODUCT_LANES * p->depth * sizeof(uint32_t);
+    }
+    for (size_t line = 0; line < range->lines; line++) multiply_line(job, b, range, line);
+}
+
+static void multiply_rows(const product_job *job, unsigned char *memory, size_t first, size_t last,
+                          size_t first_block, size_t block_count) {
+    const qproduct *p = job->p;
+    const size_t block = first_block % p->blocks;
+    range_walk walk = {&p->ranges, first, last, 0};
+    conv_range range;
+    block_run b; // most of its tiles are not looked at
+    b.addresses = (const uint8_t **)(void *)memory;
+    b.offsets = (size_t *)(void *)(b.addresses + p->address_count);
+    b.lines = p->meets_lines ? (staged_lines *)(void *)(memory + p->address_bytes) : NULL;
+    b.count = block_count;
+    b.vectors = block_vectors(p, block);
+    b.group = first_block / p->blocks;
+    b.tile_rows = p->kernel->rows[b.vectors - 1];
+    b.run_tiles = (block + 1 < p->blocks ? p->run_rows : p->last_run_rows) / b.tile_rows;
+    b.channel = b.group * p->outs + block * PRODUCT_BLOCK;
+    while (tare__conv_ranges_next(&walk, &range)) multiply_range(job, &b, block, &range);
+}
+
+// Whole blocks come before the last one, which may have larger tiles.
+static size_t alike_blocks(const qproduct *p, size_t block) {
+    const size_t left = p->blocks - block;
+    const bool is_alike = block_vectors(p, p->blocks - 1) == PRODUCT_VECTORS;
+    return is_alike || left == 1 ? left : left - 1;
+}
+
+// Tiles have as many rows as each other but for one; those that a kernel is given at once have as
+// many as they may, but for the last one.
+static size_t first_row_of(const product_job *job, size_t tile) {
+    const qproduct *p = job->p;
+    if (p->run_rows == p->shared_rows) return tare__part_begin(job->row_count, job->tiles, tile);
+    return tare__least(tile * p->shared_rows, job->row_count);
+}
+
+// Weights that the cache holds meet all of a tile's channels before the next tile; others are read
+// once, block by block.
+static void multiply_tiles(const product_job *job, size_t block_part, size_t first, size_t last,
+                           size_t worker) {
+    const qproduct *p = job->p;
+    const size_t row = first_row_of(job, first), last_row = first_row_of(job, last);
+    const size_t first_block = tare__part_begin(job->blocks, job->block_parts, block_part);
+    const size_t last_block = tare__part_begin(job->blocks, job->block_parts, block_part + 1);
+    unsigned char *memory = job->thread_memory + worker * p->thread_bytes;
+    for (size_t i = first_block, count; i < last_block; i += count) {
+        count = tare__least(tare__least(p->cached_blocks, last_block - i),
+                            alike_blocks(p, i % p->blocks));
+        multiply_rows(job, memory, row, last_row, i, count);
+    }
+}
+
+// Parts are tiles of one part of the blocks after those of the other.
+static void multiply_parts(void *user, size_t first, size_t end, size_t worker) {
+    const product_job *job = user;
+    while (first < end) {
+        const size_t block_part = first / job->tiles, before = block_part * job->tiles;
+        const size_t last = tare__least(end - before, job->tiles);
+        multiply_tiles(job, block_part, first - before, last, worker);
+        first = before + last;
+    }
+}
+
+// Threads share rows, or channels where weights are larger than codes: then each reads some of
+// them.
+static void divide(product_job *job, size_t threads) {
+    const qproduct *p = job->p;
+    job->tiles = tare__ceil_div(job->row_count, p->shared_rows);
+    job->blocks = p->blocks * p->groups;
+    const bool by_blocks = threads > 1 && job->blocks >= threads &&
+                           p->group_words * p->groups * 4 > job->row_count * p->all_ins;
+    job->block_parts = by_blocks ? job->blocks : 1;
+}
+
+// A thread takes many tiles, which kernels like, in so little time that it hardly matters who comes
+// last; less than what is worth sharing is not parted. Of lines it takes more: columns beside a
+// border should have several tiles' pixels.
+static thread_grain grain_of(const product_job *job) {
+    enum { MOST_MACS = 8 << 20, MOST_OF_LINES = 16 << 20 };
+    const qproduct *p = job->p;
+    const size_t rows = tare__least(p->shared_rows, job->row_count);
+    const size_t outputs = rows * (p->all_outs / job->block_parts);
+    const size_t macs = outputs * (p->taps * p->codes + OUTPUT_MACS) + 1;
+    const size_t most_macs = p->ranges.column_groups != NULL ? MOST_OF_LINES : MOST_MACS;
+    size_t most = tare__most(most_macs / macs, 1);
+    assert(job->tiles > 0);                           // what is empty has no plan
+    if (most > job->tiles) most -= most % job->tiles; // whole blocks
+    const size_t least = job->run->space->least_shared_macs / macs + 1;
+    return (thread_grain){tare__least(least, most), most};
+}
+
+// Threads go on where they were, as a rule, with lines that they met before.
+static void begin_lines(const product_job *job, size_t threads) {
+    const qproduct *p = job->p;
+    for (size_t i = 0; i < threads && p->meets_lines; i++)
+        (void)tare__staged_lines_begin(&job->staging, p->address_count,
+                                       job->thread_memory + i * p->thread_bytes + p->address_bytes);
+}
+
+static void multiply_images(product_job *job, thread_pool *pool) {
+    divide(job, tare__thread_count(pool));
+    begin_lines(job, tare__thread_count(pool));
+    tare__thread_pool_run_ranges(pool, job->tiles * job->block_parts, grain_of(job), multiply_parts,
+                                 job);
+}
+
+void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
+    unsigned char *memory = run->scratch;
+    uint8_t *staged = memory + line_bytes(p);
+    const size_t macs = run->batch * p->pixels * p->all_outs * p->taps * p->codes;
+    thread_pool *pool = tare__workspace_pool(run->space, macs);
+    const size_t x_stride = run->x_stride != 0 ? run->x_stride : p->all_ins;
+    product_job job = {.p = p,
+                       .run = run,
+                       .image = run->x,
+                       .windows = p->windows,
+                       .staging = {&p->stage, run->x, x_stride, border_code(p)},
+                       .y_stride = run->y_stride != 0 ? run->y_stride : p->all_outs,
+                       .row_count = run->batch * p->pixels,
+                       .border = memory,
+                       .thread_memory = staged + stage_bytes(p)};
+    memset(memory, border_code(p), line_bytes(p));
+    if (!p->is_staged) {
+        job.windows.channels = x_stride;
+        multiply_images(&job, pool);
+        return;
+    }
+    job.image = staged;
+    job.row_count = p->pixels;
+    for (size_t n = 0; n < run->batch; n++, job.first_row += p->pixels) {
+        tare__conv_stage_image(&job.staging, n, staged);
+        multiply_images(&job, pool);
+    }
+}

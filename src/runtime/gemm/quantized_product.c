@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of two tensors of codes, a block of channels after the other.
+#include "runtime/gemm/quantized_product.h"
+
+#include "runtime/kernels/scratch.h"
+
+static const int32_t no_starts[PRODUCT_BLOCK];
+static const float no_bias[PRODUCT_BLOCK];
+static const requant value_rule = {.rule = REQUANT_O};
+
+size_t tare__code_product_bytes(size_t depth, size_t channels) {
+    return tare__code_product_lanes(channels) * tare__round_up(depth, 4);
+}
+
+void tare__code_product_pack(const attention_kernels *k, const code_matrix *m, uint32_t *w) {
+    const size_t depth = tare__ceil_div(m->rows, 4);
+    for (size_t i = 0; i < m->columns; i += PRODUCT_BLOCK) {
+        code_matrix block = *m;
+        block.x += i;
+        block.columns = tare__part_of(m->columns, i, PRODUCT_BLOCK);
+        k->pack_columns(&block, tare__code_product_lanes(block.columns), w + i * depth);
+    }
+}
+
+static void run_block(const code_product *p, size_t channel, const float *multipliers) {
+    const size_t channels = tare__part_of(p->channels, channel, PRODUCT_BLOCK);
+    const size_t step =
+        tare__product_run_rows(p->kernel, tare__product_vectors(channels), 1, p->rows);
+    const uint8_t *x[PRODUCT_RUN_ROWS];
+    for (size_t row = 0; row < p->rows; row += step) {
+        const size_t rows = tare__part_of(p->rows, row, step);
+        for (size_t i = 0; i < rows; i++) x[i] = p->x + (row + i) * p->x_step;
+        const product_tile tile = {
+            .x = x,
+            .rows = rows,
+            .taps = 1,
+            .codes = p->codes,
+            .flip = p->flip,
+            .w = p->w + channel * tare__ceil_div(p->codes, 4),
+            .channels = channels,
+            .epilogue = {.requant = &value_rule,
+                         .start = p->starts != NULL ? p->starts + channel : no_starts,
+                         .multiplier = multipliers,
+                         .bias = no_bias},
+            .real = p->y + row * p->y_step + channel,
+            .y_stride = p->y_step,
+        };
+        p->kernel->run(&tile);
+    }
+}
+
+void tare__code_product_run(const code_product *p) {
+    float multipliers[PRODUCT_BLOCK];
+    for (size_t i = 0; i < PRODUCT_BLOCK; i++) multipliers[i] = p->multiplier;
+    for (size_t channel = 0; channel < p->channels; channel += PRODUCT_BLOCK)
+        run_block(p, channel, multipliers);
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Rows that lie side by side on both sides are copied whole; where neighbours differ, tiles of
+// both are turned over, so that neither side leaves the cache.
+#include "runtime/gemm/strided_copy.h"
+
+#include <string.h>
+
+enum {
+    TILE = 16,
+    PART = 1 << 14, // elements, about
+    SHORT = 16,     // elements of a row that are moved one by one
+};
+
+// --- loops ---
+
+// Outermost first, in the order of y: the largest steps come first.
+static size_t sort_loops(const copy_loop *loops, size_t count, copy_loop *out) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (loops[i].size == 1) continue;
+        size_t at = kept++;
+        for (; at > 0 && out[at - 1].to < loops[i].to; at--) out[at] = out[at - 1];
+        out[at] = loops[i];
+    }
+    return kept;
+}
+
+// Loops that are one to both sides.
+static size_t join_loops(copy_loop *loops, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const copy_loop *inner = &loops[i];
+        copy_loop *outer = kept > 0 ? &loops[kept - 1] : NULL;
+        if (outer != NULL && outer->from == inner->from * inner->size &&
+            outer->to == inner->to * inner->size) {
+            *outer = (copy_loop){outer->size * inner->size, inner->from, inner->to};
+            continue;
+        }
+        loops[kept++] = *inner;
+    }
+    return kept;
+}
+
+static void take_loop(copy_loop *loops, size_t *count, size_t i, copy_loop *out) {
+    *out = loops[i];
+    (*count)--;
+    memmove(&loops[i], &loops[i + 1], (*count - i) * sizeof *loops);
+}
+
+// Where no neighbours in y are written (columns of a wider tensor), a row is one element.
+static void choose_inner(strided_copy *c, copy_loop *loops, size_t *count) {
+    const copy_loop none = {1, 1, 1};
+    c->row = c->other = none;
+    if (*count > 0 && loops[*count - 1].to == 1) take_loop(loops, count, *count - 1, &c->row);
+    const bool is_whole = c->row.size > 1 && c->row.from == 1;
+    for (size_t i = *count; !is_whole && i-- > 0;)
+        if (loops[i].from == 1) {
+            take_loop(loops, count, i, &c->other);
+            break;
+        }
+}
+
+// Large inner loops are cut, so that threads have something to share.
+static void cut(strided_copy *c) {
+    copy_loop *longer = c->other.size > 1 ? &c->other : &c->row;
+    const int64_t each = c->row.size * c->other.size / longer->size;
+    c->block = PART / each / TILE * TILE;
+    if (c->block < TILE) c->block = TILE;
+    if (c->block > longer->size) c->block = longer->size;
+    c->blocks = (longer->size + c->block - 1) / c->block;
+}
+
+strided_copy tare__strided_copy_of(size_t element, int64_t offset, const copy_loop *loops,
+                                   size_t count) {
+    strided_copy c = {.element = element, .offset = offset};
+    copy_loop sorted[COPY_MOST_LOOPS];
+    size_t kept = join_loops(sorted, sort_loops(loops, count, sorted));
+    choose_inner(&c, sorted, &kept);
+    cut(&c);
+    c.units = c.blocks;
+    c.loop_count = (int)kept;
+    for (size_t i = 0; i < kept; i++) {
+        c.loop[i] = sorted[i];
+        c.units *= sorted[i].size;
+    }
+    const int64_t unit = c.row.size * c.other.size / c.blocks;
+    c.units_per_part = unit < PART ? PART / (unit > 0 ? unit : 1) : 1;
+    c.part_count = (size_t)((c.units + c.units_per_part - 1) / c.units_per_part);
+    return c;
+}
+
+bool tare__strided_copy_is_same(const strided_copy *c) {
+    return c->offset == 0 && c->loop_count == 0 && c->other.size == 1 && c->row.from == 1 &&
+           c->row.to == 1;
+}
+
+int64_t tare__strided_copy_elements(const strided_copy *c) {
+    return c->units * c->row.size * c->other.size / c->blocks;
+}
+
+// --- elements ---
+
+// Rows of `count` elements `from` apart, and `others` of them, which are neighbours in x and `to`
+// apart in y. Rows of two that follow each other are interleaved lines.
+#define DEFINE(name, type)                                                                         \
+    static void name##_row(const type *x, int64_t from, int64_t count, type *y) {                  \
+        for (int64_t i = 0; i < count; i++) y[i] = x[i * from];                                    \
+    }                                                                                              \
+    static void name##_pairs(const type *restrict x, int64_t from, int64_t others,                 \
+                             type *restrict y) {                                                   \
+        const type *restrict second = x + from;                                                    \
+        for (int64_t k = 0; k < others; k++) {                                                     \
+            y[2 * k] = x[k];                                                                       \
+            y[2 * k + 1] = second[k];                                                              \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_tiles(const type *x, const copy_loop *row, int64_t others, int64_t to,      \
+                             type *y) {                                                            \
+        for (int64_t r = 0; r < row->size; r += TILE)                                              \
+            for (int64_t o = 0; o < others; o += TILE) {                                           \
+                const int64_t last_r = r + TILE < row->size ? r + TILE : row->size;                \
+                const int64_t last_o = o + TILE < others ? o + TILE : others;                      \
+                for (int64_t k = o; k < last_o; k++)                                               \
+                    for (int64_t i = r; i < last_r; i++) y[k * to + i] = x[i * row->from + k];     \
+            }                                                                                      \
+    }
+
+DEFINE(copy_bytes, uint8_t)
+DEFINE(copy_halves, uint16_t)
+DEFINE(copy_words, uint32_t)
+DEFINE(copy_doubles, uint64_t)
+
+#define EACH_TYPE(size, call)                                                                      \
+    switch (size) {                                                                                \
+    case 1:                                                                                        \
+        call(copy_bytes, uint8_t);                                                                 \
+        break;                                                                                     \
+    case 2:                                                                                        \
+        call(copy_halves, uint16_t);                                                               \
+        break;                                                                                     \
+    case 4:                                                                                        \
+        call(copy_words, uint32_t);                                                                \
+        break;                                                                                     \
+    default:                                                                                       \
+        call(copy_doubles, uint64_t);                                                              \
+    }
+
+static void copy_row(const strided_copy *c, const void *x, int64_t count, void *y) {
+    if (c->row.from == 1 && count > SHORT) {
+        memcpy(y, x, (size_t)count * c->element);
+        return;
+    }
+#define ROW(name, type) name##_row(x, c->row.from, count, y)
+    EACH_TYPE(c->element, ROW)
+#undef ROW
+}
+
+static void copy_tiles(const strided_copy *c, const void *x, int64_t others, void *y) {
+    if (c->row.size == 2 && c->other.to == 2) {
+#define PAIRS(name, type) name##_pairs(x, c->row.from, others, y)
+        EACH_TYPE(c->element, PAIRS)
+#undef PAIRS
+        return;
+    }
+#define TILES(name, type) name##_tiles(x, &c->row, others, c->other.to, y)
+    EACH_TYPE(c->element, TILES)
+#undef TILES
+}
+
+static void copy_unit(const strided_copy *c, int64_t block, const unsigned char *x,
+                      unsigned char *y) {
+    const copy_loop *longer = c->other.size > 1 ? &c->other : &c->row;
+    const int64_t first = block * c->block, left = longer->size - first;
+    const int64_t count = left < c->block ? left : c->block;
+    const void *from = x + first * longer->from * (int64_t)c->element;
+    void *to = y + first * longer->to * (int64_t)c->element;
+    if (c->other.size > 1)
+        copy_tiles(c, from, count, to);
+    else
+        copy_row(c, from, count, to);
+}
+
+void tare__strided_copy_part(const strided_copy *c, size_t part, const void *x, void *y) {
+    int64_t at[COPY_MOST_LOOPS] = {0}, from = c->offset, to = 0;
+    const int64_t first = (int64_t)part * c->units_per_part, left = c->units - first;
+    int64_t rest = first / c->blocks, block = first % c->blocks;
+    for (int d = c->loop_count - 1; d >= 0; d--) {
+        at[d] = rest % c->loop[d].size;
+        rest /= c->loop[d].size;
+        from += at[d] * c->loop[d].from;
+        to += at[d] * c->loop[d].to;
+    }
+    for (int64_t i = left < c->units_per_part ? left : c->units_per_part; i > 0; i--) {
+        copy_unit(c, block, (const unsigned char *)x + from * (int64_t)c->element,
+                  (unsigned char *)y + to * (int64_t)c->element);
+        if (++block < c->blocks) continue;
+        block = 0;
+        for (int d = c->loop_count - 1; d >= 0; d--) {
+            from += c->loop[d].from;
+            to += c->loop[d].to;
+            if (++at[d] < c->loop[d].size) break;
+            from -= c->loop[d].size * c->loop[d].from;
+            to -= c->loop[d].size * c->loop[d].to;
+            at[d] = 0;
+        }
+    }
+}
+
+// --- all of it ---
+
+typedef struct copy_job {
+    const strided_copy *copy;
+    const void *x;
+    void *y;
+} copy_job;
+
+static void run_part(void *user, size_t part, size_t worker) {
+    const copy_job *job = user;
+    (void)worker;
+    tare__strided_copy_part(job->copy, part, job->x, job->y);
+}
+
+void tare__strided_copy_run(const strided_copy *c, thread_pool *pool, const void *x, void *y) {
+    copy_job job = {c, x, y};
+    tare__thread_pool_run(pool, c->part_count, run_part, &job);
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements moved from one order to another, by steps between them: permuting, slicing, repeating.
+#ifndef RUNTIME_GEMM_STRIDED_COPY_H
+#define RUNTIME_GEMM_STRIDED_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/threads/threads.h"
+
+/// One loop: neighbours are `from` elements apart in x (0: repeated) and `to` in y.
+typedef struct copy_loop {
+    int64_t size, from, to;
+} copy_loop;
+
+enum { COPY_MOST_LOOPS = 32 };
+typedef struct strided_copy {
+    size_t element;  // bytes: 1, 2, 4 or 8
+    int64_t offset;  // of the first element in x
+    copy_loop row;   // neighbours in y
+    copy_loop other; // neighbours in x, where those of the row are none; else of size 1
+    int64_t blocks;  // into which the other, or the row, is cut
+    int64_t block;
+    int loop_count; // around them, outermost first
+    copy_loop loop[COPY_MOST_LOOPS];
+    size_t part_count; // pieces of work that may be done in any order
+    int64_t units, units_per_part;
+} strided_copy;
+
+/// y[sum of i_k * to_k] = x[offset + sum of i_k * from_k] for all i_k < size_k. Each element of y
+/// is written once; loops may be given in any order, at most COPY_MOST_LOOPS.
+strided_copy tare__strided_copy_of(size_t element, int64_t offset, const copy_loop *loops,
+                                   size_t count);
+/// Does it move everything to where it is already: y is x?
+bool tare__strided_copy_is_same(const strided_copy *c);
+/// Elements that are moved.
+int64_t tare__strided_copy_elements(const strided_copy *c);
+void tare__strided_copy_part(const strided_copy *c, size_t part, const void *x, void *y);
+/// All parts, shared by a pool's threads; NULL: the caller does them alone.
+void tare__strided_copy_run(const strided_copy *c, thread_pool *pool, const void *x, void *y);
+
+#endif

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles at a time, so that neither side leaves the cache; few rows, as of the channels of pictures,
+// column by column, bytes of them by the elementwise kernels.
+#include "runtime/gemm/transpose.h"
+
+enum { TILE = 16, FEW = 4 };
+
+#define DEFINE_TILES(name, type)                                                                   \
+    static void name(const type *x, int64_t rows, int64_t columns, int64_t first, int64_t last,    \
+                     type *y) {                                                                    \
+        for (int64_t r = 0; r < rows; r += TILE)                                                   \
+            for (int64_t c = first; c < last; c += TILE) {                                         \
+                const int64_t last_row = r + TILE < rows ? r + TILE : rows;                        \
+                const int64_t last_column = c + TILE < last ? c + TILE : last;                     \
+                for (int64_t k = c; k < last_column; k++)                                          \
+                    for (int64_t i = r; i < last_row; i++) y[k * rows + i] = x[i * columns + k];   \
+            }                                                                                      \
+    }
+
+DEFINE_TILES(transpose_word_tiles, uint32_t)
+DEFINE_TILES(transpose_byte_tiles, uint8_t)
+
+// The columns of `rows` rows, which is a constant.
+static inline __attribute__((always_inline)) void few_words(const uint32_t *x, int64_t rows,
+                                                            int64_t columns, int64_t first,
+                                                            int64_t last, uint32_t *y) {
+    for (int64_t c = first; c < last; c++)
+        for (int64_t r = 0; r < rows; r++) y[c * rows + r] = x[r * columns + c];
+}
+
+static void transpose_words(const uint32_t *x, int64_t rows, int64_t columns, int64_t first,
+                            int64_t last, uint32_t *y) {
+    switch (rows) {
+    case 1:
+        few_words(x, 1, columns, first, last, y);
+        break;
+    case 2:
+        few_words(x, 2, columns, first, last, y);
+        break;
+    case 3:
+        few_words(x, 3, columns, first, last, y);
+        break;
+    case FEW:
+        few_words(x, FEW, columns, first, last, y);
+        break;
+    default:
+        transpose_word_tiles(x, rows, columns, first, last, y);
+    }
+}
+
+static void transpose_bytes(const elementwise_kernels *k, const uint8_t *x, int64_t rows,
+                            int64_t columns, int64_t first, int64_t last, uint8_t *y) {
+    if (rows <= FEW)
+        k->interleave(x + first, (size_t)columns, (size_t)rows, (size_t)(last - first),
+                      y + first * rows);
+    else
+        transpose_byte_tiles(x, rows, columns, first, last, y);
+}
+
+void tare__transpose_columns(const elementwise_kernels *k, const transposition *t, int64_t image,
+                             int64_t first, int64_t last, const void *x, void *y) {
+    const int64_t at = image * t->rows * t->columns;
+    if (t->element == 1)
+        transpose_bytes(k, (const uint8_t *)x + at, t->rows, t->columns, first, last,
+                        (uint8_t *)y + at);
+    else
+        transpose_words((const uint32_t *)x + at, t->rows, t->columns, first, last,
+                        (uint32_t *)y + at);
+}
+
+transposition tare__channels_moved(const tare_tensor *t, bool has_batch, bool to_last) {
+    const int64_t batch = has_batch ? t->shape[0] : 1, channels = t->shape[has_batch ? 1 : 0];
+    const int64_t pixels = batch * channels > 0 ? t->count / batch / channels : 0;
+    return (transposition){.batch = batch,
+                           .rows = to_last ? channels : pixels,
+                           .columns = to_last ? pixels : channels,
+                           .element = tare_dtype_size(t->dtype)};
+}
+
+void tare__transpose(const elementwise_kernels *k, const transposition *t, const void *x, void *y) {
+    for (int64_t n = 0; n < t->batch; n++) tare__transpose_columns(k, t, n, 0, t->columns, x, y);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of int8 weights, eight at a time in one machine word.
+// Private to runtime/gemm.
+#ifndef RUNTIME_GEMM_WEIGHT_SUM_H
+#define RUNTIME_GEMM_WEIGHT_SUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/math/requant.h"
+
+/// The sum of `count` weights, modulo 2^32. Codes are raised by 128 to be summed as unsigned bytes
+/// in four lanes of 16 bits, which hold 128 pairs of them.
+static inline int32_t tare__weight_sum(const int8_t *w, size_t count) {
+    const uint64_t low_bytes = UINT64_C(0x00ff00ff00ff00ff);
+    const uint64_t raise = UINT64_C(0x8080808080808080);
+    uint64_t raised = 0;
+    size_t i = 0;
+    while (count - i >= 8) {
+        uint64_t lanes = 0;
+        for (size_t left = 128; left > 0 && count - i >= 8; left--, i += 8) {
+            uint64_t word;
+            memcpy(&word, w + i, 8);
+            word ^= raise;
+            lanes += (word & low_bytes) + (word >> 8 & low_bytes);
+        }
+        lanes =
+            (lanes & UINT64_C(0x0000ffff0000ffff)) + (lanes >> 16 & UINT64_C(0x0000ffff0000ffff));
+        raised += (lanes & UINT32_MAX) + (lanes >> 32);
+    }
+    int64_t sum = (int64_t)raised - 128 * (int64_t)i;
+    for (; i < count; i++) sum += w[i];
+    return tare__wrap_int32(sum);
+}
+
+#endif

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3 -mprefer-vector-width=512
+// Lines of floats and functions of their elements. With AVX-512.
+#include "runtime/kernels/f32_avx512.h"
+#include "runtime/kernels/rows.h"
+
+#define LINES(name)   name##__avx512vnni
+#define ELEMENT_LOOPS f32_elements__avx512vnni
+#define PAIR_LOOPS    f32_pairs__avx512vnni
+#include "core/math/element_loops.h"
+#include "core/math/vector_rows.h"
+
+#include "core/math/vector_columns.h"

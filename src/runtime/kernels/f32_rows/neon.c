@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// build: -O3
+// Lines of floats and functions of their elements. With NEON.
+#include "runtime/kernels/f32_neon.h"
+#include "runtime/kernels/rows.h"
+
+#define LINES(name)   name##__neon
+#define ELEMENT_LOOPS f32_elements__neon
+#define PAIR_LOOPS    f32_pairs__neon
+#include "core/math/element_loops.h"
+#include "core/math/vector_rows.h"
+
+#include "core/math/vector_columns.h"

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instruction set to use: what the machine has, or less if the environment says so.
+#include "runtime/kernels/isa.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(TARE_HAVE_X86_KERNELS)
+#include <cpuid.h>
+#elif defined(TARE_HAVE_ARM_KERNELS)
+#include <sys/auxv.h>
+#endif
+#ifdef TARE_HAVE_DNNL
+#include <oneapi/dnnl/dnnl_version.h>
+#endif
+
+#include "core/text/text.h"
+#include "tare/session.h"
+
+#if defined(TARE_HAVE_X86_KERNELS)
+static const char *const level_names[] = {
+    [ISA_SCALAR] = "scalar",
+    [ISA_AVX2] = "avx2",
+    [ISA_AVXVNNI] = "avxvnni",
+    [ISA_AVX512VNNI] = "avx512vnni",
+};
+#define KERNELS "scalar, avx2, avxvnni, avx512vnni"
+#elif defined(TARE_HAVE_ARM_KERNELS)
+static const char *const level_names[] = {
+    [ISA_SCALAR] = "scalar", [ISA_NEON] = "neon", [ISA_NEONDOT] = "neondot", [ISA_I8MM] = "i8mm"};
+#define KERNELS "scalar, neon, neondot, i8mm"
+#else
+static const char *const level_names[] = {[ISA_SCALAR] = "scalar"};
+#define KERNELS "scalar"
+#endif
+enum { LEVEL_COUNT = sizeof level_names / sizeof *level_names };
+
+const char *tare__isa_level_name(isa_level level) {
+    return (size_t)level < LEVEL_COUNT ? level_names[level] : "";
+}
+
+#if defined(TARE_HAVE_X86_KERNELS)
+
+// A bit of cpuid that not all compilers have a name for. The registers are those of AVX2.
+static bool has_avxvnni(void) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1U << 4) != 0;
+}
+
+// The compilers' own test asks cpuid for the instructions, and xgetbv whether the system keeps the
+// registers.
+isa_level tare__isa_detect(void) {
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return ISA_SCALAR;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vnni"))
+        return ISA_AVX512VNNI;
+    return has_avxvnni() ? ISA_AVXVNNI : ISA_AVX2;
+}
+
+#elif defined(TARE_HAVE_ARM_KERNELS)
+
+// The kernel tells what the CPU has, as bits that AArch64's ABI fixes.
+isa_level tare__isa_detect(void) {
+    const unsigned long asimddp = 1UL << 20, i8mm = 1UL << 13;
+    if ((getauxval(AT_HWCAP) & asimddp) == 0) return ISA_NEON;
+    return (getauxval(AT_HWCAP2) & i8mm) == 0 ? ISA_NEONDOT : ISA_I8MM;
+}
+
+#else
+
+isa_level tare__isa_detect(void) {
+    return ISA_SCALAR;
+}
+
+#endif
+
+bool tare__isa_permutes_bytes(void) {
+#if defined(TARE_HAVE_X86_KERNELS)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512vbmi") != 0;
+#else
+    return false;
+#endif
+}
+
+// "scalar, avx2" into out: what this machine can be asked for.
+static void list_levels(isa_level highest, char *out, size_t size) {
+    out[0] = '\0';
+    for (int i = 0; i <= (int)highest; i++) {
+        if (i > 0) strncat(out, ", ", size - strlen(out) - 1);
+        strncat(out, level_names[i], size - strlen(out) - 1);
+    }
+}
+
+tare_status tare__isa_choose(isa_level *out, tare_error *err) {
+    const isa_level highest = tare__isa_detect();
+    const char *wanted = getenv("TARE_ISA");
+    *out = highest;
+    if (wanted == NULL || wanted[0] == '\0') return TARE_OK;
+    for (int i = 0; i <= (int)highest; i++)
+        if (strcmp(wanted, level_names[i]) == 0) return *out = (isa_level)i, TARE_OK;
+    char levels[64];
+    list_levels(highest, levels, sizeof levels);
+    for (int i = (int)highest + 1; i < (int)LEVEL_COUNT; i++)
+        if (strcmp(wanted, level_names[i]) == 0)
+            return tare__fail(err, TARE_INVALID_ARGUMENT,
+                              "TARE_ISA: this machine or build lacks '%s', it has %s", wanted,
+                              levels);
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "TARE_ISA: expected one of %s, found '%s'",
+                      levels, wanted);
+}
+
+const char *tare_isa_name(void) {
+    isa_level level;
+    if (tare__isa_choose(&level, NULL) != TARE_OK) level = tare__isa_detect();
+    return level_names[level];
+}
+
+#define STRINGIFY(x) #x
+#define TEXT_OF(x)   STRINGIFY(x)
+#ifdef TARE_HAVE_DNNL
+#define FLOAT_LIBRARY "oneDNN " TEXT_OF(DNNL_VERSION_MAJOR) "." TEXT_OF(DNNL_VERSION_MINOR)
+#else
+#define FLOAT_LIBRARY "no oneDNN"
+#endif
+#ifdef TARE_HAVE_PNG
+#define PNG_LIBRARY "libpng"
+#else
+#define PNG_LIBRARY "no libpng"
+#endif
+#ifdef TARE_HAVE_JPEG
+#define JPEG_LIBRARY "libjpeg"
+#else
+#define JPEG_LIBRARY "no libjpeg"
+#endif
+#ifdef TARE_HAVE_ONNX
+#define ONNX_READER "ONNX"
+#else
+#define ONNX_READER "no ONNX"
+#endif
+
+const char *tare_build_features(void) {
+    return FLOAT_LIBRARY "; " PNG_LIBRARY "; " JPEG_LIBRARY "; " ONNX_READER "; kernels: " KERNELS;
+}

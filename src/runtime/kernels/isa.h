@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Levels of instruction sets, lowest first. Every kernel row names the level that it needs. A
+// machine of a level has all that are lower on the list of its architecture.
+#ifndef RUNTIME_KERNELS_ISA_H
+#define RUNTIME_KERNELS_ISA_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+
+typedef enum isa_level {
+    ISA_SCALAR, // plain C
+    // x86
+    ISA_AVX2 = 1,       // AVX2 and FMA
+    ISA_AVXVNNI = 2,    // and dot products of bytes in registers of 256 bits
+    ISA_AVX512VNNI = 3, // AVX-512 F, BW, DQ, VL and VNNI
+    // Arm, 64 bits
+    ISA_NEON = 1,    // what every such CPU has
+    ISA_NEONDOT = 2, // dot products of signed bytes (+dotprod)
+    ISA_I8MM = 3,    // and of unsigned with signed ones, and products of matrices (+i8mm)
+} isa_level;
+
+const char *tare__isa_level_name(isa_level level); // "scalar"
+
+/// The highest level that this build, the CPU and the operating system (which must save the wide
+/// registers) all have.
+isa_level tare__isa_detect(void);
+
+/// Has the CPU instructions that permute bytes by tables of 128 (AVX-512 VBMI), which its level
+/// does not promise?
+bool tare__isa_permutes_bytes(void);
+
+/// The level in use: the detected one, or the lower one that TARE_ISA in the environment names.
+/// TARE_INVALID_ARGUMENT if that is no level or one that this machine lacks.
+tare_status tare__isa_choose(isa_level *out, tare_error *err);
+
+#if defined(__x86_64__) || defined(__i386__)
+/// The instructions of avxvnni have two encodings: AVX-512's (VL), which all CPUs of the level
+/// above have, and AVX-VNNI's, which those have that lack AVX-512.
+static inline bool tare__isa_has_avx512_encoding(void) {
+    return __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
+#endif

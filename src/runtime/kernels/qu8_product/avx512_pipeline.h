@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many rows of a product whose sums end in turn. The instructions that end sums need other ports
+// than vpdpbusd, but a whole tile's are too many for the processor to find sums behind them: so
+// rows end one after the other, spread over the time that the others' sums take.
+//
+// 24 registers of sums are six places of four. A place holds as many rows as its registers hold
+// vectors of channels; words of depth are cut into six stretches, between which a place gives its
+// codes and begins with other rows. Each row's sums begin at another word, and go on with the first
+// one after the last: sums of integers do not care where they begin.
+// Private to runtime/kernels/qu8_product.
+#ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_PIPELINE_H
+#define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_PIPELINE_H
+
+#include "runtime/kernels/qu8_product/avx512_epilogue.h"
+
+#if HAS_FEW_FORMS
+static size_t run_turns(const product_tile *t, const tile_end *e) {
+    (void)t, (void)e;
+    return 0;
+}
+#else
+
+enum {
+    PLACES = 6,
+    PLACE_ROWS = PACKED_REGISTERS, // at most
+    // Fewer turns do not pay: while the first rows begin and the last ones end, few sums share the
+    // weights that are loaded.
+    LEAST_TURNS = 9,
+    MOST_WORDS =
+        16, // of depth, for each turn: deeper rows are summed so long that ends hardly count
+};
+
+// A tap, and how many of its codes come before.
+typedef struct word_place {
+    size_t tap, code;
+} word_place;
+
+typedef struct turns {
+    const product_tile *t;
+    const tile_end *end;
+    const uint8_t *const *rows[PLACES * PLACE_ROWS]; // their first taps
+    const uint8_t *at[PLACES * PLACE_ROWS];          // their codes of the tap that is added
+    word_place ends[PLACES];                         // of the stretches
+} turns;
+
+static void begin_turns(turns *s, const product_tile *t, const tile_end *e) {
+    const size_t words = t->codes / 4;
+    s->t = t;
+    s->end = e;
+    // Places that have not begun are looked up, too.
+    for (size_t i = 0; i < PLACES * PLACE_ROWS; i++) s->rows[i] = t->x;
+    for (size_t i = 0; i < PLACES; i++) {
+        // At the end of a tap, if there are enough, so that loops are as long as each other.
+        const size_t end = (i + 1) * t->taps / PLACES;
+        const size_t word = t->taps >= PLACES ? end * words : (i + 1) * words * t->taps / PLACES;
+        const size_t tap = (word - 1) / words;
+        s->ends[i] = (word_place){tap, (word - tap * words) * 4};
+    }
+}
+
+// Sums are given registers by number, or gcc keeps some of them in memory. Nothing is called while
+// they hold sums, but for what sanitizers put there.
+#if defined __OPTIMIZE__ && !defined __clang__
+#define SUMS(name, number) register __m512i name __asm__("zmm" #number)
+#else
+#define SUMS(name, number) __m512i name
+#endif
+
+// A place's registers, and what is done with them.
+#define PLACE0(X, ...) X(0, a0, b0, c0, d0, __VA_ARGS__)
+#define PLACE1(X, ...) X(1, a1, b1, c1, d1, __VA_ARGS__)
+#define PLACE2(X, ...) X(2, a2, b2, c2, d2, __VA_ARGS__)
+#define PLACE3(X, ...) X(3, a3, b3, c3, d3, __VA_ARGS__)
+#define PLACE4(X, ...) X(4, a4, b4, c4, d4, __VA_ARGS__)
+#define PLACE5(X, ...) X(5, a5, b5, c5, d5, __VA_ARGS__)
+
+#define ADD_PLACE(place, a, b, c, d, ...)                                                          \
+    do {                                                                                           \
+        const size_t first_ = (place)*step;                                                        \
+        const __m512i x0_ = broadcast(at[first_] + k, flip);                                       \
+        a = _mm512_dpbusd_epi32(a, x0_, w0);                                                       \
+        if (vectors == 1) {                                                                        \
+            b = _mm512_dpbusd_epi32(b, broadcast(at[first_ + 1] + k, flip), w0);                   \
+            c = _mm512_dpbusd_epi32(c, broadcast(at[first_ + 2] + k, flip), w0);                   \
+            d = _mm512_dpbusd_epi32(d, broadcast(at[first_ + 3] + k, flip), w0);                   \
+        } else if (vectors == 2) {                                                                 \
+            const __m512i x1_ = broadcast(at[first_ + 1] + k, flip);                               \
+            b = _mm512_dpbusd_epi32(b, x0_, w1);                                                   \
+            c = _mm512_dpbusd_epi32(c, x1_, w0);                                                   \
+            d = _mm512_dpbusd_epi32(d, x1_, w1);                                                   \
+        } else {                                                                                   \
+            b = _mm512_dpbusd_epi32(b, x0_, w1);                                                   \
+            c = _mm512_dpbusd_epi32(c, x0_, w2);                                                   \
+            d = _mm512_dpbusd_epi32(d, x0_, w3);                                                   \
+        }                                                                                          \
+    } while (0);
+
+// What the ends of rows will read and write is fetched while their sums are made.
+UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_t rows) {
+    for (size_t r = row; r < row + rows; r++) {
+        __builtin_prefetch(t->y + r * t->y_stride, 1);
+        if (kind >= END_WITH_PLAIN) __builtin_prefetch(t->addend->codes + r * t->addend->stride);
+    }
+}
+
+#define BEGIN(place, a, b, c, d, row)                                                              \
+    do {                                                                                           \
+        for (size_t r_ = (place)*step; r_ < ((place) + 1) * step; r_++) {                          \
+            s->rows[r_] = t->x + (row) + r_;                                                       \
+            at[r_] = tare__product_codes_at(t, s->rows[r_], tap);                                  \
+        }                                                                                          \
+        expect_end(t, kind, (row) + (place)*step, step);                                           \
+        a = first_sums(t, 0);                                                                      \
+        b = vectors > 1 ? first_sums(t, 1) : a;                                                    \
+        c = vectors > 2 ? first_sums(t, 2) : a;                                                    \
+        d = vectors > 3 ? first_sums(t, 3) : b;                                                    \
+    } while (0);
+
+#define GO_TO(next_tap)                                                                            \
+    do {                                                                                           \
+        tap = (next_tap);                                                                          \
+        k = 0;                                                                                     \
+        for (size_t r_ = 0; r_ < PLACES * step && t->taps > 1; r_++)                               \
+            at[r_] = tare__product_codes_at(t, s->rows[r_], tap);                                  \
+    } while (0);
+
+// May the last vector of a block have fewer channels than lanes, which an addend must not be read
+// for? Whole blocks have not, and need no mask.
+UNROLLED bool has_part_of_vector(end_kind kind, size_t vectors) {
+    return kind >= END_WITH_PLAIN && vectors < PRODUCT_VECTORS;
+}
+
+UNROLLED void end_place(const turns *s, end_kind kind, size_t vectors, size_t row, __m512i a,
+                        __m512i b, __m512i c, __m512i d) {
+    __m512i sums[PACKED_REGISTERS] = {a, b, c, d};
+    const __mmask16 last = has_part_of_vector(kind, vectors) ? s->end->last : 0xFFFF;
+    end_rows(s->t, s->end, (end_form){kind, true, true}, sums, row, PACKED_REGISTERS / vectors,
+             vectors, last);
+}
+
+#define END(place, a, b, c, d, row) end_place(s, kind, vectors, (row) + (place)*step, a, b, c, d);
+
+// Several rows use them: loads for each product would be slower than products are.
+#define KEEP_WEIGHTS(w0, w1, w2, w3)                                                               \
+    do {                                                                                           \
+        KEEP_IN_REGISTER(w0);                                                                      \
+        KEEP_IN_REGISTER(w1);                                                                      \
+        KEEP_IN_REGISTER(w2);                                                                      \
+        KEEP_IN_REGISTER(w3);                                                                      \
+    } while (0)
+
+// The words of a stretch for some places.
+#define WORDS(stretch, ADD_PLACES)                                                                 \
+    for (;;) {                                                                                     \
+        const size_t last_ = tap < s->ends[stretch].tap ? t->codes : s->ends[stretch].code;        \
+        for (; k < last_; k += 4, w += vectors * PRODUCT_LANES) {                                  \
+            if (vectors <= 2) RELOAD(at);                                                          \
+            expect_weights(w, ahead);                                                              \
+            __m512i w0 = _mm512_loadu_si512(w);                                                    \
+            __m512i w1 = vectors > 1 ? _mm512_loadu_si512(w + PRODUCT_LANES) : w0;                 \
+            __m512i w2 = vectors > 2 ? _mm512_loadu_si512(w + 2 * PRODUCT_LANES) : w0;             \
+            __m512i w3 = vectors > 3 ? _mm512_loadu_si512(w + 3 * PRODUCT_LANES) : w0;             \
+            if (vectors == PRODUCT_VECTORS) KEEP_WEIGHTS(w0, w1, w2, w3);                          \
+            (void)w1, (void)w2, (void)w3;                                                          \
+            ADD_PLACES                                                                             \
+        }                                                                                          \
+        if (tap == s->ends[stretch].tap) break;                                                    \
+        GO_TO(tap + 1)                                                                             \
+    }
+
+#define UP_TO_0 PLACE0(ADD_PLACE, )
+#define UP_TO_1 UP_TO_0 PLACE1(ADD_PLACE, )
+#define UP_TO_2 UP_TO_1 PLACE2(ADD_PLACE, )
+#define UP_TO_3 UP_TO_2 PLACE3(ADD_PLACE, )
+#define UP_TO_4 UP_TO_3 PLACE4(ADD_PLACE, )
+#define UP_TO_5 UP_TO_4 PLACE5(ADD_PLACE, )
+#define FROM_5  PLACE5(ADD_PLACE, )
+#define FROM_4  PLACE4(ADD_PLACE, ) FROM_5
+#define FROM_3  PLACE3(ADD_PLACE, ) FROM_4
+#define FROM_2  PLACE2(ADD_PLACE, ) FROM_3
+#define FROM_1  PLACE1(ADD_PLACE, ) FROM_2
+
+// `count` times as many rows as all places hold.
+UNROLLED void take_turns(turns *s, size_t count, end_kind kind, size_t vectors) {
+    const product_tile *t = s->t;
+    const size_t step = PACKED_REGISTERS / vectors, turn = PLACES * step;
+    const __m512i flip = _mm512_set1_epi8((char)t->flip);
+    const uint8_t *kept[PLACES * PLACE_ROWS], **at = vectors > 2 ? kept : s->at;
+    const uint32_t *w = t->w;
+    size_t row = 0; // the first one of all places
+    size_t ahead = ahead_of(t, vectors, 0);
+    size_t tap = 0, k = 0;
+    // clang-format off
+    SUMS(a0, 8); SUMS(b0, 9); SUMS(c0, 10); SUMS(d0, 11);
+    SUMS(a1, 12); SUMS(b1, 13); SUMS(c1, 14); SUMS(d1, 15);
+    SUMS(a2, 16); SUMS(b2, 17); SUMS(c2, 18); SUMS(d2, 19);
+    SUMS(a3, 20); SUMS(b3, 21); SUMS(c3, 22); SUMS(d3, 23);
+    SUMS(a4, 24); SUMS(b4, 25); SUMS(c4, 26); SUMS(d4, 27);
+    SUMS(a5, 28); SUMS(b5, 29); SUMS(c5, 30); SUMS(d5, 31);
+    // clang-format on
+    for (size_t r = 0; r < PLACES * step; r++) at[r] = t->x[0];
+    // clang-format off
+    PLACE0(BEGIN, row) WORDS(0, UP_TO_0)
+    PLACE1(BEGIN, row) WORDS(1, UP_TO_1)
+    PLACE2(BEGIN, row) WORDS(2, UP_TO_2)
+    PLACE3(BEGIN, row) WORDS(3, UP_TO_3)
+    PLACE4(BEGIN, row) WORDS(4, UP_TO_4)
+    PLACE5(BEGIN, row) WORDS(5, UP_TO_5)
+#define TURN(place, BEHIND) \
+    PLACE##place(END, row) \
+    if (count > 1) { \
+        PLACE##place(BEGIN, row + turn) WORDS(place, UP_TO_5) \
+    } else { \
+        WORDS(place, BEHIND) \
+    }
+    for (size_t pass = 1; count > 0; count--, row += turn, pass++) {
+        GO_TO(0)
+        w = t->w;
+        ahead = ahead_of(t, vectors, pass);
+        TURN(0, FROM_1)
+        TURN(1, FROM_2)
+        TURN(2, FROM_3)
+        TURN(3, FROM_4)
+        TURN(4, FROM_5)
+        TURN(5, (void)w0;)
+    }
+    // clang-format on
+#undef TURN
+}
+
+#define DEFINE(vectors)                                                                            \
+    static void take_turns_f_##vectors(turns *s, size_t count) {                                   \
+        take_turns(s, count, END_OF_F, vectors);                                                   \
+    }                                                                                              \
+    static void take_turns_o_##vectors(turns *s, size_t count) {                                   \
+        take_turns(s, count, END_OF_O, vectors);                                                   \
+    }                                                                                              \
+    static void take_turns_plain_##vectors(turns *s, size_t count) {                               \
+        take_turns(s, count, END_WITH_PLAIN, vectors);                                             \
+    }                                                                                              \
+    static void take_turns_values_##vectors(turns *s, size_t count) {                              \
+        take_turns(s, count, END_WITH_VALUES, vectors);                                            \
+    }                                                                                              \
+    static void take_turns_signed_##vectors(turns *s, size_t count) {                              \
+        take_turns(s, count, END_WITH_SIGNED, vectors);                                            \
+    }                                                                                              \
+    static void take_turns_with_o_##vectors(turns *s, size_t count) {                              \
+        take_turns(s, count, END_WITH_O, vectors);                                                 \
+    }                                                                                              \
+    static void take_turns_codes_##vectors(turns *s, size_t count) {                               \
+        take_turns(s, count, END_WITH_CODES, vectors);                                             \
+    }
+DEFINE(1)
+DEFINE(2)
+DEFINE(4)
+#undef DEFINE
+
+// Frequent ends, of blocks that fill places.
+static bool may_take_turns(const product_tile *t, const tile_end *e, size_t vectors) {
+    return e->kind <= END_WITH_CODES && vectors != 3 && t->codes % 4 == 0 && t->gap == 0 &&
+           (e->last == 0xFFFF || t->addend == NULL || has_part_of_vector(e->kind, vectors));
+}
+
+// How many of the tile's rows took turns.
+static size_t run_turns(const product_tile *t, const tile_end *e) {
+#define OF_KIND(name)                                                                              \
+    { take_turns_##name##_1, take_turns_##name##_2, NULL, take_turns_##name##_4 }
+    static void (*const runs[END_WITH_CODES + 1][PRODUCT_VECTORS])(turns *, size_t) = {
+        OF_KIND(f),      OF_KIND(o),      OF_KIND(plain), OF_KIND(values),
+        OF_KIND(signed), OF_KIND(with_o), OF_KIND(codes)};
+#undef OF_KIND
+    const size_t vectors = tare__product_vectors(t->channels);
+    const size_t turn = PLACES * (PACKED_REGISTERS / vectors), count = t->rows / turn;
+    const size_t words = t->codes / 4 * t->taps;
+    if (count < LEAST_TURNS || words < PLACES || words > MOST_WORDS * count ||
+        !may_take_turns(t, e, vectors))
+        return 0;
+    turns s;
+    begin_turns(&s, t, e);
+    runs[e->kind][vectors - 1](&s, count);
+    return count * turn;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of kernels over lines of floats.
+#include "runtime/kernels/rows.h"
+
+const line_kernels tare__line_kernels[] = {
+#define KERNEL(suffix, level)                                                                      \
+    {.name = #suffix,                                                                              \
+     .needs = level,                                                                               \
+     .add = f32_add__##suffix,                                                                     \
+     .sum = f32_sum__##suffix,                                                                     \
+     .raise = f32_raise__##suffix,                                                                 \
+     .softmax = f32_softmax__##suffix,                                                             \
+     .log_softmax = f32_log_softmax__##suffix,                                                     \
+     .moments = f32_moments__##suffix,                                                             \
+     .blend = f32_blend__##suffix,                                                                 \
+     .affine = f32_affine__##suffix,                                                               \
+     .scale_shift = f32_scale_shift__##suffix,                                                     \
+     .panel = f32_panel__##suffix,                                                                 \
+     .normalize = f32_normalize__##suffix,                                                         \
+     .rms_normalize = f32_rms_normalize__##suffix,                                                 \
+     .columns = f32_columns__##suffix,                                                             \
+     .elements = f32_elements__##suffix,                                                           \
+     .pairs = f32_pairs__##suffix},
+#include "runtime/kernels/f32_rows/kernels.def"
+#undef KERNEL
+};
+const size_t tare__line_kernel_count = sizeof tare__line_kernels / sizeof *tare__line_kernels;
+
+const line_kernels *tare__lines_choose(isa_level isa) {
+    const line_kernels *k = tare__line_kernels;
+    while (k->needs > isa) k++; // ends: the last row needs nothing
+    return k;
+}

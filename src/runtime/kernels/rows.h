@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels over lines of floats. Every level gives the same bits, which core/math/rows.h and
+// core/math/elements.def define.
+#ifndef RUNTIME_KERNELS_ROWS_H
+#define RUNTIME_KERNELS_ROWS_H
+
+#include <stddef.h>
+
+#include "core/math/elements.h"
+#include "core/math/rows.h"
+#include "runtime/kernels/isa.h"
+
+typedef struct line_kernels {
+    const char *name;
+    isa_level needs;
+    void (*add)(const float *x, size_t count, float *y);
+    void (*sum)(const float *a, const float *b, size_t count, float *y);
+    void (*raise)(const float *x, size_t count, float *y);
+    void (*softmax)(const float *x, size_t count, float *y);
+    void (*log_softmax)(const float *x, size_t count, float *y);
+    void (*moments)(const float *x, size_t count, float *mean, float *variance);
+    void (*scale_shift)(const float *x, size_t count, float scale, float shift, float *y);
+    void (*affine)(const float *x, size_t count, const float *scale, const float *shift, float *y);
+    void (*blend)(const float *const x[], const float *share, size_t lines, size_t count, float *y);
+    void (*panel)(const float *x, size_t rows, size_t inner, const float *w, size_t width,
+                  const float *bias, float *y);
+    void (*normalize)(const float *x, size_t count, const float *weight, const float *bias,
+                      float eps, float *y);
+    void (*rms_normalize)(const float *x, size_t count, const float *weight, float eps, float *y);
+    void (*columns)(const float *x, size_t count, size_t stride, size_t width, float *y);
+    const element_loop *elements; // by element_kind
+    const binary_loop *pairs;     // by pair_kind
+} line_kernels;
+
+/// Best first; the last row needs nothing.
+extern const line_kernels tare__line_kernels[];
+extern const size_t tare__line_kernel_count;
+const line_kernels *tare__lines_choose(isa_level isa);
+
+#define KERNEL(suffix, level)                                                                      \
+    LINE_FUNCTIONS(suffix)                                                                         \
+    extern const element_loop f32_elements__##suffix[ELEMENT_COUNT];                               \
+    extern const binary_loop f32_pairs__##suffix[PAIR_COUNT];
+#include "runtime/kernels/f32_rows/kernels.def"
+#undef KERNEL
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches sample by sample. What lies between the layers of a batch of pictures leaves the caches;
+// that of one picture stays there, and threads that take whole pictures need not wait for each
+// other at every layer. Where samples provably have nothing to do with each other, the plan of one
+// runs for each, unless reading the weights again would cost more; but for its last steps, where
+// they can be done for all samples at once (plan/batched_tail.h). The numbers were measured, on
+// networks of 2 to 130 million weights, one thread and two.
+#include "core/memory/alloc.h"
+#include "runtime/plan/batched_tail.h"
+#include "runtime/plan/build.h"
+#include "runtime/plan/profile.h"
+#include "runtime/plan/replicas.h"
+#include "runtime/plan/samples.h"
+
+enum {
+    CACHED_BYTES = 8 << 20, // of results between steps: what caches hold, about
+    // The same where threads take whole samples: they gain by seldom waiting, if there is work
+    // enough.
+    OWN_CACHED_BYTES = 512 << 10,
+    // Reading the weights again costs the more, the less of them stays in caches from one sample to
+    // the next: each byte must be worth one multiply-accumulate for so many of them, within bounds.
+    WEIGHTS_PER_WORK = 256 << 10,
+    LEAST_WORK_PER_BYTE = 4,
+    MOST_WORK_PER_BYTE = 128,
+    FLOAT_WORK = 4, // a multiply-accumulate of floats takes as long as so many of codes
+};
+
+static bool is_batch(const tare_tensor *const *inputs, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i]->ndim == 0 || inputs[i]->q != NULL ||
+            inputs[i]->shape[0] != inputs[0]->shape[0])
+            return false;
+    return count > 0 && inputs[0]->shape[0] > 1;
+}
+
+// Of the first steps of a plan.
+typedef struct plan_cost {
+    int64_t work, weight_bytes;
+} plan_cost;
+
+static plan_cost cost_of(const plan *p, size_t steps) {
+    plan_cost sum = {0};
+    for (size_t i = 0; i < steps; i++) {
+        tare_step step = {0};
+        if (!tare__plan_step(p, i, &step)) continue;
+        sum.work += step.macs * (step.bits_may_differ ? FLOAT_WORK : 1);
+        sum.weight_bytes += step.weight_bytes;
+    }
+    return sum;
+}
+
+static size_t threads_of(const plan *p) {
+    return tare__thread_count(p->setting.fast->space.pool);
+}
+
+// Results between steps, beyond which samples may pay.
+static size_t cached_bytes(bool has_twins) {
+    return has_twins ? OWN_CACHED_BYTES : CACHED_BYTES;
+}
+
+static int64_t least_work(int64_t weight_bytes) {
+    const int64_t per_byte = weight_bytes / WEIGHTS_PER_WORK;
+    if (per_byte < LEAST_WORK_PER_BYTE) return weight_bytes * LEAST_WORK_PER_BYTE;
+    return weight_bytes * (per_byte < MOST_WORK_PER_BYTE ? per_byte : MOST_WORK_PER_BYTE);
+}
+
+// Steps of one sample are short. Threads that share each of them wait more often, the more so where
+// calls of references, which one thread runs, let the others fall asleep.
+static bool suits_threads(const plan *one) {
+    return threads_of(one) == 1 || tare__plan_may_have_twins(one);
+}
+
+// A tail reads its weights once.
+static bool pays(const plan *whole, const plan *one, int64_t samples) {
+    const plan_cost cost =
+        cost_of(one, one->step_count - tare__plan_find_tail(one, whole, samples).one);
+    return whole->block_bytes > cached_bytes(tare__plan_twins_of(one, samples) > 0) &&
+           cost.work >= least_work(cost.weight_bytes) && suits_threads(one);
+}
+
+// Is every output of all samples that of one, but for their number?
+static bool are_repeated(const plan *one, const plan *whole, int64_t samples) {
+    if (one->output_count != whole->output_count) return false;
+    for (size_t i = 0; i < one->output_count; i++)
+        if (!tare__is_sample(one->outputs[i].like, whole->outputs[i].like, samples)) return false;
+    return true;
+}
+
+static tare_status plan_one(const plan_setting *setting, const tare_tensor *const *inputs,
+                            size_t count, plan **out, tare_error *err) {
+    tare_tensor **rows = tare__alloc_zeroed(count, sizeof(tare_tensor *));
+    if (rows == NULL) return tare__out_of_memory(err);
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < count && status == TARE_OK; i++)
+        status = tare__tensor_rows(inputs[i], 0, 1, &rows[i], err);
+    if (status == TARE_OK)
+        status = tare__plan_create(setting, (const tare_tensor *const *)rows, count, out, NULL);
+    for (size_t i = 0; i < count; i++) tare_tensor_release(rows[i]);
+    tare__free(rows);
+    return status;
+}
+
+static tare_status judge(const tare_model *model, const tare_tensor *const *inputs, size_t count,
+                         const plan *whole, plan *one, bool *may, tare_error *err) {
+    const int64_t samples = inputs[0]->shape[0];
+    const tare_batch batch = {.inputs = inputs, .input_count = count, .size = samples};
+    *may = false;
+    if (!pays(whole, one, samples) || !are_repeated(one, whole, samples)) return TARE_OK;
+    TARE_TRY(tare__samples_by_rule(model, &batch, may, err));
+    return *may ? tare__plan_repeat(one, samples, err) : TARE_OK;
+}
+
+// What runs a batch: `one` for each sample, if there is such a plan, else `whole`.
+typedef struct choice {
+    plan *whole, *one;
+} choice;
+
+static tare_status choose(const plan_setting *setting, const tare_model *model,
+                          const tare_tensor *const *inputs, size_t count, choice *c,
+                          tare_error *err) {
+    bool may = false;
+    // Statistics of a batch may be others than those of its samples.
+    if (c->whole->observes || c->whole->block_bytes <= cached_bytes(threads_of(c->whole) > 1))
+        return TARE_OK;
+    tare_status status = plan_one(setting, inputs, count, &c->one, err);
+    if (status == TARE_OK) status = judge(model, inputs, count, c->whole, c->one, &may, err);
+    if (status != TARE_OK || !may) {
+        tare__plan_destroy(c->one);
+        c->one = NULL;
+    }
+    return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(err) : TARE_OK;
+}
+
+// The same once more with a tuner, which times every layer that it does not know. A tail comes from
+// the plan that was made to choose, and keeps its usual kernels: the tuner knows convolutions
+// alone, few of which see vectors, and would time all those of the whole batch, too.
+static tare_status tune(const plan_setting *setting, const tare_tensor *const *inputs, size_t count,
+                        choice *c, tare_error *err) {
+    plan **chosen = c->one != NULL ? &c->one : &c->whole;
+    const int64_t samples = (*chosen)->samples;
+    tare__plan_destroy(*chosen);
+    *chosen = NULL;
+    if (samples == 1) return tare__plan_create(setting, inputs, count, chosen, err);
+    TARE_TRY(plan_one(setting, inputs, count, chosen, err));
+    return tare__plan_repeat(*chosen, samples, err);
+}
+
+// What its samples run by.
+static tare_status finish(choice *c, tare_error *err) {
+    const plan_ends ends = tare__plan_find_tail(c->one, c->whole, c->one->samples);
+    plan *whole = c->whole;
+    if (ends.one > 0) {
+        c->whole = NULL;
+        TARE_TRY(tare__plan_take_tail(c->one, whole, ends, err));
+    }
+    return tare__plan_add_twins(c->one, err);
+}
+
+static tare_status make(const plan_setting *setting, const tare_model *model,
+                        const tare_tensor *const *inputs, size_t count, choice *c,
+                        tare_error *err) {
+    const bool chooses = is_batch(inputs, count);
+    plan_setting of_choice = *setting;
+    if (chooses) of_choice.tuner = NULL;
+    TARE_TRY(tare__plan_create(&of_choice, inputs, count, &c->whole, err));
+    if (!chooses) return TARE_OK;
+    TARE_TRY(choose(&of_choice, model, inputs, count, c, err));
+    if (setting->tuner != NULL) TARE_TRY(tune(setting, inputs, count, c, err));
+    return c->one != NULL ? finish(c, err) : TARE_OK;
+}
+
+tare_status tare__plan_make(const plan_setting *setting, const tare_model *model,
+                            const tare_tensor *const *inputs, size_t count, plan **out,
+                            tare_error *err) {
+    choice c = {0};
+    const tare_status status = make(setting, model, inputs, count, &c, err);
+    plan *chosen = status != TARE_OK ? NULL : c.one != NULL ? c.one : c.whole;
+    if (chosen != c.one) tare__plan_destroy(c.one);
+    if (chosen != c.whole) tare__plan_destroy(c.whole);
+    if (chosen != NULL) *out = chosen;
+    return status;
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where intermediate results lie in the plan's block of memory.
+#include "runtime/plan/build.h"
+#include "runtime/plan/memory_layout.h"
+
+// Parts lie where their wholes do.
+bool tare__plan_is_laid_out(const plan_place *place) {
+    return place->kind == PLACE_ARENA && place->first != NOTHING && place->whole == NOTHING;
+}
+
+static size_t list_pieces(const plan *p, memory_piece *pieces) {
+    size_t count = 0;
+    for (size_t i = 0; i < p->place_count; i++) {
+        const plan_place *place = &p->places[i];
+        if (tare__plan_is_laid_out(place))
+            pieces[count++] = (memory_piece){place->bytes, place->first, place->last, 0};
+    }
+    return count;
+}
+
+static void take_offsets(plan *p, const memory_piece *pieces) {
+    for (size_t i = 0; i < p->place_count; i++)
+        if (tare__plan_is_laid_out(&p->places[i])) p->places[i].offset = (pieces++)->offset;
+}
+
+static tare_status find_offsets(plan *p, arena *memory, tare_error *err) {
+    memory_piece *pieces = tare__arena_array(memory, p->place_count + 1, sizeof *pieces);
+    if (pieces == NULL) return tare__out_of_memory(err);
+    TARE_TRY(tare__memory_lay_out(pieces, list_pieces(p, pieces), &p->block_bytes, &p->least_bytes,
+                                  err));
+    take_offsets(p, pieces);
+    return TARE_OK;
+}
+
+// A run takes the block, and memory for what it hands out. Where that is too much, the interpreter
+// finds the words, or does with less.
+static tare_status check_size(const plan *p, uint64_t most, tare_error *err) {
+    uint64_t left = most;
+    bool fits = p->block_bytes <= left;
+    left -= fits ? p->block_bytes : 0;
+    for (size_t i = 0; i < p->place_count && fits; i++) {
+        const plan_place *place = &p->places[i];
+        if (place->kind != PLACE_OUTPUT) continue;
+        fits = place->bytes <= left;
+        left -= fits ? place->bytes : 0;
+    }
+    if (fits) return TARE_OK;
+    return tare__fail(err, TARE_UNSUPPORTED, "results would take more memory than the limit");
+}
+
+tare_status tare__plan_lay_out(plan *p, uint64_t most, tare_error *err) {
+    arena memory = {0};
+    const tare_status status = find_offsets(p, &memory, err);
+    tare__arena_release(&memory);
+    TARE_TRY(status);
+    TARE_TRY(check_size(p, most, err));
+    p->block = tare__alloc_large(p->block_bytes);
+    if (p->block == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < p->place_count; i++) {
+        plan_place *place = &p->places[i];
+        if (place->kind != PLACE_ARENA) continue;
+        if (place->whole != NOTHING) place->offset = p->places[place->whole].offset + place->shift;
+        place->data = (unsigned char *)p->block + place->offset;
+    }
+    return TARE_OK;
+}

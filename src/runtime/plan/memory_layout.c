@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// One after the other, each piece goes to the lowest offset where it meets nothing that lives at
+// the same time. What comes of it depends on the order only: several are tried, and if none is good
+// enough, the best one is varied for a while, by what stands in the way of a smaller block.
+#include "runtime/plan/memory_layout.h"
+
+#include <float.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory/arena.h"
+
+enum {
+    MOST_LOOKS = 8 << 20, // at pieces, before the best order is taken
+    MOST_ORDERS = 4000,
+    MOST_PAIRS = 1 << 20, // of pieces that live together, beyond which there is no search
+    FEW = 24,             // pieces that are quickly put in order
+};
+
+// A piece as orders see it.
+typedef struct candidate {
+    const memory_piece *piece;
+    size_t index;
+    double weight; // greatest first
+} candidate;
+
+typedef struct layout {
+    memory_piece *pieces;
+    size_t count, least;
+    size_t *order, *best; // indices of pieces
+    size_t *offsets;      // of the best order
+    size_t *kept;         // of the best one of all searches
+    double excess;        // of the best order
+    size_t *placed;       // by offset
+    size_t *mates;        // for each piece, the others that live with it
+    size_t *mates_from;   // [count + 1] where those of a piece begin
+    bool *is_placed;      // of the order at hand
+    size_t looks_per_order;
+    candidate *candidates;
+    uint64_t random;
+} layout;
+
+static bool live_together(const memory_piece *a, const memory_piece *b) {
+    return a->first <= b->last && b->first <= a->last;
+}
+
+// --- one order ---
+
+typedef struct gap { // the lowest one that is wide enough
+    size_t at;
+    bool is_found;
+} gap;
+
+// Of pieces by offset, one after the other.
+static void pass(gap *g, const memory_piece *other, size_t bytes) {
+    if (g->is_found) return;
+    g->is_found = other->offset >= g->at + bytes;
+    const size_t end = other->offset + other->bytes;
+    if (!g->is_found && end > g->at) g->at = end;
+}
+
+// Where a piece goes of which few others are neighbours.
+static size_t find_among_mates(const layout *l, size_t piece) {
+    const memory_piece *sorted[FEW];
+    size_t count = 0;
+    gap g = {0};
+    for (size_t i = l->mates_from[piece]; i < l->mates_from[piece + 1]; i++) {
+        if (!l->is_placed[l->mates[i]]) continue;
+        const memory_piece *mate = &l->pieces[l->mates[i]];
+        size_t k = count++;
+        for (; k > 0 && sorted[k - 1]->offset > mate->offset; k--) sorted[k] = sorted[k - 1];
+        sorted[k] = mate;
+    }
+    for (size_t i = 0; i < count; i++) pass(&g, sorted[i], l->pieces[piece].bytes);
+    return g.at;
+}
+
+static size_t find_among_all(const layout *l, size_t placed_count, size_t piece) {
+    const memory_piece *p = &l->pieces[piece];
+    gap g = {0};
+    for (size_t i = 0; i < placed_count && !g.is_found; i++)
+        if (live_together(&l->pieces[l->placed[i]], p))
+            pass(&g, &l->pieces[l->placed[i]], p->bytes);
+    return g.at;
+}
+
+// Among those placed, which stay sorted by offset.
+static void put(layout *l, size_t placed_count, size_t piece) {
+    size_t low = 0, high = placed_count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (l->pieces[l->placed[middle]].offset <= l->pieces[piece].offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(&l->placed[low + 1], &l->placed[low], (placed_count - low) * sizeof *l->placed);
+    l->placed[low] = piece;
+    l->is_placed[piece] = true;
+}
+
+static bool has_few_mates(const layout *l, size_t piece) {
+    return l->mates != NULL && l->mates_from[piece + 1] - l->mates_from[piece] <= FEW;
+}
+
+// Returns the excess: by how much pieces reach beyond the least block, all of them together. It
+// tells more than the size of the block does, in which one obstacle hides the others.
+static double place_all(layout *l) {
+    double excess = 0;
+    memset(l->is_placed, 0, l->count * sizeof *l->is_placed);
+    for (size_t k = 0; k < l->count; k++) {
+        const size_t piece = l->order[k];
+        memory_piece *p = &l->pieces[piece];
+        p->offset =
+            has_few_mates(l, piece) ? find_among_mates(l, piece) : find_among_all(l, k, piece);
+        put(l, k, piece);
+        const size_t end = p->offset + p->bytes;
+        if (end > l->least) excess += (double)(end - l->least);
+    }
+    return excess;
+}
+
+// Keeps the order if none was better.
+static void try_order(layout *l) {
+    const double excess = place_all(l);
+    if (excess > l->excess) return;
+    l->excess = excess;
+    memcpy(l->best, l->order, l->count * sizeof *l->best);
+    for (size_t i = 0; i < l->count; i++) l->offsets[i] = l->pieces[i].offset;
+}
+
+// --- orders ---
+
+static double by_bytes(const layout *l, const memory_piece *p) {
+    (void)l;
+    return (double)p->bytes;
+}
+
+static double by_time(const layout *l, const memory_piece *p) {
+    (void)l;
+    return (double)(p->last - p->first);
+}
+
+static double by_bytes_and_time(const layout *l, const memory_piece *p) {
+    return (double)p->bytes * (by_time(l, p) + 1);
+}
+
+static double by_start(const layout *l, const memory_piece *p) {
+    (void)l;
+    return -(double)p->first;
+}
+
+// The bytes that live with it.
+static double by_conflict(const layout *l, const memory_piece *p) {
+    double bytes = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (live_together(&l->pieces[i], p)) bytes += (double)l->pieces[i].bytes;
+    return bytes;
+}
+
+static int compare(const void *x, const void *y) {
+    const candidate *a = x, *b = y;
+    if (a->weight != b->weight) return a->weight < b->weight ? 1 : -1;
+    if (a->piece->bytes != b->piece->bytes) return a->piece->bytes < b->piece->bytes ? 1 : -1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+static void try_sorted(layout *l, double (*weigh)(const layout *, const memory_piece *)) {
+    for (size_t i = 0; i < l->count; i++)
+        l->candidates[i] = (candidate){&l->pieces[i], i, weigh(l, &l->pieces[i])};
+    qsort(l->candidates, l->count, sizeof *l->candidates, compare);
+    for (size_t i = 0; i < l->count; i++) l->order[i] = l->candidates[i].index;
+    try_order(l);
+}
+
+// --- the search ---
+
+static size_t random_below(layout *l, size_t bound) { // a linear congruential generator, upper bits
+    l->random = l->random * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(l->random >> 33) % bound;
+}
+
+// One of the pieces that reach beyond the least block.
+static size_t find_high(layout *l) {
+    size_t found = 0, seen = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->offsets[i] + l->pieces[i].bytes > l->least && random_below(l, ++seen) == 0)
+            found = i;
+    return found;
+}
+
+// One of those that live with a piece.
+static size_t find_companion(layout *l, size_t piece) {
+    const size_t from = l->mates_from[piece], count = l->mates_from[piece + 1] - from;
+    return count > 0 ? l->mates[from + random_below(l, count)] : piece;
+}
+
+static size_t position_of(const layout *l, size_t piece) {
+    size_t at = 0;
+    while (l->order[at] != piece) at++;
+    return at;
+}
+
+// Moves a high piece, or one that is in its way, past one that lives with it, since only between
+// such does the order matter; or before all others, where it is in nobody's way.
+static void vary(layout *l) {
+    memcpy(l->order, l->best, l->count * sizeof *l->order);
+    const size_t high = find_high(l);
+    const size_t piece = random_below(l, 2) == 0 ? high : find_companion(l, high);
+    const size_t from = position_of(l, piece);
+    const size_t to = random_below(l, 4) == 0 ? 0 : position_of(l, find_companion(l, piece));
+    if (to <= from)
+        memmove(&l->order[to + 1], &l->order[to], (from - to) * sizeof *l->order);
+    else
+        memmove(&l->order[from], &l->order[from + 1], (to - from) * sizeof *l->order);
+    l->order[to] = piece;
+}
+
+// Varies the order at hand while it gets better, or no worse, for a share of the looks.
+static void search(layout *l, size_t looks) {
+    size_t orders = l->mates != NULL ? looks / l->looks_per_order : 0;
+    for (; orders > 0 && l->excess > 0; orders--) {
+        vary(l);
+        try_order(l);
+    }
+}
+
+static void keep_least(layout *l, double *least_excess) {
+    if (l->excess >= *least_excess) return;
+    *least_excess = l->excess;
+    for (size_t i = 0; i < l->count; i++) l->kept[i] = l->offsets[i];
+}
+
+// First all orders as they are, then each of them varied: where a search ends depends on where it
+// begins.
+static void choose(layout *l) {
+    static double (*const orders[])(const layout *, const memory_piece *) = {
+        by_bytes, by_bytes_and_time, by_conflict, by_time, by_start};
+    enum { ORDERS = sizeof orders / sizeof *orders };
+    const size_t looks = MOST_LOOKS / ORDERS;
+    const size_t tries = l->looks_per_order < looks ? 2 * ORDERS : 1;
+    double least_excess = DBL_MAX;
+    for (size_t i = 0; i < tries && least_excess > 0; i++) {
+        l->excess = DBL_MAX;
+        try_sorted(l, orders[i % ORDERS]);
+        if (i >= ORDERS) search(l, looks);
+        keep_least(l, &least_excess);
+    }
+    for (size_t i = 0; i < l->count; i++) l->pieces[i].offset = l->kept[i];
+}
+
+// --- the whole ---
+
+static bool are_mates(const layout *l, size_t a, size_t b) {
+    return a != b && live_together(&l->pieces[a], &l->pieces[b]);
+}
+
+static size_t count_pairs(const layout *l) {
+    size_t pairs = 0;
+    for (size_t i = 0; i < l->count; i++)
+        for (size_t k = 0; k < l->count; k++) pairs += are_mates(l, i, k);
+    return pairs;
+}
+
+// The most bytes that live at the first step of some piece.
+static size_t find_least(const layout *l) {
+    size_t most = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        size_t live = 0;
+        for (size_t k = 0; k < l->count; k++)
+            if (l->pieces[k].first <= l->pieces[i].first && l->pieces[i].first <= l->pieces[k].last)
+                live += l->pieces[k].bytes;
+        if (live > most) most = live;
+    }
+    return most;
+}
+
+static tare_status list_mates(layout *l, arena *memory, tare_error *err) {
+    const size_t pairs = count_pairs(l);
+    l->looks_per_order = l->count * l->count / 4 + MOST_LOOKS / MOST_ORDERS;
+    if (pairs > MOST_PAIRS) return TARE_OK;
+    size_t *mates = tare__arena_array(memory, pairs + 1, sizeof *mates);
+    l->mates_from = tare__arena_array(memory, l->count + 1, sizeof *l->mates_from);
+    if (mates == NULL || l->mates_from == NULL) return tare__out_of_memory(err);
+    l->looks_per_order = MOST_LOOKS / MOST_ORDERS + l->count;
+    for (size_t i = 0, at = 0; i < l->count; i++) {
+        for (size_t k = 0; k < l->count; k++)
+            if (are_mates(l, i, k)) mates[at++] = k;
+        l->mates_from[i + 1] = at;
+        const size_t own = at - l->mates_from[i];
+        l->looks_per_order += own <= FEW ? 2 * own : l->count / 2;
+    }
+    l->mates = mates;
+    return TARE_OK;
+}
+
+static tare_status lay_out(layout *l, arena *memory, tare_error *err) {
+    const size_t count = l->count;
+    l->order = tare__arena_array(memory, count, sizeof *l->order);
+    l->best = tare__arena_array(memory, count, sizeof *l->best);
+    l->offsets = tare__arena_array(memory, count, sizeof *l->offsets);
+    l->kept = tare__arena_array(memory, count, sizeof *l->kept);
+    l->placed = tare__arena_array(memory, count, sizeof *l->placed);
+    l->is_placed = tare__arena_array(memory, count, sizeof *l->is_placed);
+    l->candidates = tare__arena_array(memory, count, sizeof *l->candidates);
+    if (l->order == NULL || l->best == NULL || l->offsets == NULL || l->kept == NULL ||
+        l->placed == NULL || l->is_placed == NULL || l->candidates == NULL)
+        return tare__out_of_memory(err);
+    TARE_TRY(list_mates(l, memory, err));
+    choose(l);
+    return TARE_OK;
+}
+
+tare_status tare__memory_lay_out(memory_piece *pieces, size_t count, size_t *block, size_t *least,
+                                 tare_error *err) {
+    *block = *least = 0;
+    if (count == 0) return TARE_OK;
+    arena memory = {0};
+    layout l = {.pieces = pieces, .count = count, .random = 1};
+    l.least = find_least(&l);
+    const tare_status status = lay_out(&l, &memory, err);
+    tare__arena_release(&memory);
+    if (status != TARE_OK) return status;
+    for (size_t i = 0; i < count; i++)
+        if (pieces[i].offset + pieces[i].bytes > *block)
+            *block = pieces[i].offset + pieces[i].bytes;
+    *least = l.least;
+    return TARE_OK;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where pieces of memory lie that live for a while each: no two that live at the same time overlap,
+// and the block that holds them all is small.
+// Private to runtime/plan.
+#ifndef RUNTIME_PLAN_MEMORY_LAYOUT_H
+#define RUNTIME_PLAN_MEMORY_LAYOUT_H
+
+#include "core/error.h"
+
+typedef struct memory_piece {
+    size_t bytes;
+    size_t first, last; // the steps at which it lives, both included
+    size_t offset;      // found here
+} memory_piece;
+
+/// Gives every piece its offset. *block: bytes of all of them together; *least: the greatest sum of
+/// bytes that live at one step, below which no layout can go. The same pieces always get the same
+/// offsets.
+tare_status tare__memory_lay_out(memory_piece *pieces, size_t count, size_t *block, size_t *least,
+                                 tare_error *err);
+
+#endif

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making, keeping and running plans.
+#include "runtime/plan/plan.h"
+
+#include <string.h>
+
+#include "dnnl/float_layers.h"
+#include "runtime/plan/build.h"
+#include "runtime/plan/profile.h"
+#include "runtime/plan/replicas.h"
+
+// --- making ---
+
+static bool moves(const plan_place *place) {
+    return place->kind == PLACE_INPUT || place->kind == PLACE_OUTPUT;
+}
+
+// Calls see their tensors where the places are.
+static tare_status place_tensors(plan_builder *b) {
+    plan *p = b->plan;
+    for (size_t v = 0; v < b->value_count; v++) {
+        const plan_value *found = &b->values[v];
+        const size_t place = found->place[LAYOUT_PLAIN];
+        if (found->is_constant || place == NOTHING) continue;
+        found->tensor->data = p->places[place].data;
+        if (!moves(&p->places[place])) continue;
+        if (!tare__grow((void **)&p->moving, &p->moving_capacity, p->moving_count,
+                        sizeof *p->moving))
+            return tare__out_of_memory(b->err);
+        p->moving[p->moving_count++] = (placed_tensor){found->tensor, place};
+    }
+    return TARE_OK;
+}
+
+static tare_status build(plan_builder *b, const tare_tensor *const *inputs, size_t count) {
+    TARE_TRY(tare__plan_trace(b, inputs, count));
+    tare__plan_join(b);
+    TARE_TRY(tare__plan_find_parts(b));
+    TARE_TRY(tare__plan_emit(b));
+    TARE_TRY(tare__plan_lay_out(b->plan, b->budget.limit, b->err));
+    for (size_t i = 0; i < b->plan->output_count; i++)
+        b->plan->outputs[i].whole = b->plan->outputs[i].like;
+    return place_tensors(b);
+}
+
+tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *const *inputs,
+                              size_t input_count, plan **out, tare_error *err) {
+    plan *p = tare__alloc_zeroed(1, sizeof *p);
+    if (p == NULL) return tare__out_of_memory(err);
+    p->setting = *setting;
+    p->samples = 1;
+    plan_builder b = {.plan = p,
+                      .setting = setting,
+                      .budget = tare__run_budget(setting->it->memory_limit),
+                      .err = err};
+    const tare_status status = build(&b, inputs, input_count);
+    tare__arena_release(&b.scratch);
+    tare__free(b.values);
+    tare__free(b.records);
+    tare__free(b.touched);
+    if (status != TARE_OK)
+        tare__plan_destroy(p);
+    else
+        *out = p;
+    return status;
+}
+
+void tare__plan_destroy(plan *p) {
+    if (p == NULL) return;
+    tare__plan_drop_twins(p);
+    for (size_t i = 0; i < p->step_count; i++)
+        if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
+    for (size_t i = 0; i < p->tensor_count; i++) tare_tensor_release(p->tensors[i]);
+    tare__free(p->tensors);
+    tare__free(p->places);
+    tare__free(p->steps);
+    tare__free(p->moving);
+    tare__free(p->outputs);
+    tare__plan_stop_profile(p);
+    tare__plan_destroy(p->tail);
+    tare__free_aligned(p->block);
+    tare__arena_release(&p->memory);
+    tare__arena_release(&p->run_memory);
+    tare__free(p);
+}
+
+// --- running ---
+
+tare_status tare__plan_repeat(plan *p, int64_t samples, tare_error *err) {
+    for (size_t i = 0; i < p->output_count; i++) {
+        const tare_tensor *like = p->outputs[i].like;
+        int64_t shape[TARE_MAX_DIMS];
+        tare_tensor *whole = NULL;
+        memcpy(shape, like->shape, sizeof shape);
+        shape[0] = samples;
+        TARE_TRY(tare__tensor_meta(like->dtype, like->ndim, shape, like->q, &whole, err));
+        const tare_status status = tare__plan_keep_tensor(p, whole, err);
+        tare_tensor_release(whole);
+        if (status != TARE_OK) return status;
+        p->outputs[i].whole = whole;
+    }
+    p->samples = samples;
+    return TARE_OK;
+}
+
+// Is it a tensor of all the plan's samples, each as `own`?
+static bool has_samples(const plan *p, const tare_tensor *x, const tare_tensor *own) {
+    if (p->samples == 1) return tare__same_shape(x, own);
+    return x->ndim == own->ndim && x->shape[0] == p->samples * own->shape[0] &&
+           memcmp(x->shape + 1, own->shape + 1, (size_t)(x->ndim - 1) * sizeof *x->shape) == 0;
+}
+
+bool tare__plan_fits(const plan *p, const tare_tensor *const *inputs, size_t input_count) {
+    if (input_count != p->input_count) return false;
+    for (size_t i = 0; i < input_count; i++) {
+        const tare_tensor *x = inputs[i], *own = p->inputs[i];
+        if (x == NULL || x->dtype != own->dtype || x->q != NULL || !has_samples(p, x, own))
+            return false;
+    }
+    return true;
+}
+
+static tare_status create_like(const tare_tensor *t, tare_tensor **out, tare_error *err) {
+    if (t->q != NULL) return tare__tensor_quantized(t->ndim, t->shape, t->q, out, err);
+    return tare_tensor_create(t->dtype, t->ndim, t->shape, out, err);
+}
+
+// Where a sample of a tensor lies that holds all of them.
+static void *sample_of(const tare_tensor *all, const tare_tensor *one, int64_t sample) {
+    return (unsigned char *)all->data + (size_t)sample * tare__tensor_bytes(one);
+}
+
+static void move_in(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
+                    int64_t sample) {
+    for (size_t i = 0; i < p->output_count; i++) {
+        const plan_output *out = &p->outputs[i];
+        if (out->place != NOTHING && !out->is_copied)
+            p->places[out->place].data = sample_of(outputs[i], out->like, sample);
+    }
+    for (size_t i = 0; i < p->input_count; i++)
+        if (p->input_places[i] != NOTHING)
+            p->places[p->input_places[i]].data = sample_of(inputs[i], p->inputs[i], sample);
+    for (size_t i = 0; i < p->moving_count; i++)
+        p->moving[i].tensor->data = p->places[p->moving[i].place].data;
+}
+
+static tare_status run_all(const plan_run_state *run) {
+    const plan *p = run->plan;
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < p->step_count && status == TARE_OK; i++)
+        status = p->steps[i].class->run(run, p->steps[i].state);
+    return status;
+}
+
+static tare_status run_steps(plan *p, tare_error *err) {
+    const plan_run_state run = {.plan = p, .fast = p->setting.fast, .err = err};
+    const tare_status status = p->profile != NULL ? tare__plan_run_timed(&run) : run_all(&run);
+    tare__arena_clear(&p->run_memory);
+    return status;
+}
+
+static void copy_outputs(const plan *p, tare_tensor *const *made, int64_t sample) {
+    for (size_t i = 0; i < p->output_count; i++) {
+        const plan_output *out = &p->outputs[i];
+        if (out->place != NOTHING && out->is_copied && made[i]->count > 0)
+            memcpy(sample_of(made[i], out->like, sample), p->places[out->place].data,
+                   tare__tensor_bytes(out->like));
+    }
+}
+
+static void hand_over(const plan *p, int64_t sample) {
+    const plan_handover *row = &p->handover;
+    if (row->rows != NULL)
+        memcpy(row->rows + (size_t)sample * row->bytes, p->places[row->place].data, row->bytes);
+}
+
+tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
+                                  tare_tensor *const *outputs, int64_t sample, tare_error *err) {
+    move_in(p, inputs, outputs, sample);
+    TARE_TRY(run_steps(p, err));
+    copy_outputs(p, outputs, sample);
+    hand_over(p, sample);
+    return TARE_OK;
+}
+
+static tare_status run_samples(plan *p, const tare_tensor *const *inputs,
+                               tare_tensor *const *outputs, tare_error *err) {
+    if (p->twins != NULL) TARE_TRY(tare__plan_run_twins(p, inputs, outputs, err));
+    for (int64_t n = tare__plan_twin_samples(p); n < p->samples; n++)
+        TARE_TRY(tare__plan_run_sample(p, inputs, outputs, n, err));
+    return p->tail != NULL ? tare__plan_run_sample(p->tail, inputs, outputs, 0, err) : TARE_OK;
+}
+
+static tare_status run_on(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
+                          tare_error *err) {
+    thread_pool *pool = p->setting.fast->space.pool;
+    if (p->setting.layers != NULL)
+        TARE_TRY(tare__float_layers_expect_run(p->setting.layers, p->setting.tuner != NULL, err));
+    tare__thread_pool_expect(pool, true);
+    tare__plan_begin_timed(p);
+    const tare_status status = run_samples(p, inputs, outputs, err);
+    if (status == TARE_OK) tare__plan_end_timed(p);
+    tare__thread_pool_expect(pool, false);
+    return status;
+}
+
+tare_status tare__plan_check_output(size_t index, const tare_tensor *like, const tare_tensor *given,
+                                    tare_error *err) {
+    if (given->dtype == like->dtype && tare__same_shape(given, like) &&
+        (like->q == NULL || (given->q != NULL && tare__qparams_equal(given->q, like->q))))
+        return TARE_OK;
+    char expected[128], found[128];
+    tare__shape_text(like->ndim, like->shape, expected, sizeof expected);
+    tare__shape_text(given->ndim, given->shape, found, sizeof found);
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "output %zu: expected a tensor of %s and shape %s%s, found %s and %s", index,
+                      tare__dtype(like->dtype)->name, expected,
+                      like->q != NULL ? " with the model's scale and zero point" : "",
+                      tare__dtype(given->dtype)->name, found);
+}
+
+tare_status tare__plan_check_count(size_t found, size_t given, tare_error *err) {
+    if (found == given) return TARE_OK;
+    return tare__fail(err, TARE_INVALID_ARGUMENT, "the model has %zu outputs, %zu are given", found,
+                      given);
+}
+
+tare_status tare__plan_run_into(plan *p, const tare_tensor *const *inputs,
+                                tare_tensor *const *outputs, size_t output_count, tare_error *err) {
+    TARE_TRY(tare__plan_check_count(p->output_count, output_count, err));
+    for (size_t i = 0; i < output_count; i++)
+        TARE_TRY(tare__plan_check_output(i, p->outputs[i].whole, outputs[i], err));
+    return run_on(p, inputs, outputs, err);
+}
+
+static tare_status run_anew(plan *p, const tare_tensor *const *inputs, tare_tensor **made,
+                            tare_error *err) {
+    for (size_t i = 0; i < p->output_count; i++)
+        TARE_TRY(create_like(p->outputs[i].whole, &made[i], err));
+    return run_on(p, inputs, made, err);
+}
+
+tare_status tare__plan_run(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,
+                           size_t capacity, size_t *count, tare_error *err) {
+    *count = p->output_count;
+    if (p->output_count > capacity) return TARE_OK;
+    for (size_t i = 0; i < p->output_count; i++) outputs[i] = NULL;
+    const tare_status status = run_anew(p, inputs, outputs, err);
+    for (size_t i = 0; status != TARE_OK && i < p->output_count; i++) {
+        tare_tensor_release(outputs[i]);
+        outputs[i] = NULL;
+    }
+    return status;
+}
+
+size_t tare__plan_output_count(const plan *p) {
+    return p->output_count;
+}
+
+// --- listings ---
+
+size_t tare__plan_step_count(const plan *p) {
+    return p->step_count + (p->tail != NULL ? p->tail->step_count : 0);
+}
+
+const char *tare__plan_step_name(const plan *p, size_t index) {
+    if (index < p->step_count) return p->steps[index].class->name;
+    return p->tail != NULL ? tare__plan_step_name(p->tail, index - p->step_count) : NULL;
+}
+
+size_t tare__plan_bytes(const plan *p, size_t *least) {
+    *least = p->least_bytes;
+    return p->block_bytes;
+}

@@ -1,0 +1,571 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions: a plan per shape of the inputs; where there is none, the interpreter with fast ways
+// through its nodes. And what they keep between runs.
+#include "runtime/session/session.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/memory/alloc.h"
+#include "core/memory/budget.h"
+#include "core/struct_size.h"
+#include "core/system/mapping.h"
+#include "dnnl/float_kernels.h"
+#include "dnnl/float_layers.h"
+#include "model/model.h"
+#include "ops/interpret.h"
+#include "ops/op.h"
+#include "ops/quantized/engine_rules.h"
+#include "ops/run_changes.h"
+#include "runtime/fast/fast.h"
+#include "runtime/plan/plan.h"
+#include "runtime/plan/profile.h"
+#include "runtime/session/threads.h"
+#include "runtime/tune/tuner.h"
+
+// Handing work to a thread that looks for it and waiting for the last part take some 2 us, in which
+// one core does about half a million multiply-accumulates with its widest instructions. Waking one
+// that sleeps takes longer, but few sleep within a run.
+enum { LEAST_SHARED_MACS = 1 << 19 };
+
+// Plans that a session keeps: shapes beyond that are planned anew when they come again. A graph
+// that was refused so often is not tried again.
+enum { MOST_PLANS = 4, MOST_REFUSALS = 4 };
+
+// What is known of a node: how it is called, and its way.
+typedef struct node_entry {
+    const struct op_info *op; // remembered for the interpreter
+    const fast_path *path;
+    void *state; // path's
+    bool is_known;
+} node_entry;
+
+// The entries of one graph by node id. A model has one graph, and one more per standalone module.
+typedef struct graph_entries {
+    struct graph_entries *next;
+    const graph *graph;
+    size_t count;
+    node_entry nodes[];
+} graph_entries;
+
+struct tare_session {
+    const tare_model *model;
+    module *own; // what runs change: a copy of the model's modules; NULL: they change nothing
+    atomic_bool is_busy; // a call is inside
+    bool reference, portable_floats, uses_bf16, is_profiled;
+    int thread_count;
+    requant_rule linear_rule, conv_rule;
+    uint64_t memory_limit; // bytes of results; never 0
+    float_kernels *floats;
+    fast_context fast;
+    graph_entries *graphs;
+    float_layers *layers;
+    tuner *tuner;            // NULL: nothing is tuned
+    interpreter calls;       // how plans run what they do not cover
+    plan *plans[MOST_PLANS]; // newest first
+    int refusal_count;
+    tare_node_watcher watcher;
+    void *watcher_user;
+};
+
+// --- what is kept per node ---
+
+static graph_entries *entries_of(tare_session *s, const graph *g) {
+    graph_entries *entries = s->graphs;
+    while (entries != NULL && entries->graph != g) entries = entries->next;
+    if (entries != NULL) return entries;
+    entries = tare__alloc_zeroed(1, sizeof *entries + g->next_id * sizeof *entries->nodes);
+    if (entries == NULL) return NULL;
+    entries->graph = g;
+    entries->count = g->next_id;
+    entries->next = s->graphs;
+    s->graphs = entries;
+    return entries;
+}
+
+static node_entry *entry_of(tare_session *s, const node *n) {
+    graph_entries *entries = entries_of(s, n->owner);
+    return entries != NULL ? &entries->nodes[n->id] : NULL;
+}
+
+static void destroy_entries(graph_entries *entries) {
+    while (entries != NULL) {
+        graph_entries *next = entries->next;
+        for (size_t i = 0; i < entries->count; i++) {
+            node_entry *e = &entries->nodes[i];
+            if (e->path != NULL && e->path->destroy != NULL) e->path->destroy(e->state);
+        }
+        tare__free(entries);
+        entries = next;
+    }
+}
+
+// --- hooks of the interpreter ---
+
+static const struct op_info **remember(void *user, const node *n) {
+    node_entry *e = entry_of(user, n);
+    return e != NULL ? &e->op : NULL;
+}
+
+static tare_status execute(void *user, const node *n, op_call *call, bool *handled) {
+    tare_session *s = user;
+    node_entry *e = entry_of(s, n);
+    if (e == NULL) return tare__out_of_memory(call->err);
+    if (!e->is_known) {
+        e->path = tare__fast_path_find(call);
+        e->is_known = true;
+    }
+    if (e->path == NULL) return TARE_OK;
+    return e->path->run(&s->fast, &e->state, call, handled);
+}
+
+static const tare_tensor *first_tensor(const value *v) {
+    if (v->kind == VALUE_TENSOR) return v->as.tensor;
+    if (!tare__value_has_items(v)) return NULL;
+    for (uint32_t i = 0; i < v->count; i++) {
+        const tare_tensor *t = first_tensor(&v->as.items[i]);
+        if (t != NULL) return t;
+    }
+    return NULL;
+}
+
+static tare_status after(void *user, const node *n, const value *result, tare_error *err) {
+    const tare_session *s = user;
+    return s->watcher(s->watcher_user, n->name, first_tensor(result), err);
+}
+
+// --- sessions ---
+
+static interpreter interpreter_of(tare_session *s) {
+    return (interpreter){
+        .root = s->own != NULL ? s->own : s->model->root,
+        .own = s->own,
+        .linear_rule = s->linear_rule,
+        .conv_rule = s->conv_rule,
+        .thread_count = s->thread_count,
+        .kernels = s->floats,
+        .memory_limit = s->memory_limit,
+        .after = s->watcher != NULL ? after : NULL,
+        .execute = s->reference ? NULL : execute,
+        .remember = s->reference ? NULL : remember,
+        .user = s,
+    };
+}
+
+static tare_status refuse_bf16(tare_error *err) {
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "bfloat16 is a library's: neither references nor portable floats have it");
+}
+
+static tare_status prepare_fast(tare_session *s, tare_error *err) {
+    s->fast.space.least_shared_macs = LEAST_SHARED_MACS;
+    const float_provider *floats = &tare__portable_floats;
+    if (!s->portable_floats) TARE_TRY(tare__float_provider_choose(&floats, err));
+    TARE_TRY(tare__float_kernels_create(floats, &s->floats, err));
+    if (floats != &tare__portable_floats)
+        TARE_TRY(tare__float_layers_create(s->fast.space.pool, s->uses_bf16, &s->layers, err));
+    else if (s->uses_bf16)
+        return refuse_bf16(err);
+    s->calls = interpreter_of(s);
+    return TARE_OK;
+}
+
+static tare_status prepare_tuner(tare_session *s, const tare_session_options *options,
+                                 tare_error *err) {
+    const char *path = options->tune_cache;
+    if (path == NULL) path = getenv("TARE_TUNE_CACHE");
+    if (path != NULL && path[0] == '\0') path = NULL;
+    return options->tunes || path != NULL ? tare__tuner_create(path, &s->tuner, err) : TARE_OK;
+}
+
+static tare_status prepare(tare_session *s, const tare_session_options *given, tare_error *err) {
+    tare_session_options options = {0};
+    if (given != NULL) tare__struct_copy(&options, sizeof options, given);
+    s->reference = options.reference;
+    s->portable_floats = options.portable_floats;
+    s->uses_bf16 = options.bfloat16;
+    if (s->reference && s->uses_bf16) return refuse_bf16(err);
+    if (s->reference && (options.tunes || options.tune_cache != NULL))
+        return tare__fail(err, TARE_INVALID_ARGUMENT,
+                          "a session of references has no kernels to choose from (tunes)");
+    s->memory_limit =
+        tare__run_budget(options.memory_bytes != 0 ? options.memory_bytes : s->model->memory_limit)
+            .limit;
+    TARE_TRY(tare__session_start_threads(&options, &s->thread_count, &s->fast.space.pool, err));
+    const engine_query linear = {.groups = 1}, conv = {.is_conv = true, .groups = 1};
+    s->linear_rule = tare__engine_rule(s->model->engine, &linear);
+    s->conv_rule = tare__engine_rule(s->model->engine, &conv);
+    TARE_TRY(tare__isa_choose(&s->fast.isa, err));
+    s->fast.elementwise = tare__elementwise_choose(s->fast.isa);
+    s->fast.lines = tare__lines_choose(s->fast.isa);
+    if (s->reference) return TARE_OK;
+    TARE_TRY(prepare_fast(s, err));
+    return prepare_tuner(s, &options, err);
+}
+
+static tare_status create(const tare_model *model, module *own, const tare_session_options *options,
+                          tare_session **out, tare_error *err) {
+    tare_session *s = tare__alloc_zeroed(1, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(err);
+    s->model = model;
+    s->own = tare__module_retain(own);
+    atomic_init(&s->is_busy, false);
+    const tare_status status = prepare(s, options, err);
+    if (status != TARE_OK) {
+        tare_session_destroy(s);
+        return status;
+    }
+    *out = s;
+    return TARE_OK;
+}
+
+// Tensors are shared with the model, and replaced where a run changes them.
+static tare_status copy_what_changes(const module *root, module **out, tare_error *err) {
+    bool changes = false;
+    TARE_TRY(tare__run_changes_modules(root, &changes, err));
+    return changes ? tare__module_clone(root, out, err) : TARE_OK;
+}
+
+tare_status tare_session_create(const tare_model *model, const tare_session_options *options,
+                                tare_session **out, tare_error *err) {
+    module *own = NULL;
+    if (model == NULL || out == NULL)
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a session needs a model");
+    TARE_TRY(copy_what_changes(model->root, &own, err));
+    const tare_status status = create(model, own, options, out, err);
+    tare__module_release(own);
+    return status;
+}
+
+tare_status tare__session_create_feeding(tare_model *model, const tare_session_options *options,
+                                         tare_session **out, tare_error *err) {
+    return create(model, model->root, options, out, err);
+}
+
+void tare_session_destroy(tare_session *session) {
+    if (session == NULL) return;
+    for (size_t i = 0; i < MOST_PLANS; i++) tare__plan_destroy(session->plans[i]);
+    destroy_entries(session->graphs);
+    tare__tuner_destroy(session->tuner);
+    tare__float_layers_destroy(session->layers);
+    tare__float_kernels_destroy(session->floats);
+    tare__scratch_release(&session->fast.space.memory);
+    tare__thread_pool_destroy(session->fast.space.pool);
+    tare__module_release(session->own);
+    tare__free(session);
+}
+
+// --- one caller at a time ---
+
+// The flag alone is written through a const session, by calls that only look at it.
+bool tare__session_enter(const tare_session *session) {
+    if (session == NULL) return false;
+    atomic_bool *is_busy = &((tare_session *)session)->is_busy; // NOLINT
+    return !atomic_exchange_explicit(is_busy, true, memory_order_acquire);
+}
+
+void tare__session_leave(const tare_session *session) {
+    atomic_bool *is_busy = &((tare_session *)session)->is_busy; // NOLINT
+    atomic_store_explicit(is_busy, false, memory_order_release);
+}
+
+static tare_status enter(const tare_session *session, tare_error *err) {
+    if (tare__session_enter(session)) return TARE_OK;
+    const tare_status status =
+        tare__fail(err, TARE_INVALID_ARGUMENT,
+                   "the session is busy: another call of it has begun and not returned");
+    return tare__hint(err, status,
+                      "a session has one caller at a time: make a session for each thread, they "
+                      "share the model and its packed weights");
+}
+
+int tare_session_thread_count(const tare_session *session) {
+    return session->thread_count;
+}
+
+void tare_session_watch(tare_session *session, tare_node_watcher watcher, void *user) {
+    if (!tare__session_enter(session)) return;
+    session->watcher = watcher;
+    session->watcher_user = user;
+    tare__session_leave(session);
+}
+
+const plan *tare__session_plan(const tare_session *session) {
+    return session->plans[0];
+}
+
+static tare_status profile(tare_session *session, bool on, tare_error *err) {
+    session->is_profiled = on;
+    for (size_t i = 0; i < MOST_PLANS && session->plans[i] != NULL; i++) {
+        if (on)
+            TARE_TRY(tare__plan_start_profile(session->plans[i], err));
+        else
+            tare__plan_stop_profile(session->plans[i]);
+    }
+    return TARE_OK;
+}
+
+tare_status tare_session_profile(tare_session *session, bool on, tare_error *err) {
+    TARE_TRY(enter(session, err));
+    const tare_status status = profile(session, on, err);
+    tare__session_leave(session);
+    return status;
+}
+
+// --- running ---
+
+typedef struct output_list {
+    tare_tensor **tensors;
+    size_t count, capacity; // count may exceed capacity: how many there are
+} output_list;
+
+// Tensors left to right, each with a reference for the caller.
+static void collect(const value *v, output_list *out) {
+    if (v->kind == VALUE_TENSOR) {
+        if (out->count < out->capacity) out->tensors[out->count] = tare_tensor_retain(v->as.tensor);
+        out->count++;
+    } else if (tare__value_has_items(v)) {
+        for (uint32_t i = 0; i < v->count; i++) collect(&v->as.items[i], out);
+    }
+}
+
+static tare_status too_many(size_t count, size_t capacity, tare_error *err) {
+    return tare__fail(err, TARE_INVALID_ARGUMENT,
+                      "the model has %zu outputs, there is room for %zu", count, capacity);
+}
+
+static tare_status hand_out(const value *result, tare_tensor **outputs, size_t capacity,
+                            size_t *count, tare_error *err) {
+    output_list list = {.tensors = outputs, .capacity = capacity};
+    collect(result, &list);
+    if (list.count <= capacity) {
+        *count = list.count;
+        return TARE_OK;
+    }
+    for (size_t i = 0; i < capacity; i++) tare_tensor_release(outputs[i]);
+    return too_many(list.count, capacity, err);
+}
+
+static tare_status share_inputs(arena *memory, const tare_tensor *const *inputs, size_t count,
+                                value **out, tare_error *err) {
+    value *values = tare__arena_array(memory, count + 1, sizeof *values);
+    if (values == NULL) return tare__out_of_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        if (inputs[i] == NULL)
+            return tare__fail(err, TARE_INVALID_ARGUMENT, "input %zu is NULL", i);
+        // Nothing writes to inputs: operators that work in place return their result instead.
+        values[i] = (value){.kind = VALUE_TENSOR, .as.tensor = (tare_tensor *)inputs[i]};
+    }
+    *out = values;
+    return TARE_OK;
+}
+
+static tare_status run(tare_session *s, arena *memory, const tare_tensor *const *inputs,
+                       size_t input_count, value *result, tare_error *err) {
+    const interpreter it = interpreter_of(s);
+    value *values = NULL;
+    TARE_TRY(share_inputs(memory, inputs, input_count, &values, err));
+    return tare__interpret(&it, values, input_count, memory, result, err);
+}
+
+static tare_status interpret(tare_session *s, const tare_tensor *const *inputs, size_t input_count,
+                             tare_tensor **outputs, size_t capacity, size_t *count,
+                             tare_error *err) {
+    arena memory = {0};
+    value result = tare__none();
+    tare_status status = run(s, &memory, inputs, input_count, &result, err);
+    if (status == TARE_OK) status = hand_out(&result, outputs, capacity, count, err);
+    tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+    return status;
+}
+
+// --- running by plans ---
+
+static void keep_plan(tare_session *s, size_t from, plan *p) {
+    for (size_t i = from; i > 0; i--) s->plans[i] = s->plans[i - 1];
+    s->plans[0] = p;
+}
+
+static tare_status make_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
+                             plan **out) {
+    const plan_setting setting = {
+        .it = &s->calls, .fast = &s->fast, .layers = s->layers, .tuner = s->tuner};
+    plan *p = NULL;
+    tare_status status = tare__plan_make(&setting, s->model, inputs, count, &p, NULL);
+    if (status == TARE_OK && s->is_profiled) status = tare__plan_start_profile(p, NULL);
+    if (status == TARE_OK)
+        *out = p;
+    else
+        tare__plan_destroy(p);
+    return status;
+}
+
+// *out is NULL if the interpreter is to run; it also finds the words for inputs that do not fit.
+static tare_status find_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
+                             plan **out, tare_error *err) {
+    *out = NULL;
+    if (s->reference || s->watcher != NULL || s->refusal_count == MOST_REFUSALS) return TARE_OK;
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i] == NULL || inputs[i]->data == NULL) return TARE_OK;
+    for (size_t i = 0; i < MOST_PLANS && s->plans[i] != NULL; i++) {
+        if (!tare__plan_fits(s->plans[i], inputs, count)) continue;
+        *out = s->plans[i];
+        keep_plan(s, i, *out);
+        return TARE_OK;
+    }
+    const tare_status status = make_plan(s, inputs, count, out);
+    if (status == TARE_OUT_OF_MEMORY) return tare__out_of_memory(err);
+    if (status != TARE_OK) s->refusal_count++;
+    if (status != TARE_OK) return TARE_OK;
+    tare__plan_destroy(s->plans[MOST_PLANS - 1]);
+    keep_plan(s, MOST_PLANS - 1, *out);
+    return s->tuner != NULL ? tare__tuner_save(s->tuner, err) : TARE_OK;
+}
+
+static tare_status run_plan(plan *p, const tare_tensor *const *inputs, tare_tensor **outputs,
+                            size_t capacity, size_t *count, tare_error *err) {
+    size_t found = 0;
+    TARE_TRY(tare__plan_run(p, inputs, outputs, capacity, &found, err));
+    if (found > capacity) return too_many(found, capacity, err);
+    *count = found;
+    return TARE_OK;
+}
+
+static tare_status run_either(tare_session *s, const tare_tensor *const *inputs, size_t input_count,
+                              tare_tensor **outputs, size_t capacity, size_t *count,
+                              tare_error *err) {
+    plan *p = NULL;
+    TARE_TRY(find_plan(s, inputs, input_count, &p, err));
+    return p != NULL ? run_plan(p, inputs, outputs, capacity, count, err)
+                     : interpret(s, inputs, input_count, outputs, capacity, count, err);
+}
+
+// Results of weights that a mapped file has lost are no results.
+static tare_status check_mappings(tare_tensor **outputs, size_t count, tare_error *err) {
+    const tare_status status = tare__mapping_check(err);
+    for (size_t i = 0; i < count && status != TARE_OK; i++) {
+        tare_tensor_release(outputs[i]);
+        outputs[i] = NULL;
+    }
+    return status;
+}
+
+tare_status tare_session_run(tare_session *session, const tare_tensor *const *inputs,
+                             size_t input_count, tare_tensor **outputs, size_t output_capacity,
+                             size_t *output_count, tare_error *err) {
+    if (session == NULL || (inputs == NULL && input_count > 0) || output_count == NULL ||
+        (outputs == NULL && output_capacity > 0))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a run needs a session, inputs and outputs");
+    TARE_TRY(enter(session, err));
+    tare_status status =
+        run_either(session, inputs, input_count, outputs, output_capacity, output_count, err);
+    if (status == TARE_OK) status = check_mappings(outputs, *output_count, err);
+    tare__session_leave(session);
+    return status;
+}
+
+// --- into the caller's tensors ---
+
+static bool overlap(const tare_tensor *a, const tare_tensor *b) {
+    const uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+    return x < y + tare__tensor_bytes(b) && y < x + tare__tensor_bytes(a);
+}
+
+static bool overlaps_any(const tare_tensor *output, const tare_tensor *const *others,
+                         size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (others[i] != NULL && others[i]->data != NULL && overlap(output, others[i])) return true;
+    return false;
+}
+
+static tare_status check_outputs(const tare_tensor *const *inputs, size_t input_count,
+                                 tare_tensor *const *outputs, size_t count, tare_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        tare_tensor *out = outputs[i];
+        if (out == NULL || (tare_tensor_mutable_data(out) == NULL && out->count > 0))
+            return tare__fail(err, TARE_INVALID_ARGUMENT,
+                              "output %zu: expected a tensor that can be written, and that nobody "
+                              "else holds",
+                              i);
+        if (overlaps_any(out, inputs, input_count) ||
+            overlaps_any(out, (const tare_tensor *const *)outputs, i))
+            return tare__fail(err, TARE_INVALID_ARGUMENT,
+                              "output %zu shares its memory with another tensor", i);
+    }
+    return TARE_OK;
+}
+
+static tare_status copy_result(const tare_tensor *from, tare_tensor *to, size_t index,
+                               tare_error *err) {
+    TARE_TRY(tare__plan_check_output(index, from, to, err));
+    if (from->count > 0) memcpy(to->data, from->data, tare__tensor_bytes(to));
+    return TARE_OK;
+}
+
+static tare_status interpret_into(tare_session *s, const tare_tensor *const *inputs,
+                                  size_t input_count, tare_tensor *const *outputs, size_t count,
+                                  tare_error *err) {
+    size_t found = 0;
+    tare_tensor **made = tare__alloc_zeroed(count + 1, sizeof(tare_tensor *));
+    if (made == NULL) return tare__out_of_memory(err);
+    tare_status status = interpret(s, inputs, input_count, made, count, &found, err);
+    if (status == TARE_OK) status = tare__plan_check_count(found, count, err);
+    for (size_t i = 0; status == TARE_OK && i < count; i++)
+        status = copy_result(made[i], outputs[i], i, err);
+    for (size_t i = 0; i < found && i < count; i++) tare_tensor_release(made[i]);
+    tare__free(made);
+    return status;
+}
+
+static tare_status run_either_into(tare_session *s, const tare_tensor *const *inputs,
+                                   size_t input_count, tare_tensor *const *outputs, size_t count,
+                                   tare_error *err) {
+    plan *p = NULL;
+    TARE_TRY(check_outputs(inputs, input_count, outputs, count, err));
+    TARE_TRY(find_plan(s, inputs, input_count, &p, err));
+    return p != NULL ? tare__plan_run_into(p, inputs, outputs, count, err)
+                     : interpret_into(s, inputs, input_count, outputs, count, err);
+}
+
+tare_status tare_session_run_into(tare_session *session, const tare_tensor *const *inputs,
+                                  size_t input_count, tare_tensor *const *outputs,
+                                  size_t output_count, tare_error *err) {
+    if (session == NULL || (inputs == NULL && input_count > 0) ||
+        (outputs == NULL && output_count > 0))
+        return tare__fail(err, TARE_INVALID_ARGUMENT, "a run needs a session, inputs and outputs");
+    TARE_TRY(enter(session, err));
+    tare_status status = run_either_into(session, inputs, input_count, outputs, output_count, err);
+    if (status == TARE_OK) status = tare__mapping_check(err);
+    tare__session_leave(session);
+    return status;
+}
+
+static tare_status feed_interpreter(tare_session *s, const tare_tensor *const *inputs, size_t count,
+                                    tare_error *err) {
+    arena memory = {0};
+    value result = tare__none();
+    const tare_status status = run(s, &memory, inputs, count, &result, err);
+    tare__value_release_tensors(&result);
+    tare__arena_release(&memory);
+    return status;
+}
+
+static tare_status feed_plan(plan *p, const tare_tensor *const *inputs, tare_error *err) {
+    size_t count = tare__plan_output_count(p);
+    tare_tensor **outputs = tare__alloc_zeroed(count + 1, sizeof(tare_tensor *));
+    if (outputs == NULL) return tare__out_of_memory(err);
+    const tare_status status = tare__plan_run(p, inputs, outputs, count, &count, err);
+    for (size_t i = 0; i < count; i++) tare_tensor_release(outputs[i]);
+    tare__free(outputs);
+    return status;
+}
+
+tare_status tare__session_feed(tare_session *session, const tare_tensor *const *inputs,
+                               size_t input_count, tare_error *err) {
+    plan *p = NULL;
+    TARE_TRY(find_plan(session, inputs, input_count, &p, err));
+    return p != NULL ? feed_plan(p, inputs, err)
+                     : feed_interpreter(session, inputs, input_count, err);
+}

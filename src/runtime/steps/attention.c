@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by a library's matrix products, and of byte codes by our own. Queries, keys and values
+// are mostly projections [batch][length][heads][width] seen with heads before length, and so is the
+// result: such transpositions are read and written in place instead of being copied.
+#include <string.h>
+
+#include "ops/layer_call.h"
+#include "ops/quantized/layer.h"
+#include "runtime/gemm/quantized_attention.h"
+#include "runtime/plan/steps.h"
+#include "runtime/steps/matrices.h"
+
+typedef struct attention_step {
+    attention_call call; // its tensors are the plan's; in a run the mask's data is its place's
+    matrices q, k, v, y;
+    size_t mask;   // place, if there is one
+    size_t scores; // place: the scores of a matrix, or what codes need, for each thread
+    int64_t count; // of q's matrices
+    attention_codes codes;
+    size_t thread_bytes; // of codes
+} attention_step;
+
+static uint8_t *codes_at(const plan_run_state *run, const matrices *m, int64_t i) {
+    return (uint8_t *)tare__place_data(run, m->place) + tare__matrix_offset(m, i);
+}
+
+static void weigh(const plan_run_state *run, const attention_step *s, const attention_part *part,
+                  float *scores) {
+    const attention_call *a = &s->call;
+    const bool is_plain = a->mask == NULL && !a->is_causal;
+    for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
+        if (is_plain || tare__attention_mask(a, part, i, scores))
+            run->fast->lines->softmax(scores, (size_t)a->keys, scores);
+        else
+            memset(scores, 0, (size_t)a->keys * sizeof *scores);
+    }
+}
+
+typedef struct attention_run {
+    const plan_run_state *run;
+    attention_step s; // with this run's mask
+    tare_tensor mask;
+    _Atomic bool failed;
+} attention_run;
+
+// Twins read masks at places of their own, so that the step's call cannot say where.
+static void begin_run(attention_run *r, const plan_run_state *run, const attention_step *s) {
+    r->run = run;
+    r->s = *s;
+    r->s.codes.call = &r->s.call;
+    r->failed = false;
+    if (s->call.mask == NULL) return;
+    r->mask = *s->call.mask;
+    r->mask.data = tare__place_data(run, s->mask);
+    r->s.call.mask = &r->mask;
+}
+
+// One of q's matrices. Each worker has its own scores.
+
+static tare_status attend(const plan_run_state *run, const attention_step *s, int64_t i,
+                          float *scores) {
+    const attention_call *a = &s->call;
+    float_layers *layers = run->plan->setting.layers;
+    const bool is_plain = a->mask == NULL && !a->is_causal; // else the mask's rule scales
+    const float_block look = {.rows = a->queries,
+                              .inner = a->width,
+                              .columns = a->keys,
+                              .x_step = s->q.row_step,
+                              .w_step = s->k.row_step,
+                              .y_step = a->keys,
+                              .transposed = true,
+                              .scale = is_plain ? a->scale : 1.0F};
+    const float_block mix = {.rows = a->queries,
+                             .inner = a->keys,
+                             .columns = a->value_width,
+                             .x_step = a->keys,
+                             .w_step = s->v.row_step,
+                             .y_step = s->y.row_step,
+                             .scale = 1.0F};
+    const attention_part part = tare__attention_part(a, i);
+    TARE_TRY(tare__float_layers_multiply(layers, &look, tare__matrix_at(run, &s->q, i),
+                                         tare__matrix_at(run, &s->k, part.k), scores, NULL));
+    weigh(run, s, &part, scores);
+    return tare__float_layers_multiply(layers, &mix, scores, tare__matrix_at(run, &s->v, part.v),
+                                       tare__matrix_at(run, &s->y, i), NULL);
+}
+
+static void attend_task(void *user, size_t part, size_t worker) {
+    attention_run *r = user;
+    const attention_call *a = &r->s.call;
+    float *scores = tare__place_data(r->run, r->s.scores);
+    scores += (int64_t)worker * a->queries * a->keys;
+    if (attend(r->run, &r->s, (int64_t)part, scores) != TARE_OK) r->failed = true;
+}
+
+static tare_status run_attention(const plan_run_state *run, void *state) {
+    const attention_step *s = state;
+    attention_run r;
+    begin_run(&r, run, s);
+    const int64_t work = s->count * s->call.queries * s->call.keys;
+    tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_task, &r);
+    return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
+}
+
+static void describe_step(const plan *p, const void *state, step_note *out) {
+    const attention_step *s = state;
+    const attention_call *a = &s->call;
+    (void)p;
+    out->kernel = "sgemm";
+    out->macs = s->count * a->queries * a->keys * (a->width + a->value_width);
+    out->bits_may_differ = true;
+    tare__step_say(out, "float: oneDNN's products; bits may differ between machines");
+}
+
+static const step_class attention_class = {"attention", run_attention, NULL, describe_step,
+                                           tare__step_share};
+
+// --- of codes ---
+
+static void attend_codes(void *user, size_t i, size_t worker) {
+    const attention_run *r = user;
+    const attention_step *s = &r->s;
+    const attention_part part = tare__attention_part(&s->call, (int64_t)i);
+    const attention_head head = {
+        .part = part,
+        .q = codes_at(r->run, &s->q, (int64_t)i),
+        .k = codes_at(r->run, &s->k, part.k),
+        .v = codes_at(r->run, &s->v, part.v),
+        .q_step = (size_t)s->q.row_step,
+        .k_step = (size_t)s->k.row_step,
+        .v_step = (size_t)s->v.row_step,
+        .y_step = (size_t)s->y.row_step,
+        .y = s->codes.gives_codes ? (void *)codes_at(r->run, &s->y, (int64_t)i)
+                                  : (void *)tare__matrix_at(r->run, &s->y, (int64_t)i),
+    };
+    unsigned char *memory = tare__place_data(r->run, s->scores);
+    tare__attention_codes_run(&s->codes, &head, memory + worker * s->thread_bytes);
+}
+
+static tare_status run_code_attention(const plan_run_state *run, void *state) {
+    const attention_step *s = state;
+    attention_run r;
+    begin_run(&r, run, s);
+    const int64_t work = s->count * s->call.queries * s->call.keys;
+    tare__thread_pool_run(tare__threads_for(run, work), (size_t)s->count, attend_codes, &r);
+    return TARE_OK;
+}
+
+static void describe_codes(const plan *p, const void *state, step_note *out) {
+    const attention_step *s = state;
+    const attention_call *a = &s->call;
+    (void)p;
+    out->kernel = s->codes.product->name;
+    out->multiplies_codes = true;
+    out->macs = s->count * a->queries * a->keys * (a->width + a->value_width);
+    tare__step_say(out, "integers: scores and mixtures, weights in bytes");
+    if (!s->codes.gives_codes) tare__step_say(out, ", to floats");
+}
+
+static const step_class code_attention_class = {"code attention", run_code_attention, NULL,
+                                                describe_codes, tare__step_share};
+
+// --- planning ---
+
+bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r) {
+    op_call call = r->call;
+    call.err = NULL;
+    if (r->result == NOTHING || r->input_count != 1 || call.op == NULL || r->is_view) return false;
+    const tare_tensor *x = b->values[r->inputs[0]].tensor;
+    if (x->ndim != 4 || (x->dtype != TARE_FLOAT32 && !tare__is_byte_quantized(x))) return false;
+    if (strcmp(call.op->id, "transpose") == 0) {
+        int d[2];
+        return tare__call_dim(&call, 1, 0, 4, &d[0]) == TARE_OK &&
+               tare__call_dim(&call, 2, 1, 4, &d[1]) == TARE_OK && d[0] + d[1] == 3 &&
+               d[0] * d[1] == 2;
+    }
+    int64_t order[4];
+    size_t count = 0;
+    return strcmp(call.op->id, "permute") == 0 &&
+           tare__call_int_list(&call, 1, 4, order, &count) == TARE_OK && count == 4 &&
+           order[0] == 0 && order[1] == 2 && order[2] == 1 && order[3] == 3;
+}
+
+matrices tare__plan_describe_matrices(const tare_tensor *t, bool is_swapped) {
+    const int64_t columns = t->shape[t->ndim - 1], rows = t->shape[t->ndim - 2];
+    const int64_t group = t->ndim > 2 ? t->shape[t->ndim - 3] : 1;
+    return (matrices){.row_step = is_swapped ? group * columns : columns,
+                      .step = is_swapped ? columns : rows * columns,
+                      .outer_step = group * rows * columns,
+                      .group = group};
+}
+
+tare_status tare__plan_read_matrices(plan_builder *b, const tare_tensor *t, matrices *out) {
+    size_t v = tare__plan_find_value(b, t);
+    const size_t from = b->values[v].swapped;
+    *out = tare__plan_describe_matrices(t, from != NOTHING);
+    return tare__plan_read(b, from != NOTHING ? from : v, LAYOUT_PLAIN, &out->place);
+}
+
+static bool is_sane(const attention_call *a) {
+    return a->queries > 0 && a->keys > 0 && a->width > 0 && a->value_width > 0;
+}
+
+// What follows in the chain: the result is quantized, and heads and length are swapped.
+typedef struct attention_tail {
+    size_t result; // the value that the step gives
+    bool is_swapped;
+    const tare_tensor *codes; // NULL: floats
+} attention_tail;
+
+static attention_tail read_tail(const plan_builder *b, const plan_record *r) {
+    attention_tail tail = {.result = r->result};
+    for (size_t i = r->next; i != NOTHING; i = b->records[i].next) {
+        tail.result = b->records[i].result;
+        if (tare__plan_swaps_heads(b, &b->records[i]))
+            tail.is_swapped = true;
+        else
+            tail.codes = b->values[tail.result].tensor;
+    }
+    return tail;
+}
+
+// Memory for every thread.
+static tare_status take_scratch(plan_builder *b, attention_step *s, size_t bytes) {
+    if (!tare__mul_size(bytes, tare__thread_count(b->setting->fast->space.pool), &bytes))
+        return tare__out_of_memory(b->err);
+    return tare__plan_new_scratch(b, bytes, &s->scores);
+}
+
+static tare_status place(plan_builder *b, const attention_tail *tail, attention_step *s,
+                         size_t bytes) {
+    const attention_call *a = &s->call;
+    TARE_TRY(tare__plan_read_matrices(b, a->q, &s->q));
+    TARE_TRY(tare__plan_read_matrices(b, a->k, &s->k));
+    TARE_TRY(tare__plan_read_matrices(b, a->v, &s->v));
+    if (a->mask != NULL)
+        TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, a->mask), LAYOUT_PLAIN, &s->mask));
+    TARE_TRY(take_scratch(b, s, bytes));
+    return tare__plan_write(b, tail->result, LAYOUT_PLAIN, &s->y.place);
+}
+
+static void use_codes(const plan_builder *b, const attention_tail *tail, attention_step *s) {
+    code_scheme scheme;
+    if (tail->codes != NULL) scheme = tare__code_scheme_of(tail->codes);
+    tare__attention_codes_init(&s->codes, &s->call, tail->codes != NULL ? &scheme : NULL,
+                               b->setting->fast->isa);
+    s->thread_bytes = tare__attention_codes_bytes(&s->codes);
+}
+
+tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    const tare_tensor *y = b->values[r->result].tensor;
+    const attention_tail tail = read_tail(b, r);
+    size_t bytes;
+    op_call call = r->call;
+    attention_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    call.err = b->err;
+    TARE_TRY(tare__attention_read(&call, &s->call));
+    const attention_call *a = &s->call;
+    const bool of_codes = tare__attention_is_of_codes(&call);
+    if ((!of_codes && b->setting->layers == NULL) || !is_sane(a) ||
+        !tare__mul_size((size_t)a->queries * sizeof(float), (size_t)a->keys, &bytes))
+        return TARE_OK;
+    s->count = y->count / (a->queries * a->value_width);
+    s->y = tare__plan_describe_matrices(y, tail.is_swapped);
+    if (of_codes) use_codes(b, &tail, s);
+    TARE_TRY(place(b, &tail, s, of_codes ? s->thread_bytes : bytes));
+    *done = true;
+    return tare__plan_add_step(b, of_codes ? &code_attention_class : &attention_class, s, r->node);
+}

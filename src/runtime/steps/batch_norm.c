@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch norms by kept statistics that are not part of a layer: a factor and a summand for each
+// channel, of floats or of codes. Lines are pixels of channels; small plain images are lines, too.
+#include "ops/layer_call.h"
+#include "ops/quantized/layer.h"
+#include "ops/quantized/rule.h"
+#include "ops/rules.h"
+#include "runtime/plan/steps.h"
+
+enum {
+    ELEMENTS_PER_PART = 1 << 14,
+    LEAST_LINE = 512,     // elements: the factors of fewer channels are repeated
+    MOST_PLAIN = 1 << 13, // elements of an image that is not moved
+};
+
+typedef struct norm_step {
+    plan_lines x, y;      // from a line of this step to the next
+    size_t line, count;   // elements of some pixels, of all
+    float *scale, *shift; // of a line
+    bool is_of_codes;
+    code_scheme from, to;
+} norm_step;
+
+typedef struct norm_job {
+    const norm_step *s;
+    const fast_context *fast;
+    const void *x;
+    void *y;
+    size_t lines; // of a part
+} norm_job;
+
+static void run_part(void *user, size_t part, size_t worker) {
+    const norm_job *job = user;
+    const norm_step *s = job->s;
+    const size_t first = part * job->lines * s->line, end = first + job->lines * s->line;
+    const size_t last = end < s->count ? end : s->count;
+    (void)worker;
+    for (size_t i = first; i < last; i += s->line) {
+        const size_t count = s->line < last - i ? s->line : last - i;
+        const size_t x = i / s->line * s->x.pitch, y = i / s->line * s->y.pitch;
+        if (s->is_of_codes)
+            job->fast->elementwise->affine(&s->from, &s->to, (const uint8_t *)job->x + x, s->scale,
+                                           s->shift, count, (uint8_t *)job->y + y);
+        else
+            job->fast->lines->affine((const float *)job->x + x, count, s->scale, s->shift,
+                                     (float *)job->y + y);
+    }
+}
+
+static tare_status run_norm(const plan_run_state *run, void *state) {
+    const norm_step *s = state;
+    norm_job job = {.s = s,
+                    .fast = run->fast,
+                    .x = tare__place_data(run, s->x.place),
+                    .y = tare__place_data(run, s->y.place)};
+    job.lines = tare__ceil_div(ELEMENTS_PER_PART, s->line);
+    tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count),
+                          tare__ceil_div(s->count, job.lines * s->line), run_part, &job);
+    return TARE_OK;
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    const norm_step *s = state;
+    (void)p;
+    tare__step_say(out, "%s",
+                   s->is_of_codes ? "codes: a factor and a summand for each channel"
+                                  : "float: a factor and a summand for each channel");
+    tare__step_say_joined(out, &s->y);
+}
+
+static const step_class norm_class = {"batch_norm", run_norm, NULL, describe, tare__step_share};
+
+// --- planning ---
+
+// each: elements of a channel that lie side by side. Pixels that lie apart are lines by themselves.
+static tare_status repeat_factors(plan_builder *b, const batch_norm_call *n, size_t each,
+                                  bool is_apart, norm_step *s) {
+    const size_t channels = (size_t)n->x->shape[1], image = channels * each;
+    s->line = is_apart ? image : image * tare__ceil_div(LEAST_LINE, image);
+    s->scale = tare__arena_array(&b->plan->memory, s->line, sizeof *s->scale);
+    s->shift = tare__arena_array(&b->plan->memory, s->line, sizeof *s->shift);
+    if (s->scale == NULL || s->shift == NULL) return tare__out_of_memory(b->err);
+    for (size_t i = 0; i < s->line; i++)
+        tare__batch_norm_factors(n, (int64_t)(i / each % channels), &s->scale[i], &s->shift[i]);
+    return TARE_OK;
+}
+
+static plan_layout layout_of(const plan_builder *b, size_t v, const tare_tensor *x) {
+    const bool is_small = x->count / x->shape[0] <= MOST_PLAIN;
+    return is_small ? tare__plan_layout(b, v) : LAYOUT_CHANNELS_LAST;
+}
+
+// A parameter that is computed in the graph has no data yet.
+static bool is_constant(op_call *call) {
+    for (size_t i = 1; i < call->param_count; i++) {
+        const tare_tensor *t = tare__call_tensor(call, i);
+        if (t != NULL && (t->dtype != TARE_FLOAT32 || t->data == NULL)) return false;
+    }
+    return true;
+}
+
+// `call` is of floats, of the row batch_norm; x: what it reads.
+static tare_status add_norm(plan_builder *b, size_t head, op_call *call, const tare_tensor *x,
+                            norm_step like, bool *done) {
+    const plan_record *r = &b->records[head];
+    batch_norm_call n;
+    bool known = false, unused;
+    const size_t v = tare__plan_find_value(b, x);
+    if (v == NOTHING || x->count == 0 || !is_constant(call)) return TARE_OK;
+    TARE_TRY(tare__batch_norm_read(call, &n, &known));
+    if (!known) return TARE_OK;
+    norm_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = like;
+    s->count = (size_t)x->count;
+    const plan_layout layout = layout_of(b, v, x);
+    const int64_t each = layout == LAYOUT_PLAIN ? tare__inner_count(x, 1) : 1;
+    const bool joins = b->values[r->result].joined != NOTHING;
+    const bool is_apart = layout == LAYOUT_CHANNELS_LAST && (joins || tare__plan_lies_apart(b, v));
+    TARE_TRY(repeat_factors(b, &n, (size_t)each, is_apart, s));
+    s->x.pitch = s->y.pitch = s->line;
+    TARE_TRY(is_apart ? tare__plan_read_lines(b, v, &s->x)
+                      : tare__plan_read(b, v, layout, &s->x.place));
+    TARE_TRY(is_apart && joins
+                 ? tare__plan_write_lines(b, r->result, &s->y)
+                 : tare__plan_write_over(b, r->result, v, layout, &s->y.place, &unused));
+    *done = true;
+    return tare__plan_add_step(b, &norm_class, s, r->node);
+}
+
+tare_status tare__plan_batch_norm(plan_builder *b, size_t head, bool *done) {
+    op_call call = b->records[head].call;
+    const tare_tensor *x = tare__fast_input(&call, 0);
+    call.err = b->err;
+    if (b->setting->fast == NULL || x == NULL) return TARE_OK;
+    return add_norm(b, head, &call, x, (norm_step){0}, done);
+}
+
+tare_status tare__plan_code_batch_norm(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    const tare_tensor *x = tare__plan_code_input(r), *y = b->values[r->result].tensor;
+    module_rule rule;
+    op_call call = r->call, bound;
+    bool known = false;
+    float_call f;
+    call.err = b->err;
+    call.memory = &b->scratch;
+    if (b->setting->fast == NULL || x == NULL || !tare__is_byte_quantized(x) ||
+        !tare__is_byte_quantized(y))
+        return TARE_OK;
+    TARE_TRY(tare__rule_bind(&call, &rule, &bound, &known));
+    if (!known) return TARE_OK;
+    norm_step like = {
+        .is_of_codes = true, .from = tare__code_scheme_of(x), .to = tare__code_scheme_of(y)};
+    if (rule.rule.relu) like.to.least = like.to.zero_point; // rounding is monotone
+    tare_status status = tare__float_call_begin(&bound, true, &f);
+    if (status == TARE_OK) status = add_norm(b, head, &f.call, x, like, done);
+    tare__float_call_end(&f);
+    return status;
+}

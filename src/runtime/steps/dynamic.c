@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Floats that are quantized on the fly: their range, the parameters that follow from it, and codes,
+// once for all layers that read them.
+#include "ops/quantized/engine_rules.h"
+#include "ops/quantized/layer.h"
+#include "runtime/plan/steps.h"
+
+enum { BLOCK = 1 << 14 }; // elements
+
+typedef struct dynamic_codes { // of a builder
+    struct dynamic_codes *next;
+    size_t value, codes, input; // value; places
+    const dynamic_weights *w;
+} dynamic_codes;
+
+// --- the step ---
+
+typedef struct range {
+    float min, max;
+    bool has_nan;
+} range;
+
+typedef struct dynamic_step {
+    size_t x, codes, input, ranges; // places
+    size_t count;
+    dynamic_weights w; // only what chooses parameters
+    const scan_kernels *scan;
+} dynamic_step;
+
+typedef struct dynamic_run {
+    const plan_run_state *run;
+    const dynamic_step *s;
+    const float *x;
+    range *ranges;
+    code_scheme scheme;
+} dynamic_run;
+
+static size_t block_of(const dynamic_step *s, size_t part) {
+    const size_t left = s->count - part * BLOCK;
+    return left < BLOCK ? left : BLOCK;
+}
+
+static void find_part(void *user, size_t part, size_t worker) {
+    const dynamic_run *r = user;
+    range *own = &r->ranges[part];
+    (void)worker;
+    r->s->scan->extremes(r->x + part * BLOCK, block_of(r->s, part), &own->min, &own->max,
+                         &own->has_nan);
+}
+
+static void quantize_part(void *user, size_t part, size_t worker) {
+    const dynamic_run *r = user;
+    uint8_t *codes = tare__place_data(r->run, r->s->codes);
+    (void)worker;
+    r->run->fast->elementwise->quantize(&r->scheme, r->x + part * BLOCK, block_of(r->s, part),
+                                        codes + part * BLOCK);
+}
+
+static void join_ranges(const dynamic_run *r, size_t parts, float *min, float *max) {
+    bool has_nan = false;
+    *min = r->ranges[0].min;
+    *max = r->ranges[0].max;
+    for (size_t i = 0; i < parts; i++) {
+        const range *part = &r->ranges[i];
+        *min = part->min < *min ? part->min : *min;
+        *max = part->max > *max ? part->max : *max;
+        has_nan = has_nan || part->has_nan;
+    }
+    if (has_nan) tare__dynamic_range(r->s->scan, r->x, r->s->count, min, max);
+}
+
+static tare_status run_dynamic(const plan_run_state *run, void *state) {
+    const dynamic_step *s = state;
+    const size_t parts = tare__ceil_div(s->count, BLOCK);
+    thread_pool *pool = tare__threads_for(run, (int64_t)s->count);
+    dynamic_run r = {.run = run,
+                     .s = s,
+                     .x = tare__place_data(run, s->x),
+                     .ranges = tare__place_data(run, s->ranges)};
+    tare__thread_pool_run(pool, parts, find_part, &r);
+    float min, max;
+    join_ranges(&r, parts, &min, &max);
+    dynamic_input *input = tare__place_data(run, s->input);
+    r.scheme = tare__dynamic_scheme(&s->w, min, max, &input->scale);
+    input->zero_point = r.scheme.zero_point;
+    tare__thread_pool_run(pool, parts, quantize_part, &r);
+    return TARE_OK;
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    const dynamic_step *s = state;
+    (void)p;
+    out->kernel = s->scan->name;
+    tare__step_say(out, "the range of floats, and their codes");
+}
+
+static const step_class dynamic_class = {"dynamic codes", run_dynamic, NULL, describe,
+                                         tare__step_share};
+
+// --- planning ---
+
+bool tare__plan_is_dynamic_layer(const plan_record *r) {
+    op_call call = r->call;
+    dynamic_weights w;
+    bool relu;
+    call.err = NULL;
+    return r->result != NOTHING && !r->is_observer && tare__fast_dynamic.suits(&call) &&
+           tare__dynamic_linear_read(&call, &w, &relu) == TARE_OK &&
+           w.weight->dtype == TARE_QINT8 && !tare__has_zero_points(w.weight) &&
+           w.weight->shape[1] > 0 && tare__call_layer_input(&call)->count > 0;
+}
+
+static bool choose_alike(const dynamic_weights *a, const dynamic_weights *b) {
+    const bool short_a = a->reduce_range && a->rule != REQUANT_Q;
+    const bool short_b = b->reduce_range && b->rule != REQUANT_Q;
+    return short_a == short_b && a->is_decomposed == b->is_decomposed &&
+           a->quant_min == b->quant_min && a->quant_max == b->quant_max && a->eps == b->eps &&
+           a->symmetric_zero_point == b->symmetric_zero_point && a->is_symmetric == b->is_symmetric;
+}
+
+static tare_status add_codes(plan_builder *b, const plan_record *layer, const dynamic_weights *w,
+                             size_t x, dynamic_codes *made) {
+    dynamic_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (dynamic_step){.count = (size_t)b->values[x].tensor->count,
+                        .w = *w,
+                        .scan = tare__scan_choose(b->setting->fast->isa)};
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
+    TARE_TRY(
+        tare__plan_new_scratch(b, tare__ceil_div(s->count, BLOCK) * sizeof(range), &s->ranges));
+    TARE_TRY(tare__plan_new_scratch(b, s->count, &s->codes));
+    TARE_TRY(tare__plan_new_scratch(b, sizeof(dynamic_input), &s->input));
+    *made = (dynamic_codes){
+        .next = b->dynamic, .value = x, .codes = s->codes, .input = s->input, .w = &s->w};
+    return tare__plan_add_step(b, &dynamic_class, s, layer->node);
+}
+
+tare_status tare__plan_dynamic_codes(plan_builder *b, const plan_record *layer,
+                                     const dynamic_weights *w, size_t x, size_t *codes,
+                                     size_t *input) {
+    dynamic_codes *found = b->dynamic;
+    while (found != NULL && (found->value != x || !choose_alike(found->w, w))) found = found->next;
+    if (found == NULL) {
+        found = tare__arena_alloc(&b->scratch, sizeof *found);
+        if (found == NULL) return tare__out_of_memory(b->err);
+        TARE_TRY(add_codes(b, layer, w, x, found));
+        b->dynamic = found;
+    }
+    *codes = found->codes;
+    *input = found->input;
+    TARE_TRY(tare__plan_touch(b, *codes));
+    return tare__plan_touch(b, *input);
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Group and instance norm: a part of the work is one group of one image's channels.
+#include "ops/layer_call.h"
+#include "runtime/plan/steps.h"
+
+typedef struct group_step {
+    group_norm_call call; // its x is the plan's; where that lies says its place
+    size_t x, y;          // places
+} group_step;
+
+typedef struct group_run {
+    const plan_run_state *run;
+    const group_step *s;
+} group_run;
+
+static void run_group(void *user, size_t part, size_t worker) {
+    const group_run *r = user;
+    const group_norm_call *g = &r->s->call;
+    const line_kernels *k = r->run->fast->lines;
+    const size_t inner = (size_t)g->inner, count = (size_t)g->each * inner;
+    const float *x = (const float *)tare__place_data(r->run, r->s->x) + part * count;
+    float *y = (float *)tare__place_data(r->run, r->s->y) + part * count;
+    float mean, variance, scale, shift;
+    (void)worker;
+    k->moments(x, count, &mean, &variance);
+    for (int64_t i = 0; i < g->each; i++, x += inner, y += inner) {
+        const int64_t channel = (int64_t)part % g->groups * g->each + i;
+        tare__group_norm_factors(g, channel, mean, variance, &scale, &shift);
+        k->scale_shift(x, inner, scale, shift, y);
+    }
+}
+
+static tare_status run_groups(const plan_run_state *run, void *state) {
+    const group_step *s = state;
+    group_run r = {run, s};
+    const size_t parts = (size_t)(s->call.x->shape[0] * s->call.groups);
+    tare__thread_pool_run(tare__threads_for(run, s->call.x->count), parts, run_group, &r);
+    return TARE_OK;
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "float: sums in a fixed order");
+}
+
+static const step_class group_norm_class = {"group_norm", run_groups, NULL, describe,
+                                            tare__step_share};
+
+// --- planning ---
+
+// Parameters that are computed in the graph have no data yet.
+static tare_status add_groups(plan_builder *b, size_t head, const group_norm_call *g, bool known,
+                              bool *done) {
+    const size_t x = tare__plan_find_value(b, g->x);
+    bool unused;
+    if (!known || x == NOTHING || g->x->count == 0) return TARE_OK;
+    group_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    s->call = *g;
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
+    TARE_TRY(tare__plan_write_over(b, b->records[head].result, x, LAYOUT_PLAIN, &s->y, &unused));
+    *done = true;
+    return tare__plan_add_step(b, &group_norm_class, s, b->records[head].node);
+}
+
+tare_status tare__plan_group_norm(plan_builder *b, size_t head, bool *done) {
+    op_call call = b->records[head].call;
+    group_norm_call g;
+    call.err = b->err;
+    TARE_TRY(tare__group_norm_read(&call, &g));
+    const bool known = tare__call_given(&call, 2) == (g.weight != NULL) &&
+                       tare__call_given(&call, 3) == (g.bias != NULL);
+    return add_groups(b, head, &g, known, done);
+}
+
+tare_status tare__plan_instance_norm(plan_builder *b, size_t head, bool *done) {
+    op_call call = b->records[head].call;
+    group_norm_call g;
+    bool own;
+    call.err = b->err;
+    TARE_TRY(tare__instance_norm_read(&call, &g, &own));
+    const size_t weight = tare__op_param_index(call.op, "weight");
+    const bool known = own && tare__call_given(&call, weight) == (g.weight != NULL) &&
+                       tare__call_given(&call, weight + 1) == (g.bias != NULL);
+    return add_groups(b, head, &g, known, done);
+}

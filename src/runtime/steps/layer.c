@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers: convolution and linear, with the batch norm behind them folded into their weights, and
+// activations and a residual addition in the library's epilogue.
+#include <string.h>
+
+#include "flow/fold.h"
+#include "runtime/steps/layer.h"
+
+// --- kinds ---
+
+struct layer_kind {
+    const char *op;
+    plan_layout layout;
+    bool is_linear, is_transposed;
+    /// Compiles the layer of a call, with the folded weights in place of its own. NULL for
+    /// transposed ones, which are several.
+    tare_status (*compile)(plan_builder *b, op_call *call, const folded_norm *folded,
+                           const float_epilogue *e, float_layer **out);
+};
+
+void tare__folded_norm_release(folded_norm *folded) {
+    tare_tensor_release(folded->weight);
+    tare_tensor_release(folded->bias);
+}
+
+float_weights tare__layer_weights(const tare_tensor *w, const tare_tensor *bias,
+                                  const folded_norm *folded) {
+    const tare_tensor *b = folded->bias != NULL ? folded->bias : bias;
+    return (float_weights){.w = folded->weight != NULL ? folded->weight : w,
+                           .bias = b != NULL ? tare__f32(b) : NULL,
+                           .is_model = folded->weight == NULL};
+}
+
+static tare_status compile_conv(plan_builder *b, op_call *call, const folded_norm *folded,
+                                const float_epilogue *e, float_layer **out) {
+    conv_call c;
+    TARE_TRY(tare__conv_read(call, &c));
+    if (!c.is_plain) return TARE_OK;
+    const float_weights w = tare__layer_weights(c.w, c.bias, folded);
+    return tare__float_layer_conv(b->setting->layers, &c.conv, e, &w, out, b->err);
+}
+
+static tare_status compile_linear(plan_builder *b, op_call *call, const folded_norm *folded,
+                                  const float_epilogue *e, float_layer **out) {
+    linear_call c;
+    TARE_TRY(tare__linear_read(call, &c));
+    const float_product p = {.rows = tare__call_out(call)->count / c.w->shape[0],
+                             .inner = c.w->shape[1],
+                             .columns = c.w->shape[0],
+                             .transposed = true};
+    const float_weights w = tare__layer_weights(c.w, c.bias, folded);
+    return tare__float_layer_product(b->setting->layers, &p, e, &w, out, b->err);
+}
+
+static const layer_kind kinds[] = {
+    {"conv1d", LAYOUT_CHANNELS_LAST, false, false, compile_conv},
+    {"conv2d", LAYOUT_CHANNELS_LAST, false, false, compile_conv},
+    {"conv3d", LAYOUT_CHANNELS_LAST, false, false, compile_conv},
+    {"conv_transpose1d", LAYOUT_CHANNELS_LAST, false, true, NULL},
+    {"conv_transpose2d", LAYOUT_CHANNELS_LAST, false, true, NULL},
+    {"conv_transpose3d", LAYOUT_CHANNELS_LAST, false, true, NULL},
+    {"linear", LAYOUT_PLAIN, true, false, compile_linear},
+};
+
+static bool is_constant(const op_call *call, size_t param) {
+    const value *v = call->param[param];
+    if (v == NULL || v->kind == VALUE_NONE) return true;
+    return v->kind == VALUE_TENSOR && v->as.tensor->data != NULL;
+}
+
+const layer_kind *tare__plan_layer_kind(const plan_record *r) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].op, tare__record_op(r)) == 0)
+            return is_constant(&r->call, 1) && is_constant(&r->call, 2) ? &kinds[i] : NULL;
+    return NULL;
+}
+
+// --- epilogues ---
+
+// Operators that epilogues compute. from, to: which number parameters are alpha and beta, else -1
+// for the fixed one.
+static const struct {
+    const char *op;
+    epilogue_kind kind;
+    int alpha_param, beta_param;
+    float alpha, beta;
+} epilogues[] = {
+    {"relu", EPILOGUE_RELU, -1, -1, 0, 0},           {"relu6", EPILOGUE_CLIP, -1, -1, 0, 6},
+    {"hardtanh", EPILOGUE_CLIP, 0, 1, 0, 0},         {"clamp", EPILOGUE_CLIP, 0, 1, 0, 0},
+    {"leaky_relu", EPILOGUE_LEAKY, 0, -1, 0, 0},     {"sigmoid", EPILOGUE_SIGMOID, -1, -1, 0, 0},
+    {"tanh", EPILOGUE_TANH, -1, -1, 0, 0},           {"silu", EPILOGUE_SILU, -1, -1, 1, 0},
+    {"hardswish", EPILOGUE_HARDSWISH, -1, -1, 0, 0}, {"gelu", EPILOGUE_GELU, -1, -1, 0, 0},
+};
+
+static bool read_epilogue(const plan_record *r, float_epilogue *e) {
+    float p[ELEMENT_MAX_PARAMETERS] = {0};
+    op_call call = r->call;
+    call.err = NULL;
+    if (!tare__plan_is_element(r) || e->count == MOST_EPILOGUES ||
+        tare__element_of(&call) != call.op->element ||
+        tare__element_parameters(&call, call.op->element, p) != TARE_OK)
+        return false;
+    for (size_t i = 0; i < sizeof epilogues / sizeof *epilogues; i++) {
+        if (strcmp(epilogues[i].op, call.op->id) != 0) continue;
+        const int a = epilogues[i].alpha_param, b = epilogues[i].beta_param;
+        e->steps[e->count].kind = epilogues[i].kind;
+        e->steps[e->count].alpha = a >= 0 ? p[a] : epilogues[i].alpha;
+        e->steps[e->count].beta = b >= 0 ? p[b] : epilogues[i].beta;
+        e->count++;
+        return true;
+    }
+    return false;
+}
+
+bool tare__plan_layer_is_transposed(const plan_record *r) {
+    const layer_kind *kind = tare__plan_layer_kind(r);
+    return kind != NULL && kind->is_transposed;
+}
+
+bool tare__plan_has_epilogue(const plan_record *r) {
+    float_epilogue unused = {0};
+    return read_epilogue(r, &unused);
+}
+
+// --- the step ---
+
+typedef struct layer_step {
+    float_layer *layer;
+    layer_places at;
+    size_t links; // layers that it computes
+    bool is_twin; // whose memory is its own
+} layer_step;
+
+static tare_status run_layer(const plan_run_state *run, void *state) {
+    const layer_step *s = state;
+    const layer_places *at = &s->at;
+    float *y = tare__place_data(run, at->y);
+    if (at->addend != NOTHING && at->addend != at->y)
+        memcpy(y, tare__place_data(run, at->addend), at->bytes);
+    return tare__float_layer_run(s->layer, tare__place_data(run, at->x), y, run->err);
+}
+
+static void destroy_layer(void *state) {
+    layer_step *s = state;
+    tare__float_layer_destroy(s->layer);
+    if (s->is_twin) tare__free(s);
+}
+
+static tare_status twin_layer(const plan *twin, const void *state, void **out, tare_error *err) {
+    const layer_step *s = state;
+    layer_step *made = tare__alloc(sizeof *made);
+    if (made == NULL) return tare__out_of_memory(err);
+    *made = *s;
+    made->layer = NULL;
+    made->is_twin = true;
+    const tare_status status =
+        tare__float_layer_twin(s->layer, twin->setting.layers, &made->layer, err);
+    if (status == TARE_OK)
+        *out = made;
+    else
+        tare__free(made);
+    return status;
+}
+
+static void describe_layer(const plan *p, const void *state, step_note *out) {
+    const layer_step *s = state;
+    (void)p;
+    out->kernel = tare__float_layer_kernel(s->layer, &out->weight_bytes);
+    out->bits_may_differ = true;
+    if (s->links > 1) tare__step_say(out, "%zu layers in bands of rows; ", s->links);
+    tare__step_say(out, "float: oneDNN; bits may differ between machines");
+}
+
+static const step_class layer_class = {"layer", run_layer, destroy_layer, describe_layer,
+                                       twin_layer};
+
+// The one of a sum's two inputs that is not made by the record before it.
+static size_t other_input(const plan_record *sum, const plan_record *before) {
+    return sum->inputs[0] == before->result ? sum->inputs[1] : sum->inputs[0];
+}
+
+bool tare__layer_read(const plan_builder *b, size_t head, layer_chain *out) {
+    const plan_record *before = &b->records[head];
+    *out = (layer_chain){.kind = tare__plan_layer_kind(before), .addend = NOTHING, .next = NOTHING};
+    for (size_t i = before->next; i != NOTHING; i = before->next) {
+        const plan_record *r = &b->records[i];
+        if (tare__plan_layer_kind(r) != NULL) {
+            out->next = i;
+            break;
+        }
+        float_epilogue *e = &out->epilogue;
+        if (strcmp(tare__record_op(r), "batch_norm") == 0) {
+            out->norm = r;
+        } else if (tare__plan_is_sum(b, r)) {
+            out->addend = other_input(r, before);
+            e->steps[e->count++].kind = EPILOGUE_ADD;
+        } else if (!read_epilogue(r, e)) {
+            return false;
+        }
+        before = r;
+    }
+    out->result = before->result;
+    return out->kind != NULL;
+}
+
+static const tare_tensor *tensor_param(const op_call *call, const char *name) {
+    const value *v = call->param[tare__op_param_index(call->op, name)];
+    return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
+}
+
+tare_status tare__layer_fold(const plan_builder *b, const op_call *layer, const layer_chain *chain,
+                             folded_norm *out) {
+    op_call norm = chain->norm->call;
+    norm_fold_values values = {.layer = layer->op->id,
+                               .norm = norm.op->id,
+                               .weight = tensor_param(layer, "weight"),
+                               .bias = tensor_param(layer, "bias"),
+                               .mean = tensor_param(&norm, "running_mean"),
+                               .var = tensor_param(&norm, "running_var"),
+                               .gamma = tensor_param(&norm, "weight"),
+                               .beta = tensor_param(&norm, "bias"),
+                               .is_transposed = chain->kind->is_transposed,
+                               .is_linear = chain->kind->is_linear};
+    norm.err = b->err;
+    TARE_TRY(tare__call_double(&norm, tare__op_param_index(norm.op, "eps"), 1e-5, &values.eps));
+    return tare__fold_norm_values(&values, &out->weight, &out->bias, b->err);
+}
+
+static tare_status compile(plan_builder *b, size_t head, const layer_chain *chain,
+                           float_layer **out) {
+    op_call call = b->records[head].call;
+    folded_norm folded = {0};
+    call.err = b->err;
+    if (chain->norm != NULL) TARE_TRY(tare__layer_fold(b, &call, chain, &folded));
+    const tare_status status = chain->kind->compile(b, &call, &folded, &chain->epilogue, out);
+    tare__folded_norm_release(&folded);
+    return status;
+}
+
+tare_status tare__layer_place(plan_builder *b, size_t head, const layer_chain *chain,
+                              layer_places *out) {
+    const plan_layout layout = chain->kind->layout;
+    bool is_same = false;
+    TARE_TRY(tare__plan_read(b, b->records[head].inputs[0], layout, &out->x));
+    out->addend = NOTHING;
+    out->bytes = tare__tensor_bytes(b->values[chain->result].tensor);
+    if (chain->addend == NOTHING) return tare__plan_write(b, chain->result, layout, &out->y);
+    TARE_TRY(tare__plan_read(b, chain->addend, layout, &out->addend));
+    return tare__plan_write_over(b, chain->result, chain->addend, layout, &out->y, &is_same);
+}
+
+tare_status tare__layer_add_step(plan_builder *b, size_t head, const layer_chain *chain,
+                                 size_t links, float_layer *layer) {
+    layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    tare_status status = s != NULL ? TARE_OK : tare__out_of_memory(b->err);
+    if (status == TARE_OK) status = tare__layer_place(b, head, chain, &s->at);
+    if (status != TARE_OK) {
+        tare__float_layer_destroy(layer);
+        return status;
+    }
+    s->layer = layer;
+    s->links = links;
+    return tare__plan_add_step(b, &layer_class, s, b->records[head].node);
+}
+
+static tare_status plan_library(plan_builder *b, size_t head, const layer_chain *chain,
+                                bool *done) {
+    float_layer *layer = NULL;
+    if (b->setting->layers == NULL)
+        return tare__plan_decline(b, "float: no library compiles float layers here");
+    TARE_TRY(compile(b, head, chain, &layer));
+    if (layer == NULL) return tare__plan_decline(b, "float: oneDNN has no fast form of it");
+    *done = true;
+    return tare__layer_add_step(b, head, chain, 1, layer);
+}
+
+tare_status tare__plan_single_layer(plan_builder *b, size_t head, const layer_chain *chain,
+                                    bool *done) {
+    if (chain->kind->is_transposed) return tare__plan_transposed(b, head, chain, done);
+    TARE_TRY(tare__plan_row(b, head, chain, done));
+    return *done ? TARE_OK : plan_library(b, head, chain, done);
+}
+
+tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done) {
+    layer_chain chain;
+    if (!tare__layer_read(b, head, &chain))
+        return tare__plan_decline(b, "float: its weights are not constant");
+    return chain.next != NOTHING ? tare__plan_links(b, head, done)
+                                 : tare__plan_single_layer(b, head, &chain, done);
+}

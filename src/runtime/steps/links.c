@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions that a plan computes together, in bands of rows: depthwise ones and their neighbours
+// have few sums for each element that they read and write, so that where these do not fit the
+// caches, moving them is what the layers cost.
+#include <string.h>
+
+#include "runtime/steps/layer.h"
+
+// What lies between two layers and is smaller stays in the caches as it is.
+enum { LEAST_BYTES = 1 << 20 };
+
+static bool read_image(const plan_builder *b, size_t layer, float_conv *out) {
+    op_call call = b->records[layer].call;
+    conv_call c;
+    call.err = NULL;
+    if (strcmp(tare__record_op(&b->records[layer]), "conv2d") != 0 ||
+        tare__conv_read(&call, &c) != TARE_OK)
+        return false;
+    *out = c.conv;
+    return c.is_plain && c.conv.batch == 1;
+}
+
+static bool is_depthwise(const float_conv *c) {
+    return c->groups > 1 && c->groups == c->in_channels && c->groups == c->out_channels;
+}
+
+bool tare__plan_is_link(const plan_builder *b, size_t layer, size_t last, size_t next) {
+    const struct float_layers *library = b->setting->layers;
+    const plan_record *r = &b->records[next];
+    const size_t between = b->records[last].result;
+    float_conv from, to;
+    if (library == NULL || tare__float_layers_use_bf16(library) || !tare__plan_is_float(b, r) ||
+        tare__plan_layer_kind(r) == NULL || r->inputs[0] != between)
+        return false;
+    if (tare__tensor_bytes(b->values[between].tensor) < LEAST_BYTES) return false;
+    return read_image(b, layer, &from) && read_image(b, next, &to) &&
+           (is_depthwise(&from) || is_depthwise(&to));
+}
+
+// --- planning ---
+
+typedef struct links {
+    size_t count;
+    size_t heads[MOST_LINKS];
+    layer_chain chains[MOST_LINKS];
+    folded_norm folded[MOST_LINKS];
+    float_link links[MOST_LINKS];
+} links;
+
+static bool read_links(const plan_builder *b, size_t head, links *l) {
+    l->count = 0;
+    for (size_t i = head; i != NOTHING; i = l->chains[l->count++].next) {
+        l->heads[l->count] = i;
+        if (!tare__layer_read(b, i, &l->chains[l->count])) return false;
+    }
+    return true;
+}
+
+static tare_status make_link(plan_builder *b, links *l, size_t index) {
+    const layer_chain *chain = &l->chains[index];
+    folded_norm *folded = &l->folded[index];
+    op_call call = b->records[l->heads[index]].call;
+    conv_call c;
+    call.err = b->err;
+    if (chain->norm != NULL) TARE_TRY(tare__layer_fold(b, &call, chain, folded));
+    TARE_TRY(tare__conv_read(&call, &c));
+    l->links[index] = (float_link){.conv = c.conv,
+                                   .epilogue = chain->epilogue,
+                                   .weights = tare__layer_weights(c.w, c.bias, folded)};
+    return TARE_OK;
+}
+
+static tare_status compile(plan_builder *b, links *l, float_layer **out) {
+    tare_status status = TARE_OK;
+    memset(l->folded, 0, sizeof l->folded);
+    for (size_t i = 0; i < l->count && status == TARE_OK; i++) status = make_link(b, l, i);
+    if (status == TARE_OK)
+        status = tare__float_layer_chain(b->setting->layers, l->links, l->count, out, b->err);
+    for (size_t i = 0; i < l->count; i++) tare__folded_norm_release(&l->folded[i]);
+    return status;
+}
+
+// Where the library has no fast form of a band.
+static tare_status plan_apart(plan_builder *b, const links *l) {
+    for (size_t i = 0; i < l->count; i++) {
+        bool done = false;
+        TARE_TRY(tare__plan_single_layer(b, l->heads[i], &l->chains[i], &done));
+        for (size_t r = l->heads[i]; !done && r != l->chains[i].next; r = b->records[r].next)
+            TARE_TRY(tare__plan_call(b, r));
+    }
+    return TARE_OK;
+}
+
+tare_status tare__plan_links(plan_builder *b, size_t head, bool *done) {
+    links l;
+    float_layer *layer = NULL;
+    if (!read_links(b, head, &l))
+        return tare__plan_decline(b, "float: its weights are not constant");
+    TARE_TRY(compile(b, &l, &layer));
+    *done = true;
+    return layer != NULL ? tare__layer_add_step(b, head, &l.chains[l.count - 1], l.count, layer)
+                         : plan_apart(b, &l);
+}

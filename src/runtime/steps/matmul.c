@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of two tensors of floats, by a library's kernels: threads share the matrices, or bands
+// of their rows where there are few.
+#include <stdatomic.h>
+
+#include "dnnl/float_layers.h"
+#include "ops/layer_call.h"
+#include "runtime/kernels/scratch.h"
+#include "runtime/plan/steps.h"
+#include "runtime/steps/matrices.h"
+
+typedef struct matmul_step {
+    matmul_call call; // its tensors are the plan's
+    matrices a, b;
+    size_t y; // place
+    int64_t count;
+} matmul_step;
+
+// Fewer are done before another thread has woken up.
+enum { LEAST_SHARED_MACS = 1 << 18 };
+
+typedef struct matmul_run {
+    const plan_run_state *run;
+    const matmul_step *s;
+    int64_t bands; // of a product
+    atomic_int status;
+} matmul_run;
+
+static tare_status multiply(const matmul_run *r, int64_t matrix, int64_t band) {
+    const matmul_step *s = r->s;
+    const matmul_call *m = &s->call;
+    const part_range rows = tare__part_range(m->rows, (size_t)r->bands, (size_t)band);
+    const int64_t a = tare__strided_offset(m->batch_ndim, m->batch, m->a_stride, matrix);
+    const int64_t b = tare__strided_offset(m->batch_ndim, m->batch, m->b_stride, matrix);
+    const float_block block = {.rows = rows.end - rows.first,
+                               .inner = m->inner,
+                               .columns = m->columns,
+                               .x_step = s->a.row_step,
+                               .w_step = s->b.row_step,
+                               .y_step = m->columns,
+                               .scale = 1.0F};
+    float *y = tare__place_data(r->run, s->y);
+    return tare__float_layers_multiply(
+        r->run->plan->setting.layers, &block,
+        tare__matrix_at(r->run, &s->a, a) + rows.first * s->a.row_step,
+        tare__matrix_at(r->run, &s->b, b), y + (matrix * m->rows + rows.first) * m->columns, NULL);
+}
+
+static void multiply_part(void *user, size_t part, size_t worker) {
+    matmul_run *r = user;
+    (void)worker;
+    const tare_status status = multiply(r, (int64_t)part / r->bands, (int64_t)part % r->bands);
+    if (status != TARE_OK) atomic_store(&r->status, (int)status);
+}
+
+static tare_status run_matmul(const plan_run_state *run, void *state) {
+    const matmul_step *s = state;
+    const matmul_call *m = &s->call;
+    const double macs = (double)s->count * (double)m->rows * (double)m->inner * (double)m->columns;
+    thread_pool *pool = macs >= LEAST_SHARED_MACS ? run->fast->space.pool : NULL;
+    const int64_t threads = (int64_t)tare__thread_count(pool);
+    matmul_run r = {.run = run, .s = s, .bands = 1};
+    if (s->count < threads) r.bands = threads < m->rows ? threads : m->rows;
+    tare__thread_pool_run(pool, (size_t)(s->count * r.bands), multiply_part, &r);
+    const tare_status status = (tare_status)atomic_load(&r.status);
+    return status == TARE_OK ? TARE_OK : tare__fail(run->err, status, "a product of floats failed");
+}
+
+static void describe_matmul(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    out->kernel = "sgemm";
+    out->bits_may_differ = true;
+    tare__step_say(out, "float: oneDNN; bits may differ between machines");
+}
+
+static const step_class matmul_class = {"matmul", run_matmul, NULL, describe_matmul,
+                                        tare__step_share};
+
+// *done false: it is no product of matrices.
+static tare_status plan_product(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    op_call call = r->call;
+    matmul_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    call.err = b->err;
+    TARE_TRY(tare__matmul_read(&call, 0, &s->call));
+    const matmul_call *m = &s->call;
+    if (m->a->ndim < 2 || m->b->ndim < 2 || m->inner == 0) return TARE_OK;
+    s->count = b->values[r->result].tensor->count / (m->rows * m->columns);
+    TARE_TRY(tare__plan_read_matrices(b, m->a, &s->a));
+    TARE_TRY(tare__plan_read_matrices(b, m->b, &s->b));
+    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
+    *done = true;
+    return tare__plan_add_step(b, &matmul_class, s, r->node);
+}
+
+tare_status tare__plan_matmul(plan_builder *b, size_t head, bool *done) {
+    TARE_TRY(tare__plan_scores(b, head, done));
+    if (*done || b->records[head].next != NOTHING) return TARE_OK;
+    if (b->setting->layers == NULL)
+        return tare__plan_decline(b, "float: no library computes products here");
+    return plan_product(b, head, done);
+}

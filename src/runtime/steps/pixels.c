@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps on tensors that lie channels last: a pixel is a line of channels. Other tensors are left to
+// their rows' references.
+#include <math.h>
+#include <string.h>
+
+#include "ops/layer_call.h"
+#include "ops/rules.h"
+#include "runtime/plan/steps.h"
+
+// The mean of each channel over the pixels of an image.
+typedef struct mean_job {
+    const line_kernels *lines;
+    const float *x;
+    float *y;
+    int64_t batch, pixels;
+    size_t channels, parts; // of an image
+} mean_job;
+
+enum { CHANNELS_OF_A_PART = 128 };
+
+static void mean_part(void *user, size_t part, size_t worker) {
+    const mean_job *job = user;
+    const size_t image = part / job->parts, pixels = (size_t)job->pixels;
+    const float *x = job->x + image * pixels * job->channels;
+    const size_t c = part % job->parts * CHANNELS_OF_A_PART;
+    const size_t width = tare__part_of(job->channels, c, CHANNELS_OF_A_PART);
+    float *y = job->y + image * job->channels + c;
+    (void)worker;
+    job->lines->columns(x + c, pixels, job->channels, width, y);
+    for (size_t i = 0; i < width; i++) y[i] /= (float)job->pixels;
+}
+
+static tare_status mean_of_pixels(const plan_run_state *run, mean_job *job) {
+    job->lines = run->fast->lines;
+    job->parts = tare__ceil_div(job->channels, CHANNELS_OF_A_PART);
+    thread_pool *pool = tare__threads_for(run, job->batch * job->pixels * (int64_t)job->channels);
+    tare__thread_pool_run(pool, (size_t)job->batch * job->parts, mean_part, job);
+    return TARE_OK;
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "float: pixels as lines of channels");
+}
+
+// --- pooling ---
+
+typedef struct pool_step {
+    pool_call call;
+    size_t x, y; // places
+    size_t channels;
+    int64_t batch;
+} pool_step;
+
+// As the reference divides.
+static void divide(const pool_step *s, const pool_window *w, float *y) {
+    const float all = (float)tare__pool_divisor(&s->call, w);
+    for (int d = 0; d < (s->call.is_adaptive ? 3 : 1); d++) {
+        const float divisor = s->call.is_adaptive ? (float)(w->end[d] - w->begin[d]) : all;
+        for (size_t c = 0; c < s->channels; c++) y[c] /= divisor;
+    }
+}
+
+static void pool_pixel(const pool_step *s, const line_kernels *k, const float *image,
+                       const int64_t at[3], float *y) {
+    const pool_call *p = &s->call;
+    const pool_window w = tare__pool_window_at(p, at);
+    for (size_t c = 0; c < s->channels; c++) y[c] = p->is_max ? -INFINITY : 0.0F;
+    for (int64_t i = w.begin[0]; i < w.end[0]; i += p->dilation[0])
+        for (int64_t j = w.begin[1]; j < w.end[1]; j += p->dilation[1])
+            for (int64_t l = w.begin[2]; l < w.end[2]; l += p->dilation[2]) {
+                const float *pixel =
+                    image + (size_t)((i * p->in[1] + j) * p->in[2] + l) * s->channels;
+                if (p->is_max)
+                    k->raise(pixel, s->channels, y);
+                else
+                    k->add(pixel, s->channels, y);
+            }
+    if (!p->is_max) divide(s, &w, y);
+}
+
+typedef struct pool_run {
+    const pool_step *step;
+    const line_kernels *lines;
+    const float *x;
+    float *y;
+    size_t part_count;
+} pool_run;
+
+static int64_t pixels_of(const int64_t size[3]) {
+    return size[0] * size[1] * size[2];
+}
+
+// Each part pools as many pixels of the batch.
+static void pool_part(void *user, size_t part, size_t worker) {
+    const pool_run *run = user;
+    const pool_step *s = run->step;
+    const pool_call *p = &s->call;
+    const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
+    const part_range mine = tare__part_range(s->batch * out, run->part_count, part);
+    (void)worker;
+    for (int64_t i = mine.first; i < mine.end; i++) {
+        const int64_t pixel = i % out, rest = pixel / p->out[2];
+        const int64_t at[] = {rest / p->out[1], rest % p->out[1], pixel % p->out[2]};
+        pool_pixel(s, run->lines, run->x + (size_t)(i / out * in) * s->channels, at,
+                   run->y + (size_t)i * s->channels);
+    }
+}
+
+static tare_status run_pool(const plan_run_state *run, void *state) {
+    const pool_step *s = state;
+    const pool_call *p = &s->call;
+    const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
+    pool_run r = {s, run->fast->lines, tare__place_data(run, s->x), tare__place_data(run, s->y), 1};
+    if (p->is_adaptive && !p->is_max && out == 1) {
+        mean_job job = {
+            .x = r.x, .y = r.y, .batch = s->batch, .pixels = in, .channels = s->channels};
+        return mean_of_pixels(run, &job);
+    }
+    thread_pool *threads = tare__threads_for(run, s->batch * in * (int64_t)s->channels);
+    r.part_count = tare__thread_count(threads);
+    tare__thread_pool_run(threads, r.part_count, pool_part, &r);
+    return TARE_OK;
+}
+
+static const step_class pool_class = {"pool", run_pool, NULL, describe, tare__step_share};
+
+static bool is_channels_last(const plan_builder *b, size_t v) {
+    return tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST;
+}
+
+tare_status tare__plan_pool(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    op_call call = r->call;
+    pool_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    bool known = false;
+    if (s == NULL) return tare__out_of_memory(b->err);
+    call.err = b->err;
+    TARE_TRY(tare__pool_read(&call, &s->call, &known));
+    const tare_tensor *x = s->call.x;
+    if (!known || x->ndim != s->call.dims + 2 || !is_channels_last(b, r->inputs[0])) return TARE_OK;
+    s->batch = x->shape[0];
+    s->channels = (size_t)x->shape[1];
+    TARE_TRY(tare__plan_read(b, r->inputs[0], LAYOUT_CHANNELS_LAST, &s->x));
+    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
+    *done = true;
+    return tare__plan_add_step(b, &pool_class, s, r->node);
+}
+
+// --- the mean over all pixels ---
+
+typedef struct mean_step {
+    size_t x, y; // places
+    int64_t batch, pixels;
+    size_t channels;
+} mean_step;
+
+static tare_status run_mean(const plan_run_state *run, void *state) {
+    const mean_step *s = state;
+    mean_job job = {.x = tare__place_data(run, s->x),
+                    .y = tare__place_data(run, s->y),
+                    .batch = s->batch,
+                    .pixels = s->pixels,
+                    .channels = s->channels};
+    return mean_of_pixels(run, &job);
+}
+
+static const step_class mean_class = {"mean", run_mean, NULL, describe, tare__step_share};
+
+// Over all dimensions but the first two, each named once.
+bool tare__plan_is_over_pixels(const plan_record *r, const tare_tensor *x) {
+    op_call call = r->call;
+    int64_t dims[TARE_MAX_DIMS];
+    size_t count = 0;
+    bool named[TARE_MAX_DIMS] = {false};
+    call.err = NULL;
+    if (call.param_count < 3 || !tare__call_given(&call, 1) ||
+        tare__call_int_list(&call, 1, TARE_MAX_DIMS, dims, &count) != TARE_OK ||
+        count + 2 != (size_t)x->ndim)
+        return false;
+    for (size_t i = 3; i < call.param_count; i++)
+        if (tare__call_given(&call, i)) return false;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t d = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
+        if (d < 2 || d >= x->ndim || named[d]) return false;
+        named[d] = true;
+    }
+    return true;
+}
+
+tare_status tare__plan_mean(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    const tare_tensor *x = b->values[r->inputs[0]].tensor;
+    if (!is_channels_last(b, r->inputs[0]) || x->count == 0 || !tare__plan_is_over_pixels(r, x))
+        return TARE_OK;
+    mean_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (mean_step){
+        .batch = x->shape[0], .pixels = tare__inner_count(x, 1), .channels = (size_t)x->shape[1]};
+    TARE_TRY(tare__plan_read(b, r->inputs[0], LAYOUT_CHANNELS_LAST, &s->x));
+    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y)); // one pixel: either layout
+    *done = true;
+    return tare__plan_add_step(b, &mean_class, s, r->node);
+}
+
+// --- joined channels ---
+
+typedef struct cat_step {
+    size_t count;
+    size_t *x, *channels, y, all_channels; // places
+    int64_t pixels;
+} cat_step;
+
+static tare_status run_cat(const plan_run_state *run, void *state) {
+    const cat_step *s = state;
+    float *y = tare__place_data(run, s->y);
+    for (size_t i = 0; i < s->count; i++) {
+        const float *x = tare__place_data(run, s->x[i]);
+        for (int64_t p = 0; p < s->pixels; p++)
+            memcpy(y + (size_t)p * s->all_channels, x + (size_t)p * s->channels[i],
+                   s->channels[i] * sizeof *y);
+        y += s->channels[i];
+    }
+    return TARE_OK;
+}
+
+static const step_class cat_class = {"cat", run_cat, NULL, describe, tare__step_share};
+
+// One input that lies channels last is enough: the others are moved, and what follows is layers.
+static bool joins_channels(const plan_builder *b, op_call *call, const tare_tensor *y,
+                           const tare_tensor ***x, size_t *count) {
+    int dim = 0;
+    bool any = false;
+    if (tare__call_tensor_list(call, 0, x, count) != TARE_OK ||
+        tare__call_dim(call, 1, 0, y->ndim, &dim) != TARE_OK || dim != 1 || y->ndim < 3)
+        return false;
+    for (size_t i = 0; i < *count; i++) {
+        const size_t v = tare__plan_find_value(b, (*x)[i]);
+        if (v == NOTHING || (*x)[i]->count == 0) return false;
+        any = any || is_channels_last(b, v);
+    }
+    return any;
+}
+
+tare_status tare__plan_cat(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    const tare_tensor **x = NULL, *y = b->values[r->result].tensor;
+    op_call call = r->call;
+    size_t count = 0;
+    call.err = NULL;
+    call.memory = &b->scratch;
+    if (!joins_channels(b, &call, y, &x, &count)) return TARE_OK;
+    cat_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (cat_step){.count = count,
+                    .x = tare__arena_array(&b->plan->memory, count, sizeof *s->x),
+                    .channels = tare__arena_array(&b->plan->memory, count, sizeof *s->channels),
+                    .all_channels = (size_t)y->shape[1],
+                    .pixels = y->count / y->shape[1]};
+    if (s->x == NULL || s->channels == NULL) return tare__out_of_memory(b->err);
+    for (size_t i = 0; i < count; i++) {
+        s->channels[i] = (size_t)x[i]->shape[1];
+        TARE_TRY(
+            tare__plan_read(b, tare__plan_find_value(b, x[i]), LAYOUT_CHANNELS_LAST, &s->x[i]));
+    }
+    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
+    *done = true;
+    return tare__plan_add_step(b, &cat_class, s, r->node);
+}

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps between floats and codes, and on codes element by element; they take tensors in whichever
+// layout these lie.
+#include <string.h>
+
+#include "ops/quantized/layer.h"
+#include "ops/quantized/table.h"
+#include "ops/rules.h"
+#include "runtime/plan/steps.h"
+
+enum {
+    BLOCK = 1 << 14, // elements
+    STRIP = 1 << 11, // pixels
+    MOST_PLANES = 4,
+};
+
+typedef struct code_step code_step;
+typedef struct code_span {
+    const unsigned char *a, *b; // of the whole tensors; b NULL: none
+    unsigned char *y;
+    size_t first, count; // elements
+} code_span;
+typedef void (*code_loop)(const code_step *s, const elementwise_kernels *k, const code_span *at);
+
+struct code_step {
+    code_loop loop;
+    size_t a, b, y; // places; b NOTHING: none
+    size_t count;
+    size_t channels;                  // of pixels that lie apart; 0: elements follow each other
+    size_t a_pitch, b_pitch, y_pitch; // of such pixels, in bytes
+    const char *joined;               // as of lines
+    size_t line, image;               // where b is a line of channels per image: elements of both
+    size_t planes, plane;             // of images that become pixels, and its elements; 0: none do
+    code_scheme scheme;
+    code_binary binary;
+    uint8_t table[CODE_COUNT];
+};
+
+// --- loops ---
+
+static void quantize(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    const float *x = (const float *)(const void *)at->a;
+    k->quantize(&s->scheme, x + at->first, at->count, at->y + at->first);
+}
+
+static void dequantize(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    float *y = (float *)(void *)at->y;
+    k->dequantize(&s->scheme, at->a + at->first, at->count, y + at->first);
+}
+
+static void combine(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    tare__code_binary_run(&s->binary, k, at->a + at->first, at->b + at->first, at->count,
+                          at->y + at->first);
+}
+
+// b is a line of channels for each image.
+static void combine_lines(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    const size_t last = at->first + at->count;
+    for (size_t i = at->first, count; i < last; i += count) {
+        const size_t channel = i % s->line;
+        count = s->line - channel < last - i ? s->line - channel : last - i;
+        tare__code_binary_run(&s->binary, k, at->a + i, at->b + i / s->image * s->line + channel,
+                              count, at->y + i);
+    }
+}
+
+static void look_up(const code_step *s, const elementwise_kernels *k, const code_span *at) {
+    k->look_up(s->table, at->a + at->first, at->count, at->y + at->first);
+}
+
+// --- running ---
+
+typedef struct code_job {
+    const code_step *s;
+    const elementwise_kernels *kernels;
+    code_span all;
+} code_job;
+
+static void run_block(void *user, size_t part, size_t worker) {
+    const code_job *job = user;
+    code_span at = job->all;
+    (void)worker;
+    at.first = part * BLOCK;
+    at.count = job->s->count - at.first < BLOCK ? job->s->count - at.first : BLOCK;
+    job->s->loop(job->s, job->kernels, &at);
+}
+
+// The loop for one pixel after the other.
+static void run_pixels(void *user, size_t part, size_t worker) {
+    const code_job *job = user;
+    const code_step *s = job->s;
+    const size_t step = tare__ceil_div(BLOCK, s->channels), first = part * step;
+    const size_t pixels = s->count / s->channels;
+    const size_t last = pixels - first < step ? pixels : first + step;
+    (void)worker;
+    for (size_t i = first; i < last; i++) {
+        const code_span at = {.a = job->all.a + i * s->a_pitch,
+                              .b = s->b != NOTHING ? job->all.b + i * s->b_pitch : NULL,
+                              .y = job->all.y + i * s->y_pitch,
+                              .count = s->channels};
+        s->loop(s, job->kernels, &at);
+    }
+}
+
+// A strip of the planes of an image, whose codes are in the cache when they become pixels.
+static void run_planes(void *user, size_t part, size_t worker) {
+    const code_job *job = user;
+    const code_step *s = job->s;
+    const size_t strips = tare__ceil_div(s->plane, STRIP), first = part % strips * STRIP;
+    const size_t count = tare__part_of(s->plane, first, STRIP);
+    const size_t image = part / strips * s->planes * s->plane;
+    const float *x = (const float *)(const void *)job->all.a + image + first;
+    uint8_t codes[MOST_PLANES * STRIP];
+    (void)worker;
+    for (size_t k = 0; k < s->planes; k++)
+        job->kernels->quantize(&s->scheme, x + k * s->plane, count, codes + k * STRIP);
+    job->kernels->interleave(codes, STRIP, s->planes, count,
+                             job->all.y + image + first * s->planes);
+}
+
+static size_t part_count(const code_step *s) {
+    if (s->planes > 0) return s->count / s->planes / s->plane * tare__ceil_div(s->plane, STRIP);
+    if (s->channels == 0) return tare__ceil_div(s->count, BLOCK);
+    return tare__ceil_div(s->count / s->channels, tare__ceil_div(BLOCK, s->channels));
+}
+
+static tare_status run_codes(const plan_run_state *run, void *state) {
+    const code_step *s = state;
+    code_job job = {.s = s,
+                    .kernels = run->fast->elementwise,
+                    .all = {.a = tare__place_data(run, s->a),
+                            .b = s->b != NOTHING ? tare__place_data(run, s->b) : NULL,
+                            .y = tare__place_data(run, s->y)}};
+    const thread_task run_part = s->planes > 0     ? run_planes
+                                 : s->channels > 0 ? run_pixels
+                                                   : run_block;
+    tare__thread_pool_run(tare__threads_for(run, (int64_t)s->count), part_count(s), run_part, &job);
+    return TARE_OK;
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    static const struct {
+        code_loop loop;
+        const char *kernel, *why;
+    } loops[] = {
+        {quantize, "quantize", "floats to codes"},
+        {dequantize, "dequantize", "codes to floats"},
+        {combine, "combine", "integers: two codes"},
+        {combine_lines, "combine", "integers: two codes, one of them of a channel"},
+        {look_up, "look_up", "integers: a function of one code is a table"},
+    };
+    const code_step *s = state;
+    (void)p;
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++) {
+        if (loops[i].loop != s->loop) continue;
+        out->kernel = loops[i].kernel;
+        tare__step_say(out, "%s", loops[i].why);
+    }
+    if (s->planes > 0) tare__step_say(out, ", planes to pixels");
+    tare__step_say_joined(out, &(plan_lines){.joined = s->joined});
+}
+
+static const step_class codes_class = {"codes", run_codes, NULL, describe, tare__step_share};
+
+// --- planning ---
+
+// Of a row's call with codes a and b; b NULL: none.
+typedef struct code_call {
+    const plan_record *record;
+    const tare_tensor *a, *b, *y;
+} code_call;
+
+static tare_status set_quantize(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    (void)b;
+    *known = c->a->dtype == TARE_FLOAT32 && tare__is_byte_quantized(c->y);
+    s->loop = quantize;
+    if (*known) s->scheme = tare__code_scheme_of(c->y);
+    return TARE_OK;
+}
+
+static tare_status set_dequantize(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    (void)b;
+    *known = tare__is_byte_quantized(c->a) && c->y->dtype == TARE_FLOAT32;
+    s->loop = dequantize;
+    if (*known) s->scheme = tare__code_scheme_of(c->a);
+    return TARE_OK;
+}
+
+static bool is_pair(const code_call *c) {
+    return tare__same_shape(c->a, c->y) && tare__same_shape(c->b, c->y);
+}
+
+// b as [N, C, 1, ..]: one line for all pixels of an image.
+static bool is_line(const tare_tensor *b, const tare_tensor *y) {
+    return b->ndim == y->ndim && y->ndim >= 3 && b->shape[0] == y->shape[0] &&
+           b->shape[1] == y->shape[1] && b->count == y->shape[0] * y->shape[1];
+}
+
+// Neither sums nor products depend on the order of their operands.
+static void order_operands(code_call *c) {
+    const tare_tensor *a = c->a;
+    if (tare__same_shape(a, c->y)) return;
+    c->a = c->b;
+    c->b = a;
+}
+
+static tare_status set_binary(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    (void)b;
+    if (c->b == NULL || !tare__is_code_binary(&c->record->call) || !tare__is_byte_quantized(c->a) ||
+        !tare__is_byte_quantized(c->b) || !tare__is_byte_quantized(c->y))
+        return TARE_OK;
+    order_operands(c);
+    s->loop = combine;
+    if (!is_pair(c)) {
+        if (!tare__same_shape(c->a, c->y) || !is_line(c->b, c->y)) return TARE_OK;
+        s->loop = combine_lines;
+        s->line = (size_t)c->y->shape[1];
+        s->image = (size_t)(c->y->count / c->y->shape[0]);
+    }
+    s->binary = tare__code_binary_of(&c->record->call, c->a, c->b, c->y);
+    *known = true;
+    return TARE_OK;
+}
+
+tare_status tare__plan_code_table(plan_builder *b, const plan_record *r, uint8_t table[],
+                                  bool *known) {
+    op_call call = r->call;
+    const tare_tensor *x = tare__plan_code_input(r);
+    call.err = b->err;
+    call.memory = &b->scratch;
+    *known = false;
+    if (x == NULL) return TARE_OK;
+    return tare__code_table_of(&call, r->compute, x, table, known);
+}
+
+// A tensor of all codes, or what became of them, in the kind of `like`.
+static tare_status all_codes(const tare_tensor *like, tare_tensor **out, tare_error *err) {
+    const int64_t shape[] = {CODE_COUNT};
+    TARE_TRY(tare__tensor_meta(like->dtype, 1, shape, like->q, out, err));
+    return tare__tensor_allocate(*out, err);
+}
+
+static tare_status run_chain(plan_builder *b, size_t head, tare_tensor **at) {
+    for (size_t i = head; i != NOTHING; i = b->records[i].next) {
+        const plan_record *r = &b->records[i];
+        op_call call = r->call;
+        tare_tensor *y = NULL;
+        call.err = b->err;
+        call.memory = &b->scratch;
+        tare_status status = all_codes(b->values[r->result].tensor, &y, b->err);
+        if (status == TARE_OK) status = tare__call_on(&call, r->compute, *at, y);
+        tare_tensor_release(*at);
+        *at = y;
+        TARE_TRY(status);
+    }
+    return TARE_OK;
+}
+
+// A chain from codes through floats to codes.
+static tare_status chain_table(plan_builder *b, size_t head, const tare_tensor *x,
+                               uint8_t table[CODE_COUNT]) {
+    tare_tensor *at = NULL;
+    tare_status status = all_codes(x, &at, b->err);
+    for (int i = 0; status == TARE_OK && i < CODE_COUNT; i++) ((uint8_t *)at->data)[i] = (uint8_t)i;
+    if (status == TARE_OK) status = run_chain(b, head, &at);
+    if (status == TARE_OK) memcpy(table, at->data, CODE_COUNT);
+    tare_tensor_release(at);
+    return status;
+}
+
+// Every code is read before it is written: the result may take the place of an operand.
+static tare_status write_result(plan_builder *b, size_t y, size_t first, size_t second,
+                                plan_layout layout, size_t *place) {
+    const size_t over =
+        second != NOTHING && !tare__plan_may_write_over(b, y, first, layout) ? second : first;
+    bool is_same;
+    return tare__plan_write_over(b, y, over, layout, place, &is_same);
+}
+
+// A value's lines, and how many bytes are between them.
+static size_t pitch_of(const plan_builder *b, size_t v, const plan_lines *lines) {
+    return lines->pitch * tare_dtype_size(b->values[v].tensor->dtype);
+}
+
+static tare_status read_pixels(plan_builder *b, size_t v, size_t *place, size_t *pitch) {
+    plan_lines lines;
+    TARE_TRY(tare__plan_read_lines(b, v, &lines));
+    *place = lines.place;
+    *pitch = pitch_of(b, v, &lines);
+    return TARE_OK;
+}
+
+// Of operands and a result some of which lie apart.
+static tare_status place_pixels(plan_builder *b, size_t y, size_t first, size_t second,
+                                code_step *s) {
+    plan_lines lines = {.pitch = (size_t)b->values[y].tensor->shape[1]};
+    s->channels = lines.pitch;
+    TARE_TRY(read_pixels(b, first, &s->a, &s->a_pitch));
+    if (second != NOTHING) TARE_TRY(read_pixels(b, second, &s->b, &s->b_pitch));
+    if (b->values[y].joined != NOTHING)
+        TARE_TRY(tare__plan_write_lines(b, y, &lines));
+    else
+        TARE_TRY(write_result(b, y, first, second, LAYOUT_CHANNELS_LAST, &lines.place));
+    s->y = lines.place;
+    s->y_pitch = pitch_of(b, y, &lines);
+    s->joined = lines.joined;
+    return TARE_OK;
+}
+
+static tare_status place(plan_builder *b, size_t y, size_t first, size_t second, plan_layout layout,
+                         code_step *s) {
+    const bool is_apart = tare__plan_lies_apart(b, first) ||
+                          (second != NOTHING && tare__plan_lies_apart(b, second)) ||
+                          b->values[y].joined != NOTHING;
+    if (layout == LAYOUT_CHANNELS_LAST && is_apart && s->loop != combine_lines)
+        return place_pixels(b, y, first, second, s);
+    TARE_TRY(tare__plan_read(b, first, layout, &s->a));
+    if (second != NOTHING) TARE_TRY(tare__plan_read(b, second, layout, &s->b));
+    return write_result(b, y, first, second, layout, &s->y);
+}
+
+static tare_status add_chain(plan_builder *b, size_t head, const code_call *c, code_step *s,
+                             bool *done) {
+    size_t last = head;
+    while (b->records[last].next != NOTHING) last = b->records[last].next;
+    const size_t x = tare__plan_find_value(b, c->a), y = b->records[last].result;
+    const plan_layout layout = tare__plan_layout(b, x);
+    if (!tare__is_byte_quantized(c->a) || !tare__is_byte_quantized(b->values[y].tensor))
+        return TARE_OK;
+    s->loop = look_up;
+    TARE_TRY(chain_table(b, head, c->a, s->table));
+    TARE_TRY(place(b, y, x, NOTHING, layout, s));
+    *done = true;
+    return tare__plan_add_step(b, &codes_class, s, c->record->node);
+}
+
+// Functions of one code: the reference computes each of them once.
+static tare_status set_table(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    s->loop = look_up;
+    return tare__plan_code_table(b, c->record, s->table, known);
+}
+
+static const struct {
+    const char *op;
+    tare_status (*set)(plan_builder *b, code_call *c, code_step *s, bool *known);
+} rows[] = {
+    {"quantize_per_tensor", set_quantize}, {"dequantize", set_dequantize},
+    {"quantized.add", set_binary},         {"quantized.add_relu", set_binary},
+    {"quantized.mul", set_binary},         {"quantized.mul_relu", set_binary},
+};
+
+static bool read_call(const plan_builder *b, const plan_record *r, code_call *out) {
+    if (r->result == NOTHING || r->is_observer || r->is_view) return false;
+    *out =
+        (code_call){.record = r, .a = tare__plan_code_input(r), .y = b->values[r->result].tensor};
+    if (r->call.param_count > 1) out->b = tare__fast_input(&r->call, 1);
+    return out->a != NULL && out->y->count > 0 && tare__plan_find_value(b, out->a) != NOTHING;
+}
+
+bool tare__plan_is_dequantize(const plan_builder *b, const plan_record *r) {
+    code_call c;
+    return strcmp(tare__record_op(r), "dequantize") == 0 && r->input_count == 1 &&
+           read_call(b, r, &c) && tare__is_byte_quantized(c.a) && c.y->dtype == TARE_FLOAT32;
+}
+
+static tare_status choose(plan_builder *b, code_call *c, code_step *s, bool *known) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].op, tare__record_op(c->record)) == 0)
+            TARE_TRY(rows[i].set(b, c, s, known));
+    if (*known) return TARE_OK;
+    c->b = NULL;
+    return set_table(b, c, s, known);
+}
+
+// One operand channels last is enough: the other is moved.
+static plan_layout layout_of(const plan_builder *b, size_t a, size_t other) {
+    const plan_layout first = tare__plan_layout(b, a);
+    return first == LAYOUT_CHANNELS_LAST || other == NOTHING ? first : tare__plan_layout(b, other);
+}
+
+// Is it an image of few planes, which a convolution alone reads as pixels?
+static bool becomes_pixels(const plan_builder *b, const code_call *c) {
+    const plan_value *y = &b->values[c->record->result];
+    const int64_t planes = c->y->ndim >= 4 ? c->y->shape[1] : 0;
+    if (planes < 2 || planes > MOST_PLANES || tare__plan_layouts_agree(c->y)) return false;
+    if (y->uses_left != 1 || y->consumer == NOTHING || y->within != NOTHING || y->joined != NOTHING)
+        return false;
+    const plan_record *next = &b->records[y->consumer];
+    return tare__plan_is_code_layer(next) && !tare__fast_layer_is_linear(&next->call);
+}
+
+static tare_status place_planes(plan_builder *b, size_t y, size_t x, code_step *s) {
+    const tare_tensor *t = b->values[y].tensor;
+    s->planes = (size_t)t->shape[1];
+    s->plane = (size_t)tare__inner_count(t, 1);
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->a));
+    return tare__plan_write(b, y, LAYOUT_CHANNELS_LAST, &s->y);
+}
+
+tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
+    code_call c;
+    bool known = false;
+    if (b->setting->fast == NULL || !read_call(b, &b->records[head], &c)) return TARE_OK;
+    code_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (code_step){.b = NOTHING, .count = (size_t)c.y->count};
+    if (b->records[head].head == head && b->records[head].next != NOTHING)
+        return add_chain(b, head, &c, s, done);
+    TARE_TRY(choose(b, &c, s, &known));
+    if (!known) return TARE_OK;
+    const bool has_pair = s->loop == combine || s->loop == combine_lines;
+    const size_t first = tare__plan_find_value(b, c.a);
+    const size_t second = has_pair ? tare__plan_find_value(b, c.b) : NOTHING;
+    const plan_layout layout =
+        s->loop == combine_lines ? LAYOUT_CHANNELS_LAST : layout_of(b, first, second);
+    if (s->loop == quantize && layout == LAYOUT_PLAIN && becomes_pixels(b, &c))
+        TARE_TRY(place_planes(b, c.record->result, first, s));
+    else
+        TARE_TRY(place(b, c.record->result, first, second, layout, s));
+    *done = true;
+    return tare__plan_add_step(b, &codes_class, s, c.record->node);
+}
+
+tare_status tare__plan_convert(plan_builder *b, size_t x, size_t y, const node *n) {
+    const tare_tensor *from = b->values[x].tensor, *to = b->values[y].tensor;
+    code_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (code_step){.b = NOTHING,
+                     .count = (size_t)to->count,
+                     .loop = from->q != NULL ? dequantize : quantize,
+                     .scheme = tare__code_scheme_of(from->q != NULL ? from : to)};
+    TARE_TRY(place(b, y, x, NOTHING, tare__plan_layout(b, x), s));
+    return tare__plan_add_step(b, &codes_class, s, n);
+}

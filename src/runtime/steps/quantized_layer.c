@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer layers: quantized linear and convolution modules, with a sum that follows, by kernels
+// that take codes channels last.
+#include "ops/quantized/layer.h"
+#include "ops/quantized/table.h"
+#include "runtime/gemm/qlayer.h"
+#include "runtime/gemm/transpose.h"
+#include "runtime/plan/steps.h"
+#include "runtime/tune/tuner.h"
+
+// --- the step ---
+
+typedef struct code_layer_step {
+    qlayer *layer;
+    size_t batch;
+    plan_lines x, y, other;   // other: the addend's codes; NOTHING: none
+    size_t scratch;           // a place
+    const tare_tensor *added; // what a layer that adds does; NULL: nothing
+    // Without a batch, tensors are moved to channels last and back here: values have channels in
+    // their second dimension. Bytes of what is moved, behind the layer's own memory.
+    bool is_moved;
+    transposition from, to; // of the input, and of the result back
+    size_t own_bytes, x_bytes, y_bytes;
+    product_addend addend;
+    bool gives_floats;
+    const char *why; // the tuner's words; NULL: it had no choice
+} code_layer_step;
+
+static void run_moved(const elementwise_kernels *k, const code_layer_step *s,
+                      const qlayer_run *given) {
+    unsigned char *x = (unsigned char *)given->scratch + s->own_bytes, *y = x + s->x_bytes;
+    void *result = given->y != NULL ? (void *)given->y : (void *)given->real;
+    const transposition back = s->to;
+    const transposition there = {back.batch, back.columns, back.rows, 1};
+    product_addend addend;
+    qlayer_run run = *given;
+    tare__transpose(k, &s->from, given->x, x);
+    run.x = x;
+    run.y = given->y != NULL ? y : NULL;
+    run.real = given->real != NULL ? (void *)y : NULL;
+    if (given->addend != NULL) {
+        addend = *given->addend;
+        tare__transpose(k, &there, addend.codes, y);
+        addend.codes = y;
+        run.addend = &addend;
+    }
+    tare__qlayer_run(s->layer, &run);
+    tare__transpose(k, &back, y, result);
+}
+
+static tare_status run_layer(const plan_run_state *run, void *state) {
+    const code_layer_step *s = state;
+    product_addend addend = s->addend;
+    if (s->other.place != NOTHING) addend.codes = tare__place_data(run, s->other.place);
+    addend.stride = s->other.pitch;
+    void *y = tare__place_data(run, s->y.place);
+    const qlayer_run of_layer = {.batch = s->batch,
+                                 .x = tare__place_data(run, s->x.place),
+                                 .y = s->gives_floats ? NULL : y,
+                                 .x_stride = s->x.pitch,
+                                 .y_stride = s->y.pitch,
+                                 .real = s->gives_floats ? y : NULL,
+                                 .addend = s->other.place != NOTHING ? &addend : NULL,
+                                 .scratch = tare__place_data(run, s->scratch),
+                                 .space = &run->fast->space};
+    if (s->is_moved)
+        run_moved(run->fast->elementwise, s, &of_layer);
+    else
+        tare__qlayer_run(s->layer, &of_layer);
+    return TARE_OK;
+}
+
+static void destroy_layer(void *state) {
+    const code_layer_step *s = state;
+    tare__qlayer_destroy(s->layer);
+}
+
+static void describe_layer(const plan *p, const void *state, step_note *out) {
+    const code_layer_step *s = state;
+    const qlayer_form form = tare__qlayer_form(s->layer);
+    (void)p;
+    out->kernel = form.kernel;
+    out->multiplies_codes = true;
+    out->weight_bytes = form.weight_bytes;
+    out->macs = (int64_t)(s->batch * form.macs);
+    if (form.is_depthwise)
+        tare__step_say(out, "integers: one input channel per output channel");
+    else
+        tare__step_say(out, "integers: product, tiles of %zu x %zu channels", form.tile_rows,
+                       form.tile_channels);
+    if (form.part_count > 1) tare__step_say(out, ", in %zu parts", form.part_count);
+    if (s->addend.kind != 0) tare__step_say(out, ", with a sum");
+    if (s->gives_floats) tare__step_say(out, ", to floats");
+    tare__step_say_joined(out, &s->y);
+    if (s->why != NULL) tare__step_say(out, "; %s", s->why);
+}
+
+static const step_class layer_class = {"code layer", run_layer, destroy_layer, describe_layer,
+                                       tare__step_share};
+
+// --- planning ---
+
+bool tare__plan_is_code_layer(const plan_record *r) {
+    return r->result != NOTHING && !r->is_observer && tare__fast_layer.suits(&r->call);
+}
+
+// The sum `next` of the layer's codes and others.
+static bool read_sum(const plan_builder *b, size_t layer_result, const plan_record *next,
+                     product_addend *out, size_t *other) {
+    const op_call *call = &next->call;
+    const tare_tensor *own = b->values[layer_result].tensor;
+    const tare_tensor *first = tare__fast_input(call, 0), *second = tare__fast_input(call, 1);
+    const tare_tensor *added = first == own ? second : first;
+    const tare_tensor *y = b->values[next->result].tensor;
+    *other = tare__plan_find_value(b, added);
+    if (*other == NOTHING) return false;
+    const code_binary op = tare__code_binary_of(call, own, added, y);
+    *out = (product_addend){.kind = ADDEND_OF_CODES, .add = op.add, .is_signed = op.is_signed};
+    return true;
+}
+
+// A sum is written over the addend where nobody else needs that. But a layer that adds its own
+// input reads it again for other results.
+static tare_status place_lines(plan_builder *b, size_t x, size_t result, size_t other,
+                               code_layer_step *s) {
+    bool is_same;
+    TARE_TRY(tare__qlayer_takes_stride(s->layer)
+                 ? tare__plan_read_lines(b, x, &s->x)
+                 : tare__plan_read(b, x, LAYOUT_CHANNELS_LAST, &s->x.place));
+    if (other != NOTHING) TARE_TRY(tare__plan_read_lines(b, other, &s->other));
+    if (other == NOTHING || s->other.place == s->x.place || b->values[result].joined != NOTHING)
+        return tare__plan_write_lines(b, result, &s->y);
+    return tare__plan_write_over(b, result, other, LAYOUT_CHANNELS_LAST, &s->y.place, &is_same);
+}
+
+static tare_status place_rows(plan_builder *b, size_t x, size_t result, size_t other,
+                              code_layer_step *s) {
+    bool is_same;
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x.place));
+    if (other == NOTHING) return tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place);
+    TARE_TRY(tare__plan_read(b, other, LAYOUT_PLAIN, &s->other.place));
+    return s->other.place == s->x.place
+               ? tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place)
+               : tare__plan_write_over(b, result, other, LAYOUT_PLAIN, &s->y.place, &is_same);
+}
+
+static tare_status place(plan_builder *b, const plan_record *layer, size_t result, size_t other,
+                         code_layer_step *s) {
+    const size_t x = tare__plan_find_value(b, tare__call_layer_input(&layer->call));
+    const size_t threads = tare__thread_count(b->setting->fast->space.pool);
+    const bool is_plain = s->is_moved || tare__fast_layer_is_linear(&layer->call);
+    s->other = (plan_lines){.place = NOTHING};
+    TARE_TRY(is_plain ? place_rows(b, x, result, other, s) : place_lines(b, x, result, other, s));
+    s->own_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads), PLACE_ALIGNMENT);
+    return tare__plan_new_scratch(b, s->own_bytes + s->x_bytes + s->y_bytes, &s->scratch);
+}
+
+static tare_status add_step(plan_builder *b, const plan_record *r, size_t result, size_t other,
+                            code_layer_step *s) {
+    const tare_status status = place(b, r, result, other, s);
+    if (status == TARE_OK) return tare__plan_add_step(b, &layer_class, s, r->node);
+    tare__qlayer_destroy(s->layer);
+    return status;
+}
+
+typedef struct code_bounds {
+    int32_t least, most;
+} code_bounds;
+
+// Does the table leave codes as they are between two bounds, and take the bounds elsewhere?
+static bool is_clamp(const uint8_t *table, bool is_signed, code_bounds *out) {
+    const int32_t low = is_signed ? -128 : 0;
+    const uint8_t first = table[(uint8_t)low], last = table[(uint8_t)(low + CODE_COUNT - 1)];
+    *out = (code_bounds){is_signed ? (int8_t)first : first, is_signed ? (int8_t)last : last};
+    for (int32_t code = low; code < low + CODE_COUNT; code++)
+        if (table[(uint8_t)code] != (uint8_t)tare__clamp_int(code, out->least, out->most))
+            return false;
+    return out->least <= out->most;
+}
+
+// What follows the layer in its chain.
+typedef struct code_tail {
+    size_t result, rest; // the value that the layer gives; NOTHING, or the record that is left
+    bool has_bounds;
+    code_bounds bounds;
+} code_tail;
+
+// A function of codes that only bounds them is the layer's own: both have one scheme.
+static tare_status read_tail(plan_builder *b, size_t head, code_tail *out) {
+    const plan_record *r = &b->records[head];
+    uint8_t table[CODE_COUNT];
+    bool known = false;
+    *out = (code_tail){.result = r->result, .rest = r->next};
+    if (r->next == NOTHING || tare__plan_is_sum_of_codes(b, &b->records[r->next])) return TARE_OK;
+    const plan_record *next = &b->records[r->next];
+    const tare_tensor *x = b->values[r->result].tensor, *y = b->values[next->result].tensor;
+    TARE_TRY(tare__plan_code_table(b, next, table, &known));
+    if (!known || y->q == NULL || !tare__qparams_equal(x->q, y->q) ||
+        !is_clamp(table, x->dtype == TARE_QINT8, &out->bounds) ||
+        out->bounds.least > (int32_t)x->q->zero_point[0] ||
+        out->bounds.most <
+            (int32_t)x->q->zero_point[0]) // requantization takes the zero point as a code
+        return TARE_OK;
+    out->has_bounds = true;
+    out->result = next->result;
+    out->rest = next->next;
+    return TARE_OK;
+}
+
+// Clamping twice is clamping once by the clamped bounds.
+static void narrow(quantized_layer *layer, const code_bounds *bounds) {
+    layer->code_min = tare__clamp_int(layer->code_min, bounds->least, bounds->most);
+    layer->code_max = tare__clamp_int(layer->code_max, bounds->least, bounds->most);
+}
+
+static tare_status add_rest(plan_builder *b, size_t rest) {
+    for (; rest != NOTHING; rest = b->records[rest].next) {
+        bool done = false;
+        TARE_TRY(tare__plan_codes(b, rest, &done));
+        if (!done) TARE_TRY(tare__plan_call(b, rest));
+    }
+    return TARE_OK;
+}
+
+// Is what is left a sum that the layer can add itself?
+static bool takes_sum(const plan_builder *b, const code_tail *tail, code_layer_step *s,
+                      size_t *other) {
+    if (tail->rest == NOTHING || !tare__qlayer_adds(s->layer)) return false;
+    const plan_record *sum = &b->records[tail->rest];
+    return tare__plan_is_sum_of_codes(b, sum) && read_sum(b, tail->result, sum, &s->addend, other);
+}
+
+static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail,
+                             code_layer_step *s) {
+    const plan_record *r = &b->records[head];
+    size_t other = NOTHING;
+    if (s->addend.kind == ADDEND_OF_VALUES)
+        other = tare__plan_find_value(b, s->added);
+    else if (takes_sum(b, tail, s, &other))
+        return add_step(b, r, b->records[tail->rest].result, other, s);
+    TARE_TRY(add_step(b, r, tail->result, other, s));
+    return add_rest(b, tail->rest);
+}
+
+static void set_batch(const op_call *call, const quantized_layer *layer, const tare_tensor *x,
+                      const tare_tensor *y, code_layer_step *s) {
+    const bool is_linear = tare__fast_layer_is_linear(call);
+    *s = (code_layer_step){.is_moved = !is_linear && x->ndim != layer->weight->ndim};
+    s->batch = is_linear ? (size_t)(y->count / layer->out_channels) : (size_t)x->shape[0];
+    if (!s->is_moved) return;
+    s->batch = 1;
+    s->from = tare__channels_moved(x, false, true);
+    s->to = tare__channels_moved(y, false, false);
+    s->x_bytes = tare__round_up(tare__tensor_bytes(x), PLACE_ALIGNMENT);
+    s->y_bytes = tare__round_up(tare__tensor_bytes(y), PLACE_ALIGNMENT);
+}
+
+// The fastest of those kernels that give the layer's bits.
+static tare_status tune(plan_builder *b, const quantized_layer *layer, const tare_tensor *x,
+                        const tare_tensor *y, code_layer_step *s) {
+    const tuned_layer wanted = {.layer = s->layer,
+                                .of = layer,
+                                .x = x,
+                                .y = y,
+                                .isa = b->setting->fast->isa,
+                                .batch = s->batch,
+                                .space = &b->setting->fast->space};
+    if (b->setting->tuner == NULL) return TARE_OK;
+    const tare_status status = tare__tuner_choose(b->setting->tuner, &wanted, &s->why, b->err);
+    if (status != TARE_OK) tare__qlayer_destroy(s->layer);
+    return status;
+}
+
+tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    op_call call = r->call;
+    quantized_layer layer;
+    code_tail tail;
+    call.err = b->err;
+    TARE_TRY(tare__call_layer_read(&call, &layer));
+    const tare_tensor *x = tare__call_layer_input(&call), *y = b->values[r->result].tensor;
+    const tare_tensor *added = layer.adds ? tare__call_layer_addend(&call) : NULL;
+    if (y->count == 0 || tare__plan_find_value(b, x) == NOTHING ||
+        (layer.adds && (added == NULL || tare__plan_find_value(b, added) == NOTHING)))
+        return TARE_OK;
+    TARE_TRY(read_tail(b, head, &tail));
+    code_layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    set_batch(&call, &layer, x, y, s);
+    s->gives_floats = y->q == NULL;
+    s->added = added;
+    if (added != NULL) s->addend = tare__value_addend_of(added);
+    if (tail.has_bounds) narrow(&layer, &tail.bounds);
+    TARE_TRY(tare__qlayer_create(&layer, x, y, b->setting->fast->isa, &s->layer, b->err));
+    if (s->layer != NULL) TARE_TRY(tune(b, &layer, x, y, s));
+    if (s->layer == NULL) return tare__plan_decline(b, tare__qlayer_refusal(&layer, x));
+    *done = true;
+    return add_steps(b, head, &tail, s);
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling of codes that lie channels last: a pixel is a line of channels. Codes are ordered as the
+// values that they stand for, and sums of them are exact.
+#include <string.h>
+
+#include "ops/layer_call.h"
+#include "ops/memory_order.h"
+#include "ops/quantized/layer.h"
+#include "ops/rules.h"
+#include "runtime/plan/steps.h"
+
+enum {
+    AVERAGED_CHANNELS = 256, // of a part: where windows are few, channels are shared out
+    PARTS_PER_THREAD = 4,    // of a window, where there are fewer of them than threads
+    SCRATCH_STEP = 64,
+};
+
+typedef struct code_pool {
+    pool_call call;
+    plan_lines x, y;
+    size_t scratch;       // a place: a slice for each thread
+    size_t scratch_bytes; // of a slice
+    size_t channels;
+    int64_t batch;
+    bool is_signed;
+    int64_t inner, inner_count; // the first of a row's windows that have all columns
+    average_rule average;
+} code_pool;
+
+typedef struct pool_job {
+    const code_pool *s;
+    const elementwise_kernels *kernels;
+    const uint8_t *x;
+    uint8_t *y;
+    unsigned char *scratch;
+} pool_job;
+
+static const uint8_t *pixel_at(const code_pool *s, const uint8_t *image, int64_t i, int64_t j,
+                               int64_t l) {
+    const pool_call *p = &s->call;
+    return image + (size_t)((i * p->in[1] + j) * p->in[2] + l) * s->x.pitch;
+}
+
+static const uint8_t *image_at(const pool_job *job, int64_t n) {
+    const int64_t *in = job->s->call.in;
+    return job->x + (size_t)(n * in[0] * in[1] * in[2]) * job->s->x.pitch;
+}
+
+// Windows may meet the border alone: dilated ones step over a small image. Then the greatest is the
+// code of negative infinity.
+static void fill_least(const code_pool *s, size_t pixels, uint8_t *y) {
+    memset(y, (uint8_t)s->average.least, pixels * s->channels);
+}
+
+static size_t taps_of(const pool_call *p, const pool_window *w, int d) {
+    if (w->begin[d] >= w->end[d]) return 0;
+    return tare__ceil_div((size_t)(w->end[d] - w->begin[d]), (size_t)p->dilation[d]);
+}
+
+// Lines that follow each other without gaps are one.
+static void take_windows(const pool_job *job, code_windows w, const uint8_t *x, uint8_t *y) {
+    if (w.x_step == w.count && w.y_step == w.count) {
+        w.count *= w.windows;
+        w.windows = 1;
+    }
+    job->kernels->greatest(&w, x, y);
+}
+
+// A row of pixels: `pitch` bytes from one to the next.
+typedef struct pixel_row {
+    const uint8_t *x;
+    size_t pitch;
+} pixel_row;
+
+// The greatest of the rows that a window reaches, in `line`. One alone stays where it is.
+static pixel_row take_rows(const pool_job *job, const uint8_t *image, const pool_window *w,
+                           uint8_t *line) {
+    const code_pool *s = job->s;
+    const pool_call *p = &s->call;
+    const pixel_row row = {line, s->channels};
+    const size_t pixels = (size_t)p->in[2], bytes = pixels * s->x.pitch;
+    const code_windows rows = {
+        .is_signed = s->is_signed,
+        .taps = {taps_of(p, w, 0), taps_of(p, w, 1)},
+        .tap_stride = {(size_t)(p->dilation[0] * p->in[1]) * bytes, (size_t)p->dilation[1] * bytes},
+        .windows = pixels,
+        .x_step = s->x.pitch,
+        .y_step = s->channels,
+        .count = s->channels};
+    if (rows.taps[0] * rows.taps[1] == 0) {
+        fill_least(s, pixels, line);
+        return row;
+    }
+    const uint8_t *x = pixel_at(s, image, w->begin[0], w->begin[1], 0);
+    if (rows.taps[0] * rows.taps[1] == 1) return (pixel_row){x, s->x.pitch};
+    take_windows(job, rows, x, line);
+    return row;
+}
+
+// The greatest of the columns of a row that `w` and the windows behind it reach.
+static void take_columns(const pool_job *job, const pixel_row *row, const pool_window *w,
+                         size_t windows, uint8_t *y) {
+    const code_pool *s = job->s;
+    const pool_call *p = &s->call;
+    const code_windows columns = {.is_signed = s->is_signed,
+                                  .taps = {1, taps_of(p, w, 2)},
+                                  .tap_stride = {0, (size_t)p->dilation[2] * row->pitch},
+                                  .windows = windows,
+                                  .x_step = (size_t)p->stride[2] * row->pitch,
+                                  .y_step = s->y.pitch,
+                                  .count = s->channels};
+    if (columns.taps[1] == 0)
+        fill_least(s, 1, y);
+    else
+        take_windows(job, columns, row->x + (size_t)w->begin[2] * row->pitch, y);
+}
+
+// A row of windows: first the greatest of their rows of pixels, then of columns of these.
+static void take_greatest(void *user, size_t part, size_t worker) {
+    const pool_job *job = user;
+    const code_pool *s = job->s;
+    const pool_call *p = &s->call;
+    int64_t at[] = {(int64_t)part / p->out[1] % p->out[0], (int64_t)part % p->out[1], 0};
+    const uint8_t *image = image_at(job, (int64_t)part / p->out[1] / p->out[0]);
+    uint8_t *y = job->y + part * (size_t)p->out[2] * s->y.pitch;
+    pool_window w = tare__pool_window_at(p, at);
+    const pixel_row row = take_rows(job, image, &w, job->scratch + worker * s->scratch_bytes);
+    while (at[2] < p->out[2]) {
+        const int64_t windows = at[2] == s->inner && s->inner_count > 0 ? s->inner_count : 1;
+        w = tare__pool_window_at(p, at);
+        take_columns(job, &row, &w, (size_t)windows, y);
+        at[2] += windows;
+        y += (size_t)windows * s->y.pitch;
+    }
+}
+
+static size_t channel_parts(const code_pool *s) {
+    return tare__ceil_div(s->channels, AVERAGED_CHANNELS);
+}
+
+// What is known of a part of the averages: some channels of a window.
+typedef struct averaged {
+    pool_window w;
+    const uint8_t *image; // from the first of the channels on
+    uint8_t *y;
+    size_t channels, width; // width: sums, of several pixels where they follow without gaps
+    int64_t lines;          // rows of pixels
+} averaged;
+
+static averaged averaged_at(const pool_job *job, size_t part) {
+    const code_pool *s = job->s;
+    const pool_call *p = &s->call;
+    const int64_t pixel = (int64_t)(part / channel_parts(s)), row = pixel / p->out[2];
+    const int64_t at[] = {row / p->out[1] % p->out[0], row % p->out[1], pixel % p->out[2]};
+    const size_t first = part % channel_parts(s) * AVERAGED_CHANNELS;
+    averaged a = {.w = tare__pool_window_at(p, at),
+                  .image = image_at(job, row / p->out[1] / p->out[0]) + first,
+                  .y = job->y + (size_t)pixel * s->y.pitch + first,
+                  .channels = tare__part_of(s->channels, first, AVERAGED_CHANNELS)};
+    const bool has_gaps = s->x.pitch != a.channels;
+    a.width = has_gaps ? a.channels : AVERAGED_CHANNELS / a.channels * a.channels;
+    a.lines = (a.w.end[0] - a.w.begin[0]) * (a.w.end[1] - a.w.begin[1]);
+    return a;
+}
+
+static int32_t *sums_of(const pool_job *job, size_t worker) {
+    return (int32_t *)(void *)(job->scratch + worker * job->s->scratch_bytes);
+}
+
+static void add_lines(const pool_job *job, const averaged *a, int64_t first, int64_t last,
+                      int32_t *sums) {
+    const code_pool *s = job->s;
+    const int64_t height = a->w.end[1] - a->w.begin[1], l = a->w.begin[2];
+    const size_t pixels = (size_t)(a->w.end[2] - l), step = a->width / a->channels;
+    for (int64_t line = first; line < last; line++) {
+        const uint8_t *x =
+            pixel_at(s, a->image, a->w.begin[0] + line / height, a->w.begin[1] + line % height, l);
+        for (size_t i = 0; i < pixels; i += step)
+            job->kernels->sum(s->is_signed, x + i * s->x.pitch,
+                              tare__part_of(pixels, i, step) * a->channels, sums);
+    }
+}
+
+static void finish_average(const pool_job *job, const averaged *a, int32_t *sums) {
+    const pool_call *p = &job->s->call;
+    const int64_t count = a->lines * (a->w.end[2] - a->w.begin[2]);
+    for (size_t i = a->channels; i < a->width; i++) sums[i % a->channels] += sums[i];
+    const code_average average = tare__code_average_of(
+        &job->s->average, count, p->is_adaptive ? (double)count : tare__pool_divisor(p, &a->w));
+    job->kernels->average(&average, sums, a->channels, a->y);
+}
+
+static void take_average(void *user, size_t part, size_t worker) {
+    const pool_job *job = user;
+    const averaged a = averaged_at(job, part);
+    int32_t *sums = sums_of(job, worker);
+    memset(sums, 0, a.width * sizeof *sums);
+    add_lines(job, &a, 0, a.lines, sums);
+    finish_average(job, &a, sums);
+}
+
+// --- windows that threads share ---
+
+typedef struct shared_window {
+    const pool_job *job;
+    averaged a;
+    int64_t step; // rows of pixels of a part
+} shared_window;
+
+static void add_some_lines(void *user, size_t part, size_t worker) {
+    const shared_window *s = user;
+    const int64_t first = (int64_t)part * s->step, last = first + s->step;
+    add_lines(s->job, &s->a, first, last < s->a.lines ? last : s->a.lines, sums_of(s->job, worker));
+}
+
+// Each thread sums for itself; sums are exact, so their order is free.
+static void share_average(const pool_job *job, size_t part, thread_pool *pool) {
+    const size_t threads = tare__thread_count(pool);
+    shared_window s = {.job = job, .a = averaged_at(job, part)};
+    const size_t lines = (size_t)s.a.lines;
+    int32_t *sums = sums_of(job, 0);
+    for (size_t i = 0; i < threads; i++) memset(sums_of(job, i), 0, s.a.width * sizeof *sums);
+    s.step = (int64_t)tare__share(lines, threads * PARTS_PER_THREAD, 1);
+    tare__thread_pool_run(pool, tare__ceil_div(lines, (size_t)s.step), add_some_lines, &s);
+    for (size_t i = 1; i < threads; i++)
+        for (size_t k = 0; k < s.a.width; k++) sums[k] += sums_of(job, i)[k];
+    finish_average(job, &s.a, sums);
+}
+
+static void take_averages(pool_job *job, size_t parts, thread_pool *pool) {
+    if (parts >= tare__thread_count(pool))
+        tare__thread_pool_run(pool, parts, take_average, job);
+    else
+        for (size_t i = 0; i < parts; i++) share_average(job, i, pool);
+}
+
+static tare_status run_pool(const plan_run_state *run, void *state) {
+    const code_pool *s = state;
+    const pool_call *p = &s->call;
+    const size_t rows = (size_t)(s->batch * p->out[0] * p->out[1]);
+    pool_job job = {.s = s,
+                    .kernels = run->fast->elementwise,
+                    .x = tare__place_data(run, s->x.place),
+                    .y = tare__place_data(run, s->y.place),
+                    .scratch = tare__place_data(run, s->scratch)};
+    thread_pool *pool =
+        tare__threads_for(run, s->batch * p->in[0] * p->in[1] * p->in[2] * (int64_t)s->channels);
+    if (p->is_max)
+        tare__thread_pool_run(pool, rows, take_greatest, &job);
+    else
+        take_averages(&job, rows * (size_t)p->out[2] * channel_parts(s), pool);
+    return TARE_OK;
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    const code_pool *s = state;
+    (void)p;
+    tare__step_say(out, "integers: pixels as lines of channels");
+    tare__step_say_joined(out, &s->y);
+}
+
+static const step_class pool_class = {"code pool", run_pool, NULL, describe, tare__step_share};
+
+// Rows read floats: a tensor of them stands for the codes.
+static tare_status read_pool(op_call *call, const tare_tensor *x, pool_call *out, bool *known) {
+    value in = {.kind = VALUE_TENSOR};
+    TARE_TRY(tare__tensor_meta(TARE_FLOAT32, x->ndim, x->shape, NULL, &in.as.tensor, call->err));
+    call->param[0] = &in;
+    const tare_status status = tare__pool_read(call, out, known);
+    tare_tensor_release(in.as.tensor);
+    out->x = x;
+    return status;
+}
+
+// Sums of codes are exact in floats, in which references add them, where they stay below 2^24.
+static bool is_exact(const pool_call *p) {
+    const int64_t *size = p->is_adaptive ? p->in : p->kernel;
+    const int64_t most = ((int64_t)1 << 24) / 255;
+    return tare__size_product(size[0], tare__size_product(size[1], size[2])) <= most;
+}
+
+// Adaptive windows of one or three dimensions, but for a single one, are divided by one size after
+// the other.
+static bool is_known(const code_pool *s, const tare_tensor *y) {
+    const pool_call *p = &s->call;
+    const bool divides_once = !p->is_adaptive || p->dims == 2;
+    return tare__is_byte_quantized(p->x) && tare__is_byte_quantized(y) && y->count > 0 &&
+           p->x->ndim == p->dims + 2 && (p->is_max || (divides_once && is_exact(p)));
+}
+
+// What has a fast way for plain tensors is worth no move.
+static bool lies_right(const plan_builder *b, const code_pool *s, size_t v) {
+    return tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST ||
+           !(s->call.is_max || s->call.is_adaptive);
+}
+
+// Adaptive windows are of several sizes.
+static void find_inner(code_pool *s) {
+    const pool_call *p = &s->call;
+    s->inner = s->inner_count = 0;
+    if (!p->is_max || p->is_adaptive) return;
+    const int64_t room = p->in[2] + p->pad[2] - p->dilation[2] * (p->kernel[2] - 1) - 1;
+    const int64_t end = room < 0 ? 0 : room / p->stride[2] + 1;
+    s->inner = (int64_t)tare__ceil_div((size_t)p->pad[2], (size_t)p->stride[2]);
+    s->inner_count = (end < p->out[2] ? end : p->out[2]) - s->inner;
+}
+
+static tare_status add_pool(plan_builder *b, const plan_record *r, code_pool *s) {
+    const tare_tensor *x = s->call.x;
+    s->batch = x->shape[0];
+    s->channels = (size_t)x->shape[1];
+    s->is_signed = x->dtype == TARE_QINT8;
+    s->average = tare__average_rule_of(&r->call, x);
+    find_inner(s);
+    TARE_TRY(tare__plan_read_lines(b, tare__plan_find_value(b, x), &s->x));
+    TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
+    s->scratch_bytes =
+        s->call.is_max ? (size_t)s->call.in[2] * s->channels : AVERAGED_CHANNELS * sizeof(int32_t);
+    s->scratch_bytes = tare__round_up(s->scratch_bytes, SCRATCH_STEP);
+    TARE_TRY(tare__plan_new_scratch(
+        b, tare__thread_count(b->setting->fast->space.pool) * s->scratch_bytes, &s->scratch));
+    return tare__plan_add_step(b, &pool_class, s, r->node);
+}
+
+tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    op_call call = r->call;
+    bool known = false;
+    code_pool *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    call.err = b->err;
+    const tare_tensor *x = tare__plan_code_input(r);
+    if (x == NULL) return TARE_OK;
+    TARE_TRY(read_pool(&call, x, &s->call, &known));
+    if (!known || !is_known(s, b->values[r->result].tensor)) return TARE_OK;
+    const size_t v = tare__plan_find_value(b, x);
+    if (v == NOTHING || !lies_right(b, s, v)) return TARE_OK;
+    *done = true;
+    return add_pool(b, r, s);
+}
+
+// One window over all pixels, which may lie in any number of dimensions.
+tare_status tare__plan_code_mean(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    const tare_tensor *x = tare__plan_code_input(r), *y = b->values[r->result].tensor;
+    if (b->setting->fast == NULL || x == NULL || tare__plan_find_value(b, x) == NOTHING ||
+        !tare__is_byte_quantized(x) || !tare__is_byte_quantized(y) || x->ndim < 3 ||
+        x->count == 0 || !tare__plan_is_over_pixels(r, x))
+        return TARE_OK;
+    code_pool *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    s->call = (pool_call){.x = x, .dims = x->ndim - 2, .is_adaptive = true};
+    for (int d = 0; d < 3; d++) s->call.in[d] = s->call.out[d] = 1;
+    s->call.in[2] = tare__inner_count(x, 1);
+    if (!is_exact(&s->call)) return TARE_OK;
+    *done = true;
+    return add_pool(b, r, s);
+}

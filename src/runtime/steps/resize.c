@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resizing of floats and of codes that lie channels last: a pixel of the result is a weighted sum
+// of up to eight pixels, lines of channels.
+#include <string.h>
+
+#include "ops/layer_call.h"
+#include "ops/quantized/layer.h"
+#include "ops/rules.h"
+#include "runtime/plan/steps.h"
+
+typedef struct resize_step {
+    resize_call call;
+    plan_lines x, y;
+    size_t channels;
+    int64_t batch;
+    bool is_of_codes;
+    code_blend blend; // of codes: what does not depend on the pixel
+} resize_step;
+
+typedef struct resize_job {
+    const resize_step *s;
+    const fast_context *fast;
+    const unsigned char *x;
+    unsigned char *y;
+} resize_job;
+
+static void blend_codes(const resize_job *job, const resize_parts *parts, const uint8_t *image,
+                        uint8_t *y) {
+    const size_t channels = job->s->channels;
+    code_blend b = job->s->blend;
+    if (parts->count == 1 && parts->share[0] == 1) {
+        memcpy(y, image + (size_t)parts->at[0] * job->s->x.pitch, channels);
+        return;
+    }
+    b.lines = parts->count;
+    for (size_t k = 0; k < b.lines; k++) {
+        b.x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
+        b.share[k] = parts->share[k];
+    }
+    job->fast->elementwise->blend(&b, channels, y);
+}
+
+static void blend_floats(const resize_job *job, const resize_parts *parts, const float *image,
+                         float *y) {
+    const size_t channels = job->s->channels;
+    const float *x[RESIZE_MOST_PARTS] = {NULL};
+    for (size_t k = 0; k < parts->count; k++) x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
+    job->fast->lines->blend(x, parts->share, parts->count, channels, y);
+}
+
+// A row of the result.
+static void resize_row(void *user, size_t part, size_t worker) {
+    const resize_job *job = user;
+    const resize_step *s = job->s;
+    const resize_call *r = &s->call;
+    const int64_t row = (int64_t)part, in = r->in[0] * r->in[1] * r->in[2];
+    const int64_t depth = row / r->out[1] % r->out[0], image = row / r->out[1] / r->out[0];
+    const size_t from = (size_t)(image * in) * s->x.pitch;
+    (void)worker;
+    for (int64_t w = 0; w < r->out[2]; w++) {
+        const resize_parts parts = tare__resize_parts_of(r, (int64_t[]){depth, row % r->out[1], w});
+        const size_t to = (size_t)(row * r->out[2] + w) * s->y.pitch;
+        if (s->is_of_codes)
+            blend_codes(job, &parts, job->x + from, job->y + to);
+        else
+            blend_floats(job, &parts, (const float *)(const void *)job->x + from,
+                         (float *)(void *)job->y + to);
+    }
+}
+
+static tare_status run_resize(const plan_run_state *run, void *state) {
+    const resize_step *s = state;
+    const resize_call *r = &s->call;
+    resize_job job = {.s = s,
+                      .fast = run->fast,
+                      .x = tare__place_data(run, s->x.place),
+                      .y = tare__place_data(run, s->y.place)};
+    const int64_t rows = s->batch * r->out[0] * r->out[1];
+    tare__thread_pool_run(tare__threads_for(run, rows * r->out[2] * (int64_t)s->channels),
+                          (size_t)rows, resize_row, &job);
+    return TARE_OK;
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    const resize_step *s = state;
+    (void)p;
+    tare__step_say(out, "%s: pixels as lines of channels", s->is_of_codes ? "codes" : "float");
+    tare__step_say_joined(out, &s->y);
+}
+
+static const step_class resize_class = {"resize", run_resize, NULL, describe, tare__step_share};
+
+// --- planning ---
+
+// `call` is of floats; x: what it reads.
+static tare_status add_resize(plan_builder *b, size_t head, op_call *call, const tare_tensor *x,
+                              resize_step like, bool *done) {
+    const plan_record *r = &b->records[head];
+    const size_t v = tare__plan_find_value(b, x);
+    if (v == NOTHING || x->count == 0) return TARE_OK;
+    resize_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = like;
+    TARE_TRY(tare__resize_read(call, &s->call));
+    s->call.x = x;
+    s->batch = x->shape[0];
+    s->channels = (size_t)x->shape[1];
+    TARE_TRY(tare__plan_read_lines(b, v, &s->x));
+    TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
+    *done = true;
+    return tare__plan_add_step(b, &resize_class, s, r->node);
+}
+
+tare_status tare__plan_resize(plan_builder *b, size_t head, bool *done) {
+    op_call call = b->records[head].call;
+    const tare_tensor *x = tare__fast_input(&call, 0);
+    call.err = b->err;
+    if (b->setting->fast == NULL || x == NULL) return TARE_OK;
+    return add_resize(b, head, &call, x, (resize_step){0}, done);
+}
+
+// Shares are of codes less their zero point, as references have them.
+tare_status tare__plan_code_resize(plan_builder *b, size_t head, bool *done) {
+    const plan_record *r = &b->records[head];
+    const tare_tensor *x = tare__plan_code_input(r), *y = b->values[r->result].tensor;
+    op_call call = r->call;
+    value in = {.kind = VALUE_TENSOR};
+    if (b->setting->fast == NULL || x == NULL || !tare__is_byte_quantized(x) ||
+        !tare__is_byte_quantized(y))
+        return TARE_OK;
+    call.err = b->err;
+    call.param[0] = &in;
+    TARE_TRY(tare__tensor_meta(TARE_FLOAT32, x->ndim, x->shape, NULL, &in.as.tensor, b->err));
+    const code_scheme scheme = tare__code_scheme_of(y);
+    const resize_step like = {.is_of_codes = true,
+                              .blend = {.zero_point = scheme.zero_point,
+                                        .least = scheme.least,
+                                        .most = scheme.most,
+                                        .is_signed = scheme.is_signed}};
+    const tare_status status = add_resize(b, head, &call, x, like, done);
+    tare_tensor_release(in.as.tensor);
+    return status;
+}

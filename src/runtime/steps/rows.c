@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps over lines of the last dimension, norms and softmax.
+#include "ops/layer_call.h"
+#include "runtime/plan/steps.h"
+
+typedef struct line_step {
+    // y may be x, but for the logarithm of softmax.
+    void (*run)(const line_kernels *k, const struct line_step *s, const float *x, float *y);
+    size_t x, y; // places
+    int64_t lines;
+    size_t count;               // elements of a line
+    const float *weight, *bias; // NULL: none
+    float eps;
+} line_step;
+
+static void normalize(const line_kernels *k, const line_step *s, const float *x, float *y) {
+    k->normalize(x, s->count, s->weight, s->bias, s->eps, y);
+}
+static void rms_normalize(const line_kernels *k, const line_step *s, const float *x, float *y) {
+    k->rms_normalize(x, s->count, s->weight, s->eps, y);
+}
+static void softmax(const line_kernels *k, const line_step *s, const float *x, float *y) {
+    k->softmax(x, s->count, y);
+}
+static void log_softmax(const line_kernels *k, const line_step *s, const float *x, float *y) {
+    k->log_softmax(x, s->count, y);
+}
+
+// --- running ---
+
+enum { ELEMENTS_PER_PART = 1 << 14 };
+
+typedef struct line_run {
+    const plan_run_state *run;
+    const line_step *s;
+    int64_t step; // lines of a part
+} line_run;
+
+static void run_part(void *user, size_t part, size_t worker) {
+    const line_run *r = user;
+    const line_step *s = r->s;
+    const int64_t first = (int64_t)part * r->step;
+    const int64_t last = first + r->step < s->lines ? first + r->step : s->lines;
+    const float *x = tare__place_data(r->run, s->x);
+    float *y = tare__place_data(r->run, s->y);
+    (void)worker;
+    for (int64_t at = first * (int64_t)s->count; at < last * (int64_t)s->count;
+         at += (int64_t)s->count)
+        s->run(r->run->fast->lines, s, x + at, y + at);
+}
+
+static tare_status run_lines(const plan_run_state *run, void *state) {
+    const line_step *s = state;
+    const int64_t fit = ELEMENTS_PER_PART / (int64_t)s->count;
+    line_run r = {run, s, fit > 0 ? fit : 1};
+    thread_pool *pool = tare__threads_for(run, s->lines * (int64_t)s->count);
+    tare__thread_pool_run(pool, tare__ceil_div((size_t)s->lines, (size_t)r.step), run_part, &r);
+    return TARE_OK;
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "float: sums in a fixed order");
+}
+
+static const step_class layer_norm_class = {"layer_norm", run_lines, NULL, describe,
+                                            tare__step_share};
+static const step_class rms_norm_class = {"rms_norm", run_lines, NULL, describe, tare__step_share};
+static const step_class softmax_class = {"softmax", run_lines, NULL, describe, tare__step_share};
+static const step_class log_softmax_class = {"log_softmax", run_lines, NULL, describe,
+                                             tare__step_share};
+
+// --- planning ---
+
+static tare_status add_lines(plan_builder *b, const plan_record *r, size_t x,
+                             const step_class *class, line_step like, bool *done) {
+    line_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    bool unused;
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = like;
+    s->lines = b->values[x].tensor->count / (int64_t)s->count;
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
+    if (s->run == log_softmax)
+        TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
+    else
+        TARE_TRY(tare__plan_write_over(b, r->result, x, LAYOUT_PLAIN, &s->y, &unused));
+    *done = true;
+    return tare__plan_add_step(b, class, s, r->node);
+}
+
+// Parameters that are computed in the graph have no data yet.
+static bool are_known(const op_call *call, const layer_norm_call *c, size_t bias) {
+    return tare__call_given(call, 2) == (c->weight != NULL) &&
+           (bias == 0 || tare__call_given(call, bias) == (c->bias != NULL));
+}
+
+static tare_status add_norm(plan_builder *b, size_t head, const layer_norm_call *c,
+                            const step_class *class, bool *done) {
+    const size_t x = tare__plan_find_value(b, c->x);
+    const line_step s = {.run = class == &rms_norm_class ? rms_normalize : normalize,
+                         .count = (size_t)c->inner,
+                         .weight = c->weight,
+                         .bias = c->bias,
+                         .eps = (float)c->eps};
+    if (x == NOTHING || c->x->count == 0) return TARE_OK;
+    return add_lines(b, &b->records[head], x, class, s, done);
+}
+
+tare_status tare__plan_layer_norm(plan_builder *b, size_t head, bool *done) {
+    op_call call = b->records[head].call;
+    layer_norm_call c;
+    call.err = b->err;
+    TARE_TRY(tare__layer_norm_read(&call, &c));
+    if (!are_known(&call, &c, 3)) return TARE_OK;
+    return add_norm(b, head, &c, &layer_norm_class, done);
+}
+
+tare_status tare__plan_rms_norm(plan_builder *b, size_t head, bool *done) {
+    op_call call = b->records[head].call;
+    layer_norm_call c;
+    call.err = b->err;
+    TARE_TRY(tare__rms_norm_read(&call, &c));
+    if (!are_known(&call, &c, 0)) return TARE_OK;
+    return add_norm(b, head, &c, &rms_norm_class, done);
+}
+
+static tare_status plan_softmax(plan_builder *b, size_t head, bool logarithm, bool *done) {
+    const plan_record *r = &b->records[head];
+    const tare_tensor *x = b->values[r->inputs[0]].tensor;
+    op_call call = r->call;
+    int dim = 0;
+    call.err = NULL;
+    // Without a dimension the row has a rule of its own.
+    if (x->ndim == 0 || x->count == 0 || !tare__call_given(&call, 1) ||
+        tare__call_given(&call, 3) || tare__call_dim(&call, 1, 0, x->ndim, &dim) != TARE_OK ||
+        dim != x->ndim - 1)
+        return TARE_OK;
+    const line_step s = {.run = logarithm ? log_softmax : softmax, .count = (size_t)x->shape[dim]};
+    return add_lines(b, r, r->inputs[0], logarithm ? &log_softmax_class : &softmax_class, s, done);
+}
+
+tare_status tare__plan_softmax(plan_builder *b, size_t head, bool *done) {
+    return plan_softmax(b, head, false, done);
+}
+tare_status tare__plan_log_softmax(plan_builder *b, size_t head, bool *done) {
+    return plan_softmax(b, head, true, done);
+}

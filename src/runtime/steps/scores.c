@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention that is written out: scores of queries and keys, scaled and masked, their softmax, and
+// the product with the values. One step does it all matrix by matrix, so that the scores stay in
+// the cache of the thread that needs them.
+#include <string.h>
+
+#include "ops/rules.h"
+#include "runtime/plan/steps.h"
+#include "runtime/steps/matrices.h"
+
+// The records of such a chain; NOTHING: it has none.
+typedef struct written {
+    size_t look, scale, mask, softmax, mix, swap;
+} written;
+
+typedef struct scores_step {
+    matrices q, k, v, y;
+    int64_t count, queries, keys, width, value_width;
+    float scale;
+    size_t scores; // place: the scores of a matrix, for each thread
+    size_t mask;   // place; NOTHING: none
+    int batch_ndim;
+    int64_t batch[TARE_MAX_DIMS], mask_stride[TARE_MAX_DIMS]; // of the scores' dimensions
+} scores_step;
+
+// --- recognition ---
+
+static const tare_tensor *operand(const plan_record *r, size_t i) {
+    const value *v = i < r->call.param_count ? r->call.param[i] : NULL;
+    return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
+}
+
+static bool is_op(const plan_record *r, const char *id) {
+    return strcmp(tare__record_op(r), id) == 0;
+}
+
+// Of matrices that go in pairs.
+static bool is_product(const plan_builder *b, const plan_record *r) {
+    const tare_tensor *x = operand(r, 0), *w = operand(r, 1);
+    if (!is_op(r, "matmul") || !tare__plan_is_float(b, r) || x == NULL || w == NULL || x == w)
+        return false;
+    return x->ndim > 2 && x->ndim == w->ndim && x->count > 0 && w->count > 0 &&
+           memcmp(x->shape, w->shape, (size_t)(x->ndim - 2) * sizeof *x->shape) == 0;
+}
+
+// A product or quotient by a number.
+static bool read_scale(const plan_record *r, float *out) {
+    op_call call = r->call;
+    double number = 0;
+    call.err = NULL;
+    if ((!is_op(r, "mul") && !is_op(r, "div")) || !tare__plan_is_binary(r) || r->input_count != 1 ||
+        operand(r, 0) == NULL || operand(r, 1) != NULL ||
+        tare__call_double(&call, 1, 1, &number) != TARE_OK || number == 0)
+        return false;
+    *out = (float)(is_op(r, "mul") ? number : 1 / number);
+    return true;
+}
+
+static const tare_tensor *mask_of(const plan_record *r, const tare_tensor *scores) {
+    return operand(r, 0) == scores ? operand(r, 1) : operand(r, 0);
+}
+
+static bool adds_mask(const plan_builder *b, const plan_record *r, const tare_tensor *scores) {
+    if (!is_op(r, "add") || !tare__plan_is_binary(r) || r->input_count != 2) return false;
+    const tare_tensor *mask = mask_of(r, scores);
+    return mask != NULL && tare__same_shape(b->values[r->result].tensor, scores);
+}
+
+static bool is_softmax_of_lines(const plan_record *r) {
+    op_call call = r->call;
+    int dim = 0;
+    const tare_tensor *x = operand(r, 0);
+    call.err = NULL;
+    return is_op(r, "softmax") && x != NULL && tare__call_given(&call, 1) &&
+           !tare__call_given(&call, 3) && tare__call_dim(&call, 1, 0, x->ndim, &dim) == TARE_OK &&
+           dim == x->ndim - 1;
+}
+
+static const tare_tensor *result_of(const plan_builder *b, size_t record) {
+    return b->values[b->records[record].result].tensor;
+}
+
+static bool read_written(const plan_builder *b, size_t head, written *out) {
+    written w = {head, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING};
+    float unused;
+    if (b->setting->layers == NULL || !is_product(b, &b->records[head])) return false;
+    size_t last = head, next = tare__plan_only_reader(b, head);
+    if (next != NOTHING && read_scale(&b->records[next], &unused)) {
+        w.scale = last = next;
+        next = tare__plan_only_reader(b, last);
+    }
+    if (next != NOTHING && adds_mask(b, &b->records[next], result_of(b, last))) {
+        w.mask = last = next;
+        next = tare__plan_only_reader(b, last);
+    }
+    if (next == NOTHING || !is_softmax_of_lines(&b->records[next])) return false;
+    w.softmax = next;
+    w.mix = tare__plan_only_reader(b, next);
+    if (w.mix == NOTHING || !is_product(b, &b->records[w.mix]) ||
+        operand(&b->records[w.mix], 0) != result_of(b, w.softmax))
+        return false;
+    next = tare__plan_only_reader(b, w.mix);
+    if (next != NOTHING && tare__plan_swaps_heads(b, &b->records[next])) w.swap = next;
+    *out = w;
+    return true;
+}
+
+size_t tare__plan_written_attention(const plan_builder *b, size_t head, size_t chain[5]) {
+    written w;
+    size_t count = 0;
+    if (!read_written(b, head, &w)) return 0;
+    const size_t all[] = {w.scale, w.mask, w.softmax, w.mix, w.swap};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i] != NOTHING) chain[count++] = all[i];
+    return count;
+}
+
+// What was joined, from the records.
+static written read_chain(const plan_builder *b, size_t head) {
+    written w = {head, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING};
+    for (size_t i = b->records[head].next; i != NOTHING; i = b->records[i].next) {
+        const plan_record *r = &b->records[i];
+        if (is_op(r, "softmax"))
+            w.softmax = i;
+        else if (is_op(r, "matmul"))
+            w.mix = i;
+        else if (w.mix != NOTHING)
+            w.swap = i;
+        else if (is_op(r, "add"))
+            w.mask = i;
+        else
+            w.scale = i;
+    }
+    return w;
+}
+
+// --- running ---
+
+typedef struct scores_run {
+    const plan_run_state *run;
+    const scores_step *s;
+    _Atomic bool failed;
+} scores_run;
+
+static void add_mask(const plan_run_state *run, const scores_step *s, int64_t matrix, int64_t query,
+                     float *line) {
+    const int n = s->batch_ndim;
+    const float *mask = tare__place_data(run, s->mask);
+    mask += tare__strided_offset(n, s->batch, s->mask_stride, matrix) + query * s->mask_stride[n];
+    if (s->mask_stride[n + 1] != 0)
+        run->fast->lines->add(mask, (size_t)s->keys, line);
+    else
+        for (int64_t i = 0; i < s->keys; i++) line[i] += *mask;
+}
+
+static tare_status attend(const plan_run_state *run, const scores_step *s, int64_t i,
+                          float *scores) {
+    float_layers *layers = run->plan->setting.layers;
+    const float_block look = {.rows = s->queries,
+                              .inner = s->width,
+                              .columns = s->keys,
+                              .x_step = s->q.row_step,
+                              .w_step = s->k.row_step,
+                              .y_step = s->keys,
+                              .scale = s->scale};
+    const float_block mix = {.rows = s->queries,
+                             .inner = s->keys,
+                             .columns = s->value_width,
+                             .x_step = s->keys,
+                             .w_step = s->v.row_step,
+                             .y_step = s->y.row_step,
+                             .scale = 1.0F};
+    TARE_TRY(tare__float_layers_multiply(layers, &look, tare__matrix_at(run, &s->q, i),
+                                         tare__matrix_at(run, &s->k, i), scores, NULL));
+    for (int64_t q = 0; q < s->queries; q++) {
+        float *line = scores + q * s->keys;
+        if (s->mask != NOTHING) add_mask(run, s, i, q, line);
+        run->fast->lines->softmax(line, (size_t)s->keys, line);
+    }
+    return tare__float_layers_multiply(layers, &mix, scores, tare__matrix_at(run, &s->v, i),
+                                       tare__matrix_at(run, &s->y, i), NULL);
+}
+
+static void attend_part(void *user, size_t part, size_t worker) {
+    scores_run *r = user;
+    float *scores = tare__place_data(r->run, r->s->scores);
+    scores += (int64_t)worker * r->s->queries * r->s->keys;
+    if (attend(r->run, r->s, (int64_t)part, scores) != TARE_OK) r->failed = true;
+}
+
+static tare_status run_scores(const plan_run_state *run, void *state) {
+    const scores_step *s = state;
+    scores_run r = {.run = run, .s = s};
+    tare__thread_pool_run(tare__threads_for(run, s->count * s->queries * s->keys), (size_t)s->count,
+                          attend_part, &r);
+    return r.failed ? tare__out_of_memory(run->err) : TARE_OK;
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    const scores_step *s = state;
+    (void)p;
+    out->kernel = "sgemm";
+    out->macs = s->count * s->queries * s->keys * (s->width + s->value_width);
+    out->bits_may_differ = true;
+    tare__step_say(out, "float: attention as it is written out, by oneDNN's products; bits may "
+                        "differ between machines");
+}
+
+static const step_class scores_class = {"attention", run_scores, NULL, describe, tare__step_share};
+
+// --- planning ---
+
+static tare_status place_mask(plan_builder *b, const written *w, scores_step *s) {
+    s->mask = NOTHING;
+    if (w->mask == NOTHING) return TARE_OK;
+    const size_t before = w->scale != NOTHING ? w->scale : w->look;
+    const tare_tensor *scores = result_of(b, before);
+    const tare_tensor *mask = mask_of(&b->records[w->mask], scores);
+    tare__broadcast_strides(mask, scores->ndim, scores->shape, s->mask_stride);
+    return tare__plan_read(b, tare__plan_find_value(b, mask), LAYOUT_PLAIN, &s->mask);
+}
+
+static tare_status take_scratch(plan_builder *b, scores_step *s) {
+    size_t bytes;
+    if (!tare__mul_size((size_t)s->queries * sizeof(float), (size_t)s->keys, &bytes) ||
+        !tare__mul_size(bytes, tare__thread_count(b->setting->fast->space.pool), &bytes))
+        return tare__out_of_memory(b->err);
+    return tare__plan_new_scratch(b, bytes, &s->scores);
+}
+
+static void read_sizes(const tare_tensor *q, const tare_tensor *k, const tare_tensor *y,
+                       scores_step *s) {
+    s->batch_ndim = q->ndim - 2;
+    memcpy(s->batch, q->shape, sizeof s->batch);
+    s->queries = q->shape[q->ndim - 2];
+    s->width = q->shape[q->ndim - 1];
+    s->keys = k->shape[k->ndim - 1];
+    s->value_width = y->shape[y->ndim - 1];
+    s->count = q->count / (s->queries * s->width);
+}
+
+tare_status tare__plan_scores(plan_builder *b, size_t head, bool *done) {
+    const plan_record *look = &b->records[head];
+    if (look->next == NOTHING) return TARE_OK; // a product that stands alone
+    const written w = read_chain(b, head);
+    const plan_record *mix = &b->records[w.mix];
+    const tare_tensor *y = b->values[mix->result].tensor;
+    const size_t result = w.swap != NOTHING ? b->records[w.swap].result : mix->result;
+    scores_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (scores_step){.scale = 1};
+    read_sizes(operand(look, 0), operand(look, 1), y, s);
+    if (w.scale != NOTHING) (void)read_scale(&b->records[w.scale], &s->scale);
+    TARE_TRY(tare__plan_read_matrices(b, operand(look, 0), &s->q));
+    TARE_TRY(tare__plan_read_matrices(b, operand(look, 1), &s->k));
+    TARE_TRY(tare__plan_read_matrices(b, operand(mix, 1), &s->v));
+    TARE_TRY(place_mask(b, &w, s));
+    TARE_TRY(take_scratch(b, s));
+    s->y = tare__plan_describe_matrices(y, w.swap != NOTHING);
+    *done = true;
+    TARE_TRY(tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place));
+    return tare__plan_add_step(b, &scores_class, s, look->node);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers of a single row: a linear layer of one sample, a convolution of one pixel, by kernels of
+// ours with fixed bits (gemm/panels.h). Convolutions of one pixel stay ours in batches, so that
+// images run as they do alone.
+#include <string.h>
+
+#include "runtime/gemm/panels.h"
+#include "runtime/steps/layer.h"
+
+// --- the step ---
+
+// What follows the sums; loop NULL: the residual addition.
+typedef struct row_function {
+    element_loop loop;
+    float p[ELEMENT_MAX_PARAMETERS];
+} row_function;
+
+typedef struct row_step {
+    size_t rows;
+    panel_weights *weights; // reference owned
+    const float *bias;      // as wide as the panels; zeros where there is none
+    layer_places at;
+    size_t function_count;
+    row_function functions[MOST_EPILOGUES];
+} row_step;
+
+// What its functions need in a run.
+typedef struct row_run {
+    const row_step *s;
+    const line_kernels *lines;
+    const float *addend;
+} row_run;
+
+static void run_functions(const void *user, size_t at, size_t columns, float *line) {
+    const row_run *r = user;
+    for (size_t i = 0; i < r->s->function_count; i++) {
+        const row_function *f = &r->s->functions[i];
+        if (f->loop != NULL)
+            f->loop(line, line, (int64_t)columns, f->p);
+        else
+            r->lines->add(r->addend + at, columns, line);
+    }
+}
+
+static tare_status run_row(const plan_run_state *run, void *state) {
+    const row_step *s = state;
+    const layer_places *at = &s->at;
+    const row_run r = {.s = s,
+                       .lines = run->fast->lines,
+                       .addend = at->addend != NOTHING ? tare__place_data(run, at->addend) : NULL};
+    const panel_product product = {.lines = run->fast->lines,
+                                   .weights = s->weights,
+                                   .bias = s->bias,
+                                   .rows = s->rows,
+                                   .x = tare__place_data(run, at->x),
+                                   .y = tare__place_data(run, at->y),
+                                   .finish = run_functions,
+                                   .user = &r};
+    tare__panels_multiply(&product, run->fast->space.pool);
+    return TARE_OK;
+}
+
+static void destroy_row(void *state) {
+    const row_step *s = state;
+    tare__panel_weights_release(s->weights);
+}
+
+static void describe_row(const plan *p, const void *state, step_note *out) {
+    const row_step *s = state;
+    out->kernel = p->setting.fast->lines->name;
+    out->weight_bytes = tare__panel_bias_count(s->weights) * s->weights->inner * sizeof(float);
+    tare__step_say(out, "float: panels of columns, sums in a fixed order");
+}
+
+static const step_class row_class = {"layer", run_row, destroy_row, describe_row, tare__step_share};
+
+// --- planning ---
+
+static bool is_one(const int64_t size[3]) {
+    return size[0] == 1 && size[1] == 1 && size[2] == 1;
+}
+
+// What a call multiplies its rows with; *weight NULL: it is no layer of single rows.
+static tare_status read_row(plan_builder *b, size_t head, const tare_tensor **weight,
+                            const tare_tensor **bias) {
+    op_call call = b->records[head].call;
+    call.err = b->err;
+    *weight = NULL;
+    if (strcmp(tare__record_op(&b->records[head]), "linear") == 0) {
+        linear_call c;
+        TARE_TRY(tare__linear_read(&call, &c));
+        *bias = c.bias;
+        if (tare__call_out(&call)->count == c.w->shape[0]) *weight = c.w;
+        return TARE_OK;
+    }
+    conv_call c;
+    TARE_TRY(tare__conv_read(&call, &c));
+    *bias = c.bias;
+    const float_conv *f = &c.conv;
+    if (c.is_plain && f->groups == 1 && is_one(f->in) && is_one(f->out) && is_one(f->kernel) &&
+        f->pad[0] == 0 && f->pad[1] == 0 && f->pad[2] == 0) // else it may see the border alone
+        *weight = c.w;
+    return TARE_OK;
+}
+
+// Up to a layer that is linked with it.
+static bool read_functions(const plan_builder *b, size_t head, const layer_chain *chain,
+                           row_step *s) {
+    for (size_t i = b->records[head].next; i != chain->next; i = b->records[i].next) {
+        row_function *f = &s->functions[s->function_count++];
+        if (tare__plan_is_sum(b, &b->records[i])) continue;
+        if (!tare__plan_element_loop(b, &b->records[i], &f->loop, f->p)) return false;
+    }
+    return true;
+}
+
+static tare_status copy_bias(plan_builder *b, const tare_tensor *bias, row_step *s) {
+    const size_t count = tare__panel_bias_count(s->weights);
+    float *copy = tare__arena_array(&b->plan->memory, count, sizeof *copy);
+    if (copy == NULL) return tare__out_of_memory(b->err);
+    if (bias != NULL) memcpy(copy, tare__f32(bias), s->weights->columns * sizeof *copy);
+    s->bias = copy;
+    return TARE_OK;
+}
+
+// bfloat16 halves what is read.
+static bool is_rounded(const plan_builder *b) {
+    return b->setting->layers != NULL && tare__float_layers_use_bf16(b->setting->layers);
+}
+
+tare_status tare__plan_row(plan_builder *b, size_t head, const layer_chain *chain, bool *done) {
+    const tare_tensor *weight = NULL, *bias = NULL;
+    if (chain->norm != NULL || b->setting->fast == NULL || is_rounded(b)) return TARE_OK;
+    TARE_TRY(read_row(b, head, &weight, &bias));
+    if (weight == NULL || weight->count == 0) return TARE_OK;
+    row_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    s->rows = (size_t)(b->values[chain->result].tensor->count / weight->shape[0]);
+    if (s->rows == 0 || !read_functions(b, head, chain, s)) return TARE_OK;
+    TARE_TRY(tare__panel_weights_get(weight, &s->weights, b->err));
+    tare_status status = copy_bias(b, bias, s);
+    if (status == TARE_OK) status = tare__layer_place(b, head, chain, &s->at);
+    if (status != TARE_OK) {
+        destroy_row(s);
+        return status;
+    }
+    *done = true;
+    return tare__plan_add_step(b, &row_class, s, b->records[head].node);
+}

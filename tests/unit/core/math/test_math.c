@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions: how far they are from the exact ones, and what they give at the ends.
+// With a function's name as argument, that one is looked at for every float (some minutes).
+#include "support/test.h"
+
+#include <math.h>
+
+#include "core/math/elements.h"
+#include "core/math/f32.h"
+#include "core/math/f64.h"
+
+static const char *only;
+
+// In ulp of the exact result; that of a denormal one is the smallest float.
+static double error_of(float found, long double exact) {
+    int exponent;
+    if (isnan((double)exact)) return isnan(found) ? 0 : (double)INFINITY;
+    if (isinf((float)exact) || isinf(found)) {
+        const bool is_near = isinf(found) ? fabsl(exact) >= 0x1.fffffep127L : false;
+        return is_near && (found < 0) == (exact < 0) ? 0 : (double)INFINITY;
+    }
+    frexpl(exact, &exponent);
+    const int unit = exponent - 24 < -149 ? -149 : exponent - 24;
+    return (double)(fabsl((long double)found - exact) / ldexpl(1, unit));
+}
+
+typedef struct bounded_function {
+    const char *name;
+    float (*f)(float x);
+    long double (*exact)(long double x);
+    double most;          // ulp
+    double low, high;     // of the arguments
+    long double absolute; // or so far off
+} bounded_function;
+
+static long double exact_sigmoid(long double x) {
+    return 1 / (1 + expl(-x));
+}
+static long double exact_silu(long double x) {
+    return x / (1 + expl(-x));
+}
+static long double exact_gelu(long double x) {
+    return isinf(x) && x > 0 ? x : x / 2 * erfcl(-x * 0.707106781186547524400844362104849039L);
+}
+static long double exact_gelu_tanh(long double x) {
+    const long double u = 0.797884560802865355879892119868763737L * (x + 0.044715L * x * x * x);
+    return x / (1 + expl(-2 * u));
+}
+static long double exact_mish(long double x) {
+    return x * tanhl(log1pl(expl(x)));
+}
+
+#define OF_ELEMENT(name, kind)                                                                     \
+    static float name(float x) {                                                                   \
+        float y;                                                                                   \
+        f32_elements__scalar[kind](&x, &y, 1, NULL);                                               \
+        return y;                                                                                  \
+    }
+OF_ELEMENT(silu, ELEMENT_SILU)
+OF_ELEMENT(gelu, ELEMENT_GELU)
+OF_ELEMENT(gelu_tanh, ELEMENT_GELU_TANH)
+OF_ELEMENT(mish, ELEMENT_MISH)
+
+#define ALL -(double)INFINITY, (double)INFINITY
+static const bounded_function functions[] = {
+    {"exp", tare__expf, expl, 1.04, ALL, 0},
+    {"expm1", tare__expm1f, expm1l, 1.6, ALL, 0},
+    {"tanh", tare__tanhf, tanhl, 2.6, ALL, 0},
+    {"erf", tare__erff, erfl, 1.4, ALL, 0},
+    {"sigmoid", tare__sigmoidf, exact_sigmoid, 2.5, ALL, 0x1p-125L},
+    {"silu", silu, exact_silu, 2.5, -1e3, 3.4e38, 0x1p-118L},
+    {"gelu", gelu, exact_gelu, 3, -1e30, (double)INFINITY, 0x1p-24L},
+    {"gelu_tanh", gelu_tanh, exact_gelu_tanh, 3, -1e30, 3.4e38, 0x1p-24L},
+    {"mish", mish, exact_mish, 4, -80, 3.4e38, 0},
+    {"log", tare__logf, logl, 0.501, ALL, 0},
+    {"log1p", tare__log1pf, log1pl, 0.501, ALL, 0},
+    {"log2", tare__log2f, log2l, 0.501, ALL, 0},
+    {"exp2", tare__exp2f, exp2l, 0.501, ALL, 0},
+    {"sin", tare__sinf, sinl, 0.501, -1e18, 1e18, 0},
+    {"cos", tare__cosf, cosl, 0.501, -1e18, 1e18, 0},
+    {"tan", tare__tanf, tanl, 0.501, -1e18, 1e18, 0},
+    {"asin", tare__asinf, asinl, 0.501, ALL, 0},
+    {"acos", tare__acosf, acosl, 0.501, ALL, 0},
+    {"atan", tare__atanf, atanl, 0.501, ALL, 0},
+    {"sinh", tare__sinhf, sinhl, 0.501, ALL, 0},
+    {"cosh", tare__coshf, coshl, 0.501, ALL, 0},
+    {"asinh", tare__asinhf, asinhl, 0.501, ALL, 0},
+    {"acosh", tare__acoshf, acoshl, 0.501, ALL, 0},
+    {"atanh", tare__atanhf, atanhl, 0.501, ALL, 0},
+};
+
+static void errors_stay_below_the_stated_ones(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+        const bounded_function *f = &functions[k];
+        const uint64_t step = only != NULL ? 1 : 65537;
+        double worst = 0;
+        float at = 0;
+        if (only != NULL && strcmp(only, f->name) != 0) continue;
+        for (uint64_t i = 0; i <= UINT32_MAX; i += step) {
+            const uint32_t bits = (uint32_t)i;
+            float x;
+            memcpy(&x, &bits, sizeof x);
+            if (isnan(x) || (double)x < f->low || (double)x > f->high) continue;
+            const float y = f->f(x);
+            const long double exact = f->exact((long double)x);
+            const double error = error_of(y, exact);
+            if (fabsl((long double)y - exact) <= f->absolute || error <= worst) continue;
+            worst = error;
+            at = x;
+        }
+        if (only != NULL || worst > f->most)
+            print_message("%s: %.4f ulp at %a\n", f->name, worst, (double)at);
+        assert_true(worst <= f->most);
+    }
+}
+
+static void not_a_number_stays_one(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
+        assert_true(isnan(functions[k].f(NAN)));
+    assert_true(isnan(tare__exp((double)NAN)) && isnan(tare__pow((double)NAN, 2)));
+}
+
+static void signs_of_zero_are_kept(void **state) {
+    (void)state;
+    static const bounded_function *const odd[] = {&functions[2], &functions[3], &functions[6]};
+    for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
+        assert_true(odd[k]->f(-0.0F) == 0 && signbit(odd[k]->f(-0.0F)));
+        assert_false(signbit(odd[k]->f(0.0F)));
+    }
+}
+
+// Of every magnitude: the turns of the largest ones have been left out right.
+static void large_angles_are_reduced(void **state) {
+    (void)state;
+    // Found with a thousand bits of pi.
+    // clang-format off
+    static const struct {
+        float x, sine, cosine;
+    } rows[] = {
+        {0x1.2265b2p-20F, 0x1.2265b2p-20F, 0x1p+0F},
+        {0x1.d8f16ap-14F, 0x1.d8f16ap-14F, 0x1p+0F},
+        {0x1.c386bcp-8F, 0x1.c385d2p-8F, 0x1.fffce4p-1F},
+        {0x1.414c34p-2F, 0x1.3c0d36p-2F, 0x1.e700cp-1F},
+        {0x1.7ed4d6p+4F, -0x1.de44acp-1F, 0x1.6d8848p-2F},
+        {0x1.7311d8p+10F, 0x1.fc1624p-1F, 0x1.f9775cp-4F},
+        {0x1.a6ceccp+16F, -0x1.fee5f2p-1F, -0x1.0c916ep-4F},
+        {0x1.c9e9c6p+22F, -0x1.db0c4ap-2F, 0x1.c59218p-1F},
+        {0x1.18072ep+28F, 0x1.80e0d6p-2F, -0x1.da7576p-1F},
+        {0x1.0741c8p+34F, -0x1.6adedap-1F, -0x1.693476p-1F},
+        {0x1.d5f4b4p+40F, -0x1.fd2df4p-1F, -0x1.ad57eep-4F},
+        {0x1.6ec9d2p+46F, 0x1.eae2c4p-2F, 0x1.c155b8p-1F},
+        {0x1.c324cap+52F, -0x1.4dfc3cp-2F, 0x1.e40062p-1F},
+        {0x1.008a06p+58F, -0x1.e61dd8p-1F, -0x1.4176a4p-2F},
+        {0x1.7204e6p+64F, 0x1.1de06p-2F, 0x1.eba49p-1F},
+        {0x1.b8b6d8p+70F, 0x1.64528ep-2F, -0x1.e000bp-1F},
+        {0x1.3a902ap+76F, 0x1.98f49cp-4F, -0x1.fd711p-1F},
+        {0x1.f1fd42p+82F, 0x1.22d87ep-1F, -0x1.a55ec2p-1F},
+        {0x1.e6c3f4p+88F, -0x1.ffa7a2p-1F, 0x1.2cc488p-5F},
+        {0x1.07d4bep+94F, 0x1.b7244p-1F, 0x1.073f14p-1F},
+        {0x1.06839ep+100F, 0x1.2d2c84p-1F, -0x1.9e0d12p-1F},
+        {0x1.8a9a02p+106F, 0x1.65767ep-1F, -0x1.6e8ebp-1F},
+        {0x1.f06c14p+112F, -0x1.b0bc92p-2F, -0x1.d0090ap-1F},
+        {0x1.61969ap+118F, 0x1.a227cp-4F, 0x1.fd533p-1F},
+        {0x1.37730ep+124F, 0x1.f4151p-1F, 0x1.b74db2p-3F},
+        {0x1.6c0fd4p+127F, -0x1.6c6358p-1F, 0x1.67ac88p-1F},
+        {0x1.f37c8ap+95F, 0x1p+0F, -0x1.bbdd52p-30F},
+        {0x1.fffffep+127F, -0x1.0b3366p-1F, 0x1.b4bf2cp-1F},
+        {0x1p+25F, -0x1.f3fa14p-1F, -0x1.b9381ap-3F},
+        {0x1.921fb6p+0F, 0x1p+0F, -0x1.777a5cp-25F},
+        {0x1.921fb6p+1F, -0x1.777a5cp-24F, -0x1p+0F},
+        {0x1.86ap+16F, 0x1.24daaap-5F, -0x1.ffac38p-1F},
+    };
+    // clang-format on
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(tare__sinf(rows[i].x) == rows[i].sine);
+        assert_true(tare__cosf(rows[i].x) == rows[i].cosine);
+        assert_true(tare__sinf(-rows[i].x) == -rows[i].sine);
+        assert_true(tare__cosf(-rows[i].x) == rows[i].cosine);
+    }
+}
+
+static void check_pow(double x, double y) {
+    const double found = tare__pow(x, y), expected = pow(x, y);
+    if (isnan(expected)) {
+        assert_true(isnan(found));
+        return;
+    }
+    if (isinf(expected) || fabs(expected) < 0x1p-1000) {
+        assert_true(found == expected || fabs(found - expected) < 0x1p-999);
+        return;
+    }
+    assert_true(fabs(found - expected) <= 32 * 0x1p-53 * fabs(expected));
+    assert_true((signbit(found) != 0) == (signbit(expected) != 0));
+}
+
+static void powers_are_right(void **state) {
+    (void)state;
+    static const double ends[] = {0,
+                                  -0.0,
+                                  1,
+                                  -1,
+                                  2,
+                                  -2,
+                                  0.5,
+                                  -0.5,
+                                  3,
+                                  -3,
+                                  1e10,
+                                  1e300,
+                                  -1e300,
+                                  1e-300,
+                                  0x1p-1070,
+                                  2.5,
+                                  (double)INFINITY,
+                                  -(double)INFINITY,
+                                  (double)NAN,
+                                  1 + 0x1p-40,
+                                  1 - 0x1p-40,
+                                  0x1p60};
+    enum { ENDS = sizeof ends / sizeof *ends };
+    for (size_t i = 0; i < ENDS; i++)
+        for (size_t k = 0; k < ENDS; k++) check_pow(ends[i], ends[k]);
+    uint64_t seed = 1;
+    for (int i = 0; i < 100000; i++) {
+        seed = seed * 6364136223846793005U + 1442695040888963407U;
+        const double x = exp(((double)(seed >> 33) / 0x1p30 - 1) * 20);
+        const double y = ((double)(seed >> 11 & 0xffff) / 0x1p15 - 1) * 30;
+        check_pow(x, y);
+        check_pow(x, rint(y));
+        check_pow(-x, rint(y));
+    }
+    assert_true(tare__pow(3, 5) == 243 && tare__pow(10, 9) == 1e9 && tare__pow(2, -3) == 0.125);
+}
+
+static void doubles_are_near(void **state) {
+    (void)state;
+    uint64_t seed = 3;
+    for (int i = 0; i < 100000; i++) {
+        seed = seed * 6364136223846793005U + 1442695040888963407U;
+        const double x = ((double)(seed >> 11) / 0x1p52 - 1) * (i % 2 != 0 ? 700 : 1);
+        const double size = fabs(x) + 1e-300;
+        assert_true(fabs(tare__exp(x) - exp(x)) <= 4 * 0x1p-53 * exp(x));
+        assert_true(fabs(tare__log(size) - log(size)) <= 4 * 0x1p-53 * fabs(log(size)));
+        assert_true(fabs(tare__log2(size) - log2(size)) <= 4 * 0x1p-53 * fabs(log2(size)));
+        assert_true(fabs(tare__log1p(size) - log1p(size)) <= 4 * 0x1p-53 * log1p(size));
+        const double turns = x * 0x1.921fb54442d18p+2; // 2 pi x, rounded
+        if (fabs(x) <= 1) assert_true(fabs(tare__cos_of_turns(x) - cos(turns)) <= 0x1p-50);
+        assert_true(fabs(tare__atan(x) - atan(x)) <= 8 * 0x1p-53 * fabs(atan(x)));
+    }
+    assert_true(tare__cos_of_turns(0.25) == 0 && tare__cos_of_turns(-7.5) == -1);
+    assert_true(tare__exp(0) == 1 && tare__log(1) == 0 && tare__log2(1024) == 10);
+    assert_true(tare__exp(-1000) == 0 && isinf(tare__exp(1000)) && isinf(tare__log(0)));
+}
+
+int main(int count, char **arguments) {
+    if (count > 1) only = arguments[1];
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_stay_below_the_stated_ones),
+        cmocka_unit_test(not_a_number_stays_one),
+        cmocka_unit_test(signs_of_zero_are_kept),
+        cmocka_unit_test(large_angles_are_reduced),
+        cmocka_unit_test(powers_are_right),
+        cmocka_unit_test(doubles_are_near),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of product kernels, tile by tile: what the layers of gemm/test_qlayer.c do not reach,
+// such as tiles without sums of weights, every rows by channels, and weights on both sides of what
+// 16 bits hold.
+#include "support/test.h"
+
+#include <math.h>
+
+#include "runtime/kernels/saturation.h"
+
+enum {
+    MOST_TAPS = 7, // as many as rows that take turns have places, and one more
+    MOST_CODES = 70,
+    FEW_CODES = 24,
+    MOST_WORDS = MOST_TAPS * (MOST_CODES + 3) / 4,
+    MOST_GAP = 20,   // words that are left out behind a row of taps
+    MOST_TILES = 14, // with which kernels that like many do something else
+    MOST_ROWS = MOST_TILES * PRODUCT_ROWS,
+    OTHER_STRIDE = PRODUCT_BLOCK + 5,
+};
+
+static uint32_t next(uint64_t *state) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33);
+}
+
+typedef enum weight_kind { ANY_WEIGHTS, FITTING_WEIGHTS, SEVEN_BITS, WEIGHT_KINDS } weight_kind;
+
+// Pairs of fitting weights are as large as they may be.
+static int8_t weight_of(uint64_t *state, weight_kind kind, size_t code, int8_t before) {
+    if (kind == SEVEN_BITS) return (int8_t)(next(state) % 2 ? 64 : -64);
+    if (kind == FITTING_WEIGHTS && code % 2 != 0) {
+        const int most = before > 0 ? 128 - before : -128 - before;
+        return (int8_t)(most > 127 ? 127 : most);
+    }
+    const uint32_t pick = next(state) % 4;
+    return (int8_t)(pick == 0 ? -128 : pick == 1 ? 127 : (int)(next(state) % 256) - 128);
+}
+
+typedef struct tile_case {
+    product_tile tile;
+    weight_kind kind;
+    uint8_t x[MOST_ROWS][MOST_TAPS][MOST_CODES];
+    const uint8_t *addresses[MOST_TAPS * MOST_ROWS];
+    size_t offsets[MOST_TAPS];
+    int8_t w[PRODUCT_BLOCK][MOST_TAPS][MOST_CODES];
+    uint32_t words[(MOST_WORDS + MOST_TAPS * MOST_GAP) * PRODUCT_BLOCK];
+    int32_t start[PRODUCT_BLOCK], sums[PRODUCT_BLOCK];
+    bool pairs_fit[PRODUCT_VECTORS * MOST_WORDS];
+    uint8_t other[MOST_ROWS * OTHER_STRIDE], codes[MOST_ROWS * PRODUCT_BLOCK + 1];
+    float real[MOST_ROWS * PRODUCT_BLOCK + 1];
+    product_addend addend;
+    requant *r;
+} tile_case;
+
+static void fill_codes(tile_case *c, uint64_t *state) {
+    product_tile *t = &c->tile;
+    for (size_t r = 0; r < t->rows; r++)
+        for (size_t tap = 0; tap < t->taps; tap++) {
+            for (size_t k = 0; k < t->codes; k++) {
+                const uint32_t pick = next(state) % 4;
+                c->x[r][tap][k] = (uint8_t)(pick < 2 ? 0xFF ^ t->flip : next(state));
+            }
+            c->addresses[tap * t->rows + r] = c->x[r][tap];
+        }
+    t->x = c->addresses;
+    if (next(state) % 2) return;
+    // The same once more: of each row the first tap, and where others lie.
+    for (size_t r = 0; r < t->rows; r++) c->addresses[r] = c->x[r][0];
+    for (size_t tap = 0; tap < t->taps; tap++) c->offsets[tap] = tap * sizeof c->x[0][0];
+    t->offsets = c->offsets;
+}
+
+// Where the words of each tap begin: all zeros. What lies between them would be seen in every sum.
+static void place_taps(tile_case *c, size_t words, size_t at[MOST_TAPS]) {
+    memset(c->words, 0x55, sizeof c->words);
+    for (size_t tap = 0, next = 0; tap < c->tile.taps; tap++, next += words) {
+        next += tare__product_gap(&c->tile, tap);
+        memset(c->words + next, 0, words * sizeof *c->words);
+        at[tap] = next;
+    }
+}
+
+static void fill_weights(tile_case *c, uint64_t *state) {
+    product_tile *t = &c->tile;
+    const size_t words = (t->codes + 3) / 4, lanes = tare__product_vectors(t->channels) * 16;
+    size_t at[MOST_TAPS];
+    place_taps(c, words * lanes, at);
+    for (size_t n = 0; n < t->channels; n++) {
+        c->sums[n] = 0;
+        for (size_t tap = 0; tap < t->taps; tap++)
+            for (size_t k = 0; k < t->codes; k++) {
+                const int8_t w = weight_of(state, c->kind, k, k > 0 ? c->w[n][tap][k - 1] : 0);
+                c->w[n][tap][k] = w;
+                c->sums[n] += w;
+                c->words[at[tap] + k / 4 * lanes + n] |= (uint32_t)(uint8_t)w << k % 4 * 8;
+            }
+    }
+    t->w = c->words;
+    tare__product_find_pairs(c->words, t->channels, t->taps * words, c->pairs_fit);
+}
+
+static const float zeros[PRODUCT_BLOCK];
+
+static void fill_epilogue(tile_case *c, uint64_t *state) {
+    double scale[PRODUCT_BLOCK];
+    float bias[PRODUCT_BLOCK];
+    product_tile *t = &c->tile;
+    for (size_t n = 0; n < t->channels; n++) {
+        scale[n] = 1e-4 * (1 + next(state) % 100);
+        bias[n] = (float)(next(state) % 200) - 100;
+        c->start[n] = (int32_t)next(state) % 100000 - 50000;
+    }
+    // Zero points of 0 and bounds that are all a byte's need fewer instructions.
+    const int32_t least = next(state) % 4 == 0 ? -128 : 0;
+    const int32_t zero_code = next(state) % 2 ? -least : (int32_t)(next(state) % 256);
+    const requant_spec spec = {.rule = (requant_rule)(REQUANT_F + next(state) % 3),
+                               .channel_count = (int64_t)t->channels,
+                               .input_scale = 0.01,
+                               .weight_scale = scale,
+                               .weight_scale_count = (int64_t)t->channels,
+                               .bias = bias,
+                               .output_scale = 0.1 * (1 + next(state) % 50),
+                               .output_zero_point = least + zero_code,
+                               .quant_min = least,
+                               .quant_max = least + 255,
+                               .relu = next(state) % 4 == 0};
+    CHECK_OK(tare__requant_create(&spec, &c->r, NULL));
+    // In rule Q the bias is in the start of the sum.
+    t->epilogue = (tile_epilogue){.requant = c->r,
+                                  .start = c->start,
+                                  .multiplier = c->r->multiplier,
+                                  .bias = spec.rule == REQUANT_Q ? zeros : c->r->bias,
+                                  .weight_sums = next(state) % 2 ? c->sums : NULL,
+                                  .is_small = next(state) % 4 != 0}; // no float is large here
+    for (size_t i = 0; i < sizeof c->other; i++) c->other[i] = (uint8_t)next(state);
+    const addend_kind kind = next(state) % 2 ? ADDEND_OF_VALUES : ADDEND_OF_CODES;
+    c->addend = (product_addend){
+        .kind = kind,
+        .add = tare__native_add((code_range){0.1F, least + 3}, (code_range){0.07F, least + 100},
+                                (code_range){0.15F, next(state) % 2 ? 0 : least + 7}, least,
+                                least + 255, false),
+        .scale = 0.3F,
+        .zero_point = next(state) % 2 ? 0 : 77,
+        // Of native addition all codes are.
+        .is_signed = kind == ADDEND_OF_VALUES ? next(state) % 2 != 0 : least < 0,
+        .codes = c->other,
+        .stride = OTHER_STRIDE,
+    };
+}
+
+// Of a tap; whole words are frequent, and so are few of them, which kernels do in another way.
+static size_t codes_of(uint64_t *state) {
+    const size_t codes = 1 + next(state) % (next(state) % 2 ? MOST_CODES : FEW_CODES);
+    return next(state) % 2 && codes > 4 ? codes / 4 * 4 : codes;
+}
+
+static void leave_out(product_tile *t, uint64_t *state) {
+    t->row_taps = t->taps > 0 ? 1 + next(state) % t->taps : 0;
+    t->gap = next(state) % MOST_GAP * tare__product_vectors(t->channels) * PRODUCT_LANES;
+}
+
+static void begin(const product_kernel *k, tile_case *c, uint64_t seed, size_t rows,
+                  size_t channels) {
+    uint64_t state = seed * 2654435761u + 17;
+    memset(&c->tile, 0, sizeof c->tile);
+    c->tile = (product_tile){.rows = rows,
+                             .taps = next(&state) % (MOST_TAPS + 1), // 0: all lie in the border
+                             .codes = codes_of(&state),
+                             .flip = next(&state) % 2 ? 0x80 : 0,
+                             .channels = channels,
+                             .y_stride = PRODUCT_BLOCK};
+    c->kind = (weight_kind)(next(&state) % WEIGHT_KINDS);
+    if (!k->asks_pairs && next(&state) % 2) leave_out(&c->tile, &state);
+    fill_codes(c, &state);
+    fill_weights(c, &state);
+    fill_epilogue(c, &state);
+    c->tile.pairs_fit = next(&state) % 4 ? c->pairs_fit : NULL;
+    c->tile.ahead = next(&state) % 2 ? sizeof c->w : 0; // what is fetched early changes nothing
+    c->tile.pass = next(&state) % 3;
+    // Values are rule O's; the others' biases are no floats of a layer.
+    const uint32_t end = next(&state) % (c->r->rule == REQUANT_O ? 4 : 2);
+    c->tile.addend = end == 1 ? &c->addend : NULL;
+    c->tile.real = end > 1 ? c->real : NULL;
+    c->tile.fuses = end == 3;
+    c->tile.y = c->codes;
+}
+
+static int32_t sum_of(const tile_case *c, size_t row, size_t channel) {
+    int64_t sum = c->start[channel];
+    for (size_t tap = 0; tap < c->tile.taps; tap++)
+        for (size_t k = 0; k < c->tile.codes; k++)
+            sum += (c->x[row][tap][k] ^ c->tile.flip) * c->w[channel][tap][k];
+    return tare__wrap_int32(sum);
+}
+
+// Rule Q's own bias is part of the start here, and so is not added again.
+static int32_t code_of(const tile_case *c, size_t row, size_t channel, int32_t sum) {
+    const int64_t n = (int64_t)channel;
+    const uint8_t byte = c->other[row * OTHER_STRIDE + channel];
+    const int32_t other = c->addend.is_signed ? (int8_t)byte : byte;
+    const int32_t less = c->r->rule == REQUANT_Q ? c->r->bias_int[channel] : 0;
+    const int32_t acc = tare__wrap_int32((int64_t)sum - less);
+    const int32_t code = tare__requantize(c->r, n, acc);
+    if (c->tile.addend == NULL) return code;
+    if (c->addend.kind == ADDEND_OF_CODES)
+        return tare__native_add_codes(&c->addend.add, code, other);
+    return tare__requantize_sum(c->r, n, acc, (float)(other - c->addend.zero_point),
+                                tare__addend_factor(c->r, c->addend.scale));
+}
+
+static float value_of(const tile_case *c, size_t channel, int32_t sum) {
+    const float multiplier = c->tile.epilogue.multiplier[channel];
+    const float bias = c->tile.epilogue.bias[channel];
+    if (c->tile.fuses) return fmaf((float)sum, multiplier, bias);
+    const float product = (float)sum * multiplier;
+    return product + bias;
+}
+
+static void check_tile(const tile_case *c, const char *kernel) {
+    for (size_t r = 0; r < c->tile.rows; r++)
+        for (size_t n = 0; n < PRODUCT_BLOCK; n++) {
+            const size_t at = r * PRODUCT_BLOCK + n;
+            const bool is_given = n < c->tile.channels;
+            const int32_t sum = is_given ? sum_of(c, r, n) : 0;
+            if (c->tile.real != NULL) {
+                const float wanted = is_given ? value_of(c, n, sum) : -1;
+                if (memcmp(&wanted, &c->real[at], sizeof wanted) != 0)
+                    fail_msg("%s: %zu, %zu: expected %g, found %g", kernel, r, n, (double)wanted,
+                             (double)c->real[at]);
+                continue;
+            }
+            const uint8_t wanted = is_given ? (uint8_t)code_of(c, r, n, sum) : 0xA5;
+            if (wanted != c->codes[at])
+                fail_msg("%s: %zu, %zu of %zu: expected %d, found %d", kernel, r, n,
+                         c->tile.channels, wanted, c->codes[at]);
+        }
+}
+
+static void run_tile(const product_kernel *k, tile_case *c) {
+    memset(c->codes, 0xA5, sizeof c->codes);
+    for (size_t i = 0; i < sizeof c->real / sizeof *c->real; i++) c->real[i] = -1;
+    k->run(&c->tile);
+}
+
+static bool is_last(const product_kernel *k) {
+    return k->needs == ISA_SCALAR;
+}
+
+static void check_rows(const product_kernel *k, tile_case *c, uint64_t seed, size_t rows,
+                       size_t channels) {
+    begin(k, c, seed, rows, channels);
+    run_tile(k, c);
+    check_tile(c, k->name);
+    tare__requant_destroy(c->r);
+}
+
+static void every_row_equals_the_plain_sum(void **state) {
+    static tile_case c;
+    (void)state;
+    for (const product_kernel *k = tare__product_kernels;; k++) {
+        uint64_t seed = 1;
+        for (size_t channels = 1; k->needs <= tare__isa_detect() && channels <= PRODUCT_BLOCK;
+             channels++) {
+            const size_t tile = k->rows[tare__product_vectors(channels) - 1];
+            for (size_t rows = 1; rows <= tile; rows++) check_rows(k, &c, seed++, rows, channels);
+        }
+        if (is_last(k)) break;
+    }
+}
+
+static void every_row_of_many_tiles_equals_the_plain_sum(void **state) {
+    static tile_case c;
+    (void)state;
+    for (const product_kernel *k = tare__product_kernels;; k++) {
+        uint64_t seed = 1;
+        for (size_t channels = 1; k->needs <= tare__isa_detect() && k->tiles > 1 && channels <= 64;
+             channels += channels % PRODUCT_LANES == 0 ? 7 : 3) {
+            const size_t tile = k->rows[tare__product_vectors(channels) - 1];
+            for (size_t i = 0; i < 24; i++) // every end and depth
+                check_rows(k, &c, seed++, (MOST_TILES - 2 + i % 2) * tile + i % tile, channels);
+        }
+        for (size_t vectors = 1; k->needs <= tare__isa_detect() && k->tiles > 1 && vectors <= 4;
+             vectors++)
+            for (size_t i = 0; i < 60; i++)
+                check_rows(k, &c, seed++, (MOST_TILES - 1) * k->rows[vectors - 1] + i % 2,
+                           vectors * PRODUCT_LANES);
+        if (is_last(k)) break;
+    }
+}
+
+// --- pairs of products ---
+
+static bool fits_16_bits(int a, int b) {
+    const int codes[2] = {0, 255};
+    for (int i = 0; i < 4; i++) {
+        const int sum = codes[i % 2] * a + codes[i / 2] * b;
+        if (sum < INT16_MIN || sum > INT16_MAX) return false;
+    }
+    return true;
+}
+
+static void a_pair_fits_where_no_codes_exceed_16_bits(void **state) {
+    (void)state;
+    for (int a = -128; a <= 127; a++)
+        for (int b = -128; b <= 127; b++)
+            assert_int_equal(tare__product_pair_fits((int8_t)a, (int8_t)b), fits_16_bits(a, b));
+}
+
+// One pair of large weights, anywhere, is of its chunk alone.
+static void one_large_pair_is_found_in_its_chunk(void **state) {
+    enum { DEPTH = 3 * PRODUCT_CHUNK - 2, CHANNELS = 40, LANES = 48 };
+    (void)state;
+    for (size_t d = 0; d < DEPTH; d++)
+        for (size_t n = 0; n < CHANNELS; n += 13) {
+            static uint32_t w[DEPTH * LANES];
+            bool fit[3 * 3];
+            memset(w, 0, sizeof w);
+            w[d * LANES + n] = d % 2 ? UINT32_C(0x4141) : UINT32_C(0xBFBF0000); // 65, -65
+            tare__product_find_pairs(w, CHANNELS, DEPTH, fit);
+            for (size_t i = 0; i < 9; i++)
+                assert_int_equal(fit[i], i != n / PRODUCT_LANES * 3 + d / PRODUCT_CHUNK);
+        }
+}
+
+// Told that pairs fit where they do not, a kernel that asks gives something else: it does use what
+// it is told, and the tests above would see a wrong proof.
+static void a_false_proof_would_show(void **state) {
+    static tile_case c;
+    (void)state;
+    for (const product_kernel *k = tare__product_kernels;; k++) {
+        if (k->asks_pairs && k->needs <= tare__isa_detect()) {
+            begin(k, &c, 1, 1, 16);
+            c.tile.taps = 1;
+            c.addresses[0] = c.x[0][0];
+            c.tile.offsets = NULL;
+            c.tile.codes = 4;
+            c.tile.flip = 0;
+            c.tile.addend = NULL;
+            c.tile.real = c.real;
+            c.tile.fuses = false;
+            c.tile.epilogue.bias = zeros;
+            c.tile.pairs_fit = c.pairs_fit;
+            memset(c.x, 0xFF, sizeof c.x);
+            memset(c.w, 127, sizeof c.w);
+            memset(c.words, 127, sizeof c.words);
+            c.pairs_fit[0] = false;
+            run_tile(k, &c);
+            check_tile(&c, k->name);
+            const float right = c.real[0];
+            c.pairs_fit[0] = true;
+            run_tile(k, &c);
+            assert_true(c.real[0] < right);
+            tare__requant_destroy(c.r);
+        }
+        if (is_last(k)) break;
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_equals_the_plain_sum),
+        cmocka_unit_test(every_row_of_many_tiles_equals_the_plain_sum),
+        cmocka_unit_test(a_pair_fits_where_no_codes_exceed_16_bits),
+        cmocka_unit_test(one_large_pair_is_found_in_its_chunk),
+        cmocka_unit_test(a_false_proof_would_show),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine's peak: kernels of every level do what they count, and the measure is one of this
+// machine.
+#include "support/test.h"
+
+#include <stdlib.h>
+
+#include "core/memory/alloc.h"
+#include "runtime/kernels/peak.h"
+#include "tare/machine.h"
+
+// Sums of whole numbers are exact in any order, so every level must find the same.
+static void every_level_reads_all_words(void **state) {
+    enum { WORDS = 4 * PEAK_READ_WORDS };
+    uint64_t *data = tare__alloc_aligned(WORDS * sizeof *data, 64), sum = 0;
+    (void)state;
+    assert_non_null(data);
+    for (size_t i = 0; i < WORDS; i++) sum += data[i] = i * i + 1;
+    for (int level = 0; level <= (int)tare__isa_detect(); level++) {
+        const peak_kernels *k = tare__peak_choose((isa_level)level);
+        assert_true(k->needs <= (isa_level)level);
+        assert_true(k->read(data, WORDS) == sum);
+        assert_true(k->read(data, PEAK_READ_WORDS) < sum);
+    }
+    tare__free_aligned(data);
+}
+
+// x becomes 3 x / 4 + 1 in every round, and 4 in the end: all of the sums, of which one or all are
+// given back.
+static void every_level_multiplies_in_every_round(void **state) {
+    (void)state;
+    for (int level = 0; level <= (int)tare__isa_detect(); level++) {
+        const peak_kernels *k = tare__peak_choose((isa_level)level);
+        const float last = k->multiply_floats(1000);
+        assert_true(last > 0 && (int)(last + 0.01F) % 4 == 0);
+        assert_true(k->multiply_floats(1) != last);
+        assert_int_not_equal(k->multiply_codes(1), k->multiply_codes(2));
+        assert_true(k->codes > 0 && k->floats > 0);
+    }
+}
+
+static void a_measure_is_of_this_world(void **state) {
+    tare_machine_peak peak;
+    (void)state;
+    CHECK_OK(tare_machine_measure(1, &peak, NULL));
+    assert_int_equal(peak.struct_size, sizeof peak);
+    const double found[] = {peak.int8_gops, peak.float_gflops, peak.l2_gbs, peak.l3_gbs,
+                            peak.memory_gbs};
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+        assert_true(found[i] > 0.01 && found[i] < 1e6);
+}
+
+static void wrong_thread_counts_are_refused(void **state) {
+    tare_machine_peak peak;
+    (void)state;
+    assert_int_equal(tare_machine_measure(-1, &peak, NULL), TARE_INVALID_ARGUMENT);
+    assert_int_equal(tare_machine_measure(1 << 20, &peak, NULL), TARE_INVALID_ARGUMENT);
+}
+
+static void a_measure_survives_every_failed_allocation(void **state) {
+    tare_machine_peak peak;
+    tare_status status;
+    (void)state;
+    EVERY_ALLOCATION_FAILS(status, status = tare_machine_measure(2, &peak, NULL), (void)0)
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_level_reads_all_words),
+        cmocka_unit_test(every_level_multiplies_in_every_round),
+        cmocka_unit_test(a_measure_is_of_this_world),
+        cmocka_unit_test(wrong_thread_counts_are_refused),
+        cmocka_unit_test(a_measure_survives_every_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
