@@ -8,7 +8,7 @@ build='cmake ninja-build gcc libc6-dev make pkg-config libjansson-dev libminizip
 build_optional='libdnnl-dev libpng-dev libjpeg-dev protobuf-c-compiler libprotobuf-c-dev libonnx-dev'
 test="$build libcmocka-dev g++"
 format='clang-format'
-ci="$test clang clang-tidy llvm git abigail-tools"
+ci="$test clang clang-tidy llvm git abigail-tools python3"
 arm64='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static'
 ci_optional="$build_optional libclang-rt-dev"
 
@@ -31,7 +31,7 @@ commands_of() {
     cmake) echo cmake ctest ;;
     ninja-build) echo ninja ;;
     gcc) echo cc ;;
-    make | pkg-config | clang | git | g++ | clang-tidy | clang-format) echo "$1" ;;
+    make | pkg-config | clang | git | g++ | python3 | clang-tidy | clang-format) echo "$1" ;;
     llvm) echo llvm-symbolizer ;;
     abigail-tools) echo abidw abidiff ;;
     esac
