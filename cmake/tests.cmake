@@ -160,6 +160,8 @@ function(tare_add_tree_tests)
   mark_as_advanced(TARE_CXX_COMPILER)
   tare_add_test(headers_cpp sh "${tests}/headers/check_headers.sh"
     "${PROJECT_SOURCE_DIR}/include" "${TARE_CXX_COMPILER}" c++ c++17)
+  tare_add_test(headers_comments sh "${tests}/headers/check_comments.sh"
+    "${PROJECT_SOURCE_DIR}/include")
   tare_add_test(abi_selftest sh "${tests}/abi/selftest.sh" "${PROJECT_SOURCE_DIR}"
     "${CMAKE_C_COMPILER}")
   tare_add_test(dist_selftest sh "${tests}/dist/selftest.sh" "${PROJECT_SOURCE_DIR}")

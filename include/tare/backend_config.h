@@ -38,7 +38,7 @@ enum {
 /// A set of schemes: TARE_QSCHEME_BIT(TARE_PER_TENSOR_AFFINE) | ..
 #define TARE_QSCHEME_BIT(qscheme) (1u << (qscheme))
 
-/// torch's DTypeWithConstraints, and behind its fields what accelerators need beyond it. dtype
+/// torch's DTypeWithConstraints, followed by constraints that accelerators need beyond it. dtype
 /// UNSET: no statement about this tensor.
 typedef struct tare_dtype_constraints {
     tare_dtype dtype;
@@ -60,26 +60,31 @@ typedef struct tare_dtype_config {
     tare_dtype bias;
     int is_dynamic;
 } tare_dtype_config;
-/// All fields unset; is_dynamic is -1.
+/// A dtype config with all fields unset; is_dynamic is -1.
 TARE_API tare_dtype_config tare_dtype_config_init(void);
 
-/// Setters keep their first error and report it where the config is used (or by check); NULL, what
-/// a failed create left, is fine for them. Names and dtype configs are copied.
+/// What a backend supports. Setters keep the first error, which is reported where the config is
+/// used (or by tare_backend_config_check); they accept NULL, which a failed create left. Names and
+/// dtype configs are copied.
 typedef struct tare_backend_config tare_backend_config;
 typedef struct tare_pattern_config tare_pattern_config; // torch's BackendPatternConfig
 
-/// A matched node as callbacks see it; lent for the call. Wildcards may stand for constants: those
-/// are NULL nodes.
+/// A match as callbacks see it, lent for the call. Wildcards may match constants, which are NULL
+/// nodes.
 typedef struct tare_match tare_match;
-TARE_API size_t
-tare_match_count(const tare_match *match); // direct elements, last executed operator first
-/// The i-th element as a nested match (tuple), or NULL if it is a node.
+/// The number of direct elements of a match, the operator that runs last first. 0 for NULL.
+TARE_API size_t tare_match_count(const tare_match *match);
+/// The i-th element as a nested match (a tuple of the pattern); NULL if it is a node, and past the
+/// end.
 TARE_API const tare_match *tare_match_nested(const tare_match *match, size_t i);
 /// An opaque handle of the i-th element's node; NULL if it is nested or a constant.
 typedef struct tare_match_node tare_match_node;
+/// The i-th element as a node, lent for the call; NULL if it is nested or a constant, and past the
+/// end.
 TARE_API const tare_match_node *tare_match_node_at(const tare_match *match, size_t i);
+/// The node's name, unique in its graph; NULL for NULL.
 TARE_API const char *tare_match_node_name(const tare_match_node *node);
-/// args[i] of a node, or NULL if it is not a node.
+/// The i-th positional argument of a node; NULL if it is no node, and past the end.
 TARE_API const tare_match_node *tare_match_node_input(const tare_match_node *node, size_t i);
 
 /// The root (weighted) node of a match; NULL: no root, an error.
@@ -88,102 +93,124 @@ typedef const tare_match_node *(*tare_root_node_getter)(void *user, const tare_m
 typedef size_t (*tare_extra_inputs_getter)(void *user, const tare_match *match,
                                            const tare_match_node **out, size_t capacity);
 
-/// Modules that a fuser gets are lent.
-/// Fuses modules[0..count) (data-flow order for simple patterns, pattern order for complex ones;
-/// NULL where the pattern's element is a function: see function_names[i]; both are NULL for a
-/// wildcard). *out: a new module (tare_module_*).
+/// Fuses modules[0..count), which are lent: in data-flow order for simple patterns, in pattern
+/// order for complex ones. modules[i] is NULL where the pattern's element is a function, which
+/// function_names[i] then names; both are NULL for a wildcard. *out: a new module
+/// (tare_module_create).
 typedef tare_status (*tare_fuser)(void *user, bool is_qat, const tare_module *const *modules,
                                   const char *const *function_names, size_t count,
                                   tare_module **out, tare_error *err);
 
-/// A config without patterns; NULL when memory is gone. name NULL: "".
+/// Creates a config without patterns. name is copied; NULL: "". NULL when memory is gone, which
+/// setters accept. The caller destroys it.
 TARE_API tare_backend_config *tare_backend_config_create(const char *name);
-TARE_API void tare_backend_config_destroy(tare_backend_config *config); // NULL is fine
+/// Frees a config and its pattern configs. NULL is allowed.
+TARE_API void tare_backend_config_destroy(tare_backend_config *config);
+/// Copies a config with the error that a setter has kept. The caller destroys *out.
 TARE_API tare_status tare_backend_config_clone(const tare_backend_config *config,
                                                tare_backend_config **out, tare_error *err);
+/// Sets the name (copied; NULL: "").
 TARE_API void tare_backend_config_set_name(tare_backend_config *config, const char *name);
+/// The name, lent until it is set again.
 TARE_API const char *tare_backend_config_name(const tare_backend_config *config);
 
-/// A pattern config of one's own, to be given to set. Setters keep the first error.
+/// Creates an empty pattern config, to be given to tare_backend_config_set. NULL when memory is
+/// gone, which setters and set accept.
 TARE_API tare_pattern_config *tare_pattern_config_create(void);
-TARE_API void tare_pattern_config_destroy(tare_pattern_config *pattern); // not after set took it
-/// Stores `pattern` (consumed) under its pattern in complex form: an equal key is replaced in its
-/// place.
+/// Frees a pattern config that no backend config has taken. NULL is allowed.
+TARE_API void tare_pattern_config_destroy(tare_pattern_config *pattern);
+/// Adds a pattern config, which the backend config takes over, also where the call keeps an error.
+/// A config with an equal pattern (in complex form) is replaced in its place.
 TARE_API void tare_backend_config_set(tare_backend_config *config, tare_pattern_config *pattern);
-/// create, set_pattern and set in one: returns the stored config, lent, to be filled in.
+/// Creates a pattern config, sets its pattern (as tare_pattern_config_set_pattern) and adds it. The
+/// result is lent, to be filled in by setters; NULL where it could not be added, which setters
+/// accept.
 TARE_API tare_pattern_config *tare_backend_config_add(tare_backend_config *config, const char *a,
                                                       const char *b, const char *c);
-/// The first error of any setter, if one failed; else the first thing that tare_backend_config_lint
-/// calls an error. Every pass that is given a config asks this first. NULL is what a failed create
-/// left: TARE_OUT_OF_MEMORY.
+/// Returns the first error that a setter has kept, or else the first error that
+/// tare_backend_config_lint finds. Every pass checks its config so. TARE_OUT_OF_MEMORY for NULL,
+/// which a failed create left.
 TARE_API tare_status tare_backend_config_check(const tare_backend_config *config, tare_error *err);
-/// The pattern configs in their order, lent until the next set; NULL past the end.
+/// The number of pattern configs.
 TARE_API size_t tare_backend_config_count(const tare_backend_config *config);
+/// The index-th pattern config, in the order of adding, lent until the next set; NULL past the end.
 TARE_API const tare_pattern_config *tare_backend_config_at(const tare_backend_config *config,
                                                            size_t index);
 
-/// Operators in forward order: a, then b, then c; NULL ends. Names of module classes, functions, or
-/// bare method names.
+/// The operators in forward order: a, then b, then c; NULL ends the list. Each is a module class, a
+/// function or a bare method name.
 TARE_API void tare_pattern_config_set_pattern(tare_pattern_config *pattern, const char *a,
                                               const char *b, const char *c);
-/// Reverse nested form as JSON: ["torch.nn.ReLU", ["operator.add", "MatchAllNode",
-/// ["torch.nn.BatchNorm2d", ..]]].
+/// The pattern in torch's reverse nested form, as JSON: ["torch.nn.ReLU", ["operator.add",
+/// "MatchAllNode", ["torch.nn.BatchNorm2d", ..]]].
 TARE_API void tare_pattern_config_set_pattern_complex(tare_pattern_config *pattern,
                                                       const char *json);
-/// USE_DIFFERENT_OBSERVER when it was never set, as in torch.
+/// How the output is observed. The default is TARE_OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT, as in
+/// torch.
 TARE_API void tare_pattern_config_set_observation_type(tare_pattern_config *pattern,
                                                        tare_observation_type type);
-/// The dtypes that the pattern supports; any one that fits the qconfig will do.
+/// Adds a combination of dtypes that the pattern supports (copied). A qconfig needs to fit one of
+/// them.
 TARE_API void tare_pattern_config_add_dtype_config(tare_pattern_config *pattern,
                                                    const tare_dtype_config *dtype_config);
-/// Replaces the list by copies.
+/// Replaces all dtype configs by copies of these.
 TARE_API void tare_pattern_config_set_dtype_configs(tare_pattern_config *pattern,
                                                     const tare_dtype_config *dtype_configs,
                                                     size_t count);
-/// Module classes by qualified name; NULL: unset. root: the float class with the weight; qat: what
-/// it becomes for training; reference: what convert makes of it; fused: what the fuser makes.
+/// The float module class that holds the weight, by its qualified name; NULL: unset.
 TARE_API void tare_pattern_config_set_root_module(tare_pattern_config *pattern, const char *type);
+/// The module class that takes the root's place for training; NULL: unset.
 TARE_API void tare_pattern_config_set_qat_module(tare_pattern_config *pattern, const char *type);
+/// The module class that convert makes of the root; NULL: unset.
 TARE_API void tare_pattern_config_set_reference_quantized_module(tare_pattern_config *pattern,
                                                                  const char *type);
+/// The module class that the fuser makes; NULL: unset.
 TARE_API void tare_pattern_config_set_fused_module(tare_pattern_config *pattern, const char *type);
-/// A built-in fuser by its name in the files
+/// A built-in fuser by its name in config files
 /// ("torch.ao.quantization.fuser_method_mappings.fuse_conv_bn").
 TARE_API void tare_pattern_config_set_fuser_method(tare_pattern_config *pattern, const char *name);
-/// A fuser, or getters, of the user's own; `user` is handed to each call and must outlive the
-/// config.
+/// A fuser of the user's own. `user` is passed to each call and must outlive the config and its
+/// clones.
 TARE_API void tare_pattern_config_set_fuser_callback(tare_pattern_config *pattern, tare_fuser fuser,
                                                      void *user);
+/// A function that finds the root node of a match. `user` is passed to each call and must outlive
+/// the config and its clones. Without one, the root is the operator of the pattern that runs first.
 TARE_API void tare_pattern_config_set_root_node_getter(tare_pattern_config *pattern,
                                                        tare_root_node_getter getter, void *user);
+/// A function that finds inputs to append to the root's. `user` is passed to each call and must
+/// outlive the config and its clones.
 TARE_API void tare_pattern_config_set_extra_inputs_getter(tare_pattern_config *pattern,
                                                           tare_extra_inputs_getter getter,
                                                           void *user);
-/// The observation type of operators whose root has so many tensor arguments; where any is set, one
-/// that is not listed is an error.
+/// The observation type of operators whose root has this number of tensor arguments. Where any is
+/// set, a number that is not listed is an error of prepare.
 TARE_API void tare_pattern_config_set_num_tensor_args_to_observation_type(
     tare_pattern_config *pattern, int64_t tensor_arg_count, tare_observation_type type);
-/// input: "weight" or "bias" (or "input", as torch's tensorrt writes it).
+/// The position of an input among the operator's arguments. input: "weight" or "bias" (or "input",
+/// as torch's tensorrt config has it).
 TARE_API void tare_pattern_config_set_input_type_to_index(tare_pattern_config *pattern,
                                                           const char *input, int64_t index);
 
-/// Built-in configs: "native", "fbgemm", "qnnpack", "x86", "onednn", "tensorrt", "executorch", .. A
-/// new copy.
+/// A new copy of a built-in config: "native", "fbgemm", "qnnpack", "x86", "onednn", "tensorrt",
+/// "executorch", .. TARE_NOT_FOUND, with a suggestion, for other names. The caller destroys *out.
 TARE_API tare_status tare_backend_config_builtin(const char *name, tare_backend_config **out,
                                                  tare_error *err);
-TARE_API const char *tare_backend_config_builtin_name_at(size_t index); // NULL past the end
+/// The name of the index-th built-in config; NULL past the end. Static storage.
+TARE_API const char *tare_backend_config_builtin_name_at(size_t index);
 
-/// JSON in torch's to_dict form, both ways. Unknown keys are refused; errors name the JSON path. A
-/// config that holds callbacks of the user's own has no JSON form: TARE_UNSUPPORTED. The caller
-/// frees the text of to_json with tare_string_free.
+/// Parses a config in the form of torch's to_dict. Unknown keys are refused; errors name the JSON
+/// path. The caller destroys *out.
 TARE_API tare_status tare_backend_config_from_json(const char *json, size_t size,
                                                    tare_backend_config **out, tare_error *err);
+/// As tare_backend_config_from_json, from a file ("-": standard input). Errors name the file, too.
 TARE_API tare_status tare_backend_config_read(const char *path, tare_backend_config **out,
                                               tare_error *err);
+/// Writes the form that tare_backend_config_from_json reads. TARE_UNSUPPORTED for callbacks of the
+/// user's own, which have no JSON form. The caller frees *out with tare_string_free.
 TARE_API tare_status tare_backend_config_to_json(const tare_backend_config *config, char **out,
                                                  tare_error *err);
 
-/// What can be written down, but cannot be meant. Strings are lent for the call.
+/// An entry that is valid but probably a mistake. Strings are lent for the call.
 typedef struct tare_backend_finding {
     uint32_t struct_size;
     const char *path;    // of the place: "$.configs[3].dtype_configs[0].input_dtype"
@@ -197,19 +224,21 @@ typedef struct tare_backend_finding {
 /// Receives one finding; TARE_OK to go on.
 typedef tare_status (*tare_backend_finding_visitor)(void *user, const tare_backend_finding *finding,
                                                     tare_error *err);
-/// Looks through a config: patterns that no operator or class has, or that an earlier one always
-/// takes; a fused module that nothing makes; a root without its reference module; constraints that
-/// contradict each other or the dtype. context: the user's classes, which patterns may name; NULL:
-/// built-in ones only. *count: the findings.
+/// Checks a config and reports each finding to `visit`: patterns that no operator or class has, or
+/// that an earlier pattern always takes; a fused module that nothing makes; a root without its
+/// reference module; constraints that contradict each other or the dtype. context: the user's
+/// classes that patterns may name; NULL: built-in ones only. *count: the number of findings.
 TARE_API tare_status tare_backend_config_lint(const tare_backend_config *config,
                                               const tare_context *context,
                                               tare_backend_finding_visitor visit, void *user,
                                               size_t *count, tare_error *err);
-/// Writes a listing for people, a block per pattern: dtypes, observation, modules, fuser.
+/// Writes a listing for people, one block per pattern: dtypes, observation, modules, fuser. TARE_IO
+/// if `write` returns false.
 TARE_API tare_status tare_backend_config_show(const tare_backend_config *config, tare_writer write,
                                               void *user, tare_error *err);
 
-/// Writes a Markdown page with a table, a row per pattern and dtype config.
+/// Writes a Markdown page with a table, one row per pattern and dtype config. TARE_IO if `write`
+/// returns false.
 TARE_API tare_status tare_backend_config_table(const tare_backend_config *config, tare_writer write,
                                                void *user, tare_error *err);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Bias correction: what rounding adds to the outputs of a layer on average is taken off its bias.
+/// Bias correction: subtracts the mean rounding error of each output channel from the layer's bias.
 ///
-/// A quantized layer's error is not centred: with few weights per output channel, the mean of the
-/// output over data shifts, and later layers see it. Layers are corrected one after the other, each
-/// on what the quantized network gives it with everything before it corrected:
+/// The error of a quantized layer is not centred: with few weights per output channel its mean over
+/// data is not zero, and later layers see the shift. Layers are corrected one after the other, each
+/// on the outputs of the quantized network in which all earlier layers are corrected:
 ///
 ///   bias'[c] = bias[c] + mean(float output[c]) - mean(quantized output[c])
 ///
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/// What became of one layer's bias. The name is lent for the call.
+/// The correction of one layer's bias. The name is lent for the call.
 typedef struct tare_corrected_bias {
     uint32_t struct_size;
     const char *node; // of the prepared model
@@ -33,9 +33,8 @@ typedef tare_status (*tare_bias_watcher)(void *user, const tare_corrected_bias *
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_bias_correction_options {
     uint32_t struct_size;
-    /// Samples to correct with, at most (where the model takes batches of one size only: of the
-    /// last one, all); 0: 32. What the network holds between two layers is in memory for all at
-    /// once.
+    /// The largest number of samples to correct with; 0: 32. Models that take one batch size only
+    /// use whole batches. The values between two layers are in memory for all samples at once.
     int64_t sample_limit;
     int thread_count;          // at work, the caller among them; 0: 1
     tare_bias_watcher watcher; // told each corrected layer, in order; NULL: nobody is
@@ -74,8 +73,8 @@ TARE_API tare_status tare_correct_biases(const tare_model *prepared, tare_data *
                                          const tare_bias_correction_options *options,
                                          tare_bias_correction_result *result, tare_model **out,
                                          tare_error *err);
-/// The same for models of tare_prepare_fx, as tare_convert_to_reference_fx with these options (may
-/// be NULL) makes the reference form.
+/// As tare_correct_biases, for models of tare_prepare_fx: tare_convert_to_reference_fx with the
+/// options `convert` (may be NULL) makes the reference form.
 TARE_API tare_status tare_correct_biases_fx(const tare_model *prepared, tare_data *data,
                                             const tare_convert_options *convert,
                                             const tare_bias_correction_options *options,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Calibration as a step of its own: over a data set, in shares on several machines, and kept in a
-/// file between prepare and convert.
+/// Calibration as a separate step: over a data set, divided among machines, and kept in a file
+/// between prepare and convert.
 ///
 /// A state file holds what the observers of one prepared model have seen, and which shards of the
-/// data that was. It goes with that model only: graph, weights and observers are compared.
+/// data that was. It belongs to that model only: graph, weights and observers are compared.
 #ifndef TARE_CALIBRATION_H
 #define TARE_CALIBRATION_H
 
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/// Told after every batch how many samples are through. total: of all; 0 where it is not known. A
-/// failure ends the work and is what the working call returns.
+/// Called after every batch with the number of samples done. total: of all; 0 where it is not
+/// known. A failure ends the work and is the result of the working call.
 typedef tare_status (*tare_progress)(void *user, int64_t done, int64_t total, tare_error *err);
 
 typedef struct tare_calibrate_options {
@@ -23,14 +23,14 @@ typedef struct tare_calibrate_options {
     tare_progress progress; // NULL: nobody is told
     void *progress_user;
     int thread_count; // at work, the caller among them; 0: 1
-    /// Where an unfinished state is written after every checkpoint_samples samples (0: 512), and
-    /// from where the work goes on if there is one of the same model and data; a finished one is
-    /// taken as it is. The state at the end is tare_calibration_write's. NULL: nowhere.
+    /// The file for an unfinished state, written after every checkpoint_samples samples (0: 512).
+    /// The work continues from it if it has one of the same model and data; a finished one is taken
+    /// as it is. The state at the end is tare_calibration_write's. NULL: none.
     const char *resume_path;
     int64_t checkpoint_samples;
-    /// Infinities in the data are let through, as the masks of some models have them. What
-    /// observers make of them convert may refuse. false: TARE_INVALID_ARGUMENT, with the sample and
-    /// the element. A NaN is an error always.
+    /// Accepts infinities in the data, as the masks of some models have them; convert may refuse
+    /// what observers make of them. false: TARE_INVALID_ARGUMENT, with the sample and the element.
+    /// A NaN is always an error.
     bool is_lenient;
 } tare_calibrate_options;
 
@@ -57,8 +57,8 @@ typedef struct tare_calibration_info {
     int64_t done_shard_count; // of them; equal to shard_count when the data is complete
 } tare_calibration_info;
 
-/// TARE_UNSUPPORTED if the model has fake quantizers, with the path of one: in training the layers
-/// change with what they see, so that the model itself has to be kept.
+/// TARE_UNSUPPORTED, with the path of one, if the model has fake quantizers: during training the
+/// layers change with what they see, so the model itself has to be kept, not a state file.
 TARE_API tare_status tare_calibration_check(const tare_model *prepared, tare_error *err);
 /// Writes the statistics of a prepared model to PATH: of sample_count samples, all that `data` has
 /// (or the shard that it was opened for; NULL: undivided data). The bytes depend on the content
@@ -66,9 +66,10 @@ TARE_API tare_status tare_calibration_check(const tare_model *prepared, tare_err
 TARE_API tare_status tare_calibration_write(const tare_model *prepared, const tare_data *data,
                                             int64_t sample_count, const char *path,
                                             tare_error *err);
-/// The statistics of a state file take the place of the model's. TARE_INVALID_ARGUMENT where the
-/// file belongs to another model, with the first node, module, tensor or observer that differs, and
-/// for a state that is not finished; fails as tare_calibration_check. out may be NULL.
+/// Replaces the statistics of the model by those of a state file. out may be NULL.
+/// TARE_INVALID_ARGUMENT where the file belongs to another model, with the first node, module,
+/// tensor or observer that differs, and for a state that is not finished. Fails as
+/// tare_calibration_check.
 TARE_API tare_status tare_calibration_read(tare_model *prepared, const char *path,
                                            tare_calibration_info *out, tare_error *err);
 /// Joins state files of one model into one. For observers that merge (MinMaxObserver,
@@ -82,8 +83,8 @@ TARE_API tare_status tare_calibration_read(tare_model *prepared, const char *pat
 TARE_API tare_status tare_calibration_merge(const tare_context *context, const char *const *paths,
                                             size_t count, const char *out_path,
                                             tare_calibration_info *out, tare_error *err);
-/// TARE_UNSUPPORTED, with the observer's name, if states of this model could not be merged: so that
-/// it is said before the work. Fails as tare_calibration_check.
+/// TARE_UNSUPPORTED, with the observer's name, if states of this model cannot be merged. For
+/// programs that want to fail before they calibrate. Fails as tare_calibration_check.
 TARE_API tare_status tare_calibration_check_mergeable(const tare_model *prepared, tare_error *err);
 
 #ifdef __cplusplus

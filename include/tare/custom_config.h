@@ -12,10 +12,10 @@
 extern "C" {
 #endif
 
-/// Each config is the caller's, who destroys it; passes only read it. Setters copy what they are
-/// given. They keep the first error and report it where the config is used; setters of NULL, what a
-/// failed create left, do nothing. Setters of a list replace it, the others add an entry or replace
-/// the one of that key.
+/// The three custom configs. Passes only read them. Setters copy their arguments and keep the first
+/// error, which is reported where the config is used; they accept NULL, which a failed create left,
+/// and do nothing. Setters of a list replace it; the others add an entry or replace the one of that
+/// key.
 typedef struct tare_prepare_custom_config tare_prepare_custom_config;
 typedef struct tare_convert_custom_config tare_convert_custom_config;
 typedef struct tare_fuse_custom_config tare_fuse_custom_config;
@@ -28,13 +28,16 @@ typedef struct tare_standalone_module {
     const tare_backend_config *backend;              // NULL: the one of the model around it
 } tare_standalone_module;
 
-TARE_API tare_prepare_custom_config *tare_prepare_custom_config_create(void); // NULL: no memory
+/// Creates an empty config. NULL when memory is gone, which setters accept. The caller destroys it.
+TARE_API tare_prepare_custom_config *tare_prepare_custom_config_create(void);
+/// Frees a config. NULL is allowed.
 TARE_API void tare_prepare_custom_config_destroy(tare_prepare_custom_config *config);
-/// The module at a path, or every module of a class, is prepared and converted by itself; the model
-/// around it sees one call. The module must have a graph of its own in the model file. how NULL:
-/// all defaults. A name goes before a class.
+/// The module at a path is prepared and converted by itself; the model around it sees one call. The
+/// module must have a graph of its own in the model file. how: copied; NULL: all defaults.
 TARE_API void tare_prepare_custom_config_set_standalone_module_name(
     tare_prepare_custom_config *config, const char *path, const tare_standalone_module *how);
+/// As tare_prepare_custom_config_set_standalone_module_name, for every module of a class. An entry
+/// by path takes precedence over one by class.
 TARE_API void tare_prepare_custom_config_set_standalone_module_class(
     tare_prepare_custom_config *config, const char *class_name, const tare_standalone_module *how);
 /// Modules of float_class become observed_class, by its from_float, when they are prepared under a
@@ -42,71 +45,92 @@ TARE_API void tare_prepare_custom_config_set_standalone_module_class(
 TARE_API void tare_prepare_custom_config_set_float_to_observed(tare_prepare_custom_config *config,
                                                                const char *float_class,
                                                                const char *observed_class);
-/// Modules that stay one call and float. They must be one call in the model file already: a trace
-/// that went through them cannot be undone.
+/// Modules, by path, that stay one call and float. Each must be one call in the model file already:
+/// a trace that went through it cannot be undone.
 TARE_API void
 tare_prepare_custom_config_set_non_traceable_module_names(tare_prepare_custom_config *config,
                                                           const char *const *paths, size_t count);
+/// As tare_prepare_custom_config_set_non_traceable_module_names, for all modules of these classes.
 TARE_API void tare_prepare_custom_config_set_non_traceable_module_classes(
     tare_prepare_custom_config *config, const char *const *class_names, size_t count);
-/// Inputs that come quantized (quint8), by position, and outputs that stay quantized: elements of a
-/// returned tuple or list, or 0 for any other result.
+/// Inputs, by position, that the caller passes quantized (quint8).
 TARE_API void
 tare_prepare_custom_config_set_input_quantized_indexes(tare_prepare_custom_config *config,
                                                        const int64_t *indexes, size_t count);
+/// Outputs that stay quantized: positions in a returned tuple or list, or 0 for any other result.
 TARE_API void
 tare_prepare_custom_config_set_output_quantized_indexes(tare_prepare_custom_config *config,
                                                         const int64_t *indexes, size_t count);
-/// Attributes of the model (tensors, modules, values) that no node uses and that stay all the same.
+/// Attributes of the model (tensors, modules, values) that are kept although no node uses them.
 TARE_API void
 tare_prepare_custom_config_set_preserved_attributes(tare_prepare_custom_config *config,
                                                     const char *const *names, size_t count);
-/// JSON with the keys of torch's to_dict: `standalone_module_name` and `standalone_module_class`
-/// (lists of [key, qconfig mapping, example inputs, prepare custom config, backend]; all but the
-/// key may be null, example inputs must be), `float_to_observed_custom_module_class` ({"static":
-/// {float class: observed class}}), `non_traceable_module_name`, `non_traceable_module_class`,
-/// `input_quantized_idxs`, `output_quantized_idxs`, `preserved_attributes`. Unknown keys are
-/// TARE_MALFORMED_FILE with their path. to_json writes what is not empty; the caller frees with
-/// tare_string_free.
+/// Parses JSON with the keys of torch's to_dict: `standalone_module_name` and
+/// `standalone_module_class` (lists of [key, qconfig mapping, example inputs, prepare custom
+/// config, backend]; all but the key may be null, example inputs must be),
+/// `float_to_observed_custom_module_class` ({"static": {float class: observed class}}),
+/// `non_traceable_module_name`, `non_traceable_module_class`, `input_quantized_idxs`,
+/// `output_quantized_idxs`, `preserved_attributes`. TARE_MALFORMED_FILE, with the path, for unknown
+/// keys. The caller destroys *out.
 TARE_API tare_status tare_prepare_custom_config_from_json(const char *json, size_t size,
                                                           tare_prepare_custom_config **out,
                                                           tare_error *err);
+/// As tare_prepare_custom_config_from_json, from a file ("-": standard input). Errors name the
+/// file, too.
 TARE_API tare_status tare_prepare_custom_config_read(const char *path,
                                                      tare_prepare_custom_config **out,
                                                      tare_error *err);
+/// Writes the keys that are not empty. Fails with the error that a setter has kept. The caller
+/// frees *out with tare_string_free.
 TARE_API tare_status tare_prepare_custom_config_to_json(const tare_prepare_custom_config *config,
                                                         char **out, tare_error *err);
 
+/// Creates an empty config. NULL when memory is gone, which setters accept. The caller destroys it.
 TARE_API tare_convert_custom_config *tare_convert_custom_config_create(void);
+/// Frees a config. NULL is allowed.
 TARE_API void tare_convert_custom_config_destroy(tare_convert_custom_config *config);
-/// Modules of observed_class become quantized_class, by its from_observed.
+/// Modules of observed_class become quantized_class, by its from_float (torch's from_observed).
 TARE_API void tare_convert_custom_config_set_observed_to_quantized(
     tare_convert_custom_config *config, const char *observed_class, const char *quantized_class);
+/// Attributes of the model that are kept although no node uses them.
 TARE_API void
 tare_convert_custom_config_set_preserved_attributes(tare_convert_custom_config *config,
                                                     const char *const *names, size_t count);
-/// Keys: `observed_to_quantized_custom_module_class` ({"static": {observed class: quantized
-/// class}}), `preserved_attributes`.
+/// Parses JSON with the keys `observed_to_quantized_custom_module_class` ({"static": {observed
+/// class: quantized class}}) and `preserved_attributes`. TARE_MALFORMED_FILE, with the path, for
+/// other keys. The caller destroys *out.
 TARE_API tare_status tare_convert_custom_config_from_json(const char *json, size_t size,
                                                           tare_convert_custom_config **out,
                                                           tare_error *err);
+/// As tare_convert_custom_config_from_json, from a file ("-": standard input). Errors name the
+/// file, too.
 TARE_API tare_status tare_convert_custom_config_read(const char *path,
                                                      tare_convert_custom_config **out,
                                                      tare_error *err);
+/// Writes the keys that are not empty. Fails with the error that a setter has kept. The caller
+/// frees *out with tare_string_free.
 TARE_API tare_status tare_convert_custom_config_to_json(const tare_convert_custom_config *config,
                                                         char **out, tare_error *err);
 
+/// Creates an empty config. NULL when memory is gone, which setters accept. The caller destroys it.
 TARE_API tare_fuse_custom_config *tare_fuse_custom_config_create(void);
+/// Frees a config. NULL is allowed.
 TARE_API void tare_fuse_custom_config_destroy(tare_fuse_custom_config *config);
+/// Attributes of the model that are kept although no node uses them.
 TARE_API void tare_fuse_custom_config_set_preserved_attributes(tare_fuse_custom_config *config,
                                                                const char *const *names,
                                                                size_t count);
-/// Key: `preserved_attributes`.
+/// Parses JSON with the key `preserved_attributes`. TARE_MALFORMED_FILE, with the path, for other
+/// keys. The caller destroys *out.
 TARE_API tare_status tare_fuse_custom_config_from_json(const char *json, size_t size,
                                                        tare_fuse_custom_config **out,
                                                        tare_error *err);
+/// As tare_fuse_custom_config_from_json, from a file ("-": standard input). Errors name the file,
+/// too.
 TARE_API tare_status tare_fuse_custom_config_read(const char *path, tare_fuse_custom_config **out,
                                                   tare_error *err);
+/// Writes the keys that are not empty. Fails with the error that a setter has kept. The caller
+/// frees *out with tare_string_free.
 TARE_API tare_status tare_fuse_custom_config_to_json(const tare_fuse_custom_config *config,
                                                      char **out, tare_error *err);
 

@@ -24,24 +24,24 @@ typedef struct tare_data_options {
                         // more than a model takes that was exported for one size. 0: as many as the
                         // file has
     int64_t sample_limit; // stop after so many samples. 0: no limit
-    /// What is done to pictures. NULL: what the model declares.
+    /// The preprocessing of pictures. NULL: the one that the model declares.
     const tare_preprocess *preprocess;
-    /// Every shard_count-th batch only, from the shard_index-th on: of several shards of the same
-    /// data, batch size and limit, each batch is in exactly one, and is the batch that it would be
-    /// without shards. 0: all batches.
+    /// Reads every shard_count-th batch only, starting with the shard_index-th. Shards of the same
+    /// data, batch size and limit are disjoint, and together have the batches of the undivided
+    /// data. 0: all batches.
     int64_t shard_index, shard_count;
-    /// Of array files: each file is one batch of one sample, and its arrays are the inputs as they
-    /// stand, of any shapes and with any values; dimension 0 is no batch.
+    /// For array files: each file is one batch of one sample, and its arrays are the inputs as they
+    /// are, of any shape and with any values; dimension 0 is not a batch.
     bool as_is;
-    /// Infinities in arrays and rows are errors as NaNs are, with the file, the sample and the
-    /// element: for data that observers watch.
+    /// Infinities in arrays and rows are errors, as NaNs are, with the file, the sample and the
+    /// element. For data that observers watch.
     bool is_finite;
-    /// What reading each file may take; a batch of random numbers may have as many bytes. NULL: as
-    /// the model was read, or else the defaults.
+    /// Limits for reading each file; a batch of random numbers counts as a file. NULL: those that
+    /// the model was read with, or else the defaults.
     const tare_read_limits *limits;
 } tare_data_options;
 
-/// One batch. Lent until the next call on its tare_data.
+/// One batch, lent until the next call on its tare_data.
 typedef struct tare_batch {
     uint32_t struct_size;
     const tare_tensor *const
@@ -51,7 +51,8 @@ typedef struct tare_batch {
     int64_t size;              // samples
 } tare_batch;
 
-/// spec, for the inputs of `model`:
+/// Opens a source of batches for the inputs of `model`. options may be NULL. The caller closes
+/// *out. spec:
 /// - FILE.npz, FILE.safetensors: arrays by input name; one called labels, label or y holds labels
 /// - FILE.npy: the one input of a model that has one
 /// - "-": an .npz on standard input
@@ -68,31 +69,35 @@ typedef struct tare_batch {
 ///
 /// A model of one input also takes an array called x, input, input.0 or arr_0; one of several takes
 /// input.I and arr_I by position. Wrong names, NaNs, sizes that disagree and files without samples
-/// are errors that name file and array. options may be NULL. float64 and float16 arrays become
-/// float32 where the model does not ask for them.
+/// are errors that name the file and the array. float64 and float16 arrays become float32 where the
+/// model does not ask for them.
 TARE_API tare_status tare_data_open(const char *spec, const tare_model *model,
                                     const tare_data_options *options, tare_data **out,
                                     tare_error *err);
-TARE_API void tare_data_close(tare_data *data); // NULL is fine
-/// The next batch, or *done (*out is then as it was).
+/// Closes a source and frees its batch. NULL is allowed.
+TARE_API void tare_data_close(tare_data *data);
+/// Reads the next batch. At the end *done is true and *out is unchanged. *out is lent until the
+/// next call on `data`. Errors name the file, and the array or sample.
 TARE_API tare_status tare_data_next(tare_data *data, tare_batch *out, bool *done, tare_error *err);
-/// Goes past so many batches of this shard, as far as there are, without reading what they hold
-/// (pictures are not decoded). *sample_count: the samples in them, also of those before an error.
-/// Fails as reading does for files that cannot be opened.
+/// Skips up to `batch_count` batches of this shard without reading what they hold (pictures are not
+/// decoded). *sample_count: the samples in them, also of those before an error. Files that cannot
+/// be opened fail as in tare_data_next.
 TARE_API tare_status tare_data_skip(tare_data *data, int64_t batch_count, int64_t *sample_count,
                                     tare_error *err);
-/// Samples there are in all, of this shard; 0 where that is not known without reading everything.
+/// The number of samples in all batches of this shard; 0 where it is not known without reading
+/// everything.
 TARE_API int64_t tare_data_sample_count(const tare_data *data);
-/// Begins again, with the same batches.
+/// Starts over with the first batch. The batches are the same again.
 TARE_API tare_status tare_data_rewind(tare_data *data, tare_error *err);
 
-/// Writes tensors under their names to PATH, by its ending: .npz, .safetensors, or .npy for a
-/// single tensor. "-" is an .npz on standard output. A temporary file is renamed when all is
-/// written.
+/// Writes tensors under their names. The ending of `path` gives the format: .npz, .safetensors, or
+/// .npy for a single tensor. "-" is an .npz on standard output. A file is written under a temporary
+/// name and renamed at the end.
 TARE_API tare_status tare_arrays_write(const char *path, const char *const *names,
                                        const tare_tensor *const *tensors, size_t count,
                                        tare_error *err);
-/// Refuses a path whose ending tare_arrays_write does not know, so that it is said before the work.
+/// TARE_INVALID_ARGUMENT for a path whose ending tare_arrays_write does not know. For programs that
+/// want to fail before they compute.
 TARE_API tare_status tare_arrays_check_path(const char *path, tare_error *err);
 
 #ifdef __cplusplus

@@ -17,15 +17,16 @@ extern "C" {
 
 // --- handles ---
 
-/// Numbers the values of a model as torchao's generate_numeric_debug_handle does: every node that
-/// has no handle gets the next one, beginning behind the greatest that is there; the graph first,
-/// then those of its control flow. Inputs, the output, tensors read by get_attr (inputs of torch's
-/// programs) and guards have none. Passes hand handles on: a fused or lowered node has that of the
-/// last operator in it; an observer, quantize and dequantize have that of what they watch. Files
-/// keep them. TARE_INVALID_ARGUMENT for NULL, and where no number is left.
+/// Numbers the values of a model as torchao's generate_numeric_debug_handle does: every node
+/// without a handle gets the next number after the largest one present, first in the graph, then in
+/// the graphs of its control flow. Inputs, the output, get_attr nodes (inputs of torch's programs)
+/// and guards have none. Passes keep handles: a fused or lowered node has the handle of its last
+/// operator; an observer, quantize and dequantize have that of the value they process. Files keep
+/// them. TARE_INVALID_ARGUMENT for NULL, and where no number is left.
 TARE_API tare_status tare_debug_handles_generate(tare_model *model, tare_error *err);
 /// The handle of a node; 0: none.
 TARE_API int64_t tare_node_debug_handle(const tare_node *node);
+/// Has any node of the model's graph a handle?
 TARE_API bool tare_model_has_debug_handles(const tare_model *model);
 
 // --- comparing ---
@@ -37,29 +38,30 @@ typedef struct tare_debug_options {
     bool by_origin;
 } tare_debug_options;
 
-/// Two models and what has been seen of them. It has one caller at a time.
+/// A comparison of two models. One thread at a time may use it.
 typedef struct tare_debug_comparison tare_debug_comparison;
 
-/// Where both models have handles, the last node with a handle in one is compared with the last
-/// one in the other, as torchao's loggers are. Otherwise each node is compared with the one whose
-/// name is its origin: tare_model_float_node says what a node of `model` computes of `reference`.
-/// Both models must outlive the comparison and stay as they are. options may be NULL.
+/// Opens sessions of both models and matches their nodes. Where both have handles, the last node
+/// with a handle in one model is matched with the last one in the other, as torchao's loggers are;
+/// otherwise each node is matched with the one that tare_model_float_node names. Both models must
+/// outlive the comparison and must not change. options may be NULL. The caller destroys *out.
 TARE_API tare_status tare_debug_comparison_create(const tare_model *reference,
                                                   const tare_model *model,
                                                   const tare_debug_options *options,
                                                   tare_debug_comparison **out, tare_error *err);
-TARE_API void tare_debug_comparison_destroy(tare_debug_comparison *comparison); // NULL is fine
+/// Frees a comparison. NULL is allowed.
+TARE_API void tare_debug_comparison_destroy(tare_debug_comparison *comparison);
 
-/// Where outputs of one model go, as of tare_session_run; the caller releases them.
+/// Receives the outputs of one model, as tare_session_run does; the caller releases them.
 typedef struct tare_debug_outputs {
     tare_tensor **tensors;
     size_t capacity, count;
 } tare_debug_outputs;
 
-/// Runs both models on the same inputs, and adds how far their values are from each other: sums
-/// only, so that memory holds the reference's values of one run, whatever the number of runs.
-/// Quantized tensors are dequantized. Outputs may be NULL. TARE_INVALID_ARGUMENT for values of
-/// different shapes ("Cannot compare tensors with different shapes: ref=.. vs actual=..").
+/// Runs both models on the same inputs and adds the errors to the rows. Memory holds the
+/// reference's values of one run only. Quantized tensors are dequantized. The outputs arguments may
+/// be NULL. TARE_INVALID_ARGUMENT for values of different shapes ("Cannot compare tensors with
+/// different shapes: ref=.. vs actual=..").
 TARE_API tare_status tare_debug_compare(tare_debug_comparison *comparison,
                                         const tare_tensor *const *inputs, size_t input_count,
                                         tare_debug_outputs *reference_outputs,
@@ -81,11 +83,12 @@ typedef struct tare_debug_row {
     double sqnr_db; // 20 log10(|x| / |x - y|), torch's compute_sqnr; infinite where nothing differs
 } tare_debug_row;
 
-/// Rows in the order of the other model's nodes, those matched at creation; false past the end.
+/// Reads a row; rows are in the order of `model`'s nodes. False past the end.
 TARE_API bool tare_debug_comparison_row(const tare_debug_comparison *comparison, size_t index,
                                         tare_debug_row *out);
+/// The number of rows: of nodes that were matched at creation.
 TARE_API size_t tare_debug_comparison_row_count(const tare_debug_comparison *comparison);
-/// Were the rows matched by handles?
+/// Were the nodes matched by handles?
 TARE_API bool tare_debug_comparison_by_handles(const tare_debug_comparison *comparison);
 
 #ifdef __cplusplus

@@ -46,18 +46,20 @@ typedef enum tare_qscheme {
     TARE_QSCHEME_COUNT = 6
 } tare_qscheme;
 
-/// "torch.quint8" and the like; "" for TARE_DTYPE_UNSET and unknown numbers.
+/// torch's name of a dtype ("torch.quint8"); "" for TARE_DTYPE_UNSET and unknown numbers. Static
+/// storage.
 TARE_API const char *tare_dtype_name(tare_dtype dtype);
-/// Accepts "torch.quint8", "quint8" and torch's synonyms ("torch.float"); TARE_DTYPE_UNSET if
-/// unknown.
+/// The dtype of a name: "torch.quint8", "quint8" and torch's synonyms ("torch.float").
+/// TARE_DTYPE_UNSET for unknown names.
 TARE_API tare_dtype tare_dtype_from_name(const char *name);
-/// Bytes of one element; 0 for TARE_DTYPE_UNSET. quint4x2 counts 1: its elements are unpacked in
-/// memory.
+/// Bytes of one element in memory; 0 for TARE_DTYPE_UNSET. It is 1 for quint4x2, whose elements are
+/// kept unpacked.
 TARE_API size_t tare_dtype_size(tare_dtype dtype);
 
-/// "torch.per_tensor_affine" and the like; "" if unset.
+/// torch's name of a scheme ("torch.per_tensor_affine"); "" for TARE_QSCHEME_UNSET and unknown
+/// numbers. Static storage.
 TARE_API const char *tare_qscheme_name(tare_qscheme qscheme);
-/// With or without "torch."; TARE_QSCHEME_UNSET if unknown.
+/// The scheme of a name, with or without "torch."; TARE_QSCHEME_UNSET for unknown names.
 TARE_API tare_qscheme tare_qscheme_from_name(const char *name);
 
 #ifdef __cplusplus

@@ -27,44 +27,58 @@ typedef enum tare_node_kind {
     TARE_NODE_OUTPUT = 5,        // argument 0 is what the graph returns
 } tare_node_kind;
 
-/// The nodes in execution order; NULL past the end, and for a name that no node has.
+/// The first node in execution order. Lent by the model, like all nodes.
 TARE_API const tare_node *tare_model_first_node(const tare_model *model);
-TARE_API const tare_node *tare_model_last_node(const tare_model *model); // the output
+/// The last node in execution order: the output.
+TARE_API const tare_node *tare_model_last_node(const tare_model *model);
+/// The next node in execution order; NULL after the last one.
 TARE_API const tare_node *tare_node_next(const tare_node *node);
+/// The previous node in execution order; NULL before the first one.
 TARE_API const tare_node *tare_node_previous(const tare_node *node);
+/// The number of nodes, inputs and the output included.
 TARE_API size_t tare_model_node_count(const tare_model *model);
+/// The node of that name; NULL if there is none.
 TARE_API const tare_node *tare_model_find_node(const tare_model *model, const char *name);
 
+/// What the node is: an input, a tensor read, a call or the output.
 TARE_API tare_node_kind tare_node_get_kind(const tare_node *node);
-TARE_API const char *tare_node_name(const tare_node *node);   // unique in its graph
-TARE_API const char *tare_node_target(const tare_node *node); // see tare_node_kind
-/// The node of the float model that this one computes; NULL: none (observers, quantize).
+/// The node's name, unique in its graph ("add_2").
+TARE_API const char *tare_node_name(const tare_node *node);
+/// What the node calls or reads; see tare_node_kind.
+TARE_API const char *tare_node_target(const tare_node *node);
+/// The name of the float model's node that this node computes; NULL for nodes that compute none
+/// (observers, quantize).
 TARE_API const char *tare_node_origin(const tare_node *node);
-/// Path and class of the innermost module that ran when the node was traced; "" and NULL at the top
-/// level.
+/// The path of the innermost module that ran when the node was traced; "" at the top level.
 TARE_API const char *tare_node_scope_path(const tare_node *node);
+/// The class of that module; NULL at the top level.
 TARE_API const char *tare_node_scope_type(const tare_node *node);
-/// The distinct nodes among the arguments, in order of mention; the nodes that use this one.
+/// The number of distinct nodes among the arguments.
 TARE_API size_t tare_node_input_count(const tare_node *node);
+/// The index-th distinct node among the arguments, in the order in which they occur; NULL past the
+/// end.
 TARE_API const tare_node *tare_node_input(const tare_node *node, size_t index);
+/// The number of distinct nodes that read this one.
 TARE_API size_t tare_node_user_count(const tare_node *node);
+/// The index-th node that reads this one; NULL past the end.
 TARE_API const tare_node *tare_node_user(const tare_node *node, size_t index);
 
-/// Does the node call this function, operator or method: "torch.ops.aten.relu.default", "relu"?
-/// NULL is no node and calls nothing.
+/// Does the node call this function, operator or method ("torch.ops.aten.relu.default", "relu")?
+/// The name must be the target's. False for NULL.
 TARE_API bool tare_node_calls(const tare_node *node, const char *target);
 /// Is `input` among the inputs of `node`?
 TARE_API bool tare_node_reads(const tare_node *node, const tare_node *input);
-/// The only node that uses this one; NULL if none or several do.
+/// The only node that reads this one; NULL if none or several do.
 TARE_API const tare_node *tare_node_only_user(const tare_node *node);
-/// What the file says of the node beside its arguments, as JSON, lent: shapes, the modules and
-/// functions that it came from, and what its exporter added; NULL: nothing. tare_node_meta_read of
-/// tare/pt2e.h takes it apart.
+/// What the file says of the node besides its arguments, as JSON: shapes, the modules and functions
+/// that it came from, and additions of its exporter. NULL: nothing. Lent by the model.
+/// tare_node_meta_read (tare/pt2e.h) parses it.
 TARE_API const char *tare_node_meta_json(const tare_node *node);
 
-/// The module that a call_module node calls; NULL for other nodes.
+/// The module that a call_module node calls, lent by the model; NULL for other nodes.
 TARE_API const tare_module *tare_node_module(const tare_model *model, const tare_node *node);
-/// The tensor that a get_attr node reads; NULL for other nodes and for packed weights.
+/// The tensor that a get_attr node reads, lent by the model; NULL for other nodes and for packed
+/// weights.
 TARE_API const tare_tensor *tare_node_tensor(const tare_model *model, const tare_node *node);
 
 typedef enum tare_argument_kind {
@@ -95,14 +109,18 @@ typedef struct tare_argument {
     const void *items;     // for tare_argument_item
 } tare_argument;
 
-TARE_API size_t tare_node_argument_count(const tare_node *node); // positional ones
-/// False past the end; *out is then of kind NONE.
+/// The number of positional arguments.
+TARE_API size_t tare_node_argument_count(const tare_node *node);
+/// Reads the index-th positional argument. False past the end; *out then has the kind NONE. What
+/// *out points to is lent by the model.
 TARE_API bool tare_node_argument(const tare_node *node, size_t index, tare_argument *out);
-/// The argument under a keyword; false if it was not given so.
+/// Reads the argument that was given under a keyword. False if there is none; *out then has the
+/// kind NONE.
 TARE_API bool tare_node_keyword(const tare_node *node, const char *name, tare_argument *out);
-/// The names of the keyword arguments in order; NULL past the end.
+/// The name of the index-th keyword argument, in the order of the call; NULL past the end.
 TARE_API const char *tare_node_keyword_name(const tare_node *node, size_t index);
-/// An item of a container; false past the end.
+/// Reads an item of a list, tuple, dict or slice. False past the end and for other kinds; *out then
+/// has the kind NONE.
 TARE_API bool tare_argument_item(const tare_argument *container, size_t index, tare_argument *out);
 
 #ifdef __cplusplus

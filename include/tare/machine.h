@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the machine can do at best, measured: what figures of a run are to be compared with.
+/// Peak figures of the machine, measured: the roofline that a run is compared with.
 #ifndef TARE_MACHINE_H
 #define TARE_MACHINE_H
 
@@ -22,8 +22,8 @@ typedef struct tare_machine_peak {
     double memory_gbs;   // and far more than caches hold
 } tare_machine_peak;
 
-/// Measures it with so many threads at once (0: 1), in some 0.2 s. The best of several tries: other
-/// work on the machine makes figures too small, never too large.
+/// Measures these figures with `thread_count` threads at once (0: 1); takes about 0.2 s. Each
+/// figure is the best of several tries. Other work on the machine makes them smaller, never larger.
 TARE_API tare_status tare_machine_measure(int thread_count, tare_machine_peak *out,
                                           tare_error *err);
 

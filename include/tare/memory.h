@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Memory: the library's own allocator, for programs and plug-ins whose memory shall come from the
-/// same place.
+/// Memory: the library's allocator, for programs and plug-ins that want to use the same one.
 #ifndef TARE_MEMORY_H
 #define TARE_MEMORY_H
 
@@ -12,13 +11,15 @@
 extern "C" {
 #endif
 
-/// An array of `count` elements of `size` bytes, all zero, for tare_memory_release. NULL: there is
-/// no memory left, or the array would be larger than any.
+/// Allocates `count` elements of `size` bytes, all zero. The caller gives them back with
+/// tare_memory_release. NULL: no memory is left, or count x size does not fit a size_t.
 TARE_API void *tare_memory_allocate(size_t count, size_t size);
-/// The array `old` (NULL: none) with room for `count` elements; its contents are kept, new ones are
-/// unset. NULL: as above, and `old` stays as it is.
+/// Resizes the array `old` (NULL: none) to `count` elements of `size` bytes and returns its new
+/// address. Contents are kept; new elements are not initialized. NULL: as for tare_memory_allocate;
+/// `old` then stays valid.
 TARE_API void *tare_memory_reallocate(void *old, size_t count, size_t size);
-TARE_API void tare_memory_release(void *memory); // NULL is fine
+/// Gives back memory of the two calls above. NULL is allowed.
+TARE_API void tare_memory_release(void *memory);
 
 #ifdef __cplusplus
 }

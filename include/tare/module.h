@@ -15,8 +15,8 @@
 extern "C" {
 #endif
 
-/// A module: constructor values, tensors, children. Reference counted; a tree belongs to one
-/// thread.
+/// A module: constructor values, tensors, children. Reference counted. One thread at a time may use
+/// a tree.
 typedef struct tare_module tare_module;
 /// What a job knows beyond the built-in classes.
 typedef struct tare_context tare_context;
@@ -41,10 +41,10 @@ typedef enum tare_module_role {
     TARE_MODULE_QUANTIZED = 6, // and what convert makes of that
 } tare_module_role;
 
-/// A class of modules of the user's own. Who calls whom: convert calls `from_float` of a reference
-/// class with the float module and its weight's parameters; of custom modules prepare calls it with
-/// the float module and NULL, convert with the observed module and the parameters of its output
-/// (torch's from_observed; NULL where that is not quantized). A run calls `shape`, then `forward`;
+/// A class of modules of the user's own. convert calls `from_float` of a reference class with the
+/// float module and its weight's parameters. For custom modules prepare calls it with the float
+/// module and NULL, and convert with the observed module and the parameters of its output (torch's
+/// from_observed; NULL where the output is not quantized). A run calls `shape`, then `forward`;
 /// print calls `describe`.
 typedef struct tare_module_class {
     uint32_t struct_size;
@@ -70,45 +70,58 @@ typedef struct tare_module_class {
                             void *write_user, tare_error *err);
 } tare_module_class;
 
-/// What a job knows beyond the built-in classes. Rows are copied; what they point to stays the
-/// caller's and must outlive the context and every model read or made with it.
+/// Creates an empty context. The caller destroys *out after all models and modules made with it.
 TARE_API tare_status tare_context_create(tare_context **out, tare_error *err);
-TARE_API void tare_context_destroy(tare_context *context); // NULL is fine
-/// TARE_INVALID_ARGUMENT if the name is taken or a function that is needed is missing.
+/// Frees a context. NULL is allowed.
+TARE_API void tare_context_destroy(tare_context *context);
+/// Registers a class of modules. The row is copied; strings and `user` in it are lent.
+/// TARE_INVALID_ARGUMENT if the name is taken or a required function is missing.
 TARE_API tare_status tare_context_add_module_class(tare_context *context,
                                                    const tare_module_class *module_class,
                                                    tare_error *err);
+/// Registers a class of observers. The row is copied; strings and `user` in it are lent.
+/// TARE_INVALID_ARGUMENT if the name is taken or a required function is missing.
 TARE_API tare_status tare_context_add_observer_class(tare_context *context,
                                                      const tare_observer_class *observer_class,
                                                      tare_error *err);
 
-/// An empty module of a class (built-in, or of the context; NULL context: built-in ones only).
+/// Creates an empty module of a class: built-in, or of the context (NULL: built-in ones only).
+/// TARE_NOT_FOUND, with a suggestion, for unknown classes; TARE_INVALID_ARGUMENT for observers,
+/// which prepare makes from qconfigs. The caller releases *out.
 TARE_API tare_status tare_module_create(const tare_context *context, const char *class_name,
                                         tare_module **out, tare_error *err);
-TARE_API void tare_module_release(tare_module *module); // one reference; NULL is fine
-/// Of the class, as it was registered; training: the mode that the module was exported in.
+/// Drops a reference; the last one frees the module. NULL is allowed.
+TARE_API void tare_module_release(tare_module *module);
+/// The qualified name of the module's class ("torch.nn.Conv2d"). Lent by the class.
 TARE_API const char *tare_module_class_name(const tare_module *module);
+/// Is the module in training mode? At first the mode that it was exported in.
 TARE_API bool tare_module_is_training(const tare_module *module);
+/// Sets the training mode of this module alone; see tare_model_set_training for a whole model.
 TARE_API void tare_module_set_training(tare_module *module, bool training);
-/// A tensor by name ("weight"), lent; NULL if absent.
+/// A parameter or buffer by name ("weight"), lent by the module; NULL if absent.
 TARE_API const tare_tensor *tare_module_tensor(const tare_module *module, const char *name);
-/// Sets a tensor as a parameter (takes its own reference); NULL registers None.
+/// Sets a parameter. The module takes its own reference; a NULL tensor registers None, as torch's
+/// register_parameter does.
 TARE_API tare_status tare_module_set_tensor(tare_module *module, const char *name,
                                             tare_tensor *tensor, tare_error *err);
-/// A child by name, lent; set takes its own reference.
+/// A child by name, lent by the module; NULL if absent.
 TARE_API const tare_module *tare_module_child(const tare_module *module, const char *name);
+/// Sets a child. The module takes its own reference.
 TARE_API tare_status tare_module_set_child(tare_module *module, const char *name,
                                            const tare_module *child, tare_error *err);
-/// Constructor values; the getters fall back to `otherwise`.
+/// An integer constructor value ("stride"); `otherwise` if it is absent or no integer.
 TARE_API int64_t tare_module_config_int(const tare_module *module, const char *key,
                                         int64_t otherwise);
+/// A numeric constructor value, integers included; `otherwise` if it is absent or no number.
 TARE_API double tare_module_config_double(const tare_module *module, const char *key,
                                           double otherwise);
+/// Sets an integer constructor value; the key is copied.
 TARE_API tare_status tare_module_set_config_int(tare_module *module, const char *key, int64_t v,
                                                 tare_error *err);
+/// Sets a float constructor value; the key is copied.
 TARE_API tare_status tare_module_set_config_double(tare_module *module, const char *key, double v,
                                                    tare_error *err);
-/// Copies every constructor value of `from`.
+/// Copies all constructor values of `from` to `module`.
 TARE_API tare_status tare_module_copy_config(tare_module *module, const tare_module *from,
                                              tare_error *err);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Never slower: what loses time in integers on the machine at hand stays float, and the model says
-/// so. A model that was made so computes the same everywhere: what was chosen is part of it.
+/// Never slower: layers that integers make slower on this machine stay float, and the record says
+/// so. The choice becomes part of the model, which then computes the same on every machine.
 #ifndef TARE_NEVER_SLOWER_H
 #define TARE_NEVER_SLOWER_H
 
@@ -14,9 +14,8 @@ extern "C" {
 /// Zero means the default; struct_size as in tare/status.h.
 typedef struct tare_never_slower_options {
     uint32_t struct_size;
-    /// What the models run on while they are timed: one tensor per model input. Their shapes, the
-    /// batch among them, are those for which it is decided. NULL: one sample of random numbers,
-    /// where the model says their shape.
+    /// The inputs of the timed runs: one tensor per model input. The choice holds for their shapes
+    /// and batch size. NULL: one sample of random numbers, where the model says its shape.
     const tare_tensor *const *inputs;
     size_t input_count;
     int thread_count;       // of the sessions; 0: 1
@@ -31,8 +30,8 @@ typedef struct tare_never_slower_result {
     /// Layers: operators that one step computes together, as a convolution with its activation.
     size_t layer_count; // that can be computed in integers
     size_t float_count; // of those, left float
-    /// Of those in integers, slower than in float by themselves; leaving them float too would cost
-    /// more for the conversions of what their neighbours give and take.
+    /// Layers kept in integers although they are slower than in float: leaving them float would
+    /// cost more in conversions between them and their neighbours.
     size_t kept_count;
     uint64_t float_ns, integer_ns, chosen_ns; // all in float; all in integers; as it was chosen
 } tare_never_slower_result;
@@ -42,18 +41,20 @@ typedef struct tare_never_slower_result {
 typedef tare_status (*tare_quantize_without)(void *user, const tare_float_choice *choices,
                                              size_t count, tare_model **out, tare_error *err);
 
-/// Times every layer of the quantized model, conversions between floats and integers included,
-/// against the same layer in float, in turns; chooses the layers to leave float so that the sum of
-/// what was measured is least (a minimum cut: neither a layer nor any group of neighbours would
-/// gain by changing sides), makes the model anew, and measures again until nothing changes. A
-/// choice that does not make the whole faster is taken back. The record has the times of each layer
-/// (pass "measure"). prepared: of either flow, calibrated. result: may be NULL, else its
-/// struct_size is set. TARE_UNSUPPORTED where sessions have no plan of the model.
+/// Chooses the layers to leave float, by time. Each layer of the quantized model is timed against
+/// the same layer in float, alternating, conversions between float and integer included. The choice
+/// minimizes the sum of the measured times: it is a minimum cut, so neither a layer nor any group
+/// of neighbours gains by changing sides. The model is then made again and measured again until
+/// nothing changes. A choice that does not make the whole model faster is undone. The record has
+/// the times of each layer (pass "measure"). prepared: of either flow, calibrated. options may be
+/// NULL. result: may be NULL, otherwise with struct_size set. TARE_UNSUPPORTED where sessions have
+/// no plan of the model. The caller destroys *out.
 TARE_API tare_status tare_never_slower(const tare_model *prepared, tare_quantize_without quantize,
                                        void *user, const tare_never_slower_options *options,
                                        tare_never_slower_result *result, tare_model **out,
                                        tare_error *err);
-/// tare_convert_fx so. `convert` must not have choices of its own.
+/// As tare_never_slower, with tare_convert_fx as `quantize`. convert: its options, which may be
+/// NULL and must not choose float nodes themselves.
 TARE_API tare_status tare_convert_never_slower_fx(const tare_model *prepared,
                                                   const tare_convert_options *convert,
                                                   const tare_never_slower_options *options,

@@ -17,40 +17,51 @@
 extern "C" {
 #endif
 
-/// How an observer is to be made: a class and its arguments, torch's `Class.with_args(..)`.
-/// Immutable once used in a qconfig; reference counted. A setter that fails is remembered and
-/// reported at first use; setters of NULL, what a failed create left, do nothing.
+/// How to make an observer: a class and its arguments, torch's `Class.with_args(..)`. Reference
+/// counted; immutable once used in a qconfig. A setter that fails is remembered and reported at
+/// first use; setters accept NULL, which a failed create left, and do nothing.
 typedef struct tare_observer_spec tare_observer_spec;
 
-/// class_name: "MinMaxObserver", .. or the name of a registered class. NULL when memory is gone.
+/// Creates a spec without arguments. class_name: "MinMaxObserver", .. or the name of a registered
+/// class; copied. NULL when memory is gone. The caller releases it.
 TARE_API tare_observer_spec *tare_observer_spec_create(const char *class_name);
-/// Returns its argument with one more reference; NULL is fine.
+/// Adds a reference and returns its argument. NULL is allowed.
 TARE_API tare_observer_spec *tare_observer_spec_retain(tare_observer_spec *spec);
-TARE_API void tare_observer_spec_release(tare_observer_spec *spec); // NULL is fine
-/// Sets an argument by its name ("quant_min", "eps"), copied; setting it again replaces the value.
-/// Whether the class knows it, and takes this type, is checked when an observer is made.
+/// Drops a reference; the last one frees the spec. NULL is allowed.
+TARE_API void tare_observer_spec_release(tare_observer_spec *spec);
+/// Sets an argument by name ("quant_min"), copied; setting it again replaces the value. Whether the
+/// class has this argument, and of this type, is checked when an observer is made.
 TARE_API void tare_observer_spec_set_int(tare_observer_spec *spec, const char *name, int64_t v);
+/// As tare_observer_spec_set_int, for a float ("eps").
 TARE_API void tare_observer_spec_set_double(tare_observer_spec *spec, const char *name, double v);
+/// As tare_observer_spec_set_int, for a bool ("reduce_range").
 TARE_API void tare_observer_spec_set_bool(tare_observer_spec *spec, const char *name, bool v);
+/// As tare_observer_spec_set_int, for a dtype ("dtype").
 TARE_API void tare_observer_spec_set_dtype(tare_observer_spec *spec, const char *name,
                                            tare_dtype v);
+/// As tare_observer_spec_set_int, for a scheme ("qscheme").
 TARE_API void tare_observer_spec_set_qscheme(tare_observer_spec *spec, const char *name,
                                              tare_qscheme v);
-/// The `observer` of a fake quantizer. Takes its own reference.
+/// As tare_observer_spec_set_int, for the `observer` of a fake quantizer. The spec takes its own
+/// reference of `v`.
 TARE_API void tare_observer_spec_set_observer(tare_observer_spec *spec, const char *name,
                                               tare_observer_spec *v);
 
 /// The arguments that an observer is made with.
 typedef struct tare_observer_args tare_observer_args;
-/// Each returns true and fills *out if the argument was given with that type (int reads as double
-/// too).
+/// Reads an integer argument. False if it was not given as an integer; *out is then unchanged.
 TARE_API bool tare_observer_args_int(const tare_observer_args *args, const char *name,
                                      int64_t *out);
+/// Reads a float argument, or an integer one as a float. False if it was not given so; *out is then
+/// unchanged.
 TARE_API bool tare_observer_args_double(const tare_observer_args *args, const char *name,
                                         double *out);
+/// Reads a bool argument. False if it was not given as a bool; *out is then unchanged.
 TARE_API bool tare_observer_args_bool(const tare_observer_args *args, const char *name, bool *out);
+/// Reads a dtype argument. False if it was not given as a dtype; *out is then unchanged.
 TARE_API bool tare_observer_args_dtype(const tare_observer_args *args, const char *name,
                                        tare_dtype *out);
+/// Reads a scheme argument. False if it was not given as a scheme; *out is then unchanged.
 TARE_API bool tare_observer_args_qscheme(const tare_observer_args *args, const char *name,
                                          tare_qscheme *out);
 
@@ -81,9 +92,8 @@ typedef tare_status (*tare_state_save)(void *io, const char *name, const tare_te
                                        tare_error *err);
 typedef const tare_tensor *(*tare_state_load)(void *io, const char *name); // NULL: absent
 
-/// A class of observers. Who calls whom: `create` once for every edge, `update` with every batch
-/// that passes, `qparams` at convert. save, load and merge carry statistics over files and
-/// machines.
+/// A class of observers. `create` is called once per edge, `update` with every batch that passes,
+/// `qparams` at convert. save, load and merge carry statistics over files and machines.
 typedef struct tare_observer_class {
     uint32_t struct_size;
     const char *name; // as specs name the class: "mine.Magnitude"
@@ -99,24 +109,24 @@ typedef struct tare_observer_class {
     tare_status (*clone)(const void *state, void **out, tare_error *err);
     /// Looks at a batch, lent for the call. NULL: nothing to watch.
     tare_status (*update)(void *state, const tare_tensor *x, tare_error *err);
-    /// Proposes parameters: one call of sink(sink_user, ..). NULL: has none. *is_calibrated says
-    /// whether anything was seen; if not, the values are torch's defaults.
+    /// Proposes parameters by one call of sink(sink_user, ..). NULL: has none. *is_calibrated: has
+    /// it seen data? If not, the values are torch's defaults.
     tare_status (*qparams)(const void *state, tare_qparams_sink sink, void *sink_user,
                            bool *is_calibrated, tare_error *err);
     /// What print shows in parentheses; NULL: nothing.
     tare_status (*describe)(const void *state, tare_writer write, void *write_user,
                             tare_error *err);
-    /// Give every piece of the state to save(io, ..), and take it back. NULL: nothing to keep. What
-    /// load gets comes from a file: it must be checked.
+    /// save passes every piece of the state to save(io, ..); load takes them back. NULL: nothing to
+    /// keep. What load receives comes from a file and must be checked.
     tare_status (*save)(const void *state, tare_state_save save, void *io, tare_error *err);
     tare_status (*load)(void *state, tare_state_load load, void *io, tare_error *err);
-    /// Statistics of `from` join `into`. NULL: this class cannot merge.
+    /// Merges the statistics of `from` into `into`. NULL: this class cannot merge.
     tare_status (*merge)(void *into, const void *from, tare_error *err);
-    /// The order of a tensor's elements says nothing to update: x may have them in another one than
-    /// its shape says (channels last), which saves putting them in order.
+    /// update ignores the order of a tensor's elements: x may have them in another order than its
+    /// shape says (channels last), which saves reordering them.
     bool ignores_order;
-    /// To see a tensor again changes nothing: of one that is the same for all data, one look is
-    /// enough.
+    /// Seeing the same tensor twice changes nothing: a tensor that is the same for all data is
+    /// shown once.
     bool is_idempotent;
 } tare_observer_class;
 

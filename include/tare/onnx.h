@@ -19,25 +19,25 @@ typedef struct tare_onnx_options {
     /// bytes (16 hexadecimal digits); models of more than 2 GiB are always written so. PATH is
     /// replaced last, then such files of earlier models are removed.
     bool external_data;
-    /// Shapes of inputs that the model does not say, the first size -1 for an open batch. Inputs
-    /// whose shape the model fixes, and names that it has not, are refused.
+    /// Shapes of inputs for which the model has none; a first size of -1 is an open batch. Inputs
+    /// whose shape the model fixes are refused, and so are unknown names.
     const tare_input_shape *shapes;
     size_t shape_count;
-    /// Gets a JSON object in one piece, before the model is written, also where nodes cannot be:
-    /// {"opset", "batch": "open" | "fixed", "refused": [{"node", "operator", "reason"}], "notes":
-    /// [{"node", "note"}]}. NULL: nobody.
+    /// Receives a JSON object in one call, before the model is written, and also where nodes cannot
+    /// be written: {"opset", "batch": "open" | "fixed", "refused": [{"node", "operator",
+    /// "reason"}], "notes": [{"node", "note"}]}. NULL: none.
     tare_writer report;
     void *report_user;
 } tare_onnx_options;
 
-/// Writes the model as an ONNX file ("-": standard output): to a temporary name first, which is
-/// renamed when all is written. A float model becomes float operators. Of a converted one, in
-/// reference form, lowered or of decomposed operators, every quantization becomes a QuantizeLinear
-/// and every use of a quantized value a DequantizeLinear: per tensor or channel, with the very
-/// integers, and biases of integer layers as int32. The batch stays open as far as every operator
-/// allows. What ONNX cannot express is TARE_UNSUPPORTED with every such node and the reason.
-/// Reading the file again gives the same graph, names, parameters and integers; float weights that
-/// the file holds as integers come back as what these stand for. options may be NULL.
+/// Writes the model as an ONNX file ("-": standard output), under a temporary name that is renamed
+/// at the end. A float model becomes float operators. In a converted one (reference form, lowered
+/// or decomposed operators) every quantization becomes a QuantizeLinear and every use of a
+/// quantized value a DequantizeLinear: per tensor or channel, with the same integers, and with
+/// int32 biases of integer layers. The batch stays open where every operator allows it.
+/// TARE_UNSUPPORTED names every node that ONNX cannot express, with the reason. Reading the file
+/// again gives the same graph, names, parameters and integers; float weights that the file holds as
+/// integers are read as the values of these integers. options may be NULL.
 TARE_API tare_status tare_model_write_onnx(const tare_model *model, const char *path,
                                            const tare_onnx_options *options, tare_error *err);
 

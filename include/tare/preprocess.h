@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Preprocessing: what is done to a picture before a model sees it. Declared once, kept in the
-/// model's file and handed on by every pass, so that calibrating, running and comparing see the
-/// same tensors. Arrays are taken as they are: they count as preprocessed.
+/// Preprocessing of pictures, declared once, kept in the model's file and copied by every pass, so
+/// that calibrating, running and comparing see the same tensors. Arrays are taken as they are: they
+/// count as preprocessed.
 ///
 /// The steps, in their order:
-/// 1. color: rgb, bgr or gray (ITU-R 601-2). Files are read as Pillow's convert("RGB") reads them:
-///    alpha is dropped, the upper 8 of 16 bits stay, the EXIF orientation is not applied.
-/// 2. resize: the shorter side to a size (the longer one in proportion, cut to whole pixels), or
-///    both sides. interpolation: bilinear, bicubic or nearest; antialias: filters widen when they
-///    shrink (true, as Pillow always does; it has no false). The bytes are Pillow's (13).
-/// 3. center_crop: height and width; a picture that is too small gets black around.
-/// 4. dtype float32: x * scale (1/255), then (x - mean) / std per channel, in float32, as
-///    torchvision's ToTensor and Normalize. dtype uint8: the bytes.
-/// 5. layout: NCHW or NHWC.
+///   1. color: rgb, bgr or gray (ITU-R 601-2). Files are read as Pillow's convert("RGB") reads
+///   them:
+///      alpha is dropped, the upper 8 of 16 bits are kept, the EXIF orientation is ignored.
+///   2. resize: the shorter side to a size (the longer one in proportion, rounded down), or both
+///      sides. interpolation: bilinear, bicubic or nearest; antialias: filters widen when they
+///      shrink (true, as Pillow always does; it has no false). The bytes are Pillow's (13).
+///   3. center_crop: height and width; a picture that is too small gets a black margin.
+///   4. dtype float32: x * scale (1/255), then (x - mean) / std per channel, in float32, as
+///      torchvision's ToTensor and Normalize. dtype uint8: the bytes.
+///   5. layout: NCHW or NHWC.
 #ifndef TARE_PREPROCESS_H
 #define TARE_PREPROCESS_H
 
@@ -28,7 +29,7 @@ extern "C" {
 /// Immutable.
 typedef struct tare_preprocess tare_preprocess;
 
-/// spec:
+/// Parses a preprocessing. The caller destroys *out. spec:
 /// - a preset: "imagenet" (shorter side 256, crop 224, ImageNet's mean and standard deviation) or
 ///   "to_tensor" (nothing but floats from 0 to 1)
 /// - "resize=256,crop=224,interpolation=bicubic,antialias=true,color=rgb,scale=1/255,
@@ -41,24 +42,28 @@ typedef struct tare_preprocess tare_preprocess;
 /// TARE_MALFORMED_FILE for unknown words and for settings that would have no effect.
 TARE_API tare_status tare_preprocess_parse(const char *spec, tare_preprocess **out,
                                            tare_error *err);
-/// The presets' names; NULL past the end.
+/// The name of the index-th preset; NULL past the end. Static storage.
 TARE_API const char *tare_preprocess_preset_at(size_t index);
-/// The JSON form from a file; "-" is standard input.
+/// Parses the JSON form from a file ("-": standard input). Errors name the file. The caller
+/// destroys *out.
 TARE_API tare_status tare_preprocess_read(const char *path, tare_preprocess **out, tare_error *err);
-TARE_API void tare_preprocess_destroy(tare_preprocess *preprocess); // NULL is fine
-/// The JSON form; the caller hands *out to tare_string_free.
+/// Frees a preprocessing. NULL is allowed.
+TARE_API void tare_preprocess_destroy(tare_preprocess *preprocess);
+/// Writes the JSON form. The caller frees *out with tare_string_free.
 TARE_API tare_status tare_preprocess_to_json(const tare_preprocess *preprocess, char **out,
                                              tare_error *err);
+/// Do both consist of the same steps? Neither may be NULL.
 TARE_API bool tare_preprocess_equal(const tare_preprocess *a, const tare_preprocess *b);
 
-/// Reads a PNG or JPEG and does all steps: *out is a batch of one, the caller's to release.
-/// TARE_MALFORMED_FILE for broken files, TARE_UNSUPPORTED if tare was built without the format.
+/// Reads a PNG or JPEG file and applies all steps. *out is a batch of one picture in the declared
+/// layout; the caller releases it. TARE_MALFORMED_FILE for broken files, TARE_UNSUPPORTED if tare
+/// was built without the format.
 TARE_API tare_status tare_preprocess_picture(const tare_preprocess *preprocess, const char *path,
                                              tare_tensor **out, tare_error *err);
 
-/// What the model declares, lent; NULL if nothing.
+/// The preprocessing that the model declares, lent by the model; NULL if none.
 TARE_API const tare_preprocess *tare_model_preprocess(const tare_model *model);
-/// Copies preprocess into the model; NULL takes back what was declared.
+/// Declares a preprocessing, which is copied into the model; NULL removes the declaration.
 TARE_API tare_status tare_model_set_preprocess(tare_model *model, const tare_preprocess *preprocess,
                                                tare_error *err);
 

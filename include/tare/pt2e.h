@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Quantization of exported programs, torchao's pt2e: a quantizer annotates nodes and edges of the
-/// graph with how each tensor is to be quantized. Here are the specs, the annotations and what a
-/// quantizer is.
+/// Quantization of exported programs, as torchao's pt2e: a quantizer annotates nodes and edges of
+/// the graph with how to quantize each tensor. This header has the specs, the annotations and the
+/// interface of a quantizer.
 #ifndef TARE_PT2E_H
 #define TARE_PT2E_H
 
@@ -20,7 +20,7 @@ extern "C" {
 
 // --- specs ---
 
-/// How one tensor is to be quantized. Immutable and reference counted; NULL is torch's None.
+/// How to quantize one tensor. Immutable and reference counted; NULL is torch's None.
 typedef struct tare_qspec tare_qspec;
 
 typedef enum tare_qspec_kind {
@@ -30,19 +30,20 @@ typedef enum tare_qspec_kind {
     TARE_QSPEC_DERIVED = 4, // DerivedQuantizationSpec: computed from other observers' parameters
 } tare_qspec_kind;
 
-/// What `node` reads from `from`; with from NULL, what `node` itself gives.
+/// An edge: what `node` reads from `from`. With `from` NULL: the output of `node`.
 typedef struct tare_edge {
     const tare_node *from;
     const tare_node *node;
 } tare_edge;
 
-/// The same by the nodes' names, as specs keep it: "" and NULL mean as above.
+/// The same by the nodes' names, as specs store it: "" and NULL as above.
 typedef struct tare_edge_name {
     const char *from; // NULL: the output of `node`
     const char *node;
 } tare_edge_name;
 
-/// The fields of torch's specs. A has_ that is false and what is UNSET or NULL are None.
+/// The fields of torch's specs. A field whose has_ is false, and one that is UNSET or NULL, is
+/// None.
 typedef struct tare_qspec_fields {
     uint32_t struct_size;
     tare_dtype dtype; // needed but for shared specs
@@ -67,8 +68,8 @@ typedef struct tare_qparams_view {
     const double *scale, *zero_point; // [count]
 } tare_qparams_view;
 
-/// Computes parameters from those of other observers, in the order of `derived_from`: one call of
-/// sink(sink_user, ..).
+/// Computes parameters from those of other observers, in the order of `derived_from`, and passes
+/// them to one call of sink(sink_user, ..).
 typedef struct tare_derive_rule {
     uint32_t struct_size;
     const char *name; // how files name it; copied
@@ -78,40 +79,51 @@ typedef struct tare_derive_rule {
     tare_dtype zero_point_dtype; // of buffers of zero points, per channel; UNSET: int32
 } tare_derive_rule;
 
-/// scale[c] = scale of source 0 x scale[c] of source 1, zero point 0: a bias of an activation and
-/// a weight. Named "_derive_bias_qparams_from_act_and_weight_qparams" in files, as in torchao.
+/// The rule of a bias: scale[c] = scale of source 0 (the activation) x scale[c] of source 1 (the
+/// weight), zero point 0. Files name it "_derive_bias_qparams_from_act_and_weight_qparams", as
+/// torchao does. Static storage.
 TARE_API const tare_derive_rule *tare_derive_bias_rule(void);
-/// Makes a rule known to files that name it: models read with this context may have specs derived
-/// by it. The rule is copied, its name too; its user is lent for as long as the context and these
-/// models live. TARE_INVALID_ARGUMENT if the name is taken, or it or derive is NULL.
+/// Registers a rule under its name, so that model files read with this context may use it. The rule
+/// and its name are copied; `user` is lent for as long as the context and these models live.
+/// TARE_INVALID_ARGUMENT if the name is taken, or if the name or `derive` is NULL.
 TARE_API tare_status tare_context_add_derive_rule(tare_context *context,
                                                   const tare_derive_rule *rule, tare_error *err);
 
-/// Checks as torch does: TARE_INVALID_ARGUMENT with its sentence for quant_min > quant_max
-/// ("quant_min 3 must be <= quant_max 1.") and a negative axis ("Ch_axis is < 0."); for fields that
-/// the kind does not have; for a failed observer spec. The observer is retained.
+/// Creates a plain spec (torch's QuantizationSpec). The checks are torch's: TARE_INVALID_ARGUMENT
+/// with torch's sentence for quant_min > quant_max ("quant_min 3 must be <= quant_max 1.") and a
+/// negative axis ("Ch_axis is < 0."); also for fields that this kind does not have and for a failed
+/// observer spec. The spec takes its own reference of the observer. The caller releases *out.
 TARE_API tare_status tare_qspec_create(const tare_qspec_fields *fields, tare_qspec **out,
                                        tare_error *err);
+/// Creates a spec with a known scale and zero point (FixedQParamsQuantizationSpec). Errors as for
+/// tare_qspec_create.
 TARE_API tare_status tare_qspec_create_fixed(const tare_qspec_fields *fields, tare_qspec **out,
                                              tare_error *err);
+/// Creates a spec that uses the observer of another edge or node (SharedQuantizationSpec). The
+/// names of the nodes are copied. TARE_INVALID_ARGUMENT for an edge without a node.
 TARE_API tare_status tare_qspec_create_shared(tare_edge target, tare_qspec **out, tare_error *err);
+/// Creates a spec whose parameters a rule computes from those of `count` other edges
+/// (DerivedQuantizationSpec). The rule and the names of the nodes are copied. Errors as for
+/// tare_qspec_create, and for an edge without a node.
 TARE_API tare_status tare_qspec_create_derived(const tare_qspec_fields *fields,
                                                const tare_edge *derived_from, size_t count,
                                                const tare_derive_rule *rule, tare_qspec **out,
                                                tare_error *err);
-/// Returns its argument with one more reference; NULL is fine for both.
+/// Adds a reference and returns its argument. NULL is allowed.
 TARE_API tare_qspec *tare_qspec_retain(tare_qspec *spec);
+/// Drops a reference; the last one frees the spec. NULL is allowed.
 TARE_API void tare_qspec_release(tare_qspec *spec);
 
+/// Which of torch's four specs it is.
 TARE_API tare_qspec_kind tare_qspec_get_kind(const tare_qspec *spec);
-/// Its fields, lent.
+/// Copies the fields to *out. The observer in it is lent by the spec.
 TARE_API void tare_qspec_get_fields(const tare_qspec *spec, tare_qspec_fields *out);
-/// The targets: one of a shared spec, derived_from of a derived one, none of others. False past the
-/// end. Lent.
+/// The index-th edge that the spec refers to: one of a shared spec, derived_from of a derived one,
+/// none of the others. Names are lent by the spec. False past the end.
 TARE_API bool tare_qspec_target(const tare_qspec *spec, size_t index, tare_edge_name *out);
-/// The rule of a derived spec; NULL for others.
+/// The rule of a derived spec, lent by the spec; NULL for other specs.
 TARE_API const tare_derive_rule *tare_qspec_rule(const tare_qspec *spec);
-/// Same kind and fields. NULL equals only NULL.
+/// Have both the same kind, fields, edges and rule? NULL equals only NULL.
 TARE_API bool tare_qspec_equal(const tare_qspec *a, const tare_qspec *b);
 
 // --- a quantizer's settings ---
@@ -123,72 +135,91 @@ typedef struct tare_quantization_config {
     bool is_qat;
 } tare_quantization_config;
 
-/// torchao's get_*_qspec: the field, lent, in *out; NULL for a NULL config or field.
-/// TARE_INVALID_ARGUMENT for activations that are not per tensor, weights that are not symmetric
-/// and biases that are not float32.
+/// The spec of input activations, lent by the config (torchao's get_input_act_qspec); *out is NULL
+/// for a NULL config or field. TARE_INVALID_ARGUMENT, with *out NULL, for specs that are not per
+/// tensor.
 TARE_API tare_status tare_input_act_qspec(const tare_quantization_config *config, tare_qspec **out,
                                           tare_error *err);
+/// The spec of output activations, lent by the config (torchao's get_output_act_qspec). Results as
+/// for tare_input_act_qspec.
 TARE_API tare_status tare_output_act_qspec(const tare_quantization_config *config, tare_qspec **out,
                                            tare_error *err);
+/// The spec of weights, lent by the config (torchao's get_weight_qspec); *out is NULL for a NULL
+/// config or field. TARE_INVALID_ARGUMENT, with *out NULL, for specs that are not symmetric.
 TARE_API tare_status tare_weight_qspec(const tare_quantization_config *config, tare_qspec **out,
                                        tare_error *err);
+/// The spec of biases, lent by the config (torchao's get_bias_qspec); *out is NULL for a NULL
+/// config or field. TARE_INVALID_ARGUMENT, with *out NULL, for dtypes other than float32.
 TARE_API tare_status tare_bias_qspec(const tare_quantization_config *config, tare_qspec **out,
                                      tare_error *err);
 
 // --- annotations ---
 
-/// What a quantizer says of one node: specs of its inputs in order, one of its output. They belong
-/// to the model; clones and passes keep them.
+/// The annotation of one node: specs of its inputs in order, and one of its output. Owned by the
+/// model; clones and passes keep it.
 typedef struct tare_annotation tare_annotation;
 
 /// The annotation of a node, lent until it changes; NULL: none.
 TARE_API const tare_annotation *tare_model_annotation(const tare_model *model,
                                                       const tare_node *node);
-/// Specs of what the node reads from `input` and of what it gives. An entry that is set again keeps
-/// its place. The annotation is made if there is none. The spec is retained. TARE_INVALID_ARGUMENT
-/// for nodes of another model, and for an `input` that the node does not read.
+/// Sets the spec of what `node` reads from `input`. The annotation is created if there is none; an
+/// entry that is set again keeps its place. The model takes its own reference of the spec.
+/// TARE_INVALID_ARGUMENT for nodes of another model, and for an `input` that the node does not
+/// read.
 TARE_API tare_status tare_model_annotate_input(tare_model *model, const tare_node *node,
                                                const tare_node *input, tare_qspec *spec,
                                                tare_error *err);
+/// Sets the spec of the node's output. The annotation is created if there is none. The model takes
+/// its own reference of the spec; NULL is None. TARE_INVALID_ARGUMENT for nodes of another model.
 TARE_API tare_status tare_model_annotate_output(tare_model *model, const tare_node *node,
                                                 tare_qspec *spec, tare_error *err);
-/// Do the node's input edges share the observers of other readers whose specs agree? New
-/// annotations do.
+/// Sets whether the node's input edges may share the observers of other readers with equal specs
+/// (torchao's allow_implicit_sharing). New annotations allow it. TARE_INVALID_ARGUMENT for nodes of
+/// another model.
 TARE_API tare_status tare_model_annotate_sharing(tare_model *model, const tare_node *node,
                                                  bool allows_implicit_sharing, tare_error *err);
-/// The mark `_annotated`, by which quantizers tell what is done. Makes the annotation if there is
-/// none.
+/// Sets the mark `_annotated`, by which quantizers recognize nodes that are done. The annotation is
+/// created if there is none. TARE_INVALID_ARGUMENT for nodes of another model.
 TARE_API tare_status tare_model_mark_annotated(tare_model *model, const tare_node *node,
                                                bool is_annotated, tare_error *err);
-/// By which of its rules a quantizer annotates the node ("conv_relu"): tare explain tells it. The
-/// name is copied.
+/// Notes which of the quantizer's rules annotates the node ("conv_relu"); tare explain shows it.
+/// The name is copied; NULL keeps the earlier one. TARE_INVALID_ARGUMENT for nodes of another
+/// model.
 TARE_API tare_status tare_model_annotate_rule(tare_model *model, const tare_node *node,
                                               const char *rule, tare_error *err);
+/// Removes the annotation of a node, if it has one.
 TARE_API void tare_model_clear_annotation(tare_model *model, const tare_node *node);
+/// Removes all annotations of the model.
 TARE_API void tare_model_clear_annotations(tare_model *model);
 
+/// The number of input entries.
 TARE_API size_t tare_annotation_input_count(const tare_annotation *annotation);
-/// The index-th entry in order of setting: the input's name, lent, and its spec (may be NULL); NULL
-/// past the end.
+/// The index-th input entry, in the order of setting: returns the input's name and sets *spec (may
+/// be NULL), both lent. Past the end both are NULL.
 TARE_API const char *tare_annotation_input_at(const tare_annotation *annotation, size_t index,
                                               tare_qspec **spec);
-/// The entry of an input; false: there is none.
+/// Looks up the entry of an input and sets *spec, lent (NULL if there is no entry). Returns whether
+/// there is one.
 TARE_API bool tare_annotation_input(const tare_annotation *annotation, const tare_node *input,
                                     tare_qspec **spec);
-TARE_API tare_qspec *tare_annotation_output(const tare_annotation *annotation); // NULL: None
+/// The spec of the output, lent; NULL is None.
+TARE_API tare_qspec *tare_annotation_output(const tare_annotation *annotation);
+/// The value that tare_model_annotate_sharing set; true by default.
 TARE_API bool tare_annotation_allows_sharing(const tare_annotation *annotation);
-/// False for NULL.
+/// The value that tare_model_mark_annotated set. False for NULL.
 TARE_API bool tare_annotation_is_marked(const tare_annotation *annotation);
-/// torchao's is_valid_annotation: there is an input entry or an output's spec. False for NULL.
+/// Has the annotation an input entry or a spec of the output (torchao's is_valid_annotation)? False
+/// for NULL.
 TARE_API bool tare_annotation_is_valid(const tare_annotation *annotation);
 
-/// Annotations as JSON: {NODE: {"input_qspec_map": [[INPUT, SPEC], ..], "output_qspec": SPEC,
+/// Writes all annotations: {NODE: {"input_qspec_map": [[INPUT, SPEC], ..], "output_qspec": SPEC,
 /// "allow_implicit_sharing": .., "_annotated": ..}, ..}. The caller frees *out with
 /// tare_string_free.
 TARE_API tare_status tare_model_annotations_to_json(const tare_model *model, char **out,
                                                     tare_error *err);
-/// Replaces the model's annotations. rules: what derive_qparams_fn may name besides the bias rule
-/// (NULL: nothing). Errors name the JSON path; TARE_NOT_FOUND for nodes that the model lacks.
+/// Replaces the model's annotations. rules: [rule_count] what derive_qparams_fn may name besides
+/// the bias rule; NULL: nothing. Errors name the JSON path; TARE_NOT_FOUND for nodes that the model
+/// does not have.
 TARE_API tare_status tare_model_annotations_from_json(tare_model *model, const char *json,
                                                       size_t size, const tare_derive_rule *rules,
                                                       size_t rule_count, tare_error *err);
@@ -206,7 +237,7 @@ typedef struct tare_source_info {
     const char *function; // nn_module_stack: the module's class
 } tare_source_info;
 
-/// A node's meta, read from what the file says of it. The caller destroys it.
+/// A node's meta, parsed. The caller destroys it.
 typedef struct tare_node_meta {
     uint32_t struct_size;
     size_t module_count; // nn_module_stack, outermost first: path and class
@@ -220,30 +251,35 @@ typedef struct tare_node_meta {
     // ("method_descriptor.add"); NULL: not said.
     const char *torch_call, *torch_function;
 } tare_node_meta;
+/// Parses what the file says of a node; a node without meta gives an empty one.
+/// TARE_MALFORMED_FILE, with the node's name, for meta of another form. The caller destroys *out.
 TARE_API tare_status tare_node_meta_read(const tare_node *node, tare_node_meta **out,
                                          tare_error *err);
-TARE_API void tare_node_meta_destroy(tare_node_meta *meta); // NULL is fine
-/// torchao's get_module_name_filter: is `name` the path of one of the modules that ran, so that
-/// what stands below it counts, too? A leading "L['self']." of paths does not count. Nodes without
-/// a stack, as those that read weights, are in no module.
+/// Frees a meta and the strings in it. NULL is allowed.
+TARE_API void tare_node_meta_destroy(tare_node_meta *meta);
+/// Is `name` the path of one of the modules that ran (torchao's get_module_name_filter)? So the
+/// nodes of inner modules are included. A leading "L['self']." of the recorded paths is ignored.
+/// Nodes without a stack, such as those that read weights, are in no module.
 TARE_API bool tare_node_meta_in_module(const tare_node_meta *meta, const char *name);
-/// Does one of the modules that ran have this class ("torch.nn.Linear", in any of its spellings)?
+/// Has one of the modules that ran this class ("torch.nn.Linear", in any of its spellings)?
 TARE_API bool tare_node_meta_in_class(const tare_node_meta *meta, const char *class_name);
 
 // --- quantizers ---
 
 /// Every annotated edge and node and its observer, before they are inserted.
 typedef struct tare_observer_map tare_observer_map;
-/// The number of edges and nodes; the index-th: its names, lent, and its observer (NULL: none).
-/// Those that share have the same observer. False past the end.
+/// The number of annotated edges and nodes.
 TARE_API size_t tare_observer_map_count(const tare_observer_map *map);
+/// The index-th edge or node: its names and its observer (NULL: none), all lent. Edges that share
+/// have the same observer. False past the end.
 TARE_API bool tare_observer_map_at(const tare_observer_map *map, size_t index, tare_edge_name *edge,
                                    const tare_module **observer);
-/// A new observer of this spec for it and all that it shares with.
+/// Replaces the observer of the index-th edge, and of all edges that share it, by a new one of this
+/// spec. TARE_INVALID_ARGUMENT past the end; errors of the spec as at first use.
 TARE_API tare_status tare_observer_map_replace(tare_observer_map *map, size_t index,
                                                const tare_observer_spec *spec, tare_error *err);
 
-/// What a quantizer does. Functions but annotate may be NULL.
+/// The functions of a quantizer. All but annotate may be NULL.
 typedef struct tare_quantizer_class {
     uint32_t struct_size;
     const char *name; // "XNNPACKQuantizer"; copied
@@ -258,33 +294,40 @@ typedef struct tare_quantizer_class {
 } tare_quantizer_class;
 
 typedef struct tare_quantizer tare_quantizer;
-/// Takes `self` over on success; it goes to every function of the class.
+/// Creates a quantizer from a class, which is copied. `self` is passed to every function; on
+/// success the quantizer takes it over and gives it to destroy. TARE_INVALID_ARGUMENT without a
+/// name or annotate. The caller destroys *out.
 TARE_API tare_status tare_quantizer_create(const tare_quantizer_class *quantizer_class, void *self,
                                            tare_quantizer **out, tare_error *err);
-TARE_API void tare_quantizer_destroy(tare_quantizer *quantizer); // NULL is fine
+/// Frees a quantizer and calls the class's destroy. NULL is allowed.
+TARE_API void tare_quantizer_destroy(tare_quantizer *quantizer);
+/// The name of the quantizer's class, lent by the quantizer.
 TARE_API const char *tare_quantizer_name(const tare_quantizer *quantizer);
-/// transform_for_annotation, annotate and validate, as prepare calls them. What a failed annotate
-/// left is not undone.
+/// Calls transform_for_annotation, as prepare does; does nothing where the class has none.
 TARE_API tare_status tare_quantizer_transform(const tare_quantizer *quantizer, tare_model *model,
                                               tare_error *err);
+/// Calls annotate, then validate, as prepare does. After a failure the annotations that were made
+/// stay.
 TARE_API tare_status tare_quantizer_annotate(const tare_quantizer *quantizer, tare_model *model,
                                              tare_error *err);
 
 // --- the flow ---
 
-/// Is it a program of torch.export, as quantizers annotate them: does it call aten operators?
+/// Does the graph call aten operators, as programs of torch.export do? Quantizers annotate such
+/// models.
 TARE_API bool tare_model_is_exported(const tare_model *model);
-/// Is it prepared, and by a quantizer? Convert it with tare_convert_pt2e.
+/// Was the model prepared by a quantizer? tare_convert_pt2e converts it.
 TARE_API bool tare_model_is_prepared_pt2e(const tare_model *model);
 
-/// Folds batch norms, lets the quantizer transform and annotate, and inserts observers. Calibrate
-/// with tare_calibrate. TARE_NOT_FOUND and TARE_INVALID_ARGUMENT for specs on edges that do not
-/// exist, for specs that share with what is not annotated or only with each other, and for derived
-/// specs of what is not observed: each names the edges.
+/// Folds batch norms, lets the quantizer transform and annotate, and inserts observers; `model` is
+/// not changed. tare_calibrate and tare_calibrate_data calibrate the result. TARE_NOT_FOUND and
+/// TARE_INVALID_ARGUMENT, with the names of the edges, for specs on edges that do not exist, for
+/// specs that share with what is not annotated or only with each other, and for derived specs of
+/// what is not observed. The caller destroys *out.
 TARE_API tare_status tare_prepare_pt2e(const tare_model *model, const tare_quantizer *quantizer,
                                        tare_model **out, tare_error *err);
-/// The same for quantization-aware training: a convolution and its batch norm become torch's
-/// training pattern, whose weight is scaled before it is fake quantized.
+/// As tare_prepare_pt2e, for quantization-aware training: a convolution and its batch norm become
+/// torch's training pattern, whose weight is scaled before it is fake quantized.
 TARE_API tare_status tare_prepare_qat_pt2e(const tare_model *model, const tare_quantizer *quantizer,
                                            tare_model **out, tare_error *err);
 
@@ -300,9 +343,10 @@ typedef struct tare_convert_pt2e_options {
     const tare_float_choice *float_choices;
     size_t float_choice_count;
 } tare_convert_pt2e_options;
-/// Observers become quantize and dequantize operators with literal parameters, quantized weights
-/// constants. Observers of weights need no calibration. options may be NULL. TARE_INVALID_ARGUMENT
-/// for observers that have seen no data.
+/// Replaces observers by quantize and dequantize operators with literal parameters, and quantized
+/// weights by constants; `prepared` is not changed. Observers of weights need no calibration.
+/// options may be NULL. TARE_INVALID_ARGUMENT for observers that have seen no data, unless
+/// is_lenient. The caller destroys *out.
 TARE_API tare_status tare_convert_pt2e(const tare_model *prepared,
                                        const tare_convert_pt2e_options *options, tare_model **out,
                                        tare_error *err);
@@ -310,17 +354,18 @@ TARE_API tare_status tare_convert_pt2e(const tare_model *prepared,
 /// Zero means the default everywhere; struct_size as in tare/status.h.
 typedef struct tare_lower_pt2e_options {
     uint32_t struct_size;
-    /// Whose rounding the integer layers take. The default rounds as the quantize operators do:
-    /// products first, then the zero point is added (rule F; with an int32 bias of the scale
-    /// activation x weight rule Q, which adds it to the exact sum). A residual joins before that.
+    /// The engine whose rounding the integer layers have. The default rounds as the quantize
+    /// operators do: scale first, then add the zero point (rule F; with an int32 bias of the scale
+    /// activation x weight rule Q, which adds the zero point to the exact sum). A residual is added
+    /// before that.
     tare_engine engine;
 } tare_lower_pt2e_options;
-/// Lowers a converted program to integers, as tare_convert_fx does: quantize and dequantize of
-/// bytes become those of quantized tensors, and what stands between them becomes integer functions
-/// (torch.ops.quantized.*) on codes and packed weights. The codes are those of the converted
-/// program; they may differ by one step where a real result lies at the middle between two codes,
-/// as far as float32 can tell. What stays float is said in the record, with the reason. options
-/// may be NULL. TARE_INVALID_ARGUMENT for models that are not converted.
+/// Lowers a converted program to integers, as tare_convert_fx does: quantize and dequantize of int8
+/// tensors become those of quantized tensors, and the operators between them become integer
+/// functions (torch.ops.quantized.*) with packed weights. Its integers are those of the converted
+/// program; they may differ by one where a real result lies at the middle between two integers,
+/// within the precision of float32. The record says what stays float, and why. options may be NULL.
+/// TARE_INVALID_ARGUMENT for models that are not converted. The caller destroys *out.
 TARE_API tare_status tare_lower_pt2e(const tare_model *converted,
                                      const tare_lower_pt2e_options *options, tare_model **out,
                                      tare_error *err);

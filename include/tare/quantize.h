@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/// Arithmetic of integer operators, after the engines of torch (docs/differences.md): it decides
-/// rounding, not the graph. Frozen in the lowered model.
+/// The arithmetic of integer operators, after torch's engines (docs/differences.md): it determines
+/// the rounding, not the graph. It is fixed in the lowered model.
 typedef enum tare_engine {
     TARE_ENGINE_DEFAULT = 0, // x86
     TARE_ENGINE_X86 = 1,
@@ -23,9 +23,9 @@ typedef enum tare_engine {
     TARE_ENGINE_QNNPACK = 3,
     TARE_ENGINE_ONEDNN = 4,
 } tare_engine;
-/// "x86" and the like; "" for unknown numbers.
+/// The name of an engine ("x86"); "" for unknown numbers. Static storage.
 TARE_API const char *tare_engine_name(tare_engine engine);
-/// TARE_ENGINE_DEFAULT if unknown. Backend names map to their engine ("native" to x86).
+/// The engine of a name; "native" is x86. TARE_ENGINE_DEFAULT for unknown names.
 TARE_API tare_engine tare_engine_from_name(const char *name);
 
 /// Zero means the default everywhere; struct_size as in tare/status.h.
@@ -40,8 +40,8 @@ typedef struct tare_prepare_options {
     const tare_qconfig_mapping *equalization;
 } tare_prepare_options;
 
-/// A node of a prepared model that stays float although its qconfig would quantize it, and why:
-/// both go to the record.
+/// A node of a prepared model that is to stay float although its qconfig would quantize it. The
+/// rule and the reason go to the record.
 typedef struct tare_float_choice {
     const char *node; // that computes an operator or calls a module, not an observer
     const char *rule, *reason;
@@ -63,59 +63,67 @@ typedef struct tare_convert_options {
     size_t float_choice_count;
 } tare_convert_options;
 
-/// Fuses what the backend fuses (NULL: native). The float model is not changed.
+/// Fuses what the backend fuses (NULL: native) and hands out a new model; `model` is not changed.
+/// The caller destroys *out.
 TARE_API tare_status tare_fuse_fx(const tare_model *model, const tare_backend_config *backend,
                                   tare_model **out, tare_error *err);
-/// The same with a custom config (NULL: none). TARE_NOT_FOUND for an attribute to preserve that the
-/// model does not have.
+/// As tare_fuse_fx, with a custom config (NULL: none). TARE_NOT_FOUND for an attribute to preserve
+/// that the model does not have.
 TARE_API tare_status tare_fuse_fx_custom(const tare_model *model,
                                          const tare_backend_config *backend,
                                          const tare_fuse_custom_config *custom, tare_model **out,
                                          tare_error *err);
-/// Fuses, matches patterns and inserts observers. TARE_NOT_FOUND for a selector that matches
-/// nothing.
+/// Fuses, matches the backend's patterns and inserts observers; `model` is not changed.
+/// TARE_NOT_FOUND for a selector of the mapping that matches nothing, unless is_lenient. The caller
+/// destroys *out.
 TARE_API tare_status tare_prepare_fx(const tare_model *model, const tare_prepare_options *options,
                                      tare_model **out, tare_error *err);
-/// As tare_prepare_fx, for quantization-aware training: fake quantizers instead of observers,
-/// batch norms kept beside their convolutions, weighted modules in their QAT form. The mapping must
-/// be one of fake quantizers ({"default_qat": "x86"}). Modules that are fused must be in one mode,
-/// as torch demands; QAT modules begin in training mode whatever that is.
+/// As tare_prepare_fx, for quantization-aware training: fake quantizers instead of observers, batch
+/// norms kept beside their convolutions, weighted modules in their QAT form. The mapping must
+/// consist of fake quantizers ({"default_qat": "x86"}). Modules that are fused must be in the same
+/// mode, as torch demands; QAT modules start in training mode in either case.
 TARE_API tare_status tare_prepare_qat_fx(const tare_model *model,
                                          const tare_prepare_options *options, tare_model **out,
                                          tare_error *err);
-/// Runs a prepared model once on these inputs; its observers watch. inputs: one tensor per model
-/// input, as a batch; those at the end that have defaults may be left out. TARE_INVALID_ARGUMENT,
-/// before any observer has seen them, for another number of inputs and for NaNs, named by input and
-/// index. Infinities are let through, as the masks of some models have them; convert refuses what
-/// observers cannot make parameters of. tare_calibrate_data refuses them, unless it is lenient.
+/// Runs a prepared model once on one batch, with its observers watching. inputs: one tensor per
+/// model input; those at the end that have defaults may be left out. TARE_INVALID_ARGUMENT, before
+/// any observer has seen the batch, for another number of inputs and for NaNs, with the input and
+/// the index. Infinities are accepted, as the masks of some models have them, and convert refuses
+/// what observers cannot turn into parameters; tare_calibrate_data refuses them, unless it is
+/// lenient.
 TARE_API tare_status tare_calibrate(tare_model *prepared, const tare_tensor *const *inputs,
                                     size_t input_count, tare_error *err);
-/// Train mode (true) or eval mode of a model and its modules, as torch's train() and eval(): batch
-/// norms use the batch's statistics and update their own, or use their own. The batch norms of
-/// frozen QAT modules stay as they are. The calls of an exported program, which say themselves
-/// whether they train, stay as they are written, momentum and eps too: the mode is one of runs,
-/// kept by passes, not by files.
+/// Sets the training mode (true) or evaluation mode of a model and its modules, as torch's train()
+/// and eval(): in training mode batch norms use the statistics of the batch and update their own.
+/// Batch norms of frozen QAT modules do not change. The batch norms of an exported program keep the
+/// arguments that they are written with; their mode is kept by passes, but not by files.
 TARE_API tare_status tare_model_set_training(tare_model *model, bool training, tare_error *err);
-/// Do fake quantizers watch what passes (torch's enable_observer and disable_observer)? Those of a
-/// new model do, in eval mode too.
+/// Switches the observers inside fake quantizers on or off (torch's enable_observer and
+/// disable_observer). They start switched on, in evaluation mode too. TARE_INVALID_ARGUMENT for
+/// models that are not prepared.
 TARE_API tare_status tare_model_enable_observer(tare_model *prepared, bool enabled,
                                                 tare_error *err);
-/// Do fake quantizers round what passes (enable_fake_quant, disable_fake_quant)?
+/// Switches the rounding of fake quantizers on or off (torch's enable_fake_quant and
+/// disable_fake_quant). TARE_INVALID_ARGUMENT for models that are not prepared.
 TARE_API tare_status tare_model_enable_fake_quant(tare_model *prepared, bool enabled,
                                                   tare_error *err);
-/// Do the batch norms inside QAT convolutions keep their statistics, in train mode too
-/// (freeze_bn_stats), or follow the batches again (update_bn_stats)?
+/// Freezes the statistics of the batch norms in QAT convolutions, in training mode too (torch's
+/// freeze_bn_stats), or lets them follow the batches again (update_bn_stats). TARE_INVALID_ARGUMENT
+/// for models that are not prepared.
 TARE_API tare_status tare_model_freeze_bn_stats(tare_model *prepared, bool frozen, tare_error *err);
-/// What learnable fake quantizers do; new ones follow their observers.
+/// What learnable fake quantizers do; new ones follow their observers (ESTIMATE).
 typedef enum tare_learnable_mode {
     TARE_LEARNABLE_LEARN = 1,    // enable_param_learning: scale and zero point are parameters
     TARE_LEARNABLE_ESTIMATE = 2, // enable_static_estimate: they follow the observer
     TARE_LEARNABLE_OBSERVE = 3,  // enable_static_observation: as ESTIMATE, and nothing is rounded
 } tare_learnable_mode;
+/// Sets the mode of all learnable fake quantizers. TARE_INVALID_ARGUMENT for other modes and for
+/// models that are not prepared.
 TARE_API tare_status tare_model_set_learnable_mode(tare_model *prepared, tare_learnable_mode mode,
                                                    tare_error *err);
-/// Replaces observers by quantize and dequantize, float modules by reference modules. options may
-/// be NULL. TARE_INVALID_ARGUMENT for observers that have seen no data.
+/// Replaces observers by quantize and dequantize, and float modules by reference modules;
+/// `prepared` is not changed. options may be NULL. TARE_INVALID_ARGUMENT for observers that have
+/// seen no data, unless is_lenient. The caller destroys *out.
 TARE_API tare_status tare_convert_to_reference_fx(const tare_model *prepared,
                                                   const tare_convert_options *options,
                                                   tare_model **out, tare_error *err);
@@ -123,7 +131,8 @@ TARE_API tare_status tare_convert_to_reference_fx(const tare_model *prepared,
 TARE_API tare_status tare_convert_to_reference_decomposed_fx(const tare_model *prepared,
                                                              const tare_convert_options *options,
                                                              tare_model **out, tare_error *err);
-/// Converts and lowers to integer modules and functions.
+/// Converts as tare_convert_to_reference_fx does and lowers to integer modules and functions.
+/// Arguments and errors are the same.
 TARE_API tare_status tare_convert_fx(const tare_model *prepared,
                                      const tare_convert_options *options, tare_model **out,
                                      tare_error *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The decision record: what was asked, what was decided, by which rule, at which node.
+/// The decision record: what was requested, what was decided, by which rule, at which node.
 #ifndef TARE_RECORD_H
 #define TARE_RECORD_H
 
@@ -23,8 +23,10 @@ typedef struct tare_decision {
     const char *reason; // one sentence
 } tare_decision;
 
-/// Decisions in the order in which they fell; *out lives as long as the model.
+/// The number of decisions in the record.
 TARE_API size_t tare_model_decision_count(const tare_model *model);
+/// Reads the index-th decision, in the order in which they were taken. Its strings are lent by the
+/// model. TARE_INVALID_ARGUMENT past the end.
 TARE_API tare_status tare_model_decision_at(const tare_model *model, size_t index,
                                             tare_decision *out, tare_error *err);
 
@@ -37,34 +39,35 @@ typedef struct tare_coverage {
     uint64_t float_island_count; // maximal connected groups of float operators
     uint64_t conversion_count;   // tensors quantized or dequantized between islands
 } tare_coverage;
+/// Counts how much of the model is computed in integers. TARE_OUT_OF_MEMORY is the only error.
 TARE_API tare_status tare_model_coverage(const tare_model *model, tare_coverage *out,
                                          tare_error *err);
 
-/// What a prepared model is going to be, before any data: its islands, the tensors converted
-/// between them, and what stays float and why; of a converted model, what it is. As text or as JSON
-/// (docs/schemas/preview.json).
+/// Writes what a prepared model will become, before it is calibrated: its float islands, the
+/// tensors converted between them, and what stays float and why; of a converted model, what it is.
+/// As text or as JSON (docs/schemas/preview.json). TARE_IO if `write` returns false.
 TARE_API tare_status tare_model_preview(const tare_model *model, bool as_json, tare_writer write,
                                         void *user, tare_error *err);
-/// TARE_UNSUPPORTED when a node stays float that a selector of the qconfig mapping asked to
-/// quantize by name, type or order (the global qconfig asks for nothing in particular); it names
-/// the first.
+/// TARE_UNSUPPORTED, with the first such node, where a node stays float although a selector of the
+/// qconfig mapping names it by name, type or order. The global qconfig requests nothing in
+/// particular.
 TARE_API tare_status tare_model_check_requests(const tare_model *model, tare_error *err);
 
-/// The operator of the float model whose value a node of this model computes: the last of those
-/// that were fused into it, "relu1" for a quantized conv1. NULL if it computes none (observers,
-/// quantize). A float model answers with the name itself. Lent.
+/// The name of the float model's operator whose value a node computes: the last one that was fused
+/// into it, "relu1" for a quantized conv1. For a float model the node's own name. NULL if the node
+/// computes none (observers, quantize). Lent by the model.
 TARE_API const char *tare_model_float_node(const tare_model *model, const char *node);
 
-/// One sentence per operator of the float model (or for one node, with every decision about it):
-/// what it became and why. node NULL: all. TARE_NOT_FOUND with a suggestion when no decision names
-/// the node.
+/// Writes what each operator of the float model became, and why, one sentence per operator. node:
+/// for this one, with every decision about it; NULL: for all. TARE_NOT_FOUND, with a suggestion,
+/// when no decision names the node. TARE_IO if `write` returns false.
 TARE_API tare_status tare_model_explain(const tare_model *model, const char *node,
                                         tare_writer write, void *user, tare_error *err);
-/// For one node: what was decided about it, which patterns did not match and why, its qconfig and
-/// the selector that gave it, what each dtype config said with the constraint and both values, and
-/// every edge at it with its observer and the rule behind it. The same as JSON, for all nodes or
-/// one: {"operators": [..], "decisions": [..], "nodes": [..], "edges": [..]}
-/// (docs/schemas/explain.json).
+/// Writes the full record as JSON, for all nodes (NULL) or one: {"operators": [..], "decisions":
+/// [..], "nodes": [..], "edges": [..]} (docs/schemas/explain.json). It has the decisions about each
+/// node, the patterns that did not match and why, the qconfig and the selector that gave it, the
+/// verdict of each dtype config with the constraint and both values, and every edge with its
+/// observer and the rule behind it. Errors as for tare_model_explain.
 TARE_API tare_status tare_model_explain_json(const tare_model *model, const char *node,
                                              tare_writer write, void *user, tare_error *err);
 

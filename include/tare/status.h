@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Statuses and errors. Every call that can fail returns a tare_status and takes an optional
-/// tare_error last; outputs are written on success only, and on failure nothing that the caller
-/// owns has changed.
+/// tare_error last. On failure it writes no output, and nothing that the caller owns has changed;
+/// exceptions are stated.
 ///
-/// What holds in all headers: pointers must not be NULL unless a comment allows it. What a call
-/// hands out through a `**out` belongs to the caller, and the type's _destroy or _release takes it
-/// back. A `const char *` that is returned is lent: it lives as long as the object it was asked of,
-/// and static storage where there is none. Texts are UTF-8.
+/// All headers: pointers must not be NULL unless a comment allows it. An object handed out through
+/// a `**out` belongs to the caller, who gives it to the type's _destroy or _release. A returned
+/// `const char *` is lent: it lives as long as the object that was asked, or is in static storage
+/// where there is none. Texts are UTF-8. Objects have no locks: a call that changes an object needs
+/// it alone, unless a comment says otherwise. The reference counts of tensors, specs and qconfigs
+/// are atomic.
 ///
 /// Structs that begin with struct_size: those that the caller fills may grow at their end in later
 /// versions. struct_size is then sizeof the struct, or 0 for «as this header has it»; fields beyond
-/// it count as zero. Those that the library fills say their size there, and do not grow.
+/// it count as zero. Those that the library fills have their size there and do not grow.
 #ifndef TARE_STATUS_H
 #define TARE_STATUS_H
 
@@ -43,26 +45,30 @@ typedef enum tare_status {
 /// The name of a status ("INVALID_ARGUMENT"); "UNKNOWN" for any other number. Static storage.
 TARE_API const char *tare_status_name(tare_status status);
 
-/// What went wrong, where, and what to do about it. Owned by the caller, of fixed size, so that
-/// filling it in never allocates. The next failing call overwrites it.
+/// What went wrong, where, and what to do about it. Its size is fixed, so filling it in never
+/// allocates. The next failing call overwrites it. One thread at a time.
 typedef struct tare_error tare_error;
 
-/// Returns a cleared error, or NULL when memory is gone (calls accept NULL).
+/// A cleared error; NULL when memory is gone, which every call accepts. The caller destroys it.
 TARE_API tare_error *tare_error_create(void);
-TARE_API void tare_error_destroy(tare_error *error); // NULL is fine
-TARE_API void tare_error_clear(tare_error *error);   // TARE_OK and no texts; NULL is fine
+/// Frees an error. NULL is allowed.
+TARE_API void tare_error_destroy(tare_error *error);
+/// Sets the status to TARE_OK and the texts to "". NULL is allowed.
+TARE_API void tare_error_clear(tare_error *error);
 
-/// What the last failing call returned. Of NULL, TARE_OK and "" here and below.
+/// The status of the last call that failed with this error. TARE_OK for NULL.
 TARE_API tare_status tare_error_status(const tare_error *error);
-/// Where: a file and offset, a JSON path, a node's name; "" when there is nothing to say.
+/// The place of the failure: a file and offset, a JSON path, a node's name. "" where there is none,
+/// and for NULL. Lent until the error is cleared, destroyed or filled again.
 TARE_API const char *tare_error_where(const tare_error *error);
-/// One sentence: what was expected and what was found.
+/// One sentence: what was expected and what was found. "" for NULL. Lent as tare_error_where's.
 TARE_API const char *tare_error_message(const tare_error *error);
-/// What to do about it; "" when there is nothing to say.
+/// What to do about it; "" where there is nothing to say, and for NULL. Lent as tare_error_where's.
 TARE_API const char *tare_error_hint(const tare_error *error);
 
-/// The candidate nearest to `found` by edit distance, or NULL when none is near: what a message
-/// suggests for a name that is not known. candidate(user, i) is the i-th name, NULL past the end.
+/// The candidate with the smallest edit distance to `found`, or NULL when none is close: a
+/// suggestion for an unknown name. candidate(user, i) returns the i-th name, and NULL past the end.
+/// The result is lent by `candidate`.
 TARE_API const char *tare_nearest_name(const char *found,
                                        const char *(*candidate)(const void *user, size_t i),
                                        const void *user);

@@ -16,7 +16,7 @@ extern "C" {
 
 // --- by source ---
 
-/// The nodes that one call of a module or function became. Lent by the list it stands in.
+/// The nodes that one call of a module or function became. Lent by the list that it is in.
 typedef struct tare_partition {
     uint32_t struct_size;
     const char *source;            // the wanted one that it came from
@@ -31,34 +31,39 @@ typedef struct tare_partition {
 } tare_partition;
 
 typedef struct tare_partitions tare_partitions;
-/// May a partition hold this node? One that is refused drops the whole partition.
+/// Is a node allowed in a partition? A node that is not drops its whole partition.
 typedef bool (*tare_node_filter)(void *user, const tare_node *node);
 
-/// torch's get_source_partitions. sources: module classes ("torch.nn.Conv2d"), functions
-/// ("torch.nn.functional.relu", "operator.add") and bare names of calls ("add"). A default export
-/// knows classes and bare names only, a strict one classes and functions. Grouped by source, in the
-/// order in which these appear. filter may be NULL. The result lends nodes of the model.
+/// Finds the nodes that each call of a module or function became: torch's get_source_partitions.
+/// sources: module classes ("torch.nn.Conv2d"), functions ("torch.nn.functional.relu",
+/// "operator.add") and bare names of calls ("add"). A default export knows classes and bare names
+/// only, a strict one classes and functions. Partitions are grouped by source, in the order in
+/// which sources occur in the graph. filter may be NULL. The result lends nodes of the model; the
+/// caller destroys *out.
 TARE_API tare_status tare_source_partitions(const tare_model *model, const char *const *sources,
                                             size_t source_count, tare_node_filter filter,
                                             void *user, tare_partitions **out, tare_error *err);
-/// torchao's find_sequential_partitions: rows of `type_count` partitions, each of which is read by
-/// the next. A type stands for its equivalents, too ("operator.add" for "torch.add" and "add").
-/// groups: other groups of equivalents instead of torchao's, each ended by NULL, `group_count` of
-/// them, lent as long as the result lives; NULL: torchao's. TARE_INVALID_ARGUMENT for types that
-/// mean the same.
+/// Finds chains of partitions: torchao's find_sequential_partitions. Each row has `type_count`
+/// partitions, each read by the next. A type includes its equivalents ("operator.add" for
+/// "torch.add" and "add"). groups: [group_count] groups of equivalents in place of torchao's, each
+/// ended by NULL and lent as long as the result lives; NULL: torchao's. TARE_INVALID_ARGUMENT for
+/// types that are equivalent. The result lends nodes of the model; the caller destroys *out.
 TARE_API tare_status tare_sequential_partitions(const tare_model *model, const char *const *types,
                                                 size_t type_count, const char *const *const *groups,
                                                 size_t group_count, tare_node_filter filter,
                                                 void *user, tare_partitions **out, tare_error *err);
-TARE_API void tare_partitions_destroy(tare_partitions *partitions);       // NULL is fine
-TARE_API size_t tare_partitions_count(const tare_partitions *partitions); // of rows
-/// The column-th partition of a row (0 unless sequential); false past the end.
+/// Frees the partitions. NULL is allowed.
+TARE_API void tare_partitions_destroy(tare_partitions *partitions);
+/// The number of rows.
+TARE_API size_t tare_partitions_count(const tare_partitions *partitions);
+/// Reads the partition at a row and column (0 unless sequential). Its lists are lent by the
+/// partitions. False past the end.
 TARE_API bool tare_partitions_at(const tare_partitions *partitions, size_t row, size_t column,
                                  tare_partition *out);
 
 // --- by pattern ---
 
-/// What a parameter of a pattern is when the pattern is captured. Zero is a float32 scalar.
+/// A parameter of a pattern at capture time. Zero is a float32 scalar.
 typedef struct tare_pattern_input {
     // In Python ("True", "None", "[2, 2]"): the parameter is this constant, as arguments that are
     // no tensors are in torch.export. NULL: a tensor of
@@ -91,32 +96,32 @@ typedef struct tare_pattern_options {
 typedef struct tare_subgraph_pattern tare_subgraph_pattern;
 typedef struct tare_subgraph_matches tare_subgraph_matches;
 
-/// A pattern in one form or several (with relu and with relu_, say), as code:
+/// Creates a pattern in one form or several (with relu and with relu_, say), each written as code:
 ///
 ///   def forward(self, x, weight, bias):
 ///       conv2d = torch.nn.functional.conv2d(x, weight, bias)
 ///       relu = torch.nn.functional.relu(conv2d)
 ///       return (relu, {'input': x, 'conv': conv2d, 'output': relu})
 ///
-/// Parameters match anything. The
-/// dictionary names what a match shall tell. Functions and methods of torch and Python's operators
-/// become the operators that torch.export makes of them, so that patterns are written like models;
-/// sizes that the code asks for (x.shape[0]) become the example's numbers, and match anything where
-/// these are symbolic. options may be NULL. Errors name the form, the example, line and column;
-/// TARE_INVALID_ARGUMENT for patterns that nothing can match.
+/// Parameters match anything. The dictionary names the nodes that a match hands out. Functions and
+/// methods of torch and Python's operators become the operators that torch.export makes of them, so
+/// patterns are written like models. Sizes in the code (x.shape[0]) become the example's numbers,
+/// and match anything where these are symbolic. options may be NULL. Errors name the form, the
+/// example, the line and the column; TARE_INVALID_ARGUMENT for patterns that nothing can match. The
+/// caller destroys *out.
 TARE_API tare_status tare_subgraph_pattern_create(const char *const *codes, size_t count,
                                                   const tare_pattern_options *options,
                                                   tare_subgraph_pattern **out, tare_error *err);
-/// A pattern that ships, in all the ways in which it is written: in place or not, an activation as
-/// one operator or written out, the operands of a sum in both orders, literals (strides) whatever
-/// they are. Layers compose: LAYER[_bn][_add][_ACTIVATION], as in "conv", "conv2d_bn_relu",
-/// "linear_gelu" or "conv_bn_add_relu", where LAYER is conv, conv1d to conv3d, conv_transpose,
-/// conv_transpose1d to conv_transpose3d or linear, and ACTIVATION one of relu, relu6, hardtanh,
-/// hardswish, hardsigmoid, silu, mish, gelu, leaky_relu, elu, sigmoid and tanh. The others are
-/// those of tare_subgraph_ready_at. Names in a match: "input", "weight", "bias", "stride" and so on
-/// as torch calls the arguments, "layer", "norm", "add" (with "other"), "activation", and "output"
-/// for the last node; attention has "query", "key", "value", "mask", "scores", "softmax" and
-/// "product". The caller destroys *out. TARE_NOT_FOUND with a suggestion for other names.
+/// Creates a ready-made pattern, with all its usual forms: in place or not, an activation as one
+/// operator or written out, the operands of a sum in both orders, any literals (strides). Layers
+/// compose: LAYER[_bn][_add][_ACTIVATION], as in "conv", "conv2d_bn_relu", "linear_gelu" or
+/// "conv_bn_add_relu", where LAYER is conv, conv1d to conv3d, conv_transpose, conv_transpose1d to
+/// conv_transpose3d or linear, and ACTIVATION one of relu, relu6, hardtanh, hardswish, hardsigmoid,
+/// silu, mish, gelu, leaky_relu, elu, sigmoid and tanh. The others are those of
+/// tare_subgraph_ready_at. Names in a match: "input", "weight", "bias", "stride" and so on as torch
+/// calls the arguments, "layer", "norm", "add" (with "other"), "activation", and "output" for the
+/// last node; attention has "query", "key", "value", "mask", "scores", "softmax" and "product". The
+/// caller destroys *out. TARE_NOT_FOUND, with a suggestion, for other names.
 TARE_API tare_status tare_subgraph_pattern_ready(const char *name, tare_subgraph_pattern **out,
                                                  tare_error *err);
 
@@ -125,30 +130,34 @@ typedef struct tare_ready_pattern {
     const char *name, *what; // "attention", and a phrase
     bool is_layer;           // takes _bn, _add and an activation behind its name
 } tare_ready_pattern;
-/// The ready-made patterns; false past the end.
+/// Reads the index-th ready-made pattern; its strings are in static storage. False past the end.
 TARE_API bool tare_subgraph_ready_at(size_t index, tare_ready_pattern *out);
 
-TARE_API void tare_subgraph_pattern_destroy(tare_subgraph_pattern *pattern); // NULL is fine
-/// The matches of the first form, then those of the next. No inner node of a match is read outside
-/// it. The result lends nodes of the model, and needs the pattern while it lives.
+/// Frees a pattern; its matches must be gone. NULL is allowed.
+TARE_API void tare_subgraph_pattern_destroy(tare_subgraph_pattern *pattern);
+/// Finds the matches of a pattern, those of its first form first. No inner node of a match is read
+/// outside of it. The result lends nodes of the model and needs the pattern while it lives; the
+/// caller destroys *out.
 TARE_API tare_status tare_subgraph_find(const tare_subgraph_pattern *pattern,
                                         const tare_model *model, tare_subgraph_matches **out,
                                         tare_error *err);
-TARE_API void tare_subgraph_matches_destroy(tare_subgraph_matches *matches); // NULL is fine
+/// Frees the matches. NULL is allowed.
+TARE_API void tare_subgraph_matches_destroy(tare_subgraph_matches *matches);
+/// The number of matches.
 TARE_API size_t tare_subgraph_matches_count(const tare_subgraph_matches *matches);
-/// Which form it is that matched: of the codes in order, each under the examples in order, those
-/// that differ from the ones before.
+/// The index of the form that matched; index: < tare_subgraph_matches_count. Forms are the codes in
+/// order, each under the examples in order, without those that equal an earlier one.
 TARE_API size_t tare_subgraph_match_form(const tare_subgraph_matches *matches, size_t index);
-/// The node under a name of the dictionary; NULL: a literal stands there (None for a bias that is
-/// not there), or there is no such name.
+/// The node under a name of the dictionary. NULL: a literal stands there (None for a missing bias),
+/// or there is no such name.
 TARE_API const tare_node *tare_subgraph_match_node(const tare_subgraph_matches *matches,
                                                    size_t index, const char *name);
-/// What stands under that name, a node or a literal (a stride, None for a bias that is not there);
-/// false if there is no such name. Lent.
+/// Reads what stands under a name of the dictionary: a node or a literal (a stride, None for a
+/// missing bias). Lent by the model. False if there is no such name.
 TARE_API bool tare_subgraph_match_argument(const tare_subgraph_matches *matches, size_t index,
                                            const char *name, tare_argument *out);
-/// The nth edge from that node into the match, so that an input with several readers is no riddle;
-/// false past the end.
+/// The nth edge from the node under a name into the match, which tells several readers of one input
+/// apart. False past the end.
 TARE_API bool tare_subgraph_match_edge(const tare_subgraph_matches *matches, size_t index,
                                        const char *name, size_t nth, tare_edge *out);
 

@@ -17,39 +17,49 @@ extern "C" {
 
 typedef struct tare_tensor tare_tensor;
 
-/// A tensor of zeros of a plain dtype. shape: ndim sizes, outermost first, each >= 0; ndim
-/// 0..TARE_MAX_DIMS. TARE_INVALID_ARGUMENT for others, and for logical dtypes (quint8, ..), which
-/// need parameters. The caller releases *out.
+/// Creates a tensor of zeros. shape: [ndim] sizes, outermost first, each >= 0; ndim: 0 to
+/// TARE_MAX_DIMS. TARE_INVALID_ARGUMENT for other shapes and for quantized dtypes (quint8, ..),
+/// which need parameters. The caller releases *out.
 TARE_API tare_status tare_tensor_create(tare_dtype dtype, int ndim, const int64_t *shape,
                                         tare_tensor **out, tare_error *err);
-/// As create, with `data` (element count x element size bytes) copied in.
+/// Creates a tensor with a copy of `data` (element count x element size bytes, row-major).
+/// Arguments and errors as for tare_tensor_create.
 TARE_API tare_status tare_tensor_from_data(tare_dtype dtype, int ndim, const int64_t *shape,
                                            const void *data, tare_tensor **out, tare_error *err);
-TARE_API tare_tensor *tare_tensor_retain(tare_tensor *tensor); // returns its argument; NULL is fine
-TARE_API void tare_tensor_release(tare_tensor *tensor);        // NULL is fine
+/// Adds a reference and returns its argument. NULL is allowed. Any thread may call it.
+TARE_API tare_tensor *tare_tensor_retain(tare_tensor *tensor);
+/// Drops a reference; the last one frees the tensor. NULL is allowed. Any thread may call it.
+TARE_API void tare_tensor_release(tare_tensor *tensor);
 
+/// The element type.
 TARE_API tare_dtype tare_tensor_dtype(const tare_tensor *tensor);
-/// shape: tare_tensor_ndim sizes, lent; element_count: their product.
+/// The number of dimensions, 0 to TARE_MAX_DIMS.
 TARE_API int tare_tensor_ndim(const tare_tensor *tensor);
+/// The sizes, outermost first: tare_tensor_ndim of them. Lent until the tensor is released.
 TARE_API const int64_t *tare_tensor_shape(const tare_tensor *tensor);
+/// The number of elements: the product of the sizes, 1 for a scalar.
 TARE_API int64_t tare_tensor_element_count(const tare_tensor *tensor);
-/// Row-major elements; of quantized tensors the integers. Lent until the tensor is released. NULL
-/// if it has a shape only.
+/// The elements in row-major order; for quantized tensors the integers. NULL if the tensor has a
+/// shape only. Lent until the tensor is released.
 TARE_API const void *tare_tensor_data(const tare_tensor *tensor);
-/// Writable elements, or NULL when they are mapped from a file or shared with another tensor.
+/// The same for writing; NULL where the elements are mapped from a file or shared with another
+/// tensor.
 TARE_API void *tare_tensor_mutable_data(tare_tensor *tensor);
 
-/// How many scales there are: 1 for per-tensor schemes, else the channels; 0 if the tensor is not
-/// quantized. Then the scheme is unset, too.
+/// The number of scales: 1 for per-tensor schemes, the number of channels for per-channel ones, 0
+/// for tensors that are not quantized.
 TARE_API int64_t tare_tensor_qparam_count(const tare_tensor *tensor);
+/// The scheme; TARE_QSCHEME_UNSET for tensors that are not quantized.
 TARE_API tare_qscheme tare_tensor_qscheme(const tare_tensor *tensor);
-/// value = (element - zero_point) * scale, channel by channel (0 for per-tensor schemes). 0 where
-/// there is no such channel. Zero points are whole numbers except with float qparams.
+/// The scale of a channel (0 for per-tensor schemes): value = (element - zero_point) * scale. 0
+/// where there is no such channel.
 TARE_API double tare_tensor_scale(const tare_tensor *tensor, int64_t channel);
+/// The zero point of a channel (0 for per-tensor schemes): a whole number, except with float
+/// qparams. 0 where there is no such channel.
 TARE_API double tare_tensor_zero_point(const tare_tensor *tensor, int64_t channel);
 
-/// float32 values of any tensor: integers converted, quantized ones dequantized. The caller
-/// releases *out.
+/// Converts any tensor to float32: integers by value, quantized tensors dequantized.
+/// TARE_INVALID_ARGUMENT for tensors without data. The caller releases *out.
 TARE_API tare_status tare_tensor_to_float(const tare_tensor *tensor, tare_tensor **out,
                                           tare_error *err);
 

@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/// "0.1.0": major, minor, patch. Static storage.
+/// The version of the library that runs: "0.1.0" (major, minor, patch). Static storage.
 TARE_API const char *tare_version(void);
-/// What this build has in it: "oneDNN 2.6, avx512vnni". Static storage.
+/// What this build contains: "oneDNN 2.6, avx512vnni". Static storage.
 TARE_API const char *tare_build_features(void);
 
 #ifdef __cplusplus

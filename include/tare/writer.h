@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-/// Called with `length` characters, lent for the call and not NUL-terminated; `user` is what was
-/// given with the writer. Returns false to stop, which the call that writes reports as TARE_IO.
+/// Receives `length` characters, lent for the call and not NUL-terminated; `user` is the argument
+/// that was passed with the writer. It returns false to stop; the call that writes then fails with
+/// TARE_IO.
 typedef bool (*tare_writer)(void *user, const char *chars, size_t length);
 
 #ifdef __cplusplus
