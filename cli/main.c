@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "command.h"
-#include "json.h"
-#include "report.h"
+#include "options/command.h"
+#include "support/json.h"
+#include "support/report.h"
+#include "support/terminal.h"
 #include "tare/file.h"
-#include "terminal.h"
 
 // To add a command: a file of its own that ends in its row, the row's name in command.h, and a line
 // here.

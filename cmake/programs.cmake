@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command line, the replay tool, the examples and the benchmarks. A program exists as soon as
 # its folder has a source.
-file(GLOB tare_cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.c")
+file(GLOB_RECURSE tare_cli_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/cli/*.c")
 if(tare_cli_sources)
   add_executable(tare_cli ${tare_cli_sources})
   target_include_directories(tare_cli PRIVATE "${PROJECT_SOURCE_DIR}/cli")

@@ -16,12 +16,12 @@ fopen fdopen freopen fread getline getdelim getrandom getentropy'
 # The command line looks at paths before the work begins, makes folders for reports, reads
 # /proc/cpuinfo, and frees the text of open_memstream, which the C library allocates.
 allowed='src/core/system/mapping.c.o mmap
-cli/output.c.o stat
-cli/output.c.o access
-cli/output.c.o mkdir
-cli/configs.c.o stat
-cli/bench_machine.c.o fopen
-cli/page.c.o free'
+cli/support/output.c.o stat
+cli/support/output.c.o access
+cli/support/output.c.o mkdir
+cli/support/configs.c.o stat
+cli/bench/machine.c.o fopen
+cli/support/page.c.o free'
 
 found=$(find "$1/src" "$2/cli" -name '*.c.o' ! -path '*/src/core/system/system.c.o' | LC_ALL=C sort)
 [ -n "$found" ] || { echo 'no objects found'; exit 1; }

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare backend: what backends support.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commands/actions.h"
+#include "support/configs.h"
+#include "support/json.h"
+#include "support/page.h"
+#include "support/report.h"
+
+static void list_json(void) {
+    json_out json = json_out_begin(stdout);
+    json_out_open(&json, "backends", '[');
+    for (size_t i = 0; tare_backend_config_builtin_name_at(i) != NULL; i++)
+        json_out_string(&json, NULL, tare_backend_config_builtin_name_at(i));
+    json_out_close(&json, ']');
+    json_out_end(&json);
+}
+
+static tare_status list(const char *name, bool as_json, tare_error *err) {
+    (void)name, (void)err;
+    if (as_json) list_json();
+    for (size_t i = 0; !as_json && tare_backend_config_builtin_name_at(i) != NULL; i++)
+        printf("%s\n", tare_backend_config_builtin_name_at(i));
+    return TARE_OK;
+}
+
+static tare_status show_json(const tare_backend_config *config, tare_error *err) {
+    char *json = NULL;
+    TRY(tare_backend_config_to_json(config, &json, err));
+    printf("%s\n", json);
+    tare_string_free(json);
+    return TARE_OK;
+}
+
+static tare_status show(const char *name, bool as_json, tare_error *err) {
+    tare_backend_config *config = NULL;
+    TRY(load_backend(name, &config, err));
+    const tare_status status = as_json
+                                   ? show_json(config, err)
+                                   : tare_backend_config_show(config, write_to_stream, stdout, err);
+    tare_backend_config_destroy(config);
+    return status;
+}
+
+typedef struct linting {
+    json_out *json; // NULL: as text
+    size_t errors;
+} linting;
+
+static tare_status write_finding(void *user, const tare_backend_finding *finding, tare_error *err) {
+    linting *l = user;
+    json_out *json = l->json;
+    const char *severity = finding_severity(finding->is_error);
+    (void)err;
+    l->errors += finding->is_error;
+    if (json == NULL) {
+        printf("%s: %s: pattern %s: %s (%s)\n", severity, finding->path, finding->pattern,
+               finding->problem, finding->remedy);
+        return TARE_OK;
+    }
+    json_out_open(json, NULL, '{');
+    json_out_string(json, "severity", severity);
+    json_out_string(json, "path", finding->path);
+    json_out_string(json, "pattern", finding->pattern);
+    json_out_string(json, "problem", finding->problem);
+    json_out_string(json, "remedy", finding->remedy);
+    json_out_close(json, '}');
+    return TARE_OK;
+}
+
+static tare_status lint(const tare_backend_config *config, bool as_json, size_t *count,
+                        size_t *error_count, tare_error *err) {
+    json_out json = {0};
+    linting l = {.json = as_json ? &json : NULL};
+    if (as_json) {
+        json = json_out_begin(stdout);
+        json_out_string(&json, "name", tare_backend_config_name(config));
+        json_out_integer(&json, "patterns", tare_backend_config_count(config));
+        json_out_open(&json, "findings", '[');
+    }
+    const tare_status status =
+        tare_backend_config_lint(config, NULL, write_finding, &l, count, err);
+    *error_count = l.errors;
+    if (as_json) {
+        json_out_close(&json, ']');
+        json_out_end(&json);
+    }
+    return status;
+}
+
+static tare_status check(const char *name, bool as_json, tare_error *err) {
+    tare_backend_config *config = NULL;
+    size_t count = 0, errors = 0;
+    TRY(load_backend(name, &config, err));
+    tare_status status = lint(config, as_json, &count, &errors, err);
+    if (status == TARE_OK && !as_json && count == 0)
+        printf("%s: %zu patterns, nothing to complain about\n", tare_backend_config_name(config),
+               tare_backend_config_count(config));
+    if (status == TARE_OK && count > 0) status = fail_findings(name, count, errors);
+    tare_backend_config_destroy(config);
+    return status;
+}
+
+static tare_status table_json(const tare_backend_config *config, tare_error *err) {
+    page markdown;
+    TRY(page_open(&markdown));
+    const tare_status status = page_close(
+        &markdown, tare_backend_config_table(config, write_to_stream, markdown.stream, err));
+    if (status == TARE_OK) {
+        json_out json = json_out_begin(stdout);
+        json_out_string(&json, "name", tare_backend_config_name(config));
+        json_out_string(&json, "markdown", markdown.chars);
+        json_out_end(&json);
+    }
+    page_release(&markdown);
+    return status;
+}
+
+static tare_status table(const char *name, bool as_json, tare_error *err) {
+    tare_backend_config *config = NULL;
+    TRY(load_backend(name, &config, err));
+    const tare_status status =
+        as_json ? table_json(config, err)
+                : tare_backend_config_table(config, write_to_stream, stdout, err);
+    tare_backend_config_destroy(config);
+    return status;
+}
+
+static const action actions[] = {
+    {"list", false, list},  {"show", true, show}, {"check", true, check},
+    {"table", true, table}, {.name = NULL},
+};
+
+static const char *action_at(const void *user, size_t index) {
+    (void)user;
+    return actions[index].name;
+}
+
+static int run(const command *self, int argc, char **argv) {
+    return run_action(self, actions, argc, argv);
+}
+
+const command backend_command = {
+    .name = "backend",
+    .summary = "list, show and check backend configs",
+    .usage = "list [--json] | show NAME [--json] | check FILE [--json] | table NAME [--json]",
+    .operands = {"list, show, check or table", "NAME"},
+    .operand_at = action_at,
+    .least_operands = 1,
+    .options = action_options,
+    .notes = "NAME is a built-in backend or a file; '-' is standard input.\n"
+             "list   names the built-in backends\n"
+             "show   lists a backend's patterns; with --json in torch's to_dict form\n"
+             "check  looks for what can be written down but cannot be meant; status 1 if\n"
+             "       it finds some. No command takes a backend with an error; a warning is\n"
+             "       about what has no effect\n"
+             "table  writes a Markdown page, a row per pattern and dtypes\n",
+    .run = run,
+};

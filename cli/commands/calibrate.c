@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare calibrate: a prepared model's observers watch data, and what they saw goes into a file; or
+// such files become one.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/json.h"
+#include "support/models.h"
+#include "support/output.h"
+#include "support/report.h"
+#include "tare/memory.h"
+#include "tare/tare.h"
+
+typedef struct calibrate_options {
+    const char *data, *shard, *output;
+    int64_t batch, limit, threads, every;
+    bool merge, resume, lenient, as_json, quiet;
+    size_options sizes;
+} calibrate_options;
+
+typedef struct job {
+    const calibrate_options *options;
+    int64_t shard_index, shard_count;
+    tare_model *model;
+    tare_data *data;
+    tare_error *err;
+} job;
+
+static void print_info(const job *j, const tare_calibration_info *info) {
+    // With the state on standard output, what is said goes to standard error.
+    FILE *stream = strcmp(j->options->output, "-") == 0 ? stderr : stdout;
+    if (j->options->as_json) {
+        json_out json = json_out_begin(stream);
+        json_out_integer(&json, "samples", (uint64_t)info->sample_count);
+        json_out_integer(&json, "shards", (uint64_t)info->shard_count);
+        json_out_integer(&json, "done_shards", (uint64_t)info->done_shard_count);
+        json_out_end(&json);
+        return;
+    }
+    (void)fprintf(stream, "%" PRId64 " sample%s", info->sample_count,
+                  info->sample_count == 1 ? "" : "s");
+    if (info->shard_count > 1)
+        (void)fprintf(stream, ", %" PRId64 " of %" PRId64 " shards", info->done_shard_count,
+                      info->shard_count);
+    (void)fprintf(stream, "\n");
+}
+
+static const char *stage_word(const tare_model *model) {
+    switch (tare_model_get_stage(model)) {
+    case TARE_STAGE_FLOAT:
+        return "float";
+    case TARE_STAGE_FUSED:
+        return "fused";
+    case TARE_STAGE_PREPARED:
+        return "prepared";
+    default:
+        return "quantized";
+    }
+}
+
+static tare_status open_job(job *j, const char *model) {
+    const calibrate_options *o = j->options;
+    const tare_data_options data = {.batch_size = o->batch != 0 ? o->batch : 16,
+                                    .sample_limit = o->limit,
+                                    .shard_index = j->shard_index,
+                                    .shard_count = j->shard_count,
+                                    .is_finite = !o->lenient};
+    const char *const inputs[] = {model, o->data};
+    TRY(output_check(o->output));
+    TRY(output_refuse_inputs(o->output, inputs, 2));
+    TRY(read_model(model, &o->sizes, &j->model, j->err));
+    if (tare_model_get_stage(j->model) != TARE_STAGE_PREPARED)
+        return fail_here(model, "tare quantize --stop prepare makes one",
+                         "expected a prepared model, found a %s one", stage_word(j->model));
+    TRY(j->shard_count > 1 ? tare_calibration_check_mergeable(j->model, j->err)
+                           : tare_calibration_check(j->model, j->err));
+    return tare_data_open(o->data, j->model, &data, &j->data, j->err);
+}
+
+static tare_status watch(job *j, const char *model) {
+    const calibrate_options *o = j->options;
+    const tare_calibrate_options options = {.progress = progress_callback,
+                                            .progress_user = "calibrating",
+                                            .thread_count = (int)o->threads,
+                                            .resume_path = o->resume ? o->output : NULL,
+                                            .checkpoint_samples = o->every,
+                                            .is_lenient = o->lenient};
+    tare_calibration_info info = {.shard_count = j->shard_count, .done_shard_count = 1};
+    TRY(open_job(j, model));
+    TRY(tare_calibrate_data(j->model, j->data, &options, &info.sample_count, j->err));
+    end_progress();
+    TRY(tare_calibration_write(j->model, j->data, info.sample_count, o->output, j->err));
+    print_info(j, &info);
+    return TARE_OK;
+}
+
+static tare_status merge(job *j, const char *const *paths) {
+    tare_calibration_info info = {.struct_size = sizeof info};
+    size_t count = 0;
+    TRY(output_check(j->options->output));
+    while (paths[count] != NULL) count++;
+    TRY(output_refuse_inputs(j->options->output, paths, count));
+    TRY(tare_calibration_merge(NULL, paths, count, j->options->output, &info, j->err));
+    print_info(j, &info);
+    return TARE_OK;
+}
+
+/// "2/8", counted from 0.
+static bool read_shard(const char *text, job *j) {
+    long long index = 0, count = 0;
+    int length = 0;
+    if (sscanf(text, "%lld/%lld%n", &index, &count, &length) != 2 || text[length] != '\0')
+        return false;
+    j->shard_index = index;
+    j->shard_count = count;
+    return index >= 0 && count >= 1 && index < count && text[0] != '+' && text[0] != ' ';
+}
+
+static int check_options(const command *self, const calibrate_options *o,
+                         const char *const *operands, job *j) {
+    j->shard_count = 1;
+    if (o->merge &&
+        (o->data != NULL || o->shard != NULL || o->batch != 0 || o->limit != 0 || o->threads != 0 ||
+         o->resume || o->every != 0 || o->lenient || o->sizes.max_memory != 0))
+        return wrong_usage(self->name, NULL,
+                           "--data, --shard, --batch, --limit, --threads, --resume, --every, "
+                           "--lenient and --max-memory have no effect with --merge");
+    if (o->threads > 1024)
+        return wrong_usage(self->name, NULL, "--threads: at most 1024, found %lld",
+                           (long long)o->threads);
+    if (o->every != 0 && !o->resume)
+        return wrong_usage(self->name, NULL, "--every has no effect without --resume");
+    if (o->resume && strcmp(o->output, "-") == 0)
+        return wrong_usage(self->name, NULL, "--resume needs a STATE that is a file");
+    if (operands[0] == NULL)
+        return wrong_usage(self->name, "see 'tare help calibrate'", "%s is missing",
+                           o->merge ? "STATE" : "PREPARED");
+    if (!o->merge && o->data == NULL)
+        return wrong_usage(self->name, "see 'tare help calibrate'", "--data DATA is missing");
+    if (!o->merge && operands[1] != NULL)
+        return wrong_usage(self->name, "states are merged with --merge",
+                           "one operand too many: '%s'", operands[1]);
+    if (o->shard != NULL && !read_shard(o->shard, j))
+        return wrong_usage(self->name, NULL, "--shard: expected I/N with 0 <= I < N, found '%s'",
+                           o->shard);
+    return EXIT_JOB_DONE;
+}
+
+static int run(const command *self, int argc, char **argv) {
+    calibrate_options o = {0};
+    const char **operands = tare_memory_allocate((size_t)argc + 5, sizeof *operands);
+    job j = {.options = &o};
+    if (operands == NULL) return finish_job(self->name, TARE_OUT_OF_MEMORY, NULL);
+    int exit_status = EXIT_WRONG_USAGE;
+    if (parse_arguments(self, argc, argv, &o, operands))
+        exit_status = check_options(self, &o, operands, &j);
+    if (o.quiet || o.as_json) silence_progress();
+    if (exit_status == EXIT_JOB_DONE) {
+        j.err = tare_error_create();
+        const tare_status status = o.merge ? merge(&j, operands) : watch(&j, operands[0]);
+        exit_status = finish_job(self->name, status, j.err);
+    }
+    tare_data_close(j.data);
+    tare_model_destroy(j.model);
+    tare_error_destroy(j.err);
+    tare_memory_release(operands);
+    return exit_status;
+}
+
+#define FIELD(name) offsetof(calibrate_options, name)
+static const option options[] = {
+    {"data", "DATA", "inputs to watch", FIELD(data), OPTION_TEXT, 'd', false},
+    {"output", "STATE", "the file to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
+     true},
+    {"shard", "I/N", "every N-th batch, from the I-th on (0 <= I < N)", FIELD(shard), OPTION_TEXT,
+     0, false},
+    {"merge", NULL, "join the states that are named into one", FIELD(merge), OPTION_FLAG, 0, false},
+    {"batch", "N", "samples of a batch (default 16)", FIELD(batch), OPTION_NUMBER, 0, false},
+    {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
+    {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
+    {"resume", NULL, "go on where STATE ends, and keep it written", FIELD(resume), OPTION_FLAG, 0,
+     false},
+    {"every", "N", "with --resume: write STATE every N samples (default 512)", FIELD(every),
+     OPTION_NUMBER, 0, false},
+    {"lenient", NULL, "let infinities in the data through", FIELD(lenient), OPTION_FLAG, 0, false},
+    {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
+    MEMORY_OPTION(calibrate_options, sizes),
+    {.name = NULL},
+};
+
+const command calibrate_command = {
+    .name = "calibrate",
+    .summary = "calibrate a prepared model, in shares if need be",
+    .usage = "PREPARED --data DATA [--shard I/N] [--batch N] [--limit N] [--threads N]\n"
+             "       [--resume [--every N]] [--lenient] -o STATE [--json] [--quiet] [--max-memory "
+             "SIZE]\n"
+             "       tare calibrate --merge STATE.. -o STATE [--json] [--quiet]",
+    .operands = {"PREPARED"},
+    .takes_more_operands = true,
+    .options = options,
+    .notes =
+        "STATE holds what the observers saw: tare quantize --state takes it. Shards of\n"
+        "the same data, --batch and --limit merge to the very bytes of one pass, for\n"
+        "observers that merge: MinMaxObserver, PerChannelMinMaxObserver and\n"
+        "tare.MergeableHistogramObserver. With them --batch and --threads do not show.\n\n"
+        "tare quantize net.safetensors --backend x86 --qconfig examples/minmax.json --stop prepare "
+        "\\\n"
+        "    -o prepared.safetensors\n"
+        "tare calibrate prepared.safetensors --data photos/ --shard 0/2 -o 0.state\n"
+        "tare calibrate prepared.safetensors --data photos/ --shard 1/2 -o 1.state\n"
+        "tare calibrate --merge 0.state 1.state -o all.state\n"
+        "tare quantize prepared.safetensors --backend x86 --state all.state -o int8.safetensors\n",
+    .run = run,
+};

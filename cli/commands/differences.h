@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far the values of two models are from each other.
+#ifndef CLI_DIFFERENCES_H
+#define CLI_DIFFERENCES_H
+
+#include "support/json.h"
+#include "tare/tare.h"
+
+/// How far y is from x, over all that was added.
+typedef struct difference {
+    double signal, noise; // sums of x^2 and of (x - y)^2
+    double largest_error;
+} difference;
+
+/// Adds two float32 tensors; false if their shapes differ.
+bool difference_add(difference *d, const tare_tensor *x, const tare_tensor *y);
+/// 20 log10(|x| / |x - y|); infinite when nothing differs.
+double signal_to_noise_db(const difference *d);
+/// What a row says, with the reference as x.
+difference difference_of(const tare_debug_row *row);
+
+/// A double for printf's "%s" in a column: "equal" where nothing differs. Static storage.
+const char *decibels_text(double db);
+
+/// The table of compare --layers: every value that both models have, as torch's debugger tells it.
+void print_values(const tare_debug_comparison *c, bool worst_first);
+void write_values(const tare_debug_comparison *c, bool worst_first, json_out *json);
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare run: a model on data.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options/command.h"
+#include "options/floats.h"
+#include "options/threads.h"
+#include "support/gather.h"
+#include "support/json.h"
+#include "support/models.h"
+#include "support/output.h"
+#include "support/report.h"
+#include "support/scores.h"
+#include "tare/tare.h"
+
+typedef struct run_options {
+    const char *input, *output, *float_type, *tune_cache;
+    int64_t batch, limit;
+    bool as_is, as_json, quiet;
+    thread_options threads;
+    size_options sizes;
+} run_options;
+
+typedef struct job {
+    const run_options *options;
+    tare_session_options setting;
+    tare_model *model;
+    tare_session *session;
+    tare_data *data;
+    gathered outputs;
+    int64_t sample_count, correct_count;
+    bool has_accuracy;
+    tare_error *err;
+} job;
+
+static tare_status score_batch(job *j, const tare_batch *batch, const tare_tensor *first) {
+    if (batch->labels == NULL || !is_scores(first, batch->size)) return TARE_OK;
+    j->has_accuracy = true;
+    return count_correct(first, batch->labels, j->options->input, &j->correct_count, j->err);
+}
+
+static tare_status run_batch(job *j, const tare_batch *batch) {
+    tare_tensor *outputs[GATHER_CAPACITY] = {NULL};
+    size_t count = 0;
+    TRY(tare_session_run(j->session, batch->inputs, batch->input_count, outputs, GATHER_CAPACITY,
+                         &count, j->err));
+    tare_status status = gather_plain(outputs, count, j->err);
+    if (status == TARE_OK && count > 0) status = score_batch(j, batch, outputs[0]);
+    if (status == TARE_OK && j->options->output != NULL)
+        status = gather_add(&j->outputs, outputs, count, j->err);
+    for (size_t i = 0; i < count; i++) tare_tensor_release(outputs[i]);
+    return status;
+}
+
+static tare_status run_batches(job *j) {
+    for (bool done = false;;) {
+        tare_batch batch = {0};
+        TRY(tare_data_next(j->data, &batch, &done, j->err));
+        if (done) return TARE_OK;
+        TRY(run_batch(j, &batch));
+        j->sample_count += batch.size;
+        show_progress("running", j->sample_count, tare_data_sample_count(j->data));
+    }
+}
+
+static void print_result(const job *j, FILE *stream) {
+    const double accuracy = (double)j->correct_count / (double)j->sample_count;
+    if (j->options->as_json) {
+        json_out json = json_out_begin(stream);
+        json_out_integer(&json, "samples", (uint64_t)j->sample_count);
+        if (j->has_accuracy) {
+            json_out_integer(&json, "correct", (uint64_t)j->correct_count);
+            json_out_number(&json, "accuracy", accuracy);
+        }
+        json_out_end(&json);
+        return;
+    }
+    (void)fprintf(stream, "%" PRId64 " sample%s", j->sample_count, j->sample_count == 1 ? "" : "s");
+    if (j->has_accuracy)
+        (void)fprintf(stream, ", %" PRId64 " right: accuracy %.2f %%", j->correct_count,
+                      100 * accuracy);
+    (void)fprintf(stream, "\n");
+}
+
+static tare_status run_job(job *j, const char *model) {
+    const run_options *o = j->options;
+    const tare_data_options data = {
+        .batch_size = o->batch != 0 ? o->batch : 32, .sample_limit = o->limit, .as_is = o->as_is};
+    if (o->output != NULL) {
+        TRY(tare_arrays_check_path(o->output, j->err));
+        TRY(output_check(o->output));
+        TRY(output_refuse_inputs(o->output, (const char *const[]){model, o->input}, 2));
+    }
+    TRY(read_model(model, &o->sizes, &j->model, j->err));
+    TRY(tare_data_open(o->input, j->model, &data, &j->data, j->err));
+    TRY(tare_session_create(j->model, &j->setting, &j->session, j->err));
+    TRY(keep_thread(&o->threads, j->err));
+    TRY(run_batches(j));
+    end_progress();
+    if (o->output != NULL) TRY(gather_write(&j->outputs, o->output, j->err));
+    const bool output_is_stdout = o->output != NULL && strcmp(o->output, "-") == 0;
+    print_result(j, output_is_stdout ? stderr : stdout);
+    return TARE_OK;
+}
+
+static int run(const command *self, int argc, char **argv) {
+    run_options o = {0};
+    const char *operands[4];
+    if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
+    if (o.quiet || o.as_json) silence_progress();
+    job j = {.options = &o, .setting = {.tune_cache = o.tune_cache}};
+    if (!read_float_type(self->name, o.float_type, &j.setting.bfloat16) ||
+        !read_thread_options(self->name, &o.threads, &j.setting))
+        return EXIT_WRONG_USAGE;
+    j.err = tare_error_create();
+    const int exit_status = finish_job(self->name, run_job(&j, operands[0]), j.err);
+    gather_release(&j.outputs);
+    tare_session_destroy(j.session);
+    tare_data_close(j.data);
+    tare_model_destroy(j.model);
+    tare_error_destroy(j.err);
+    return exit_status;
+}
+
+#define FIELD(name) offsetof(run_options, name)
+static const option options[] = {
+    {"input", "DATA", "what to run on", FIELD(input), OPTION_TEXT, 'i', true},
+    {"output", "FILE", ".npz, .npy or .safetensors; '-': .npz on standard output", FIELD(output),
+     OPTION_TEXT, 'o', false},
+    {"batch", "N", "samples at a time (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
+    {"limit", "N", "run on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
+    THREAD_OPTIONS(run_options, threads),
+    FLOAT_OPTION(FIELD(float_type)),
+    {"tune-cache", "FILE", "time kernels of equal bits, keep what was timed here",
+     FIELD(tune_cache), OPTION_TEXT, 0, false},
+    {"as-is", NULL, "take FILE.npz as it stands: any shapes, no batch", FIELD(as_is), OPTION_FLAG,
+     0, false},
+    {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
+    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
+    SIZE_OPTIONS(run_options, sizes),
+    {.name = NULL},
+};
+
+const command run_command = {
+    .name = "run",
+    .summary = "run a model on data",
+    .usage = "MODEL --input DATA [--output FILE] [--batch N] [--limit N] [--as-is]\n"
+             "       [--threads N] [--affinity 0,2-5] [--spin US] [--float f32|bf16] [--tune-cache "
+             "FILE] [--json] [--quiet] [--dim NAME=N,..]\n"
+             "       [--shape INPUT=NxN..,..] [--max-memory SIZE]",
+    .operands = {"MODEL"},
+    .least_operands = 1,
+    .options = options,
+    .notes = "The arrays of FILE are called `output`, or `output.0`, `output.1`, .. where\n"
+             "there are several; quantized outputs are written as float32. Where DATA has\n"
+             "labels and the model gives scores of classes, the accuracy is printed (in JSON\n"
+             "as a fraction).\n",
+    .run = run,
+};

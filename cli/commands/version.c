@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare version: which tare this is and what is in it.
+#include <stdio.h>
+
+#include "options/command.h"
+#include "support/json.h"
+#include "support/report.h"
+#include "tare/tare.h"
+
+typedef struct version_options {
+    bool as_json;
+} version_options;
+
+static int run(const command *self, int argc, char **argv) {
+    version_options o = {0};
+    const char *operands[4];
+    if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
+    if (o.as_json) {
+        json_out json = json_out_begin(stdout);
+        json_out_string(&json, "version", tare_version());
+        json_out_string(&json, "features", tare_build_features());
+        json_out_string(&json, "isa", tare_isa_name());
+        json_out_end(&json);
+    } else {
+        printf("tare %s\nbuilt with: %s\ninstruction set in use: %s\n", tare_version(),
+               tare_build_features(), tare_isa_name());
+    }
+    return finish_job(self->name, TARE_OK, NULL);
+}
+
+static const option options[] = {
+    {"json", NULL, "print JSON", offsetof(version_options, as_json), OPTION_FLAG, 0, false},
+    {.name = NULL},
+};
+
+const command version_command = {
+    .name = "version",
+    .summary = "say which tare this is and what is in it",
+    .usage = "[--json]",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flow with a backend config: FX graph mode.
+#include <stdio.h>
+#include <string.h>
+
+#include "quantize/quantize.h"
+#include "support/configs.h"
+#include "support/report.h"
+
+static tare_status choose_mapping(quantize_job *j) {
+    if (j->options->qconfig == NULL)
+        return tare_qconfig_mapping_for_backend(j->backend, j->options->qat, &j->mapping, j->err);
+    return load_mapping(j->options->qconfig, j->options->qat, &j->mapping, j->err);
+}
+
+static tare_status warn_of_finding(void *user, const tare_backend_finding *finding,
+                                   tare_error *err) {
+    (void)err;
+    if (!finding->is_error)
+        (void)fprintf(stderr, "tare quantize: warning: %s: %s: pattern %s: %s (%s)\n",
+                      (const char *)user, finding->path, finding->pattern, finding->problem,
+                      finding->remedy);
+    return TARE_OK;
+}
+
+// torch's own configs name methods that no tensor has: users of the built-in ones need not read it.
+static tare_status warn_of_backend(quantize_job *j) {
+    const char *name = j->options->backend;
+    size_t count = 0;
+    if (is_builtin_backend(name)) return TARE_OK;
+    return tare_backend_config_lint(j->backend, NULL, warn_of_finding, (void *)name, &count,
+                                    j->err);
+}
+
+static tare_status open(quantize_job *j) {
+    const char *name = j->options->engine;
+    TRY(load_backend(j->options->backend, &j->backend, j->err));
+    TRY(tare_backend_config_check(j->backend, j->err));
+    TRY(warn_of_backend(j));
+    j->engine = tare_engine_from_name(name != NULL ? name : tare_backend_config_name(j->backend));
+    return TARE_OK;
+}
+
+static bool has_prepare_options(const quantize_options *o) {
+    return o->prepare_config != NULL || o->equalize != NULL;
+}
+
+/// Only patterns that name aten operators match it.
+static void note_exported(const quantize_job *j) {
+    if (!j->was_prepared && tare_model_is_exported(j->model))
+        (void)fprintf(
+            stderr,
+            "tare quantize: note: %s is an exported program, whose operators the backends "
+            "that ship do not name;\n--quantizer quantizes it (tare quantizer list)\n",
+            j->input);
+}
+
+static tare_status check_model(quantize_job *j) {
+    note_exported(j);
+    if (tare_model_is_prepared_pt2e(j->model))
+        return fail_here(j->input, "leave out --backend",
+                         "the model was prepared by a quantizer: --backend has no effect");
+    if (!j->was_prepared) return TARE_OK;
+    if (j->options->qconfig != NULL)
+        return fail_here(j->input, "prepare the float model with it",
+                         "the model is prepared already: --qconfig has no effect");
+    if (has_prepare_options(j->options))
+        return fail_here(j->input, "prepare the float model with them",
+                         "the model is prepared already: --prepare-config and --equalize have no "
+                         "effect");
+    return TARE_OK;
+}
+
+static tare_status fuse(quantize_job *j) {
+    tare_model *fused = NULL;
+    TRY(tare_fuse_fx(j->model, j->backend, &fused, j->err));
+    quantize_advance(j, fused);
+    return TARE_OK;
+}
+
+/// Training is what batch norms are kept for.
+static void note_folded_norms(const quantize_job *j) {
+    if (tare_model_norms_are_folded(j->model))
+        (void)fprintf(stderr,
+                      "tare quantize: note: %s was exported with its batch norms folded into its "
+                      "convolutions,\nso that --qat trains without them; tools/tare_export.py "
+                      "writes models that keep them\n",
+                      j->input);
+}
+
+static tare_status prepare_with(quantize_job *j, const tare_prepare_options *options,
+                                tare_model **out) {
+    if (!j->options->qat) return tare_prepare_fx(j->model, options, out, j->err);
+    note_folded_norms(j);
+    TRY(tare_prepare_qat_fx(j->model, options, out, j->err));
+    // QAT modules begin in training mode; nobody trains a model that came in evaluation.
+    return tare_model_set_training(*out, tare_model_is_training(j->model), j->err);
+}
+
+static tare_status prepare(quantize_job *j) {
+    const quantize_options *o = j->options;
+    TRY(choose_mapping(j));
+    if (o->prepare_config != NULL)
+        TRY(tare_prepare_custom_config_read(o->prepare_config, &j->prepare_config, j->err));
+    if (o->equalize != NULL) TRY(tare_qconfig_mapping_read(o->equalize, &j->equalization, j->err));
+    const tare_prepare_options options = {.backend = j->backend,
+                                          .qconfig_mapping = j->mapping,
+                                          .is_lenient = o->lenient,
+                                          .custom_config = j->prepare_config,
+                                          .equalization = j->equalization};
+    tare_model *prepared = NULL;
+    const tare_status status = prepare_with(j, &options, &prepared);
+    if (status != TARE_OK) {
+        tare_model_destroy(prepared);
+        return status;
+    }
+    quantize_advance(j, prepared);
+    return TARE_OK;
+}
+
+static tare_status convert(quantize_job *j, const tare_model *prepared, stop_stage stop,
+                           const tare_float_choice *choices, size_t count, tare_model **out) {
+    if (j->options->convert_config != NULL && j->convert_config == NULL)
+        TRY(tare_convert_custom_config_read(j->options->convert_config, &j->convert_config,
+                                            j->err));
+    const tare_convert_options options = {.backend = j->backend,
+                                          .engine = j->engine,
+                                          .is_lenient = j->options->lenient,
+                                          .custom_config = j->convert_config,
+                                          .float_choices = choices,
+                                          .float_choice_count = count};
+    return stop == STOP_REFERENCE ? tare_convert_to_reference_fx(prepared, &options, out, j->err)
+                                  : tare_convert_fx(prepared, &options, out, j->err);
+}
+
+const char *engine_choice_at(const void *user, size_t index) {
+    (void)user;
+    const size_t engine = index + TARE_ENGINE_X86;
+    return engine <= TARE_ENGINE_ONEDNN ? tare_engine_name((tare_engine)engine) : NULL;
+}
+
+static bool is_engine(const char *name) {
+    size_t i = 0;
+    while (engine_choice_at(NULL, i) != NULL && strcmp(engine_choice_at(NULL, i), name) != 0) i++;
+    return engine_choice_at(NULL, i) != NULL;
+}
+
+int check_engine(const command *self, const quantize_options *o) {
+    if (o->engine == NULL || is_engine(o->engine)) return EXIT_JOB_DONE;
+    return wrong_usage(self->name, suggest(o->engine, engine_choice_at, NULL),
+                       "--engine: no engine '%s'", o->engine);
+}
+
+static int check_options(const command *self, const quantize_options *o) {
+    if (check_engine(self, o) != EXIT_JOB_DONE) return EXIT_WRONG_USAGE;
+    if (o->quantizer_config != NULL)
+        return wrong_usage(self->name, "--qconfig has the settings of the flow with a backend",
+                           "--quantizer-config has no effect without --quantizer");
+    return EXIT_JOB_DONE;
+}
+
+const quantize_flow fx_flow = {.check_options = check_options,
+                               .open = open,
+                               .check_model = check_model,
+                               .fuse = fuse,
+                               .prepare = prepare,
+                               .convert = convert};

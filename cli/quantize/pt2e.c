@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flow with a quantizer: programs of torch.export.
+#include "quantize/quantize.h"
+#include "support/configs.h"
+#include "support/report.h"
+
+static tare_status open(quantize_job *j) {
+    const quantize_options *o = j->options;
+    const tare_quantizer_open_options options = {.struct_size = sizeof options,
+                                                 .settings_path = o->quantizer_config,
+                                                 .is_qat = o->qat,
+                                                 .is_lenient = o->lenient};
+    if (o->quantizer == NULL) return TARE_OK; // the model is prepared, it is to be hoped
+    return tare_quantizer_open(o->quantizer, &options, &j->quantizer, j->err);
+}
+
+static tare_status check_prepared(quantize_job *j) {
+    if (!tare_model_is_prepared_pt2e(j->model))
+        return fail_here(j->input, "it goes on with --backend",
+                         "the model was prepared with a backend: --quantizer has no effect");
+    if (j->options->quantizer != NULL)
+        return fail_here(j->input, "leave it out",
+                         "the model is prepared already: --quantizer has no effect");
+    return TARE_OK;
+}
+
+static tare_status check_model(quantize_job *j) {
+    if (j->was_prepared && (j->options->quantizer != NULL || tare_model_is_prepared_pt2e(j->model)))
+        return check_prepared(j);
+    if (j->options->quantizer == NULL) {
+        j->is_wrong_usage = true;
+        return fail_here("quantize", "see 'tare help quantize'",
+                         "--backend NAME|FILE or --quantizer NAME|FILE is missing");
+    }
+    if (tare_model_is_exported(j->model)) return TARE_OK;
+    return fail_here(j->input, "export it with torch.export.save, or quantize it with --backend",
+                     "quantizers annotate aten operators, and the model calls none: it is made of "
+                     "modules and functions");
+}
+
+static tare_status prepare(quantize_job *j) {
+    tare_model *prepared = NULL;
+    TRY(j->options->qat ? tare_prepare_qat_pt2e(j->model, j->quantizer, &prepared, j->err)
+                        : tare_prepare_pt2e(j->model, j->quantizer, &prepared, j->err));
+    quantize_advance(j, prepared);
+    return TARE_OK;
+}
+
+static tare_status lower(quantize_job *j, const tare_model *converted, tare_model **out) {
+    const char *engine = j->options->engine;
+    const tare_lower_pt2e_options options = {
+        .struct_size = sizeof options,
+        .engine = engine != NULL ? tare_engine_from_name(engine) : TARE_ENGINE_DEFAULT};
+    return tare_lower_pt2e(converted, &options, out, j->err);
+}
+
+static tare_status convert(quantize_job *j, const tare_model *prepared, stop_stage stop,
+                           const tare_float_choice *choices, size_t count, tare_model **out) {
+    const tare_convert_pt2e_options options = {.struct_size = sizeof options,
+                                               .is_lenient = j->options->lenient,
+                                               .float_choices = choices,
+                                               .float_choice_count = count};
+    tare_model *converted = NULL;
+    TRY(tare_convert_pt2e(prepared, &options, &converted, j->err));
+    if (stop != STOP_LOWER) {
+        *out = converted;
+        return TARE_OK;
+    }
+    const tare_status status = lower(j, converted, out);
+    tare_model_destroy(converted);
+    return status;
+}
+
+static int check_options(const command *self, const quantize_options *o) {
+    if (o->backend != NULL)
+        return wrong_usage(self->name, NULL, "--quantizer and --backend exclude each other");
+    if (o->qconfig != NULL)
+        return wrong_usage(self->name, "--quantizer-config has the settings of a quantizer",
+                           "--qconfig has no effect with --quantizer");
+    if (o->prepare_config != NULL || o->convert_config != NULL || o->equalize != NULL)
+        return wrong_usage(self->name, NULL,
+                           "--prepare-config, --convert-config and --equalize have no effect with "
+                           "--quantizer");
+    if (o->quantizer == NULL && o->quantizer_config != NULL)
+        return wrong_usage(self->name, NULL,
+                           "--quantizer-config has no effect without --quantizer");
+    return check_engine(self, o);
+}
+
+const quantize_flow pt2e_flow = {.check_options = check_options,
+                                 .open = open,
+                                 .check_model = check_model,
+                                 .prepare = prepare,
+                                 .convert = convert};

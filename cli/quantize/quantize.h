@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// tare quantize: one job, and the two flows that it may take.
+#ifndef CLI_QUANTIZE_H
+#define CLI_QUANTIZE_H
+
+#include "options/command.h"
+#include "quantize/report.h"
+#include "support/models.h"
+#include "tare/tare.h"
+
+typedef struct quantize_options {
+    const char *backend, *quantizer, *calibrate, *state, *preprocess, *stop, *report, *output;
+    const char *qconfig, *engine, *prepare_config, *convert_config, *equalize; // with --backend
+    const char *quantizer_config;                                              // with --quantizer
+    const char *bias_data;
+    int64_t batch, limit, threads, run_threads, bias_samples;
+    bool qat, bias_correction, never_slower, packed, print, debug_handles, lenient, strict, dry_run,
+        quiet, as_json;
+    size_options sizes;
+} quantize_options;
+
+typedef struct quantize_flow quantize_flow;
+
+typedef struct quantize_job {
+    const quantize_options *options;
+    const quantize_flow *flow;
+    const char *input;
+    stop_stage stop;
+    tare_model *model;             // as far as it has come
+    bool was_prepared;             // when it was read
+    bool is_wrong_usage;           // what failed was the command line
+    tare_never_slower_result race; // of --never-slower
+    bias_report *biases;           // of --bias-correction, the latest one first
+    tare_error *err;
+    // of the flow with a backend
+    tare_engine engine;
+    tare_backend_config *backend;
+    tare_qconfig_mapping *mapping, *equalization;
+    tare_prepare_custom_config *prepare_config; // NULL: none
+    tare_convert_custom_config *convert_config; // idem
+    // of the flow with a quantizer
+    tare_quantizer *quantizer;
+} quantize_job;
+
+struct quantize_flow {
+    /// Wrong usage: says so and returns EXIT_WRONG_USAGE.
+    int (*check_options)(const command *self, const quantize_options *o);
+    /// Loads what the options name, before the model is read.
+    tare_status (*open)(quantize_job *j);
+    /// Refuses models of the other flow, and options that come too late for a prepared one.
+    tare_status (*check_model)(quantize_job *j);
+    tare_status (*fuse)(quantize_job *j); // NULL: not a stage of this flow
+    tare_status (*prepare)(quantize_job *j);
+    /// To `stop`, with these nodes left float.
+    tare_status (*convert)(quantize_job *j, const tare_model *prepared, stop_stage stop,
+                           const tare_float_choice *choices, size_t count, tare_model **out);
+};
+
+/// The flow's conversion of j->model to j->stop, with its biases corrected first if asked for.
+tare_status quantize_convert(quantize_job *j, const tare_float_choice *choices, size_t count,
+                             tare_model **out);
+/// The same, with what is slower in integers left float.
+tare_status quantize_never_slower(quantize_job *j, tare_model **out);
+
+extern const quantize_flow fx_flow, pt2e_flow;
+
+const char *engine_choice_at(const void *user, size_t index); // for completion
+/// Wrong usage if --engine names none.
+int check_engine(const command *self, const quantize_options *o);
+
+/// `next` takes the model's place.
+void quantize_advance(quantize_job *j, tare_model *next);
+
+#endif

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outputs of batches, put together.
+#include "support/gather.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/report.h"
+#include "tare/memory.h"
+
+tare_status gather_plain(tare_tensor **tensors, size_t count, tare_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        if (tare_tensor_qparam_count(tensors[i]) == 0) continue;
+        tare_tensor *plain = NULL;
+        TRY(tare_tensor_to_float(tensors[i], &plain, err));
+        tare_tensor_release(tensors[i]);
+        tensors[i] = plain;
+    }
+    return TARE_OK;
+}
+
+static bool append(gathered_output *o, tare_tensor *part) {
+    if (o->count == o->capacity) {
+        const size_t capacity = o->capacity > 0 ? 2 * o->capacity : 16;
+        tare_tensor **parts = tare_memory_reallocate(o->parts, capacity, sizeof(tare_tensor *));
+        if (parts == NULL) return false;
+        o->parts = parts;
+        o->capacity = capacity;
+    }
+    o->parts[o->count++] = tare_tensor_retain(part);
+    return true;
+}
+
+tare_status gather_add(gathered *g, tare_tensor **tensors, size_t count, tare_error *err) {
+    (void)err;
+    g->count = count;
+    for (size_t i = 0; i < count; i++)
+        if (!append(&g->outputs[i], tensors[i])) return TARE_OUT_OF_MEMORY;
+    return TARE_OK;
+}
+
+static bool can_follow(const tare_tensor *first, const tare_tensor *next) {
+    const int ndim = tare_tensor_ndim(first);
+    if (ndim == 0 || tare_tensor_ndim(next) != ndim ||
+        tare_tensor_dtype(first) != tare_tensor_dtype(next))
+        return false;
+    return memcmp(tare_tensor_shape(first) + 1, tare_tensor_shape(next) + 1,
+                  (size_t)(ndim - 1) * sizeof(int64_t)) == 0;
+}
+
+static size_t byte_count(const tare_tensor *t) {
+    return (size_t)tare_tensor_element_count(t) * tare_dtype_size(tare_tensor_dtype(t));
+}
+
+static tare_status join(const gathered_output *o, const char *name, tare_tensor **out,
+                        tare_error *err) {
+    const tare_tensor *first = o->parts[0];
+    if (o->count == 1) {
+        *out = tare_tensor_retain(o->parts[0]);
+        return TARE_OK;
+    }
+    int64_t shape[TARE_MAX_DIMS] = {0};
+    for (size_t i = 0; i < o->count; i++) {
+        if (!can_follow(first, o->parts[i]))
+            return fail_here(name, "raise --batch, so that one batch holds all samples",
+                             "the outputs of batches do not fit together");
+        if (i == 0)
+            memcpy(shape, tare_tensor_shape(first),
+                   (size_t)tare_tensor_ndim(first) * sizeof(int64_t));
+        else
+            shape[0] += tare_tensor_shape(o->parts[i])[0];
+    }
+    TRY(tare_tensor_create(tare_tensor_dtype(first), tare_tensor_ndim(first), shape, out, err));
+    char *to = tare_tensor_mutable_data(*out);
+    for (size_t i = 0; i < o->count; i++) {
+        memcpy(to, tare_tensor_data(o->parts[i]), byte_count(o->parts[i]));
+        to += byte_count(o->parts[i]);
+    }
+    return TARE_OK;
+}
+
+tare_status gather_write(gathered *g, const char *path, tare_error *err) {
+    char names[GATHER_CAPACITY][32];
+    const char *name_list[GATHER_CAPACITY];
+    tare_tensor *joined[GATHER_CAPACITY] = {NULL};
+    tare_status status = TARE_OK;
+    for (size_t i = 0; i < g->count && status == TARE_OK; i++) {
+        if (g->count == 1)
+            (void)snprintf(names[i], sizeof names[i], "output");
+        else
+            (void)snprintf(names[i], sizeof names[i], "output.%zu", i);
+        name_list[i] = names[i];
+        status = join(&g->outputs[i], names[i], &joined[i], err);
+    }
+    if (status == TARE_OK)
+        status =
+            tare_arrays_write(path, name_list, (const tare_tensor *const *)joined, g->count, err);
+    for (size_t i = 0; i < g->count; i++) tare_tensor_release(joined[i]);
+    return status;
+}
+
+void gather_release(gathered *g) {
+    for (size_t i = 0; i < GATHER_CAPACITY; i++) {
+        for (size_t k = 0; k < g->outputs[i].count; k++)
+            tare_tensor_release(g->outputs[i].parts[k]);
+        tare_memory_release(g->outputs[i].parts);
+    }
+}

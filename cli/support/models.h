@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the model that a command works on, with the sizes that its file may leave open.
+#ifndef CLI_MODELS_H
+#define CLI_MODELS_H
+
+#include "options/command.h"
+#include "tare/tare.h"
+
+/// What --dim, --shape and --max-memory say; a field of a command's own options.
+typedef struct size_options {
+    const char *dims;   // "batch=1,seq=128"
+    const char *shapes; // "x=1x3x224x224,mask=1x128"
+    int64_t max_memory; // bytes, of reading the model, of its data and of its runs; 0: the defaults
+} size_options;
+
+/// The row of --max-memory, for commands whose models leave no size open.
+#define MEMORY_OPTION(struct_name, field)                                                          \
+    {                                                                                              \
+        "max-memory", "SIZE", "most memory for tensors of files and runs (512M, 2G)",              \
+            offsetof(struct_name, field.max_memory), OPTION_BYTES, 0, false                        \
+    }
+/// The rows of all of them; `field` is that of the command's struct.
+#define SIZE_OPTIONS(struct_name, field)                                                           \
+    {"dim",                                                                                        \
+     "NAME=N,..",                                                                                  \
+     "sizes that an ONNX file leaves open",                                                        \
+     offsetof(struct_name, field.dims),                                                            \
+     OPTION_TEXT,                                                                                  \
+     0,                                                                                            \
+     false},                                                                                       \
+        MEMORY_OPTION(struct_name, field), {                                                       \
+        "shape", "INPUT=NxN..,..", "shapes of an ONNX file's inputs",                              \
+            offsetof(struct_name, field.shapes), OPTION_TEXT, 0, false                             \
+    }
+
+enum { MOST_NAMES = 32 };
+
+/// "INPUT=NxNxN,.." as the library takes it.
+typedef struct shape_list {
+    bool has_batch; // the first size may be "N"
+    char *text;     // a copy that the names point into
+    size_t count;
+    tare_input_shape shapes[MOST_NAMES];
+    int64_t sizes[MOST_NAMES][TARE_MAX_DIMS];
+} shape_list;
+/// given NULL: an empty list. Release it in any case.
+tare_status read_shape_list(const char *option_name, const char *given, shape_list *list);
+void shape_list_release(shape_list *list);
+
+tare_status read_model(const char *path, const size_options *sizes, tare_model **out,
+                       tare_error *err);
+
+#endif

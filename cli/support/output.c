@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that a command writes itself.
+#include "support/output.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/report.h"
+#include "tare/file.h"
+#include "tare/memory.h"
+
+static char *join(const char *folder, const char *name) {
+    const char *slash = folder != NULL ? "/" : "";
+    if (folder == NULL) folder = "";
+    const size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = tare_memory_allocate(size, 1);
+    if (path != NULL) (void)snprintf(path, size, "%s%s%s", folder, slash, name);
+    return path;
+}
+
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool is_writable_folder(const char *path) {
+    if (access(path, F_OK) == 0 && !is_folder(path)) {
+        errno = ENOTDIR;
+        return false;
+    }
+    return access(path, W_OK | X_OK) == 0;
+}
+
+/// Whether something can be made at `path`, by the folder that it would stand in.
+static tare_status check_parent(const char *path) {
+    char *folder = join(NULL, path);
+    if (folder == NULL) return TARE_OUT_OF_MEMORY;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    while (length > 0 && path[length - 1] != '/') length--;
+    folder[length] = '\0';
+    const bool is_good = is_writable_folder(length > 0 ? folder : ".");
+    tare_memory_release(folder);
+    return is_good ? TARE_OK
+                   : fail_here(path, "name a place in a folder that can be written",
+                               "cannot be made: %s", strerror(errno));
+}
+
+tare_status output_check(const char *path) {
+    if (strcmp(path, "-") == 0) return TARE_OK;
+    if (is_folder(path))
+        return fail_here(path, "name a file in it", "expected a file to write, found a folder");
+    return check_parent(path);
+}
+
+static bool is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+tare_status output_refuse_inputs(const char *path, const char *const *inputs, size_t count) {
+    for (size_t i = 0; path != NULL && i < count; i++)
+        if (inputs[i] != NULL && is_same_file(path, inputs[i]))
+            return fail_here(path, "name another file", "the output would take the place of '%s'",
+                             inputs[i]);
+    return TARE_OK;
+}
+
+tare_status output_check_model(const char *path) {
+    const char *ending = strrchr(path, '.');
+    if (ending != NULL && (strcmp(ending, ".onnx") == 0 || strcmp(ending, ".pt2") == 0))
+        return fail_here(path, "end it in .safetensors; tare export --to onnx and --to pt2 go on",
+                         "what is written here is a file of tare's own");
+    return output_check(path);
+}
+
+tare_status output_check_folder(const char *folder) {
+    if (access(folder, F_OK) != 0) return check_parent(folder);
+    if (is_writable_folder(folder)) return TARE_OK;
+    return fail_here(folder, "name a folder that can be written", "cannot be written to: %s",
+                     strerror(errno));
+}
+
+tare_status output_make_folder(const char *folder) {
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST) return TARE_OK;
+    return fail_here(folder, "name a place in a folder that can be written",
+                     "the folder cannot be made: %s", strerror(errno));
+}
+
+tare_status output_open(output_file *out, const char *folder, const char *name) {
+    *out = (output_file){.path = join(folder, name)};
+    if (out->path != NULL && page_open(&out->text) == TARE_OK) return TARE_OK;
+    tare_memory_release(out->path);
+    *out = (output_file){.path = NULL};
+    return TARE_OUT_OF_MEMORY;
+}
+
+// fail_here says what the library's error would.
+static tare_status tell(const output_file *out, tare_status status, const tare_error *err) {
+    const char *hint = tare_error_hint(err);
+    if (status == TARE_IO)
+        (void)fail_here(
+            out->path,
+            *hint != '\0' ? hint : "look at the path, its permissions and the room on the device",
+            "%s", tare_error_message(err));
+    return status;
+}
+
+static tare_status prepare_text(output_file *out) {
+    tare_error *err = tare_error_create();
+    const tare_status status = tell(
+        out, tare_file_prepare(out->path, out->text.chars, out->text.length, &out->prepared, err),
+        err);
+    tare_error_destroy(err);
+    return status;
+}
+
+tare_status output_prepare(output_file *out, tare_status status) {
+    if (out->text.stream == NULL) return status;
+    status = page_close(&out->text, status);
+    return status == TARE_OK ? prepare_text(out) : status;
+}
+
+tare_status output_place(output_file *out, tare_status status) {
+    tare_error *err = tare_error_create(); // NULL does, too
+    if (out->prepared != NULL && status == TARE_OK)
+        status = tell(out, tare_file_place(out->prepared, err), err);
+    else
+        tare_file_discard(out->prepared);
+    tare_error_destroy(err);
+    page_release(&out->text);
+    tare_memory_release(out->path);
+    *out = (output_file){.path = NULL};
+    return status;
+}
+
+tare_status output_close(output_file *out, tare_status status) {
+    return output_place(out, output_prepare(out, status));
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that a command writes itself: made in memory, and written in one piece (tare_file_write).
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include "support/page.h"
+#include "tare/status.h"
+
+typedef struct output_file {
+    page text;
+    char *path;
+    struct tare_file *prepared;
+} output_file;
+
+/// Refuses, before the work, a file that could not be written when it is done. "-" is standard
+/// output.
+tare_status output_check(const char *path);
+/// The same for a model, which is neither ONNX nor a program whatever its name says.
+tare_status output_check_model(const char *path);
+/// Refuses an output that is the same file as one of the inputs: it would take its place. Inputs
+/// that are NULL or no files are passed over.
+tare_status output_refuse_inputs(const char *path, const char *const *inputs, size_t count);
+/// The same as output_check for a folder that is made unless it is there.
+tare_status output_check_folder(const char *folder);
+/// Makes the folder unless it is there.
+tare_status output_make_folder(const char *folder);
+/// FOLDER/NAME; folder NULL: NAME is a path. Failures are told (fail_here).
+tare_status output_open(output_file *out, const char *folder, const char *name);
+/// Brings the file to the disk under another name, if `status` is well. Returns what came of it.
+tare_status output_prepare(output_file *out, tare_status status);
+/// Gives a prepared file its name, if `status` is well, and frees. Returns what came of it.
+tare_status output_place(output_file *out, tare_status status);
+/// Both.
+tare_status output_close(output_file *out, tare_status status);
+
+#endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands tell.
+#include "support/report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "options/command.h"
+#include "support/terminal.h"
+#include "tare/tare.h"
+
+// One line, whatever the names in it hold.
+static void print_on_line(const char *text) {
+    const char *end = text + strlen(text);
+    while (text < end) {
+        char escaped[ESCAPE_SIZE];
+        size_t length = escape_character(text, (size_t)(end - text), escaped);
+        if (*text == '\n' || *text == '\t')
+            (void)snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)*text);
+        if (length == 0) length = (size_t)(end - text); // cut within a character
+        if (escaped[0] != '\0')
+            (void)fputs(escaped, stderr);
+        else
+            (void)fwrite(text, 1, length, stderr);
+        text += length;
+    }
+}
+
+static void print_error(const char *where, const char *hint, const char *message) {
+    end_progress();
+    // What was printed so far comes before the error where both go to one terminal.
+    (void)fflush(stdout);
+    (void)fputs("tare: ", stderr);
+    print_on_line(where);
+    (void)fputs(": ", stderr);
+    print_on_line(message);
+    if (hint != NULL && hint[0] != '\0') {
+        (void)fputs(" (", stderr);
+        print_on_line(hint);
+        (void)fputc(')', stderr);
+    }
+    (void)fputc('\n', stderr);
+}
+
+static void print_formatted_error(const char *where, const char *hint, const char *format,
+                                  va_list args) {
+    char message[1024];
+    (void)vsnprintf(message, sizeof message, format, args);
+    print_error(where, hint, message);
+}
+
+int wrong_usage(const char *where, const char *hint, const char *format, ...) {
+    char help[64];
+    va_list args;
+    va_start(args, format);
+    (void)snprintf(help, sizeof help, "see 'tare help %s'", where);
+    print_formatted_error(where, hint != NULL ? hint : help, format, args);
+    va_end(args);
+    return EXIT_WRONG_USAGE;
+}
+
+tare_status fail_here(const char *where, const char *hint, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    print_formatted_error(where, hint, format, args);
+    va_end(args);
+    return TARE_INVALID_ARGUMENT;
+}
+
+// What helps with failures of this kind, where the library knows nothing better.
+static const char *general_hint(tare_status status) {
+    switch (status) {
+    case TARE_MALFORMED_FILE:
+        return "correct it, or make it again if it is damaged";
+    case TARE_IO:
+        return "look at the path, its permissions and the room on the device";
+    case TARE_OUT_OF_MEMORY:
+        return "give it more memory, or lower --batch or --threads";
+    case TARE_UNSUPPORTED:
+        return "'man tare' says what is supported";
+    case TARE_NOT_FOUND:
+        return "'tare print' and 'tare explain' list the names of a model";
+    case TARE_INTERNAL:
+        return "a bug in tare, please report it";
+    default:
+        return "'man tare' says what is expected";
+    }
+}
+
+int finish_job(const char *command_name, tare_status status, const tare_error *err) {
+    end_progress();
+    if (status == TARE_OK) {
+        if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_JOB_DONE;
+        (void)fail_here("standard output", general_hint(TARE_IO), "writing failed: %s",
+                        strerror(errno));
+        return EXIT_JOB_FAILED;
+    }
+    const tare_status told = tare_error_status(err);
+    if (told == TARE_OK || (status == TARE_OUT_OF_MEMORY && told != status)) {
+        // Either fail_here spoke, or the command itself lacks memory.
+        if (status == TARE_OUT_OF_MEMORY)
+            print_error(command_name, general_hint(status), "memory is exhausted");
+        return EXIT_JOB_FAILED;
+    }
+    const char *where = tare_error_where(err), *hint = tare_error_hint(err);
+    print_error(where[0] != '\0' ? where : command_name,
+                hint[0] != '\0' ? hint : general_hint(status), tare_error_message(err));
+    return EXIT_JOB_FAILED;
+}
+
+const char *suggest(const char *found, const char *(*name_at)(const void *user, size_t index),
+                    const void *user) {
+    static char hint[128];
+    const char *nearest = tare_nearest_name(found, name_at, user);
+    if (nearest == NULL) return NULL;
+    (void)snprintf(hint, sizeof hint, "did you mean '%s'?", nearest);
+    return hint;
+}
+
+bool write_to_stream(void *stream, const char *chars, size_t length) {
+    return fwrite(chars, 1, length, stream) == length;
+}
+
+// --- progress ---
+
+static struct {
+    const char *what; // NULL: nothing is shown
+    double begin_s, drawn_s;
+    bool is_silent;
+} progress;
+
+static double now_s(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void silence_progress(void) {
+    progress.is_silent = true;
+}
+
+static void format_duration(double seconds, char *out, size_t size) {
+    const long long s = seconds < 1e12 ? (long long)(seconds + 0.5) : 1000000000000;
+    if (s >= 3600)
+        (void)snprintf(out, size, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    else
+        (void)snprintf(out, size, "%lld:%02lld", s / 60, s % 60);
+}
+
+static void draw_bar(int64_t done, int64_t total, double rate) {
+    enum { WIDTH = 30 };
+    char left[32];
+    const int filled = done < total ? (int)((double)done / (double)total * WIDTH) : WIDTH;
+    format_duration(rate > 0 ? (double)(total - done) / rate : 0, left, sizeof left);
+    (void)fprintf(raw_terminal(), " [%.*s%*s] %lld of %lld, %.*f/s, %s left", filled,
+                  "##############################", WIDTH - filled, "", (long long)done,
+                  (long long)total, rate < 10 ? 1 : 0, rate, left);
+}
+
+void show_progress(const char *what, int64_t done, int64_t total) {
+    if (progress.is_silent || !isatty(STDERR_FILENO)) return;
+    const double now = now_s();
+    if (progress.what == NULL) {
+        progress.begin_s = now;
+        progress.drawn_s = 0;
+    }
+    progress.what = what;
+    if (now - progress.drawn_s < 0.1 && done != total) return;
+    progress.drawn_s = now;
+    const double rate = now > progress.begin_s ? (double)done / (now - progress.begin_s) : 0;
+    (void)fprintf(raw_terminal(), "\r%s", what);
+    if (total > 0)
+        draw_bar(done, total, rate);
+    else
+        (void)fprintf(raw_terminal(), ": %lld samples, %.*f/s", (long long)done, rate < 10 ? 1 : 0,
+                      rate);
+    (void)fprintf(raw_terminal(), "\033[K");
+}
+
+tare_status progress_callback(void *user, int64_t done, int64_t total, tare_error *err) {
+    (void)err;
+    show_progress(user, done, total);
+    return TARE_OK;
+}
+
+void end_progress(void) {
+    // The line is cleared: what stays on the screen is the result.
+    if (progress.what != NULL) (void)fprintf(raw_terminal(), "\r\033[K");
+    progress.what = NULL;
+}
