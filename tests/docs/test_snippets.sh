@@ -42,7 +42,7 @@ run_document() { # document, folder to run in
     echo "$1: $count commands"
 }
 
-cp "$top"/data/digits/*.safetensors "$top"/data/digits/*.npz "$work"
+cp "$top"/data/digits/*.safetensors "$top"/data/digits/*.npz "$top"/data/digits/*.onnx "$work"
 cp -r "$top/examples" "$top/tools" "$work"
 cp "$top/examples/data/my_network.safetensors" "$work"
 cp "$top/examples/data/my_network_inputs.safetensors" "$work/inputs.safetensors"
@@ -50,6 +50,7 @@ cp "$top/tests/data/small_resnet18/model.pt2" "$work/network.pt2"
 cp "$top/tests/data/small_resnet18/input.npz" "$work/samples.npz"
 run_document README.md "$work"
 run_document docs/tutorial.md "$work"
+run_document docs/tour.md "$work"
 run_document docs/backend-config.md "$work"
 run_document docs/pytorch.md "$work"
 run_document docs/pt2e.md "$work"
