@@ -173,6 +173,21 @@ function(tare_add_tree_tests)
   endif()
 endfunction()
 
+# The patches of docs/recipes on a copy of the tree, which the first run compiles and later ones keep
+# up to date. Once is enough: sanitizers have no part in it.
+function(tare_add_recipe_test)
+  if(TARE_SANITIZE OR TARE_FUZZ OR CMAKE_CROSSCOMPILING OR NOT PROJECT_IS_TOP_LEVEL)
+    return()
+  endif()
+  set(options -G "${CMAKE_GENERATOR}" "-DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}")
+  if(CMAKE_C_COMPILER_LAUNCHER)
+    list(APPEND options "-DCMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}")
+  endif()
+  tare_add_test(recipes sh "${PROJECT_SOURCE_DIR}/tests/recipes/check_recipes.sh"
+    "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/recipes" "${CMAKE_COMMAND}" ${options})
+  set_tests_properties(recipes PROPERTIES LABELS recipes PROCESSORS 2 TIMEOUT 1800)
+endfunction()
+
 # What holds for the binaries that users get, and so in a build without the other tests too: the
 # exported names, the promised interface, the hardening, and what an install leaves.
 function(tare_add_shipping_tests)
@@ -224,6 +239,7 @@ elseif(TARE_TESTS)
   tare_add_script_tests()
   tare_add_example_tests()
   tare_add_tree_tests()
+  tare_add_recipe_test()
   tare_label_tests_of_bits()
 endif()
 if(PROJECT_IS_TOP_LEVEL AND NOT TARE_TEST_ROOMS)

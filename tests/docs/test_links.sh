@@ -6,6 +6,7 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 find . \( -name .git -o -name build \) -prune -o -type f -print | sed 's|^\./||' >"$work/files"
+sed -nE 's|^\+\+\+ b/||p' docs/recipes/*.patch >>"$work/files" # what recipes add
 
 tab=$(printf '\t')
 
