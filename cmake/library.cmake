@@ -28,7 +28,8 @@ add_custom_command(
   DEPENDS ${tare_embedded_paths} ${tare_embed_command}
   COMMENT "Embedding backends/" VERBATIM)
 
-# The name of a kernel's file gives its instruction set; a machine without it never runs the code.
+# The name of a kernel's file gives its instruction set, before the number of a part where it is
+# compiled in several; a machine without it never runs the code.
 # avx512vl holds a second encoding of avxvnni's kernels, avx512vbmi what some CPUs of avx512vnni have.
 set(tare_x86_levels avx2 avxvnni avx512vl avx512vnni avx512vbmi)
 set(tare_isa_flags_avx2 -mavx2 -mfma)
@@ -50,9 +51,11 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
 endif()
 foreach(isa IN LISTS tare_x86_levels tare_arm_levels)
   set(tare_kernels ${tare_sources})
-  list(FILTER tare_kernels INCLUDE REGEX "/src/runtime/kernels/.*/${isa}\\.c$")
+  list(FILTER tare_kernels INCLUDE REGEX "/src/runtime/kernels/.*/${isa}(_[0-9])?\\.c$")
   if(isa IN_LIST tare_levels)
-    set_property(SOURCE ${tare_kernels} PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}})
+    set_property(SOURCE ${tare_kernels} PROPERTY COMPILE_OPTIONS ${tare_isa_flags_${isa}}
+      # A third of gcc's time goes into where debuggers find the variables of unrolled code.
+      "$<$<AND:$<C_COMPILER_ID:GNU>,$<NOT:$<CONFIG:Debug>>>:-fno-var-tracking>")
   else()
     list(REMOVE_ITEM tare_sources ${tare_kernels})
   endif()

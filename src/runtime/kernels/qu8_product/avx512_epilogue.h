@@ -29,6 +29,24 @@
     } while (0)
 // clang-format on
 
+// clang-format off
+#define EACH_ROW(rows, X) \
+    do { \
+        if ((rows) > 0) { X(0); } \
+        if ((rows) > 1) { X(1); } \
+        if ((rows) > 2) { X(2); } \
+        if ((rows) > 3) { X(3); } \
+        if ((rows) > 4) { X(4); } \
+        if ((rows) > 5) { X(5); } \
+        if ((rows) > 6) { X(6); } \
+        if ((rows) > 7) { X(7); } \
+        if ((rows) > 8) { X(8); } \
+        if ((rows) > 9) { X(9); } \
+        if ((rows) > 10) { X(10); } \
+        if ((rows) > 11) { X(11); } \
+    } while (0)
+// clang-format on
+
 // What checks every access, or every path, makes so much of the fast forms that compiling takes
 // minutes: it sees the others.
 #ifdef __has_feature
@@ -63,26 +81,6 @@ typedef enum end_kind {
     END_AS_VALUES,
 } end_kind;
 
-// A statement that is told the kind.
-// clang-format off
-#if HAS_FEW_FORMS
-#define OF_EACH_KIND(kind, X) X(kind);
-#else
-#define OF_EACH_KIND(kind, X) \
-    switch (kind) { \
-    case END_OF_F: X(END_OF_F); break; \
-    case END_OF_O: X(END_OF_O); break; \
-    case END_WITH_PLAIN: X(END_WITH_PLAIN); break; \
-    case END_WITH_VALUES: X(END_WITH_VALUES); break; \
-    case END_WITH_SIGNED: X(END_WITH_SIGNED); break; \
-    case END_WITH_O: X(END_WITH_O); break; \
-    case END_WITH_CODES: X(END_WITH_CODES); break; \
-    case END_OF_OTHERS: X(END_OF_OTHERS); break; \
-    case END_AS_VALUES: X(END_AS_VALUES); break; \
-    }
-#endif
-// clang-format on
-
 typedef struct tile_end {
     end_kind kind;
     pack_numbers own, sum;      // of the layer's codes, and of those with an addend
@@ -91,50 +89,6 @@ typedef struct tile_end {
     float inverse;              // of a sum of codes
     __mmask16 last;             // which channels of the last vector there are
 } tile_end;
-
-// The kind of end for rule F, Q or O of floats that stay small and an addend of values.
-static inline end_kind kind_of_sum(const product_addend *a, bool is_o, bool is_shifted) {
-    if (is_o) return a->is_signed ? END_OF_OTHERS : END_WITH_O;
-    if (a->is_signed) return END_WITH_SIGNED;
-    return is_shifted || a->zero_point != 0 ? END_WITH_VALUES : END_WITH_PLAIN;
-}
-
-static inline bool is_small_beside(float scales, float inverse) {
-    return (double)scales * CODE_SPAN * (double)inverse < 0x1p29;
-}
-
-static void set_addend(tile_end *e, const product_addend *a, const requant *r) {
-    const native_add *op = &a->add;
-    if (a->kind == ADDEND_OF_VALUES) {
-        const bool is_small = e->own.is_small && is_small_beside(a->scale, r->inverse);
-        set_pack_numbers(&e->sum, r, is_small, r->lo < 0);
-        e->zero_point = (float)a->zero_point;
-        e->factor = tare__addend_factor(r, a->scale);
-        e->kind = is_small ? kind_of_sum(a, e->own.is_o, e->own.is_shifted) : END_OF_OTHERS;
-        return;
-    }
-    const requant sum = {
-        .rule = REQUANT_F, .zero_point = op->zero_point, .lo = op->lo, .hi = op->hi};
-    const bool is_small = is_small_beside(op->scale_a + op->scale_b, op->inverse);
-    set_pack_numbers(&e->sum, &sum, is_small, op->lo < 0);
-    e->own_shift = (float)((e->own.is_o ? 0 : r->zero_point) - op->zero_a);
-    e->own_scale = op->scale_a;
-    e->zero_point = (float)op->zero_b;
-    e->factor = op->scale_b;
-    e->inverse = op->inverse;
-    e->kind = END_WITH_CODES;
-}
-
-static void set_end(tile_end *e, const product_tile *t) {
-    const requant *r = t->epilogue.requant;
-    set_pack_numbers(&e->own, r, t->epilogue.is_small, r->lo < 0);
-    e->last = (__mmask16)(0xFFFFU >> (-t->channels % PRODUCT_LANES));
-    e->kind = !e->own.is_small ? END_OF_OTHERS : e->own.is_o ? END_OF_O : END_OF_F;
-    if (t->real != NULL)
-        e->kind = END_AS_VALUES;
-    else if (t->addend != NULL)
-        set_addend(e, t->addend, r);
-}
 
 // Four codes, in each lane.
 UNROLLED __m512i broadcast(const uint8_t *x, __m512i flip) {
@@ -205,60 +159,6 @@ UNROLLED vector_constants constants_of(const end_places *p, size_t vector) {
     return (vector_constants){_mm512_loadu_ps(p->multiplier + c), _mm512_loadu_ps(p->bias + c)};
 }
 
-// What the compiler is told of an end.
-typedef struct end_form {
-    end_kind kind;
-    bool is_shifted; // the zero point may be another than 0
-    bool is_tight;   // other sums need the registers
-} end_form;
-
-UNROLLED bool is_of_o(end_kind kind) {
-    return kind == END_OF_O || kind == END_WITH_O;
-}
-
-// Are the layer's codes the result's?
-UNROLLED bool is_alone(const product_tile *t, end_kind kind) {
-    return kind <= END_OF_O || (kind == END_OF_OTHERS && t->addend == NULL);
-}
-
-// Sums to rounded lanes. `mask`: which channels of the vector the addend has.
-UNROLLED __m512i end_lanes(const product_tile *t, const tile_end *e, end_form form, __m512i sums,
-                           const end_places *places, size_t vector, __mmask16 mask) {
-    const end_kind kind = form.kind;
-    const vector_constants v = constants_of(places, vector);
-    pack_constants own = pack_constants_of(&e->own);
-    if (kind <= END_WITH_O) {
-        own.is_small = true;
-        own.is_shifted = form.is_shifted;
-        own.is_o = is_of_o(kind);
-    }
-    if (is_alone(t, kind)) return round_lanes(&own, scale_lanes(&own, sums, v.multiplier, v.bias));
-    pack_constants sum = pack_constants_of(&e->sum);
-    if (kind <= END_WITH_O) sum.is_small = true;
-    const bool is_signed = kind <= END_WITH_O ? kind == END_WITH_SIGNED : t->addend->is_signed;
-    const __m512 other =
-        centered_codes(e, is_signed, kind != END_WITH_PLAIN, places->added, vector, mask);
-    const __m512 factor = _mm512_set1_ps(e->factor);
-    if (kind != END_WITH_CODES && own.is_o) {
-        const __m512 value = value_lanes(sums, v.multiplier, v.bias);
-        const __m512 sum_value = _mm512_add_ps(value, _mm512_mul_ps(other, factor));
-        return round_lanes(&sum, scale_value(&own, sum_value));
-    }
-    const __m512 scaled = scale_lanes(&own, sums, v.multiplier, v.bias);
-    if (kind == END_WITH_CODES)
-        return round_lanes(&sum, add_to_code(e, &own, scaled, _mm512_mul_ps(other, factor)));
-    return round_lanes(&sum, _mm512_fmadd_ps(other, factor, scaled));
-}
-
-// The codes of rows that fill a register.
-UNROLLED __m512i pack_rows(const product_tile *t, const tile_end *e, end_kind kind,
-                           const __m512i *lanes, size_t registers) {
-    pack_constants k = pack_constants_of(is_alone(t, kind) ? &e->own : &e->sum);
-    if (kind <= END_WITH_CODES) k.is_o = is_of_o(kind);
-    if (kind == END_WITH_PLAIN) k.is_shifted = false;
-    return order_packed(pack_lanes(&k, lanes, registers));
-}
-
 UNROLLED void store_channels(const product_tile *t, size_t channels, size_t row, size_t rows,
                              __m512i codes, size_t vectors) {
     uint8_t *y = t->y + row * t->y_stride;
@@ -298,32 +198,11 @@ UNROLLED void store_values(const product_tile *t, const tile_end *e, __m512i sum
     _mm512_mask_storeu_ps(t->real + row * t->y_stride + vector * PRODUCT_LANES, mask, value);
 }
 
-// Rows whose sums fill four registers at most. `last`: which channels of the last vector the addend
-// has.
-UNROLLED void end_rows(const product_tile *t, const tile_end *e, end_form form, __m512i *sums,
-                       size_t row, size_t rows, size_t vectors, __mmask16 last) {
-    const bool adds = !is_alone(t, form.kind) && form.kind != END_AS_VALUES;
-    end_places places = places_of(t, adds, row);
-#define END_OF(i)                                                                                  \
-    const size_t vector = (i) % vectors;                                                           \
-    if (form.is_tight) {                                                                           \
-        RELOAD(places.multiplier);                                                                 \
-        RELOAD(places.bias);                                                                       \
-        RELOAD(e);                                                                                 \
-    }                                                                                              \
-    if (adds && (i) > 0 && vector == 0) places.added += t->addend->stride;                         \
-    if (form.kind == END_AS_VALUES)                                                                \
-        store_values(t, e, sums[i], row + (i) / vectors, vector, vectors);                         \
-    else                                                                                           \
-        sums[i] =                                                                                  \
-            end_lanes(t, e, form, sums[i], &places, vector, vector + 1 < vectors ? 0xFFFF : last)
-    EACH_VECTOR(rows * vectors, END_OF);
-#undef END_OF
-    if (form.kind == END_AS_VALUES) return;
-    store_rows(t, row, rows, pack_rows(t, e, form.kind, sums, rows * vectors), vectors);
-}
-
-// --- sums that lie in memory ---
+// What the compiler is told of an end beside its kind.
+typedef struct end_form {
+    bool is_shifted; // the zero point may be another than 0
+    bool is_tight;   // other sums need the registers
+} end_form;
 
 typedef struct kept_sums {
     const int32_t *at; // [rows][stride]
@@ -339,63 +218,15 @@ UNROLLED __m512i sums_at(const product_tile *t, const tile_end *e, const kept_su
     return s->starts ? _mm512_add_epi32(sums, first_sums(t, vector)) : sums;
 }
 
-// Fewer rows than fill a register.
-UNROLLED void end_few(const product_tile *t, const tile_end *e, end_kind kind, const kept_sums *s,
-                      size_t first, size_t vectors) {
-    __m512i lanes[PACKED_REGISTERS] = {0};
-    for (size_t i = 0; i < (s->rows - first) * vectors; i++) {
-        const size_t row = s->first + first + i / vectors, vector = i % vectors;
-        const __m512i sums = sums_at(t, e, s, first + i / vectors, vector, vectors);
-        if (kind == END_AS_VALUES) {
-            store_values(t, e, sums, row, vector, vectors);
-            continue;
-        }
-        const end_places places = places_of(t, !is_alone(t, kind), row);
-        lanes[i] = end_lanes(t, e, (end_form){kind, true, false}, sums, &places, vector,
-                             mask_of(e, vector, vectors));
-    }
-    if (kind == END_AS_VALUES) return;
-    store_rows(t, s->first + first, s->rows - first, pack_rows(t, e, kind, lanes, PACKED_REGISTERS),
-               vectors);
-}
-
-UNROLLED void end_kept_as(const product_tile *t, const tile_end *e, end_kind kind,
-                          const kept_sums *s, size_t vectors) {
-    const size_t step = PACKED_REGISTERS / vectors;
-    size_t first = 0;
-    for (; first + step <= s->rows; first += step) {
-        __m512i sums[PACKED_REGISTERS];
-#define READ(i)                                                                                    \
-    if ((i) < step * vectors)                                                                      \
-    sums[i] = sums_at(t, e, s, first + (i) / vectors, (i) % vectors, vectors)
-        EACH_VECTOR(PACKED_REGISTERS, READ);
-#undef READ
-        end_rows(t, e, (end_form){kind, true, false}, sums, s->first + first, step, vectors,
-                 e->last);
-    }
-    if (first < s->rows) end_few(t, e, kind, s, first, vectors);
-}
-
-UNROLLED void end_kept_vectors(const product_tile *t, const tile_end *e, const kept_sums *s,
-                               size_t vectors){
-#define END_KEPT(kind) end_kept_as(t, e, kind, s, vectors)
-    OF_EACH_KIND(e->kind, END_KEPT)
-#undef END_KEPT
-}
-
-#define DEFINE(vectors)                                                                            \
-    static __attribute__((noinline)) void end_kept_##vectors(                                      \
-        const product_tile *t, const tile_end *e, const kept_sums *s) {                            \
-        end_kept_vectors(t, e, s, vectors);                                                        \
-    }
-DEFINE(1) DEFINE(2) DEFINE(3) DEFINE(4)
-#undef DEFINE
-
-    static void end_kept(const product_tile *t, const tile_end *e, const kept_sums *s) {
-    static void (*const ends[PRODUCT_VECTORS])(const product_tile *, const tile_end *,
-                                               const kept_sums *) = {end_kept_1, end_kept_2,
-                                                                     end_kept_3, end_kept_4};
-    ends[tare__product_vectors(t->channels) - 1](t, e, s);
-}
+// What is compiled by itself for each number of vectors of a block.
+#define BLOCK(vectors)                                                                             \
+    void qu8_product_block__avx512vnni_##vectors(const product_tile *t, const tile_end *e);        \
+    void qu8_product_kept__avx512vnni_##vectors(const product_tile *t, const tile_end *e,          \
+                                                const kept_sums *s);
+BLOCK(1)
+BLOCK(2)
+BLOCK(3)
+BLOCK(4)
+#undef BLOCK
 
 #endif

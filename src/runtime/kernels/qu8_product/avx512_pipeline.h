@@ -13,13 +13,6 @@
 
 #include "runtime/kernels/qu8_product/avx512_epilogue.h"
 
-#if HAS_FEW_FORMS
-static size_t run_turns(const product_tile *t, const tile_end *e) {
-    (void)t, (void)e;
-    return 0;
-}
-#else
-
 enum {
     PLACES = 6,
     PLACE_ROWS = PACKED_REGISTERS, // at most
@@ -76,14 +69,14 @@ static void begin_turns(turns *s, const product_tile *t, const tile_end *e) {
 
 #define ADD_PLACE(place, a, b, c, d, ...)                                                          \
     do {                                                                                           \
-        const size_t first_ = (place)*step;                                                        \
+        const size_t first_ = (place)*STEP;                                                        \
         const __m512i x0_ = broadcast(at[first_] + k, flip);                                       \
         a = _mm512_dpbusd_epi32(a, x0_, w0);                                                       \
-        if (vectors == 1) {                                                                        \
+        if (VECTORS == 1) {                                                                        \
             b = _mm512_dpbusd_epi32(b, broadcast(at[first_ + 1] + k, flip), w0);                   \
             c = _mm512_dpbusd_epi32(c, broadcast(at[first_ + 2] + k, flip), w0);                   \
             d = _mm512_dpbusd_epi32(d, broadcast(at[first_ + 3] + k, flip), w0);                   \
-        } else if (vectors == 2) {                                                                 \
+        } else if (VECTORS == 2) {                                                                 \
             const __m512i x1_ = broadcast(at[first_ + 1] + k, flip);                               \
             b = _mm512_dpbusd_epi32(b, x0_, w1);                                                   \
             c = _mm512_dpbusd_epi32(c, x1_, w0);                                                   \
@@ -95,6 +88,10 @@ static void begin_turns(turns *s, const product_tile *t, const tile_end *e) {
         }                                                                                          \
     } while (0);
 
+// May the last vector of a block have fewer channels than lanes, which an addend must not be read
+// for? Whole blocks have not, and need no mask.
+#define HAS_PART_OF_VECTOR(kind) ((kind) >= END_WITH_PLAIN && VECTORS < PRODUCT_VECTORS)
+
 // What the ends of rows will read and write is fetched while their sums are made.
 UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_t rows) {
     for (size_t r = row; r < row + rows; r++) {
@@ -105,40 +102,26 @@ UNROLLED void expect_end(const product_tile *t, end_kind kind, size_t row, size_
 
 #define BEGIN(place, a, b, c, d, row)                                                              \
     do {                                                                                           \
-        for (size_t r_ = (place)*step; r_ < ((place) + 1) * step; r_++) {                          \
+        for (size_t r_ = (place)*STEP; r_ < ((place) + 1) * STEP; r_++) {                          \
             s->rows[r_] = t->x + (row) + r_;                                                       \
             at[r_] = tare__product_codes_at(t, s->rows[r_], tap);                                  \
         }                                                                                          \
-        expect_end(t, kind, (row) + (place)*step, step);                                           \
+        expect_end(t, KIND, (row) + (place)*STEP, STEP);                                           \
         a = first_sums(t, 0);                                                                      \
-        b = vectors > 1 ? first_sums(t, 1) : a;                                                    \
-        c = vectors > 2 ? first_sums(t, 2) : a;                                                    \
-        d = vectors > 3 ? first_sums(t, 3) : b;                                                    \
+        b = VECTORS > 1 ? first_sums(t, 1) : a;                                                    \
+        c = VECTORS > 2 ? first_sums(t, 2) : a;                                                    \
+        d = VECTORS > 3 ? first_sums(t, 3) : b;                                                    \
     } while (0);
 
 #define GO_TO(next_tap)                                                                            \
     do {                                                                                           \
         tap = (next_tap);                                                                          \
         k = 0;                                                                                     \
-        for (size_t r_ = 0; r_ < PLACES * step && t->taps > 1; r_++)                               \
+        for (size_t r_ = 0; r_ < PLACES * STEP && t->taps > 1; r_++)                               \
             at[r_] = tare__product_codes_at(t, s->rows[r_], tap);                                  \
     } while (0);
 
-// May the last vector of a block have fewer channels than lanes, which an addend must not be read
-// for? Whole blocks have not, and need no mask.
-UNROLLED bool has_part_of_vector(end_kind kind, size_t vectors) {
-    return kind >= END_WITH_PLAIN && vectors < PRODUCT_VECTORS;
-}
-
-UNROLLED void end_place(const turns *s, end_kind kind, size_t vectors, size_t row, __m512i a,
-                        __m512i b, __m512i c, __m512i d) {
-    __m512i sums[PACKED_REGISTERS] = {a, b, c, d};
-    const __mmask16 last = has_part_of_vector(kind, vectors) ? s->end->last : 0xFFFF;
-    end_rows(s->t, s->end, (end_form){kind, true, true}, sums, row, PACKED_REGISTERS / vectors,
-             vectors, last);
-}
-
-#define END(place, a, b, c, d, row) end_place(s, kind, vectors, (row) + (place)*step, a, b, c, d);
+#define END(place, a, b, c, d, row) OF_KIND(end_place)(s, (row) + (place)*STEP, a, b, c, d);
 
 // Several rows use them: loads for each product would be slower than products are.
 #define KEEP_WEIGHTS(w0, w1, w2, w3)                                                               \
@@ -153,14 +136,14 @@ UNROLLED void end_place(const turns *s, end_kind kind, size_t vectors, size_t ro
 #define WORDS(stretch, ADD_PLACES)                                                                 \
     for (;;) {                                                                                     \
         const size_t last_ = tap < s->ends[stretch].tap ? t->codes : s->ends[stretch].code;        \
-        for (; k < last_; k += 4, w += vectors * PRODUCT_LANES) {                                  \
-            if (vectors <= 2) RELOAD(at);                                                          \
+        for (; k < last_; k += 4, w += BLOCK_LANES) {                                              \
+            if (VECTORS <= 2) RELOAD(at);                                                          \
             expect_weights(w, ahead);                                                              \
             __m512i w0 = _mm512_loadu_si512(w);                                                    \
-            __m512i w1 = vectors > 1 ? _mm512_loadu_si512(w + PRODUCT_LANES) : w0;                 \
-            __m512i w2 = vectors > 2 ? _mm512_loadu_si512(w + 2 * PRODUCT_LANES) : w0;             \
-            __m512i w3 = vectors > 3 ? _mm512_loadu_si512(w + 3 * PRODUCT_LANES) : w0;             \
-            if (vectors == PRODUCT_VECTORS) KEEP_WEIGHTS(w0, w1, w2, w3);                          \
+            __m512i w1 = VECTORS > 1 ? _mm512_loadu_si512(w + PRODUCT_LANES) : w0;                 \
+            __m512i w2 = VECTORS > 2 ? _mm512_loadu_si512(w + 2 * PRODUCT_LANES) : w0;             \
+            __m512i w3 = VECTORS > 3 ? _mm512_loadu_si512(w + 3 * PRODUCT_LANES) : w0;             \
+            if (VECTORS == PRODUCT_VECTORS) KEEP_WEIGHTS(w0, w1, w2, w3);                          \
             (void)w1, (void)w2, (void)w3;                                                          \
             ADD_PLACES                                                                             \
         }                                                                                          \
@@ -180,15 +163,26 @@ UNROLLED void end_place(const turns *s, end_kind kind, size_t vectors, size_t ro
 #define FROM_2  PLACE2(ADD_PLACE, ) FROM_3
 #define FROM_1  PLACE1(ADD_PLACE, ) FROM_2
 
+#endif
+
+// --- of each kind ---
+
+UNROLLED void OF_KIND(end_place)(const turns *s, size_t row, __m512i a, __m512i b, __m512i c,
+                                 __m512i d) {
+    __m512i sums[PACKED_REGISTERS] = {a, b, c, d};
+    const __mmask16 last = HAS_PART_OF_VECTOR(KIND) ? s->end->last : 0xFFFF;
+    OF_KIND(end_rows)(s->t, s->end, (end_form){true, true}, sums, row, STEP, last);
+}
+
 // `count` times as many rows as all places hold.
-UNROLLED void take_turns(turns *s, size_t count, end_kind kind, size_t vectors) {
+static void OF_KIND(take_turns)(turns *s, size_t count) {
     const product_tile *t = s->t;
-    const size_t step = PACKED_REGISTERS / vectors, turn = PLACES * step;
+    const size_t turn = PLACES * STEP;
     const __m512i flip = _mm512_set1_epi8((char)t->flip);
-    const uint8_t *kept[PLACES * PLACE_ROWS], **at = vectors > 2 ? kept : s->at;
+    const uint8_t *kept[PLACES * PLACE_ROWS], **at = VECTORS > 2 ? kept : s->at;
     const uint32_t *w = t->w;
     size_t row = 0; // the first one of all places
-    size_t ahead = ahead_of(t, vectors, 0);
+    size_t ahead = ahead_of(t, VECTORS, 0);
     size_t tap = 0, k = 0;
     // clang-format off
     SUMS(a0, 8); SUMS(b0, 9); SUMS(c0, 10); SUMS(d0, 11);
@@ -198,7 +192,7 @@ UNROLLED void take_turns(turns *s, size_t count, end_kind kind, size_t vectors) 
     SUMS(a4, 24); SUMS(b4, 25); SUMS(c4, 26); SUMS(d4, 27);
     SUMS(a5, 28); SUMS(b5, 29); SUMS(c5, 30); SUMS(d5, 31);
     // clang-format on
-    for (size_t r = 0; r < PLACES * step; r++) at[r] = t->x[0];
+    for (size_t r = 0; r < PLACES * STEP; r++) at[r] = t->x[0];
     // clang-format off
     PLACE0(BEGIN, row) WORDS(0, UP_TO_0)
     PLACE1(BEGIN, row) WORDS(1, UP_TO_1)
@@ -216,7 +210,7 @@ UNROLLED void take_turns(turns *s, size_t count, end_kind kind, size_t vectors) 
     for (size_t pass = 1; count > 0; count--, row += turn, pass++) {
         GO_TO(0)
         w = t->w;
-        ahead = ahead_of(t, vectors, pass);
+        ahead = ahead_of(t, VECTORS, pass);
         TURN(0, FROM_1)
         TURN(1, FROM_2)
         TURN(2, FROM_3)
@@ -227,60 +221,3 @@ UNROLLED void take_turns(turns *s, size_t count, end_kind kind, size_t vectors) 
     // clang-format on
 #undef TURN
 }
-
-#define DEFINE(vectors)                                                                            \
-    static void take_turns_f_##vectors(turns *s, size_t count) {                                   \
-        take_turns(s, count, END_OF_F, vectors);                                                   \
-    }                                                                                              \
-    static void take_turns_o_##vectors(turns *s, size_t count) {                                   \
-        take_turns(s, count, END_OF_O, vectors);                                                   \
-    }                                                                                              \
-    static void take_turns_plain_##vectors(turns *s, size_t count) {                               \
-        take_turns(s, count, END_WITH_PLAIN, vectors);                                             \
-    }                                                                                              \
-    static void take_turns_values_##vectors(turns *s, size_t count) {                              \
-        take_turns(s, count, END_WITH_VALUES, vectors);                                            \
-    }                                                                                              \
-    static void take_turns_signed_##vectors(turns *s, size_t count) {                              \
-        take_turns(s, count, END_WITH_SIGNED, vectors);                                            \
-    }                                                                                              \
-    static void take_turns_with_o_##vectors(turns *s, size_t count) {                              \
-        take_turns(s, count, END_WITH_O, vectors);                                                 \
-    }                                                                                              \
-    static void take_turns_codes_##vectors(turns *s, size_t count) {                               \
-        take_turns(s, count, END_WITH_CODES, vectors);                                             \
-    }
-DEFINE(1)
-DEFINE(2)
-DEFINE(4)
-#undef DEFINE
-
-// Frequent ends, of blocks that fill places.
-static bool may_take_turns(const product_tile *t, const tile_end *e, size_t vectors) {
-    return e->kind <= END_WITH_CODES && vectors != 3 && t->codes % 4 == 0 && t->gap == 0 &&
-           (e->last == 0xFFFF || t->addend == NULL || has_part_of_vector(e->kind, vectors));
-}
-
-// How many of the tile's rows took turns.
-static size_t run_turns(const product_tile *t, const tile_end *e) {
-#define OF_KIND(name)                                                                              \
-    { take_turns_##name##_1, take_turns_##name##_2, NULL, take_turns_##name##_4 }
-    static void (*const runs[END_WITH_CODES + 1][PRODUCT_VECTORS])(turns *, size_t) = {
-        OF_KIND(f),      OF_KIND(o),      OF_KIND(plain), OF_KIND(values),
-        OF_KIND(signed), OF_KIND(with_o), OF_KIND(codes)};
-#undef OF_KIND
-    const size_t vectors = tare__product_vectors(t->channels);
-    const size_t turn = PLACES * (PACKED_REGISTERS / vectors), count = t->rows / turn;
-    const size_t words = t->codes / 4 * t->taps;
-    if (count < LEAST_TURNS || words < PLACES || words > MOST_WORDS * count ||
-        !may_take_turns(t, e, vectors))
-        return 0;
-    turns s;
-    begin_turns(&s, t, e);
-    runs[e->kind][vectors - 1](&s, count);
-    return count * turn;
-}
-
-#endif
-
-#endif

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of blocks of VECTORS vectors of channels with AVX512-VNNI: one source includes this for
+// each number of vectors, so that several compilers share the work. avx512vnni.c says what is done.
+// Private to runtime/kernels/qu8_product.
+#ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_BLOCK_H
+#define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_BLOCK_H
+
+#include "runtime/kernels/qu8_product/avx512_epilogue.h"
+
+// Rows whose sums fill registers.
+#define STEP (PACKED_REGISTERS / VECTORS)
+
+enum { BLOCK_LANES = VECTORS * PRODUCT_LANES }; // channels of a word of weights
+
+// --- sums of a tile ---
+
+enum { TILE_ROWS = 12 }; // at most
+
+typedef __m512i tile_sums[TILE_ROWS][PRODUCT_VECTORS];
+
+// --- tiles ---
+
+UNROLLED void start_sums(const product_tile *t, tile_sums acc, size_t rows) {
+    __m512i first[PRODUCT_VECTORS];
+#define LOAD(v) first[v] = first_sums(t, v)
+    EACH_VECTOR(VECTORS, LOAD);
+#undef LOAD
+#define COPY(v) row[v] = first[v]
+#define START(r)                                                                                   \
+    __m512i *const row = acc[r];                                                                   \
+    EACH_VECTOR(VECTORS, COPY)
+    EACH_ROW(rows, START);
+#undef START
+#undef COPY
+}
+
+UNROLLED void keep_sums(const tile_sums acc, int32_t *to, size_t rows) {
+#define STORE(v) _mm512_store_si512(to + (size_t)(v)*PRODUCT_LANES, row[v])
+#define KEEP(r)                                                                                    \
+    const __m512i *const row = acc[r];                                                             \
+    EACH_VECTOR(VECTORS, STORE);                                                                   \
+    to += PRODUCT_BLOCK
+    EACH_ROW(rows, KEEP);
+#undef KEEP
+#undef STORE
+}
+
+UNROLLED void add_row(__m512i acc[PRODUCT_VECTORS], __m512i x, const __m512i w[PRODUCT_VECTORS]) {
+#define ADD(v) acc[v] = _mm512_dpbusd_epi32(acc[v], x, w[v])
+    EACH_VECTOR(VECTORS, ADD);
+#undef ADD
+}
+
+// Weights of several rows stay in registers: a load for each product is slower than products are.
+UNROLLED void load_weights(const uint32_t *from, size_t rows, __m512i w[PRODUCT_VECTORS]) {
+#define LOAD(v)                                                                                    \
+    w[v] = _mm512_loadu_si512(from + (size_t)(v)*PRODUCT_LANES);                                   \
+    if (rows > 1) KEEP_IN_REGISTER(w[v])
+    EACH_VECTOR(VECTORS, LOAD);
+#undef LOAD
+}
+
+// `x`: of the tile's first row.
+UNROLLED void add_taps(const product_tile *t, const uint8_t *const *x, tile_sums acc, size_t rows,
+                       size_t ahead) {
+    const __m512i flip = _mm512_set1_epi8((char)t->flip);
+    const uint32_t *from = t->w;
+    const size_t whole = t->codes / 4 * 4, tail = t->codes - whole;
+    __m512i w[PRODUCT_VECTORS];
+    for (size_t i = 0; i < t->taps; i++) {
+        const uint8_t *at[TILE_ROWS];
+        from += tare__product_gap(t, i);
+#define FIND(r) at[r] = tare__product_codes_at(t, x + (r), i)
+        EACH_ROW(rows, FIND);
+#undef FIND
+        for (size_t k = 0; k < whole; k += 4, from += BLOCK_LANES) {
+            expect_weights(from, ahead);
+            load_weights(from, rows, w);
+#define ADD_ROW(r) add_row(acc[r], broadcast(at[r] + k, flip), w)
+            EACH_ROW(rows, ADD_ROW);
+#undef ADD_ROW
+        }
+        if (tail == 0) continue;
+        load_weights(from, rows, w);
+        from += BLOCK_LANES;
+#define ADD_ROW(r)                                                                                 \
+    const uint32_t word = tare__product_tail(at[r] + whole, tail);                                 \
+    add_row(acc[r], _mm512_xor_si512(_mm512_set1_epi32((int)word), flip), w)
+        EACH_ROW(rows, ADD_ROW);
+#undef ADD_ROW
+    }
+}
+
+// --- epilogues ---
+
+#if HAS_FEW_FORMS
+#define KIND e->kind
+#define NAME any
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#else
+#define KIND               END_OF_F
+#define NAME               f
+#define HAS_TILE           1
+#define HAS_PIPELINE       (VECTORS != 3)
+#define HAS_REGISTER_PAIRS (VECTORS != 3)
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#define KIND               END_OF_O
+#define NAME               o
+#define HAS_TILE           1
+#define HAS_PIPELINE       (VECTORS != 3)
+#define HAS_REGISTER_PAIRS (VECTORS != 3)
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#define KIND         END_WITH_PLAIN
+#define NAME         plain
+#define HAS_TILE     (VECTORS == 4)
+#define HAS_PIPELINE (VECTORS != 3)
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#define KIND         END_WITH_VALUES
+#define NAME         values
+#define HAS_TILE     (VECTORS == 4)
+#define HAS_PIPELINE (VECTORS != 3)
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#define KIND         END_WITH_SIGNED
+#define NAME         signed
+#define HAS_PIPELINE (VECTORS != 3)
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#define KIND         END_WITH_O
+#define NAME         with_o
+#define HAS_PIPELINE (VECTORS != 3)
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#define KIND         END_WITH_CODES
+#define NAME         codes
+#define HAS_PIPELINE (VECTORS != 3)
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#define KIND END_OF_OTHERS
+#define NAME others
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#define KIND     END_AS_VALUES
+#define NAME     as_values
+#define HAS_TILE (VECTORS == 4)
+#include "runtime/kernels/qu8_product/avx512_kind.h"
+#endif
+
+#define JOIN_(name, vectors) name##vectors
+#define JOIN(name, vectors)  JOIN_(name, vectors)
+
+void JOIN(qu8_product_kept__avx512vnni_, VECTORS)(const product_tile *t, const tile_end *e,
+                                                  const kept_sums *s) {
+#if HAS_FEW_FORMS
+    end_kept_any(t, e, s);
+#else
+    static void (*const ends[])(const product_tile *, const tile_end *, const kept_sums *) = {
+        [END_OF_F] = end_kept_f,
+        [END_OF_O] = end_kept_o,
+        [END_WITH_PLAIN] = end_kept_plain,
+        [END_WITH_VALUES] = end_kept_values,
+        [END_WITH_SIGNED] = end_kept_signed,
+        [END_WITH_O] = end_kept_with_o,
+        [END_WITH_CODES] = end_kept_codes,
+        [END_OF_OTHERS] = end_kept_others,
+        [END_AS_VALUES] = end_kept_as_values,
+    };
+    ends[e->kind](t, e, s);
+#endif
+}
+
+// --- tiles ---
+
+// `rows` rows of t from `first` on; weights are met for the pass-th time. The most frequent ends
+// need no memory.
+UNROLLED void run_tile(const product_tile *t, const tile_end *e, size_t first, size_t pass,
+                       size_t rows) {
+    _Alignas(64) int32_t sums[TILE_ROWS * PRODUCT_BLOCK];
+    tile_sums acc;
+    start_sums(t, acc, rows);
+    add_taps(t, t->x + first, acc, rows, ahead_of(t, VECTORS, pass));
+#if !HAS_FEW_FORMS
+    if (e->kind == END_OF_F) {
+        end_tile_f(t, e, false, acc, first, rows);
+        return;
+    }
+    if (e->kind == END_OF_O && e->own.is_shifted) {
+        end_tile_o(t, e, true, acc, first, rows);
+        return;
+    }
+    if (e->kind == END_OF_O) {
+        end_tile_o(t, e, false, acc, first, rows);
+        return;
+    }
+#if VECTORS == 4
+    if (e->kind == END_WITH_PLAIN) {
+        end_tile_plain(t, e, false, acc, first, rows);
+        return;
+    }
+    if (e->kind == END_WITH_VALUES) {
+        end_tile_values(t, e, false, acc, first, rows);
+        return;
+    }
+    if (e->kind == END_AS_VALUES) {
+        end_tile_as_values(t, e, false, acc, first, rows);
+        return;
+    }
+#endif
+#endif
+    keep_sums(acc, sums, rows);
+    const kept_sums kept = {.at = sums, .stride = PRODUCT_BLOCK, .first = first, .rows = rows};
+    JOIN(qu8_product_kept__avx512vnni_, VECTORS)(t, e, &kept);
+}
+
+// One function per number of rows.
+#if VECTORS == 4
+#define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6)
+enum { MOST_ROWS = 6 };
+#elif VECTORS == 3
+#define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+enum { MOST_ROWS = 8 };
+#else
+#define EACH_SIZE(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+enum { MOST_ROWS = 12 };
+#endif
+#define DEFINE(rows)                                                                               \
+    static void tile_##rows(const product_tile *t, const tile_end *e, size_t first, size_t pass) { \
+        run_tile(t, e, first, pass, rows);                                                         \
+    }
+EACH_SIZE(DEFINE)
+#undef DEFINE
+
+#define ROW(rows) [(rows)-1] = tile_##rows,
+static void (*const tiles[MOST_ROWS])(const product_tile *, const tile_end *, size_t,
+                                      size_t) = {EACH_SIZE(ROW)};
+#undef ROW
+
+// --- rows before tiles ---
+
+#if HAS_FEW_FORMS || VECTORS == 3
+static size_t run_before_tiles(const product_tile *t, const tile_end *e) {
+    (void)t, (void)e;
+    return 0;
+}
+#else
+// How many of the tile's rows were done. Beyond `most` words turns or tiles are faster.
+static size_t run_in_pairs(const product_tile *t, const tile_end *e) {
+    static const size_t most = VECTORS == 4 ? 6 : 12;
+    if (e->kind > END_OF_O || t->codes % 4 != 0 || t->gap != 0 || t->codes / 4 * t->taps > most)
+        return 0;
+    const size_t rows = t->rows / (2 * STEP) * (2 * STEP);
+    if (e->kind == END_OF_F)
+        run_pairs_f(t, e, rows);
+    else
+        run_pairs_o(t, e, rows);
+    return rows;
+}
+
+// Frequent ends, of blocks that fill places.
+static bool may_take_turns(const product_tile *t, const tile_end *e) {
+    return e->kind <= END_WITH_CODES && t->codes % 4 == 0 && t->gap == 0 &&
+           (e->last == 0xFFFF || t->addend == NULL || HAS_PART_OF_VECTOR(e->kind));
+}
+
+// How many of the tile's rows took turns.
+static size_t run_turns(const product_tile *t, const tile_end *e) {
+    static void (*const runs[])(turns *, size_t) = {
+        take_turns_f,      take_turns_o,      take_turns_plain, take_turns_values,
+        take_turns_signed, take_turns_with_o, take_turns_codes};
+    const size_t turn = PLACES * STEP, count = t->rows / turn, words = t->codes / 4 * t->taps;
+    if (count < LEAST_TURNS || words < PLACES || words > MOST_WORDS * count ||
+        !may_take_turns(t, e))
+        return 0;
+    turns s;
+    begin_turns(&s, t, e);
+    runs[e->kind](&s, count);
+    return count * turn;
+}
+
+static size_t run_before_tiles(const product_tile *t, const tile_end *e) {
+    const size_t rows = run_in_pairs(t, e);
+    return rows != 0 ? rows : run_turns(t, e);
+}
+#endif
+
+void JOIN(qu8_product_block__avx512vnni_, VECTORS)(const product_tile *t, const tile_end *e) {
+    size_t row = run_before_tiles(t, e);
+    size_t pass = row == 0 ? 0 : VECTORS;
+    for (size_t rows; row < t->rows; row += rows, pass++) {
+        const size_t left = t->rows - row, count = (left + MOST_ROWS - 1) / MOST_ROWS;
+        rows = (left + count - 1) / count;
+        tiles[rows - 1](t, e, row, pass);
+    }
+}
+
+#endif

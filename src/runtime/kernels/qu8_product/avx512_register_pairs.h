@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many rows of few words of depth, whose ends take as long as their sums. Two registers of codes
+// are made at a time, by so few instructions that the processor finds the next ones' sums behind
+// the ends of these.
+// Private to runtime/kernels/qu8_product.
+#ifndef RUNTIME_KERNELS_QU8_PRODUCT_AVX512_SATURATION_H
+#define RUNTIME_KERNELS_QU8_PRODUCT_AVX512_SATURATION_H
+
+#include "runtime/kernels/qu8_product/avx512_epilogue.h"
+
+enum { PAIRS_AHEAD = 16 }; // pairs whose first place is fetched before
+
+// Loaded by itself, not with each of the instructions that use it.
+UNROLLED __m512i load_once(const uint32_t *from) {
+    __m512i w = _mm512_loadu_si512(from);
+    __asm__("" : "+v"(w));
+    return w;
+}
+
+// To the sums of two registers of codes, of as many rows as fit.
+UNROLLED void add_word(__m512i a[PACKED_REGISTERS], __m512i b[PACKED_REGISTERS],
+                       const uint8_t *const *at, size_t k, __m512i flip, const uint32_t *from) {
+    __m512i w[PRODUCT_VECTORS];
+#define LOAD(v) w[v] = load_once(from + (size_t)(v)*PRODUCT_LANES)
+    EACH_VECTOR(VECTORS, LOAD);
+#undef LOAD
+#define ADD(i)                                                                                     \
+    do {                                                                                           \
+        const size_t row_ = (i) / VECTORS, v_ = (i) % VECTORS;                                     \
+        a[i] = _mm512_dpbusd_epi32(a[i], broadcast(at[row_] + k, flip), w[v_]);                    \
+        b[i] = _mm512_dpbusd_epi32(b[i], broadcast(at[STEP + row_] + k, flip), w[v_]);             \
+    } while (0)
+    EACH_VECTOR(PACKED_REGISTERS, ADD);
+#undef ADD
+}
+
+#endif
+
+// --- of each kind ---
+
+// `rows` rows, whole pairs of registers of codes. Tile and end are copied: for all the compiler
+// knows, codes are written over what pointers lead to, so that it would be loaded again for each.
+static void OF_KIND(run_pairs)(const product_tile *given_tile, const tile_end *given_end,
+                               size_t rows) {
+    const product_tile t = *given_tile;
+    const tile_end e = *given_end;
+    const end_form form = {.is_shifted = true};
+    const __m512i flip = _mm512_set1_epi8((char)t.flip);
+    for (size_t row = 0; row < rows; row += 2 * STEP) {
+        const uint32_t *w = t.w;
+        __m512i a[PACKED_REGISTERS], b[PACKED_REGISTERS];
+#define START(i) a[i] = b[i] = first_sums(&t, (i) % VECTORS)
+        EACH_VECTOR(PACKED_REGISTERS, START);
+#undef START
+        __builtin_prefetch(t.y + (row + 2 * STEP * PAIRS_AHEAD) * t.y_stride, 1);
+        for (size_t tap = 0; tap < t.taps; tap++) {
+            const uint8_t *at[2 * PACKED_REGISTERS];
+            for (size_t r = 0; r < 2 * STEP; r++)
+                at[r] = tare__product_codes_at(&t, t.x + row + r, tap);
+            for (size_t k = 0; k < t.codes; k += 4, w += BLOCK_LANES)
+                add_word(a, b, at, k, flip, w);
+        }
+        OF_KIND(end_rows)(&t, &e, form, a, row, STEP, 0xFFFF);
+        OF_KIND(end_rows)(&t, &e, form, b, row + STEP, STEP, 0xFFFF);
+    }
+}
