@@ -6,6 +6,7 @@
 #define OPS_OP_H
 
 #include "ops/call.h"
+#include "ops/ids.h"
 
 struct gather;
 
@@ -28,9 +29,15 @@ typedef enum op_trait {
     // Where dimension 0 of the inputs is a batch and the result's is, an item of the result follows
     // from the items of the same index. Which dimension is the batch is for shapes to tell.
     OP_BY_SAMPLE = 1 << 11,
-    OP_BY_MATRIX = 1 << 12,  // the last two dimensions are a matrix's; the others are broadcast
-    OP_BY_LINE = 1 << 13,    // elements meet, or part, along dimension `dim` alone
-    OP_PICKS_ITEM = 1 << 14, // gives an item of a tuple or list, or a part of a tensor
+    OP_BY_MATRIX = 1 << 12,   // the last two dimensions are a matrix's; the others are broadcast
+    OP_BY_LINE = 1 << 13,     // elements meet, or part, along dimension `dim` alone
+    OP_PICKS_ITEM = 1 << 14,  // gives an item of a tuple or list, or a part of a tensor
+    OP_CONVOLUTION = 1 << 15, // weighted: conv1d, 2d, 3d
+    OP_TRANSPOSED = 1 << 16,  // weighted: conv_transpose1d, 2d, 3d
+    OP_BOUNDS = 1 << 17,      // of one input: gives its values, cut off at one or two bounds
+    OP_GREATEST = 1 << 18,    // gives the greatest of some values
+    OP_DEQUANTIZES = 1 << 19,
+    OP_FLOAT_WEIGHT = 1 << 20, // torch leaves its weight float, whatever the qconfig says
 } op_trait;
 
 typedef struct op_info {
@@ -55,6 +62,9 @@ typedef struct op_info {
     // The operator that writes what became of this one's result into its first input, as torch does
     // when a view is written in place: put_back(input, result, the other arguments). NULL: none.
     const char *put_back;
+    // Of a row of quantized values that gives floats: how many parameters, the first ones, take
+    // them. 0: packed weights say it.
+    int code_inputs;
     /// Output qparams that do not depend on the input (sigmoid: 1/256, 0); scale 0: none.
     float fixed_scale;
     int fixed_zero_point; // of quint8; that of qint8 is 128 less
@@ -106,6 +116,91 @@ const char *tare__function_base_name(const char *name);
 
 /// Every row, for listings and tests; NULL past the end.
 const op_info *tare__op_at(size_t index);
+
+// --- by number ---
+
+/// The row of an id; NULL for TARE_OP_NONE.
+const op_info *tare__op_row(op_id id);
+/// The id of a row; TARE_OP_NONE for NULL.
+op_id tare__op_id(const op_info *op);
+
+/// The row of the function or method that a node calls; NULL if it calls none that is known.
+const op_info *tare__node_row(const node *n);
+op_id tare__node_op(const node *n);
+/// The same of functions alone, and NULL or TARE_OP_NONE for a NULL node.
+const op_info *tare__function_row(const node *n);
+op_id tare__function_op(const node *n);
+/// Does the node call this method? False for NULL.
+bool tare__calls_method(const node *n, op_id id);
+static inline bool tare__op_has(const op_info *op, unsigned traits) {
+    return op != NULL && (op->traits & traits) != 0;
+}
+/// The row of what a module of this class computes; NULL if no row does.
+const op_info *tare__class_row(const module_class *class);
+op_id tare__class_op(const module_class *class);
+
+/// The rows that compute the same on quantized values. They are found by their ids: "linear" has
+/// "quantized.linear_relu".
+typedef enum op_form {
+    FORM_QUANTIZED, // torch's function, or ours in its place
+    FORM_QUANTIZED_RELU,
+    FORM_FLOAT_RESULT, // quantized input, float result
+    FORM_DYNAMIC,      // float input, which is quantized on the fly
+    FORM_DYNAMIC_RELU,
+    FORM_DYNAMIC_HALF, // float input, float16 weight
+    FORM_DYNAMIC_HALF_RELU,
+    FORM_DECOMPOSED_DYNAMIC, // as choose_qparams, quantize and dequantize in exported programs
+    FORM_DECOMPOSED_DYNAMIC_RELU,
+    FORM_ADD, // a layer to whose result a tensor is added
+    FORM_ADD_RELU,
+    FORM_BY_RULE, // quantize(op(dequantize(x))), ours
+} op_form;
+/// NULL: there is none.
+const op_info *tare__op_form(const op_info *op, op_form form);
+
+/// The name by which torch calls a row's function, or its method: the first one.
+typedef struct op_name {
+    char text[96];
+} op_name;
+op_name tare__op_function_name(const op_info *op);
+op_name tare__op_method_name(const op_info *op);
+
+/// Does the node call the function by this name? F.relu is no torch.relu where torch tells them
+/// apart.
+bool tare__uses_first_name(const node *n);
+/// An overload in torch.ops: IN_PLACE_OVERLOAD(ADD, "Tensor") is "torch.ops.aten.add_.Tensor". A
+/// list ends with OVERLOADS_END.
+typedef struct op_overload {
+    op_id op;
+    bool is_in_place;
+    const char *name;
+} op_overload;
+#define OVERLOAD(id, name)                                                                         \
+    { TARE_OP_##id, false, name }
+#define IN_PLACE_OVERLOAD(id, name)                                                                \
+    { TARE_OP_##id, true, name }
+#define OVERLOADS_END                                                                              \
+    { TARE_OP_NONE, false, NULL }
+/// Its name; empty if the row has none such.
+op_name tare__overload_name(op_overload o);
+/// Does n, which may be NULL, call this overload, not in place?
+bool tare__calls_overload(const node *n, op_id id, const char *name);
+/// Does it call one of the list?
+bool tare__calls_one_of(const node *n, const op_overload *list);
+/// Is it a name "torch.ops.NAMESPACE.NAME.OVERLOAD"? And one whose NAME ends with one underscore:
+/// it writes its first argument.
+bool tare__is_overload(const char *function);
+bool tare__is_in_place_overload(const char *function);
+/// "add.Tensor" of "torch.ops.aten.add.Tensor"; NULL: it is no such name.
+const char *tare__aten_name(const char *function);
+
+/// Is `id` one of these?
+bool tare__op_is_any(op_id id, const op_id *ids, size_t count);
+#define OP_IS_ANY(id, ...)                                                                         \
+    tare__op_is_any((id), (const op_id[]){__VA_ARGS__},                                            \
+                    sizeof((const op_id[]){__VA_ARGS__}) / sizeof(op_id))
+
+// --- running ---
 
 /// A bound call in three steps. shape: the row's shape rule, or on quantized inputs what the
 /// general rule says of it, leaves meta tensors in call->result. allocate: gives them data.

@@ -7,6 +7,7 @@
 
 #include "core/text/text.h"
 #include "ops/classes/class_row.h"
+#include "ops/op.h"
 
 // Each container is an object of its own because callers name it; a table would need a copy.
 #define CONTAINER(package, class_name)                                                             \
@@ -57,6 +58,16 @@ const module_class *tare__class_triple(const registry *r, const char *op, int di
     for (size_t i = 0; (class = tare__class_at(r, i)); i++)
         if (class->op && !class->is_variant && class->role == role && class->dims == dims &&
             class->fused == fused && strcmp(class->op, op) == 0)
+            return class;
+    return NULL;
+}
+
+const module_class *tare__class_of_op(const registry *r, const op_info *op, module_role role,
+                                      fused_with fused) {
+    const module_class *class = NULL;
+    for (size_t i = 0; (class = tare__class_at(r, i)); i++)
+        if (!class->is_variant && class->role == role && class->fused == fused &&
+            tare__class_row(class) == op)
             return class;
     return NULL;
 }

@@ -5,6 +5,8 @@
 
 #include "ir/module.h"
 
+struct op_info;
+
 /// A family's rows.
 typedef struct class_table {
     const module_class *rows;
@@ -28,6 +30,9 @@ const module_class *tare__class_find(const registry *r, const char *name); // NU
 /// The class of the triple, e.g. ("conv", 2, ROLE_QUANTIZED, FUSED_RELU); NULL if there is none.
 const module_class *tare__class_triple(const registry *r, const char *op, int dims,
                                        module_role role, fused_with fused);
+/// The same by the row of what its modules compute.
+const module_class *tare__class_of_op(const registry *r, const struct op_info *op, module_role role,
+                                      fused_with fused);
 /// "torch.nn.modules.linear.Linear" -> "torch.nn.Linear"; the argument itself if it has no public
 /// form. Writes into out[size].
 void tare__class_public_name(const char *name, char *out, size_t size);

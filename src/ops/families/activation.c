@@ -152,18 +152,19 @@ static tare_status log_softmax_reference(op_call *call) {
         .shape = tare__shape_same_float, .reference = name##_reference, .element = &name##_element \
     }
 #define SAME_QPARAMS OP_KEEPS_QPARAMS
+#define BOUND        OP_KEEPS_QPARAMS | OP_BOUNDS
 
 // clang-format off
 static const op_info rows[] = {
     ACTIVATION(relu, "torch.nn.functional.relu|torch.relu|torch.relu_|torch.ops.aten.relu.default|torch.ops.aten.relu_.default",
-               "relu|relu_", "input/self|inplace", SAME_QPARAMS),
-    ACTIVATION(relu6, "torch.nn.functional.relu6|torch._C._nn.relu6|torch.ops.aten.relu6.default|torch.ops.aten.relu6_.default", NULL, "input/self|inplace", SAME_QPARAMS),
+               "relu|relu_", "input/self|inplace", BOUND),
+    ACTIVATION(relu6, "torch.nn.functional.relu6|torch._C._nn.relu6|torch.ops.aten.relu6.default|torch.ops.aten.relu6_.default", NULL, "input/self|inplace", BOUND),
     ACTIVATION(hardtanh, "torch.nn.functional.hardtanh|torch._C._nn.hardtanh_|torch.ops.aten.hardtanh.default|torch.ops.aten.hardtanh_.default",
-               NULL, "input/self|min_val|max_val|inplace", SAME_QPARAMS),
+               NULL, "input/self|min_val|max_val|inplace", BOUND),
     {.id = "clamp", .functions = "torch.clamp|torch.clip|torch.clamp_|torch.ops.aten.clamp|torch.ops.aten.clamp.default|torch.ops.aten.clamp_.default", .methods = "clamp|clamp_|clip",
      .overloads = "torch.ops.aten.clamp_min.default(input|min) torch.ops.aten.clamp_min_.default(input|min) "
                   "torch.ops.aten.clamp_max.default(input|max) torch.ops.aten.clamp_max_.default(input|max)",
-     .params = "input/self|min|max", .traits = OP_ELEMENTWISE | SAME_QPARAMS, .shape = tare__shape_same, .reference = clamp_reference,
+     .params = "input/self|min|max", .traits = OP_ELEMENTWISE | BOUND, .shape = tare__shape_same, .reference = clamp_reference,
      .element = &clamp_float_element},
     FIXED(sigmoid, "torch.sigmoid|torch.nn.functional.sigmoid|torch.sigmoid_|torch.ops.aten.sigmoid.default|torch.ops.aten.sigmoid_.default", "sigmoid|sigmoid_",
           "input/self", 1.0f / 256, 0),

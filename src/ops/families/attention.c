@@ -326,6 +326,7 @@ static const op_info rows[] = {
      .functions = "torch.ops.tare.scaled_dot_product_attention",
      .params = PARAMETERS,
      .traits = OP_ANY_DTYPE,
+     .code_inputs = 3,
      .shape = attention_shape,
      .reference = code_attention_reference,
      .macs = attention_macs},

@@ -328,15 +328,15 @@ DIMENSIONS(3)
         .functions = "torch.conv" #n "d|torch.ops.aten.conv" #n "d.default|torch.ops.aten.conv" #n \
                      "d.padding",                                                                  \
         .params = "input|weight|bias|stride|padding|dilation|groups|!padding_mode",                \
-        .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = conv##n##d_shape, .reference = conv##n##d,  \
-        .macs = conv_macs                                                                          \
+        .traits = OP_WEIGHTED | OP_CONVOLUTION | OP_BY_SAMPLE, .shape = conv##n##d_shape,          \
+        .reference = conv##n##d, .macs = conv_macs                                                 \
     }
 #define TRANSPOSED(n, aten)                                                                        \
     {                                                                                              \
         .id = "conv_transpose" #n "d",                                                             \
         .functions = "torch.conv_transpose" #n "d|torch.ops.aten.conv_transpose" aten,             \
         .params = "input|weight|bias|stride|padding|output_padding|groups|dilation",               \
-        .traits = OP_WEIGHTED | OP_BY_SAMPLE, .shape = transposed##n##d_shape,                     \
+        .traits = OP_WEIGHTED | OP_TRANSPOSED | OP_BY_SAMPLE, .shape = transposed##n##d_shape,     \
         .reference = transposed##n##d, .macs = transposed_macs                                     \
     }
 

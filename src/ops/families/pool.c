@@ -254,11 +254,11 @@ POOLS(3)
 
 // aten's adaptive_max_pool stands in core_aten.c: it gives indices, too.
 #define ATEN(name) "torch.ops.aten." name ".default"
-#define ROW(kind, n, names, parameters)                                                            \
+#define ROW(kind, n, names, parameters, more)                                                      \
     {                                                                                              \
         .id = #kind #n "d", .functions = names, .params = parameters,                              \
-        .traits = OP_KEEPS_QPARAMS | OP_ON_CODES | OP_BY_SAMPLE, .shape = kind##n##d_shape,        \
-        .reference = kind##n##d                                                                    \
+        .traits = OP_KEEPS_QPARAMS | OP_ON_CODES | OP_BY_SAMPLE | (more),                          \
+        .shape = kind##n##d_shape, .reference = kind##n##d                                         \
     }
 #define MAX_PARAMS "input/self|kernel_size|stride|padding|dilation|ceil_mode|return_indices"
 #define AVG_PARAMS                                                                                 \
@@ -267,18 +267,18 @@ POOLS(3)
 
 // clang-format off
 static const op_info rows[] = {
-    ROW(max_pool, 1, "torch.nn.functional.max_pool1d|torch.max_pool1d|" ATEN("max_pool1d"), MAX_PARAMS),
-    ROW(max_pool, 2, "torch.nn.functional.max_pool2d|torch.max_pool2d|" ATEN("max_pool2d"), MAX_PARAMS),
-    ROW(max_pool, 3, "torch.nn.functional.max_pool3d|torch.max_pool3d|" ATEN("max_pool3d"), MAX_PARAMS),
-    ROW(avg_pool, 1, "torch.avg_pool1d|" ATEN("avg_pool1d"), AVG_PARAMS),
-    ROW(avg_pool, 2, "torch._C._nn.avg_pool2d|" ATEN("avg_pool2d"), AVG_PARAMS),
-    ROW(avg_pool, 3, "torch._C._nn.avg_pool3d|" ATEN("avg_pool3d"), AVG_PARAMS),
-    ROW(adaptive_avg_pool, 1, "torch.adaptive_avg_pool1d|" ATEN("adaptive_avg_pool1d"), ADAPTIVE_PARAMS),
-    ROW(adaptive_avg_pool, 2, "torch.nn.functional.adaptive_avg_pool2d|" ATEN("adaptive_avg_pool2d") "|" ATEN("_adaptive_avg_pool2d"), ADAPTIVE_PARAMS),
-    ROW(adaptive_avg_pool, 3, "torch.nn.functional.adaptive_avg_pool3d|" ATEN("adaptive_avg_pool3d") "|" ATEN("_adaptive_avg_pool3d"), ADAPTIVE_PARAMS),
-    ROW(adaptive_max_pool, 1, "torch.nn.functional.adaptive_max_pool1d", ADAPTIVE_PARAMS),
-    ROW(adaptive_max_pool, 2, "torch.nn.functional.adaptive_max_pool2d", ADAPTIVE_PARAMS),
-    ROW(adaptive_max_pool, 3, "torch.nn.functional.adaptive_max_pool3d", ADAPTIVE_PARAMS),
+    ROW(max_pool, 1, "torch.nn.functional.max_pool1d|torch.max_pool1d|" ATEN("max_pool1d"), MAX_PARAMS, OP_GREATEST),
+    ROW(max_pool, 2, "torch.nn.functional.max_pool2d|torch.max_pool2d|" ATEN("max_pool2d"), MAX_PARAMS, OP_GREATEST),
+    ROW(max_pool, 3, "torch.nn.functional.max_pool3d|torch.max_pool3d|" ATEN("max_pool3d"), MAX_PARAMS, OP_GREATEST),
+    ROW(avg_pool, 1, "torch.avg_pool1d|" ATEN("avg_pool1d"), AVG_PARAMS, 0),
+    ROW(avg_pool, 2, "torch._C._nn.avg_pool2d|" ATEN("avg_pool2d"), AVG_PARAMS, 0),
+    ROW(avg_pool, 3, "torch._C._nn.avg_pool3d|" ATEN("avg_pool3d"), AVG_PARAMS, 0),
+    ROW(adaptive_avg_pool, 1, "torch.adaptive_avg_pool1d|" ATEN("adaptive_avg_pool1d"), ADAPTIVE_PARAMS, 0),
+    ROW(adaptive_avg_pool, 2, "torch.nn.functional.adaptive_avg_pool2d|" ATEN("adaptive_avg_pool2d") "|" ATEN("_adaptive_avg_pool2d"), ADAPTIVE_PARAMS, 0),
+    ROW(adaptive_avg_pool, 3, "torch.nn.functional.adaptive_avg_pool3d|" ATEN("adaptive_avg_pool3d") "|" ATEN("_adaptive_avg_pool3d"), ADAPTIVE_PARAMS, 0),
+    ROW(adaptive_max_pool, 1, "torch.nn.functional.adaptive_max_pool1d", ADAPTIVE_PARAMS, 0),
+    ROW(adaptive_max_pool, 2, "torch.nn.functional.adaptive_max_pool2d", ADAPTIVE_PARAMS, 0),
+    ROW(adaptive_max_pool, 3, "torch.nn.functional.adaptive_max_pool3d", ADAPTIVE_PARAMS, 0),
 };
 // clang-format on
 

@@ -380,21 +380,21 @@ static tare_status choose_symmetric(op_call *call) {
 #define PER_TENSOR(name)                                                                           \
     NAMESPACE name ".default|" NAMESPACE name ".tensor|" NAMESPACE name ".tensor2|" NAMESPACE name
 #define PER_CHANNEL(name) NAMESPACE name ".default|" NAMESPACE name
-#define DECOMPOSED(name, names, parameter_names, rule, compute)                                    \
+#define DECOMPOSED(name, names, more, parameter_names, rule, compute)                              \
     {                                                                                              \
         .id = "decomposed." name, .functions = names, .params = parameter_names,                   \
-        .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = rule, .reference = compute               \
+        .traits = OP_ELEMENTWISE | OP_ANY_DTYPE | (more), .shape = rule, .reference = compute      \
     }
 
 // clang-format off
 static const op_info rows[] = {
-    DECOMPOSED("quantize_per_tensor", PER_TENSOR("quantize_per_tensor"),
+    DECOMPOSED("quantize_per_tensor", PER_TENSOR("quantize_per_tensor"), 0,
                "input|scale|zero_point|quant_min|quant_max|dtype", tensor_codes_shape, quantize_per_tensor),
-    DECOMPOSED("dequantize_per_tensor", PER_TENSOR("dequantize_per_tensor"),
+    DECOMPOSED("dequantize_per_tensor", PER_TENSOR("dequantize_per_tensor"), OP_DEQUANTIZES,
                "input|scale|zero_point|quant_min|quant_max|dtype|out_dtype", tensor_values_shape, dequantize_per_tensor),
-    DECOMPOSED("quantize_per_channel", PER_CHANNEL("quantize_per_channel"),
+    DECOMPOSED("quantize_per_channel", PER_CHANNEL("quantize_per_channel"), 0,
                "input|scales|zero_points|axis|quant_min|quant_max|dtype", channel_codes_shape, quantize_per_channel),
-    DECOMPOSED("dequantize_per_channel", PER_CHANNEL("dequantize_per_channel"),
+    DECOMPOSED("dequantize_per_channel", PER_CHANNEL("dequantize_per_channel"), OP_DEQUANTIZES,
                "input|scales|zero_points|axis|quant_min|quant_max|dtype|out_dtype", channel_values_shape, dequantize_per_channel),
     {.id = "decomposed.choose_qparams", .functions = NAMESPACE "choose_qparams.tensor",
      .params = "input|quant_min|quant_max|eps|dtype", .traits = OP_ANY_DTYPE, .shape = choose_shape, .reference = choose_affine},

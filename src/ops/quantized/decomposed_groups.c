@@ -314,27 +314,27 @@ static tare_status fake(op_call *call) {
 
 // --- rows ---
 
-#define GROUPED(name, parameters, rule, compute)                                                   \
+#define GROUPED(name, more, parameters, rule, compute)                                             \
     {                                                                                              \
         .id = "decomposed." name, .functions = DECOMPOSED_NAMES name ".default",                   \
-        .params = parameters, .traits = OP_ANY_DTYPE, .shape = rule, .reference = compute          \
+        .params = parameters, .traits = OP_ANY_DTYPE | (more), .shape = rule, .reference = compute \
     }
 
 // clang-format off
 static const op_info rows[] = {
-    GROUPED("choose_qparams_per_token", "input|dtype", choose_symmetric_shape, choose_symmetric),
-    GROUPED("choose_qparams_per_token_asymmetric", "input|dtype", choose_asymmetric_shape, choose_asymmetric),
-    GROUPED("_choose_qparams_per_token_asymmetric_impl", "input|dtype", choose_asymmetric_shape, choose_asymmetric),
-    GROUPED("quantize_per_token", "input|scales|zero_points|quant_min|quant_max|dtype",
+    GROUPED("choose_qparams_per_token", 0, "input|dtype", choose_symmetric_shape, choose_symmetric),
+    GROUPED("choose_qparams_per_token_asymmetric", 0, "input|dtype", choose_asymmetric_shape, choose_asymmetric),
+    GROUPED("_choose_qparams_per_token_asymmetric_impl", 0, "input|dtype", choose_asymmetric_shape, choose_asymmetric),
+    GROUPED("quantize_per_token", 0, "input|scales|zero_points|quant_min|quant_max|dtype",
             quantize_token_shape, quantize_token),
-    GROUPED("dequantize_per_token", "input|scales|zero_points|quant_min|quant_max|dtype|output_dtype",
+    GROUPED("dequantize_per_token", OP_DEQUANTIZES, "input|scales|zero_points|quant_min|quant_max|dtype|output_dtype",
             dequantize_token_shape, dequantize_token),
-    GROUPED("quantize_per_channel_group", "input|scales|zero_points|quant_min|quant_max|dtype|group_size",
+    GROUPED("quantize_per_channel_group", 0, "input|scales|zero_points|quant_min|quant_max|dtype|group_size",
             quantize_group_shape, quantize_group),
-    GROUPED("dequantize_per_channel_group",
+    GROUPED("dequantize_per_channel_group", OP_DEQUANTIZES,
             "input/w_int8|scales|zero_points|quant_min|quant_max|dtype|group_size|output_dtype",
             dequantize_group_shape, dequantize_group),
-    GROUPED("fake_quant_per_channel", "input|scales|zero_points|axis|quant_min|quant_max", fake_shape, fake),
+    GROUPED("fake_quant_per_channel", 0, "input|scales|zero_points|axis|quant_min|quant_max", fake_shape, fake),
 };
 // clang-format on
 

@@ -74,6 +74,7 @@ static const op_info rows[] = {
      .functions = "torch.ops.tare.matmul_float",
      .params = "input|other",
      .traits = OP_ANY_DTYPE,
+     .code_inputs = 2,
      .shape = float_shape,
      .reference = tare__code_matmul_compute,
      .macs = tare__matmul_macs},

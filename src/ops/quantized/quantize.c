@@ -274,10 +274,11 @@ static tare_status int_repr_shape(op_call *call) {
         .id = name, .functions = "torch." name, .params = parameters,                              \
         .traits = OP_ELEMENTWISE | OP_ANY_DTYPE | (more), .shape = rule, .reference = into_out     \
     }
-#define CONVERSION(name, names, method_names, parameters, rule)                                    \
+#define CONVERSION(name, names, more, method_names, parameters, rule)                              \
     {                                                                                              \
         .id = name, .functions = names, .methods = method_names, .params = parameters,             \
-        .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = rule, .reference = convert_reference     \
+        .traits = OP_ELEMENTWISE | OP_ANY_DTYPE | (more), .shape = rule,                           \
+        .reference = convert_reference                                                             \
     }
 
 // clang-format off
@@ -285,7 +286,7 @@ static const op_info rows[] = {
     QUANTIZE("quantize_per_tensor", 0, "input|scale|zero_point|dtype", per_tensor_shape),
     QUANTIZE("quantize_per_channel", 0, "input|scales|zero_points|axis|dtype", per_channel_shape),
     QUANTIZE("quantize_per_tensor_dynamic", OP_SHAPED_BY_DATA, "input|dtype|reduce_range", dynamic_shape),
-    CONVERSION("dequantize", "torch.dequantize", "dequantize", "input/self", float_shape),
+    CONVERSION("dequantize", "torch.dequantize", OP_DEQUANTIZES, "dequantize", "input/self", float_shape),
     {.id = "to", .functions = "torch.ops.aten.to.dtype|torch.ops.aten.to.other|torch.ops.aten.type_as.default",
      .overloads = "torch.ops.aten._to_copy.default(input|dtype|-layout|-device|-pin_memory|-non_blocking|-memory_format) "
                   "torch.ops.aten.to.dtype_layout(input|dtype|-layout|-device|-pin_memory|-non_blocking|-copy|-memory_format) "
@@ -293,13 +294,13 @@ static const op_info rows[] = {
      .methods = "to|type|type_as", .params = "input/self|dtype/device/other|non_blocking|copy|memory_format",
      .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = to_shape, .reference = convert_reference},
     CONVERSION("decomposed.convert_element_type",
-               "torch.ops.quantized_decomposed.convert_element_type.no_fuse", NULL, "input|dtype", to_shape),
-    CONVERSION("float", NULL, "float", "input/self", float_shape),
-    CONVERSION("half", NULL, "half", "input/self", half_shape),
-    CONVERSION("double", NULL, "double", "input/self", double_shape),
-    CONVERSION("long", NULL, "long", "input/self", long_shape),
-    CONVERSION("int", NULL, "int", "input/self", int_shape),
-    CONVERSION("bool", NULL, "bool", "input/self", bool_shape),
+               "torch.ops.quantized_decomposed.convert_element_type.no_fuse", 0, NULL, "input|dtype", to_shape),
+    CONVERSION("float", NULL, 0, "float", "input/self", float_shape),
+    CONVERSION("half", NULL, 0, "half", "input/self", half_shape),
+    CONVERSION("double", NULL, 0, "double", "input/self", double_shape),
+    CONVERSION("long", NULL, 0, "long", "input/self", long_shape),
+    CONVERSION("int", NULL, 0, "int", "input/self", int_shape),
+    CONVERSION("bool", NULL, 0, "bool", "input/self", bool_shape),
     {.id = "int_repr", .functions = "torch.int_repr", .methods = "int_repr", .params = "input/self",
      .traits = OP_ELEMENTWISE | OP_ANY_DTYPE, .shape = int_repr_shape},
 };
