@@ -7,6 +7,7 @@
 
 #include "core/memory/alloc.h"
 #include "core/tensor/tensor.h"
+#include "ops/op.h"
 
 typedef struct fold {
     const norm_fold_values *values;
@@ -118,8 +119,8 @@ tare_status tare__fold_batch_norm(const module *weighted, const module *bn, modu
         .gamma = tare__module_tensor(bn, "weight"),
         .beta = tare__module_tensor(bn, "bias"),
         .eps = tare__module_double(bn, "eps", 1e-5),
-        .is_transposed = strcmp(weighted->class->op, "conv_transpose") == 0,
-        .is_linear = strcmp(weighted->class->op, "linear") == 0,
+        .is_transposed = tare__op_has(tare__class_row(weighted->class), OP_TRANSPOSED),
+        .is_linear = tare__class_op(weighted->class) == TARE_OP_LINEAR,
     };
     tare_tensor *weight = NULL, *bias = NULL;
     module *made = NULL;

@@ -7,6 +7,7 @@
 #include "model/coverage.h"
 #include "model/pass.h"
 #include "ops/classes/classes.h"
+#include "ops/op.h"
 
 // One match: a pattern config that covers nodes, seen from the last one.
 typedef struct fuse_match {
@@ -122,7 +123,7 @@ static tare_status add_leaf(fuse_pass *f, const node *n, bool is_own, const modu
         m = tare__module_find(f->original, n->target);
     } else if (is_own) {
         // torch makes a module of a functional relu, so that it can stand inside the fused one.
-        if (strcmp(n->target, "torch.nn.functional.relu") == 0)
+        if (tare__node_op(n) == TARE_OP_RELU && tare__uses_first_name(n))
             m = relu;
         else
             function = n->target;

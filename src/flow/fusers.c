@@ -9,6 +9,7 @@
 
 #include "config/builtin_names.h"
 #include "flow/fold.h"
+#include "ops/op.h"
 #include "ops/text/print.h"
 
 // What a fuser says in torch's messages, and whether it can do QAT.
@@ -36,8 +37,13 @@ typedef struct sorted_parts {
     bool has_add;
 } sorted_parts;
 
-static bool is_op(const module *m, const char *op) {
-    return m->class->op != NULL && strcmp(m->class->op, op) == 0;
+static bool is_op(const module *m, op_id op) {
+    return m != NULL && tare__class_op(m->class) == op;
+}
+
+static bool is_weighted(const module *m) {
+    return is_op(m, TARE_OP_LINEAR) ||
+           tare__op_has(tare__class_row(m->class), OP_CONVOLUTION | OP_TRANSPOSED);
 }
 
 static sorted_parts sort_parts(const fuse_parts *parts) {
@@ -47,9 +53,9 @@ static sorted_parts sort_parts(const fuse_parts *parts) {
         if (m == NULL) {
             if (parts->functions[i] != NULL)
                 s.has_add = true; // the only function torch fuses beside relu
-        } else if (is_op(m, "conv") || is_op(m, "conv_transpose") || is_op(m, "linear")) {
+        } else if (is_weighted(m)) {
             s.weighted = m;
-        } else if (is_op(m, "batch_norm")) {
+        } else if (is_op(m, TARE_OP_BATCH_NORM)) {
             s.bn = m;
         } else {
             s.activation = m;
@@ -59,10 +65,10 @@ static sorted_parts sort_parts(const fuse_parts *parts) {
 }
 
 static fused_with neighbours(const sorted_parts *s, bool is_qat) {
-    const bool has_relu = s->activation != NULL && is_op(s->activation, "relu");
+    const bool has_relu = is_op(s->activation, TARE_OP_RELU);
     if (s->has_add) return has_relu ? FUSED_ADD_RELU : FUSED_ADD;
-    if (s->activation != NULL && is_op(s->activation, "leaky_relu")) return FUSED_LEAKY_RELU;
-    if (s->activation != NULL && is_op(s->activation, "tanh")) return FUSED_TANH;
+    if (is_op(s->activation, TARE_OP_LEAKY_RELU)) return FUSED_LEAKY_RELU;
+    if (is_op(s->activation, TARE_OP_TANH)) return FUSED_TANH;
     const bool keeps_bn = is_qat && s->bn != NULL && s->weighted != NULL;
     if (keeps_bn) return has_relu ? FUSED_BN_RELU : FUSED_BN;
     return has_relu ? FUSED_RELU : FUSED_NONE;
@@ -81,7 +87,7 @@ static tare_status parts_text(const sorted_parts *s, text *out, tare_error *err)
 }
 
 static tare_status refuse_qat(const fuser_trait *trait, const sorted_parts *s, tare_error *err) {
-    if (is_op(s->weighted, "conv_transpose"))
+    if (tare__op_has(tare__class_row(s->weighted->class), OP_TRANSPOSED))
         return tare__fail(err, TARE_UNSUPPORTED, "Fusing %s+BatchNorm not yet supported in QAT.",
                           trait->subject);
     text parts = {0};
@@ -97,7 +103,7 @@ static tare_status check_modes(const fuser_trait *trait, const sorted_parts *s, 
                                tare_error *err) {
     if (s->bn == NULL || s->weighted == NULL || trait->subject == NULL) return TARE_OK;
     const bool mode = s->weighted->training;
-    const bool has_leaky = s->activation != NULL && is_op(s->activation, "leaky_relu");
+    const bool has_leaky = is_op(s->activation, TARE_OP_LEAKY_RELU);
     if (has_leaky && (s->bn->training != mode || s->activation->training != mode))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "Linear, BN and LeakyReLU all must be in the same mode (train or eval).");
@@ -115,7 +121,7 @@ static tare_status check_modes(const fuser_trait *trait, const sorted_parts *s, 
 }
 
 static tare_status check_qat_batch_norm(const sorted_parts *s, tare_error *err) {
-    const bool is_linear = is_op(s->weighted, "linear");
+    const bool is_linear = is_op(s->weighted, TARE_OP_LINEAR);
     const int64_t outputs =
         tare__module_int(s->weighted, is_linear ? "out_features" : "out_channels", -1);
     const int dims = is_linear ? 1 : 2; // torch says so whatever they are

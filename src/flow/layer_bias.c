@@ -45,9 +45,9 @@ static void find_module(const tare_model *model, node *n, biased_layer *out) {
     module *called = tare__called_module(model, n);
     if (called != NULL && called->class->role == ROLE_FUSED)
         called = called->child_count > 0 ? called->children[0].module : NULL;
-    if (called == NULL || called->class->op == NULL ||
+    if (called == NULL ||
         (called->class->role != ROLE_FLOAT && called->class->role != ROLE_REFERENCE) ||
-        !is_layer(tare__op_by_id(called->class->op, called->class->dims)))
+        !is_layer(tare__class_row(called->class)))
         return;
     *out = (biased_layer){
         .node = n, .module = called, .tensor = tare__module_tensor(called, "weight")};
@@ -56,8 +56,7 @@ static void find_module(const tare_model *model, node *n, biased_layer *out) {
 void tare__layer_find(const tare_model *model, node *n, biased_layer *out) {
     *out = (biased_layer){0};
     if (n->op == NODE_CALL_MODULE) find_module(model, n, out);
-    if (n->op != NODE_CALL_FUNCTION) return;
-    const op_info *op = tare__op_function(n->target);
+    const op_info *op = tare__function_row(n);
     // An overload has the bias at another place.
     if (!is_layer(op) || tare__op_overload(op, n->target) != NULL) return;
     *out = (biased_layer){
@@ -67,12 +66,7 @@ void tare__layer_find(const tare_model *model, node *n, biased_layer *out) {
 
 bool tare__layer_is_quantized(const biased_layer *layer) {
     if (layer->module != NULL) return layer->module->class->role == ROLE_REFERENCE;
-    const node *weight = layer->weight;
-    const op_info *op = weight == NULL                     ? NULL
-                        : weight->op == NODE_CALL_FUNCTION ? tare__op_function(weight->target)
-                        : weight->op == NODE_CALL_METHOD   ? tare__op_method(weight->target)
-                                                           : NULL;
-    return op != NULL && strstr(op->id, "dequantize") != NULL;
+    return tare__op_has(tare__node_row(layer->weight), OP_DEQUANTIZES);
 }
 
 // --- what layers have for themselves ---

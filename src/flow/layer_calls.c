@@ -6,34 +6,34 @@
 
 #include "ops/op.h"
 
-#define ATEN "torch.ops.aten."
-#define NN   "torch.nn."
+const op_info *tare__layer_call(const node *n) {
+    const op_info *op = tare__function_row(n);
+    const bool is_layer =
+        tare__op_has(op, OP_CONVOLUTION | OP_TRANSPOSED) || tare__op_id(op) == TARE_OP_LINEAR;
+    return is_layer && tare__aten_name(n->target) != NULL ? op : NULL;
+}
 
-static const layer_call layers[] = {
-    {ATEN "conv1d.default", NN "Conv1d", 1, false},
-    {ATEN "conv1d.padding", NN "Conv1d", 1, false},
-    {ATEN "conv2d.default", NN "Conv2d", 2, false},
-    {ATEN "conv2d.padding", NN "Conv2d", 2, false},
-    {ATEN "conv3d.default", NN "Conv3d", 3, false},
-    {ATEN "conv3d.padding", NN "Conv3d", 3, false},
-    {ATEN "conv_transpose1d.default", NN "ConvTranspose1d", 1, true},
-    {ATEN "conv_transpose2d.input", NN "ConvTranspose2d", 2, true},
-    {ATEN "conv_transpose3d.input", NN "ConvTranspose3d", 3, true},
-    {ATEN "linear.default", NN "Linear", 0, false},
-};
+const module_class *tare__layer_class(const pass *p, const op_info *layer) {
+    return tare__class_of_op(&p->model->context->classes, layer, ROLE_FLOAT, FUSED_NONE);
+}
 
-const layer_call *tare__layer_call(const node *n) {
-    if (n == NULL || n->op != NODE_CALL_FUNCTION) return NULL;
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-        if (strcmp(layers[i].target, n->target) == 0) return &layers[i];
-    return NULL;
+const op_id tare__trained_layers[TRAINED_LAYER_COUNT] = {
+    TARE_OP_CONV1D, TARE_OP_CONV2D, TARE_OP_CONV_TRANSPOSE1D, TARE_OP_CONV_TRANSPOSE2D};
+
+bool tare__is_trained_layer(const node *n, op_id layer) {
+    return tare__op_id(tare__layer_call(n)) == layer && !tare__calls_overload(n, layer, "padding");
+}
+
+const char *tare__packet_name(arena *memory, const char *function) {
+    const char *end = strrchr(function, '.'), *start = end;
+    while (start > function && start[-1] != '.') start--;
+    return tare__arena_strndup(memory, start, (size_t)(end - start));
 }
 
 bool tare__is_batch_norm_call(const node *n, size_t *eps_index, bool *is_plain) {
-    if (n->op != NODE_CALL_FUNCTION) return false;
-    *is_plain = strcmp(n->target, ATEN "batch_norm.default") == 0;
+    *is_plain = tare__calls_overload(n, TARE_OP_BATCH_NORM, "default");
     *eps_index = *is_plain ? 7 : 6;
-    return *is_plain || strcmp(n->target, ATEN "_native_batch_norm_legit_no_training.default") == 0;
+    return *is_plain || tare__function_op(n) == TARE_OP_BATCH_NORM_NO_TRAINING;
 }
 
 bool tare__has_batch_norm(const pass *p) {
@@ -51,25 +51,19 @@ node *tare__first_user(const node *n) {
     return NULL;
 }
 
-// torch.ops.NAMESPACE.NAME.OVERLOAD: a name that ends with one underscore writes in place.
 bool tare__writes_first_argument(const node *n) {
-    if (n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, "torch.ops.")) return false;
-    const char *overload = strrchr(n->target, '.');
-    return overload != NULL && overload - n->target > 2 && overload[-1] == '_' &&
-           overload[-2] != '_';
+    return n->op == NODE_CALL_FUNCTION && tare__is_in_place_overload(n->target);
 }
 
 bool tare__has_effect(const node *n) {
-    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
-    return (op != NULL && (op->traits & OP_IMPURE) != 0) || tare__writes_first_argument(n);
+    return tare__op_has(tare__function_row(n), OP_IMPURE) || tare__writes_first_argument(n);
 }
 
 static bool keeps_node(const void *user, const node *n) {
     const module *called = tare__called_module(user, n);
     // Guards look at the inputs and return nothing.
-    if (called != NULL && called->class->op != NULL && strcmp(called->class->op, "guards") == 0)
-        return true;
-    return tare__has_effect(n);
+    return (called != NULL && tare__class_op(called->class) == TARE_OP_GUARDS) ||
+           tare__has_effect(n);
 }
 
 tare_status tare__pt2e_eliminate_dead(pass *p) {

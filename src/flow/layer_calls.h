@@ -5,16 +5,21 @@
 #define FLOW_LAYER_CALLS_H
 
 #include "model/pass.h"
+#include "ops/op.h"
 
-/// A convolution or linear function of exported programs, from the table in layer_calls.c.
-typedef struct layer_call {
-    const char *target;     // "torch.ops.aten.conv2d.default"
-    const char *class_name; // of the module that computes the same
-    int dims;               // spatial dimensions; 0: linear
-    bool is_transposed;
-} layer_call;
-/// NULL: the node is none.
-const layer_call *tare__layer_call(const node *n);
+/// The row of a convolution or linear function that an exported program calls; NULL: the node is
+/// none.
+const op_info *tare__layer_call(const node *n);
+/// The module class that computes the same.
+const module_class *tare__layer_class(const pass *p, const op_info *layer);
+/// The convolutions that torch trains with their batch norm, in its order.
+enum { TRAINED_LAYER_COUNT = 4 };
+extern const op_id tare__trained_layers[TRAINED_LAYER_COUNT];
+/// Is it a call of this one of them? One that pads by a word is none.
+bool tare__is_trained_layer(const node *n, op_id layer);
+/// "conv2d" of "torch.ops.aten.conv2d.default": what torch's rewriter calls its nodes by. NULL: out
+/// of memory.
+const char *tare__packet_name(arena *memory, const char *function);
 /// The batch norm functions. *eps_index: where the argument stands; *is_plain: one output, and a
 /// `training` argument.
 bool tare__is_batch_norm_call(const node *n, size_t *eps_index, bool *is_plain);

@@ -56,6 +56,16 @@ static tare_status insert_numbers(const observer_site *s, const char *suffix, ta
 }
 
 // Dequantize reads the codes with the arguments that made them.
+static op_name overload(op_id id, const char *name) {
+    return tare__overload_name((op_overload){id, false, name});
+}
+
+tare_status tare__site_call(const observer_site *s, op_id id, const value *args, size_t count,
+                            node **out) {
+    const op_name name = tare__op_function_name(tare__op_row(id));
+    return tare__site_insert(s, NODE_CALL_FUNCTION, name.text, args, count, out);
+}
+
 static tare_status finish_pair(const observer_site *s, const decomposed_form *form,
                                const char *target, value *args, size_t count, node *quantized) {
     const bool says_dtype = form->out_dtype != TARE_DTYPE_UNSET && form->out_dtype != TARE_FLOAT32;
@@ -88,20 +98,20 @@ tare_status tare__site_decompose(const observer_site *s, const qparams *q,
     args[count++] = tare__int(q->quant_max);
     args[count++] = tare__dtype_value(tare__dtype(s->info->dtype)->storage);
     node *quantized = NULL;
-    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION,
-                               per_channel ? DECOMPOSED "quantize_per_channel.default"
-                                           : DECOMPOSED "quantize_per_tensor.default",
-                               args, count, &quantized));
-    return finish_pair(s, form,
-                       per_channel ? DECOMPOSED "dequantize_per_channel.default"
-                                   : DECOMPOSED "dequantize_per_tensor.default",
-                       args, count, quantized);
+    const op_name quantize = overload(per_channel ? TARE_OP_DECOMPOSED_QUANTIZE_PER_CHANNEL
+                                                  : TARE_OP_DECOMPOSED_QUANTIZE_PER_TENSOR,
+                                      "default");
+    const op_name dequantize = overload(per_channel ? TARE_OP_DECOMPOSED_DEQUANTIZE_PER_CHANNEL
+                                                    : TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR,
+                                        "default");
+    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, quantize.text, args, count, &quantized));
+    return finish_pair(s, form, dequantize.text, args, count, quantized);
 }
 
 static tare_status insert_item(const observer_site *s, node *of, int64_t index, value *out) {
     const value args[] = {tare__node_value(of), tare__int(index)};
     node *item = NULL;
-    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, "operator.getitem", args, 2, &item));
+    TARE_TRY(tare__site_call(s, TARE_OP_GETITEM, args, 2, &item));
     *out = tare__node_value(item);
     return TARE_OK;
 }
@@ -116,25 +126,25 @@ tare_status tare__site_decompose_dynamic(const observer_site *s, const decompose
                 plain = tare__dtype_value(dtype->storage);
     const value wanted[] = {tare__node_value(s->watched), low, high, eps, plain};
     node *chosen = NULL, *quantized = NULL;
-    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION,
-                               is_symmetric ? DECOMPOSED "choose_qparams_symmetric.tensor"
-                                            : DECOMPOSED "choose_qparams.tensor",
-                               wanted, 5, &chosen));
+    TARE_TRY(tare__site_call(s,
+                             is_symmetric ? TARE_OP_DECOMPOSED_CHOOSE_QPARAMS_SYMMETRIC
+                                          : TARE_OP_DECOMPOSED_CHOOSE_QPARAMS,
+                             wanted, 5, &chosen));
     value args[] = {tare__node_value(s->watched), tare__none(), tare__none(), low, high, plain};
     TARE_TRY(insert_item(s, chosen, 0, &args[1]));
     TARE_TRY(insert_item(s, chosen, 1, &args[2]));
-    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, DECOMPOSED "quantize_per_tensor.tensor", args,
-                               6, &quantized));
-    return finish_pair(s, form, DECOMPOSED "dequantize_per_tensor.tensor", args, 6, quantized);
+    const op_name quantize = overload(TARE_OP_DECOMPOSED_QUANTIZE_PER_TENSOR, "tensor");
+    const op_name dequantize = overload(TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR, "tensor");
+    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, quantize.text, args, 6, &quantized));
+    return finish_pair(s, form, dequantize.text, args, 6, quantized);
 }
 
 tare_status tare__site_decompose_half(const observer_site *s) {
-    static const char target[] = DECOMPOSED "convert_element_type.no_fuse";
     value args[] = {tare__node_value(s->watched), tare__dtype_value(TARE_FLOAT16)};
     node *half = NULL, *full = NULL;
-    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, target, args, 2, &half));
+    TARE_TRY(tare__site_call(s, TARE_OP_DECOMPOSED_CONVERT_ELEMENT_TYPE, args, 2, &half));
     args[0] = tare__node_value(half);
     args[1] = tare__dtype_value(TARE_FLOAT32);
-    TARE_TRY(tare__site_insert(s, NODE_CALL_FUNCTION, target, args, 2, &full));
+    TARE_TRY(tare__site_call(s, TARE_OP_DECOMPOSED_CONVERT_ELEMENT_TYPE, args, 2, &full));
     return tare__site_finish(s, full);
 }

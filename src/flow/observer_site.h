@@ -5,8 +5,7 @@
 #define FLOW_OBSERVER_SITE_H
 
 #include "model/pass.h"
-
-#define DECOMPOSED "torch.ops.quantized_decomposed."
+#include "ops/op.h"
 
 typedef struct observer_site {
     pass *p;
@@ -18,6 +17,9 @@ typedef struct observer_site {
 /// A node before the observer's.
 tare_status tare__site_insert(const observer_site *s, node_op op, const char *target,
                               const value *args, size_t arg_count, node **out);
+/// A call of the row's function there.
+tare_status tare__site_call(const observer_site *s, op_id id, const value *args, size_t count,
+                            node **out);
 /// A buffer {prefix}{suffix}{smallest free N} of the root and a get_attr node that reads it. Takes
 /// the tensor over.
 tare_status tare__site_insert_buffer(const observer_site *s, const char *suffix,

@@ -6,24 +6,12 @@
 
 #include "ops/quantized/engine_rules.h"
 
-static const weighted_row rows[] = {
-    {"linear", "linear", 0, true, true},
-    {"conv1d", "conv", 1, true, false},
-    {"conv2d", "conv", 2, true, false},
-    {"conv3d", "conv", 3, true, false},
-    {"conv_transpose1d", "conv_transpose", 1, false, false},
-    {"conv_transpose2d", "conv_transpose", 2, false, false},
-    {"conv_transpose3d", "conv_transpose", 3, false, false},
-};
-
 // --- calls ---
 
 bool tare__weighted_bind(arena *memory, node *n, weighted_call *out) {
-    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
+    const op_info *op = tare__function_row(n);
     *out = (weighted_call){.function = n};
-    for (size_t i = 0; op != NULL && i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].id, op->id) == 0) out->row = &rows[i];
-    if (out->row == NULL) return false;
+    if (op == NULL || !tare__op_has(tare__op_form(op, FORM_QUANTIZED), OP_WEIGHTED)) return false;
     out->bound = (op_call){.function = n->target,
                            .node_name = n->name,
                            .args = n->args,
@@ -32,6 +20,10 @@ bool tare__weighted_bind(arena *memory, node *n, weighted_call *out) {
                            .kwarg_count = n->kwarg_count,
                            .memory = memory};
     return tare__call_bind(&out->bound, op) == TARE_OK;
+}
+
+const op_info *tare__weighted_form(const weighted_call *w, op_form form) {
+    return tare__op_form(w->bound.op, form);
 }
 
 const value *tare__weighted_argument(const weighted_call *w, const char *name) {
@@ -53,7 +45,7 @@ tare_status tare__set_rule(const tare_model *model, module *m, const module *fro
     int64_t output_padding[3] = {0};
     (void)tare__module_ints(from, "output_padding", (size_t)from->class->dims, output_padding);
     const engine_query query = {
-        .is_conv = strncmp(from->class->op, "conv", 4) == 0,
+        .is_conv = tare__op_has(tare__class_row(from->class), OP_CONVOLUTION | OP_TRANSPOSED),
         .groups = tare__module_int(from, "groups", 1),
         .has_weight_zero_points = tare__has_zero_points(weight),
         .has_output_padding = (output_padding[0] | output_padding[1] | output_padding[2]) != 0,
@@ -101,8 +93,8 @@ static tare_status fill(const pass *p, const weighted_call *w, tare_tensor *weig
 
 tare_status tare__pack_weights(pass *p, const weighted_call *w, tare_tensor *weight,
                                tare_tensor *bias, requant_rule rule, module **out) {
-    const module_class *class = tare__class_triple(&p->model->context->classes, w->row->family,
-                                                   w->row->dims, ROLE_PACKED, FUSED_NONE);
+    const module_class *class =
+        tare__class_of_op(&p->model->context->classes, w->bound.op, ROLE_PACKED, FUSED_NONE);
     module *m = NULL;
     bool fits = false;
     *out = NULL;

@@ -8,24 +8,18 @@
 #include "model/pass.h"
 #include "ops/op.h"
 
-/// A function with a weight, by its operator row's id; the integer ones are called
-/// "torch.ops.quantized.ID", and _relu and _dynamic forms of it.
-typedef struct weighted_row {
-    const char *id, *family;
-    int dims;
-    bool has_relu, has_dynamic;
-} weighted_row;
-
-/// A call of such a function, its arguments bound by position or keyword.
+/// A call of a function whose quantized form takes packed weights, its arguments bound by position
+/// or keyword.
 typedef struct weighted_call {
     node *function;
-    const weighted_row *row;
     op_call bound;
 } weighted_call;
 
 /// Binds a call of any spelling; false: the node is none, or its arguments do not fit. The binding
 /// lives in `memory`.
 bool tare__weighted_bind(arena *memory, node *n, weighted_call *out);
+/// The quantized form of the function; NULL: it has none such.
+const op_info *tare__weighted_form(const weighted_call *w, op_form form);
 /// An argument by its parameter's name; NULL: not given, or no such node.
 const value *tare__weighted_argument(const weighted_call *w, const char *name);
 node *tare__weighted_node(const weighted_call *w, const char *name);

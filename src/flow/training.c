@@ -7,12 +7,13 @@
 #include "observe/fake_quantize.h"
 #include "ops/classes/module_call.h"
 #include "ops/interpret.h"
+#include "ops/op.h"
 
 // --- train and eval ---
 
 // Calls of exported programs say themselves whether they train.
 static bool is_exported_call(const node *n) {
-    return n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten.batch_norm");
+    return tare__function_op(n) == TARE_OP_BATCH_NORM && tare__aten_name(n->target) != NULL;
 }
 
 static tare_status set_exported_mode(module *m, bool training, tare_error *err) {
@@ -82,7 +83,8 @@ static tare_status freeze(module *m, const change *c, tare_error *err) {
     const module_class *class = m->class;
     module *bn = tare__module_child(m, "bn");
     const bool has_bn = class->fused == FUSED_BN || class->fused == FUSED_BN_RELU;
-    if (class->role != ROLE_QAT || !has_bn || bn == NULL || strcmp(class->op, "conv") != 0)
+    if (class->role != ROLE_QAT || !has_bn || bn == NULL ||
+        !tare__op_has(tare__class_row(class), OP_CONVOLUTION))
         return TARE_OK;
     const value frozen = tare__bool(c->on);
     TARE_TRY(tare__module_set_config(m, QAT_FREEZE_BN, &frozen, err));

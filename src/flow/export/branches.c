@@ -5,19 +5,10 @@
 #include "flow/export/steps.h"
 
 // Branches of cond and the graph of map stay as they are, as does a loop's condition.
-static const struct {
-    const char *target;
-    size_t argument;
-} flows[] = {
-    {"torch.ops.higher_order.scan", 0},
-    {"torch.ops.higher_order.while_loop", 1},
-};
-
 static const node *body_of(const node *n) {
-    for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
-        if (n->op == NODE_CALL_FUNCTION && strcmp(n->target, flows[i].target) == 0)
-            return tare__node_arg(n, flows[i].argument);
-    return NULL;
+    const op_id id = tare__function_op(n);
+    if (id == TARE_OP_HIGHER_ORDER_SCAN) return tare__node_arg(n, 0);
+    return id == TARE_OP_HIGHER_ORDER_WHILE_LOOP ? tare__node_arg(n, 1) : NULL;
 }
 
 // Of this stage, with the annotations that its nodes have in the model.

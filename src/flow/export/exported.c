@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kind of model it is.
-#include "core/text/text.h"
 #include "model/model.h"
+#include "ops/op.h"
 
 bool tare_model_is_exported(const tare_model *model) {
     for (const node *n = model->root->graph->first; n != NULL; n = n->next)
-        if (n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten."))
-            return true;
+        if (n->op == NODE_CALL_FUNCTION && tare__aten_name(n->target) != NULL) return true;
     return false;
 }
 

@@ -12,16 +12,9 @@ typedef struct fusion {
     pass *p;
     node *layer, *norm;
     node *weight, *bias; // get_attr nodes; bias NULL: none
-    const layer_call *row;
+    const op_info *row;  // the layer's
     double eps;
 } fusion;
-
-static tare_status make_module(const fusion *f, const char *class_name, module **out) {
-    const module_class *class = tare__class_find(&f->p->model->context->classes, class_name);
-    if (class == NULL)
-        return tare__fail(f->p->err, TARE_INTERNAL, "there is no class '%s'", class_name);
-    return tare__module_create(class, out, f->p->err);
-}
 
 static tare_status put_tensor(const fusion *f, module *m, const char *name, const node *read) {
     tare_tensor *t = read != NULL && read->op == NODE_GET_ATTR
@@ -48,8 +41,10 @@ static tare_status fold_modules(const fusion *f, module *layer, module *norm, mo
 // The layer and the batch norm as modules, folded by the rule that FX fusion uses.
 static tare_status fold(const fusion *f, module **out) {
     module *layer = NULL, *norm = NULL;
-    tare_status status = make_module(f, f->row->class_name, &layer);
-    if (status == TARE_OK) status = make_module(f, "torch.nn.BatchNorm2d", &norm);
+    const registry *classes = &f->p->model->context->classes;
+    const module_class *norm_class = tare__class_find(classes, "torch.nn.BatchNorm2d");
+    tare_status status = tare__module_create(tare__layer_class(f->p, f->row), &layer, f->p->err);
+    if (status == TARE_OK) status = tare__module_create(norm_class, &norm, f->p->err);
     if (status == TARE_OK) status = fold_modules(f, layer, norm, out);
     tare__module_release(layer);
     tare__module_release(norm);
@@ -172,8 +167,8 @@ static tare_status fuse_norm(pass *p, node *norm, bool wants_linear, folded_weig
     bool is_plain = false, fits = true;
     if (!tare__is_batch_norm_call(norm, &eps_index, &is_plain)) return TARE_OK;
     node *layer = tare__node_arg(norm, 0);
-    const layer_call *row = tare__layer_call(layer);
-    if (row == NULL || (row->dims == 0) != wants_linear) return TARE_OK;
+    const op_info *row = tare__layer_call(layer);
+    if (row == NULL || (tare__op_id(row) == TARE_OP_LINEAR) != wants_linear) return TARE_OK;
     if (wants_linear) TARE_TRY(is_flat(p, layer, &fits));
     if (!fits) return TARE_OK;
     node *weight = tare__node_arg(layer, 1);

@@ -7,26 +7,23 @@
 #include "core/memory/alloc.h"
 #include "flow/export/steps.h"
 
-#define ATEN "torch.ops.aten."
-
 // One convolution and its batch norm, and what takes their places.
 typedef struct rewrite {
     pass *p;
     node *conv, *norm, *weight, *bias; // bias NULL: none
-    const layer_call *row;
+    const op_info *row;
     node *before; // new nodes come here
     node *scaled, *zeros, *new_conv, *new_norm;
 } rewrite;
 
 // Nodes of torch's pattern are called by the operator alone.
-static tare_status call(const rewrite *r, const char *name, const char *overload, value a, value b,
+static tare_status call(const rewrite *r, op_id id, const char *overload, value a, value b,
                         node **out) {
-    char *target = tare__arena_printf(&r->p->scratch, ATEN "%s.%s", name, overload);
-    if (target == NULL) return tare__out_of_memory(r->p->err);
+    const op_name target = tare__overload_name((op_overload){id, false, overload});
     const value args[] = {a, b};
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
-                            .target = target,
-                            .candidate = name,
+                            .target = target.text,
+                            .candidate = tare__op_row(id)->id,
                             .args = args,
                             .arg_count = b.kind == VALUE_NONE ? 1 : 2};
     return tare__graph_insert(r->p->model->root->graph, &spec, r->before, out, r->p->err);
@@ -34,20 +31,20 @@ static tare_status call(const rewrite *r, const char *name, const char *overload
 
 // Of one factor per channel: the shape that it is multiplied with.
 static tare_status reshape(const rewrite *r, node *factor, int channel_axis, node **out) {
-    const int rank = r->row->dims + 2;
+    const int rank = tare__layer_class(r->p, r->row)->dims + 2;
     const value sizes = tare__value_sequence(&r->p->scratch, VALUE_LIST, (uint32_t)rank);
     if (sizes.as.items == NULL) return tare__out_of_memory(r->p->err);
     for (int d = 0; d < rank; d++) sizes.as.items[d] = tare__int(d == channel_axis ? -1 : 1);
-    return call(r, "reshape", "default", tare__node_value(factor), sizes, out);
+    return call(r, TARE_OP_RESHAPE, "default", tare__node_value(factor), sizes, out);
 }
 
 static tare_status insert_factor(rewrite *r, node **factor) {
     node *sum = NULL, *root = NULL, *shaped = NULL;
-    TARE_TRY(call(r, "add", "Tensor", r->norm->args[4], tare__float(1e-5), &sum));
-    TARE_TRY(call(r, "sqrt", "default", tare__node_value(sum), tare__none(), &root));
-    TARE_TRY(call(r, "div", "Tensor", r->norm->args[1], tare__node_value(root), factor));
-    TARE_TRY(reshape(r, *factor, r->row->is_transposed ? 1 : 0, &shaped));
-    return call(r, "mul", "Tensor", tare__node_value(r->weight), tare__node_value(shaped),
+    TARE_TRY(call(r, TARE_OP_ADD, "Tensor", r->norm->args[4], tare__float(1e-5), &sum));
+    TARE_TRY(call(r, TARE_OP_SQRT, "default", tare__node_value(sum), tare__none(), &root));
+    TARE_TRY(call(r, TARE_OP_DIV, "Tensor", r->norm->args[1], tare__node_value(root), factor));
+    TARE_TRY(reshape(r, *factor, tare__op_has(r->row, OP_TRANSPOSED) ? 1 : 0, &shaped));
+    return call(r, TARE_OP_MUL, "Tensor", tare__node_value(r->weight), tare__node_value(shaped),
                 &r->scaled);
 }
 
@@ -56,9 +53,10 @@ static tare_status insert_zeros(rewrite *r) {
     const value arg = tare__node_value(r->bias);
     const keyword kwargs[] = {{"dtype", tare__dtype_value(TARE_FLOAT32)},
                               {"pin_memory", tare__bool(false)}};
+    const op_name target = tare__overload_name((op_overload)OVERLOAD(ZEROS_LIKE, "default"));
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
-                            .target = ATEN "zeros_like.default",
-                            .candidate = "zeros_like",
+                            .target = target.text,
+                            .candidate = tare__op_row(TARE_OP_ZEROS_LIKE)->id,
                             .args = &arg,
                             .arg_count = 1,
                             .kwargs = kwargs,
@@ -66,16 +64,10 @@ static tare_status insert_zeros(rewrite *r) {
     return tare__graph_insert(r->p->model->root->graph, &spec, r->before, &r->zeros, r->p->err);
 }
 
-// The operator without its overload: "conv2d".
-static const char *bare_name(const rewrite *r, const char *target) {
-    const char *name = target + strlen(ATEN), *dot = strrchr(name, '.');
-    return tare__arena_strndup(&r->p->scratch, name, (size_t)(dot - name));
-}
-
 static tare_status insert_conv(rewrite *r) {
     const size_t count = r->conv->arg_count > 3 ? r->conv->arg_count : 3;
     value *args = tare__arena_array(&r->p->scratch, count, sizeof *args);
-    const char *name = bare_name(r, r->conv->target);
+    const char *name = tare__packet_name(&r->p->scratch, r->conv->target);
     if (args == NULL || name == NULL) return tare__out_of_memory(r->p->err);
     for (size_t i = 0; i < r->conv->arg_count; i++) args[i] = r->conv->args[i];
     args[1] = tare__node_value(r->scaled);
@@ -92,13 +84,13 @@ static tare_status insert_conv(rewrite *r) {
 static tare_status insert_rest(rewrite *r, node *factor) {
     node *shaped = NULL, *scaled_back = NULL, *result = NULL;
     TARE_TRY(reshape(r, factor, 1, &shaped));
-    TARE_TRY(call(r, "div", "Tensor", tare__node_value(r->new_conv), tare__node_value(shaped),
+    TARE_TRY(call(r, TARE_OP_DIV, "Tensor", tare__node_value(r->new_conv), tare__node_value(shaped),
                   &scaled_back));
     result = scaled_back;
     if (r->bias != NULL) {
         TARE_TRY(reshape(r, r->bias, 1, &shaped));
-        TARE_TRY(call(r, "add", "Tensor", tare__node_value(scaled_back), tare__node_value(shaped),
-                      &result));
+        TARE_TRY(call(r, TARE_OP_ADD, "Tensor", tare__node_value(scaled_back),
+                      tare__node_value(shaped), &result));
     }
     // The scaled convolution gives another value than the one that it replaces.
     r->new_conv->debug_handle = 0;
@@ -109,7 +101,7 @@ static tare_status insert_rest(rewrite *r, node *factor) {
                           tare__float(0.1),         tare__float(1e-5), tare__bool(false)};
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
                             .target = r->norm->target,
-                            .candidate = "batch_norm",
+                            .candidate = tare__op_row(TARE_OP_BATCH_NORM)->id,
                             .args = args,
                             .arg_count = 9,
                             .like = r->norm};
@@ -186,13 +178,13 @@ static tare_status move_annotations(const rewrite *r) {
 // --- the walk ---
 
 // Whether the batch norm trains is a literal, which torch does not look at.
-static bool find(pass *p, node *norm, const char *target, bool wants_bias, rewrite *out) {
+static bool find(pass *p, node *norm, op_id kind, bool wants_bias, rewrite *out) {
     size_t eps_index = 0;
     bool is_plain = false;
     if (!tare__is_batch_norm_call(norm, &eps_index, &is_plain) || !is_plain) return false;
     node *conv = tare__node_arg(norm, 0);
-    const layer_call *row = tare__layer_call(conv);
-    if (row == NULL || strcmp(row->target, target) != 0 || conv->user_count != 1) return false;
+    const op_info *row = tare__layer_call(conv);
+    if (!tare__is_trained_layer(conv, kind) || conv->user_count != 1) return false;
     *out = (rewrite){.p = p,
                      .conv = conv,
                      .norm = norm,
@@ -219,25 +211,22 @@ static tare_status rewrite_one(rewrite *r) {
                        r->new_norm->name);
 }
 
-static tare_status rewrite_kind(pass *p, const char *target, bool wants_bias) {
+static tare_status rewrite_kind(pass *p, op_id kind, bool wants_bias) {
     const graph *g = p->model->root->graph;
     const size_t first_new = g->next_id;
     for (node *n = g->first, *next; n != NULL; n = next) {
         next = n->next;
         rewrite r;
-        if (n->id < first_new && find(p, n, target, wants_bias, &r)) TARE_TRY(rewrite_one(&r));
+        if (n->id < first_new && find(p, n, kind, wants_bias, &r)) TARE_TRY(rewrite_one(&r));
     }
     return TARE_OK;
 }
 
 tare_status tare__pt2e_rewrite_for_training(pass *p) {
-    static const char *const kinds[] = {ATEN "conv1d.default", ATEN "conv2d.default",
-                                        ATEN "conv_transpose1d.default",
-                                        ATEN "conv_transpose2d.input"};
     if (!tare__has_batch_norm(p)) return TARE_OK;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        TARE_TRY(rewrite_kind(p, kinds[i], true));
-        TARE_TRY(rewrite_kind(p, kinds[i], false));
+    for (size_t i = 0; i < TRAINED_LAYER_COUNT; i++) {
+        TARE_TRY(rewrite_kind(p, tare__trained_layers[i], true));
+        TARE_TRY(rewrite_kind(p, tare__trained_layers[i], false));
     }
     return tare__pt2e_eliminate_dead(p);
 }

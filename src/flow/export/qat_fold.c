@@ -5,21 +5,18 @@
 
 #include "flow/export/convert.h"
 
-#define ATEN "torch.ops.aten."
-
 // The pattern in the graph: norm(conv(x, dq(q(weight * f)), zeros) / f + bias).
 typedef struct trained {
     node *norm, *conv;
     node *dequantize, *quantize, *weight;
     node *bias, *bias_dequantize, *bias_quantize; // NULL: none, or not quantized
-    const layer_call *row;
+    const op_info *row;
     bool is_per_channel, is_training;
 } trained;
 
-static node *arg_of(const node *n, size_t i, const char *target) {
+static node *arg_of(const node *n, size_t i, op_id id, const char *overload) {
     node *arg = n != NULL ? tare__node_arg(n, i) : NULL;
-    return arg != NULL && arg->op == NODE_CALL_FUNCTION && strcmp(arg->target, target) == 0 ? arg
-                                                                                            : NULL;
+    return tare__calls_overload(arg, id, overload) ? arg : NULL;
 }
 
 static node *dequantize_arg(const node *n, size_t i) {
@@ -31,21 +28,21 @@ static bool find_weight(trained *t) {
     t->dequantize = dequantize_arg(t->conv, 1);
     t->quantize = t->dequantize != NULL ? tare__node_arg(t->dequantize, 0) : NULL;
     if (t->quantize == NULL || !tare__is_quantize_call(t->quantize)) return false;
-    const node *mul = arg_of(t->quantize, 0, ATEN "mul.Tensor");
+    const node *mul = arg_of(t->quantize, 0, TARE_OP_MUL, "Tensor");
     t->weight = mul != NULL ? tare__node_arg(mul, 0) : NULL;
-    t->is_per_channel = strcmp(t->quantize->target, DECOMPOSED "quantize_per_channel.default") == 0;
+    t->is_per_channel = tare__function_op(t->quantize) == TARE_OP_DECOMPOSED_QUANTIZE_PER_CHANNEL;
     return t->weight != NULL && t->weight->op == NODE_GET_ATTR &&
-           arg_of(mul, 1, ATEN "reshape.default") != NULL;
+           arg_of(mul, 1, TARE_OP_RESHAPE, "default") != NULL;
 }
 
 static bool find_bias(trained *t, const node *sum) {
-    const node *shaped = arg_of(sum, 1, ATEN "reshape.default");
+    const node *shaped = arg_of(sum, 1, TARE_OP_RESHAPE, "default");
     t->bias = shaped != NULL ? tare__node_arg(shaped, 0) : NULL;
     if (t->bias == NULL || t->bias->op != NODE_GET_ATTR) return false;
     t->bias_dequantize = dequantize_arg(t->conv, 2);
     t->bias_quantize = t->bias_dequantize != NULL ? tare__node_arg(t->bias_dequantize, 0) : NULL;
     const node *zeros = t->bias_quantize != NULL ? t->bias_quantize : t->conv;
-    return arg_of(zeros, t->bias_quantize != NULL ? 0 : 2, ATEN "zeros_like.default") != NULL;
+    return arg_of(zeros, t->bias_quantize != NULL ? 0 : 2, TARE_OP_ZEROS_LIKE, "default") != NULL;
 }
 
 static bool find(node *norm, trained *out) {
@@ -53,11 +50,12 @@ static bool find(node *norm, trained *out) {
     bool is_plain = false;
     if (!tare__is_batch_norm_call(norm, &eps_index, &is_plain) || !is_plain) return false;
     *out = (trained){.norm = norm};
-    const node *sum = arg_of(norm, 0, ATEN "add.Tensor");
-    const node *div = arg_of(sum != NULL ? sum : norm, 0, ATEN "div.Tensor");
+    const node *sum = arg_of(norm, 0, TARE_OP_ADD, "Tensor");
+    const node *div = arg_of(sum != NULL ? sum : norm, 0, TARE_OP_DIV, "Tensor");
     out->conv = div != NULL ? tare__node_arg(div, 0) : NULL;
     out->row = tare__layer_call(out->conv);
-    if (out->conv == NULL || out->row == NULL || out->row->dims == 0 || out->conv->user_count != 1)
+    if (out->conv == NULL || out->row == NULL || tare__op_id(out->row) == TARE_OP_LINEAR ||
+        out->conv->user_count != 1)
         return false;
     const value *training = norm->arg_count > 5 ? &norm->args[5] : NULL;
     out->is_training = training != NULL && training->kind == VALUE_BOOL && training->as.boolean;
@@ -68,10 +66,10 @@ static bool find(node *norm, trained *out) {
 // --- what takes its place ---
 
 // A copy of `from` that reads `input`, under the bare name that a node of torch's pattern has.
-static tare_status copy_call(pass *p, const node *from, node *input, const char *candidate,
-                             node *before, node **out) {
+static tare_status copy_call(pass *p, const node *from, node *input, node *before, node **out) {
     value *args = tare__arena_array(&p->scratch, from->arg_count + 1, sizeof *args);
-    if (args == NULL) return tare__out_of_memory(p->err);
+    const char *candidate = tare__packet_name(&p->scratch, from->target);
+    if (args == NULL || candidate == NULL) return tare__out_of_memory(p->err);
     for (size_t i = 0; i < from->arg_count; i++) args[i] = from->args[i];
     args[0] = tare__node_value(input);
     const node_spec spec = {.op = from->op,
@@ -85,21 +83,16 @@ static tare_status copy_call(pass *p, const node *from, node *input, const char 
     return tare__graph_insert(p->model->root->graph, &spec, before, out, p->err);
 }
 
-static tare_status copy_pair(pass *p, const trained *t, const node *quantize,
-                             const node *dequantize, node *input, node *before, node **out) {
+static tare_status copy_pair(pass *p, const node *quantize, const node *dequantize, node *input,
+                             node *before, node **out) {
     node *codes = NULL;
-    TARE_TRY(copy_call(p, quantize, input,
-                       t->is_per_channel ? "quantize_per_channel" : "quantize_per_tensor", before,
-                       &codes));
-    return copy_call(p, dequantize, codes,
-                     t->is_per_channel ? "dequantize_per_channel" : "dequantize_per_tensor", before,
-                     out);
+    TARE_TRY(copy_call(p, quantize, input, before, &codes));
+    return copy_call(p, dequantize, codes, before, out);
 }
 
 static tare_status copy_conv(pass *p, const trained *t, node *weight, node *bias, node *before,
                              node **out) {
-    const char *name = t->conv->target + strlen(ATEN), *dot = strrchr(name, '.');
-    const char *candidate = tare__arena_strndup(&p->scratch, name, (size_t)(dot - name));
+    const char *candidate = tare__packet_name(&p->scratch, t->conv->target);
     value *args = tare__arena_array(&p->scratch, t->conv->arg_count + 1, sizeof *args);
     if (args == NULL || candidate == NULL) return tare__out_of_memory(p->err);
     for (size_t i = 0; i < t->conv->arg_count; i++) args[i] = t->conv->args[i];
@@ -117,14 +110,15 @@ static tare_status copy_conv(pass *p, const trained *t, node *weight, node *bias
 // The pattern's batch norm takes a name, though folding leaves nothing of it.
 static tare_status spend_name(pass *p) {
     const char *name = NULL;
-    return tare__graph_name(p->model->root->graph, "batch_norm", &name, p->err);
+    return tare__graph_name(p->model->root->graph, tare__op_row(TARE_OP_BATCH_NORM)->id, &name,
+                            p->err);
 }
 
 static tare_status fold_one(pass *p, const trained *t) {
     node *before = tare__first_user(t->norm), *weight = NULL, *bias = t->bias, *conv = NULL;
-    TARE_TRY(copy_pair(p, t, t->quantize, t->dequantize, t->weight, before, &weight));
+    TARE_TRY(copy_pair(p, t->quantize, t->dequantize, t->weight, before, &weight));
     if (t->bias_quantize != NULL)
-        TARE_TRY(copy_pair(p, t, t->bias_quantize, t->bias_dequantize, t->bias, before, &bias));
+        TARE_TRY(copy_pair(p, t->bias_quantize, t->bias_dequantize, t->bias, before, &bias));
     TARE_TRY(copy_conv(p, t, weight, bias, before, &conv));
     TARE_TRY(spend_name(p));
     TARE_TRY(tare__annotation_clone(&p->model->annotations, t->conv->name, conv->name, p->err));
@@ -146,18 +140,18 @@ static tare_status fold_one(pass *p, const trained *t) {
                        "'%s' is folded into its weight", t->norm->name);
 }
 
-static bool is_variant(const trained *t, const char *target, unsigned variant) {
-    return strcmp(t->row->target, target) == 0 && t->is_per_channel == !(variant & 8) &&
+static bool is_variant(const trained *t, op_id kind, unsigned variant) {
+    return tare__is_trained_layer(t->conv, kind) && t->is_per_channel == !(variant & 8) &&
            (t->bias != NULL) == !(variant & 4) && (t->bias_quantize != NULL) == !(variant & 2) &&
            t->is_training == !(variant & 1);
 }
 
-static tare_status fold_variant(pass *p, const char *target, unsigned variant) {
+static tare_status fold_variant(pass *p, op_id kind, unsigned variant) {
     const graph *g = p->model->root->graph;
     const size_t first_new = g->next_id;
     trained t;
     for (node *n = g->first; n != NULL; n = n->next)
-        if (n->id < first_new && find(n, &t) && is_variant(&t, target, variant))
+        if (n->id < first_new && find(n, &t) && is_variant(&t, kind, variant))
             TARE_TRY(fold_one(p, &t));
     return TARE_OK;
 }
@@ -166,9 +160,9 @@ static tare_status fold_variant(pass *p, const char *target, unsigned variant) {
 
 static tare_status is_batch_count(pass *p, const node *n, bool *out) {
     *out = false;
-    const node *read = n->op == NODE_CALL_FUNCTION && strcmp(n->target, ATEN "add_.Tensor") == 0
-                           ? tare__node_arg(n, 0)
-                           : NULL;
+    const bool adds = tare__function_op(n) == TARE_OP_ADD && tare__writes_first_argument(n) &&
+                      tare__ends_with(n->target, ".Tensor");
+    const node *read = adds ? tare__node_arg(n, 0) : NULL;
     const bool adds_one = read != NULL && read->op == NODE_GET_ATTR && n->arg_count == 2 &&
                           n->args[1].kind == VALUE_INT && n->args[1].as.integer == 1;
     if (!adds_one) return TARE_OK;
@@ -194,13 +188,11 @@ static tare_status erase_batch_counts(pass *p) {
 tare_status tare__pt2e_fold_training(pass *p) {
     // In torch's order, on which names depend: per kind first per channel, then with a bias, a
     // quantized bias, and in training.
-    static const char *const kinds[] = {ATEN "conv1d.default", ATEN "conv2d.default",
-                                        ATEN "conv_transpose1d.default",
-                                        ATEN "conv_transpose2d.input"};
     enum { VARIANT_COUNT = 16 };
     if (!tare__has_batch_norm(p)) return TARE_OK;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (unsigned v = 0; v < VARIANT_COUNT; v++) TARE_TRY(fold_variant(p, kinds[i], v));
+    for (size_t i = 0; i < TRAINED_LAYER_COUNT; i++)
+        for (unsigned v = 0; v < VARIANT_COUNT; v++)
+            TARE_TRY(fold_variant(p, tare__trained_layers[i], v));
     TARE_TRY(erase_batch_counts(p));
     return tare__pt2e_eliminate_dead(p);
 }

@@ -6,9 +6,10 @@
 #include "flow/export/convert.h"
 #include "quantizers/patterns/replace.h"
 
-#define ATEN "torch.ops.aten."
-#define OUT  "torch.ops.higher_order.out_dtype(torch.ops.aten."
-#define LINE "\n    "
+#define DECOMPOSED "torch.ops.quantized_decomposed."
+#define ATEN       "torch.ops.aten."
+#define OUT        "torch.ops.higher_order.out_dtype(torch.ops.aten."
+#define LINE       "\n    "
 #define DEQUANTIZE(name, x, s, z, low, high)                                                       \
     LINE name " = " DECOMPOSED "dequantize_per_tensor(" x ", " s ", " z ", " low ", " high         \
               ", torch.int8)"

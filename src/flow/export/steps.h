@@ -14,9 +14,9 @@ tare_status tare__pt2e_fuse(pass *p);
 typedef struct norm_fold {
     node *layer, *norm;
     node *weight, *bias; // get_attr nodes of the layer's parameters; bias NULL: none
-    const layer_call *row;
-    double eps;        // of the batch norm
-    bool fold_weights; // false leaves weight and bias as they are
+    const op_info *row;  // the layer's
+    double eps;          // of the batch norm
+    bool fold_weights;   // false leaves weight and bias as they are
 } norm_fold;
 tare_status tare__pt2e_fold_norm(pass *p, const norm_fold *wanted);
 /// Step of training: conv and batch norm become torch's pattern with a scaled weight.

@@ -6,41 +6,36 @@
 #include "flow/export/convert.h"
 #include "ops/op.h"
 
-static bool is_one_of(const node *n, const char *const *names, size_t count) {
-    if (n == NULL || n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, DECOMPOSED))
-        return false;
-    const char *name = n->target + strlen(DECOMPOSED);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
+// Parameters are literals, numbers that nodes give, or tensors of one per channel.
+static bool is_pair_call(const node *n, op_id per_tensor, op_id per_channel) {
+    return tare__calls_overload(n, per_tensor, "default") ||
+           tare__calls_overload(n, per_tensor, "tensor") ||
+           tare__calls_overload(n, per_channel, "default");
 }
 
 bool tare__is_quantize_call(const node *n) {
-    static const char *const names[] = {"quantize_per_tensor.default", "quantize_per_tensor.tensor",
-                                        "quantize_per_channel.default"};
-    return is_one_of(n, names, sizeof names / sizeof *names);
+    return is_pair_call(n, TARE_OP_DECOMPOSED_QUANTIZE_PER_TENSOR,
+                        TARE_OP_DECOMPOSED_QUANTIZE_PER_CHANNEL);
 }
 
 bool tare__is_dequantize_call(const node *n) {
-    static const char *const names[] = {"dequantize_per_tensor.default",
-                                        "dequantize_per_tensor.tensor",
-                                        "dequantize_per_channel.default"};
-    return is_one_of(n, names, sizeof names / sizeof *names);
+    return is_pair_call(n, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR,
+                        TARE_OP_DECOMPOSED_DEQUANTIZE_PER_CHANNEL);
 }
 
 // --- duplicates ---
 
 // Its quantize takes the parameters that choose_qparams measured; others cannot share those twice.
 static bool is_dynamic(const node *dequantize) {
-    static const char *const names[] = {"choose_qparams.tensor", "choose_qparams_symmetric.tensor"};
     const node *quantize = tare__node_arg(dequantize, 0);
     const node *item = quantize != NULL ? tare__node_arg(quantize, 1) : NULL;
-    return item != NULL && strcmp(item->target, "operator.getitem") == 0 &&
-           is_one_of(tare__node_arg(item, 0), names, 2);
+    return tare__function_op(item) == TARE_OP_GETITEM &&
+           OP_IS_ANY(tare__function_op(tare__node_arg(item, 0)), TARE_OP_DECOMPOSED_CHOOSE_QPARAMS,
+                     TARE_OP_DECOMPOSED_CHOOSE_QPARAMS_SYMMETRIC);
 }
 
 static bool reads_size(const node *n) {
-    return strncmp(n->target, "torch.ops.aten.sym_size", 23) == 0;
+    return tare__function_op(n) == TARE_OP_SIZE;
 }
 
 static tare_status copy_for(pass *p, node *dequantize, node *user) {
@@ -86,9 +81,9 @@ tare_status tare__pt2e_duplicate_dequantize(pass *p) {
 static bool stops_folding(const node *n) {
     const bool is_function = n->op == NODE_CALL_FUNCTION;
     if (n->op == NODE_PLACEHOLDER || tare__is_dequantize_call(n)) return true;
-    if (is_function && strcmp(n->target, DECOMPOSED "convert_element_type.no_fuse") == 0)
+    if (tare__function_op(n) == TARE_OP_DECOMPOSED_CONVERT_ELEMENT_TYPE ||
+        tare__calls_overload(n, TARE_OP_DROPOUT, "default"))
         return true;
-    if (is_function && strcmp(n->target, "torch.ops.aten.dropout.default") == 0) return true;
     if (is_function && n->input_count == 0) return true;
     for (size_t i = 0; i < n->user_count; i++)
         if (tare__writes_first_argument(n->users[i]) && tare__node_arg(n->users[i], 0) == n)

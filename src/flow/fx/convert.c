@@ -47,10 +47,7 @@ tare_status tare__convert_check(const qparams *q, tare_error *err) {
 
 static bool keeps_node(const void *user, const node *n) {
     (void)user;
-    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target)
-                        : n->op == NODE_CALL_METHOD ? tare__op_method(n->target)
-                                                    : NULL;
-    return op != NULL && (op->traits & OP_IMPURE) != 0;
+    return tare__op_has(tare__node_row(n), OP_IMPURE);
 }
 
 tare_status tare__convert_eliminate_dead(pass *p) {

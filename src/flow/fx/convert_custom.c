@@ -12,8 +12,9 @@
 // Users of `n` read what a new dequantize node makes of it.
 static tare_status insert_dequantize(convert_pass *c, node *n) {
     const value arg = tare__node_value(n);
+    const op_name name = tare__op_method_name(tare__op_row(TARE_OP_DEQUANTIZE));
     const node_spec spec = {
-        .op = NODE_CALL_METHOD, .target = "dequantize", .args = &arg, .arg_count = 1};
+        .op = NODE_CALL_METHOD, .target = name.text, .args = &arg, .arg_count = 1};
     node *made = NULL;
     TARE_TRY(tare__graph_insert(n->owner, &spec, n->next, &made, c->base->err));
     return tare__node_replace_uses(n, made, made, c->base->err);

@@ -7,18 +7,19 @@
 
 #include "core/tensor/map.h"
 #include "io/native/model_file.h"
+#include "ops/op.h"
+
+static bool is_layer(const op_info *op) {
+    return tare__op_id(op) == TARE_OP_LINEAR || tare__op_has(op, OP_CONVOLUTION);
+}
 
 bool tare__can_equalize(const tare_model *model, const node *n) {
-    static const char *const functions[] = {"torch._C._nn.linear", "torch.conv1d", "torch.conv2d",
-                                            "torch.conv3d"};
-    for (size_t i = 0; n->op == NODE_CALL_FUNCTION && i < sizeof functions / sizeof *functions; i++)
-        if (strcmp(n->target, functions[i]) == 0) return true;
+    if (is_layer(tare__function_row(n)) && tare__uses_first_name(n)) return true;
     const module *m = tare__called_module(model, n);
-    if (m == NULL || m->class->op == NULL) return false;
+    if (m == NULL) return false;
     const bool is_plain = m->class->role == ROLE_FLOAT && m->class->fused == FUSED_NONE;
     const bool has_relu = m->class->role == ROLE_FUSED && m->class->fused == FUSED_RELU;
-    return (is_plain || has_relu) &&
-           (strcmp(m->class->op, "linear") == 0 || strcmp(m->class->op, "conv") == 0);
+    return (is_plain || has_relu) && is_layer(tare__class_row(m->class));
 }
 
 bool tare__is_equalized_weight(int64_t weight_index, const node *n, const node *arg) {
@@ -227,8 +228,9 @@ static tare_status insert_mul(const equalize_pass *p, node *input, node *observe
     const node_spec attr = {.op = NODE_GET_ATTR, .target = name};
     TARE_TRY(tare__graph_insert(g, &attr, observer, &scale, err_of(p)));
     const value args[] = {tare__node_value(input), tare__node_value(scale)};
+    const op_name name_of_mul = tare__op_function_name(tare__op_row(TARE_OP_MUL));
     const node_spec call = {
-        .op = NODE_CALL_FUNCTION, .target = "torch.mul", .args = args, .arg_count = 2};
+        .op = NODE_CALL_FUNCTION, .target = name_of_mul.text, .args = args, .arg_count = 2};
     TARE_TRY(tare__graph_insert(g, &call, observer, &mul, err_of(p)));
     return tare__node_replace_input(observer, input, mul, err_of(p));
 }
@@ -273,8 +275,8 @@ static const node *find_user(const equalize_pass *p, const node *n,
 
 static bool is_relu(const tare_model *model, const node *n) {
     const module *m = tare__called_module(model, n);
-    if (m != NULL) return strcmp(m->class->name, "torch.nn.ReLU") == 0;
-    return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "torch.nn.functional.relu") == 0;
+    if (m != NULL) return m->class->role == ROLE_FLOAT && tare__class_op(m->class) == TARE_OP_RELU;
+    return tare__function_op(n) == TARE_OP_RELU && tare__uses_first_name(n);
 }
 
 static bool is_input_equalizer(const tare_model *model, const node *n) {

@@ -41,8 +41,7 @@ static const node *named_after(const replacement *r, bool is_input) {
     if (!is_input) return r->site.watched;
     for (size_t i = 0; i < r->site.observer->user_count; i++) {
         const node *user = r->site.observer->users[i];
-        if (user->op == NODE_CALL_FUNCTION && strcmp(user->target, "torch._C._nn.linear") == 0)
-            return user;
+        if (tare__function_op(user) == TARE_OP_LINEAR && tare__uses_first_name(user)) return user;
     }
     return r->site.observer->user_count > 0 ? r->site.observer->users[0] : NULL;
 }
@@ -81,7 +80,8 @@ static tare_status zero_point_tensor(const replacement *r, const qparams *q, tar
 static tare_status insert_dequantize(const replacement *r, node *quantized) {
     const value arg = tare__node_value(quantized);
     node *dequantized = NULL;
-    TARE_TRY(tare__site_insert(&r->site, NODE_CALL_METHOD, "dequantize", &arg, 1, &dequantized));
+    const op_name name = tare__op_method_name(tare__op_row(TARE_OP_DEQUANTIZE));
+    TARE_TRY(tare__site_insert(&r->site, NODE_CALL_METHOD, name.text, &arg, 1, &dequantized));
     return tare__site_finish(&r->site, dequantized);
 }
 
@@ -98,10 +98,9 @@ static tare_status replace_by_buffers(const replacement *r, const qparams *q) {
     size_t count = 3;
     if (per_channel) args[count++] = tare__int(q->axis);
     args[count++] = tare__dtype_value(r->site.info->dtype);
-    TARE_TRY(
-        tare__site_insert(&r->site, NODE_CALL_FUNCTION,
-                          per_channel ? "torch.quantize_per_channel" : "torch.quantize_per_tensor",
-                          args, count, &quantized));
+    TARE_TRY(tare__site_call(
+        &r->site, per_channel ? TARE_OP_QUANTIZE_PER_CHANNEL : TARE_OP_QUANTIZE_PER_TENSOR, args,
+        count, &quantized));
     return insert_dequantize(r, quantized);
 }
 
@@ -152,8 +151,7 @@ static tare_status replace_dynamic(const replacement *r) {
     const value args[] = {tare__node_value(r->site.watched), tare__dtype_value(r->site.info->dtype),
                           tare__bool(reduces_range(r->convert))};
     node *quantized = NULL;
-    TARE_TRY(tare__site_insert(&r->site, NODE_CALL_FUNCTION, "torch.quantize_per_tensor_dynamic",
-                               args, 3, &quantized));
+    TARE_TRY(tare__site_call(&r->site, TARE_OP_QUANTIZE_PER_TENSOR_DYNAMIC, args, 3, &quantized));
     return insert_dequantize(r, quantized);
 }
 
@@ -167,7 +165,8 @@ static tare_status replace_dynamic_decomposed(const replacement *r) {
 static tare_status replace_half(const replacement *r) {
     const value args[] = {tare__node_value(r->site.watched), tare__dtype_value(TARE_FLOAT16)};
     node *half = NULL;
-    TARE_TRY(tare__site_insert(&r->site, NODE_CALL_METHOD, "to", args, 2, &half));
+    const op_name name = tare__op_method_name(tare__op_row(TARE_OP_TO));
+    TARE_TRY(tare__site_insert(&r->site, NODE_CALL_METHOD, name.text, args, 2, &half));
     return insert_dequantize(r, half);
 }
 
@@ -224,8 +223,8 @@ static tare_status convert_call(convert_pass *c, node *n) {
     const module *m = tare__called_module(c->base->model, n);
     if (m == NULL) return TARE_OK;
     if (m->class->role == ROLE_OBSERVER) return convert_observer(c, n);
-    const bool is_border = m->class->op != NULL && strcmp(m->class->op, "dequant_stub") == 0;
-    if (is_border && tare__node_arg(n, 0) != NULL)
+    const bool is_stub = tare__class_op(m->class) == TARE_OP_DEQUANT_STUB;
+    if (is_stub && tare__node_arg(n, 0) != NULL)
         return tare__convert_custom_result(c, n, tare__node_arg(n, 0));
     const prepared_state *standalone = tare__prepared_child(c->prepared, n->target);
     if (standalone != NULL && m->graph != NULL)

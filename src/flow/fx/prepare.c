@@ -9,6 +9,7 @@
 #include "flow/fx/qat.h"
 #include "flow/node_qconfigs.h"
 #include "flow/sound_weights.h"
+#include "ops/op.h"
 
 prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
     return n->id < p->node_count ? &p->nodes[n->id] : NULL;
@@ -16,9 +17,8 @@ prepare_node *tare__prepare_node(const prepare_pass *p, const node *n) {
 
 // torch's `getattr`, `size`: results that are no tensors.
 static bool gives_numbers(const node *n) {
-    if (n->op == NODE_CALL_METHOD) return strcmp(n->target, "size") == 0;
-    if (n->op != NODE_CALL_FUNCTION || strcmp(n->target, "getattr") != 0 || n->arg_count < 2)
-        return false;
+    if (n->op == NODE_CALL_METHOD) return tare__node_op(n) == TARE_OP_SIZE;
+    if (tare__function_op(n) != TARE_OP_GETATTR || n->arg_count < 2) return false;
     const value *name = &n->args[1];
     return name->kind == VALUE_STRING &&
            (strcmp(name->as.text, "ndim") == 0 || strcmp(name->as.text, "shape") == 0);
@@ -47,8 +47,7 @@ bool tare__has_no_tensor_args(const prepare_pass *p, const node *n) {
 static bool find_no_tensor_args(const prepare_pass *p, const node *n) {
     if (n->op == NODE_PLACEHOLDER || n->op == NODE_GET_ATTR) return false;
     const bool is_observer = tare__is_observer_node(p->base->model, n);
-    const bool is_getitem =
-        n->op == NODE_CALL_FUNCTION && strcmp(n->target, "operator.getitem") == 0;
+    const bool is_getitem = tare__function_op(n) == TARE_OP_GETITEM;
     if (is_observer || is_getitem) {
         const node *input = tare__node_arg(n, 0);
         return input != NULL && tare__has_no_tensor_args(p, input);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "flow/fx/prepare.h"
+#include "ops/op.h"
 
 static target_info float_info(const prepare_pass *p) {
     return (target_info){.input = p->float_spec,
@@ -71,14 +72,28 @@ static tare_status set_structure(prepare_pass *p, const prepare_match *match,
 
 // Arguments that are known to be no tensors: sizes, dims, masks.
 typedef struct known_args {
-    const char *method;
+    op_id method;
+    const char *ending; // "_": the method that works in place
     size_t first, last; // positional, inclusive
 } known_args;
 static const known_args known[] = {
-    {"masked_fill", 1, 2},    {"permute", 1, SIZE_MAX},   {"repeat", 1, SIZE_MAX},
-    {"reshape", 1, SIZE_MAX}, {"transpose", 1, SIZE_MAX}, {"view", 1, SIZE_MAX},
-    {"size", 1, 1},           {"unsqueeze", 1, 1},        {"unsqueeze_", 1, 1},
+    {TARE_OP_MASKED_FILL, "", 1, 2},
+    {TARE_OP_PERMUTE, "", 1, SIZE_MAX},
+    {TARE_OP_REPEAT, "", 1, SIZE_MAX},
+    {TARE_OP_RESHAPE, "", 1, SIZE_MAX},
+    {TARE_OP_TRANSPOSE, "", 1, SIZE_MAX},
+    {TARE_OP_VIEW, "", 1, SIZE_MAX},
+    {TARE_OP_SIZE, "", 1, 1},
+    {TARE_OP_UNSQUEEZE, "", 1, 1},
+    {TARE_OP_UNSQUEEZE, "_", 1, 1},
 };
+
+// By the row's first name: torch does not look at swapaxes.
+static bool is_method(const known_args *k, const char *target) {
+    const op_name name = tare__op_method_name(tare__op_row(k->method));
+    const size_t length = strlen(name.text);
+    return strncmp(target, name.text, length) == 0 && strcmp(target + length, k->ending) == 0;
+}
 
 static bool is_shared_entry(const prepare_pass *p, const node *n) {
     const prepare_node *entry = tare__prepare_node(p, n);
@@ -97,7 +112,7 @@ static void clear_chain(prepare_pass *p, const node *arg) {
 static const known_args *find_known(const node *n) {
     if (n->op != NODE_CALL_METHOD) return NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].method, n->target) == 0) return &known[i];
+        if (is_method(&known[i], n->target)) return &known[i];
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "config/pattern_form.h"
 #include "flow/fx/prepare.h"
 #include "observe/dtype_roles.h"
+#include "ops/op.h"
 
 #define OBSERVER_PREFIX "activation_post_process_"
 
@@ -52,13 +53,9 @@ static tare_status insert_observer(prepare_pass *p, node *watched, const tare_ob
 static const tare_observer_spec *wanted_spec(const prepare_node *entry, const node *n,
                                              const node *arg) {
     if (tare__is_weight_arg(entry, n, arg)) {
-        // Their weights are not quantized, whatever the qconfig says.
-        static const char *const unweighted[] = {"torch.nn.functional.layer_norm",
-                                                 "torch.nn.functional.group_norm",
-                                                 "torch.nn.functional.instance_norm"};
-        for (size_t i = 0; i < sizeof unweighted / sizeof *unweighted; i++)
-            if (strcmp(n->target, unweighted[i]) == 0) return NULL;
-        return entry->info.weight;
+        const bool stays_float =
+            tare__op_has(tare__function_row(n), OP_FLOAT_WEIGHT) && tare__uses_first_name(n);
+        return stays_float ? NULL : entry->info.weight;
     }
     return tare__is_bias_arg(entry, n, arg) ? entry->info.bias : entry->info.input;
 }

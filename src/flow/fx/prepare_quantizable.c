@@ -5,6 +5,7 @@
 
 #include "flow/fx/prepare.h"
 #include "flow/fx/quantizable.h"
+#include "ops/op.h"
 
 #define STUB_PREFIX "dequant_stub_"
 
@@ -28,6 +29,11 @@ static tare_status insert(splitter *s, node_op op, const char *target, const val
     TARE_TRY(tare__graph_insert(g, &spec, s->last->next, out, s->pass->base->err));
     s->last = *out;
     return TARE_OK;
+}
+
+static tare_status insert_row(splitter *s, op_id id, const value *args, size_t count, node **out) {
+    const op_name name = tare__op_function_name(tare__op_row(id));
+    return insert(s, NODE_CALL_FUNCTION, name.text, args, count, out);
 }
 
 static tare_status insert_stub(splitter *s, node *of, node **out) {
@@ -54,7 +60,7 @@ static tare_status reroute(splitter *s, node *tuple, node *const *parts, size_t 
     tare_error *err = s->pass->base->err;
     for (size_t i = 0; i < tuple->user_count; i++) {
         node *user = tuple->users[i];
-        const bool takes = strcmp(user->target, "operator.getitem") == 0 && user->arg_count == 2 &&
+        const bool takes = tare__function_op(user) == TARE_OP_GETITEM && user->arg_count == 2 &&
                            user->args[1].kind == VALUE_INT;
         const int64_t index = takes ? user->args[1].as.integer : -1;
         if (index >= 0 && (size_t)index < count)
@@ -67,7 +73,7 @@ static tare_status combine(splitter *s, node *const *parts, size_t count, node *
     const value list = tare__value_sequence(&s->pass->base->scratch, VALUE_LIST, (uint32_t)count);
     if (list.as.items == NULL) return tare__out_of_memory(s->pass->base->err);
     for (size_t i = 0; i < count; i++) list.as.items[i] = tare__node_value(parts[i]);
-    return insert(s, NODE_CALL_FUNCTION, "tuple", &list, 1, out);
+    return insert_row(s, TARE_OP_TUPLE, &list, 1, out);
 }
 
 // One tuple: every part is taken out, given a stub, and put together again.
@@ -77,7 +83,7 @@ static tare_status split(splitter *s, node *from, node **out) {
     for (s->at++; *s->at != ')'; count++) {
         const value args[] = {tare__node_value(from), tare__int((int64_t)count)};
         node *item = NULL;
-        TARE_TRY(insert(s, NODE_CALL_FUNCTION, "operator.getitem", args, 2, &item));
+        TARE_TRY(insert_row(s, TARE_OP_GETITEM, args, 2, &item));
         if (*s->at == '(')
             TARE_TRY(split(s, item, &parts[count]));
         else
@@ -94,7 +100,7 @@ static tare_status shorten(splitter *s, node *tuple) {
     for (uint32_t i = 0; i < list->count; i++) parts[i] = list->as.items[i].as.node;
     TARE_TRY(reroute(s, tuple, parts, list->count));
     for (uint32_t i = 0; i < list->count; i++)
-        if (strcmp(parts[i]->target, "tuple") == 0) TARE_TRY(shorten(s, parts[i]));
+        if (tare__function_op(parts[i]) == TARE_OP_TUPLE) TARE_TRY(shorten(s, parts[i]));
     return TARE_OK;
 }
 

@@ -7,17 +7,14 @@
 #include "flow/fold.h"
 #include "flow/node_qconfigs.h"
 #include "ops/classes/module_call.h"
-
-static bool is_op(const module *m, const char *op) {
-    return m->class->op != NULL && strcmp(m->class->op, op) == 0;
-}
+#include "ops/op.h"
 
 // --- torch's from_float ---
 
 static tare_status check_weight(const module_class *class, const tare_observer_info *weight,
                                 tare_error *err) {
-    const bool is_bag = strcmp(class->op, "embedding_bag") == 0;
-    if ((!is_bag && strcmp(class->op, "embedding") != 0) ||
+    const bool is_bag = tare__class_op(class) == TARE_OP_EMBEDDING_BAG;
+    if ((!is_bag && tare__class_op(class) != TARE_OP_EMBEDDING) ||
         weight->qscheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS)
         return TARE_OK;
     return tare__fail(err, TARE_INVALID_ARGUMENT,
@@ -63,7 +60,7 @@ static tare_status fill(prepare_pass *p, module *made, const module *from, const
     TARE_TRY(tare__module_copy_config(made, weighted, p->base->err));
     TARE_TRY(tare__module_copy_tensors(made, weighted, p->base->err));
     for (size_t i = 0; i < from->child_count; i++)
-        if (is_op(from->children[i].module, "batch_norm"))
+        if (tare__class_op(from->children[i].module->class) == TARE_OP_BATCH_NORM)
             TARE_TRY(add_bn(made, from->children[i].module, p->base->err));
     return add_fake_quant(p, made, q);
 }
@@ -99,7 +96,8 @@ static tare_status from_float(prepare_pass *p, const char *class_name, const mod
 
 // Transposed convolutions keep their output channels on another axis than the one that is measured.
 static tare_status check_qconfig(prepare_pass *p, const tare_qconfig *q, const module *m) {
-    if (q == NULL || q->weight == NULL || !is_op(m, "conv_transpose")) return TARE_OK;
+    if (q == NULL || q->weight == NULL || !tare__op_has(tare__class_row(m->class), OP_TRANSPOSED))
+        return TARE_OK;
     const char *weight = tare__observer_spec_class(q->weight);
     if (strcmp(weight, "PerChannelMinMaxObserver") != 0 &&
         strcmp(weight, "MovingAveragePerChannelMinMaxObserver") != 0)

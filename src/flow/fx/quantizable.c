@@ -184,8 +184,7 @@ static bool is_class(const module *m, const char *name) {
 // Which parts torch's eager prepare watches: multiplications with weights, functionals, and where
 // floats become codes.
 static bool is_watched(const module *m) {
-    const op_info *op = m->class->op != NULL ? tare__op_by_id(m->class->op, m->class->dims) : NULL;
-    const bool is_weighted = op != NULL && (op->traits & OP_WEIGHTED) != 0;
+    const bool is_weighted = tare__op_has(tare__class_row(m->class), OP_WEIGHTED);
     return (m->class->role == ROLE_FLOAT && is_weighted) || is_class(m, NNQ "FloatFunctional") ||
            is_class(m, AO "QuantStub");
 }

@@ -23,7 +23,7 @@ static void destroy(void *state) {
 
 static const module *layer_of(const op_call *call) {
     const module *m = tare__call_layer_module(call);
-    const bool fits = m != NULL && m->class->op != NULL && strcmp(m->class->op, "linear") == 0 &&
+    const bool fits = m != NULL && tare__class_op(m->class) == TARE_OP_LINEAR &&
                       (m->class->role == ROLE_DYNAMIC || m->class->role == ROLE_PACKED);
     return fits ? m : NULL;
 }

@@ -23,7 +23,7 @@ code_scheme tare__code_scheme_of(const tare_tensor *t) {
 // --- quantize_per_tensor, dequantize ---
 
 static bool is_quantize(const op_call *call) {
-    return tare__fast_is_op(call, "quantize_per_tensor");
+    return tare__fast_is_op(call, TARE_OP_QUANTIZE_PER_TENSOR);
 }
 
 static tare_status quantize(fast_context *context, void **state, op_call *call, bool *handled) {
@@ -38,7 +38,7 @@ static tare_status quantize(fast_context *context, void **state, op_call *call, 
 }
 
 static bool is_dequantize(const op_call *call) {
-    return tare__fast_is_op(call, "dequantize");
+    return tare__fast_is_op(call, TARE_OP_DEQUANTIZE);
 }
 
 static tare_status dequantize(fast_context *context, void **state, op_call *call, bool *handled) {
@@ -55,11 +55,13 @@ static tare_status dequantize(fast_context *context, void **state, op_call *call
 // --- add, mul, and with a ReLU ---
 
 static bool is_sum(const op_call *call) {
-    return tare__fast_is_op(call, "quantized.add") || tare__fast_is_op(call, "quantized.add_relu");
+    return tare__fast_is_op(call, TARE_OP_QUANTIZED_ADD) ||
+           tare__fast_is_op(call, TARE_OP_QUANTIZED_ADD_RELU);
 }
 
 static bool is_product(const op_call *call) {
-    return tare__fast_is_op(call, "quantized.mul") || tare__fast_is_op(call, "quantized.mul_relu");
+    return tare__fast_is_op(call, TARE_OP_QUANTIZED_MUL) ||
+           tare__fast_is_op(call, TARE_OP_QUANTIZED_MUL_RELU);
 }
 
 bool tare__is_code_sum(const op_call *call) {
@@ -76,7 +78,8 @@ code_binary tare__code_binary_of(const op_call *call, const tare_tensor *a, cons
     const code_scheme sy = tare__code_scheme_of(y);
     const code_range ra = {sa.scale, sa.zero_point}, rb = {sb.scale, sb.zero_point};
     const code_range ry = {sy.scale, sy.zero_point};
-    const bool relu = strstr(call->op->id, "_relu") != NULL;
+    const bool relu =
+        OP_IS_ANY(tare__op_id(call->op), TARE_OP_QUANTIZED_ADD_RELU, TARE_OP_QUANTIZED_MUL_RELU);
     return (code_binary){
         .is_signed = sa.is_signed,
         .is_product = is_product(call),
@@ -135,7 +138,7 @@ static tare_status binary(fast_context *context, void **state, op_call *call, bo
 
 static bool is_code_relu(const op_call *call) {
     const tare_tensor *x = tare__fast_input(call, 0);
-    return tare__fast_is_op(call, "relu") && x != NULL && tare__is_byte_quantized(x);
+    return tare__fast_is_op(call, TARE_OP_RELU) && x != NULL && tare__is_byte_quantized(x);
 }
 
 static tare_status relu(fast_context *context, void **state, op_call *call, bool *handled) {

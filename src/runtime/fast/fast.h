@@ -73,8 +73,8 @@ extern const fast_path tare__fast_norm;
 extern const fast_path tare__fast_max_pool, tare__fast_average_pool;
 
 /// Is the call one of this operator?
-static inline bool tare__fast_is_op(const op_call *call, const char *id) {
-    return call->op != NULL && strcmp(call->op->id, id) == 0;
+static inline bool tare__fast_is_op(const op_call *call, op_id id) {
+    return tare__op_id(call->op) == id;
 }
 /// The i-th argument if it is a tensor, else NULL.
 static inline const tare_tensor *tare__fast_input(const op_call *call, size_t i) {

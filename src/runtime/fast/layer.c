@@ -38,18 +38,17 @@ static void destroy_plans(void *state) {
 }
 
 bool tare__fast_layer_is_linear(const op_call *call) {
-    return strcmp(tare__call_layer_module(call)->class->op, "linear") == 0;
+    return tare__class_op(tare__call_layer_module(call)->class) == TARE_OP_LINEAR;
 }
 
 static bool is_layer(const op_call *call) {
     const module *m = tare__call_layer_module(call);
-    if (m == NULL || m->class->op == NULL ||
-        (m->class->role != ROLE_QUANTIZED && m->class->role != ROLE_PACKED))
+    if (m == NULL || (m->class->role != ROLE_QUANTIZED && m->class->role != ROLE_PACKED))
         return false;
     const tare_tensor *x = tare__call_layer_input(call);
     if (call->result.kind != VALUE_TENSOR || x == NULL || x->q == NULL) return false; // dynamic
-    return strcmp(m->class->op, "linear") == 0 || strcmp(m->class->op, "conv") == 0 ||
-           strcmp(m->class->op, "conv_transpose") == 0;
+    const op_info *op = tare__class_row(m->class);
+    return tare__op_id(op) == TARE_OP_LINEAR || tare__op_has(op, OP_CONVOLUTION | OP_TRANSPOSED);
 }
 
 static bool fits(const layer_plan *plan, const op_call *call) {

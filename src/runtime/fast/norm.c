@@ -9,9 +9,8 @@
 enum { ELEMENTS_PER_PART = 1 << 12, LEAST_SHARED_ELEMENTS = 1 << 15 };
 
 static bool is_code_norm(const op_call *call) {
-    if (call->module == NULL) return tare__fast_is_op(call, "quantized.layer_norm");
-    const char *op = call->module->class->op; // NULL: a class of the caller's own
-    return op != NULL && strcmp(op, "layer_norm") == 0 && call->arg_count > 0 &&
+    if (call->module == NULL) return tare__fast_is_op(call, TARE_OP_QUANTIZED_LAYER_NORM);
+    return tare__class_op(call->module->class) == TARE_OP_LAYER_NORM && call->arg_count > 0 &&
            call->args[0].kind == VALUE_TENSOR && tare__is_byte_quantized(call->args[0].as.tensor);
 }
 

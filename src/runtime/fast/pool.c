@@ -11,7 +11,7 @@ enum { KERNEL_SIZE = 1, STRIDE, PADDING, DILATION }; // max_pool2d's parameters
 
 static bool is_code_max_pool(const op_call *call) {
     const tare_tensor *x = tare__fast_input(call, 0);
-    return tare__fast_is_op(call, "max_pool2d") && x != NULL && tare__is_byte_quantized(x);
+    return tare__fast_is_op(call, TARE_OP_MAX_POOL2D) && x != NULL && tare__is_byte_quantized(x);
 }
 
 typedef struct max_pool {
@@ -117,7 +117,7 @@ const fast_path tare__fast_max_pool = {"max_pool2d", is_code_max_pool, pool_grea
 
 static bool is_code_average(const op_call *call) {
     const tare_tensor *x = tare__fast_input(call, 0);
-    return tare__fast_is_op(call, "adaptive_avg_pool2d") && x != NULL &&
+    return tare__fast_is_op(call, TARE_OP_ADAPTIVE_AVG_POOL2D) && x != NULL &&
            tare__is_byte_quantized(x) && x->ndim >= 2;
 }
 

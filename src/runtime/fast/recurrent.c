@@ -56,12 +56,10 @@ static void destroy(void *state) {
 }
 
 static bool is_dynamic(const op_call *call) {
-    static const char *const ops[] = {"lstm", "gru", "lstm_cell", "gru_cell", "rnn_cell"};
     const module *m = call->module;
-    if (m == NULL || m->class->op == NULL || m->class->role != ROLE_DYNAMIC) return false;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (strcmp(m->class->op, ops[i]) == 0) return true;
-    return false;
+    return m != NULL && m->class->role == ROLE_DYNAMIC &&
+           OP_IS_ANY(tare__class_op(m->class), TARE_OP_LSTM, TARE_OP_GRU, TARE_OP_LSTM_CELL,
+                     TARE_OP_GRU_CELL, TARE_OP_RNN_CELL);
 }
 
 static bool is_recurrent(const op_call *call) {

@@ -6,6 +6,7 @@
 
 #include "core/memory/alloc.h"
 #include "model/model_io.h"
+#include "ops/op.h"
 #include "ops/quantized/engine_rules.h"
 #include "runtime/gemm/depthwise_weights.h"
 #include "runtime/gemm/product_weights.h"
@@ -25,11 +26,12 @@ static tare_status read_layer(const module *m, quantized_layer *out, bool *fits,
     const bool is_packed =
         class->role == ROLE_QUANTIZED || class->role == ROLE_PACKED || class->role == ROLE_DYNAMIC;
     *fits = false;
-    if (!is_packed || class->op == NULL || !has_plain_codes(w)) return TARE_OK;
-    if (strcmp(class->op, "linear") == 0) {
+    if (!is_packed || !has_plain_codes(w)) return TARE_OK;
+    if (tare__class_op(class) == TARE_OP_LINEAR) {
         *out = (quantized_layer){.module = m, .weight = w};
         *fits = w->ndim == 2;
-    } else if (strcmp(class->op, "conv") == 0 && class->role != ROLE_DYNAMIC) {
+    } else if (tare__op_has(tare__class_row(class), OP_CONVOLUTION) &&
+               class->role != ROLE_DYNAMIC) {
         TARE_TRY(tare__quantized_weights_read(m, out, err));
         *fits = !out->conv.is_transposed;
     }

@@ -6,6 +6,7 @@
 #include "core/math/min_cut.h"
 #include "model/coverage.h"
 #include "model/pass.h"
+#include "ops/op.h"
 
 // Where nothing is known: the side of inputs and outputs.
 #define OUTSIDE SIZE_MAX
@@ -42,8 +43,8 @@ static size_t op_index(const tare_model *model, const char *name) {
     return op != NULL ? (size_t)(op - model->ops) : OUTSIDE;
 }
 
-size_t tare__layer_of(const layer_costs *c, const char *op_name) {
-    size_t i = op_index(c->floats, op_name);
+size_t tare__layer_of(const layer_costs *c, const char *name) {
+    size_t i = op_index(c->floats, name);
     while (i != OUTSIDE && c->parent[i] != i) i = c->parent[i];
     return i;
 }
@@ -164,7 +165,9 @@ static void sum_integers(layer_costs *c, const racer *r) {
             layer_cost *layer = &c->items[find(c, op)];
             if (!layer->is_float) layer->int_ns += (int64_t)step.median_ns;
         } else if (step.node_count > 0) {
-            sum_rate(strcmp(step.op, "dequantize") == 0 ? &dequantize : &quantize, &step);
+            sum_rate(strcmp(step.op, tare__op_row(TARE_OP_DEQUANTIZE)->id) == 0 ? &dequantize
+                                                                                : &quantize,
+                     &step);
         }
     }
     c->quantize_ns = rate_of(&quantize, &dequantize);

@@ -49,6 +49,6 @@ void tare__layer_costs_note_borders(layer_costs *c);
 void tare__layer_costs_release(layer_costs *c);
 
 /// The layer of an operator of the float model; SIZE_MAX if it has none of that name.
-size_t tare__layer_of(const layer_costs *c, const char *op_name);
+size_t tare__layer_of(const layer_costs *c, const char *name);
 
 #endif

@@ -15,9 +15,9 @@ typedef struct border {
     int64_t quant_min, quant_max;
 } border;
 
-static bool is_call(const node *n, const char *name) {
-    return n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, DECOMPOSED) &&
-           strcmp(n->target + strlen(DECOMPOSED), name) == 0;
+// The overload whose parameters are literals.
+static bool is_call(const node *n, op_id id) {
+    return tare__calls_overload(n, id, "default");
 }
 
 static bool number(const node *n, size_t i, double *out) {
@@ -51,12 +51,14 @@ static bool read_border(const node *n, border *out) {
 
 static bool agrees(const node *dequantize, const border *b) {
     border own;
-    return is_call(dequantize, "dequantize_per_tensor.default") && dequantize->kwarg_count == 0 &&
-           read_border(dequantize, &own) && tare__code_params_equal(&own.params, &b->params);
+    return is_call(dequantize, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR) &&
+           dequantize->kwarg_count == 0 && read_border(dequantize, &own) &&
+           tare__code_params_equal(&own.params, &b->params);
 }
 
 static bool is_pair(const node *n, border *out) {
-    if (!is_call(n, "quantize_per_tensor.default") || n->kwarg_count > 0 || !read_border(n, out))
+    if (!is_call(n, TARE_OP_DECOMPOSED_QUANTIZE_PER_TENSOR) || n->kwarg_count > 0 ||
+        !read_border(n, out))
         return false;
     for (size_t i = 0; i < n->user_count; i++)
         if (!agrees(n->users[i], out)) return false;
@@ -71,19 +73,30 @@ static tare_status narrow(lowering *l, node *quantize, const border *b, node **c
     const value args[] = {tare__node_value(quantize),
                           tare__float(tare__dequantize(b->quant_min, b->params.zero_point, scale)),
                           tare__float(tare__dequantize(b->quant_max, b->params.zero_point, scale))};
+    const op_name clamp = tare__op_function_name(tare__op_row(TARE_OP_CLAMP));
     const node_spec spec = {
-        .op = NODE_CALL_FUNCTION, .target = "torch.clamp", .args = args, .arg_count = 3};
+        .op = NODE_CALL_FUNCTION, .target = clamp.text, .args = args, .arg_count = 3};
     TARE_TRY(tare__graph_insert(quantize->owner, &spec, quantize->next, codes, l->p->err));
     (*codes)->debug_handle = quantize->debug_handle;
     return tare__note_codes(l, *codes, &b->params);
 }
 
-static tare_status set_target(lowering *l, node *n, node_op op, const char *target) {
-    const char *copy = tare__arena_strdup(&n->owner->memory, target);
+static tare_status set_target(lowering *l, node *n, node_op op, op_name target) {
+    const char *copy = tare__arena_strdup(&n->owner->memory, target.text);
     if (copy == NULL) return tare__out_of_memory(l->p->err);
     n->op = op;
     n->target = copy;
     return TARE_OK;
+}
+
+static tare_status become_quantize(lowering *l, node *n) {
+    const op_info *op = tare__op_row(TARE_OP_QUANTIZE_PER_TENSOR);
+    return set_target(l, n, NODE_CALL_FUNCTION, tare__op_function_name(op));
+}
+
+static tare_status become_dequantize(lowering *l, node *n) {
+    const op_info *op = tare__op_row(TARE_OP_DEQUANTIZE);
+    return set_target(l, n, NODE_CALL_METHOD, tare__op_method_name(op));
 }
 
 static tare_status requalify(lowering *l, node *quantize, const border *b) {
@@ -91,7 +104,7 @@ static tare_status requalify(lowering *l, node *quantize, const border *b) {
     node *codes = quantize;
     const value args[] = {quantize->args[INPUT], quantize->args[SCALE], quantize->args[ZERO_POINT],
                           tare__dtype_value(b->params.dtype)};
-    TARE_TRY(set_target(l, quantize, NODE_CALL_FUNCTION, "torch.quantize_per_tensor"));
+    TARE_TRY(become_quantize(l, quantize));
     TARE_TRY(tare__node_set_args(quantize, args, 4, NULL, 0, err));
     TARE_TRY(tare__note_codes(l, quantize, &b->params));
     TARE_TRY(narrow(l, quantize, b, &codes));
@@ -100,7 +113,7 @@ static tare_status requalify(lowering *l, node *quantize, const border *b) {
         node *n = quantize->users[i];
         if (n == codes) continue;
         const value input = tare__node_value(codes);
-        TARE_TRY(set_target(l, n, NODE_CALL_METHOD, "dequantize"));
+        TARE_TRY(become_dequantize(l, n));
         TARE_TRY(tare__node_set_args(n, &input, 1, NULL, 0, err));
     }
     return TARE_OK;
@@ -130,8 +143,8 @@ tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, cons
 tare_status tare__lower_constant(lowering *l, node *n) {
     border b;
     const node *read = tare__node_arg(n, 0);
-    if (!is_call(n, "dequantize_per_tensor.default") || n->kwarg_count > 0 || n->user_count != 1 ||
-        !read_border(n, &b) || read == NULL || read->op != NODE_GET_ATTR)
+    if (!is_call(n, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR) || n->kwarg_count > 0 ||
+        n->user_count != 1 || !read_border(n, &b) || read == NULL || read->op != NODE_GET_ATTR)
         return TARE_OK;
     const tare_tensor *codes = tare__module_find_tensor(l->p->model->root, read->target);
     tare_tensor *t = NULL;
@@ -146,7 +159,7 @@ tare_status tare__lower_constant(lowering *l, node *n) {
     TARE_TRY(tare__graph_insert(n->owner, &spec, n, &made, l->p->err));
     TARE_TRY(tare__note_codes(l, made, &b.params));
     const value input = tare__node_value(made);
-    TARE_TRY(set_target(l, n, NODE_CALL_METHOD, "dequantize"));
+    TARE_TRY(become_dequantize(l, n));
     return tare__node_set_args(n, &input, 1, NULL, 0, l->p->err);
 }
 

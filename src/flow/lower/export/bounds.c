@@ -7,7 +7,6 @@
 #include "core/math/requant.h"
 #include "flow/lower/export/lower.h"
 #include "model/coverage.h"
-#include "ops/op.h"
 
 // A bound by its parameter's name: the code that it stands for, or the end of the range.
 static bool read_bound(const op_call *call, const char *name, double otherwise, double *out) {
@@ -18,22 +17,20 @@ static bool read_bound(const op_call *call, const char *name, double otherwise, 
 }
 
 static bool read_bounds(const op_call *call, double *least, double *most) {
-    const bool is_relu6 = strcmp(call->op->id, "relu6") == 0;
-    if (is_relu6 || strcmp(call->op->id, "relu") == 0) {
-        *least = 0;
-        *most = is_relu6 ? 6 : INFINITY;
-        return true;
-    }
-    if (strcmp(call->op->id, "hardtanh") == 0)
+    const op_id id = tare__op_id(call->op);
+    *least = 0;
+    *most = id == TARE_OP_RELU6 ? 6 : INFINITY;
+    if (id == TARE_OP_RELU || id == TARE_OP_RELU6) return true;
+    if (id == TARE_OP_HARDTANH)
         return read_bound(call, "min_val", -1, least) && read_bound(call, "max_val", 1, most);
-    if (strcmp(call->op->id, "clamp") != 0) return false;
+    if (id != TARE_OP_CLAMP) return false;
     return read_bound(call, "min", -INFINITY, least) && read_bound(call, "max", INFINITY, most);
 }
 
 bool tare__code_bounds(lowering *l, const node *bound, const code_params *params, int64_t *least,
                        int64_t *most) {
     const dtype_info *info = tare__dtype(params->dtype);
-    const op_info *op = bound->op == NODE_CALL_FUNCTION ? tare__op_function(bound->target) : NULL;
+    const op_info *op = tare__function_row(bound);
     op_call call = {.function = bound->target,
                     .args = bound->args,
                     .arg_count = bound->arg_count,

@@ -5,7 +5,6 @@
 
 #include "flow/export/convert.h"
 #include "flow/lower/export/lower.h"
-#include "ops/op.h"
 #include "ops/quantized/quantize.h"
 
 // --- choose_qparams - quantize - dequantize - linear ---
@@ -18,14 +17,8 @@ typedef struct dynamic_input {
 } dynamic_input;
 
 static bool is_item(const node *n, const node *of, int64_t index) {
-    return n != NULL && n->op == NODE_CALL_FUNCTION && strcmp(n->target, "operator.getitem") == 0 &&
-           tare__node_arg(n, 0) == of && n->arg_count == 2 && n->args[1].kind == VALUE_INT &&
-           n->args[1].as.integer == index;
-}
-
-static bool is_called(const node *n, const char *name) {
-    return n != NULL && n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, DECOMPOSED) &&
-           strcmp(n->target + strlen(DECOMPOSED), name) == 0;
+    return n != NULL && tare__function_op(n) == TARE_OP_GETITEM && tare__node_arg(n, 0) == of &&
+           n->arg_count == 2 && n->args[1].kind == VALUE_INT && n->args[1].as.integer == index;
 }
 
 // All six of x, scale, zero point, least, most, dtype are those of the node that chose.
@@ -41,14 +34,17 @@ static bool agrees(const node *n, const node *choose) {
 
 static bool read_chain(const node *dequantize, dynamic_input *out) {
     const node *quantize = dequantize != NULL ? tare__node_arg(dequantize, 0) : NULL;
-    if (!is_called(dequantize, "dequantize_per_tensor.tensor") ||
-        !is_called(quantize, "quantize_per_tensor.tensor"))
+    if (quantize == NULL ||
+        !tare__calls_overload(dequantize, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR, "tensor") ||
+        !tare__calls_overload(quantize, TARE_OP_DECOMPOSED_QUANTIZE_PER_TENSOR, "tensor"))
         return false;
     const node *scale = tare__node_arg(quantize, 1);
     const node *choose = scale != NULL ? tare__node_arg(scale, 0) : NULL;
-    const bool is_symmetric = is_called(choose, "choose_qparams_symmetric.tensor");
-    if (!is_symmetric && !is_called(choose, "choose_qparams.tensor")) return false;
-    if (choose->arg_count != 5 || !agrees(quantize, choose) || !agrees(dequantize, choose))
+    const op_id chooser = tare__function_op(choose);
+    const bool is_symmetric = chooser == TARE_OP_DECOMPOSED_CHOOSE_QPARAMS_SYMMETRIC;
+    if (!is_symmetric && chooser != TARE_OP_DECOMPOSED_CHOOSE_QPARAMS) return false;
+    if (choose == NULL || choose->arg_count != 5 || !agrees(quantize, choose) ||
+        !agrees(dequantize, choose))
         return false;
     *out = (dynamic_input){choose, &choose->args[0], is_symmetric};
     return tare__value_equal(&quantize->args[0], &choose->args[0]);
@@ -56,9 +52,7 @@ static bool read_chain(const node *dequantize, dynamic_input *out) {
 
 static node *only_relu(const node *n) {
     node *user = n->user_count == 1 ? n->users[0] : NULL;
-    const op_info *op =
-        user != NULL && user->op == NODE_CALL_FUNCTION ? tare__op_function(user->target) : NULL;
-    return op != NULL && strcmp(op->id, "relu") == 0 ? user : NULL;
+    return tare__function_op(user) == TARE_OP_RELU ? user : NULL;
 }
 
 static tare_status lower_linear(lowering *l, const weighted_call *w, const dynamic_input *in) {
@@ -70,9 +64,9 @@ static tare_status lower_linear(lowering *l, const weighted_call *w, const dynam
     TARE_TRY(tare__insert_packed(l->p, packed, n, n, &weights));
     const value all[] = {x,       tare__node_value(weights),   args[1], args[2], args[3],
                          args[4], tare__bool(in->is_symmetric)};
-    TARE_TRY(tare__retarget(
-        l, n, relu != NULL ? "torch.ops.tare.linear_relu_dynamic" : "torch.ops.tare.linear_dynamic",
-        all, sizeof all / sizeof *all));
+    const op_info *form = tare__weighted_form(w, relu != NULL ? FORM_DECOMPOSED_DYNAMIC_RELU
+                                                              : FORM_DECOMPOSED_DYNAMIC);
+    TARE_TRY(tare__retarget(l, n, form, all, sizeof all / sizeof *all));
     return relu != NULL ? tare__absorb_relu(l, relu, n) : TARE_OK;
 }
 
@@ -120,13 +114,13 @@ static tare_status read_table(lowering *l, node *dequantize, tare_tensor *table)
 }
 
 static bool is_embedding(const node *n) {
-    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
-    return op != NULL && (strcmp(op->id, "embedding") == 0 || strcmp(op->id, "embedding_bag") == 0);
+    return OP_IS_ANY(tare__function_op(n), TARE_OP_EMBEDDING, TARE_OP_EMBEDDING_BAG);
 }
 
 static tare_status lower_embedding(lowering *l, const node *n) {
     node *dequantize = tare__node_arg(n, 0);
-    if (!is_called(dequantize, "dequantize_per_channel.default") || dequantize->arg_count < 4)
+    if (!tare__calls_overload(dequantize, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_CHANNEL, "default") ||
+        dequantize->arg_count < 4)
         return TARE_OK;
     for (size_t i = 0; i < dequantize->user_count; i++)
         if (!is_embedding(dequantize->users[i])) return TARE_OK;
@@ -150,7 +144,8 @@ tare_status tare__pt2e_lower_dynamic(lowering *l) {
         dynamic_input in;
         if (is_embedding(n))
             TARE_TRY(tare__at(l->p->err, lower_embedding(l, n), "node '%s'", n->name));
-        else if (tare__weighted_bind(&l->p->scratch, n, &w) && w.row->has_dynamic &&
+        else if (tare__weighted_bind(&l->p->scratch, n, &w) &&
+                 tare__weighted_form(&w, FORM_DECOMPOSED_DYNAMIC) != NULL &&
                  read_chain(tare__weighted_node(&w, "input"), &in))
             TARE_TRY(tare__at(l->p->err, lower_linear(l, &w, &in), "node '%s'", n->name));
     }

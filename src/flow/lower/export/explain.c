@@ -6,7 +6,6 @@
 #include "flow/export/convert.h"
 #include "flow/lower/export/lower.h"
 #include "model/coverage.h"
-#include "ops/op.h"
 
 static bool was_lowered(const lowering *l, const node *n) {
     const record *r = &l->p->model->decisions;
@@ -101,7 +100,7 @@ tare_status tare__pt2e_explain_floats(lowering *l) {
     for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
         const bool is_operator =
             tare__traced_op(l->p->model, n->origin) != NULL ||
-            (n->op == NODE_CALL_FUNCTION && tare__starts_with(n->target, "torch.ops.aten."));
+            (n->op == NODE_CALL_FUNCTION && tare__aten_name(n->target) != NULL);
         if (is_operator && !was_lowered(l, n) && !tare__pt2e_stays_float(l->p, n))
             TARE_TRY(explain(l, n));
     }

@@ -8,10 +8,7 @@
 #include "flow/lower/export/lower.h"
 #include "flow/pack.h"
 #include "model/coverage.h"
-#include "ops/op.h"
 #include "ops/quantized/quantize.h"
-
-#define Q "torch.ops.quantized."
 
 // --- the weight ---
 
@@ -187,20 +184,15 @@ static tare_status lower_layer(lowering *l, const weighted_call *w, module *pack
     TARE_TRY(tare__insert_packed(l->p, packed, n, n, &weights));
     if (e->quantize == NULL) {
         const value floats[] = {tare__node_value(tare__node_arg(x, 0)), tare__node_value(weights)};
-        const char *function =
-            tare__arena_printf(&l->p->scratch, "torch.ops.tare.%s_float", w->row->id);
-        if (function == NULL) return tare__out_of_memory(l->p->err);
-        return tare__retarget(l, n, function, floats, 2);
+        return tare__retarget(l, n, tare__weighted_form(w, FORM_FLOAT_RESULT), floats, 2);
     }
     const code_params *codes = tare__codes_given(l, e->quantize);
-    const bool fuses = e->relu != NULL && w->row->has_relu;
-    const char *target =
-        tare__arena_printf(&l->p->scratch, Q "%s%s", w->row->id, fuses ? "_relu" : "");
-    if (target == NULL) return tare__out_of_memory(l->p->err);
+    const op_info *with_relu = e->relu != NULL ? tare__weighted_form(w, FORM_QUANTIZED_RELU) : NULL;
+    const op_info *form = with_relu != NULL ? with_relu : tare__weighted_form(w, FORM_QUANTIZED);
     const value args[] = {tare__node_value(tare__node_arg(x, 0)), tare__node_value(weights),
                           tare__float(codes->scale), tare__int(codes->zero_point)};
-    TARE_TRY(tare__retarget(l, n, target, args, 4));
-    return tare__end_in_codes(l, n, e, fuses);
+    TARE_TRY(tare__retarget(l, n, form, args, 4));
+    return tare__end_in_codes(l, n, e, with_relu != NULL);
 }
 
 // --- a layer and the residual that it is added to ---
@@ -227,8 +219,7 @@ static tare_status has_same_sizes(lowering *l, const node *a, const node *b, boo
 }
 
 static bool is_plain_sum(const node *n) {
-    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
-    return op != NULL && strcmp(op->id, "add") == 0 && n->arg_count == 2 && n->kwarg_count == 0 &&
+    return tare__function_op(n) == TARE_OP_ADD && n->arg_count == 2 && n->kwarg_count == 0 &&
            tare__node_arg(n, 0) != NULL && tare__node_arg(n, 1) != NULL;
 }
 
@@ -238,7 +229,7 @@ static tare_status find_residual(lowering *l, const weighted_call *w, tare_dtype
     const node *n = w->function;
     *found = false;
     node *add = n->user_count == 1 ? n->users[0] : NULL;
-    if (strcmp(w->row->id, "conv2d") != 0 || add == NULL || !is_plain_sum(add) ||
+    if (tare__weighted_form(w, FORM_ADD) == NULL || add == NULL || !is_plain_sum(add) ||
         tare__pt2e_stays_float(l->p, add))
         return TARE_OK;
     node *addend = tare__node_arg(add, tare__node_arg(add, 0) == n ? 1 : 0);
@@ -258,15 +249,15 @@ static tare_status lower_residual(lowering *l, const weighted_call *w, module *p
     node *n = w->function, *weights = NULL;
     const node *x = tare__weighted_node(w, "input");
     const code_params *codes = tare__codes_given(l, r->end.quantize);
-    const char *target = r->end.relu != NULL ? Q "conv2d_add_relu" : Q "conv2d_add";
+    const op_info *form = tare__weighted_form(w, r->end.relu != NULL ? FORM_ADD_RELU : FORM_ADD);
     TARE_TRY(tare__insert_packed(l->p, packed, n, r->add, &weights));
     const value args[] = {tare__node_value(tare__node_arg(x, 0)),
                           tare__node_value(tare__node_arg(r->addend, 0)), tare__node_value(weights),
                           tare__float(codes->scale), tare__int(codes->zero_point)};
-    TARE_TRY(TARE_DECIDE(l->p, n, "lowered", target, "computed in integers by '%s', with its sum",
-                         r->add->name));
+    TARE_TRY(TARE_DECIDE(l->p, n, "lowered", tare__op_function_name(form).text,
+                         "computed in integers by '%s', with its sum", r->add->name));
     TARE_TRY(tare__coverage_fused(l->p->model, n->origin, r->add->origin, l->p->err));
-    TARE_TRY(tare__retarget(l, r->add, target, args, 5));
+    TARE_TRY(tare__retarget(l, r->add, form, args, 5));
     return tare__end_in_codes(l, r->add, &r->end, true);
 }
 

@@ -4,17 +4,6 @@
 #include <string.h>
 
 #include "flow/lower/export/lower.h"
-#include "ops/op.h"
-
-static const op_info *operator_of(const node *n) {
-    return n != NULL && n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
-}
-
-static bool is_one_of(const op_info *op, const char *const *ids, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(op->id, ids[i]) == 0) return true;
-    return false;
-}
 
 static node *only_reader(const node *n) {
     return n->user_count == 1 ? n->users[0] : NULL;
@@ -32,7 +21,7 @@ typedef struct extra_inputs {
 
 static void look_for_sizes(void *user, node *input) {
     extra_inputs *x = user;
-    const op_info *op = operator_of(input);
+    const op_info *op = tare__function_row(input);
     if (input != x->first && (op == NULL || (op->traits & OP_NOT_ON_TENSORS) == 0))
         x->are_sizes = false;
 }
@@ -46,13 +35,12 @@ static bool has_one_tensor(const node *n) {
 
 // One tensor in, the same values out, or the greatest of some. Not an item, whose input are many.
 static bool commutes(const node *n) {
-    static const char *const greatest[] = {"max_pool1d", "max_pool2d", "max_pool3d"};
-    const op_info *op = operator_of(n);
-    if (op == NULL || !has_one_tensor(n) || strcmp(op->id, "getitem") == 0) return false;
+    const op_info *op = tare__function_row(n);
+    if (op == NULL || !has_one_tensor(n) || tare__op_id(op) == TARE_OP_GETITEM) return false;
     const unsigned moves = OP_MOVES_DATA | OP_KEEPS_QPARAMS;
     const bool is_plain = (op->traits & (OP_NOT_ON_TENSORS | OP_SHAPED_BY_DATA)) == 0;
-    return is_plain && (strcmp(op->id, "dropout") != 0 || is_idle(n)) &&
-           ((op->traits & moves) == moves || is_one_of(op, greatest, 3));
+    return is_plain && (tare__op_id(op) != TARE_OP_DROPOUT || is_idle(n)) &&
+           ((op->traits & moves) == moves || tare__op_has(op, OP_GREATEST));
 }
 
 static void look(void *user, node *input) {
@@ -61,12 +49,10 @@ static void look(void *user, node *input) {
 
 // Will it give codes where it is asked for them? A bound is looked through.
 static bool can_give_codes(const node *n) {
-    static const char *const bounds[] = {"relu", "relu6", "hardtanh", "clamp"};
     bool reads_codes = false;
-    const op_info *op = operator_of(n);
-    if (op != NULL && is_one_of(op, bounds, 4) && tare__node_arg(n, 0) != NULL)
+    if (tare__op_has(tare__function_row(n), OP_BOUNDS) && tare__node_arg(n, 0) != NULL)
         n = tare__node_arg(n, 0);
-    if (operator_of(n) != NULL) tare__node_each_input(n, look, &reads_codes);
+    if (tare__function_row(n) != NULL) tare__node_each_input(n, look, &reads_codes);
     return reads_codes;
 }
 
@@ -119,8 +105,9 @@ static tare_status sink(lowering *l, node *quantize, node *top, node *first) {
     TARE_TRY(take_codes(l, first, last, codes, &params));
     TARE_TRY(tare__node_replace_input(first, top, codes, err));
     const value x = tare__node_value(last);
+    const op_name name = tare__op_method_name(tare__op_row(TARE_OP_DEQUANTIZE));
     const node_spec spec = {
-        .op = NODE_CALL_METHOD, .target = "dequantize", .args = &x, .arg_count = 1};
+        .op = NODE_CALL_METHOD, .target = name.text, .args = &x, .arg_count = 1};
     TARE_TRY(tare__graph_insert(last->owner, &spec, quantize, &made, err));
     return tare__node_replace_input(quantize, last, made, err);
 }

@@ -6,7 +6,6 @@
 
 #include "core/struct_size.h"
 #include "model/coverage.h"
-#include "ops/op.h"
 
 // --- codes ---
 
@@ -34,12 +33,11 @@ bool tare__code_params_equal(const code_params *a, const code_params *b) {
 }
 
 bool tare__is_code_quantize(const node *n) {
-    return n != NULL && n->op == NODE_CALL_FUNCTION &&
-           strcmp(n->target, "torch.quantize_per_tensor") == 0;
+    return tare__function_op(n) == TARE_OP_QUANTIZE_PER_TENSOR;
 }
 
 bool tare__is_code_dequantize(const node *n) {
-    return n != NULL && n->op == NODE_CALL_METHOD && strcmp(n->target, "dequantize") == 0;
+    return tare__calls_method(n, TARE_OP_DEQUANTIZE);
 }
 
 const code_params *tare__codes_behind(const lowering *l, const node *dequantize) {
@@ -49,11 +47,6 @@ const code_params *tare__codes_behind(const lowering *l, const node *dequantize)
 }
 
 // --- endings ---
-
-static const char *operator_of(const node *n) {
-    const op_info *op = n->op == NODE_CALL_FUNCTION ? tare__op_function(n->target) : NULL;
-    return op != NULL ? op->id : "";
-}
 
 static node *only_reader(const node *n) {
     return n->user_count == 1 ? n->users[0] : NULL;
@@ -66,14 +59,14 @@ static bool is_relu(lowering *l, const node *bound, const code_params *params) {
 }
 
 ending tare__ending_of(lowering *l, const node *n) {
-    static const char *const clamps[] = {"relu6", "hardtanh", "clamp"};
     ending e = {0};
     node *reader = only_reader(n);
     if (reader == NULL) return e;
-    const char *id = operator_of(reader);
-    if (strcmp(id, "relu") == 0) e.relu = reader;
-    for (size_t i = 0; i < sizeof clamps / sizeof *clamps; i++)
-        if (strcmp(id, clamps[i]) == 0) e.clamp = reader;
+    const op_info *op = tare__function_row(reader);
+    if (tare__op_id(op) == TARE_OP_RELU)
+        e.relu = reader;
+    else if (tare__op_has(op, OP_BOUNDS))
+        e.clamp = reader;
     node *last = e.relu != NULL ? e.relu : e.clamp;
     // A bound that is computed, or the clamped value as a bound, is no fixed one.
     if (last != NULL && (last->input_count != 1 || tare__node_arg(last, 0) != n))
@@ -90,9 +83,9 @@ ending tare__ending_of(lowering *l, const node *n) {
     return e;
 }
 
-tare_status tare__retarget(lowering *l, node *n, const char *target, const value *args,
+tare_status tare__retarget(lowering *l, node *n, const op_info *form, const value *args,
                            size_t count) {
-    const char *copy = tare__arena_strdup(&n->owner->memory, target);
+    const char *copy = tare__arena_strdup(&n->owner->memory, tare__op_function_name(form).text);
     if (copy == NULL) return tare__out_of_memory(l->p->err);
     TARE_TRY(TARE_DECIDE(l->p, n, "lowered", copy, "computed in integers by %s", copy));
     n->op = NODE_CALL_FUNCTION;

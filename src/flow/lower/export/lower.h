@@ -8,6 +8,7 @@
 
 #include "flow/export/steps.h"
 #include "flow/pack.h"
+#include "ops/op.h"
 
 /// What the codes that a node gives stand for.
 typedef struct code_params {
@@ -49,8 +50,8 @@ bool tare__code_bounds(lowering *l, const node *bound, const code_params *params
 /// The operator n, whose target is an integer function now, gives the codes of e->quantize, which
 /// goes. The relu goes too if `has_relu`; else it, or the clamp, works on the codes.
 tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu);
-/// Gives n another function and arguments; its name stays.
-tare_status tare__retarget(lowering *l, node *n, const char *target, const value *args,
+/// Gives n another function, that of the row, and arguments; its name stays.
+tare_status tare__retarget(lowering *l, node *n, const op_info *form, const value *args,
                            size_t count);
 /// An operator that writes its first input in place is called by the name that does not.
 tare_status tare__write_nothing(lowering *l, node *n);

@@ -7,10 +7,6 @@
 #include "flow/export/convert.h"
 #include "flow/lower/export/lower.h"
 #include "model/coverage.h"
-#include "ops/op.h"
-
-#define Q   "torch.ops.quantized."
-#define OWN "torch.ops.tare."
 
 // A call between codes.
 typedef struct operator_call {
@@ -44,8 +40,8 @@ static const code_params *codes_of(const operator_call *c, size_t i) {
     return v != NULL && v->kind == VALUE_NODE ? tare__codes_behind(c->l, v->as.node) : NULL;
 }
 
-static bool is_operator(const operator_call *c, const char *id) {
-    return strcmp(c->bound.op->id, id) == 0;
+static bool is_operator(const operator_call *c, op_id id) {
+    return tare__op_id(c->bound.op) == id;
 }
 
 // --- what its inputs are ---
@@ -97,13 +93,9 @@ static bool works_on_codes(const operator_call *c, const survey *s) {
 
 // The greatest of values is the greatest of their codes: no rounding.
 static bool is_exact_on_codes(const operator_call *c, const survey *s) {
-    static const char *const ids[] = {"relu", "max_pool1d", "max_pool2d", "max_pool3d"};
     if (s->other_count != 1 || s->same_count > 0 || s->mixes_dtypes || codes_of(c, 0) == NULL)
         return false;
-    if (moves(c)) return true;
-    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
-        if (is_operator(c, ids[i])) return true;
-    return false;
+    return moves(c) || tare__op_has(c->bound.op, OP_GREATEST) || is_operator(c, TARE_OP_RELU);
 }
 
 // The operator keeps its input's parameters; the codes of the result follow from its codes.
@@ -119,8 +111,9 @@ static tare_status finish_with_other_codes(const operator_call *c) {
     const value x = tare__node_value(n);
     const keyword output[] = {{"output_scale", tare__float(c->result.scale)},
                               {"output_zero_point", tare__int(c->result.zero_point)}};
+    const op_name identity = tare__op_function_name(tare__op_row(TARE_OP_CODES_IDENTITY));
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
-                            .target = OWN "identity",
+                            .target = identity.text,
                             .args = &x,
                             .arg_count = 1,
                             .kwargs = output,
@@ -137,19 +130,18 @@ static tare_status finish_with_other_codes(const operator_call *c) {
 static bool is_binary(const operator_call *c, const survey *s) {
     const value *alpha = argument(c, "alpha");
     double factor = 1;
-    if (!is_operator(c, "add") && !is_operator(c, "mul")) return false;
+    if (!is_operator(c, TARE_OP_ADD) && !is_operator(c, TARE_OP_MUL)) return false;
     if (alpha != NULL && (!tare__value_number(alpha, &factor) || factor != 1)) return false;
     return codes_of(c, 0) != NULL && codes_of(c, 1) != NULL && !s->mixes_dtypes;
 }
 
 static tare_status finish_binary(const operator_call *c) {
-    const bool relu = c->end.relu != NULL;
-    const char *target =
-        is_operator(c, "add") ? (relu ? Q "add_relu" : Q "add") : (relu ? Q "mul_relu" : Q "mul");
+    const op_info *form =
+        tare__op_form(c->bound.op, c->end.relu != NULL ? FORM_QUANTIZED_RELU : FORM_QUANTIZED);
     value args[4] = {*c->bound.param[0], *c->bound.param[1], tare__float(c->result.scale),
                      tare__int(c->result.zero_point)};
     for (size_t i = 0; i < 2; i++) args[i] = tare__node_value(tare__node_arg(args[i].as.node, 0));
-    TARE_TRY(tare__retarget(c->l, c->n, target, args, 4));
+    TARE_TRY(tare__retarget(c->l, c->n, form, args, 4));
     return tare__end_in_codes(c->l, c->n, &c->end, true);
 }
 
@@ -163,7 +155,7 @@ static bool is_meaningless(const operator_call *c, const char *name, const value
     const bool is_bool = v->kind == VALUE_BOOL;
     if (strcmp(name, "training") == 0 || strcmp(name, "return_indices") == 0)
         return is_bool && !v->as.boolean;
-    if (!is_operator(c, "instance_norm")) return false;
+    if (!is_operator(c, TARE_OP_INSTANCE_NORM)) return false;
     if (strcmp(name, "use_input_stats") == 0) return is_bool && v->as.boolean;
     return strcmp(name, "running_mean") == 0 || strcmp(name, "running_var") == 0 ||
            strcmp(name, "momentum") == 0;
@@ -203,14 +195,13 @@ static bool takes_all(const operator_call *c, const op_info *row) {
     return true;
 }
 
-// The function that computes the operator by the rule; NULL: there is none.
-static const op_info *rule_of(const operator_call *c, const survey *s, const char **target) {
-    static const char *const spaces[] = {OWN, Q};
-    const bool is_list = is_operator(c, "cat");
+// The row that computes the operator by the rule; NULL: there is none.
+static const op_info *rule_of(const operator_call *c, const survey *s) {
+    static const op_form forms[] = {FORM_BY_RULE, FORM_QUANTIZED};
+    const bool is_list = is_operator(c, TARE_OP_CAT);
     if (s->mixes_dtypes || (is_list ? s->float_count > 0 : codes_of(c, 0) == NULL)) return NULL;
     for (size_t i = 0; i < 2; i++) {
-        *target = tare__arena_printf(&c->l->p->scratch, "%s%s", spaces[i], c->bound.op->id);
-        const op_info *row = *target != NULL ? tare__op_function(*target) : NULL;
+        const op_info *row = tare__op_form(c->bound.op, forms[i]);
         if (row != NULL && tare__op_param_index(row, "output_scale") < tare__op_param_count(row) &&
             takes_all(c, row))
             return row;
@@ -219,7 +210,7 @@ static const op_info *rule_of(const operator_call *c, const survey *s, const cha
 }
 
 // Arguments by position as far as they reach, then by name.
-static tare_status finish_by_rule(const operator_call *c, const op_info *row, const char *target) {
+static tare_status finish_by_rule(const operator_call *c, const op_info *row) {
     lowering *l = c->l;
     value args[OP_MAX_PARAMS];
     keyword kwargs[OP_MAX_PARAMS + 2];
@@ -238,7 +229,7 @@ static tare_status finish_by_rule(const operator_call *c, const op_info *row, co
     }
     kwargs[kwarg_count++] = (keyword){"output_scale", tare__float(c->result.scale)};
     kwargs[kwarg_count++] = (keyword){"output_zero_point", tare__int(c->result.zero_point)};
-    TARE_TRY(tare__retarget(l, c->n, target, args, arg_count));
+    TARE_TRY(tare__retarget(l, c->n, row, args, arg_count));
     TARE_TRY(tare__node_set_args(c->n, args, arg_count, kwargs, kwarg_count, l->p->err));
     TARE_TRY(tare__read_codes(l, c->n));
     return tare__end_in_codes(l, c->n, &c->end, false);
@@ -250,12 +241,12 @@ static tare_status finish_by_rule(const operator_call *c, const op_info *row, co
 static bool trains(const operator_call *c) {
     const value *v = argument(c, "training");
     return v != NULL && v->kind == VALUE_BOOL && v->as.boolean &&
-           !is_operator(c, "instance_norm"); // whose argument says that it has no statistics
+           !is_operator(c, TARE_OP_INSTANCE_NORM); // whose argument says that it has no statistics
 }
 
 // Nothing happens outside of training.
 static bool is_dropped(const operator_call *c, const survey *s) {
-    return is_operator(c, "dropout") && s->same_count == 1;
+    return is_operator(c, TARE_OP_DROPOUT) && s->same_count == 1;
 }
 
 static tare_status drop(const operator_call *c) {
@@ -274,7 +265,6 @@ static tare_status lower_constants(const operator_call *c) {
 }
 
 static tare_status lower(const operator_call *c) {
-    const char *target = NULL;
     TARE_TRY(lower_constants(c));
     const survey s = survey_of(c);
     if (s.same_count + s.other_count == 0 || trains(c)) return TARE_OK;
@@ -282,8 +272,8 @@ static tare_status lower(const operator_call *c) {
     if (works_on_codes(c, &s)) return finish_on_codes(c);
     if (is_binary(c, &s)) return finish_binary(c);
     if (is_exact_on_codes(c, &s)) return finish_with_other_codes(c);
-    const op_info *row = rule_of(c, &s, &target);
-    return row != NULL ? finish_by_rule(c, row, target) : TARE_OK;
+    const op_info *row = rule_of(c, &s);
+    return row != NULL ? finish_by_rule(c, row) : TARE_OK;
 }
 
 // It would write what others still read.
@@ -305,7 +295,7 @@ static tare_status requantize(lowering *l, node *n) {
     const value x = tare__node_value(codes);
     const keyword output[] = {{"output_scale", tare__float(to->scale)},
                               {"output_zero_point", tare__int(to->zero_point)}};
-    TARE_TRY(tare__retarget(l, n, OWN "identity", &x, 1));
+    TARE_TRY(tare__retarget(l, n, tare__op_row(TARE_OP_CODES_IDENTITY), &x, 1));
     return tare__node_set_args(n, &x, 1, output, 2, l->p->err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "flow/lower/fx/lower.h"
 #include "model/coverage.h"
+#include "ops/text/python.h"
 
 // The two operands, also by keyword; false where another argument has an effect (alpha).
 static bool bind_operands(const node *n, value out[2]) {
@@ -24,10 +25,21 @@ static bool bind_operands(const node *n, value out[2]) {
     return is_set[0] && is_set[1];
 }
 
+// torch lowers sums and products by two names, torch.add and Python's `+`; of matrices by one.
+static const op_info *quantized_binary(const node *n, bool with_relu) {
+    const op_info *op = tare__function_row(n);
+    const python_operator *python = tare__python_operator(n->target);
+    const bool is_python = python != NULL && python->form == PYTHON_BINARY;
+    const bool is_sum = OP_IS_ANY(tare__op_id(op), TARE_OP_ADD, TARE_OP_MUL);
+    const bool is_matmul = tare__op_id(op) == TARE_OP_MATMUL;
+    if (tare__uses_first_name(n) ? !is_sum && !is_matmul : !is_sum || !is_python) return NULL;
+    return tare__op_form(op, with_relu ? FORM_QUANTIZED_RELU : FORM_QUANTIZED);
+}
+
 static bool accepts_binary(const convert_pass *c, const node *n) {
     (void)c;
     value operands[2];
-    if (n->op != NODE_CALL_FUNCTION || tare__quantized_binary(n->target, false) == NULL ||
+    if (n->op != NODE_CALL_FUNCTION || quantized_binary(n, false) == NULL ||
         !bind_operands(n, operands))
         return false;
     size_t tensor_count = 0;
@@ -58,8 +70,9 @@ static tare_status lower_binary(convert_pass *c, const static_match *m) {
         args[count++] = tare__node_value(m->scale);
         args[count++] = tare__node_value(m->zero_point);
     }
+    const op_name name = tare__op_function_name(quantized_binary(m->reference, m->relu != NULL));
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
-                            .target = tare__quantized_binary(m->reference->target, m->relu != NULL),
+                            .target = name.text,
                             .args = args,
                             .arg_count = count,
                             .like = m->reference};
@@ -85,7 +98,7 @@ tare_status tare__lower_binary(convert_pass *c) {
         static_match m;
         if (!tare__match_static(c, n, accepts_binary, 0, &m)) continue;
         // torch has no fused matmul-relu: the relu would be lost.
-        if (m.relu != NULL && strcmp(m.reference->target, "torch.matmul") == 0) continue;
+        if (m.relu != NULL && tare__function_op(m.reference) == TARE_OP_MATMUL) continue;
         TARE_TRY(lower_binary(c, &m));
     }
     return TARE_OK;
@@ -94,7 +107,7 @@ tare_status tare__lower_binary(convert_pass *c) {
 static bool is_shape_query(const node *n) {
     if (n->op == NODE_CALL_METHOD)
         return strcmp(n->target, "shape") == 0 || strcmp(n->target, "size") == 0;
-    return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "getattr") == 0 && n->arg_count == 2 &&
+    return tare__function_op(n) == TARE_OP_GETATTR && n->arg_count == 2 &&
            n->args[1].kind == VALUE_STRING && strcmp(n->args[1].as.text, "shape") == 0;
 }
 
@@ -155,18 +168,19 @@ static tare_status swap_module(convert_pass *c, const node *reference, const nod
 // Functions of the default group become quantized ones that take their output's parameters by
 // keyword.
 static tare_status swap_function(convert_pass *c, node *reference, node *scale, node *zero_point) {
-    const char *target = tare__special_quantized_function(reference->target);
+    const op_info *form = tare__op_form(tare__function_row(reference), FORM_QUANTIZED);
+    const op_name target = tare__op_function_name(form);
     keyword *kwargs =
         tare__arena_array(&c->base->scratch, reference->kwarg_count + 2, sizeof *kwargs);
     if (kwargs == NULL) return tare__out_of_memory(c->base->err);
     size_t count = 0;
     for (size_t i = 0; i < reference->kwarg_count; i++)
-        if (!tare__special_drops_argument(target, reference->kwargs[i].name))
+        if (tare__op_param_index(form, reference->kwargs[i].name) < tare__op_param_count(form))
             kwargs[count++] = reference->kwargs[i];
     kwargs[count++] = (keyword){"output_scale", tare__node_value(scale)};
     kwargs[count++] = (keyword){"output_zero_point", tare__node_value(zero_point)};
     const node_spec spec = {.op = NODE_CALL_FUNCTION,
-                            .target = target,
+                            .target = target.text,
                             .args = reference->args,
                             .arg_count = reference->arg_count,
                             .kwargs = kwargs,
@@ -211,8 +225,8 @@ static tare_status lower_special(convert_pass *c, node *quantize, node *referenc
 // sum of integers has one scale.
 static bool scales_inputs(const convert_pass *c, const node *n) {
     const module *m = tare__called_module(c->base->model, n);
-    if (m == NULL || m->class->role != ROLE_REFERENCE || m->class->op == NULL ||
-        strcmp(m->class->op, "conv_transpose") != 0)
+    if (m == NULL || m->class->role != ROLE_REFERENCE ||
+        !tare__op_has(tare__class_row(m->class), OP_TRANSPOSED))
         return false;
     const value *scheme = tare__module_config(m, "weight_qscheme");
     const tare_tensor *axis = tare__module_tensor(m, "weight_axis");

@@ -5,11 +5,11 @@
 #include <string.h>
 
 bool tare__is_dequantize_node(const node *n) {
-    return n != NULL && n->op == NODE_CALL_METHOD && strcmp(n->target, "dequantize") == 0;
+    return tare__calls_method(n, TARE_OP_DEQUANTIZE);
 }
 
 bool tare__is_quantize_node(const node *n) {
-    return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "torch.quantize_per_tensor") == 0;
+    return tare__function_op(n) == TARE_OP_QUANTIZE_PER_TENSOR;
 }
 
 bool tare__is_half_node(const node *n) {
@@ -19,9 +19,7 @@ bool tare__is_half_node(const node *n) {
 
 node *tare__dynamic_quantize(const node *dequantize) {
     node *n = tare__is_dequantize_node(dequantize) ? tare__node_arg(dequantize, 0) : NULL;
-    const bool fits = n != NULL && n->op == NODE_CALL_FUNCTION &&
-                      strcmp(n->target, "torch.quantize_per_tensor_dynamic") == 0;
-    return fits ? n : NULL;
+    return tare__function_op(n) == TARE_OP_QUANTIZE_PER_TENSOR_DYNAMIC ? n : NULL;
 }
 
 tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr) {
@@ -32,10 +30,10 @@ tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr) {
 
 bool tare__is_relu_node(const convert_pass *c, const node *n) {
     if (n->op == NODE_CALL_FUNCTION)
-        return strcmp(n->target, "torch.nn.functional.relu") == 0 ||
-               strcmp(n->target, "torch.relu") == 0;
+        return tare__function_op(n) == TARE_OP_RELU && tare__aten_name(n->target) == NULL &&
+               !tare__ends_with(n->target, "_");
     const module *m = tare__called_module(c->base->model, n);
-    return m != NULL && strcmp(m->class->name, "torch.nn.ReLU") == 0;
+    return m != NULL && m->class->role == ROLE_FLOAT && tare__class_op(m->class) == TARE_OP_RELU;
 }
 
 // Arguments must be dequantized, or constants; at least one is.

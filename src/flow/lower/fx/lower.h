@@ -4,6 +4,7 @@
 #define FLOW_LOWER_FX_LOWER_H
 
 #include "flow/fx/convert.h"
+#include "ops/op.h"
 
 /// How torch lowers an operator between dequantize and quantize that has no weight (spec/fx_passes
 /// §7.9).
@@ -19,14 +20,6 @@ typedef enum special_group {
 special_group tare__special_function(const char *name);
 special_group tare__special_method(const char *name);
 special_group tare__special_module(const module_class *class);
-/// The quantized function of a SPECIAL_DEFAULT one; NULL if it has none.
-const char *tare__special_quantized_function(const char *name);
-/// Arguments of the float function that the quantized one does not take.
-bool tare__special_drops_argument(const char *quantized_function, const char *argument);
-
-/// The quantized form of a function of two tensors; NULL if it has none.
-const char *tare__quantized_binary(const char *name, bool with_relu);
-
 /// dequantize - operator (- relu) - quantize.
 typedef struct static_match {
     node *quantize, *relu, *reference, *scale, *zero_point; // relu may be NULL

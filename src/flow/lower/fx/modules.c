@@ -9,7 +9,6 @@
 #include "flow/pack.h"
 #include "model/coverage.h"
 #include "ops/classes/reference.h"
-#include "ops/op.h"
 #include "ops/quantized/layer.h"
 
 // The reference module inside a called one; NULL if there is none.
@@ -48,11 +47,10 @@ static bool accepts_module(const convert_pass *c, const node *n, bool with_add) 
         return (called->class->fused == FUSED_ADD || called->class->fused == FUSED_ADD_RELU) ==
                with_add;
     const module *reference = reference_of(called);
-    if (reference == NULL || reference->class->op == NULL || !has_integer_dtype(reference))
-        return false;
+    if (reference == NULL || !has_integer_dtype(reference)) return false;
     // Transposed convolutions go the special way; their modules are no static pattern in torch.
-    if (strcmp(reference->class->op, "conv") != 0 && strcmp(reference->class->op, "linear") != 0)
-        return false;
+    const op_info *op = tare__class_row(reference->class);
+    if (!tare__op_has(op, OP_CONVOLUTION) && tare__op_id(op) != TARE_OP_LINEAR) return false;
     const fused_with fused = called == reference ? FUSED_NONE : called->class->fused;
     if ((fused == FUSED_ADD || fused == FUSED_ADD_RELU) != with_add) return false;
     return quantized_class(c, reference, fused) != NULL;
@@ -119,7 +117,7 @@ static tare_status copy_weight(const convert_pass *c, module *to, const module *
     tare_tensor *weight = NULL;
     TARE_TRY(tare__reference_codes(from, name, &weight, c->base->err));
     tare_status status = tare__module_set_tensor(to, name, weight, true, c->base->err);
-    const op_info *op = tare__op_by_id(to->class->op, to->class->dims);
+    const op_info *op = tare__class_row(to->class);
     if (status == TARE_OK && weight->q != NULL && op != NULL && (op->traits & OP_WEIGHTED) != 0)
         status = tare__set_rule(c->base->model, to, from, weight, c->base->err);
     tare_tensor_release(weight);
@@ -142,7 +140,8 @@ static tare_status copy_tensors(const convert_pass *c, module *to, const module 
 // torch's qnnpack packs a bias of zeros where a convolution has none, and prints it.
 static tare_status add_missing_bias(const convert_pass *c, module *m) {
     if (c->base->model->engine != TARE_ENGINE_QNNPACK || m->class->role != ROLE_QUANTIZED ||
-        strncmp(m->class->op, "conv", 4) != 0 || tare__module_tensor(m, "bias") != NULL)
+        !tare__op_has(tare__class_row(m->class), OP_CONVOLUTION | OP_TRANSPOSED) ||
+        tare__module_tensor(m, "bias") != NULL)
         return TARE_OK;
     const int64_t count = tare__module_int(m, "out_channels", 0);
     tare_tensor *zeros = NULL;
@@ -311,8 +310,7 @@ static tare_status lower_dynamic(convert_pass *c, node *n, node *input) {
 
 // A module whose weight alone is quantized: its input is no float.
 static bool is_weight_only(const module *reference) {
-    const module_class *class = reference->class;
-    const op_info *op = class->op != NULL ? tare__op_by_id(class->op, class->dims) : NULL;
+    const op_info *op = tare__class_row(reference->class);
     return op != NULL && (op->traits & OP_WEIGHTED) == 0 && op->quantized != NULL;
 }
 

@@ -7,8 +7,6 @@
 #include "flow/pack.h"
 #include "model/coverage.h"
 
-#define Q "torch.ops.quantized."
-
 // What a weight is dequantized from; NULL: it is not.
 static node *weight_source(const weighted_call *w) {
     const node *dequantize = tare__weighted_node(w, "weight");
@@ -18,10 +16,10 @@ static node *weight_source(const weighted_call *w) {
 // The weight before it is dequantized; NULL if it is not quantized by a scheme of its own.
 static node *quantized_weight(const weighted_call *w) {
     node *source = weight_source(w);
-    if (source == NULL || source->op != NODE_CALL_FUNCTION) return NULL;
-    const bool fits = strcmp(source->target, "torch.quantize_per_tensor") == 0 ||
-                      strcmp(source->target, "torch.quantize_per_channel") == 0;
-    return fits ? source : NULL;
+    return OP_IS_ANY(tare__function_op(source), TARE_OP_QUANTIZE_PER_TENSOR,
+                     TARE_OP_QUANTIZE_PER_CHANNEL)
+               ? source
+               : NULL;
 }
 
 static node *half_weight(const weighted_call *w) {
@@ -62,11 +60,12 @@ static tare_status pack(convert_pass *c, const weighted_call *w, module **out) {
 // --- the two forms ---
 
 // The function's node stays, and with it its name.
-static tare_status retarget(convert_pass *c, const weighted_call *w, const char *form,
+static tare_status retarget(convert_pass *c, const weighted_call *w, op_form form,
                             const value *args, size_t arg_count) {
     tare_error *err = c->base->err;
     node *n = w->function;
-    const char *target = tare__arena_printf(&n->owner->memory, Q "%s%s", w->row->id, form);
+    const char *target = tare__arena_strdup(
+        &n->owner->memory, tare__op_function_name(tare__weighted_form(w, form)).text);
     if (target == NULL) return tare__out_of_memory(err);
     TARE_TRY(TARE_DECIDE(c->base, n, "lowered", target, "computed in integers by %s", target));
     n->target = target;
@@ -96,10 +95,10 @@ static tare_status lower_static(convert_pass *c, const static_match *m, const we
     node *function = w->function, *weights = NULL;
     node *x = tare__node_arg(tare__weighted_node(w, "input"), 0);
     TARE_TRY(tare__insert_packed(c->base, packed, function, m->scale, &weights));
-    const bool fuses = m->relu != NULL && w->row->has_relu;
+    const bool fuses = m->relu != NULL && tare__weighted_form(w, FORM_QUANTIZED_RELU) != NULL;
     const value args[] = {tare__node_value(x), tare__node_value(weights),
                           tare__node_value(m->scale), tare__node_value(m->zero_point)};
-    TARE_TRY(retarget(c, w, fuses ? "_relu" : "", args, 4));
+    TARE_TRY(retarget(c, w, fuses ? FORM_QUANTIZED_RELU : FORM_QUANTIZED, args, 4));
     tare__graph_move_before(function, m->zero_point->next);
     // A relu that has no fused form follows on the codes.
     node *result = m->relu != NULL && !fuses ? m->relu : function;
@@ -136,8 +135,8 @@ static tare_status lower_dynamic(convert_pass *c, const weighted_call *w, module
     node *function = w->function, *weights = NULL, *relu = only_relu(c, function);
     const node *quantize = dynamic_pair(w);
     const bool half = half_weight(w) != NULL;
-    const char *form = half ? (relu != NULL ? "_relu_dynamic_fp16" : "_dynamic_fp16")
-                            : (relu != NULL ? "_relu_dynamic" : "_dynamic");
+    const op_form form = half ? (relu != NULL ? FORM_DYNAMIC_HALF_RELU : FORM_DYNAMIC_HALF)
+                              : (relu != NULL ? FORM_DYNAMIC_RELU : FORM_DYNAMIC);
     TARE_TRY(tare__insert_packed(c->base, packed, function, function, &weights));
     const value args[] = {quantize->args[0], tare__node_value(weights), quantize->args[2]};
     TARE_TRY(retarget(c, w, form, args, half ? 2 : 3));
@@ -147,8 +146,9 @@ static tare_status lower_dynamic(convert_pass *c, const weighted_call *w, module
 }
 
 static bool is_dynamic(const convert_pass *c, node *n, weighted_call *w) {
-    return tare__weighted_bind(&c->base->scratch, n, w) && w->row->has_dynamic &&
-           dynamic_pair(w) != NULL && !tare__convert_has_no_qconfig(c, n);
+    return tare__weighted_bind(&c->base->scratch, n, w) &&
+           tare__weighted_form(w, FORM_DYNAMIC) != NULL && dynamic_pair(w) != NULL &&
+           !tare__convert_has_no_qconfig(c, n);
 }
 
 static tare_status lower_at(convert_pass *c, node *n) {
