@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // EmbeddingQuantizer: the tables of embeddings, a scale and a float zero point per row.
+#include "ops/op.h"
 #include "quantizers/annotate.h"
 #include "quantizers/builtin.h"
-
-static const char *const embedding[] = {"torch.ops.aten.embedding.default", NULL};
 
 tare_status tare__embedding_check(const struct builtin_row *row, const tare_quantizer_settings *s,
                                   tare_error *err) {
@@ -40,7 +39,7 @@ tare_status tare__embedding_annotate(void *self, tare_model *model, tare_error *
     a.rule = rule_name;
     tare__annotating_by(&a, q->settings, &q->settings->global);
     for (const node *n = a.g->first; n != NULL && status == TARE_OK; n = n->next)
-        if (q->settings->has_global && tare__calls(n, embedding))
+        if (q->settings->has_global && tare__calls_overload(n, TARE_OP_EMBEDDING, "default"))
             status = annotate_table(&a, n, q->settings->global.config.weight);
     tare__annotating_end(&a);
     return status;

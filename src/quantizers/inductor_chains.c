@@ -3,9 +3,8 @@
 // layer.
 #include <string.h>
 
+#include "ops/op.h"
 #include "quantizers/inductor.h"
-
-#define ATEN(name) "torch.ops.aten." name
 
 typedef struct chain_nodes {
     node *layer, *norm, *add, *unary; // NULL: not in this chain
@@ -30,13 +29,15 @@ static bool pick_nodes(const chain_row *row, const partition *const *parts, size
     return true;
 }
 
+static bool is_linear(const chain_row *row) {
+    return strcmp(row->types[0], "torch.nn.Linear") == 0;
+}
+
 // A lone convolution in one dimension is not in the recipe, one with an activation is.
 static bool is_layer(const chain_row *row, const node *n) {
-    static const char *const convs[] = {ATEN("conv2d.default"), ATEN("conv1d.default"), NULL};
-    static const char *const conv2d[] = {ATEN("conv2d.default"), NULL};
-    static const char *const linear[] = {ATEN("linear.default"), NULL};
-    if (strcmp(row->types[0], "torch.nn.Linear") == 0) return tare__calls(n, linear);
-    return tare__calls(n, row->parts == CHAIN_UNARY ? convs : conv2d);
+    if (is_linear(row)) return tare__calls_overload(n, TARE_OP_LINEAR, "default");
+    return tare__calls_overload(n, TARE_OP_CONV2D, "default") ||
+           (row->parts == CHAIN_UNARY && tare__calls_overload(n, TARE_OP_CONV1D, "default"));
 }
 
 // What is added to the chain: the other operand, which must be a node. false: the chain does not
@@ -92,19 +93,18 @@ static tare_status try_chain(const inductor_level *l, const chain_row *row,
         return TARE_OK;
     TARE_TRY(tare__inductor_takes(l, c.list, c.count, &takes));
     if (!takes) return TARE_OK;
-    const bool is_linear = strcmp(row->types[0], "torch.nn.Linear") == 0;
-    TARE_TRY(annotate_chain(l, &c, extra, is_linear));
+    TARE_TRY(annotate_chain(l, &c, extra, is_linear(row)));
     return c.norm != NULL ? mark_partitions(l, parts, count) : TARE_OK;
 }
 
 // A layer alone: every output of its partitions.
 static tare_status try_layers(const inductor_level *l, const chain_row *row) {
-    static const char *const conv[] = {"torch.nn.Conv2d", "torch.nn.functional.conv2d"};
-    static const char *const linear[] = {"torch.nn.Linear", "torch.nn.functional.linear"};
-    const bool is_linear = strcmp(row->types[0], linear[0]) == 0;
+    const op_name function =
+        tare__op_function_name(tare__op_row(is_linear(row) ? TARE_OP_LINEAR : TARE_OP_CONV2D));
+    const char *const wanted[] = {row->types[0], function.text};
     partition_list list;
-    TARE_TRY(tare__source_partitions(l->a->g, &l->a->sources, is_linear ? linear : conv, 2, NULL,
-                                     &l->a->memory, &list, l->a->err));
+    TARE_TRY(tare__source_partitions(l->a->g, &l->a->sources, wanted, 2, NULL, &l->a->memory, &list,
+                                     l->a->err));
     for (size_t i = 0; i < list.count; i++)
         for (size_t k = 0; k < list.items[i].outputs.count; k++) {
             const chain_nodes c = {.layer = list.items[i].outputs.items[k],
@@ -113,7 +113,7 @@ static tare_status try_layers(const inductor_level *l, const chain_row *row) {
             bool takes = false;
             if (!is_layer(row, c.layer)) continue;
             TARE_TRY(tare__inductor_takes(l, c.list, 1, &takes));
-            if (takes) TARE_TRY(annotate_chain(l, &c, NULL, is_linear));
+            if (takes) TARE_TRY(annotate_chain(l, &c, NULL, is_linear(row)));
         }
     return TARE_OK;
 }

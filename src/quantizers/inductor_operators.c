@@ -2,18 +2,14 @@
 // X86InductorQuantizer: products, and operators that hand integers on where they get some.
 #include <string.h>
 
+#include "ops/op.h"
 #include "quantizers/inductor.h"
 
-#define ATEN(name) "torch.ops.aten." name
-static const char *const matmul[] = {ATEN("matmul.default"), NULL};
-static const char *const mul[] = {ATEN("mul.Tensor"), NULL};
-static const char *const max_pool[] = {ATEN("max_pool2d.default"), NULL};
-static const char *const cat[] = {ATEN("cat.default"), NULL};
-static const char *const flatten[] = {ATEN("flatten.using_ints"), NULL};
 // Integers in, integers out.
-static const char *const hands_on[] = {
-    ATEN("max_pool2d.default"),          ATEN("cat.default"),        ATEN("avg_pool2d.default"),
-    ATEN("adaptive_avg_pool2d.default"), ATEN("flatten.using_ints"), NULL};
+static const op_overload hands_on[] = {
+    OVERLOAD(MAX_POOL2D, "default"), OVERLOAD(CAT, "default"),
+    OVERLOAD(AVG_POOL2D, "default"), OVERLOAD(ADAPTIVE_AVG_POOL2D, "default"),
+    OVERLOAD(FLATTEN, "using_ints"), OVERLOADS_END};
 
 static tare_status annotate_operands(const inductor_level *l, node *n) {
     tare_annotation *annotation = NULL;
@@ -29,7 +25,7 @@ static tare_status annotate_operands(const inductor_level *l, node *n) {
 tare_status tare__inductor_matmul(const inductor_level *l) {
     for (node *n = l->a->g->first; n != NULL; n = n->next) {
         bool takes = false;
-        if (!tare__calls(n, matmul)) continue;
+        if (!tare__calls_overload(n, TARE_OP_MATMUL, "default")) continue;
         TARE_TRY(tare__inductor_takes(l, &n, 1, &takes));
         if (!takes) continue;
         TARE_TRY(l->setting->is_none ? tare__inductor_leave_float(l, &n, 1)
@@ -49,7 +45,7 @@ static bool have_one_shape(const annotating *a, const node *n) {
 tare_status tare__inductor_mul(const inductor_level *l) {
     for (node *n = l->a->g->first; n != NULL; n = n->next) {
         bool takes = false;
-        if (!tare__calls(n, mul)) continue;
+        if (!tare__calls_overload(n, TARE_OP_MUL, "Tensor")) continue;
         TARE_TRY(tare__inductor_takes(l, &n, 1, &takes));
         if (!takes) continue;
         if (l->setting->is_none)
@@ -82,7 +78,7 @@ static tare_status annotate_inputs(const inductor_level *l, node *n, size_t coun
 
 // A flatten between quantized layers is worth it, one before anything else is not.
 static bool leads_nowhere(const inductor_level *l, const node *n) {
-    if (!tare__calls(n, flatten) || n->user_count == 0) return false;
+    if (!tare__calls_overload(n, TARE_OP_FLATTEN, "using_ints") || n->user_count == 0) return false;
     for (size_t u = 0; u < n->user_count; u++)
         if (tare__calls(n->users[u], l->recipe->operators)) return false;
     return true;
@@ -93,9 +89,10 @@ static tare_status propagate_to(const inductor_level *l, node *n) {
     TARE_TRY(tare__inductor_takes(l, &n, 1, &takes));
     if (!takes || n->input_count == 0) return TARE_OK;
     if (l->setting->is_none) return tare__inductor_leave_float(l, &n, 1);
-    if (leads_nowhere(l, n) || (!l->recipe->has_max_pool && tare__calls(n, max_pool)))
+    if (leads_nowhere(l, n) ||
+        (!l->recipe->has_max_pool && tare__calls_overload(n, TARE_OP_MAX_POOL2D, "default")))
         return TARE_OK;
-    const size_t count = tare__calls(n, cat) ? n->input_count : 1;
+    const size_t count = tare__calls_overload(n, TARE_OP_CAT, "default") ? n->input_count : 1;
     for (size_t i = 0; i < count; i++)
         if (!gives_quantized(l->a, n->inputs[i])) return TARE_OK;
     return annotate_inputs(l, n, count);
@@ -103,14 +100,15 @@ static tare_status propagate_to(const inductor_level *l, node *n) {
 
 tare_status tare__inductor_propagate(const inductor_level *l) {
     for (node *n = l->a->g->first; n != NULL; n = n->next)
-        if (tare__calls(n, hands_on)) TARE_TRY(propagate_to(l, n));
+        if (tare__calls_one_of(n, hands_on)) TARE_TRY(propagate_to(l, n));
     return TARE_OK;
 }
 
 tare_status tare__inductor_outputs(annotating *a, const inductor_recipe *recipe) {
     for (node *n = a->g->first; n != NULL; n = n->next) {
-        if (!tare__calls(n, hands_on) || !gives_quantized(a, n)) continue;
-        if (!recipe->has_max_pool && tare__calls(n, max_pool)) continue;
+        if (!tare__calls_one_of(n, hands_on) || !gives_quantized(a, n)) continue;
+        if (!recipe->has_max_pool && tare__calls_overload(n, TARE_OP_MAX_POOL2D, "default"))
+            continue;
         tare_qspec *shared = NULL;
         TARE_TRY(tare__share_with(a, n->inputs[0], n, &shared));
         tare__annotation_set_output(tare__annotation_find(&a->model->annotations, n->name), shared);

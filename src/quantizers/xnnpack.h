@@ -4,6 +4,7 @@
 #ifndef QUANTIZERS_XNNPACK_H
 #define QUANTIZERS_XNNPACK_H
 
+#include "ops/op.h"
 #include "quantizers/annotate.h"
 
 /// What an annotator is given: a config, and which nodes it may take.
@@ -15,7 +16,7 @@ typedef struct xnnpack_level {
 
 typedef struct xnnpack_annotator {
     const char *name;
-    const char *const *operators; // one of which the pattern holds; for settings by operator
+    const op_overload *operators; // one of which the pattern holds; for settings by operator
     tare_status (*annotate)(const xnnpack_level *l);
 } xnnpack_annotator;
 
@@ -39,17 +40,15 @@ tare_status tare__xnnpack_cat(const xnnpack_level *l);
 /// Operators whose output keeps its input's observer.
 tare_status tare__xnnpack_propagate(annotating *a);
 
-extern const char *const tare__relu_targets[],
-    *const tare__linear_targets[], *const tare__conv_targets[],
-                                       *const tare__conv_transpose_targets[],
-                                           *const tare__add_targets[], *const tare__mul_targets[];
+extern const op_overload tare__linear_calls[], tare__conv_calls[], tare__conv_transpose_calls[],
+    tare__add_calls[], tare__mul_calls[], tare__pool_calls[], tare__cat_calls[];
 
 /// Visits every call of one of these operators that only a ReLU reads, and that ReLU; every call,
 /// as both the first and the last node.
 typedef tare_status (*pair_visitor)(const xnnpack_level *l, node *first, node *last);
-tare_status tare__xnnpack_each_with_relu(const xnnpack_level *l, const char *const *targets,
+tare_status tare__xnnpack_each_with_relu(const xnnpack_level *l, const op_overload *calls,
                                          pair_visitor visit);
-tare_status tare__xnnpack_each_alone(const xnnpack_level *l, const char *const *targets,
+tare_status tare__xnnpack_each_alone(const xnnpack_level *l, const op_overload *calls,
                                      pair_visitor visit);
 
 /// None of these nodes is marked, and the filter accepts all. NULLs are passed over.

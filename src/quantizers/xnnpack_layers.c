@@ -8,21 +8,21 @@
 #include "quantizers/patterns/subgraph.h"
 #include "quantizers/xnnpack.h"
 
-#define ATEN(name) "torch.ops.aten." name
-const char *const tare__relu_targets[] = {ATEN("relu.default"), ATEN("relu_.default"), NULL};
-const char *const tare__linear_targets[] = {ATEN("linear.default"), NULL};
-const char *const tare__conv_targets[] = {ATEN("conv1d.default"),
-                                          ATEN("conv1d.padding"),
-                                          ATEN("conv2d.default"),
-                                          ATEN("conv2d.padding"),
-                                          ATEN("conv3d.default"),
-                                          ATEN("conv3d.padding"),
-                                          NULL};
-const char *const tare__conv_transpose_targets[] = {ATEN("conv_transpose1d.default"),
-                                                    ATEN("conv_transpose2d.input"),
-                                                    ATEN("conv_transpose3d.input"), NULL};
-static const char *const lone_conv_targets[] = {ATEN("conv1d.default"), ATEN("conv2d.default"),
-                                                NULL};
+static const op_overload relu_calls[] = {OVERLOAD(RELU, "default"),
+                                         IN_PLACE_OVERLOAD(RELU, "default"), OVERLOADS_END};
+const op_overload tare__linear_calls[] = {OVERLOAD(LINEAR, "default"), OVERLOADS_END};
+const op_overload tare__conv_calls[] = {OVERLOAD(CONV1D, "default"),
+                                        OVERLOAD(CONV1D, "padding"),
+                                        OVERLOAD(CONV2D, "default"),
+                                        OVERLOAD(CONV2D, "padding"),
+                                        OVERLOAD(CONV3D, "default"),
+                                        OVERLOAD(CONV3D, "padding"),
+                                        OVERLOADS_END};
+const op_overload tare__conv_transpose_calls[] = {
+    OVERLOAD(CONV_TRANSPOSE1D, "default"), OVERLOAD(CONV_TRANSPOSE2D, "input"),
+    OVERLOAD(CONV_TRANSPOSE3D, "input"), OVERLOADS_END};
+static const op_overload lone_conv_calls[] = {OVERLOAD(CONV1D, "default"),
+                                              OVERLOAD(CONV2D, "default"), OVERLOADS_END};
 
 bool tare__xnnpack_is_free(const xnnpack_level *l, node *const *nodes, size_t count) {
     if (tare__is_any_marked(l->a, nodes, count)) return false;
@@ -54,35 +54,35 @@ static tare_status annotate_layer(const xnnpack_level *l, node *layer, node *las
     return mark_all(l->a, parts, 4);
 }
 
-tare_status tare__xnnpack_each_with_relu(const xnnpack_level *l, const char *const *targets,
+tare_status tare__xnnpack_each_with_relu(const xnnpack_level *l, const op_overload *calls,
                                          pair_visitor visit) {
     for (node *n = l->a->g->first; n != NULL; n = n->next) {
-        node *before = tare__calls(n, tare__relu_targets) ? tare__node_arg(n, 0) : NULL;
-        if (before != NULL && tare__calls(before, targets) && before->user_count == 1)
+        node *before = tare__calls_one_of(n, relu_calls) ? tare__node_arg(n, 0) : NULL;
+        if (before != NULL && tare__calls_one_of(before, calls) && before->user_count == 1)
             TARE_TRY(visit(l, before, n));
     }
     return TARE_OK;
 }
 
-tare_status tare__xnnpack_each_alone(const xnnpack_level *l, const char *const *targets,
+tare_status tare__xnnpack_each_alone(const xnnpack_level *l, const op_overload *calls,
                                      pair_visitor visit) {
     for (node *n = l->a->g->first; n != NULL; n = n->next)
-        if (tare__calls(n, targets)) TARE_TRY(visit(l, n, n));
+        if (tare__calls_one_of(n, calls)) TARE_TRY(visit(l, n, n));
     return TARE_OK;
 }
 
 tare_status tare__xnnpack_linear_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__linear_targets, annotate_layer);
+    return tare__xnnpack_each_with_relu(l, tare__linear_calls, annotate_layer);
 }
 tare_status tare__xnnpack_conv_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__conv_targets, annotate_layer);
+    return tare__xnnpack_each_with_relu(l, tare__conv_calls, annotate_layer);
 }
 tare_status tare__xnnpack_conv_transpose_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__conv_transpose_targets, annotate_layer);
+    return tare__xnnpack_each_with_relu(l, tare__conv_transpose_calls, annotate_layer);
 }
 
 tare_status tare__xnnpack_conv(const xnnpack_level *l) {
-    return tare__xnnpack_each_alone(l, lone_conv_targets, annotate_layer);
+    return tare__xnnpack_each_alone(l, lone_conv_calls, annotate_layer);
 }
 
 // Only the node itself must be free and accepted, and what it is annotated with already stays.
@@ -100,7 +100,7 @@ static tare_status annotate_linear(const xnnpack_level *l, node *n) {
 
 tare_status tare__xnnpack_linear(const xnnpack_level *l) {
     for (node *n = l->a->g->first; n != NULL; n = n->next)
-        if (tare__calls(n, tare__linear_targets) && tare__xnnpack_is_free(l, &n, 1))
+        if (tare__calls_one_of(n, tare__linear_calls) && tare__xnnpack_is_free(l, &n, 1))
             TARE_TRY(annotate_linear(l, n));
     return TARE_OK;
 }
@@ -118,18 +118,20 @@ static tare_status annotate_norm_match(const xnnpack_level *l, const subgraph_ma
     return mark_all(l->a, parts, 3);
 }
 
-static tare_status match_form(const xnnpack_level *l, const char *conv, const char *relu,
+static tare_status match_form(const xnnpack_level *l, op_overload conv, op_overload relu,
                               arena *memory, subgraph_matches *matches) {
     const subgraph_options options = {.ignore_literals = true};
-    const char *last = *relu != '\0' ? "relu" : "batch_norm";
+    const bool has_relu = relu.op != TARE_OP_NONE;
+    const char *last = has_relu ? "bounded" : "norm";
+    const op_overload norm = OVERLOAD(BATCH_NORM, "default");
     text code = {0};
     tare__text_printf(&code,
                       "def forward(self, x, weight, bias, gamma, beta, mean, var):\n"
-                      "    conv = torch.ops.aten.%s(x, weight, bias)\n"
-                      "    batch_norm = torch.ops.aten.batch_norm.default(conv, gamma, beta, "
-                      "mean, var, True, 0.1, 1e-05, False)\n",
-                      conv);
-    if (*relu != '\0') tare__text_printf(&code, "    relu = torch.ops.aten.%s(batch_norm)\n", relu);
+                      "    conv = %s(x, weight, bias)\n"
+                      "    norm = %s(conv, gamma, beta, mean, var, True, 0.1, 1e-05, False)\n",
+                      tare__overload_name(conv).text, tare__overload_name(norm).text);
+    if (has_relu)
+        tare__text_printf(&code, "    bounded = %s(norm)\n", tare__overload_name(relu).text);
     tare__text_printf(&code,
                       "    return (%s, {'input': x, 'conv': conv, 'weight': weight, 'bias': bias, "
                       "'output': %s})\n",
@@ -147,32 +149,33 @@ static tare_status match_form(const xnnpack_level *l, const char *conv, const ch
 }
 
 // torch collects the matches of all forms before it annotates: no form's match depends on that.
-static tare_status conv_bn(const xnnpack_level *l, const char *const *convs,
-                           const char *const *relus) {
+static tare_status conv_bn(const xnnpack_level *l, const op_overload *convs,
+                           const op_overload *relus, size_t relu_count) {
     // Nodes that nothing reads would count as readers of what they read.
     TARE_TRY(tare__graph_drop_unread(l->a->g, l->a->err));
     for (size_t i = 0; i < 2; i++)
-        for (size_t r = 0; relus[r] != NULL; r++) {
+        for (size_t r = 0; r < relu_count; r++) {
             subgraph_matches matches = {0};
             TARE_TRY(match_form(l, convs[i], relus[r], &l->a->memory, &matches));
         }
     return TARE_OK;
 }
 
-static const char *const convs[] = {"conv1d.default", "conv2d.default"};
-static const char *const transposed[] = {"conv_transpose1d.default", "conv_transpose2d.input"};
-static const char *const relus[] = {"relu_.default", "relu.default", NULL};
-static const char *const no_relu[] = {"", NULL};
+static const op_overload convs[] = {OVERLOAD(CONV1D, "default"), OVERLOAD(CONV2D, "default")};
+static const op_overload transposed[] = {OVERLOAD(CONV_TRANSPOSE1D, "default"),
+                                         OVERLOAD(CONV_TRANSPOSE2D, "input")};
+static const op_overload relus[] = {IN_PLACE_OVERLOAD(RELU, "default"), OVERLOAD(RELU, "default")};
+static const op_overload no_relu[] = {OVERLOADS_END};
 
 tare_status tare__xnnpack_conv_bn_relu(const xnnpack_level *l) {
-    return conv_bn(l, convs, relus);
+    return conv_bn(l, convs, relus, 2);
 }
 tare_status tare__xnnpack_conv_bn(const xnnpack_level *l) {
-    return conv_bn(l, convs, no_relu);
+    return conv_bn(l, convs, no_relu, 1);
 }
 tare_status tare__xnnpack_conv_transpose_bn_relu(const xnnpack_level *l) {
-    return conv_bn(l, transposed, relus);
+    return conv_bn(l, transposed, relus, 2);
 }
 tare_status tare__xnnpack_conv_transpose_bn(const xnnpack_level *l) {
-    return conv_bn(l, transposed, no_relu);
+    return conv_bn(l, transposed, no_relu, 1);
 }

@@ -5,9 +5,12 @@
 #include "core/tensor/tensor.h"
 #include "quantizers/xnnpack.h"
 
-#define ATEN(name) "torch.ops.aten." name
-const char *const tare__add_targets[] = {ATEN("add.Tensor"), ATEN("add_.Tensor"), NULL};
-const char *const tare__mul_targets[] = {ATEN("mul.Tensor"), ATEN("mul_.Tensor"), NULL};
+const op_overload tare__add_calls[] = {OVERLOAD(ADD, "Tensor"), IN_PLACE_OVERLOAD(ADD, "Tensor"),
+                                       OVERLOADS_END};
+const op_overload tare__mul_calls[] = {OVERLOAD(MUL, "Tensor"), IN_PLACE_OVERLOAD(MUL, "Tensor"),
+                                       OVERLOADS_END};
+const op_overload tare__pool_calls[] = {OVERLOAD(ADAPTIVE_AVG_POOL2D, "default"), OVERLOADS_END};
+const op_overload tare__cat_calls[] = {OVERLOAD(CAT, "default"), OVERLOADS_END};
 
 // --- add and mul ---
 
@@ -36,16 +39,16 @@ static tare_status annotate_binary(const xnnpack_level *l, node *binary, node *l
 }
 
 tare_status tare__xnnpack_add_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__add_targets, annotate_binary);
+    return tare__xnnpack_each_with_relu(l, tare__add_calls, annotate_binary);
 }
 tare_status tare__xnnpack_add(const xnnpack_level *l) {
-    return tare__xnnpack_each_alone(l, tare__add_targets, annotate_binary);
+    return tare__xnnpack_each_alone(l, tare__add_calls, annotate_binary);
 }
 tare_status tare__xnnpack_mul_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__mul_targets, annotate_binary);
+    return tare__xnnpack_each_with_relu(l, tare__mul_calls, annotate_binary);
 }
 tare_status tare__xnnpack_mul(const xnnpack_level *l) {
-    return tare__xnnpack_each_alone(l, tare__mul_targets, annotate_binary);
+    return tare__xnnpack_each_alone(l, tare__mul_calls, annotate_binary);
 }
 
 // --- operators found by their source ---
@@ -76,10 +79,9 @@ static tare_status set_shared(const xnnpack_level *l, tare_annotation *annotatio
 }
 
 static tare_status annotate_pool(const xnnpack_level *l, const partition *p) {
-    static const char *const targets[] = {ATEN("adaptive_avg_pool2d.default"), NULL};
     const node *pool = p->outputs.items[0];
     const node *input = tare__node_arg(pool, 0);
-    if (!tare__calls(pool, targets) || input == NULL)
+    if (!tare__calls_one_of(pool, tare__pool_calls) || input == NULL)
         return tare__fail(l->a->err, TARE_INVALID_ARGUMENT,
                           "%s is not an aten adaptive_avg_pool2d operator", pool->name);
     if (tare__is_marked(l->a, pool)) return TARE_OK;
@@ -95,16 +97,15 @@ static tare_status annotate_pool(const xnnpack_level *l, const partition *p) {
 }
 
 tare_status tare__xnnpack_adaptive_avg_pool2d(const xnnpack_level *l) {
-    static const char *const wanted[] = {"torch.nn.AdaptiveAvgPool2d",
-                                         "torch.nn.functional.adaptive_avg_pool2d"};
+    const op_name function = tare__op_function_name(tare__op_row(TARE_OP_ADAPTIVE_AVG_POOL2D));
+    const char *const wanted[] = {"torch.nn.AdaptiveAvgPool2d", function.text};
     return each_partition(l, wanted, 2, annotate_pool);
 }
 
 static tare_status annotate_cat(const xnnpack_level *l, const partition *p) {
-    static const char *const targets[] = {ATEN("cat.default"), NULL};
     const node *cat = p->outputs.items[0];
     if (tare__is_marked(l->a, cat)) return TARE_OK;
-    if (!tare__calls(cat, targets) || cat->input_count == 0)
+    if (!tare__calls_one_of(cat, tare__cat_calls) || cat->input_count == 0)
         return tare__fail(l->a->err, TARE_INVALID_ARGUMENT,
                           "Expected cat node: torch.ops.aten.cat.default, but found %s please "
                           "check if you are calling the correct capture API",
@@ -118,7 +119,8 @@ static tare_status annotate_cat(const xnnpack_level *l, const partition *p) {
 }
 
 tare_status tare__xnnpack_cat(const xnnpack_level *l) {
-    static const char *const wanted[] = {"torch.cat"};
+    const op_name function = tare__op_function_name(tare__op_row(TARE_OP_CAT));
+    const char *const wanted[] = {function.text};
     return each_partition(l, wanted, 1, annotate_cat);
 }
 
@@ -155,22 +157,22 @@ tare_status tare__xnnpack_gru_io_only(const xnnpack_level *l) {
 
 // --- propagation ---
 
-static const char *const keeps_observer[] = {ATEN("relu.default"),
-                                             ATEN("hardtanh.default"),
-                                             ATEN("hardtanh_.default"),
-                                             ATEN("max_pool2d.default"),
-                                             ATEN("mean.default"),
-                                             ATEN("mean.dim"),
-                                             ATEN("permute.default"),
-                                             ATEN("permute_copy.default"),
-                                             ATEN("squeeze.dim"),
-                                             ATEN("squeeze_copy.dim"),
-                                             ATEN("adaptive_avg_pool2d.default"),
-                                             ATEN("view_copy.default"),
-                                             ATEN("view.default"),
-                                             ATEN("slice_copy.Tensor"),
-                                             ATEN("flatten.using_ints"),
-                                             NULL};
+static const op_overload keeps_observer[] = {OVERLOAD(RELU, "default"),
+                                             OVERLOAD(HARDTANH, "default"),
+                                             IN_PLACE_OVERLOAD(HARDTANH, "default"),
+                                             OVERLOAD(MAX_POOL2D, "default"),
+                                             OVERLOAD(MEAN, "default"),
+                                             OVERLOAD(MEAN, "dim"),
+                                             OVERLOAD(PERMUTE, "default"),
+                                             OVERLOAD(SQUEEZE, "dim"),
+                                             OVERLOAD(ADAPTIVE_AVG_POOL2D, "default"),
+                                             OVERLOAD(VIEW, "default"),
+                                             OVERLOAD(FLATTEN, "using_ints"),
+                                             OVERLOADS_END};
+// What functionalization makes of views; they have no rows.
+#define ATEN "torch.ops.aten."
+static const char *const copies[] = {ATEN "permute_copy.default", ATEN "squeeze_copy.dim",
+                                     ATEN "view_copy.default", ATEN "slice_copy.Tensor", NULL};
 
 static tare_status propagate_to(annotating *a, const node *n) {
     const node *input = tare__node_arg(n, 0);
@@ -185,6 +187,7 @@ static tare_status propagate_to(annotating *a, const node *n) {
 
 tare_status tare__xnnpack_propagate(annotating *a) {
     for (const node *n = a->g->first; n != NULL; n = n->next)
-        if (tare__calls(n, keeps_observer)) TARE_TRY(propagate_to(a, n));
+        if (tare__calls_one_of(n, keeps_observer) || tare__calls(n, copies))
+            TARE_TRY(propagate_to(a, n));
     return TARE_OK;
 }

@@ -19,8 +19,9 @@ tare_status tare__xnnpack_check(const struct builtin_row *row, const tare_quanti
 }
 
 tare_status tare__xnnpack_transform(void *self, tare_model *model, tare_error *err) {
-    static const char *const targets[] = {"torch.ops.aten.add.Tensor", "torch.ops.aten.mul.Tensor",
-                                          NULL};
+    const op_name add = tare__overload_name(tare__add_calls[0]);
+    const op_name mul = tare__overload_name(tare__mul_calls[0]);
+    const char *const targets[] = {add.text, mul.text, NULL};
     (void)self;
     return tare_model_lift_scalars(model, targets, err);
 }
@@ -30,33 +31,31 @@ tare_status tare__xnnpack_transform(void *self, tare_model *model, tare_error *e
 enum { QAT_ONLY = 4 };
 
 static const xnnpack_annotator static_annotators[] = {
-    {"conv_bn_relu", tare__conv_targets, tare__xnnpack_conv_bn_relu},
-    {"conv_bn", tare__conv_targets, tare__xnnpack_conv_bn},
-    {"conv_transpose_bn_relu", tare__conv_transpose_targets, tare__xnnpack_conv_transpose_bn_relu},
-    {"conv_transpose_bn", tare__conv_transpose_targets, tare__xnnpack_conv_transpose_bn},
-    {"linear_relu", tare__linear_targets, tare__xnnpack_linear_relu},
-    {"linear", tare__linear_targets, tare__xnnpack_linear},
-    {"conv_relu", tare__conv_targets, tare__xnnpack_conv_relu},
-    {"conv", tare__conv_targets, tare__xnnpack_conv},
-    {"conv_transpose_relu", tare__conv_transpose_targets, tare__xnnpack_conv_transpose_relu},
-    {"adaptive_avg_pool2d",
-     (const char *const[]){"torch.ops.aten.adaptive_avg_pool2d.default", NULL},
-     tare__xnnpack_adaptive_avg_pool2d},
-    {"gru_io_only", (const char *const[]){"torch.ops.aten.gru.input", NULL},
+    {"conv_bn_relu", tare__conv_calls, tare__xnnpack_conv_bn_relu},
+    {"conv_bn", tare__conv_calls, tare__xnnpack_conv_bn},
+    {"conv_transpose_bn_relu", tare__conv_transpose_calls, tare__xnnpack_conv_transpose_bn_relu},
+    {"conv_transpose_bn", tare__conv_transpose_calls, tare__xnnpack_conv_transpose_bn},
+    {"linear_relu", tare__linear_calls, tare__xnnpack_linear_relu},
+    {"linear", tare__linear_calls, tare__xnnpack_linear},
+    {"conv_relu", tare__conv_calls, tare__xnnpack_conv_relu},
+    {"conv", tare__conv_calls, tare__xnnpack_conv},
+    {"conv_transpose_relu", tare__conv_transpose_calls, tare__xnnpack_conv_transpose_relu},
+    {"adaptive_avg_pool2d", tare__pool_calls, tare__xnnpack_adaptive_avg_pool2d},
+    {"gru_io_only", (const op_overload[]){OVERLOAD(GRU_FUNCTION, "input"), OVERLOADS_END},
      tare__xnnpack_gru_io_only},
-    {"add_relu", tare__add_targets, tare__xnnpack_add_relu},
-    {"add", tare__add_targets, tare__xnnpack_add},
-    {"mul_relu", tare__mul_targets, tare__xnnpack_mul_relu},
-    {"mul", tare__mul_targets, tare__xnnpack_mul},
-    {"cat", (const char *const[]){"torch.ops.aten.cat.default", NULL}, tare__xnnpack_cat},
+    {"add_relu", tare__add_calls, tare__xnnpack_add_relu},
+    {"add", tare__add_calls, tare__xnnpack_add},
+    {"mul_relu", tare__mul_calls, tare__xnnpack_mul_relu},
+    {"mul", tare__mul_calls, tare__xnnpack_mul},
+    {"cat", tare__cat_calls, tare__xnnpack_cat},
 };
 static const xnnpack_annotator dynamic_annotators[] = {
-    {"linear", tare__linear_targets, tare__xnnpack_linear},
+    {"linear", tare__linear_calls, tare__xnnpack_linear},
 };
 
 static bool has_operator(const xnnpack_annotator *x, const char *name) {
-    for (const char *const *o = x->operators; *o != NULL; o++)
-        if (strcmp(*o, name) == 0) return true;
+    for (const op_overload *o = x->operators; o->op != TARE_OP_NONE; o++)
+        if (strcmp(tare__overload_name(*o).text, name) == 0) return true;
     return false;
 }
 
@@ -75,8 +74,9 @@ void tare__xnnpack_each_operator(const struct builtin_row *row, name_visitor vis
         bool is_new = true; // annotators of one operator have one list
         for (size_t k = 0; k < i; k++)
             is_new = is_new && static_annotators[k].operators != static_annotators[i].operators;
-        for (const char *const *o = static_annotators[i].operators; is_new && *o != NULL; o++)
-            visit(user, *o);
+        for (const op_overload *o = static_annotators[i].operators; is_new && o->op != TARE_OP_NONE;
+             o++)
+            visit(user, tare__overload_name(*o).text);
     }
 }
 

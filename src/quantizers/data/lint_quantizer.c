@@ -82,8 +82,7 @@ static tare_status check_use(lint *l) {
 // --- operators ---
 
 static bool is_exported(const char *target) {
-    return strncmp(target, "torch.ops.", strlen("torch.ops.")) == 0 ||
-           strcmp(target, "operator.getitem") == 0;
+    return tare__is_overload(target) || tare__op_id(tare__op_function(target)) == TARE_OP_GETITEM;
 }
 
 static tare_status check_operator(lint *l, const advice *at, const char *target) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/text/text.h"
+#include "ops/op.h"
 #include "quantizers/patterns/capture_state.h"
 
 // --- constants ---
@@ -64,14 +65,13 @@ static tare_status resolve_arguments(capture *c, node *n) {
 // --- sizes ---
 
 static bool is_shape(const node *n) {
-    return n != NULL && n->op == NODE_CALL_FUNCTION && strcmp(n->target, "getattr") == 0 &&
-           n->arg_count == 2 && n->args[1].kind == VALUE_STRING &&
-           strcmp(n->args[1].as.text, "shape") == 0;
+    return tare__function_op(n) == TARE_OP_GETATTR && n->arg_count == 2 &&
+           n->args[1].kind == VALUE_STRING && strcmp(n->args[1].as.text, "shape") == 0;
 }
 
 // Without an example: a size that is asked for, or what is computed from such.
 static bool is_unknown_size(const capture *c, const node *n) {
-    if (n->op == NODE_CALL_METHOD) return strcmp(n->target, "size") == 0 && n->arg_count == 2;
+    if (n->op == NODE_CALL_METHOD) return tare__node_op(n) == TARE_OP_SIZE && n->arg_count == 2;
     if (n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, "operator.")) return false;
     if (is_shape(tare__node_arg(n, 0))) return true;
     bool has_size = false;
@@ -109,26 +109,26 @@ static tare_status fold_size(capture *c, node *n, bool *is_done) {
 // --- x[1:, None, 0] ---
 
 static bool gives_tuple(const capture *c, const node *n) {
-    static const char *const several[] = {
-        ATEN "chunk.default",
-        ATEN "split.Tensor",
-        ATEN "split_with_sizes.default",
-        ATEN "unbind.int",
-        ATEN "lstm.input",
-        ATEN "gru.input",
-        ATEN "max.dim",
-        ATEN "min.dim",
-        ATEN "topk.default",
-        ATEN "max_pool2d_with_indices.default",
-        ATEN "_native_batch_norm_legit_no_training.default",
-        "torch.ops.quantized_decomposed.choose_qparams.tensor",
-        "torch.ops.quantized_decomposed.choose_qparams_symmetric.tensor",
-        "torch.ops.quantized_decomposed.choose_qparams_per_token.default"};
+    static const op_overload several[] = {
+        OVERLOAD(CHUNK, "default"),
+        OVERLOAD(SPLIT, "Tensor"),
+        OVERLOAD(SPLIT, "default"), // split_with_sizes
+        OVERLOAD(UNBIND, "int"),
+        OVERLOAD(LSTM_FUNCTION, "input"),
+        OVERLOAD(GRU_FUNCTION, "input"),
+        OVERLOAD(MAX, "dim"),
+        OVERLOAD(MIN, "dim"),
+        OVERLOAD(TOPK, "default"),
+        OVERLOAD(MAX_POOL2D_WITH_INDICES, "default"),
+        OVERLOAD(BATCH_NORM_NO_TRAINING, "default"),
+        OVERLOAD(DECOMPOSED_CHOOSE_QPARAMS, "tensor"),
+        OVERLOAD(DECOMPOSED_CHOOSE_QPARAMS_SYMMETRIC, "tensor"),
+        OVERLOAD(DECOMPOSED_CHOOSE_QPARAMS_PER_TOKEN, "default"),
+        OVERLOADS_END,
+    };
     if (c->has_facts && n->id < c->facts.count && c->facts.is_known[n->id])
         return c->facts.by_id[n->id].kind != VALUE_TENSOR;
-    for (size_t i = 0; i < sizeof several / sizeof *several; i++)
-        if (strcmp(several[i], n->target) == 0) return true;
-    return false;
+    return tare__calls_one_of(n, several);
 }
 
 static bool is_full(const value *v) {
@@ -137,23 +137,23 @@ static bool is_full(const value *v) {
 }
 
 // One index of a subscript as a call; *dimension: the next one of the result.
-static tare_status index_call(const value *index, int64_t *dimension, const char **aten,
+static tare_status index_call(const value *index, int64_t *dimension, op_overload *aten,
                               value *args, size_t *count) {
     args[1] = tare__int(*dimension);
     *count = 2;
     *dimension += 1;
     if (index->kind == VALUE_NONE) {
-        *aten = "unsqueeze.default";
+        *aten = (op_overload)OVERLOAD(UNSQUEEZE, "default");
         return TARE_OK;
     }
     if (index->kind != VALUE_SLICE) {
-        *aten = "select.int";
+        *aten = (op_overload)OVERLOAD(SELECT, "int");
         args[(*count)++] = *index;
         *dimension -= 1;
         return TARE_OK;
     }
     const value *bounds = index->as.items;
-    *aten = "slice.Tensor";
+    *aten = (op_overload)OVERLOAD(SLICE, "Tensor");
     args[(*count)++] = bounds[0].kind != VALUE_NONE ? bounds[0] : tare__int(0);
     args[(*count)++] = bounds[1].kind != VALUE_NONE ? bounds[1] : tare__int(INT64_MAX);
     if (bounds[2].kind != VALUE_NONE) args[(*count)++] = bounds[2];
@@ -179,14 +179,16 @@ static tare_status capture_subscript(capture *c, node *n) {
     }
     aten_call call = {.args = {tare__node_value((node *)base)}};
     for (uint32_t i = 0; i < index_count; i++) {
-        const char *aten = NULL;
+        op_overload aten;
         if (is_full(&indices[i])) {
             dimension++;
             continue;
         }
         TARE_TRY(index_call(&indices[i], &dimension, &aten, call.args, &call.arg_count));
-        if (i == last) return tare__capture_become(c, n, aten, &call);
-        TARE_TRY(tare__capture_insert(c, n, aten, call.args, call.arg_count, &call.args[0]));
+        const op_name name = tare__overload_name(aten);
+        if (i == last) return tare__capture_become(c, n, tare__aten_name(name.text), &call);
+        TARE_TRY(tare__capture_insert(c, n, tare__aten_name(name.text), call.args, call.arg_count,
+                                      &call.args[0]));
     }
     return tare__fail(c->err, TARE_INVALID_ARGUMENT, "node '%s': [:] says nothing in a pattern",
                       n->name);
@@ -195,14 +197,13 @@ static tare_status capture_subscript(capture *c, node *n) {
 // --- nodes ---
 
 static bool is_transposed(const node *n) {
-    return n->op == NODE_CALL_FUNCTION && strcmp(n->target, "getattr") == 0 && n->arg_count == 2 &&
+    return tare__function_op(n) == TARE_OP_GETATTR && n->arg_count == 2 &&
            n->args[1].kind == VALUE_STRING && strcmp(n->args[1].as.text, "T") == 0;
 }
 
 static tare_status capture_call(capture *c, node *n) {
     aten_call call = {.arg_count = 1};
-    if (n->op == NODE_CALL_FUNCTION && strcmp(n->target, "operator.getitem") == 0)
-        return capture_subscript(c, n);
+    if (tare__function_op(n) == TARE_OP_GETITEM) return capture_subscript(c, n);
     if (!is_transposed(n)) return tare__capture_bind(c, n);
     call.args[0] = n->args[0];
     return tare__capture_become(c, n, "numpy_T.default", &call);

@@ -213,9 +213,9 @@ static tare_status find_row(capture *c, const node *n, const capture_row **out, 
                                      n->name, n->target),
                           "capture the pattern under an example");
     const bool is_torchs =
-        n->op == NODE_CALL_METHOD || strcmp(n->target, "getattr") == 0 ||
+        n->op == NODE_CALL_METHOD || tare__function_op(n) == TARE_OP_GETATTR ||
         tare__starts_with(n->target, "torch.nn.") ||
-        (tare__starts_with(n->target, "torch.") && !tare__starts_with(n->target, "torch.ops."));
+        (tare__starts_with(n->target, "torch.") && !tare__is_overload(n->target));
     if (!is_known && !is_torchs) return TARE_OK;
     if (is_known) TARE_TRY(check_keywords(c, n));
     return tare__hint(c->err,

@@ -38,11 +38,10 @@ static tare_status keep_torch_function(arena *memory, const char *name, const ch
 // from the operator: "torch.ops.aten.add_.Tensor".
 static tare_status read_torch_function(arena *memory, const node *n, const tare_node_meta *meta,
                                        node_source *s, tare_error *err) {
-    static const char prefix[] = "torch.ops.aten.";
     const char *dot = meta->torch_function != NULL ? strchr(meta->torch_function, '.') : NULL;
     if (dot != NULL) return keep_torch_function(memory, dot + 1, meta->torch_call, s, err);
-    if (n->op != NODE_CALL_FUNCTION || !tare__starts_with(n->target, prefix)) return TARE_OK;
-    return keep_torch_function(memory, n->target + strlen(prefix), n->name, s, err);
+    const char *name = n->op == NODE_CALL_FUNCTION ? tare__aten_name(n->target) : NULL;
+    return name != NULL ? keep_torch_function(memory, name, n->name, s, err) : TARE_OK;
 }
 
 static tare_status read_source(arena *memory, const node *n, const tare_node_meta *meta,
