@@ -7,9 +7,7 @@
 #include <time.h>
 
 #include "bench/bench.h"
-#include "options/command.h"
-#include "options/floats.h"
-#include "options/threads.h"
+#include "options/session.h"
 #include "support/json.h"
 #include "support/models.h"
 #include "support/output.h"
@@ -27,10 +25,10 @@ enum {
 };
 
 typedef struct bench_options {
-    const char *input, *against, *roofline, *float_type, *tune_cache;
+    const char *input, *against, *roofline;
     int64_t batch, seconds;
     bool layers, memory, as_json, quiet;
-    thread_options threads;
+    session_settings session;
     size_options sizes;
 } bench_options;
 
@@ -103,7 +101,7 @@ static tare_status start(job *j, subject *s) {
 /// The next whole batch; from the beginning again when there is none left. Inputs that stay the
 /// same would let the processor learn them by heart, and flatter code that branches on them.
 static tare_status next_batch(job *j) {
-    const int64_t size = j->options->batch != 0 ? j->options->batch : 1;
+    const int64_t size = j->options->batch;
     int64_t found = 0;
     for (int round = 0; round < 2; round++) {
         bool done = false;
@@ -121,7 +119,7 @@ static tare_status next_batch(job *j) {
 
 static tare_status open_data(job *j) {
     char spec[64];
-    const long long size = j->options->batch != 0 ? j->options->batch : 1;
+    const long long size = j->options->batch;
     const long long batches = size <= INT32_MAX / RANDOM_BATCHES ? RANDOM_BATCHES : 1;
     (void)snprintf(spec, sizeof spec, "random:%lld", batches * size);
     const char *input = j->options->input != NULL ? j->options->input : spec;
@@ -156,7 +154,7 @@ static tare_status take_turn(job *j, subject *s) {
 }
 
 static bool is_enough(const job *j, double ms) {
-    const double budget_ms = 1e3 * (double)(j->options->seconds != 0 ? j->options->seconds : 2);
+    const double budget_ms = 1e3 * (double)j->options->seconds;
     bool is_full = false, is_short = false;
     for (size_t s = 0; s < j->subject_count; s++) {
         is_full = is_full || j->subjects[s].run_count == MOST_RUNS;
@@ -220,7 +218,7 @@ static void print_json(const job *j) {
     json_out_string(&json, "isa", tare_isa_name());
     json_out_integer(&json, "batch", (uint64_t)j->batch.size);
     json_out_integer(&json, "threads", (uint64_t)thread_count(j));
-    print_threads_json(&j->options->threads, &json);
+    print_threads_json(&j->options->session, &json);
     print_machine_json(tells_layers(j) ? &j->peak : NULL, &json);
     print_subject_json(&j->subjects[0], j->batch.size, &json, "model");
     if (has_other) {
@@ -283,7 +281,7 @@ static tare_status run_job(job *j) {
     TRY(open_data(j));
     for (size_t i = 0; i < j->subject_count; i++) TRY(start(j, &j->subjects[i]));
     if (tells_layers(j)) TRY(tare_machine_measure(thread_count(j), &j->peak, j->err));
-    TRY(keep_thread(&j->options->threads, j->err)); // threads that start later would inherit it
+    TRY(keep_thread(&j->options->session, j->err)); // threads that start later would inherit it
     TRY(time_runs(j));
     end_progress();
     for (size_t i = 0; i < j->subject_count; i++)
@@ -297,18 +295,16 @@ static tare_status run_job(job *j) {
 }
 
 static int run(const command *self, int argc, char **argv) {
-    bench_options o = {0};
-    const char *operands[4];
+    bench_options o = {.session = SESSION_DEFAULTS};
+    const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.quiet || o.as_json) silence_progress();
+    tare_session_options setting = {0};
+    if (!read_session_settings(self->name, &o.session, &setting)) return EXIT_WRONG_USAGE;
     job j = {.options = &o,
+             .subjects = {{.path = operands[0]}, {.path = o.against}},
              .subject_count = o.against != NULL ? 2 : 1,
-             .setting = {.tune_cache = o.tune_cache}};
-    if (!read_float_type(self->name, o.float_type, &j.setting.bfloat16) ||
-        !read_thread_options(self->name, &o.threads, &j.setting))
-        return EXIT_WRONG_USAGE;
-    j.subjects[0].path = operands[0];
-    j.subjects[1].path = o.against;
+             .setting = setting};
     j.err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(&j), j.err);
     layer_list_release(&j.layers);
@@ -324,22 +320,64 @@ static int run(const command *self, int argc, char **argv) {
 
 #define FIELD(name) offsetof(bench_options, name)
 static const option options[] = {
-    {"against", "MODEL", "time this one in turns with the first", FIELD(against), OPTION_TEXT, 0,
-     false},
-    {"input", "DATA", "what to run on (default random:N)", FIELD(input), OPTION_TEXT, 'i', false},
-    {"batch", "N", "samples of a run (default 1)", FIELD(batch), OPTION_NUMBER, 0, false},
-    THREAD_OPTIONS(bench_options, threads),
-    FLOAT_OPTION(FIELD(float_type)),
-    {"tune-cache", "FILE", "time kernels of equal bits, keep what was timed here",
-     FIELD(tune_cache), OPTION_TEXT, 0, false},
-    {"seconds", "N", "time to spend (default 2)", FIELD(seconds), OPTION_NUMBER, 0, false},
-    {"layers", NULL, "print what each layer takes, and why", FIELD(layers), OPTION_FLAG, 0, false},
-    {"roofline", "OUT.svg", "draw the layers under the machine's peak", FIELD(roofline),
-     OPTION_TEXT, 0, false},
-    {"memory", NULL, "print where results lie, and the peak memory", FIELD(memory), OPTION_FLAG, 0,
-     false},
-    {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
-    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
+    {.name = "against",
+     .value = "MODEL",
+     .help = "time this model in turns with the first",
+     .details = "Both run in turns of 60 ms, of whose runs the first is not counted. The speed "
+                "ratio is the other model's median over this one's: above 1 this one is faster.",
+     .kind = OPTION_FILE,
+     .offset = FIELD(against)},
+    {.name = "input",
+     .letter = 'i',
+     .value = "DATA",
+     .help = "data to run on",
+     .library_default = "random:N",
+     .details = "Where the model does not state the shapes of its inputs, give them: "
+                "--input random:64:0:3x224x224.",
+     .kind = OPTION_FILE,
+     .offset = FIELD(input)},
+    {.name = "batch",
+     .value = "N",
+     .help = "samples of a run",
+     .default_value = "1",
+     .kind = OPTION_NUMBER,
+     .offset = FIELD(batch)},
+    {.name = "seconds",
+     .value = "N",
+     .help = "time to spend",
+     .default_value = "2",
+     .kind = OPTION_NUMBER,
+     .offset = FIELD(seconds)},
+    SESSION_OPTIONS(bench_options, session),
+    {.name = "layers",
+     .help = "print the time of each layer, its kernel and why",
+     .details =
+         "Of each step of a run: median of the latest runs, share, billions of operations and "
+         "gigabytes per second, share of the peak that this machine is measured to have, the other "
+         "model's time over its own where both compute the node (of a step of the other's that "
+         "computes several: of all of them; '!' where it is slower), the kernel and the reason. "
+         "Then which layers are slower than in the other model, and which are computed by a "
+         "library's float arithmetic, whose last bits may differ between machines.",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(layers)},
+    {.name = "roofline",
+     .value = "OUT.svg",
+     .help = "draw the layers under the machine's peak",
+     .details =
+         "Operations per second over operations per byte, under the roofs of arithmetic and of "
+         "reading from L2, L3 and memory; the title of a dot names its layer.",
+     .kind = OPTION_FILE,
+     .offset = FIELD(roofline)},
+    {.name = "memory",
+     .help = "print the plan's memory, and the peak of the process",
+     .details =
+         "Printed are the places of the plan's block of memory, its size beside the least "
+         "possible, the number of blocks where threads run whole samples of a batch, the packed "
+         "weights, and the peak of the whole process.",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(memory)},
+    JSON_OPTION(bench_options, as_json),
+    QUIET_OPTION(bench_options, quiet),
     SIZE_OPTIONS(bench_options, sizes),
     {.name = NULL},
 };
@@ -347,20 +385,11 @@ static const option options[] = {
 const command bench_command = {
     .name = "bench",
     .summary = "time a model, alone or against another",
-    .usage =
-        "MODEL [--against FLOAT] [--input DATA] [--batch N] [--seconds N]\n"
-        "       [--threads N] [--affinity 0,2-5] [--spin US] [--float f32|bf16]\n"
-        "       [--tune-cache FILE] [--layers] [--roofline OUT.svg] [--memory] [--json] [--quiet]\n"
-        "       [--dim NAME=N,..] [--shape INPUT=NxN..,..] [--max-memory SIZE]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .notes = "Where the model does not say the shapes of its inputs, give them:\n"
-             "--input random:64:0:3x224x224. Speed ratio: the other model's median over this\n"
-             "one's; above 1 this one is faster. TARE_ISA in the environment forces a lower\n"
-             "instruction set (scalar, avx2). Layers: medians of the latest runs; shares of\n"
-             "the peak that this machine is measured to have; with --against the other\n"
-             "model's time over this one's where both compute the node (of a step of its that\n"
-             "computes several: of all of them), '!' where this one is slower.\n",
+    .details = "Printed are median, quartiles and 90th percentile over the runs of about --seconds "
+               "seconds, after a warm-up. TARE_ISA in the environment forces a lower instruction "
+               "set (scalar, avx2).",
     .run = run,
 };

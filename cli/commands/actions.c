@@ -4,33 +4,43 @@
 
 #include <string.h>
 
+#include "options/common.h"
+#include "options/rules.h"
 #include "support/report.h"
 
 typedef struct parsed_options {
     bool as_json;
 } parsed_options;
 
-const option action_options[] = {
-    {"json", NULL, "print JSON", offsetof(parsed_options, as_json), OPTION_FLAG, 0, false},
-    {.name = NULL},
-};
+const option action_options[] = {JSON_OPTION(parsed_options, as_json), {.name = NULL}};
 
 static const char *action_name_at(const void *user, size_t index) {
     return ((const action *)user)[index].name;
 }
 
-int run_action(const command *self, const action *actions, int argc, char **argv) {
+static int unknown_action(const command *self, const char *name) {
+    char names[SPELLINGS_SIZE];
+    return wrong_usage(self->name, suggest(name, action_name_at, self->actions),
+                       "expected %s, found '%s'", spell_names(action_name_at, self->actions, names),
+                       name);
+}
+
+static int check_operand(const command *self, const action *a, const char *operand) {
+    if (a->operand != NULL && operand == NULL)
+        return wrong_usage(self->name, NULL, "%s: %s is missing", a->name, a->operand);
+    if (a->operand == NULL && operand != NULL)
+        return wrong_usage(self->name, NULL, "%s: one operand too many: '%s'", a->name, operand);
+    return EXIT_JOB_DONE;
+}
+
+int run_action(const command *self, int argc, char **argv) {
     parsed_options o = {0};
-    const char *operands[4];
+    const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    const action *a = actions;
+    const action *a = self->actions;
     while (a->name != NULL && strcmp(a->name, operands[0]) != 0) a++;
-    if (a->name == NULL)
-        return wrong_usage(self->name, suggest(operands[0], action_name_at, actions),
-                           "no action '%s'", operands[0]);
-    if (a->needs_name != (operands[1] != NULL))
-        return wrong_usage(self->name, NULL,
-                           a->needs_name ? "%s: NAME is missing" : "%s takes no name", a->name);
+    if (a->name == NULL) return unknown_action(self, operands[0]);
+    if (check_operand(self, a, operands[1]) != EXIT_JOB_DONE) return EXIT_WRONG_USAGE;
     tare_error *err = tare_error_create();
     const int exit_status = finish_job(self->name, a->run(operands[1], o.as_json, err), err);
     tare_error_destroy(err);

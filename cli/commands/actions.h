@@ -6,14 +6,8 @@
 #include "options/command.h"
 #include "tare/status.h"
 
-typedef struct action {
-    const char *name; // NULL ends a table
-    bool needs_name;  // a second operand
-    tare_status (*run)(const char *name, bool as_json, tare_error *err);
-} action;
-
-/// Runs the action that the arguments ask for; --json is the one option.
-int run_action(const command *self, const action *actions, int argc, char **argv);
+/// Runs the action of the command that the arguments ask for; --json is the one option.
+int run_action(const command *self, int argc, char **argv);
 
 extern const option action_options[];
 

@@ -129,33 +129,23 @@ static tare_status table(const char *name, bool as_json, tare_error *err) {
 }
 
 static const action actions[] = {
-    {"list", false, list},  {"show", true, show}, {"check", true, check},
-    {"table", true, table}, {.name = NULL},
+    {"list", NULL, "print the names of the built-in backends", list},
+    {"show", "NAME", "print the patterns of a backend; with --json in torch's to_dict form", show},
+    {"check", "NAME", "look for errors and for entries without effect; status 1 if there are any",
+     check},
+    {"table", "NAME", "print a Markdown page, a row for each pattern and dtypes", table},
+    {.name = NULL},
 };
-
-static const char *action_at(const void *user, size_t index) {
-    (void)user;
-    return actions[index].name;
-}
-
-static int run(const command *self, int argc, char **argv) {
-    return run_action(self, actions, argc, argv);
-}
 
 const command backend_command = {
     .name = "backend",
     .summary = "list, show and check backend configs",
-    .usage = "list [--json] | show NAME [--json] | check FILE [--json] | table NAME [--json]",
-    .operands = {"list, show, check or table", "NAME"},
-    .operand_at = action_at,
+    .operands = {"ACTION", "NAME"},
     .least_operands = 1,
+    .actions = actions,
     .options = action_options,
-    .notes = "NAME is a built-in backend or a file; '-' is standard input.\n"
-             "list   names the built-in backends\n"
-             "show   lists a backend's patterns; with --json in torch's to_dict form\n"
-             "check  looks for what can be written down but cannot be meant; status 1 if\n"
-             "       it finds some. No command takes a backend with an error; a warning is\n"
-             "       about what has no effect\n"
-             "table  writes a Markdown page, a row per pattern and dtypes\n",
-    .run = run,
+    .details = "NAME is a built-in backend or a file; '-' is standard input. No command accepts a "
+               "backend with an error. A warning is about an entry that has no effect, or not the "
+               "one that was meant.",
+    .run = run_action,
 };

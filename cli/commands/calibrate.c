@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "options/common.h"
 #include "support/json.h"
 #include "support/models.h"
 #include "support/output.h"
@@ -62,7 +63,7 @@ static const char *stage_word(const tare_model *model) {
 
 static tare_status open_job(job *j, const char *model) {
     const calibrate_options *o = j->options;
-    const tare_data_options data = {.batch_size = o->batch != 0 ? o->batch : 16,
+    const tare_data_options data = {.batch_size = o->batch,
                                     .sample_limit = o->limit,
                                     .shard_index = j->shard_index,
                                     .shard_count = j->shard_count,
@@ -121,24 +122,8 @@ static bool read_shard(const char *text, job *j) {
 static int check_options(const command *self, const calibrate_options *o,
                          const char *const *operands, job *j) {
     j->shard_count = 1;
-    if (o->merge &&
-        (o->data != NULL || o->shard != NULL || o->batch != 0 || o->limit != 0 || o->threads != 0 ||
-         o->resume || o->every != 0 || o->lenient || o->sizes.max_memory != 0))
-        return wrong_usage(self->name, NULL,
-                           "--data, --shard, --batch, --limit, --threads, --resume, --every, "
-                           "--lenient and --max-memory have no effect with --merge");
-    if (o->threads > 1024)
-        return wrong_usage(self->name, NULL, "--threads: at most 1024, found %lld",
-                           (long long)o->threads);
-    if (o->every != 0 && !o->resume)
-        return wrong_usage(self->name, NULL, "--every has no effect without --resume");
     if (o->resume && strcmp(o->output, "-") == 0)
         return wrong_usage(self->name, NULL, "--resume needs a STATE that is a file");
-    if (operands[0] == NULL)
-        return wrong_usage(self->name, "see 'tare help calibrate'", "%s is missing",
-                           o->merge ? "STATE" : "PREPARED");
-    if (!o->merge && o->data == NULL)
-        return wrong_usage(self->name, "see 'tare help calibrate'", "--data DATA is missing");
     if (!o->merge && operands[1] != NULL)
         return wrong_usage(self->name, "states are merged with --merge",
                            "one operand too many: '%s'", operands[1]);
@@ -171,43 +156,90 @@ static int run(const command *self, int argc, char **argv) {
 
 #define FIELD(name) offsetof(calibrate_options, name)
 static const option options[] = {
-    {"data", "DATA", "inputs to watch", FIELD(data), OPTION_TEXT, 'd', false},
-    {"output", "STATE", "the file to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
-     true},
-    {"shard", "I/N", "every N-th batch, from the I-th on (0 <= I < N)", FIELD(shard), OPTION_TEXT,
-     0, false},
-    {"merge", NULL, "join the states that are named into one", FIELD(merge), OPTION_FLAG, 0, false},
-    {"batch", "N", "samples of a batch (default 16)", FIELD(batch), OPTION_NUMBER, 0, false},
-    {"limit", "N", "calibrate on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
-    {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
-    {"resume", NULL, "go on where STATE ends, and keep it written", FIELD(resume), OPTION_FLAG, 0,
-     false},
-    {"every", "N", "with --resume: write STATE every N samples (default 512)", FIELD(every),
-     OPTION_NUMBER, 0, false},
-    {"lenient", NULL, "let infinities in the data through", FIELD(lenient), OPTION_FLAG, 0, false},
-    {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
-    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
+    {.name = "data",
+     .letter = 'd',
+     .value = "DATA",
+     .help = "data to calibrate on",
+     .kind = OPTION_FILE,
+     .is_required = true,
+     .offset = FIELD(data)},
+    {.name = "merge",
+     .help = "merge the STATEs that are named",
+     .details = "For observers that merge (MinMaxObserver, PerChannelMinMaxObserver, "
+                "tare.MergeableHistogramObserver) the result has the bytes of one pass. Other "
+                "observers, states of other models and shards that are in two states are refused, "
+                "and models in the form of training, which change with the data.",
+     .kind = OPTION_FLAG,
+     .excludes = "data|shard|batch|limit|threads|resume|every|lenient|max-memory",
+     .offset = FIELD(merge)},
+    {.name = "output",
+     .letter = 'o',
+     .value = "STATE",
+     .help = "the file to write; '-': standard output",
+     .kind = OPTION_FILE,
+     .is_required = true,
+     .offset = FIELD(output)},
+    {.name = "shard",
+     .value = "I/N",
+     .help = "take every N-th batch, from the I-th on (0 <= I < N)",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(shard)},
+    {.name = "batch",
+     .value = "N",
+     .help = "samples of a batch",
+     .default_value = "16",
+     .kind = OPTION_NUMBER,
+     .offset = FIELD(batch)},
+    {.name = "limit",
+     .value = "N",
+     .help = "calibrate on the first N samples",
+     .kind = OPTION_NUMBER,
+     .offset = FIELD(limit)},
+    {.name = "threads",
+     .value = "N",
+     .help = "number of threads",
+     .default_value = "1",
+     .kind = OPTION_NUMBER,
+     .most = MOST_THREADS,
+     .offset = FIELD(threads)},
+    {.name = "resume",
+     .help = "continue where STATE ends, and write it from time to time",
+     .details = "After a kill the same command continues from the last STATE that was written.",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(resume)},
+    {.name = "every",
+     .value = "N",
+     .help = "write STATE every N samples",
+     .library_default = "512",
+     .kind = OPTION_NUMBER,
+     .requires = "resume",
+     .offset = FIELD(every)},
+    {.name = "lenient",
+     .help = "accept infinities in the data",
+     .details = "The masks of some models have them.",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(lenient)},
+    JSON_OPTION(calibrate_options, as_json),
+    QUIET_OPTION(calibrate_options, quiet),
     MEMORY_OPTION(calibrate_options, sizes),
     {.name = NULL},
 };
 
 const command calibrate_command = {
     .name = "calibrate",
-    .summary = "calibrate a prepared model, in shares if need be",
-    .usage = "PREPARED --data DATA [--shard I/N] [--batch N] [--limit N] [--threads N]\n"
-             "       [--resume [--every N]] [--lenient] -o STATE [--json] [--quiet] [--max-memory "
-             "SIZE]\n"
-             "       tare calibrate --merge STATE.. -o STATE [--json] [--quiet]",
-    .operands = {"PREPARED"},
+    .summary = "calibrate a prepared model, in shards if need be",
+    .operands = {"PREPARED|STATE"},
+    .least_operands = 1,
     .takes_more_operands = true,
     .options = options,
-    .notes =
-        "STATE holds what the observers saw: tare quantize --state takes it. Shards of\n"
-        "the same data, --batch and --limit merge to the very bytes of one pass, for\n"
-        "observers that merge: MinMaxObserver, PerChannelMinMaxObserver and\n"
-        "tare.MergeableHistogramObserver. With them --batch and --threads do not show.\n\n"
-        "tare quantize net.safetensors --backend x86 --qconfig examples/minmax.json --stop prepare "
-        "\\\n"
+    .details =
+        "STATE holds what the observers saw: tare quantize --state reads it. Shards of the same "
+        "data, --batch and --limit merge to the bytes of one pass, for observers that merge: "
+        "MinMaxObserver, PerChannelMinMaxObserver and tare.MergeableHistogramObserver. With them "
+        "the result does not depend on --batch and --threads.",
+    .example =
+        "tare quantize net.safetensors --backend x86 --qconfig examples/minmax.json "
+        "--stop prepare \\\n"
         "    -o prepared.safetensors\n"
         "tare calibrate prepared.safetensors --data photos/ --shard 0/2 -o 0.state\n"
         "tare calibrate prepared.safetensors --data photos/ --shard 1/2 -o 1.state\n"

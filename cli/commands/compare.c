@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "commands/differences.h"
-#include "options/command.h"
+#include "options/common.h"
 #include "support/gather.h"
 #include "support/json.h"
 #include "support/models.h"
@@ -211,8 +211,7 @@ static tare_status choose_preprocess(const job *j, const tare_preprocess **out) 
 }
 
 static tare_status run_job(job *j, const char *const *operands) {
-    tare_data_options data = {.batch_size = j->options->batch != 0 ? j->options->batch : 32,
-                              .sample_limit = j->options->limit};
+    tare_data_options data = {.batch_size = j->options->batch, .sample_limit = j->options->limit};
     if (j->options->report != NULL) TRY(output_check_folder(j->options->report));
     TRY(open_models(j, operands[0], operands[1]));
     TRY(choose_preprocess(j, &data.preprocess));
@@ -229,11 +228,8 @@ static tare_status run_job(job *j, const char *const *operands) {
 
 static int run(const command *self, int argc, char **argv) {
     compare_options o = {0};
-    const char *operands[4];
+    const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (o.worst && !o.layers)
-        return wrong_usage(self->name, NULL, "--worst has no effect without --layers");
-    if (o.threads > 1024) return wrong_usage(self->name, NULL, "--threads: at most 1024");
     if (o.quiet || o.as_json) silence_progress();
     job j = {.options = &o, .err = tare_error_create()};
     const int exit_status = finish_job(self->name, run_job(&j, operands), j.err);
@@ -247,16 +243,52 @@ static int run(const command *self, int argc, char **argv) {
 
 #define FIELD(name) offsetof(compare_options, name)
 static const option options[] = {
-    {"data", "DATA", "inputs to run both on", FIELD(data), OPTION_TEXT, 'd', true},
-    {"batch", "N", "samples at a time (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
-    {"limit", "N", "compare on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
-    {"threads", "N", "threads (default 1)", FIELD(threads), OPTION_NUMBER, 0, false},
-    {"layers", NULL, "every value that both models have, by debug handles", FIELD(layers),
-     OPTION_FLAG, 0, false},
-    {"worst", NULL, "with --layers: the worst first", FIELD(worst), OPTION_FLAG, 0, false},
-    {"report", "DIR", "write compare.json into DIR", FIELD(report), OPTION_TEXT, 0, false},
-    {"json", NULL, "print JSON", FIELD(as_json), OPTION_FLAG, 0, false},
-    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
+    {.name = "data",
+     .letter = 'd',
+     .value = "DATA",
+     .help = "data to run both models on",
+     .kind = OPTION_FILE,
+     .is_required = true,
+     .offset = FIELD(data)},
+    {.name = "batch",
+     .value = "N",
+     .help = "samples of a batch",
+     .default_value = "32",
+     .kind = OPTION_NUMBER,
+     .offset = FIELD(batch)},
+    {.name = "limit",
+     .value = "N",
+     .help = "compare on the first N samples",
+     .kind = OPTION_NUMBER,
+     .offset = FIELD(limit)},
+    {.name = "threads",
+     .value = "N",
+     .help = "number of threads",
+     .default_value = "1",
+     .kind = OPTION_NUMBER,
+     .most = MOST_THREADS,
+     .offset = FIELD(threads)},
+    {.name = "layers",
+     .help = "print every value that both models have",
+     .details = "A value is a row with SQNR, mean squared error (the mean of (x - y)^2) and the "
+                "largest error, as in torch's numeric debugger: matched by debug handles (tare "
+                "quantize --debug-handles), where the last node with a handle counts; without "
+                "them by the names that nodes have in the float model. There x is what the "
+                "quantized model computes and y what the float one does.",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(layers)},
+    {.name = "worst",
+     .help = "print the worst layers first",
+     .kind = OPTION_FLAG,
+     .requires = "layers",
+     .offset = FIELD(worst)},
+    {.name = "report",
+     .value = "DIR",
+     .help = "write compare.json into DIR",
+     .kind = OPTION_FOLDER,
+     .offset = FIELD(report)},
+    JSON_OPTION(compare_options, as_json),
+    QUIET_OPTION(compare_options, quiet),
     SIZE_OPTIONS(compare_options, sizes),
     {.name = NULL},
 };
@@ -264,23 +296,14 @@ static const option options[] = {
 const command compare_command = {
     .name = "compare",
     .summary = "compare a quantized model with its float one, layer by layer",
-    .usage =
-        "FLOAT QUANTIZED --data DATA [--batch N] [--limit N] [--threads N] [--layers [--worst]]\n"
-        "       [--report DIR] [--json] [--quiet] [--dim NAME=N,..] [--shape INPUT=NxN..,..]\n"
-        "       [--max-memory SIZE]",
     .operands = {"FLOAT", "QUANTIZED"},
     .least_operands = 2,
     .options = options,
-    .notes = "SQNR: signal-to-quantization-noise ratio, 20 log10(|x| / |x - y|) over all\n"
-             "samples, x being what the float model computes and y the quantized one. A\n"
-             "layer is compared with the last float operator that was fused into it. In\n"
-             "JSON, accuracies and agreement are fractions, and sqnr_db is null where\n"
-             "nothing differs.\n"
-             "\n"
-             "With --layers every value that both models have is a row, as torch's numeric\n"
-             "debugger has it: matched by debug handles (tare quantize --debug-handles),\n"
-             "the last node with a handle counting; without them by the names that nodes\n"
-             "have in the float model. There x is what the quantized model computes and y\n"
-             "what the float one does. MSE: the mean of (x - y)^2.\n",
+    .details =
+        "SQNR: signal-to-quantization-noise ratio, 20 log10(|x| / |x - y|) in dB over all samples, "
+        "x being what the float model computes and y the quantized one. A layer is compared with "
+        "the last float operator that was fused into it.\n\n"
+        "For classifiers the accuracies of both (with labels) and the share of equal predictions "
+        "are printed, in JSON as fractions; sqnr_db is null where nothing differs.",
     .run = run,
 };

@@ -5,24 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options/command.h"
+#include "commands/actions.h"
 #include "support/json.h"
 #include "support/page.h"
 #include "support/report.h"
 
-typedef struct completion_options {
-    bool as_json;
-} completion_options;
-
-typedef const char *(*names_at)(const void *user, size_t index);
-
-static bool is_number(const option *o) {
-    return o->kind == OPTION_NUMBER || o->kind == OPTION_BYTES;
+static bool takes_files(const option *o) {
+    return o->kind == OPTION_FILE;
 }
 
 static void put_names(FILE *out, names_at at) {
     for (size_t i = 0; at(NULL, i) != NULL; i++)
         (void)fprintf(out, "%s%s", i > 0 ? " " : "", at(NULL, i));
+}
+
+static bool has_operand_names(const command *c) {
+    return c->actions != NULL || c->operand_at != NULL;
+}
+
+static void put_operand_names(FILE *out, const command *c) {
+    if (c->actions == NULL) put_names(out, c->operand_at);
+    for (const action *a = c->actions; a != NULL && a->name != NULL; a++)
+        (void)fprintf(out, "%s%s", a != c->actions ? " " : "", a->name);
 }
 
 static void put_command_names(FILE *out) {
@@ -46,46 +50,53 @@ static void put_quoted(FILE *out, const char *chars, const char *escaped) {
 
 static void put_bash_option_names(FILE *out, const command *c) {
     (void)fputs("--help", out);
-    for (const option *o = c->options; o != NULL && o->name != NULL; o++) {
+    for (const option *o = c->options; o->name != NULL; o++) {
         (void)fprintf(out, " --%s", o->name);
         if (o->letter != 0) (void)fprintf(out, " -%c", o->letter);
     }
 }
 
+// What `compgen -A` offers beside the names.
+static const char *bash_files(const option *o) {
+    return takes_files(o) ? "file" : o->kind == OPTION_FOLDER ? "directory" : "";
+}
+
 // Values stand as the word behind the option.
 static void put_bash_values(FILE *out, const command *c) {
-    for (const option *o = c->options; o != NULL && o->name != NULL; o++) {
-        if (o->choice_at == NULL && !is_number(o)) continue;
+    for (const option *o = c->options; o->name != NULL; o++) {
+        if (o->kind == OPTION_FLAG || (takes_files(o) && o->choice_at == NULL)) continue;
         (void)fprintf(out, "    %s,--%s", c->name, o->name);
         if (o->letter != 0) (void)fprintf(out, " | %s,-%c", c->name, o->letter);
         (void)fputs(")\n      names='", out);
         if (o->choice_at != NULL) put_names(out, o->choice_at);
-        (void)fprintf(out, "'\n      %s;;\n", is_number(o) ? "files=\n      " : "");
+        (void)fprintf(out, "' files='%s'\n      ;;\n", bash_files(o));
     }
+}
+
+static void put_bash_command(FILE *out, const command *c) {
+    (void)fprintf(out, "    %s)\n      options='", c->name);
+    put_bash_option_names(out, c);
+    (void)fputs("'\n", out);
+    if (has_operand_names(c)) {
+        (void)fputs("      ((COMP_CWORD > 2)) || names='", out);
+        put_operand_names(out, c);
+        (void)fputs("'\n", out);
+    }
+    (void)fputs("      ;;\n", out);
 }
 
 static void write_bash(FILE *out) {
     (void)fputs("# bash completion of tare; source it, or put it where bash-completion looks.\n"
                 "_tare() {\n"
                 "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-                "  local command=${COMP_WORDS[1]} names='' files=1 options=''\n"
+                "  local command=${COMP_WORDS[1]} names='' files=file options=''\n"
                 "  COMPREPLY=()\n"
                 "  if ((COMP_CWORD == 1)); then\n"
                 "    COMPREPLY=($(compgen -W '",
                 out);
     put_command_names(out);
     (void)fputs(" --help --version' -- \"$word\"))\n    return\n  fi\n  case $command in\n", out);
-    for (size_t i = 0; commands[i] != NULL; i++) {
-        (void)fprintf(out, "    %s)\n      options='", commands[i]->name);
-        put_bash_option_names(out, commands[i]);
-        (void)fputs("'\n", out);
-        if (commands[i]->operand_at != NULL) {
-            (void)fputs("      ((COMP_CWORD > 2)) || names='", out);
-            put_names(out, commands[i]->operand_at);
-            (void)fputs("'\n", out);
-        }
-        (void)fputs("      ;;\n", out);
-    }
+    for (size_t i = 0; commands[i] != NULL; i++) put_bash_command(out, commands[i]);
     (void)fputs("  esac\n  case $command,$before in\n", out);
     for (size_t i = 0; commands[i] != NULL; i++) put_bash_values(out, commands[i]);
     (void)fputs("  esac\n"
@@ -96,8 +107,8 @@ static void write_bash(FILE *out) {
                 "  COMPREPLY=($(compgen -W \"$names\" -- \"$word\"))\n"
                 "  if [[ -n $files ]]; then\n"
                 "    compopt -o filenames 2>/dev/null || :\n"
-                "    while IFS= read -r file; do COMPREPLY+=(\"$file\"); done < <(compgen -f -- "
-                "\"$word\")\n"
+                "    while IFS= read -r file; do COMPREPLY+=(\"$file\"); done < <(compgen -A "
+                "$files -- \"$word\")\n"
                 "  fi\n"
                 "}\n"
                 "complete -F _tare tare\n",
@@ -106,17 +117,21 @@ static void write_bash(FILE *out) {
 
 // --- zsh ---
 
+static const char *zsh_files(const option *o) {
+    return takes_files(o) ? "_files" : o->kind == OPTION_FOLDER ? "_files -/" : " ";
+}
+
 static void put_zsh_action(FILE *out, const option *o) {
     (void)fputc(':', out);
     put_quoted(out, o->value, ":[]\\");
     (void)fputc(':', out);
-    if (o->choice_at != NULL) {
-        (void)fputs("_alternative \"names:name:(", out);
-        put_names(out, o->choice_at);
-        (void)fputs(")\" \"files:file:_files\"", out);
-    } else {
-        (void)fputs(is_number(o) ? " " : "_files", out);
+    if (o->choice_at == NULL) {
+        (void)fputs(zsh_files(o), out);
+        return;
     }
+    (void)fputs(takes_files(o) ? "_alternative \"names:name:(" : "(", out);
+    put_names(out, o->choice_at);
+    (void)fputs(takes_files(o) ? ")\" \"files:file:_files\"" : ")", out);
 }
 
 static void put_zsh_spelling(FILE *out, const option *o, bool is_letter) {
@@ -133,13 +148,13 @@ static void put_zsh_spelling(FILE *out, const option *o, bool is_letter) {
 
 static void put_zsh_command(FILE *out, const command *c) {
     (void)fprintf(out, "    %s)\n      _arguments '--help[explain the command]'", c->name);
-    for (const option *o = c->options; o != NULL && o->name != NULL; o++) {
+    for (const option *o = c->options; o->name != NULL; o++) {
         put_zsh_spelling(out, o, false);
         if (o->letter != 0) put_zsh_spelling(out, o, true);
     }
-    if (c->operand_at != NULL) {
+    if (has_operand_names(c)) {
         (void)fputs(" \\\n        '1:name:(", out);
-        put_names(out, c->operand_at);
+        put_operand_names(out, c);
         (void)fputs(")'", out);
     }
     (void)fputs(" \\\n        '*:file:_files'\n      ;;\n", out);
@@ -175,8 +190,12 @@ static void put_fish_option(FILE *out, const command *c, const option *o) {
     (void)fprintf(out, "complete -c tare -n '__fish_seen_subcommand_from %s' -l %s", c->name,
                   o->name);
     if (o->letter != 0) (void)fprintf(out, " -s %c", o->letter);
-    if (is_number(o)) (void)fputs(" -x", out);
-    if (o->kind == OPTION_TEXT) (void)fputs(" -r", out);
+    if (takes_files(o))
+        (void)fputs(" -r", out);
+    else if (o->kind == OPTION_FOLDER)
+        (void)fputs(" -x -a '(__fish_complete_directories)'", out);
+    else if (o->kind != OPTION_FLAG)
+        (void)fputs(" -x", out);
     if (o->choice_at != NULL) {
         (void)fputs(" -a '", out);
         put_names(out, o->choice_at);
@@ -191,38 +210,28 @@ static void write_fish(FILE *out) {
         const command *c = commands[i];
         (void)fprintf(out, "complete -c tare -n __fish_use_subcommand -f -a %s", c->name);
         put_fish_text(out, c->summary);
-        if (c->operand_at != NULL) {
+        if (has_operand_names(c)) {
             (void)fprintf(out, "complete -c tare -n '__fish_seen_subcommand_from %s' -a '",
                           c->name);
-            put_names(out, c->operand_at);
+            put_operand_names(out, c);
             (void)fputs("'\n", out);
         }
-        for (const option *o = c->options; o != NULL && o->name != NULL; o++)
-            put_fish_option(out, c, o);
+        for (const option *o = c->options; o->name != NULL; o++) put_fish_option(out, c, o);
     }
 }
 
 // --- the command ---
 
-static const struct {
-    const char *name;
-    void (*write)(FILE *out);
-} shells[] = {{"bash", write_bash}, {"zsh", write_zsh}, {"fish", write_fish}};
-enum { SHELL_COUNT = sizeof shells / sizeof *shells };
+typedef void (*script_writer)(FILE *out);
 
-static const char *shell_at(const void *user, size_t index) {
-    (void)user;
-    return index < SHELL_COUNT ? shells[index].name : NULL;
-}
-
-static tare_status print_json(size_t shell) {
+static tare_status print_json(const char *shell, script_writer write) {
     page script;
     TRY(page_open(&script));
-    shells[shell].write(script.stream);
+    write(script.stream);
     const tare_status status = page_close(&script, TARE_OK);
     if (status == TARE_OK) {
         json_out json = json_out_begin(stdout);
-        json_out_string(&json, "shell", shells[shell].name);
+        json_out_string(&json, "shell", shell);
         json_out_string(&json, "script", script.chars);
         json_out_end(&json);
     }
@@ -230,35 +239,42 @@ static tare_status print_json(size_t shell) {
     return status;
 }
 
-static int run(const command *self, int argc, char **argv) {
-    completion_options o = {0};
-    const char *operands[4];
-    if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    size_t shell = 0;
-    while (shell < SHELL_COUNT && strcmp(shells[shell].name, operands[0]) != 0) shell++;
-    if (shell == SHELL_COUNT)
-        return wrong_usage(self->name, suggest(operands[0], shell_at, NULL), "no shell '%s'",
-                           operands[0]);
-    if (o.as_json) return finish_job(self->name, print_json(shell), NULL);
-    shells[shell].write(stdout);
-    return finish_job(self->name, TARE_OK, NULL);
+static tare_status print_script(const char *shell, script_writer write, bool as_json) {
+    if (as_json) return print_json(shell, write);
+    write(stdout);
+    return TARE_OK;
 }
 
-static const option options[] = {
-    {"json", NULL, "print the script inside JSON", offsetof(completion_options, as_json),
-     OPTION_FLAG, 0, false},
+static tare_status print_bash(const char *operand, bool as_json, tare_error *err) {
+    (void)operand, (void)err;
+    return print_script("bash", write_bash, as_json);
+}
+
+static tare_status print_zsh(const char *operand, bool as_json, tare_error *err) {
+    (void)operand, (void)err;
+    return print_script("zsh", write_zsh, as_json);
+}
+
+static tare_status print_fish(const char *operand, bool as_json, tare_error *err) {
+    (void)operand, (void)err;
+    return print_script("fish", write_fish, as_json);
+}
+
+static const action actions[] = {
+    {"bash", NULL, "print the script for bash", print_bash},
+    {"zsh", NULL, "print the script for zsh", print_zsh},
+    {"fish", NULL, "print the script for fish", print_fish},
     {.name = NULL},
 };
 
 const command completion_command = {
     .name = "completion",
     .summary = "print a script that lets a shell complete commands and options",
-    .usage = "bash | zsh | fish  [--json]",
-    .operands = {"bash, zsh or fish"},
-    .operand_at = shell_at,
+    .operands = {"SHELL"},
     .least_operands = 1,
-    .options = options,
-    .notes = "make install puts the scripts where shells look for them. By hand:\n"
-             "source <(tare completion bash)\n",
-    .run = run,
+    .actions = actions,
+    .options = action_options,
+    .details = "make install puts the scripts where shells look for them. To try one in bash:",
+    .example = "source <(tare completion bash)\n",
+    .run = run_action,
 };

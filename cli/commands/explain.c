@@ -2,6 +2,7 @@
 // tare explain: what became of every operator, and why.
 #include <stdio.h>
 
+#include "options/common.h"
 #include "support/models.h"
 #include "support/report.h"
 #include "tare/tare.h"
@@ -29,7 +30,7 @@ static tare_status explain(const char *path, const explain_options *o, tare_erro
 
 static int run(const command *self, int argc, char **argv) {
     explain_options o = {0};
-    const char *operands[4];
+    const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     tare_error *err = tare_error_create();
     const int exit_status = finish_job(self->name, explain(operands[0], &o, err), err);
@@ -38,9 +39,12 @@ static int run(const command *self, int argc, char **argv) {
 }
 
 static const option options[] = {
-    {"node", "NAME", "every decision about one node", offsetof(explain_options, node), OPTION_TEXT,
-     0, false},
-    {"json", NULL, "print JSON", offsetof(explain_options, as_json), OPTION_FLAG, 0, false},
+    {.name = "node",
+     .value = "NAME",
+     .help = "print every decision about one node",
+     .kind = OPTION_TEXT,
+     .offset = offsetof(explain_options, node)},
+    JSON_OPTION(explain_options, as_json),
     MEMORY_OPTION(explain_options, sizes),
     {.name = NULL},
 };
@@ -48,11 +52,10 @@ static const option options[] = {
 const command explain_command = {
     .name = "explain",
     .summary = "say what became of every operator, and why",
-    .usage = "MODEL [--node NAME] [--json] [--max-memory SIZE]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .notes = "MODEL is what tare quantize wrote. One sentence per operator of the float\n"
-             "model, or every decision about one node.\n",
+    .details = "MODEL is a file that tare quantize wrote. One sentence is printed for each "
+               "operator of the float model.",
     .run = run,
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands/onnx_export.h"
+#include "options/common.h"
 #include "support/json.h"
 #include "support/models.h"
 #include "support/output.h"
@@ -47,9 +48,9 @@ static const char *format_name(const void *user, size_t index) {
 }
 
 static const model_format *find_format(const char *name) {
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcmp(formats[i].name, name) == 0) return &formats[i];
-    return NULL;
+    const model_format *format = formats;
+    while (strcmp(format->name, name) != 0) format++;
+    return format;
 }
 
 static void print_json(const export_options *o) {
@@ -72,63 +73,57 @@ static tare_status run_job(const char *path, const export_options *o, const mode
     return status;
 }
 
-static int unknown_format(const command *self, const char *name) {
-    char known[64] = "there are";
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        const size_t length = strlen(known);
-        (void)snprintf(known + length, sizeof known - length, " %s", formats[i].name);
-    }
-    return wrong_usage(self->name, known, "no format '%s'", name);
-}
-
 static int run(const command *self, int argc, char **argv) {
     export_options o = {0};
-    const char *operands[4];
+    const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    const model_format *format = find_format(o.format);
-    if (format == NULL) return unknown_format(self, o.format);
-    if (strcmp(o.format, "onnx") != 0 && onnx_export_is_given(&o.onnx))
-        return wrong_usage(self->name,
-                           "--opset, --external-data, --report and --input-shape are "
-                           "for --to onnx",
-                           "an option without effect");
-    if (strcmp(o.format, "tare") != 0 && o.packed)
-        return wrong_usage(self->name, "--packed is for --to tare", "an option without effect");
     tare_error *err = tare_error_create();
-    const int exit_status = finish_job(self->name, run_job(operands[0], &o, format, err), err);
+    const int exit_status =
+        finish_job(self->name, run_job(operands[0], &o, find_format(o.format), err), err);
     tare_error_destroy(err);
     return exit_status;
 }
 
 #define FIELD(name) offsetof(export_options, name)
 static const option options[] = {
-    {"to", "FORMAT",
-     "tare: a .safetensors file with the graph in it; pt2: a program of torch.export; onnx",
-     FIELD(format), OPTION_TEXT, 0, true, format_name},
-    {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
-     true},
-    {"packed", NULL, "tare: integer weights in the order of the kernels, too: a faster start",
-     FIELD(packed), OPTION_FLAG, 0, false},
-    {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
-    SIZE_OPTIONS(export_options, sizes),
+    {.name = "to",
+     .value = "FORMAT",
+     .help = "format of OUT",
+     .details = "tare: a file with the graph in it, such as an ONNX file with the sizes that it "
+                "leaves open. pt2: a model that was read from a program of torch.export, float or "
+                "converted, as a file that torch.export.load reads. onnx: a float model, or a "
+                "quantized one with QuantizeLinear and DequantizeLinear; what ONNX cannot express "
+                "is an error that lists it.",
+     .kind = OPTION_CHOICE,
+     .choice_at = format_name,
+     .is_required = true,
+     .offset = FIELD(format)},
+    {.name = "output",
+     .letter = 'o',
+     .value = "OUT",
+     .help = "the model to write; '-': standard output",
+     .kind = OPTION_FILE,
+     .is_required = true,
+     .offset = FIELD(output)},
+    {.name = "packed",
+     .help = "write integer weights in the order of the kernels, too",
+     .details = "The packed weights are read where the file is mapped: the first result comes "
+                "sooner, the file is twice as large.",
+     .kind = OPTION_FLAG,
+     .requires = "to=tare",
+     .offset = FIELD(packed)},
     ONNX_EXPORT_OPTIONS(export_options, onnx),
+    JSON_OPTION(export_options, as_json),
+    SIZE_OPTIONS(export_options, sizes),
     {.name = NULL},
 };
 
 const command export_command = {
     .name = "export",
     .summary = "write a model in another format",
-    .usage =
-        "MODEL --to tare|pt2|onnx [--opset N] [--external-data] [--report FILE]\n"
-        "            [--input-shape INPUT=NxN..,..] [--dim NAME=N,..] [--shape INPUT=NxN..,..]\n"
-        "            [--packed] [--json] [--max-memory SIZE] -o OUT",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .notes = "An ONNX file is read once, with the sizes that it leaves open; OUT needs none. A\n"
-             "program calls operators only: pt2 is for models that were read from one (.pt2),\n"
-             "float or converted, and is what torch.export.load reads. Quantized models become\n"
-             "onnx with QuantizeLinear and DequantizeLinear; what ONNX cannot express is an error\n"
-             "that lists it, and --report has all of it as JSON.\n",
+    .details = "An ONNX file is read once, with the sizes that it leaves open; OUT needs none.",
     .run = run,
 };

@@ -7,10 +7,6 @@
 #include "support/output.h"
 #include "support/report.h"
 
-bool onnx_export_is_given(const onnx_export *o) {
-    return o->opset != 0 || o->external_data || o->report != NULL || o->shapes != NULL;
-}
-
 typedef struct report_file {
     output_file file;
     tare_status status; // of making it

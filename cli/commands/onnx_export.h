@@ -14,36 +14,24 @@ typedef struct onnx_export {
     const char *shapes; // "x=Nx3x224x224,.."
 } onnx_export;
 
-/// The rows of these options; `field` is that of the command's struct.
-#define ONNX_EXPORT_OPTIONS(struct_name, field)                                                    \
-    {"opset",                                                                                      \
-     "N",                                                                                          \
-     "ONNX: its operator set, 13 to 21 (18)",                                                      \
-     offsetof(struct_name, field.opset),                                                           \
-     OPTION_NUMBER,                                                                                \
-     0,                                                                                            \
-     false},                                                                                       \
-        {"external-data",                                                                          \
-         NULL,                                                                                     \
-         "ONNX: tensors go to OUT.DIGEST.data",                                                    \
-         offsetof(struct_name, field.external_data),                                               \
-         OPTION_FLAG,                                                                              \
-         0,                                                                                        \
-         false},                                                                                   \
-        {"report",                                                                                 \
-         "FILE",                                                                                   \
-         "ONNX: what it cannot express, and notes, as JSON",                                       \
-         offsetof(struct_name, field.report),                                                      \
-         OPTION_TEXT,                                                                              \
-         0,                                                                                        \
-         false},                                                                                   \
-    {                                                                                              \
-        "input-shape", "INPUT=NxN..,..",                                                           \
-            "ONNX: shapes that the model does not say; the first size N: an open batch",           \
-            offsetof(struct_name, field.shapes), OPTION_TEXT, 0, false                             \
-    }
+// clang-format off
+#define ONNX_EXPORT_OPTIONS(type, field)                                                           \
+    {.name = "opset", .value = "N", .help = "operator set, 13 to 21", .library_default = "18",     \
+     .kind = OPTION_NUMBER, .requires = "to=onnx", .offset = offsetof(type, field.opset)},         \
+    {.name = "external-data", .help = "write tensors to OUT.DIGEST.data",                          \
+     .details = "The file stands beside OUT; DIGEST is a digest of its bytes.",                    \
+     .kind = OPTION_FLAG, .requires = "to=onnx", .offset = offsetof(type, field.external_data)},   \
+    {.name = "report", .value = "FILE",                                                            \
+     .help = "write what ONNX cannot express, and notes, as JSON",                                 \
+     .details = "Its keys are opset, batch (open or fixed), refused (a list of node, operator, "   \
+                "reason) and notes (a list of node, note).",                                       \
+     .kind = OPTION_FILE, .requires = "to=onnx", .offset = offsetof(type, field.report)},          \
+    {.name = "input-shape", .value = "INPUT=NxN..,..",                                             \
+     .help = "shapes of inputs that the model does not state",                                     \
+     .details = "With a first size of N (x=Nx3x224x224) the batch is open.",                       \
+     .kind = OPTION_TEXT, .requires = "to=onnx", .offset = offsetof(type, field.shapes)}
+// clang-format on
 
-bool onnx_export_is_given(const onnx_export *o);
 tare_status onnx_export_write(const tare_model *model, const onnx_export *o, const char *path,
                               tare_error *err);
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options/command.h"
+#include "options/common.h"
 #include "support/configs.h"
 #include "support/json.h"
 #include "support/models.h"
@@ -63,12 +63,8 @@ static tare_status run_job(const char *path, const preprocess_options *o, tare_e
 
 static int run(const command *self, int argc, char **argv) {
     preprocess_options o = {0};
-    const char *operands[4];
+    const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (o.set != NULL && o.clear)
-        return wrong_usage(self->name, NULL, "--set and --clear exclude each other");
-    if ((o.set != NULL || o.clear) != (o.output != NULL))
-        return wrong_usage(self->name, NULL, "--set or --clear, and -o OUT, come together");
     tare_error *err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(operands[0], &o, err), err);
     tare_error_destroy(err);
@@ -77,13 +73,27 @@ static int run(const command *self, int argc, char **argv) {
 
 #define FIELD(name) offsetof(preprocess_options, name)
 static const option options[] = {
-    {"set", "STEPS", "a preset, KEY=VALUE,.. or a JSON file", FIELD(set), OPTION_TEXT, 0, false,
-     preprocess_choice_at},
-    {"clear", NULL, "take back what is declared", FIELD(clear), OPTION_FLAG, 0, false},
-    {"output", "OUT", "the model to write; '-': standard output", FIELD(output), OPTION_TEXT, 'o',
-     false},
-    {"json", NULL, "print JSON; what is declared on one line, null: nothing", FIELD(as_json),
-     OPTION_FLAG, 0, false},
+    {.name = "set",
+     .value = "STEPS",
+     .help = "declare these steps: a preset, KEY=VALUE,.. or a JSON file",
+     .kind = OPTION_FILE,
+     .choice_at = preprocess_choice_at,
+     .requires = "output",
+     .excludes = "clear",
+     .offset = FIELD(set)},
+    {.name = "clear",
+     .help = "remove the declaration",
+     .kind = OPTION_FLAG,
+     .requires = "output",
+     .offset = FIELD(clear)},
+    {.name = "output",
+     .letter = 'o',
+     .value = "OUT",
+     .help = "the model to write; '-': standard output",
+     .kind = OPTION_FILE,
+     .requires = "set|clear",
+     .offset = FIELD(output)},
+    JSON_OPTION(preprocess_options, as_json),
     SIZE_OPTIONS(preprocess_options, sizes),
     {.name = NULL},
 };
@@ -91,14 +101,15 @@ static const option options[] = {
 const command preprocess_command = {
     .name = "preprocess",
     .summary = "show or declare how pictures become a model's input",
-    .usage = "MODEL | MODEL --set STEPS -o OUT | MODEL --clear -o OUT  [--json]\n       [--dim "
-             "NAME=N,..] [--shape INPUT=NxN..,..] [--max-memory SIZE]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .notes = "STEPS is a preset (imagenet, to_tensor), settings such as\n"
-             "resize=256,crop=224,mean=0.5:0.5:0.5,std=0.5:0.5:0.5, a preset with settings\n"
-             "behind it, or a JSON file. Settings: resize, crop (N or HEIGHTxWIDTH),\n"
-             "interpolation, antialias, color, scale, mean, std, layout, dtype.\n",
+    .details = "Without --set and --clear the declaration is printed. STEPS is a preset (imagenet, "
+               "to_tensor), settings such as resize=256,crop=224,mean=0.5:0.5:0.5,std=0.5:0.5:0.5, "
+               "a preset with settings behind it, or a JSON file. Settings: resize and crop (N or "
+               "HEIGHTxWIDTH), interpolation (bilinear, bicubic, nearest), antialias, color (rgb, "
+               "bgr, gray), scale, mean, std, layout (NCHW, NHWC), dtype (float32, uint8).\n\n"
+               "The tensors equal those of Pillow and torchvision. The declaration is kept in the "
+               "model's file and holds wherever that model reads pictures.",
     .run = run,
 };

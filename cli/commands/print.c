@@ -72,12 +72,8 @@ static tare_status print_model(const char *path, const print_options *o, tare_er
 
 static int run(const command *self, int argc, char **argv) {
     print_options o = {0};
-    const char *operands[4];
+    const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
-    if (o.nodes + o.json + o.dot + o.svg + o.state + o.verify > 1)
-        return wrong_usage(
-            self->name, NULL,
-            "--nodes, --json, --dot, --svg, --state and --verify exclude each other");
     tare_error *err = tare_error_create();
     const tare_status status = print_model(operands[0], &o, err);
     const int exit_status = finish_job(self->name, status, err);
@@ -85,35 +81,36 @@ static int run(const command *self, int argc, char **argv) {
     return exit_status;
 }
 
+#define FORM(text, ...)                                                                            \
+    .name = #text, .kind = OPTION_FLAG, .offset = offsetof(print_options, text), __VA_ARGS__
 static const option options[] = {
-    {"nodes", NULL, "the graph, a line a node", offsetof(print_options, nodes), OPTION_FLAG, 0,
-     false},
-    {"json", NULL, "modules and graph as they stand in the file", offsetof(print_options, json),
-     OPTION_FLAG, 0, false},
-    {"dot", NULL, "a drawing for graphviz", offsetof(print_options, dot), OPTION_FLAG, 0, false},
-    {"svg", NULL, "the drawing as SVG, by graphviz' program dot", offsetof(print_options, svg),
-     OPTION_FLAG, 0, false},
-    {"state", NULL, "the tensors' names as torch's state_dict() lists them",
-     offsetof(print_options, state), OPTION_FLAG, 0, false},
-    {"verify", NULL, "check what the file holds: its digests, and packed weights byte by byte",
-     offsetof(print_options, verify), OPTION_FLAG, 0, false},
+    {FORM(nodes, .help = "print the graph, one line for each node",
+          .excludes = "json|dot|svg|state|verify")},
+    {FORM(json, .help = "print modules and graph as they stand in the file",
+          .excludes = "dot|svg|state|verify")},
+    {FORM(dot, .help = "print a drawing for graphviz", .excludes = "svg|state|verify",
+          .details = "What computes in integers is green, in floats red; conversions are yellow, "
+                     "observers blue. Boxes are islands of one kind.")},
+    {FORM(svg, .help = "print the drawing as SVG, by graphviz' program dot",
+          .excludes = "state|verify")},
+    {FORM(state, .help = "print the names of the tensors as torch's state_dict() lists them",
+          .excludes = "verify")},
+    {FORM(verify, .help = "check the file's digests, and its packed weights byte by byte",
+          .details = "Every command compares tare's own files with the digests of their graph, "
+                     "tensors and packed weights and refuses what was damaged or edited; here the "
+                     "weights are packed again, too, and compared. Files of other programs and "
+                     "of earlier versions have no digests. To edit a file on purpose, leave "
+                     "tare.digests out of its metadata.")},
     SIZE_OPTIONS(print_options, sizes),
     {.name = NULL},
 };
 
 const command print_command = {
     .name = "print",
-    .summary = "print a model as torch prints it",
-    .usage =
-        "MODEL [--nodes | --json | --dot | --svg | --state | --verify]\n       [--dim NAME=N,..] "
-        "[--shape INPUT=NxN..,..] [--max-memory SIZE]",
+    .summary = "print a model as torch prints a GraphModule",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .notes = "MODEL is a model file (.safetensors, .pt2 or .onnx); '-' is standard input.\n"
-             "Drawings: what computes in integers is green, in floats red; conversions are\n"
-             "yellow, observers blue. Boxes are islands of one kind.\n"
-             "Every command holds a file against its digests when it reads it; --verify also\n"
-             "packs the weights of a file that has them packed once more, and compares.\n",
+    .details = "MODEL is a model file (.safetensors, .pt2 or .onnx); '-' is standard input.",
     .run = run,
 };

@@ -83,26 +83,19 @@ static tare_status show(const char *name, bool as_json, tare_error *err) {
     return TARE_OK;
 }
 
-static const action actions[] = {{"list", false, list}, {"show", true, show}, {.name = NULL}};
-
-static const char *action_at(const void *user, size_t index) {
-    (void)user;
-    return actions[index].name;
-}
-
-static int run(const command *self, int argc, char **argv) {
-    return run_action(self, actions, argc, argv);
-}
+static const action actions[] = {
+    {"list", NULL, "print the names of default mappings and QConfigs", list},
+    {"show", "NAME", "print one in the form of a mapping's file; with --json on one line", show},
+    {.name = NULL},
+};
 
 const command qconfig_command = {
     .name = "qconfig",
     .summary = "list and show QConfigs and default mappings",
-    .usage = "list | show NAME  [--json]",
-    .operands = {"list or show", "NAME"},
-    .operand_at = action_at,
+    .operands = {"ACTION", "NAME"},
     .least_operands = 1,
+    .actions = actions,
     .options = action_options,
-    .notes = "NAME is a default mapping, a named QConfig or a mapping's file. What show\n"
-             "prints is the form of a mapping's file; --json prints it on one line.\n",
-    .run = run,
+    .details = "NAME is a default mapping, a named QConfig or a mapping's file.",
+    .run = run_action,
 };

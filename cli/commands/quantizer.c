@@ -89,32 +89,22 @@ static tare_status check(const char *name, bool as_json, tare_error *err) {
 }
 
 static const action actions[] = {
-    {"list", false, list}, {"show", true, show}, {"check", true, check}, {.name = NULL}};
-
-static const char *action_at(const void *user, size_t index) {
-    (void)user;
-    return actions[index].name;
-}
-
-static int run(const command *self, int argc, char **argv) {
-    return run_action(self, actions, argc, argv);
-}
+    {"list", NULL, "print the names of the built-in quantizers", list},
+    {"show", "NAME", "print the default config, the rules, and the operators for settings", show},
+    {"check", "NAME", "look for errors and for entries without effect; status 1 if there are any",
+     check},
+    {.name = NULL},
+};
 
 const command quantizer_command = {
     .name = "quantizer",
     .summary = "list, show and check quantizers of exported programs",
-    .usage = "list [--json] | show NAME [--json] | check FILE [--json]",
-    .operands = {"list, show or check", "NAME"},
-    .operand_at = action_at,
+    .operands = {"ACTION", "NAME"},
     .least_operands = 1,
+    .actions = actions,
     .options = action_options,
-    .notes = "NAME is a built-in quantizer, a file of rules ('-': standard input), or\n"
-             "several with ',' between. docs/pt2e.md describes the file.\n"
-             "list   names the built-in quantizers\n"
-             "show   says what it does where nobody asks for anything else, by which rules,\n"
-             "       and which operators settings may name\n"
-             "check  reads the file strictly and looks for what cannot be meant; status 1 if\n"
-             "       it finds some. No command takes a quantizer with an error; a warning is\n"
-             "       about what has no effect\n",
-    .run = run,
+    .details = "NAME is a built-in quantizer, a file of rules ('-': standard input), or several "
+               "with ',' between. docs/pt2e.md describes the file. No command accepts a quantizer "
+               "with an error. A warning is about an entry that has no effect.",
+    .run = run_action,
 };

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options/command.h"
-#include "options/floats.h"
-#include "options/threads.h"
+#include "options/session.h"
 #include "support/gather.h"
 #include "support/json.h"
 #include "support/models.h"
@@ -17,10 +15,10 @@
 #include "tare/tare.h"
 
 typedef struct run_options {
-    const char *input, *output, *float_type, *tune_cache;
+    const char *input, *output;
     int64_t batch, limit;
     bool as_is, as_json, quiet;
-    thread_options threads;
+    session_settings session;
     size_options sizes;
 } run_options;
 
@@ -88,7 +86,7 @@ static void print_result(const job *j, FILE *stream) {
 static tare_status run_job(job *j, const char *model) {
     const run_options *o = j->options;
     const tare_data_options data = {
-        .batch_size = o->batch != 0 ? o->batch : 32, .sample_limit = o->limit, .as_is = o->as_is};
+        .batch_size = o->batch, .sample_limit = o->limit, .as_is = o->as_is};
     if (o->output != NULL) {
         TRY(tare_arrays_check_path(o->output, j->err));
         TRY(output_check(o->output));
@@ -97,7 +95,7 @@ static tare_status run_job(job *j, const char *model) {
     TRY(read_model(model, &o->sizes, &j->model, j->err));
     TRY(tare_data_open(o->input, j->model, &data, &j->data, j->err));
     TRY(tare_session_create(j->model, &j->setting, &j->session, j->err));
-    TRY(keep_thread(&o->threads, j->err));
+    TRY(keep_thread(&o->session, j->err));
     TRY(run_batches(j));
     end_progress();
     if (o->output != NULL) TRY(gather_write(&j->outputs, o->output, j->err));
@@ -107,14 +105,12 @@ static tare_status run_job(job *j, const char *model) {
 }
 
 static int run(const command *self, int argc, char **argv) {
-    run_options o = {0};
-    const char *operands[4];
+    run_options o = {.session = SESSION_DEFAULTS};
+    const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.quiet || o.as_json) silence_progress();
-    job j = {.options = &o, .setting = {.tune_cache = o.tune_cache}};
-    if (!read_float_type(self->name, o.float_type, &j.setting.bfloat16) ||
-        !read_thread_options(self->name, &o.threads, &j.setting))
-        return EXIT_WRONG_USAGE;
+    job j = {.options = &o};
+    if (!read_session_settings(self->name, &o.session, &j.setting)) return EXIT_WRONG_USAGE;
     j.err = tare_error_create();
     const int exit_status = finish_job(self->name, run_job(&j, operands[0]), j.err);
     gather_release(&j.outputs);
@@ -127,19 +123,40 @@ static int run(const command *self, int argc, char **argv) {
 
 #define FIELD(name) offsetof(run_options, name)
 static const option options[] = {
-    {"input", "DATA", "what to run on", FIELD(input), OPTION_TEXT, 'i', true},
-    {"output", "FILE", ".npz, .npy or .safetensors; '-': .npz on standard output", FIELD(output),
-     OPTION_TEXT, 'o', false},
-    {"batch", "N", "samples at a time (default 32)", FIELD(batch), OPTION_NUMBER, 0, false},
-    {"limit", "N", "run on the first N samples", FIELD(limit), OPTION_NUMBER, 0, false},
-    THREAD_OPTIONS(run_options, threads),
-    FLOAT_OPTION(FIELD(float_type)),
-    {"tune-cache", "FILE", "time kernels of equal bits, keep what was timed here",
-     FIELD(tune_cache), OPTION_TEXT, 0, false},
-    {"as-is", NULL, "take FILE.npz as it stands: any shapes, no batch", FIELD(as_is), OPTION_FLAG,
-     0, false},
-    {"json", NULL, "print the result as JSON", FIELD(as_json), OPTION_FLAG, 0, false},
-    {"quiet", NULL, "show no progress", FIELD(quiet), OPTION_FLAG, 'q', false},
+    {.name = "input",
+     .letter = 'i',
+     .value = "DATA",
+     .help = "data to run on",
+     .kind = OPTION_FILE,
+     .is_required = true,
+     .offset = FIELD(input)},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "results: .npz, .npy or .safetensors; '-': .npz on standard output",
+     .details = "The arrays are called output, or output.0, output.1, .. where there are several; "
+                "quantized outputs are written as float32.",
+     .kind = OPTION_FILE,
+     .offset = FIELD(output)},
+    {.name = "batch",
+     .value = "N",
+     .help = "samples of a batch",
+     .default_value = "32",
+     .kind = OPTION_NUMBER,
+     .offset = FIELD(batch)},
+    {.name = "limit",
+     .value = "N",
+     .help = "run on the first N samples",
+     .kind = OPTION_NUMBER,
+     .offset = FIELD(limit)},
+    {.name = "as-is",
+     .help = "take each array file as one run: any shapes, no batch",
+     .details = "Dimension 0 is no batch then.",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(as_is)},
+    SESSION_OPTIONS(run_options, session),
+    JSON_OPTION(run_options, as_json),
+    QUIET_OPTION(run_options, quiet),
     SIZE_OPTIONS(run_options, sizes),
     {.name = NULL},
 };
@@ -147,16 +164,10 @@ static const option options[] = {
 const command run_command = {
     .name = "run",
     .summary = "run a model on data",
-    .usage = "MODEL --input DATA [--output FILE] [--batch N] [--limit N] [--as-is]\n"
-             "       [--threads N] [--affinity 0,2-5] [--spin US] [--float f32|bf16] [--tune-cache "
-             "FILE] [--json] [--quiet] [--dim NAME=N,..]\n"
-             "       [--shape INPUT=NxN..,..] [--max-memory SIZE]",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .notes = "The arrays of FILE are called `output`, or `output.0`, `output.1`, .. where\n"
-             "there are several; quantized outputs are written as float32. Where DATA has\n"
-             "labels and the model gives scores of classes, the accuracy is printed (in JSON\n"
-             "as a fraction).\n",
+    .details = "Where DATA has labels and the model gives scores of classes, the accuracy is "
+               "printed (in JSON as a fraction).",
     .run = run,
 };

@@ -2,7 +2,7 @@
 // tare version: which tare this is and what is in it.
 #include <stdio.h>
 
-#include "options/command.h"
+#include "options/common.h"
 #include "support/json.h"
 #include "support/report.h"
 #include "tare/tare.h"
@@ -13,7 +13,7 @@ typedef struct version_options {
 
 static int run(const command *self, int argc, char **argv) {
     version_options o = {0};
-    const char *operands[4];
+    const char *operands[OPERAND_CAPACITY];
     if (!parse_arguments(self, argc, argv, &o, operands)) return EXIT_WRONG_USAGE;
     if (o.as_json) {
         json_out json = json_out_begin(stdout);
@@ -28,15 +28,11 @@ static int run(const command *self, int argc, char **argv) {
     return finish_job(self->name, TARE_OK, NULL);
 }
 
-static const option options[] = {
-    {"json", NULL, "print JSON", offsetof(version_options, as_json), OPTION_FLAG, 0, false},
-    {.name = NULL},
-};
+static const option options[] = {JSON_OPTION(version_options, as_json), {.name = NULL}};
 
 const command version_command = {
     .name = "version",
-    .summary = "say which tare this is and what is in it",
-    .usage = "[--json]",
+    .summary = "print the version, the features of the build and the instruction set in use",
     .options = options,
     .run = run,
 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments by the rows of a command's options, and the help that these rows give.
+// Reads arguments by the rows of a command's options.
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "options/command.h"
+#include "options/rules.h"
 #include "support/report.h"
 #include "tare/tare.h"
-
-enum { OPERAND_CAPACITY = 4 };
 
 typedef struct parser {
     const command *command;
@@ -18,38 +18,23 @@ typedef struct parser {
     void *options;
     const char **operands;
     size_t operand_count;
+    bool is_given[OPTION_CAPACITY]; // by the option's index
 } parser;
 
 static const char *option_name_at(const void *user, size_t index) {
-    const option *options = user;
-    if (options == NULL || options[index].name == NULL) return NULL;
-    return options[index].name;
+    return ((const option *)user)[index].name;
 }
 
 static const option *find_long(const command *c, const char *name, size_t length) {
-    for (const option *o = c->options; o != NULL && o->name != NULL; o++)
+    for (const option *o = c->options; o->name != NULL; o++)
         if (strlen(o->name) == length && strncmp(o->name, name, length) == 0) return o;
     return NULL;
 }
 
 static const option *find_short(const command *c, char letter) {
-    for (const option *o = c->options; o != NULL && o->name != NULL; o++)
+    for (const option *o = c->options; o->name != NULL; o++)
         if (o->letter == letter) return o;
     return NULL;
-}
-
-static bool is_given(const parser *p, const option *o) {
-    const void *field = (const char *)p->options + o->offset;
-    switch (o->kind) {
-    case OPTION_FLAG:
-        return *(const bool *)field;
-    case OPTION_TEXT:
-        return *(const char *const *)field != NULL;
-    case OPTION_NUMBER:
-    case OPTION_BYTES:
-        return *(const int64_t *)field != 0;
-    }
-    return false;
 }
 
 static bool unknown_option(const parser *p, const char *argument) {
@@ -64,68 +49,108 @@ static bool unknown_option(const parser *p, const char *argument) {
     return false;
 }
 
-static bool read_number(const parser *p, const option *o, const char *value) {
+static void *field_of(const parser *p, const option *o) {
+    return (char *)p->options + o->offset;
+}
+
+static bool store_choice(const parser *p, const option *o, const char *value) {
+    char names[SPELLINGS_SIZE];
+    size_t i = 0;
+    while (o->choice_at(NULL, i) != NULL && strcmp(o->choice_at(NULL, i), value) != 0) i++;
+    *(const char **)field_of(p, o) = value;
+    if (o->choice_at(NULL, i) != NULL) return true;
+    wrong_usage(p->command->name, suggest(value, o->choice_at, NULL),
+                "--%s: expected %s, found '%s'", o->name, spell_names(o->choice_at, NULL, names),
+                value);
+    return false;
+}
+
+static void report_number(const parser *p, const option *o, const char *value) {
+    const int least = o->takes_zero ? 0 : 1;
+    if (o->most == 0)
+        wrong_usage(p->command->name, NULL, "--%s: expected a number from %d up, found '%s'",
+                    o->name, least, value);
+    else
+        wrong_usage(p->command->name, NULL, "--%s: expected a number from %d to %lld, found '%s'",
+                    o->name, least, (long long)o->most, value);
+}
+
+static bool store_number(const parser *p, const option *o, const char *value) {
     char *end = NULL;
     errno = 0;
     const long long number = strtoll(value, &end, 10);
-    if (errno != 0 || end == value || *end != '\0' || number < 1) {
-        wrong_usage(p->command->name, NULL, "--%s: expected a number from 1 up, found '%s'",
-                    o->name, value);
-        return false;
-    }
-    *(int64_t *)(void *)((char *)p->options + o->offset) = number;
-    return true;
+    const bool is_good = errno == 0 && end != value && *end == '\0' &&
+                         number >= (o->takes_zero ? 0 : 1) && (o->most == 0 || number <= o->most);
+    if (!is_good) report_number(p, o, value);
+    *(int64_t *)field_of(p, o) = number;
+    return is_good;
 }
 
 // "4096", "512M": a unit is 1024 times the one before.
-static bool read_bytes(const parser *p, const option *o, const char *value) {
+static bool read_bytes(const char *value, int64_t *out) {
     static const char units[] = "KMGT";
     char *end = NULL;
     errno = 0;
-    long long number = strtoll(value, &end, 10);
+    const long long number = strtoll(value, &end, 10);
     const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
-    bool is_good = errno == 0 && end != value && number >= 1 &&
-                   (*end == '\0' || (unit != NULL && end[1] == '\0'));
+    if (errno != 0 || end == value || number < 1) return false;
+    if (*end != '\0' && (unit == NULL || end[1] != '\0')) return false;
     const int shift = unit != NULL ? 10 * (int)(unit - units + 1) : 0;
-    is_good = is_good && number <= INT64_MAX >> shift;
-    if (!is_good) {
-        wrong_usage(p->command->name, "K, M, G and T stand for powers of 1024",
-                    "--%s: expected a number of bytes such as 512M or 2G, found '%s'", o->name,
-                    value);
-        return false;
-    }
-    *(int64_t *)(void *)((char *)p->options + o->offset) = (int64_t)number << shift;
+    if (number > INT64_MAX >> shift) return false;
+    *out = (int64_t)number << shift;
     return true;
 }
 
-// Of two values the first would be ignored silently.
-static bool is_new(const parser *p, const option *o) {
-    if (o->kind == OPTION_FLAG || !is_given(p, o)) return true;
-    wrong_usage(p->command->name, NULL, "--%s is given twice", o->name);
+static bool store_bytes(const parser *p, const option *o, const char *value) {
+    if (read_bytes(value, field_of(p, o))) return true;
+    wrong_usage(p->command->name, "K, M, G and T stand for powers of 1024",
+                "--%s: expected a number of bytes such as 512M or 2G, found '%s'", o->name, value);
     return false;
 }
 
 static bool store(const parser *p, const option *o, const char *value) {
-    void *field = (char *)p->options + o->offset;
     switch (o->kind) {
     case OPTION_FLAG:
-        *(bool *)field = true;
+        *(bool *)field_of(p, o) = true;
         return true;
     case OPTION_TEXT:
-        *(const char **)field = value;
+    case OPTION_FILE:
+    case OPTION_FOLDER:
+        *(const char **)field_of(p, o) = value;
         return true;
+    case OPTION_CHOICE:
+        return store_choice(p, o, value);
     case OPTION_NUMBER:
-        return read_number(p, o, value);
+        return store_number(p, o, value);
     case OPTION_BYTES:
-        return read_bytes(p, o, value);
+        return store_bytes(p, o, value);
     }
     return false;
+}
+
+static void store_defaults(const parser *p) {
+    for (const option *o = p->command->options; o->name != NULL; o++) {
+        const bool is_stored = o->default_value == NULL || store(p, o, o->default_value);
+        assert(is_stored && "a default is a value that the option takes");
+        (void)is_stored;
+    }
+}
+
+// Of two values the first would be ignored silently.
+static bool mark_given(parser *p, const option *o) {
+    bool *is_given = &p->is_given[o - p->command->options];
+    if (o->kind != OPTION_FLAG && *is_given) {
+        wrong_usage(p->command->name, NULL, "--%s is given twice", o->name);
+        return false;
+    }
+    *is_given = true;
+    return true;
 }
 
 /// The option `o`, spelled `argument`; `given` is a value that stood in the same word, or NULL.
 static bool take_option(parser *p, const option *o, const char *argument, const char *given) {
     if (o->kind == OPTION_FLAG) {
-        if (given == NULL) return store(p, o, NULL);
+        if (given == NULL) return mark_given(p, o) && store(p, o, NULL);
         wrong_usage(p->command->name, NULL, "--%s takes no value", o->name);
         return false;
     }
@@ -134,7 +159,7 @@ static bool take_option(parser *p, const option *o, const char *argument, const 
         wrong_usage(p->command->name, NULL, "'%s' needs a value: %s", argument, o->value);
         return false;
     }
-    return is_new(p, o) && store(p, o, given);
+    return mark_given(p, o) && store(p, o, given);
 }
 
 static bool take_long(parser *p, const char *argument) {
@@ -184,23 +209,33 @@ static bool take_arguments(parser *p) {
     return true;
 }
 
-static bool nothing_is_missing(const parser *p) {
-    char hint[96];
-    (void)snprintf(hint, sizeof hint, "see 'tare help %s'", p->command->name);
-    if (p->operand_count < p->command->least_operands) {
-        wrong_usage(p->command->name, hint, "%s is missing",
-                    p->command->operands[p->operand_count]);
-        return false;
-    }
-    for (const option *o = p->command->options; o != NULL && o->name != NULL; o++) {
-        if (!o->is_required || is_given(p, o)) continue;
-        if (o->letter != 0)
-            wrong_usage(p->command->name, hint, "-%c %s is missing", o->letter, o->value);
-        else
-            wrong_usage(p->command->name, hint, "--%s %s is missing", o->name, o->value);
-        return false;
-    }
+static bool operand_is_missing(const parser *p) {
+    if (p->operand_count >= p->command->least_operands) return false;
+    wrong_usage(p->command->name, NULL, "%s is missing", p->command->operands[p->operand_count]);
     return true;
+}
+
+static void report_missing(const command *c, const option *o) {
+    char spelled[SPELLING_SIZE], other[SPELLING_SIZE];
+    (void)spell_option(o, spelled);
+    for (const option *x = c->options; x->name != NULL; x++)
+        if (options_exclude(c, o, x)) {
+            wrong_usage(c->name, NULL, "%s %s is missing, or %s", spelled, o->value,
+                        spell_option(x, other));
+            return;
+        }
+    wrong_usage(c->name, NULL, "%s %s is missing", spelled, o->value);
+}
+
+static bool option_is_missing(const parser *p) {
+    const command *c = p->command;
+    for (const option *o = c->options; o->name != NULL; o++) {
+        if (!o->is_required || p->is_given[o - c->options] || is_excused(c, o, p->is_given))
+            continue;
+        report_missing(c, o);
+        return true;
+    }
+    return false;
 }
 
 bool parse_arguments(const command *self, int argc, char **argv, void *options,
@@ -208,21 +243,7 @@ bool parse_arguments(const command *self, int argc, char **argv, void *options,
     parser p = {
         .command = self, .argc = argc, .argv = argv, .options = options, .operands = operands};
     for (size_t i = 0; i < OPERAND_CAPACITY; i++) operands[i] = NULL;
-    return take_arguments(&p) && nothing_is_missing(&p);
-}
-
-static void print_option(const option *o) {
-    char spelled[64], letter[8] = "    ";
-    if (o->letter != 0) (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    (void)snprintf(spelled, sizeof spelled, "%s--%s%s%s", letter, o->name,
-                   o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-    printf("  %-30s  %s\n", spelled, o->help);
-}
-
-void print_help(const command *self) {
-    printf("tare %s: %s\n\nusage: tare %s%s%s\n", self->name, self->summary, self->name,
-           self->usage[0] != '\0' ? " " : "", self->usage);
-    if (self->options != NULL) printf("\n");
-    for (const option *o = self->options; o != NULL && o->name != NULL; o++) print_option(o);
-    if (self->notes != NULL) printf("\n%s", self->notes);
+    store_defaults(&p);
+    return take_arguments(&p) && check_rules(self, options, p.is_given) &&
+           !operand_is_missing(&p) && !option_is_missing(&p);
 }

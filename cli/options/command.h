@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command: its name, its help and its options as rows, its function.
+// A command and its options as rows. Parsing, checks, help, the manual page and completion derive
+// from these rows.
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
@@ -7,36 +8,62 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tare/status.h"
+
 enum { EXIT_JOB_DONE = 0, EXIT_JOB_FAILED = 1, EXIT_WRONG_USAGE = 2 };
+enum { OPERAND_CAPACITY = 4, OPTION_CAPACITY = 64 };
+
+/// The index-th name of a list; NULL ends it.
+typedef const char *(*names_at)(const void *user, size_t index);
 
 typedef enum option_kind {
     OPTION_FLAG,   // bool
     OPTION_TEXT,   // const char *
-    OPTION_NUMBER, // int64_t, at least 1
+    OPTION_FILE,   // const char *: a file, or something that a file may stand for
+    OPTION_FOLDER, // const char *
+    OPTION_CHOICE, // const char *: one of the names of choice_at
+    OPTION_NUMBER, // int64_t
     OPTION_BYTES,  // int64_t, at least 1; with a unit: 512M, 2G
 } option_kind;
 
 /// One option of a command. A table of them ends with a row whose name is NULL.
 typedef struct option {
-    const char *name;  // without "--"
-    const char *value; // what help calls its value; NULL for flags
-    const char *help;
-    size_t offset; // of its field in the command's struct of options
+    const char *name;    // without "--"
+    const char *value;   // the name of its value in help; NULL for flags
+    const char *help;    // one short sentence
+    const char *details; // more sentences, for the manual page; may be NULL
+    size_t offset;       // of its field in the command's struct of options
     option_kind kind;
-    char letter; // the short form, "-o"; 0: none
-    bool is_required;
-    const char *(*choice_at)(const void *user, size_t index); // its values' names; NULL: none known
+    char letter;                 // the short form, "-o"; 0: none
+    bool is_required;            // unless an option is given that excludes it
+    bool takes_zero;             // OPTION_NUMBER: from 0 up; else from 1 up
+    int64_t most;                // OPTION_NUMBER: the largest value; 0: no limit
+    names_at choice_at;          // names that its value may have; NULL: none known
+    const char *default_value;   // stored where the option is not given; NULL: none
+    const char *library_default; // shown as the default, but left to the library
+    /// Names of other options, with '|' between; "stop=lower" is an option with this value.
+    const char *requires; // one of them must hold; NULL: nothing is required
+    const char *excludes; // none of them may hold; stated at one of two options
 } option;
+
+/// What a command does by its first operand: "tare backend show NAME".
+typedef struct action {
+    const char *name;    // NULL ends a table
+    const char *operand; // the name of the second operand; NULL: there is none
+    const char *help;    // one short sentence
+    tare_status (*run)(const char *operand, bool as_json, tare_error *err);
+} action;
 
 typedef struct command {
     const char *name, *summary;
-    const char *usage;       // what follows the name: "MODEL [--json]"
-    const char *operands[4]; // names of the operands, in order; NULL ends
-    const char *(*operand_at)(const void *user, size_t index); // names for the first; NULL: files
-    size_t least_operands;                                     // the others may be left out
-    bool takes_more_operands;                                  // any number, of the last kind
-    const option *options;                                     // may be NULL
-    const char *notes;                                         // more help, lines; may be NULL
+    const char *operands[OPERAND_CAPACITY]; // names of the operands, in order; NULL ends
+    size_t least_operands;                  // the others may be left out
+    bool takes_more_operands;               // any number, of the last kind
+    names_at operand_at;                    // names for the first operand; NULL: files
+    const action *actions;                  // choices for the first operand; NULL: none
+    const option *options;
+    const char *details; // paragraphs with empty lines between; may be NULL
+    const char *example; // lines; may be NULL
     int (*run)(const struct command *self, int argc, char **argv);
 } command;
 
@@ -49,13 +76,9 @@ extern const command print_command, backend_command, qconfig_command, quantizer_
     help_command;
 
 /// Reads argv[0..argc), what follows the command's name, into the fields of `options` and into
-/// `operands` (an array of 4, NULL where one was left out; where there may be any number, of argc +
-/// 5). On wrong usage says so and returns
-/// false.
+/// `operands` (an array of OPERAND_CAPACITY, NULL where one was left out; where there may be any
+/// number, of argc + 5). On wrong usage says so and returns false.
 bool parse_arguments(const command *self, int argc, char **argv, void *options,
                      const char **operands);
-
-/// Usage, options and notes, to standard output.
-void print_help(const command *self);
 
 #endif

@@ -139,29 +139,5 @@ const char *engine_choice_at(const void *user, size_t index) {
     return engine <= TARE_ENGINE_ONEDNN ? tare_engine_name((tare_engine)engine) : NULL;
 }
 
-static bool is_engine(const char *name) {
-    size_t i = 0;
-    while (engine_choice_at(NULL, i) != NULL && strcmp(engine_choice_at(NULL, i), name) != 0) i++;
-    return engine_choice_at(NULL, i) != NULL;
-}
-
-int check_engine(const command *self, const quantize_options *o) {
-    if (o->engine == NULL || is_engine(o->engine)) return EXIT_JOB_DONE;
-    return wrong_usage(self->name, suggest(o->engine, engine_choice_at, NULL),
-                       "--engine: no engine '%s'", o->engine);
-}
-
-static int check_options(const command *self, const quantize_options *o) {
-    if (check_engine(self, o) != EXIT_JOB_DONE) return EXIT_WRONG_USAGE;
-    if (o->quantizer_config != NULL)
-        return wrong_usage(self->name, "--qconfig has the settings of the flow with a backend",
-                           "--quantizer-config has no effect without --quantizer");
-    return EXIT_JOB_DONE;
-}
-
-const quantize_flow fx_flow = {.check_options = check_options,
-                               .open = open,
-                               .check_model = check_model,
-                               .fuse = fuse,
-                               .prepare = prepare,
-                               .convert = convert};
+const quantize_flow fx_flow = {
+    .open = open, .check_model = check_model, .fuse = fuse, .prepare = prepare, .convert = convert};

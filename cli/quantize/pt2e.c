@@ -71,24 +71,5 @@ static tare_status convert(quantize_job *j, const tare_model *prepared, stop_sta
     return status;
 }
 
-static int check_options(const command *self, const quantize_options *o) {
-    if (o->backend != NULL)
-        return wrong_usage(self->name, NULL, "--quantizer and --backend exclude each other");
-    if (o->qconfig != NULL)
-        return wrong_usage(self->name, "--quantizer-config has the settings of a quantizer",
-                           "--qconfig has no effect with --quantizer");
-    if (o->prepare_config != NULL || o->convert_config != NULL || o->equalize != NULL)
-        return wrong_usage(self->name, NULL,
-                           "--prepare-config, --convert-config and --equalize have no effect with "
-                           "--quantizer");
-    if (o->quantizer == NULL && o->quantizer_config != NULL)
-        return wrong_usage(self->name, NULL,
-                           "--quantizer-config has no effect without --quantizer");
-    return check_engine(self, o);
-}
-
-const quantize_flow pt2e_flow = {.check_options = check_options,
-                                 .open = open,
-                                 .check_model = check_model,
-                                 .prepare = prepare,
-                                 .convert = convert};
+const quantize_flow pt2e_flow = {
+    .open = open, .check_model = check_model, .prepare = prepare, .convert = convert};

@@ -43,8 +43,6 @@ typedef struct quantize_job {
 } quantize_job;
 
 struct quantize_flow {
-    /// Wrong usage: says so and returns EXIT_WRONG_USAGE.
-    int (*check_options)(const command *self, const quantize_options *o);
     /// Loads what the options name, before the model is read.
     tare_status (*open)(quantize_job *j);
     /// Refuses models of the other flow, and options that come too late for a prepared one.
@@ -64,9 +62,9 @@ tare_status quantize_never_slower(quantize_job *j, tare_model **out);
 
 extern const quantize_flow fx_flow, pt2e_flow;
 
-const char *engine_choice_at(const void *user, size_t index); // for completion
-/// Wrong usage if --engine names none.
-int check_engine(const command *self, const quantize_options *o);
+extern const option quantize_option_rows[];
+const char *engine_choice_at(const void *user, size_t index);
+const char *stop_choice_at(const void *user, size_t index);
 
 /// `next` takes the model's place.
 void quantize_advance(quantize_job *j, tare_model *next);

@@ -13,25 +13,22 @@ typedef struct size_options {
     int64_t max_memory; // bytes, of reading the model, of its data and of its runs; 0: the defaults
 } size_options;
 
+// clang-format off
 /// The row of --max-memory, for commands whose models leave no size open.
-#define MEMORY_OPTION(struct_name, field)                                                          \
-    {                                                                                              \
-        "max-memory", "SIZE", "most memory for tensors of files and runs (512M, 2G)",              \
-            offsetof(struct_name, field.max_memory), OPTION_BYTES, 0, false                        \
-    }
+#define MEMORY_OPTION(type, field)                                                                 \
+    {.name = "max-memory", .value = "SIZE", .help = "most memory for tensors of files and runs",   \
+     .library_default = "by the files' sizes and the machine",                                     \
+     .details = "MODELS says what is counted.",                                                    \
+     .kind = OPTION_BYTES, .offset = offsetof(type, field.max_memory)}
 /// The rows of all of them; `field` is that of the command's struct.
-#define SIZE_OPTIONS(struct_name, field)                                                           \
-    {"dim",                                                                                        \
-     "NAME=N,..",                                                                                  \
-     "sizes that an ONNX file leaves open",                                                        \
-     offsetof(struct_name, field.dims),                                                            \
-     OPTION_TEXT,                                                                                  \
-     0,                                                                                            \
-     false},                                                                                       \
-        MEMORY_OPTION(struct_name, field), {                                                       \
-        "shape", "INPUT=NxN..,..", "shapes of an ONNX file's inputs",                              \
-            offsetof(struct_name, field.shapes), OPTION_TEXT, 0, false                             \
-    }
+#define SIZE_OPTIONS(type, field)                                                                  \
+    {.name = "dim", .value = "NAME=N,..",                                                          \
+     .help = "sizes of dimensions that an ONNX file leaves open",                                  \
+     .kind = OPTION_TEXT, .offset = offsetof(type, field.dims)},                                   \
+    {.name = "shape", .value = "INPUT=NxN..,..", .help = "shapes of the inputs of an ONNX file",   \
+     .kind = OPTION_TEXT, .offset = offsetof(type, field.shapes)},                                 \
+    MEMORY_OPTION(type, field)
+// clang-format on
 
 enum { MOST_NAMES = 32 };
 

@@ -56,3 +56,26 @@ npy() {
         head -c "$3" /dev/zero
     } >"$1"
 }
+
+# option_rows: every option as COMMAND NAME LETTER KIND VALUE REQUIRES EXCLUDES, by what `tare help --json` says. VALUE is one
+# that the option takes; the lists have ',' between; '-' stands for nothing.
+option_rows() {
+    "$tare" help --json | awk '
+        function text() { sub(/^[^:]*: "?/, ""); sub(/"?,?$/, ""); return $0 }
+        function put() { if (name != "") print command, name, letter, kind, value, requires, excludes; name = "" }
+        function add(list, item) { return list == "-" ? item : list "," item }
+        /^   "name":/ { command = text() }
+        /^   "options"/ { in_options = 1 }
+        /^   [}\]]/ { if (in_options) put(); in_options = 0 }
+        !in_options { next }
+        /^     "name":/ { put(); name = text(); letter = value = requires = excludes = "-"; key = "" }
+        /^     "letter":/ { letter = text() }
+        /^     "kind":/ { kind = text(); if (kind !~ /flag|choice/) value = kind == "bytes" ? "512M" : kind == "number" ? "1" : "x" }
+        /^     "(choices|requires|excludes)":/ { key = $1 }
+        /^      "/ {
+            gsub(/[ ",]/, "")
+            if (key ~ /choices/ && value == "-") value = $0
+            if (key ~ /requires/) requires = add(requires, $0)
+            if (key ~ /excludes/) excludes = add(excludes, $0)
+        }'
+}

@@ -296,14 +296,14 @@ for number in 0 -1 two 1.5 99999999999999999999 '1 '; do
     bad 2 '--threads' "found '$number'" run "$digits" --input $test_data --threads "$number"
     bad 2 '--batch' "found '$number'" quantize "$digits" --backend x86 --calibrate $train --batch "$number" -o "$out"
 done
-bad 2 '--threads' '1024' run "$digits" --input $test_data --threads 5000
+bad 2 '--threads' "expected a number from 1 to 1024, found '5000'" run "$digits" --input $test_data --threads 5000
 bad 2 '--limit' "found '-5'" compare "$digits" "$work/int8" --data $test_data --limit -5
 bad 2 '--seconds' "found '0'" bench "$digits" --seconds 0
-bad 2 '--stop' "no stage 'lowr'" quantize "$digits" --backend x86 --stop lowr -o "$out"
-bad 2 '--engine' "no engine 'qnpack'" quantize "$digits" --backend x86 --engine qnpack -o "$out"
+bad 2 '--stop' "expected fuse, prepare, reference or lower, found 'lowr' (did you mean 'lower'?)" quantize "$digits" --backend x86 --stop lowr -o "$out"
+bad 2 '--engine' "expected x86, fbgemm, qnnpack or onednn, found 'qnpack' (did you mean 'qnnpack'?)" quantize "$digits" --backend x86 --engine qnpack -o "$out"
 bad 2 '--backend' 'missing' quantize "$digits" -o "$out"
 bad 2 '--strict' 'exclude each other' quantize "$digits" --backend x86 --strict --lenient -o "$out"
-bad 2 'export' "no format 'tflite'" export "$digits" --to tflite -o "$out"
+bad 2 'export' "--to: expected tare, pt2 or onnx, found 'tflite'" export "$digits" --to tflite -o "$out"
 bad 2 'command line' "no command 'frobnicate'" frobnicate
 bad 2 "'--nodez'" '--nodes' print "$digits" --nodez
 bad 2 "'-o'" 'needs a value' export "$digits" --to onnx -o

@@ -41,9 +41,9 @@ refuses 1 'expected a prepared model' calibrate "$digits" --data "$train" -o "$w
 refuses 2 'expected I/N' calibrate "$prepared" --data "$train" --shard 3/3 -o "$work/out"
 refuses 2 'expected I/N' calibrate "$prepared" --data "$train" --shard one -o "$work/out"
 refuses 2 '--data DATA is missing' calibrate "$prepared" -o "$work/out"
-refuses 2 'have no effect with --merge' calibrate --merge a b --data c -o "$work/out"
+refuses 2 '--merge and --data exclude each other' calibrate --merge a b --data c -o "$work/out"
 refuses 2 'one operand too many' calibrate "$prepared" b --data c -o "$work/out"
-refuses 2 'exclude each other' \
+refuses 2 '--calibrate and --state exclude each other' \
     quantize "$prepared" --backend x86 --state a --calibrate b -o "$work/out"
 
 # On a terminal the way is shown, with rate and remaining time, and wiped at the end.
@@ -53,8 +53,8 @@ if command -v script >/dev/null 2>&1; then
     script -qec "$tare calibrate $prepared --data $train -q -o $work/x.state" "$work/typescript" >/dev/null </dev/null
     ! grep -q 'calibrating' "$work/typescript" || fail "progress in spite of --quiet"
 fi
-refuses 2 'STATE is missing' calibrate --merge -o "$work/out"
-refuses 2 'PREPARED is missing' calibrate -o "$work/out"
+refuses 2 'PREPARED|STATE is missing' calibrate --merge -o "$work/out"
+refuses 2 'PREPARED|STATE is missing' calibrate -o "$work/out"
 
 # All cuts of the data give the same file.
 sed 's/"class": "MinMaxObserver"/"class": "tare.MergeableHistogramObserver"/' "$minmax" >"$work/histogram.json"
@@ -106,5 +106,5 @@ expect 0 calibrate "$work/own" --data "$long" --resume --threads 2 -o "$work/kil
 cmp "$work/whole.state" "$work/killed.state" || fail "a kill shows"
 expect 0 calibrate "$work/own" --data "$long" --resume -o "$work/killed.state"
 says '6000 samples'
-refuses 2 'without --resume' calibrate "$work/own" --data "$train" --every 8 -o "$work/out"
+refuses 2 '--every has no effect without --resume' calibrate "$work/own" --data "$train" --every 8 -o "$work/out"
 refuses 2 'that is a file' calibrate "$work/own" --data "$train" --resume -o -

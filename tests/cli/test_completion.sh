@@ -3,15 +3,16 @@
 # Completion knows every command and every option, in each shell.
 . tests/cli/support.sh
 
+option_rows >"$work/rows"
 commands=$("$tare" help --json | sed -n 's/^   "name": "\(.*\)",$/\1/p')
 [ -n "$commands" ] || fail 'no commands in help --json'
 for shell in bash zsh fish; do
     "$tare" completion $shell >"$work/$shell"
 done
-refuses 2 "no shell 'bsh' (did you mean 'bash'?)" completion bsh
+refuses 2 "expected bash, zsh or fish, found 'bsh' (did you mean 'bash'?)" completion bsh
 
 for command in $commands; do
-    options=$("$tare" help "$command" --json | sed -n 's/^     "name": "\(.*\)",$/\1/p')
+    options=$(awk -v c="$command" '$1 == c { print $2 }' "$work/rows")
     [ -n "$options" ] || fail "no options of $command"
     for option in $options; do
         grep -qE -- "^ *'--$option=?\[" "$work/zsh" || fail "zsh lacks --$option"
@@ -57,6 +58,17 @@ complete_words tare help comp
 offers compare
 complete_words tare print tests/cl
 offers tests/cli
+# A choice and a number are no files, and a folder is none.
+complete_words tare quantize x.safetensors --stop REA
+((${#COMPREPLY[@]} == 0)) || exit 1
+complete_words tare quantize x.safetensors --batch REA
+((${#COMPREPLY[@]} == 0)) || exit 1
+complete_words tare quantize x.safetensors --report REA
+((${#COMPREPLY[@]} == 0)) || exit 1
+complete_words tare quantize x.safetensors --report tests/cl
+offers tests/cli
+complete_words tare quantize x.safetensors --calibrate REA
+offers README.md
 END
 fi
 ! command -v zsh >/dev/null 2>&1 || zsh -n "$work/zsh" || fail 'zsh cannot read its script'

@@ -33,7 +33,7 @@ expect 0 compare "$digits" "$work/plain" --data "$train" --limit 64 --layers
 says '     -  relu1                 conv1 '
 
 refuses 2 '--worst has no effect without --layers' compare "$net" "$work/int8" --data "$data" --worst
-refuses 2 '--debug-handles has no effect with --dry-run' \
+refuses 2 '--dry-run and --debug-handles exclude each other' \
     quantize "$digits" --backend x86 --stop prepare --dry-run --debug-handles
 expect 0 quantize "$digits" --backend x86 --stop prepare -o "$work/prepared"
 refuses 1 'the model is prepared already: --debug-handles has no effect' \

@@ -36,7 +36,7 @@ done
 refuses 2 'such as 512M or 2G' run "$digits" --input "$test_data" --max-memory 5X
 refuses 2 'such as 512M or 2G' run "$digits" --input "$test_data" --max-memory 0
 refuses 2 'such as 512M or 2G' run "$digits" --input "$test_data" --max-memory 99999999999T
-refuses 2 '--max-memory have no effect with --merge' calibrate --merge "$work/state" --max-memory 1G -o "$work/out.state"
+refuses 2 '--merge and --max-memory exclude each other' calibrate --merge "$work/state" --max-memory 1G -o "$work/out.state"
 
 # Numbers that no integer holds.
 refuses 1 'expected random:N' bench "$digits" --batch 9223372036854775807

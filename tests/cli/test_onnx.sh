@@ -61,10 +61,10 @@ grep -q '"batch":"open"' "$work/report.json" || fail 'the batch is not open'
 expect 0 export $files/conv --to onnx --external-data --opset 21 -o "$work/conv.onnx"
 expect 0 run "$work/conv.onnx" --input random:3 --output "$work/y.npz"
 refuses 1 '13 to 21 can be written' export $files/conv --to onnx --opset 22 -o "$work/out.onnx"
-refuses 2 'an option without effect' export $files/conv --to tare --opset 18 -o "$work/out.safetensors"
+refuses 2 '--opset has an effect with --to onnx only' export $files/conv --to tare --opset 18 -o "$work/out.safetensors"
 refuses 1 "no input 'z'" export $files/conv --to onnx --input-shape z=1x4 -o "$work/out.onnx"
 refuses 1 'expected INPUT=' export $files/conv --to onnx --input-shape z=NxN -o "$work/out.onnx"
-refuses 2 "no format 'caffe'" export $files/conv --to caffe -o "$work/out.safetensors"
+refuses 2 "found 'caffe'" export $files/conv --to caffe -o "$work/out.safetensors"
 
 expect 0 quantize $files/conv --backend x86 --calibrate random:8 -o "$work/q.safetensors"
 [ ! -s "$work/stderr" ] || fail 'a note without need'

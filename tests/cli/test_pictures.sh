@@ -21,8 +21,8 @@ refuses 1 'does not say how a picture becomes its input' \
 refuses 1 "no step 'rezise' (did you mean 'resize'?)" \
     quantize "$digits" --backend x86 --preprocess rezise=8 -o "$work/out"
 refuses 1 'no.json: cannot open' preprocess "$digits" --set "$work/no.json" -o "$work/out"
-refuses 2 'come together' preprocess "$digits" --set imagenet
-refuses 2 'exclude each other' preprocess "$digits" --set imagenet --clear -o "$work/out"
+refuses 2 '--set has no effect without -o' preprocess "$digits" --set imagenet
+refuses 2 '--set and --clear exclude each other' preprocess "$digits" --set imagenet --clear -o "$work/out"
 
 expect 0 quantize "$digits" --backend x86 --preprocess $steps --calibrate "$work/photos" -o "$work/int8"
 expect 0 preprocess "$work/int8" --json

@@ -75,7 +75,7 @@ says ' tensors are as they were written'
 says ' packed weights are what packing gives'
 expect 0 print "$digits" --verify
 says 'the file has no digests of its graph and tensors'
-refuses 2 'exclude each other' print "$digits" --verify --state
+refuses 2 '--state and --verify exclude each other' print "$digits" --verify --state
 
 # Packed weights stand in front of all other tensors.
 cp "$work/packed.safetensors" "$work/random.safetensors"

@@ -109,14 +109,14 @@ refuses 1 "no built-in quantizer 'XNNPACKQuantiser' (did you mean 'XNNPACKQuanti
     quantize "$net" --quantizer XNNPACKQuantiser --calibrate "$data" -o "$work/out"
 refuses 1 'no_such.json' quantize "$net" --quantizer no_such.json --calibrate "$data" -o "$work/out"
 refuses 1 'an empty name' quantize "$net" --quantizer XNNPACKQuantizer, --calibrate "$data" -o "$work/out"
-refuses 2 '--quantizer and --backend exclude each other' \
+refuses 2 '--backend and --quantizer exclude each other' \
     quantize "$net" --quantizer XNNPACKQuantizer --backend x86 -o "$work/out"
-refuses 2 '--qconfig has no effect with --quantizer' quantize "$net" --quantizer XNNPACKQuantizer --qconfig x86 -o "$work/out"
-refuses 2 'have no effect with --quantizer' \
+refuses 2 '--qconfig has no effect without --backend' quantize "$net" --quantizer XNNPACKQuantizer --qconfig x86 -o "$work/out"
+refuses 2 '--equalize has no effect without --backend' \
     quantize "$net" --quantizer XNNPACKQuantizer --equalize "$work/bad.json" -o "$work/out"
 refuses 2 '--quantizer-config has no effect without --quantizer' \
     quantize "$digits" --backend x86 --quantizer-config "$work/bad.json" -o "$work/out"
-refuses 2 '--stop fuse has no meaning with a quantizer' \
+refuses 2 '--quantizer and --stop fuse exclude each other' \
     quantize "$net" --quantizer XNNPACKQuantizer --stop fuse -o "$work/out"
 refuses 2 '--engine has an effect with --stop lower only' \
     quantize "$net" --quantizer XNNPACKQuantizer --stop prepare --engine x86 -o "$work/out"

@@ -45,7 +45,7 @@ expect 0 quantize "$work/qat_prepared.safetensors" --backend x86 --calibrate "$t
 cmp "$work/qat.safetensors" "$work/qat_two_steps"
 refuses 1 'the model is prepared already: --qat has no effect' quantize "$work/qat_prepared.safetensors" \
     --backend x86 --qat -o "$work/none"
-refuses 2 '--qat has no effect with --stop fuse' quantize "$digits" --backend x86 --qat --stop fuse -o "$work/none"
+refuses 2 '--qat and --stop fuse exclude each other' quantize "$digits" --backend x86 --qat --stop fuse -o "$work/none"
 
 # explain: a sentence an operator.
 expect 0 explain "$int8"
@@ -138,7 +138,7 @@ refuses 1 "the non_traceable_module_name selector 'conv9' matches no module" \
 printf '{"output_quantized": [0]}' >"$work/prepare.json"
 refuses 1 'output_quantized_idxs' \
     quantize "$digits" --backend x86 --calibrate "$train" --prepare-config "$work/prepare.json" -o "$out"
-refuses 2 '--convert-config has no effect with --stop prepare' \
+refuses 2 '--convert-config and --stop prepare exclude each other' \
     quantize "$digits" --backend x86 --stop prepare --convert-config "$work/prepare.json" -o "$out"
 printf '{"global": "default_equalization_qconfig"}' >"$work/equalize.json"
 printf '{"global": "default_qconfig"}' >"$work/global.json"
@@ -152,8 +152,8 @@ expect 0 quantize "$digits" --backend examples/toy_accelerator.json --qconfig fb
 says 'island 2, float: avgpool'
 says 'conversions: 1 tensors quantized, 1 dequantized'
 says "float: fc (torch.nn.Linear): the backend 'toy_accelerator' has no pattern for it"
-refuses 2 '--dry-run goes with --stop prepare' quantize "$digits" --backend x86 --dry-run
-refuses 2 'have no effect' quantize "$digits" --backend x86 --stop prepare --dry-run -o "$work/dry"
+refuses 2 '--dry-run has an effect with --stop prepare only' quantize "$digits" --backend x86 --dry-run
+refuses 2 '--dry-run and -o exclude each other' quantize "$digits" --backend x86 --stop prepare --dry-run -o "$work/dry"
 refuses 2 '-o OUT is missing' quantize "$digits" --backend x86
 
 # What a selector asks for and does not get is a failure where the user says so.
@@ -165,7 +165,7 @@ refuses 1 "the object_type selector 'torch.nn.Conv2d' asks to quantize it, but i
     quantize $tutorial "$@" --strict -o "$work/strict"
 [ ! -e "$work/strict" ] || fail 'a model is left behind'
 expect 0 quantize examples/data/tutorial_conv_relu.safetensors "$@" --strict -o "$work/strict"
-refuses 2 'exclude each other' quantize $tutorial "$@" --strict --lenient -o "$work/strict"
+refuses 2 '--lenient and --strict exclude each other' quantize $tutorial "$@" --strict --lenient -o "$work/strict"
 
 # Corrected biases: the record says which; how many threads correct them does not show.
 expect 0 quantize "$digits" --backend x86 --calibrate "$train" --limit 32 --bias-correction -o "$work/corrected"
@@ -186,15 +186,15 @@ told=$(grep -c '"largest_shift"' "$work/stdout" || true)
 expect 0 explain "$work/fast" --json
 recorded=$(grep -o '"decision":"corrected"' "$work/stdout" | wc -l)
 [ "$told" -eq "$recorded" ] || fail "$told corrected layers are told, $recorded are in the model"
-refuses 2 '--bias-correction needs data (--bias-data DATA says with which)' \
+refuses 2 '--bias-correction has no effect without --calibrate or --bias-data' \
     quantize "$work/prepared.safetensors" --backend x86 --state "$work/state" --bias-correction -o "$work/fast"
-refuses 2 '--bias-correction has no effect with --stop prepare' \
+refuses 2 '--bias-correction and --stop prepare exclude each other' \
     quantize "$digits" --backend x86 --calibrate "$train" --bias-correction --stop prepare -o "$work/fast"
-refuses 2 '--bias-data and --bias-samples have no effect without --bias-correction' \
+refuses 2 '--bias-samples has no effect without --bias-correction' \
     quantize "$digits" --backend x86 --calibrate "$train" --bias-samples 4 -o "$work/fast"
 refuses 2 '--bias-correction and --qat exclude each other' \
     quantize "$digits" --backend x86 --calibrate "$train" --bias-correction --qat -o "$work/fast"
-refuses 2 '--bias-correction and --equalize exclude each other' \
+refuses 2 '--equalize and --bias-correction exclude each other' \
     quantize "$digits" --backend x86 --calibrate "$train" --bias-correction --equalize x.json -o "$work/fast"
 refuses 1 'no layer has a quantized weight' quantize tests/data/small_resnet18/model.pt2 \
     --quantizer EmbeddingQuantizer --calibrate tests/data/small_resnet18/input.npz --bias-correction -o "$work/out.safetensors"

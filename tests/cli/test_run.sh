@@ -24,8 +24,9 @@ cmp "$work/base.npz" "$work/batches.npz"
 # Nor do the processors of threads, and how long they look for work.
 "$tare" run "$int8" --input "$test_data" --limit 50 --threads 2 --spin 0 -o "$work/slept.npz" >/dev/null
 cmp "$work/base.npz" "$work/slept.npz"
-refuses 2 '--spin has no effect' run "$int8" --input "$test_data" --spin 5
-refuses 2 "0 to 1000000 microseconds, found '5ms'" run "$int8" --input "$test_data" --threads 2 --spin 5ms
+refuses 2 '--spin has no effect without --threads 2 or more' run "$int8" --input "$test_data" --threads 1 --spin 5
+refuses 2 '--spin has no effect without --threads or --affinity' run "$int8" --input "$test_data" --spin 5
+refuses 2 "--spin: expected a number from 0 to 1000000, found '5ms'" run "$int8" --input "$test_data" --threads 2 --spin 5ms
 refuses 1 "affinity '0-': expected" run "$int8" --input "$test_data" --affinity 0-
 own=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status 2>/dev/null || true)
 if [ -n "$own" ]; then
@@ -50,7 +51,7 @@ for isa in scalar "$("$tare" version --json | sed -n 's/.*"isa": "\(.*\)".*/\1/p
 done
 expect 0 export "$work/packed.safetensors" --to tare -o "$work/plain.safetensors"
 cmp "$int8" "$work/plain.safetensors"
-refuses 2 '--packed is for --to tare' export "$int8" --to onnx --packed -o "$work/out.onnx"
+refuses 2 '--packed has an effect with --to tare only' export "$int8" --to onnx --packed -o "$work/out.onnx"
 expect 0 run "$int8" --input "$test_data" --limit 3 --output "$work/three.npy"
 [ "$(wc -c <"$work/three.npy")" -eq 248 ] || fail '3 x 10 scores are not 128 + 120 bytes'
 expect 0 run "$int8" --input "$test_data" --limit 3 --output "$work/three.safetensors"

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of options that several commands have. `type` is the command's struct of options.
+#ifndef CLI_COMMON_H
+#define CLI_COMMON_H
+
+#include "options/command.h"
+
+enum { MOST_THREADS = 1024 };
+
+// clang-format off
+#define JSON_OPTION(type, field)                                                                   \
+    {.name = "json", .help = "print the result as JSON",                                           \
+     .kind = OPTION_FLAG, .offset = offsetof(type, field)}
+
+#define QUIET_OPTION(type, field)                                                                  \
+    {.name = "quiet", .letter = 'q', .help = "show no progress",                                   \
+     .details = "Progress is shown on terminals only, and not with --json.",                       \
+     .kind = OPTION_FLAG, .offset = offsetof(type, field)}
+// clang-format on
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of commands that run a model in sessions: --threads, --affinity, --spin, --float and
+// --tune-cache.
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+#include "options/common.h"
+#include "support/json.h"
+#include "tare/tare.h"
+
+/// A field of a command's own options; initialized with SESSION_DEFAULTS.
+typedef struct session_settings {
+    int64_t threads, spin_us; // spin_us < 0: not given
+    const char *affinity, *float_type, *tune_cache;
+} session_settings;
+
+#define SESSION_DEFAULTS                                                                           \
+    { .spin_us = -1 }
+
+/// Prints what is wrong with the usage of the command `where`, and returns false; else fills the
+/// options of a session.
+bool read_session_settings(const char *where, const session_settings *given,
+                           tare_session_options *out);
+/// Puts this thread on its processor. Threads that are created later would inherit the place.
+tare_status keep_thread(const session_settings *given, tare_error *err);
+/// The settings of threads that were given beside their number.
+void print_threads_json(const session_settings *given, json_out *json);
+const char *float_type_at(const void *user, size_t index);
+
+// clang-format off
+#define SESSION_OPTIONS(type, field)                                                               \
+    {.name = "threads", .value = "N", .help = "number of threads",                                 \
+     .library_default = "1, or one for each processor of --affinity",                              \
+     .kind = OPTION_NUMBER, .most = MOST_THREADS, .offset = offsetof(type, field.threads)},        \
+    {.name = "affinity", .value = "0,2-5", .help = "keep each thread on one of these processors",  \
+     .details = "There must be as many processors as threads; without --threads there are as "     \
+                "many threads as processors. Linux only.",                                         \
+     .kind = OPTION_TEXT, .offset = offsetof(type, field.affinity)},                               \
+    {.name = "spin", .value = "US", .help = "microseconds that an idle thread spins before it "    \
+                                            "sleeps",                                              \
+     .details = "0: never. Longer spinning makes runs shorter on processors "     \
+                "that nothing else needs, and keeps them busy between runs, too. Within a run "    \
+                "threads spin for 20 microseconds at least, unless it is 0. A single thread "      \
+                "waits for no other: the option is refused there.",                                \
+     .library_default = "5", .kind = OPTION_NUMBER, .takes_zero = true, .most = 1000000,           \
+     .requires = "threads|affinity", .offset = offsetof(type, field.spin_us)},                     \
+    {.name = "float", .value = "TYPE",                                                             \
+     .help = "type that inputs and weights of float layers are rounded to",                        \
+     .details = "With bf16 convolutions and linear layers in floats may round their inputs and "   \
+                "weights to bfloat16 where that is faster; sums and results stay float32. It is "  \
+                "refused where the machine (AVX512-BF16) or the build (oneDNN) does not support "  \
+                "it.",                                                                             \
+     .default_value = "f32", .kind = OPTION_CHOICE, .choice_at = float_type_at,                    \
+     .offset = offsetof(type, field.float_type)},                                                  \
+    {.name = "tune-cache", .value = "FILE",                                                        \
+     .help = "choose kernels by timing them, and keep the times in FILE",                          \
+     .details = "Kernels that give the same bits are timed for the shape of each layer on this "   \
+                "machine, and the fastest is taken. FILE keeps the times by processor and shape. " \
+                "Results do not depend on it.",                                                    \
+     .kind = OPTION_FILE, .offset = offsetof(type, field.tune_cache)}
+// clang-format on
+
+#endif

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a command is called: its synopsis and its page of help, made of its rows.
+#ifndef CLI_USAGE_H
+#define CLI_USAGE_H
+
+#include "options/command.h"
+#include "support/wrap.h"
+
+/// The operands and options that follow the command's name.
+void write_synopsis(const command *c, wrapper *w);
+/// What stands for an option that is not given; NULL: nothing.
+const char *shown_default(const option *o);
+/// Synopsis, actions, options, details and example.
+void write_help(const command *c, FILE *stream);
+
+#endif

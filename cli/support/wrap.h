@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text in lines of a given width.
+#ifndef CLI_WRAP_H
+#define CLI_WRAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/// Zero-initialized but for the stream: one line.
+typedef struct wrapper {
+    FILE *stream;
+    size_t width;  // of a line, where its words are shorter; 0: no limit
+    size_t indent; // blanks before the second and later lines
+    size_t column; // of the next character
+    /// Writes one word; NULL: as it is.
+    void (*put)(FILE *stream, const char *word, bool begins_line);
+    size_t length; // of the word that is being collected
+    char word[512];
+} wrapper;
+
+/// Appends to the current word.
+void wrap_add(wrapper *w, const char *chars);
+/// Ends the word: the line may be broken here.
+void wrap_gap(wrapper *w);
+/// Appends words with blanks or ends of lines between them; the last one is not ended.
+void wrap_text(wrapper *w, const char *text, size_t length);
+/// Ends the word and the line.
+void wrap_end(wrapper *w);
+
+#endif
