@@ -41,7 +41,7 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
                                       tare_error *err);
 void tare__float_layers_destroy(float_layers *l); // NULL is fine
 bool tare__float_layers_use_bf16(const float_layers *l);
-/// The same for one thread that runs twins of its layers. `of` outlives *out.
+/// The same for one thread that runs replicas of its layers. `of` outlives *out.
 tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err);
 
 /// What a layer multiplies with, and adds (bias may be NULL). Both are packed, and not needed
@@ -76,7 +76,7 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
 tare_status tare__float_layers_expect_run(const float_layers *l, bool others, tare_error *err);
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err);
 /// A layer that may run at the same time as `of`, on one thread: what it is compiled to and packed
-/// weights are those of `of`, which outlives it. in: a twin of the layers that `of` is one of.
+/// weights are those of `of`, which outlives it. in: a replica of the layers that `of` is one of.
 tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
                                    tare_error *err);
 /// What the library calls its implementation; static storage. *weight_bytes: as packed.

@@ -266,7 +266,7 @@ tare_status tare__float_part_compile(float_layer *layer, size_t index, const par
     return status == TARE_UNSUPPORTED ? TARE_OK : status;
 }
 
-// --- twins ---
+// --- replicas ---
 
 static tare_status create_alike(const float_layers *l, dnnl_memory_t of, dnnl_memory_t *out,
                                 size_t *size, tare_error *err) {

@@ -69,7 +69,7 @@ struct float_bands; // dnnl/bands.c
 
 struct float_layer {
     float_layers *shared;
-    struct float_bands *bands; // in which parts run; NULL: all at once. A twin's are its model's.
+    struct float_bands *bands; // in which parts run; NULL: all at once. A replica's are its model's.
     size_t part_count;
     float_part parts[];
 };
@@ -89,7 +89,7 @@ tare_status tare__work_reserve(work_memory *work, size_t size, tare_error *err);
 tare_status tare__float_part_compile(float_layer *layer, size_t index, const part_form *f,
                                      const void *desc, const float_epilogue *e, bool *fits,
                                      tare_error *err);
-/// Makes part `index` of a layer the twin of a part that stays: primitives, weights and bias are
+/// Makes part `index` of a layer the replica of a part that stays: primitives, weights and bias are
 /// lent.
 tare_status tare__float_part_twin(const float_part *of, float_layer *layer, size_t index,
                                   tare_error *err);

@@ -157,7 +157,7 @@ static tare_status build_projection(const builder *b, module *made, int64_t i) {
 static tare_status build_attention(const builder *b, module *made) {
     static const char *const biases[] = {"bias_k", "bias_v"};
     static const char *const products[] = {"q_scaling_product"};
-    static const char *const borders[] = {"quant_attn_output", "quant_attn_output_weights"};
+    static const char *const stubs[] = {"quant_attn_output", "quant_attn_output_weights"};
     static const char *const leaves[] = {"dequant_q", "dequant_k", "dequant_v"};
     const module *out = tare__module_child(b->source, "out_proj");
     if (out == NULL)
@@ -171,7 +171,7 @@ static tare_status build_attention(const builder *b, module *made) {
                         tare__module_tensor(out, "bias")));
     for (int64_t i = 0; i < 3; i++) TARE_TRY(build_projection(b, made, i));
     TARE_TRY(add_children(b, made, NNQ "FloatFunctional", products, 1));
-    TARE_TRY(add_children(b, made, AO "QuantStub", borders, 2));
+    TARE_TRY(add_children(b, made, AO "QuantStub", stubs, 2));
     return add_children(b, made, AO "DeQuantStub", leaves, 3);
 }
 

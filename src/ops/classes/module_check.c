@@ -175,7 +175,7 @@ static const struct {
 
 // --- what torch's constructors refuse ---
 
-// References of transposed convolutions know no other borders, and kernels would.
+// References of transposed convolutions know no other padding, and kernels would.
 static tare_status check_padding_mode(const module *m, tare_error *err) {
     const value *mode = tare__module_config(m, "padding_mode");
     if (mode == NULL || (mode->kind == VALUE_STRING && strcmp(mode->as.text, "zeros") == 0))

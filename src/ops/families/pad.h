@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding of a tensor's borders.
+// Padding of tensors.
 // Private to ops/families.
 #ifndef OPS_FAMILIES_PAD_H
 #define OPS_FAMILIES_PAD_H

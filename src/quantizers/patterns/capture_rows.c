@@ -43,7 +43,7 @@
             "input|size*" #d "=None|align_corners=False|scale_factor*" #d "=None", NULL, d + 2     \
     }
 
-// A function of one tensor, and its in-place twin.
+// A function of one tensor, and its in-place form.
 #define UNARY(name)                                                                                \
     {"torch." name "|." name, name ".default", "input"}, {                                         \
         "torch." name "_|." name "_", name "_.default", "input"                                    \

@@ -10,10 +10,10 @@
 
 enum { INPUT, SCALE, ZERO_POINT, QUANT_MIN, QUANT_MAX, DTYPE, ARGUMENT_COUNT };
 
-typedef struct border {
+typedef struct boundary {
     code_params params;
     int64_t quant_min, quant_max;
-} border;
+} boundary;
 
 // The overload whose parameters are literals.
 static bool is_call(const node *n, op_id id) {
@@ -32,7 +32,7 @@ static tare_dtype quantized_dtype(const value *v) {
 }
 
 // Parameters that a quantized tensor of bytes can have.
-static bool read_border(const node *n, border *out) {
+static bool read_boundary(const node *n, boundary *out) {
     double scale, zero_point, least, most;
     if (!number(n, SCALE, &scale) || !number(n, ZERO_POINT, &zero_point) ||
         !number(n, QUANT_MIN, &least) || !number(n, QUANT_MAX, &most))
@@ -43,22 +43,22 @@ static bool read_border(const node *n, border *out) {
         !(zero_point >= (double)info->min && zero_point <= (double)info->max) ||
         !(least >= (double)info->min && most <= (double)info->max && least <= most))
         return false;
-    *out = (border){.params = {.dtype = dtype, .scale = scale, .zero_point = (int64_t)zero_point},
-                    .quant_min = (int64_t)least,
-                    .quant_max = (int64_t)most};
+    *out = (boundary){.params = {.dtype = dtype, .scale = scale, .zero_point = (int64_t)zero_point},
+                      .quant_min = (int64_t)least,
+                      .quant_max = (int64_t)most};
     return true;
 }
 
-static bool agrees(const node *dequantize, const border *b) {
-    border own;
+static bool agrees(const node *dequantize, const boundary *b) {
+    boundary own;
     return is_call(dequantize, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR) &&
-           dequantize->kwarg_count == 0 && read_border(dequantize, &own) &&
+           dequantize->kwarg_count == 0 && read_boundary(dequantize, &own) &&
            tare__code_params_equal(&own.params, &b->params);
 }
 
-static bool is_pair(const node *n, border *out) {
+static bool is_pair(const node *n, boundary *out) {
     if (!is_call(n, TARE_OP_DECOMPOSED_QUANTIZE_PER_TENSOR) || n->kwarg_count > 0 ||
-        !read_border(n, out))
+        !read_boundary(n, out))
         return false;
     for (size_t i = 0; i < n->user_count; i++)
         if (!agrees(n->users[i], out)) return false;
@@ -66,7 +66,7 @@ static bool is_pair(const node *n, border *out) {
 }
 
 // A quantized tensor's codes may use their whole dtype: a narrower range is a bound of its own.
-static tare_status narrow(lowering *l, node *quantize, const border *b, node **codes) {
+static tare_status narrow(lowering *l, node *quantize, const boundary *b, node **codes) {
     const dtype_info *info = tare__dtype(b->params.dtype);
     if (b->quant_min == info->min && b->quant_max == info->max) return TARE_OK;
     const float scale = (float)b->params.scale;
@@ -99,7 +99,7 @@ static tare_status become_dequantize(lowering *l, node *n) {
     return set_target(l, n, NODE_CALL_METHOD, tare__op_method_name(op));
 }
 
-static tare_status requalify(lowering *l, node *quantize, const border *b) {
+static tare_status requalify(lowering *l, node *quantize, const boundary *b) {
     tare_error *err = l->p->err;
     node *codes = quantize;
     const value args[] = {quantize->args[INPUT], quantize->args[SCALE], quantize->args[ZERO_POINT],
@@ -121,7 +121,7 @@ static tare_status requalify(lowering *l, node *quantize, const border *b) {
 
 // --- constants ---
 
-static tare_status quantized_of(lowering *l, const border *b, const tare_tensor *codes,
+static tare_status quantized_of(lowering *l, const boundary *b, const tare_tensor *codes,
                                 tare_tensor **out) {
     qparams *q = tare__qparams_per_tensor(b->params.dtype, b->params.scale, b->params.zero_point);
     if (q == NULL) return tare__out_of_memory(l->p->err);
@@ -141,10 +141,10 @@ tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, cons
 }
 
 tare_status tare__lower_constant(lowering *l, node *n) {
-    border b;
+    boundary b;
     const node *read = tare__node_arg(n, 0);
     if (!is_call(n, TARE_OP_DECOMPOSED_DEQUANTIZE_PER_TENSOR) || n->kwarg_count > 0 ||
-        n->user_count != 1 || !read_border(n, &b) || read == NULL || read->op != NODE_GET_ATTR)
+        n->user_count != 1 || !read_boundary(n, &b) || read == NULL || read->op != NODE_GET_ATTR)
         return TARE_OK;
     const tare_tensor *codes = tare__module_find_tensor(l->p->model->root, read->target);
     tare_tensor *t = NULL;
@@ -165,7 +165,7 @@ tare_status tare__lower_constant(lowering *l, node *n) {
 
 tare_status tare__pt2e_lower_borders(lowering *l) {
     for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
-        border b;
+        boundary b;
         if (is_pair(n, &b)) TARE_TRY(requalify(l, n, &b));
     }
     return TARE_OK;
