@@ -18,7 +18,7 @@ typedef struct max_pool {
     int64_t kernel[2], stride[2], pad[2], dilation[2], in[2], out[2];
     uint8_t flip;     // signed codes become unsigned ones of the same order
     uint8_t least;    // code
-    size_t line_size; // of a row of the input with its border
+    size_t line_size; // of a row of the input with its padding
     void (*raise)(bool is_signed, const uint8_t *x, size_t count, uint8_t *y);
 } max_pool;
 
@@ -63,7 +63,7 @@ static void halve_plane(const max_pool *p, const uint8_t *plane, uint8_t *y) {
     }
 }
 
-// One row of outputs. `line` is the input's width with its border: the greatest codes of each
+// One row of outputs. `line` is the input's width with its padding: the greatest codes of each
 // column of the window come first, then those of neighbouring columns; all of them for each place,
 // which vectors do faster than only the places that are wanted.
 static void pool_row(const max_pool *p, const uint8_t *plane, int64_t row, uint8_t *line,

@@ -6,7 +6,7 @@
 #include "runtime/kernels/scratch.h"
 
 enum { MOST_PARTS = 1 << 12, MOST_KERNEL = 1 << 20 };
-static const uint64_t most_staged = UINT64_C(1) << 48; // codes of an image with its border
+static const uint64_t most_staged = UINT64_C(1) << 48; // codes of an image with its padding
 
 // --- the layer ---
 
@@ -74,7 +74,7 @@ static bool count_parts(conv_split *s) {
     return true;
 }
 
-// Some kernels copy an image with the border that windows reach into.
+// Some kernels copy an image with the padding that windows reach into.
 static bool may_be_staged(const conv_split *s) {
     uint64_t left = most_staged / (uint64_t)s->g.in_channels;
     for (int d = 0; d < SPATIAL && !s->g.is_transposed; d++) {

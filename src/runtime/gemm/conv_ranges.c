@@ -22,12 +22,12 @@ struct tap_group {
 // A dimension.
 typedef struct window_axis {
     size_t size, out_size;
-    ptrdiff_t border; // in front
+    ptrdiff_t padding; // in front
     size_t stride, step, taps;
 } window_axis;
 
 static tap_group taps_at(const window_axis *a, size_t position) {
-    const ptrdiff_t at = (ptrdiff_t)(position * a->stride) - a->border;
+    const ptrdiff_t at = (ptrdiff_t)(position * a->stride) - a->padding;
     const inner_positions in = tare__conv_inner(a->size, at, a->step, a->taps);
     return (tap_group){position, position + 1, in.first < in.end ? in.first : 0, in.end - in.first};
 }
@@ -148,7 +148,7 @@ bool tare__conv_ranges_next(range_walk *walk, conv_range *out) {
 
 // Where the first tap that a pixel meets lies in the images.
 static size_t tap_at(const conv_windows *w, const conv_range *range, const output_place *at) {
-    const size_t plane = at->plane * w->stride[D] - (size_t)w->front; // negative borders add
+    const size_t plane = at->plane * w->stride[D] - (size_t)w->front; // negative padding adds
     const size_t row = at->row * w->stride[H] + range->row * w->step[H] - (size_t)w->above;
     const size_t column =
         at->column * w->stride[W] + range->column * w->step[W] - (size_t)w->before;

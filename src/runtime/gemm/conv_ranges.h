@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pixels of a convolution's output meet the image with the same taps of their windows. Taps
-// in the border multiply zero points; where these are zeros, such taps are left out: rows of taps
+// in the padding multiply zero points; where these are zeros, such taps are left out: rows of taps
 // above and below the image, and columns of taps beside it where lines are so short that it pays.
 // Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_CONV_RANGES_H
@@ -13,12 +13,12 @@ typedef struct tap_group tap_group;
 typedef struct conv_ranges {
     size_t width, pixels;    // of an output image
     size_t rows, columns;    // taps of a window; rows of all its planes
-    bool by_line, is_inside; // no window reaches over a border
+    bool by_line, is_inside; // no window reaches into the padding
     // NULL: no such taps are left out
     tap_group *line_groups, *column_groups;
 } conv_ranges;
 
-/// `leaves_out`: taps in the border, of windows of one plane that do not reflect. `by_line`: a
+/// `leaves_out`: taps in the padding, of windows of one plane that do not reflect. `by_line`: a
 /// range has pixels of one line only. Released by tare__conv_ranges_release.
 tare_status tare__conv_ranges_create(const conv_windows *w, bool leaves_out, bool by_line,
                                      conv_ranges *out, tare_error *err);

@@ -56,14 +56,14 @@ void tare__conv_next_line(const conv_windows *w, output_place *at) {
     at->image++;
 }
 
-// The plane of an image that a window's meets; NULL: the border.
+// The plane of an image that a window's meets; NULL: the padding.
 static const uint8_t *plane_of(const conv_windows *w, const uint8_t *image, ptrdiff_t front,
                                size_t plane) {
     const ptrdiff_t z = tare__conv_position(w, front + (ptrdiff_t)(plane * w->step[D]), w->depth);
     return z < 0 ? NULL : image + (size_t)z * w->height * w->width * w->channels;
 }
 
-// A row of such a plane; NULL: the border.
+// A row of such a plane; NULL: the padding.
 static const uint8_t *row_of(const conv_windows *w, const uint8_t *plane, ptrdiff_t at) {
     const ptrdiff_t y = tare__conv_position(w, at, w->height);
     return plane != NULL && y >= 0 ? plane + (size_t)y * w->width * w->channels : NULL;
@@ -78,7 +78,7 @@ typedef struct window_line {
 
 // Columns of a row of the image: `count` that are `stride` apart, from the one at `left` on.
 typedef struct column_line {
-    const uint8_t *row; // NULL: it lies in the border
+    const uint8_t *row; // NULL: it lies in the padding
     ptrdiff_t left;
     size_t stride, count;
     inner_positions inner;
@@ -86,7 +86,7 @@ typedef struct column_line {
 
 // to[i * step]: of column i. Steps are constants where it matters.
 static inline __attribute__((always_inline)) void list_line(const conv_windows *w,
-                                                            const uint8_t *border,
+                                                            const uint8_t *padding,
                                                             const column_line *c, size_t step,
                                                             const uint8_t **to) {
     const size_t count = c->count, apart = c->stride * w->channels;
@@ -96,20 +96,20 @@ static inline __attribute__((always_inline)) void list_line(const conv_windows *
         for (size_t i = 0; i < count; i++) {
             const ptrdiff_t x = c->left + (ptrdiff_t)(i * c->stride);
             const ptrdiff_t inside = tare__conv_position(w, x, w->width);
-            to[i * step] = inside >= 0 ? c->row + (size_t)inside * w->channels : border;
+            to[i * step] = inside >= 0 ? c->row + (size_t)inside * w->channels : padding;
         }
         return;
     }
-    for (size_t i = 0; i < first; i++) to[i * step] = border;
+    for (size_t i = 0; i < first; i++) to[i * step] = padding;
     if (first < end) {
         const uint8_t *at =
             c->row + (size_t)(c->left + (ptrdiff_t)(first * c->stride)) * w->channels;
         for (size_t i = first; i < end; i++, at += apart) to[i * step] = at;
     }
-    for (size_t i = end; i < count; i++) to[i * step] = border;
+    for (size_t i = end; i < count; i++) to[i * step] = padding;
 }
 
-// A plane of a line's windows; NULL: it lies in the border.
+// A plane of a line's windows; NULL: it lies in the padding.
 static void list_plane(const conv_windows *w, const window_list *list, const uint8_t *plane,
                        const window_line *line, const uint8_t **to) {
     for (size_t j = 0; j < w->columns; j++) {
@@ -119,7 +119,7 @@ static void list_plane(const conv_windows *w, const window_list *list, const uin
         c.inner = tare__conv_inner(w->width, c.left, c.stride, c.count);
         for (size_t i = 0; i < w->rows; i++) {
             c.row = row_of(w, plane, line->top + (ptrdiff_t)(i * w->step[H]));
-            list_line(w, list->border, &c, 1, to + (i * w->columns + j) * list->tap_step);
+            list_line(w, list->padding, &c, 1, to + (i * w->columns + j) * list->tap_step);
         }
     }
 }
@@ -158,6 +158,6 @@ void tare__conv_columns_list(const conv_windows *w, const column_list *list, con
             plane_of(w, list->image, front, has_planes ? i / w->rows % w->planes : 0);
         const bool is_wanted = i < list->row_count;
         c.row = is_wanted ? row_of(w, plane, top + (ptrdiff_t)(row * w->step[H])) : NULL;
-        list_line(w, list->border, &c, list->column_step, to + i);
+        list_line(w, list->padding, &c, list->column_step, to + i);
     }
 }

@@ -12,8 +12,8 @@ enum { D, H, W }; // indices into conv_geometry's arrays
 typedef struct conv_shape {
     size_t height, width;               // of the input
     size_t out_height, out_width;       // of the output
-    size_t above, before;               // the border in front
-    size_t staged_height, staged_width; // of the input with its border
+    size_t above, before;               // the padding in front
+    size_t staged_height, staged_width; // of the input with its padding
 } conv_shape;
 
 /// TARE_INTERNAL if x does not fit.
@@ -27,12 +27,12 @@ static inline bool tare__conv_shape_is_padded(const conv_shape *s) {
 typedef struct conv_windows {
     size_t depth, height, width, channels; // of an image
     size_t out_depth, out_height, out_width;
-    ptrdiff_t front, above, before;        // the border in front that the images lack; may be
+    ptrdiff_t front, above, before;        // the padding in front that the images lack; may be
                                            // negative: then windows begin behind it
     size_t pieces;                         // how often a window's taps are listed
     size_t planes, rows, columns;          // taps of a window
     size_t stride[SPATIAL], step[SPATIAL]; // of windows, and of a window's taps
-    bool reflects;                         // the border mirrors the image
+    bool reflects;                         // the padding mirrors the image
 } conv_windows;
 
 static inline size_t tare__conv_window_taps(const conv_windows *w) {
@@ -54,7 +54,7 @@ output_place tare__conv_output_place(const conv_windows *w,
 void tare__conv_next_line(const conv_windows *w, output_place *at);
 /// Windows that are single pixels which follow each other, all of an image.
 bool tare__conv_windows_are_flat(const conv_windows *w);
-/// Where position `at` of `size` lies in the image; -1: in a border.
+/// Where position `at` of `size` lies in the image; -1: in the padding.
 static inline ptrdiff_t tare__conv_position(const conv_windows *w, ptrdiff_t at, size_t size) {
     const ptrdiff_t last = (ptrdiff_t)size - 1;
     if (w->reflects && at < 0) at = -at;
@@ -71,9 +71,9 @@ inner_positions tare__conv_inner(size_t size, ptrdiff_t at, size_t step, size_t 
 
 /// The addresses of each tap of `count` windows from `first` on:
 ///   to[pixel + tap * tap_step]
-/// `border` stands for all that lies outside of an image.
+/// `padding` stands for all that lies outside of an image.
 typedef struct window_list {
-    const uint8_t *images, *border;
+    const uint8_t *images, *padding;
     size_t first, count;
     size_t tap_step;
 } window_list;
@@ -82,10 +82,10 @@ void tare__conv_windows_list(const conv_windows *w, const window_list *list, con
 /// The addresses of the pixels of some rows that some columns of windows meet, from those of the
 /// window at output pixel (plane, row, first) on:
 ///   to[column * column_step + i] for i < row_count
-/// and `border` for i beyond. The rows of a window's planes follow each other, as often as it has
+/// and `padding` for i beyond. The rows of a window's planes follow each other, as often as it has
 /// pieces; rows of windows below one of a single plane and piece follow its own.
 typedef struct column_list {
-    const uint8_t *image, *border;
+    const uint8_t *image, *padding;
     size_t plane, row, row_count;
     size_t first, column_count;
     size_t column_step;

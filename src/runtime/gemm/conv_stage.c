@@ -14,12 +14,12 @@ enum {
 
 // --- sizes ---
 
-// Of a row with its border.
+// Of a row with its padding.
 static size_t row_bytes(const conv_stage *s) {
     return tare__round_up(s->to.width * s->from.channels + COLUMNS_BEHIND, ALIGNMENT);
 }
 
-// Of the images with their borders, as far as windows reach.
+// Of the images with their padding, as far as windows reach.
 conv_stage tare__conv_stage_of_rows(const conv_windows *from) {
     conv_stage s = {.from = *from, .to = *from, .rows = 1, .moved = 1};
     conv_windows *w = &s.to;
@@ -58,32 +58,32 @@ static size_t line_bytes(const conv_stage *s) {
 
 // --- rows of the image ---
 
-// Pixels that lie apart, with what borders mirror.
+// Pixels that lie apart, with what the padding mirrors.
 static void stage_pixels(const staging *g, const uint8_t *row, uint8_t *to) {
     const conv_windows *w = &g->stage->from;
     const size_t ins = w->channels;
     for (size_t i = 0; i < g->stage->to.width; i++, to += ins) {
         const ptrdiff_t at = tare__conv_position(w, (ptrdiff_t)i - w->before, w->width);
         if (at < 0)
-            memset(to, g->border, ins);
+            memset(to, g->padding, ins);
         else
             memcpy(to, row + (size_t)at * g->stride, ins);
     }
 }
 
-// Pixels that follow each other, between borders.
+// Pixels that follow each other, between the padding of both sides.
 static void stage_codes(const staging *g, const uint8_t *row, uint8_t *to) {
     const conv_windows *w = &g->stage->from;
     const size_t width = g->stage->to.width, ins = w->channels;
     const inner_positions in = tare__conv_inner(w->width, -w->before, 1, width);
-    memset(to, g->border, in.first * ins);
+    memset(to, g->padding, in.first * ins);
     if (in.first < in.end)
         memcpy(to + in.first * ins, row + (size_t)((ptrdiff_t)in.first - w->before) * ins,
                (in.end - in.first) * ins);
-    memset(to + in.end * ins, g->border, (width - in.end) * ins);
+    memset(to + in.end * ins, g->padding, (width - in.end) * ins);
 }
 
-// A row of an image with its border.
+// A row of an image with its padding.
 typedef struct row_place {
     size_t image, plane, row;
 } row_place;
@@ -93,7 +93,7 @@ static void stage_row(const staging *g, const row_place *at, uint8_t *to) {
     const ptrdiff_t z = tare__conv_position(w, (ptrdiff_t)at->plane - w->front, w->depth);
     const ptrdiff_t y = tare__conv_position(w, (ptrdiff_t)at->row - w->above, w->height);
     if (z < 0 || y < 0) {
-        memset(to, g->border, g->stage->to.width * w->channels);
+        memset(to, g->padding, g->stage->to.width * w->channels);
         return;
     }
     const size_t row = (at->image * w->depth + (size_t)z) * w->height + (size_t)y;

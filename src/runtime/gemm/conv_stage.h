@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of images whose pixels have few channels, with the border that windows reach into, so that
-// codes of several pixels follow each other: those of a row of a window, or all of a window's.
+// Copies of images whose pixels have few channels, with the padding that windows reach into, so
+// that codes of several pixels follow each other: those of a row of a window, or all of a window's.
 // Private to runtime/gemm.
 #ifndef RUNTIME_GEMM_CONV_STAGE_H
 #define RUNTIME_GEMM_CONV_STAGE_H
@@ -10,7 +10,7 @@
 
 typedef struct conv_stage {
     conv_windows from; // of images
-    conv_windows to;   // of copies, in which no window reaches over a border
+    conv_windows to;   // of copies, in which no window reaches into the padding
     size_t rows;       // of an image that a line holds, as [column][row][channel]: one, or as many
                        // as a window has
     const column_kernel *columns; // of lines of several rows
@@ -21,8 +21,8 @@ typedef struct conv_stage {
 typedef struct staging {
     const conv_stage *stage;
     const uint8_t *images;
-    size_t stride;  // codes from a pixel of the images to the next
-    uint8_t border; // the code of the border
+    size_t stride;   // codes from a pixel of the images to the next
+    uint8_t padding; // the code of the padding
 } staging;
 
 // --- images of rows, for windows whose rows are taps ---

@@ -180,7 +180,7 @@ static void run_part(void *user, size_t part, size_t worker) {
         band.pixels = tare__part_of(w->out_width, band.first, PIXELS);
         const size_t image = band.plane / w->out_depth;
         const column_list list = {.image = job->run->x + image * tare__conv_image_codes(w),
-                                  .border = job->memory,
+                                  .padding = job->memory,
                                   .plane = band.plane % w->out_depth,
                                   .row = band.row,
                                   .row_count = p->form.taps + band.rows - 1,

@@ -11,7 +11,7 @@
 typedef struct qlibrary qlibrary;
 
 /// *out is NULL where there is no such library, where it is not exact (without VNNI it adds pairs
-/// of products in 16 bits, which saturate), and for what it does not cover: signed codes, borders
+/// of products in 16 bits, which saturate), and for what it does not cover: signed codes, padding
 /// of zero points other than 0, groups, linear layers, results in floats. The caller destroys *out.
 tare_status tare__qlibrary_create(const quantized_layer *layer, const tare_tensor *x,
                                   const tare_tensor *y, isa_level isa, size_t thread_count,

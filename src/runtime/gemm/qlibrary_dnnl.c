@@ -51,7 +51,7 @@ static bool is_covered(const quantized_layer *layer, const tare_tensor *x, const
            tare__qconstants_fit(layer, x) && !tare__has_zero_points(layer->weight);
 }
 
-static bool has_border(const qlibrary *l) {
+static bool has_padding(const qlibrary *l) {
     return l->shape.staged_height != l->shape.height || l->shape.staged_width != l->shape.width;
 }
 
@@ -78,7 +78,7 @@ typedef struct band_sizes {
     dnnl_dims_t src, weights, dst, stride, dilation, before, after;
 } band_sizes;
 
-// What the windows of a band's rows see of the image, and of the border around it.
+// What the windows of a band's rows see of the image, and of the padding around it.
 static band_sizes sizes_of(const qlibrary *l, band *b) {
     const conv_geometry *g = &l->g;
     const int64_t height = (int64_t)l->shape.height, width = (int64_t)l->shape.width;
@@ -105,7 +105,7 @@ static band_sizes sizes_of(const qlibrary *l, band *b) {
 static tare_status describe(const qlibrary *l, band *b, dnnl_memory_desc_t memory[MEMORIES],
                             dnnl_convolution_desc_t *out, tare_error *err) {
     const band_sizes s = sizes_of(l, b);
-    if (s.src[2] < 1) return tare__fail(err, TARE_UNSUPPORTED, "a band sees the border alone");
+    if (s.src[2] < 1) return tare__fail(err, TARE_UNSUPPORTED, "a band sees the padding alone");
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&memory[SRC], 4, s.src, dnnl_u8, dnnl_nhwc));
     DNNL_TRY(dnnl_memory_desc_init_by_tag(&memory[DST], 4, s.dst, dnnl_s32, dnnl_nhwc));
     DNNL_TRY(
@@ -190,9 +190,9 @@ static tare_status prepare(qlibrary *l, const quantized_layer *layer, const tare
     l->outs = (size_t)l->g.out_channels;
     TARE_TRY(tare__conv_shape_of(&l->g, x, &l->shape, err));
     TARE_TRY(tare__qconstants_create(layer, x->q, y->q, &l->constants, err));
-    // The library's border is of zeros.
-    if (has_border(l) && l->constants.zero_code != 0)
-        return tare__fail(err, TARE_UNSUPPORTED, "the border is not of zeros");
+    // The library's padding is of zeros.
+    if (has_padding(l) && l->constants.zero_code != 0)
+        return tare__fail(err, TARE_UNSUPPORTED, "the padding is not of zeros");
     choose_bands(l);
     l->memories =
         tare__alloc_zeroed(l->thread_count * l->band_count * MEMORIES, sizeof(dnnl_memory_t));

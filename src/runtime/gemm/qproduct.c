@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers and convolutions as products of codes that lie channels last. Nothing is gathered:
 // a tile of output pixels is given the addresses of the pixels that each tap of its windows meets,
-// and a line of zero points where that lies in the border. Where a pixel has few channels (the
+// and a line of zero points where that lies in the padding. Where a pixel has few channels (the
 // first layer), a tap is a whole row of the window, whose pixels follow each other; then the image
-// is first copied into one with a border. Or it is the whole window, where each thread makes the
+// is first copied into one with padding. Or it is the whole window, where each thread makes the
 // lines that it meets.
 #include "runtime/gemm/qproduct.h"
 
@@ -32,7 +32,7 @@ struct qproduct {
     qconstants constants;
     conv_part part;
     product_form form;
-    bool is_staged;       // taps are rows of the window of an image that is copied with its border
+    bool is_staged;       // taps are rows of the window of an image that is copied with its padding
     bool meets_lines;     // taps are windows, which lie in lines that threads make
     bool is_flat;         // windows are single pixels that follow each other
     bool is_scattered;    // the part's pixels do not follow each other in the output
@@ -213,7 +213,7 @@ qlayer_form tare__qproduct_form(const qproduct *p) {
 static size_t line_bytes(const qproduct *p) {
     return tare__round_up(p->ins, ALIGNMENT);
 }
-static uint8_t border_code(const qproduct *p) {
+static uint8_t padding_code(const qproduct *p) {
     return p->constants.zero_code ^ p->constants.flip;
 }
 static size_t stage_bytes(const qproduct *p) {
@@ -234,7 +234,7 @@ typedef struct product_job {
     staging staging;      // of images that are staged
     size_t y_stride;
     size_t first_row, row_count;  // rows are output pixels of all images
-    const uint8_t *border;        // a line of zero points
+    const uint8_t *padding;       // a line of zero points
     unsigned char *thread_memory; // a slice for each
     size_t tiles;                 // of rows
     size_t blocks, block_parts;   // of channels, over all groups; parts that share them
@@ -307,7 +307,7 @@ static void list_tile(const product_job *job, block_run *b, const conv_range *ra
         return;
     }
     const window_list list = {
-        .images = images, .border = job->border, .first = row, .count = rows, .tap_step = rows};
+        .images = images, .padding = job->padding, .first = row, .count = rows, .tap_step = rows};
     tare__conv_windows_list(&job->windows, &list, to);
 }
 
@@ -444,7 +444,7 @@ static void divide(product_job *job, size_t threads) {
 
 // A thread takes many tiles, which kernels like, in so little time that it hardly matters who comes
 // last; less than what is worth sharing is not parted. Of lines it takes more: columns beside a
-// border should have several tiles' pixels.
+// padding should have several tiles' pixels.
 static thread_grain grain_of(const product_job *job) {
     enum { MOST_MACS = 8 << 20, MOST_OF_LINES = 16 << 20 };
     const qproduct *p = job->p;
@@ -484,12 +484,12 @@ void tare__qproduct_run(const qproduct *p, const qlayer_run *run) {
                        .run = run,
                        .image = run->x,
                        .windows = p->windows,
-                       .staging = {&p->stage, run->x, x_stride, border_code(p)},
+                       .staging = {&p->stage, run->x, x_stride, padding_code(p)},
                        .y_stride = run->y_stride != 0 ? run->y_stride : p->all_outs,
                        .row_count = run->batch * p->pixels,
-                       .border = memory,
+                       .padding = memory,
                        .thread_memory = staged + stage_bytes(p)};
-    memset(memory, border_code(p), line_bytes(p));
+    memset(memory, padding_code(p), line_bytes(p));
     if (!p->is_staged) {
         job.windows.channels = x_stride;
         multiply_images(&job, pool);

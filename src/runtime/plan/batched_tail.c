@@ -39,10 +39,10 @@ static bool are_vectors(const tare_tensor *one, const tare_tensor *all, int64_t 
 
 // Is `all` what `one` does, for every sample? Integers and loops of ours give the samples' bits,
 // for the samples are independent; a library's floats may not. Calls know their tensors by
-// addresses, which move, and have no twins.
+// addresses, which move, and have no replicas.
 static bool is_step_of_all(const plan_step *one, const plan_step *all, int64_t samples) {
-    return one->class == all->class && one->class->twin != NULL && compute_same_nodes(one, all) &&
-           are_vectors(one->facts.x, all->facts.x, samples) &&
+    return one->class == all->class && one->class->replicate != NULL &&
+           compute_same_nodes(one, all) && are_vectors(one->facts.x, all->facts.x, samples) &&
            are_vectors(one->facts.y, all->facts.y, samples);
 }
 

@@ -54,15 +54,16 @@ typedef struct step_class {
     tare_status (*run)(const plan_run_state *run, void *state);
     void (*destroy)(void *state); // NULL: state is in the plan's arena and owns nothing
     void (*describe)(const struct plan *p, const void *state, step_note *out);
-    /// The state of the same step of a twin, which runs at the same time (plan/replicas.h). What is
-    /// made of `state` does not outlive it, and `destroy` is for it, too. *out NULL: there is none,
-    /// as everywhere where the function is NULL.
-    tare_status (*twin)(const struct plan *twin, const void *state, void **out, tare_error *err);
+    /// The state of the same step of a replica, which runs at the same time (plan/replicas.h). What
+    /// is made of `state` does not outlive it, and `destroy` is for it, too. *out NULL: there is
+    /// none, as everywhere where the function is NULL.
+    tare_status (*replicate)(const struct plan *replica, const void *state, void **out,
+                             tare_error *err);
     bool only_joins; // tensors to one, of which it writes what does not lie there
 } step_class;
 
 /// The state itself, which runs only read.
-tare_status tare__step_share(const struct plan *twin, const void *state, void **out,
+tare_status tare__step_share(const struct plan *replica, const void *state, void **out,
                              tare_error *err);
 
 /// What is noted of a step while it is planned (plan/profile.c). Of tensors, the first of those
@@ -126,9 +127,9 @@ struct plan {
     size_t input_count;
     plan_output *outputs;
     size_t output_count, output_capacity;
-    plan_profile *profile; // NULL: runs are not timed
-    plan_twins *twins;     // NULL: there are none
-    plan *tail;            // its last steps, of all samples at once; NULL: there is none
+    plan_profile *profile;   // NULL: runs are not timed
+    plan_replicas *replicas; // NULL: there are none
+    plan *tail;              // its last steps, of all samples at once; NULL: there is none
     plan_handover handover;
     void *block; // PLACE_ARENA
     size_t block_bytes, least_bytes;

@@ -54,8 +54,8 @@ static size_t threads_of(const plan *p) {
 }
 
 // Results between steps, beyond which samples may pay.
-static size_t cached_bytes(bool has_twins) {
-    return has_twins ? OWN_CACHED_BYTES : CACHED_BYTES;
+static size_t cached_bytes(bool has_replicas) {
+    return has_replicas ? OWN_CACHED_BYTES : CACHED_BYTES;
 }
 
 static int64_t least_work(int64_t weight_bytes) {
@@ -67,14 +67,14 @@ static int64_t least_work(int64_t weight_bytes) {
 // Steps of one sample are short. Threads that share each of them wait more often, the more so where
 // calls of references, which one thread runs, let the others fall asleep.
 static bool suits_threads(const plan *one) {
-    return threads_of(one) == 1 || tare__plan_may_have_twins(one);
+    return threads_of(one) == 1 || tare__plan_may_have_replicas(one);
 }
 
 // A tail reads its weights once.
 static bool pays(const plan *whole, const plan *one, int64_t samples) {
     const plan_cost cost =
         cost_of(one, one->step_count - tare__plan_find_tail(one, whole, samples).one);
-    return whole->block_bytes > cached_bytes(tare__plan_twins_of(one, samples) > 0) &&
+    return whole->block_bytes > cached_bytes(tare__plan_replicas_of(one, samples) > 0) &&
            cost.work >= least_work(cost.weight_bytes) && suits_threads(one);
 }
 
@@ -153,7 +153,7 @@ static tare_status finish(choice *c, tare_error *err) {
         c->whole = NULL;
         TARE_TRY(tare__plan_take_tail(c->one, whole, ends, err));
     }
-    return tare__plan_add_twins(c->one, err);
+    return tare__plan_add_replicas(c->one, err);
 }
 
 static tare_status make(const plan_setting *setting, const tare_model *model,

@@ -67,7 +67,7 @@ tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *co
 
 void tare__plan_destroy(plan *p) {
     if (p == NULL) return;
-    tare__plan_drop_twins(p);
+    tare__plan_drop_replicas(p);
     for (size_t i = 0; i < p->step_count; i++)
         if (p->steps[i].class->destroy != NULL) p->steps[i].class->destroy(p->steps[i].state);
     for (size_t i = 0; i < p->tensor_count; i++) tare_tensor_release(p->tensors[i]);
@@ -185,8 +185,8 @@ tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
 
 static tare_status run_samples(plan *p, const tare_tensor *const *inputs,
                                tare_tensor *const *outputs, tare_error *err) {
-    if (p->twins != NULL) TARE_TRY(tare__plan_run_twins(p, inputs, outputs, err));
-    for (int64_t n = tare__plan_twin_samples(p); n < p->samples; n++)
+    if (p->replicas != NULL) TARE_TRY(tare__plan_run_replicas(p, inputs, outputs, err));
+    for (int64_t n = tare__plan_replica_samples(p); n < p->samples; n++)
         TARE_TRY(tare__plan_run_sample(p, inputs, outputs, n, err));
     return p->tail != NULL ? tare__plan_run_sample(p->tail, inputs, outputs, 0, err) : TARE_OK;
 }

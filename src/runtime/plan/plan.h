@@ -22,7 +22,7 @@ typedef struct plan_setting {
 
 typedef struct plan plan;
 typedef struct plan_profile plan_profile;
-typedef struct plan_twins plan_twins;
+typedef struct plan_replicas plan_replicas;
 
 /// A plan for inputs like these (shapes and dtypes count). TARE_UNSUPPORTED if the graph or its
 /// inputs cannot be planned: results whose shapes depend on data, modules in training, quantized

@@ -87,19 +87,19 @@ static tare_status start(plan *p, size_t slots, tare_error *err) {
     return TARE_OK;
 }
 
-// Of twins, only the run at hand is remembered.
+// Of replicas, only the run at hand is remembered.
 tare_status tare__plan_start_profile(plan *p, tare_error *err) {
     tare_status status = start(p, SAMPLES, err);
-    for (size_t i = 0; i < tare__plan_twin_count(p) && status == TARE_OK; i++)
-        status = start(tare__plan_twin(p, i), 1, err);
+    for (size_t i = 0; i < tare__plan_replica_count(p) && status == TARE_OK; i++)
+        status = start(tare__plan_replica(p, i), 1, err);
     if (p->tail != NULL && status == TARE_OK) status = start(p->tail, SAMPLES, err);
     if (status != TARE_OK) tare__plan_stop_profile(p);
     return status;
 }
 
 void tare__plan_stop_profile(plan *p) {
-    for (size_t i = 0; i < tare__plan_twin_count(p); i++)
-        tare__plan_stop_profile(tare__plan_twin(p, i));
+    for (size_t i = 0; i < tare__plan_replica_count(p); i++)
+        tare__plan_stop_profile(tare__plan_replica(p, i));
     if (p->tail != NULL) tare__plan_stop_profile(p->tail);
     tare__free(p->profile);
     p->profile = NULL;
@@ -113,8 +113,8 @@ static uint64_t *time_of(const plan *p, size_t step) {
 void tare__plan_begin_timed(plan *p) {
     if (p->profile == NULL) return;
     for (size_t i = 0; i < p->step_count; i++) *time_of(p, i) = 0;
-    for (size_t t = 0; t < tare__plan_twin_count(p); t++)
-        tare__plan_begin_timed(tare__plan_twin(p, t));
+    for (size_t t = 0; t < tare__plan_replica_count(p); t++)
+        tare__plan_begin_timed(tare__plan_replica(p, t));
     if (p->tail != NULL) tare__plan_begin_timed(p->tail);
 }
 
@@ -132,12 +132,12 @@ tare_status tare__plan_run_timed(const plan_run_state *run) {
 
 // Threads that run samples of their own do so at the same time: each counts for its share.
 void tare__plan_end_timed(plan *p) {
-    const size_t twins = tare__plan_twin_count(p);
+    const size_t replicas = tare__plan_replica_count(p);
     if (p->profile == NULL) return;
-    for (size_t i = 0; i < p->step_count && twins > 0; i++) {
+    for (size_t i = 0; i < p->step_count && replicas > 0; i++) {
         uint64_t sum = 0;
-        for (size_t t = 0; t < twins; t++) sum += *time_of(tare__plan_twin(p, t), i);
-        *time_of(p, i) += sum / twins;
+        for (size_t t = 0; t < replicas; t++) sum += *time_of(tare__plan_replica(p, t), i);
+        *time_of(p, i) += sum / replicas;
     }
     p->profile->run_count++;
     if (p->tail != NULL) tare__plan_end_timed(p->tail);
@@ -220,11 +220,11 @@ bool tare__plan_step(const plan *p, size_t index, tare_step *out) {
 void tare__plan_memory(const plan *p, tare_plan_memory *out) {
     size_t least;
     const size_t bytes = tare__plan_bytes(p, &least);
-    const size_t twins = tare__plan_twin_count(p);
+    const size_t replicas = tare__plan_replica_count(p);
     *out = (tare_plan_memory){.struct_size = sizeof *out,
                               .block_bytes = (int64_t)bytes,
                               .least_bytes = (int64_t)least,
-                              .block_count = twins > 0 ? (int64_t)twins : 1};
+                              .block_count = replicas > 0 ? (int64_t)replicas : 1};
     for (size_t i = 0; i < p->step_count; i++) {
         tare_step step = {0};
         tell_note(p, &p->steps[i], &step);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twins: what a thread changes while it runs a sample is a copy's, all else is shared.
+// Replicas: what a thread changes while it runs a sample is a copy's, all else is shared.
 #include "runtime/plan/replicas.h"
 
 #include <assert.h>
@@ -12,17 +12,17 @@
 // are done sooner by all threads together, one after the other.
 enum { LEAST_ROUND_QUARTERS = 3 };
 
-typedef struct plan_twin {
+typedef struct plan_replica {
     plan copy;            // the first one's block is the plan's own
     fast_context fast;    // of one thread
     float_layers *layers; // NULL: the session has none
     tare_status status;   // of the run at hand
     tare_error *err;
-} plan_twin;
+} plan_replica;
 
-struct plan_twins {
+struct plan_replicas {
     size_t count; // of threads
-    plan_twin of[];
+    plan_replica of[];
 };
 
 // --- how many ---
@@ -34,38 +34,38 @@ static int64_t samples_of_rounds(int64_t samples, size_t threads) {
     return 4 * rest > LEAST_ROUND_QUARTERS * all ? samples : samples - rest;
 }
 
-bool tare__plan_may_have_twins(const plan *p) {
+bool tare__plan_may_have_replicas(const plan *p) {
     for (size_t i = 0; i < p->step_count; i++)
-        if (p->steps[i].class->twin == NULL) return false;
+        if (p->steps[i].class->replicate == NULL) return false;
     return true;
 }
 
-int64_t tare__plan_twins_of(const plan *p, int64_t samples) {
+int64_t tare__plan_replicas_of(const plan *p, int64_t samples) {
     const size_t threads = tare__thread_count(p->setting.fast->space.pool);
-    return threads > 1 && tare__plan_may_have_twins(p) ? samples_of_rounds(samples, threads) : 0;
+    return threads > 1 && tare__plan_may_have_replicas(p) ? samples_of_rounds(samples, threads) : 0;
 }
 
-int64_t tare__plan_twin_samples(const plan *p) {
-    return p->twins != NULL ? samples_of_rounds(p->samples, p->twins->count) : 0;
+int64_t tare__plan_replica_samples(const plan *p) {
+    return p->replicas != NULL ? samples_of_rounds(p->samples, p->replicas->count) : 0;
 }
 
-size_t tare__plan_twin_count(const plan *p) {
-    return p->twins != NULL ? p->twins->count : 0;
+size_t tare__plan_replica_count(const plan *p) {
+    return p->replicas != NULL ? p->replicas->count : 0;
 }
 
-plan *tare__plan_twin(const plan *p, size_t index) {
-    return &p->twins->of[index].copy;
+plan *tare__plan_replica(const plan *p, size_t index) {
+    return &p->replicas->of[index].copy;
 }
 
 // --- making ---
 
-tare_status tare__step_share(const plan *twin, const void *state, void **out, tare_error *err) {
-    (void)twin, (void)err;
+tare_status tare__step_share(const plan *replica, const void *state, void **out, tare_error *err) {
+    (void)replica, (void)err;
     *out = (void *)state;
     return TARE_OK;
 }
 
-// The same places, in the twin's own block.
+// The same places, in the replica's own block.
 static tare_status copy_places(const plan *p, bool shares_block, plan *copy, tare_error *err) {
     copy->block = shares_block ? p->block : tare__alloc_large(p->block_bytes);
     copy->places = tare__alloc_zeroed(p->place_count + 1, sizeof *copy->places);
@@ -77,7 +77,7 @@ static tare_status copy_places(const plan *p, bool shares_block, plan *copy, tar
     return TARE_OK;
 }
 
-// *done false: a step has no twin.
+// *done false: a step has no replica.
 static tare_status copy_steps(const plan *p, plan *copy, bool *done, tare_error *err) {
     *done = true;
     copy->steps = tare__alloc_zeroed(p->step_count + 1, sizeof *copy->steps);
@@ -85,7 +85,7 @@ static tare_status copy_steps(const plan *p, plan *copy, bool *done, tare_error 
     for (; copy->step_count < p->step_count && *done; copy->step_count++) {
         const plan_step *step = &p->steps[copy->step_count];
         void *state = NULL;
-        TARE_TRY(step->class->twin(copy, step->state, &state, err));
+        TARE_TRY(step->class->replicate(copy, step->state, &state, err));
         *done = state != NULL;
         if (!*done) break;
         copy->steps[copy->step_count] = *step;
@@ -100,14 +100,14 @@ static void fill_context(const plan *p, size_t number, fast_context *out) {
     out->space = (workspace){.number = number, .least_shared_macs = given->space.least_shared_macs};
 }
 
-static tare_status make(const plan *p, size_t number, plan_twin *twin, bool *done,
+static tare_status make(const plan *p, size_t number, plan_replica *replica, bool *done,
                         tare_error *err) {
-    plan *copy = &twin->copy;
-    fill_context(p, number, &twin->fast);
-    twin->err = tare_error_create();
-    if (twin->err == NULL) return tare__out_of_memory(err);
+    plan *copy = &replica->copy;
+    fill_context(p, number, &replica->fast);
+    replica->err = tare_error_create();
+    if (replica->err == NULL) return tare__out_of_memory(err);
     if (p->setting.layers != NULL)
-        TARE_TRY(tare__float_layers_twin(p->setting.layers, &twin->layers, err));
+        TARE_TRY(tare__float_layers_twin(p->setting.layers, &replica->layers, err));
     // What only planning needs, or owns memory, is not copied.
     *copy = (plan){.setting = p->setting,
                    .place_count = p->place_count,
@@ -118,15 +118,15 @@ static tare_status make(const plan *p, size_t number, plan_twin *twin, bool *don
                    .outputs = p->outputs,
                    .output_count = p->output_count,
                    .handover = p->handover};
-    copy->setting.fast = &twin->fast;
-    copy->setting.layers = twin->layers;
+    copy->setting.fast = &replica->fast;
+    copy->setting.layers = replica->layers;
     copy->setting.tuner = NULL;
     TARE_TRY(copy_places(p, number == 0, copy, err));
     return copy_steps(p, copy, done, err);
 }
 
-static void release(const plan *p, plan_twin *twin) {
-    plan *copy = &twin->copy;
+static void release(const plan *p, plan_replica *replica) {
+    plan *copy = &replica->copy;
     for (size_t i = 0; i < copy->step_count; i++) {
         const plan_step *step = &copy->steps[i];
         if (step->state != p->steps[i].state && step->class->destroy != NULL)
@@ -136,61 +136,61 @@ static void release(const plan *p, plan_twin *twin) {
     tare__plan_stop_profile(copy);
     tare__free(copy->steps);
     tare__free(copy->places);
-    tare__float_layers_destroy(twin->layers);
-    tare__scratch_release(&twin->fast.space.memory);
-    tare_error_destroy(twin->err);
+    tare__float_layers_destroy(replica->layers);
+    tare__scratch_release(&replica->fast.space.memory);
+    tare_error_destroy(replica->err);
 }
 
-tare_status tare__plan_add_twins(plan *p, tare_error *err) {
+tare_status tare__plan_add_replicas(plan *p, tare_error *err) {
     const size_t threads = tare__thread_count(p->setting.fast->space.pool);
     bool done = true;
-    if (tare__plan_twins_of(p, p->samples) == 0) return TARE_OK;
-    p->twins = tare__alloc_zeroed(1, sizeof *p->twins + threads * sizeof *p->twins->of);
-    if (p->twins == NULL) return tare__out_of_memory(err);
-    p->twins->count = threads;
+    if (tare__plan_replicas_of(p, p->samples) == 0) return TARE_OK;
+    p->replicas = tare__alloc_zeroed(1, sizeof *p->replicas + threads * sizeof *p->replicas->of);
+    if (p->replicas == NULL) return tare__out_of_memory(err);
+    p->replicas->count = threads;
     tare_status status = TARE_OK;
     for (size_t i = 0; i < threads && done && status == TARE_OK; i++)
-        status = make(p, i, &p->twins->of[i], &done, err);
-    if (status != TARE_OK || !done) tare__plan_drop_twins(p);
+        status = make(p, i, &p->replicas->of[i], &done, err);
+    if (status != TARE_OK || !done) tare__plan_drop_replicas(p);
     return status;
 }
 
-void tare__plan_drop_twins(plan *p) {
-    if (p->twins == NULL) return;
-    for (size_t i = 0; i < p->twins->count; i++) release(p, &p->twins->of[i]);
-    tare__free(p->twins);
-    p->twins = NULL;
+void tare__plan_drop_replicas(plan *p) {
+    if (p->replicas == NULL) return;
+    for (size_t i = 0; i < p->replicas->count; i++) release(p, &p->replicas->of[i]);
+    tare__free(p->replicas);
+    p->replicas = NULL;
 }
 
 // --- running ---
 
-typedef struct twins_run {
-    plan_twins *twins;
+typedef struct replicas_run {
+    plan_replicas *replicas;
     const tare_tensor *const *inputs;
     tare_tensor *const *outputs;
-} twins_run;
+} replicas_run;
 
 // A thread that failed runs no more.
 static void run_sample(void *user, size_t part, size_t worker) {
-    const twins_run *r = user;
-    plan_twin *twin = &r->twins->of[worker];
-    if (twin->status != TARE_OK) return;
-    twin->status =
-        tare__plan_run_sample(&twin->copy, r->inputs, r->outputs, (int64_t)part, twin->err);
+    const replicas_run *r = user;
+    plan_replica *replica = &r->replicas->of[worker];
+    if (replica->status != TARE_OK) return;
+    replica->status =
+        tare__plan_run_sample(&replica->copy, r->inputs, r->outputs, (int64_t)part, replica->err);
 }
 
-tare_status tare__plan_run_twins(plan *p, const tare_tensor *const *inputs,
-                                 tare_tensor *const *outputs, tare_error *err) {
-    twins_run run = {p->twins, inputs, outputs};
-    const size_t count = p->twins->count;
-    for (size_t i = 0; i < count; i++) p->twins->of[i].status = TARE_OK;
-    tare__thread_pool_run(p->setting.fast->space.pool, (size_t)tare__plan_twin_samples(p),
+tare_status tare__plan_run_replicas(plan *p, const tare_tensor *const *inputs,
+                                    tare_tensor *const *outputs, tare_error *err) {
+    replicas_run run = {p->replicas, inputs, outputs};
+    const size_t count = p->replicas->count;
+    for (size_t i = 0; i < count; i++) p->replicas->of[i].status = TARE_OK;
+    tare__thread_pool_run(p->setting.fast->space.pool, (size_t)tare__plan_replica_samples(p),
                           run_sample, &run);
     for (size_t i = 0; i < count; i++) {
-        const plan_twin *twin = &p->twins->of[i];
-        if (twin->status == TARE_OK) continue;
-        tare__error_copy(err, twin->err);
-        return twin->status;
+        const plan_replica *replica = &p->replicas->of[i];
+        if (replica->status == TARE_OK) continue;
+        tare__error_copy(err, replica->err);
+        return replica->status;
     }
     return TARE_OK;
 }

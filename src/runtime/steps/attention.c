@@ -43,7 +43,7 @@ typedef struct attention_run {
     _Atomic bool failed;
 } attention_run;
 
-// Twins read masks at places of their own, so that the step's call cannot say where.
+// Replicas read masks at places of their own, so that the step's call cannot say where.
 static void begin_run(attention_run *r, const plan_run_state *run, const attention_step *s) {
     r->run = run;
     r->s = *s;

@@ -127,8 +127,8 @@ bool tare__plan_has_epilogue(const plan_record *r) {
 typedef struct layer_step {
     float_layer *layer;
     layer_places at;
-    size_t links; // layers that it computes
-    bool is_twin; // whose memory is its own
+    size_t links;    // layers that it computes
+    bool is_replica; // whose memory is its own
 } layer_step;
 
 static tare_status run_layer(const plan_run_state *run, void *state) {
@@ -143,18 +143,19 @@ static tare_status run_layer(const plan_run_state *run, void *state) {
 static void destroy_layer(void *state) {
     layer_step *s = state;
     tare__float_layer_destroy(s->layer);
-    if (s->is_twin) tare__free(s);
+    if (s->is_replica) tare__free(s);
 }
 
-static tare_status twin_layer(const plan *twin, const void *state, void **out, tare_error *err) {
+static tare_status replicate_layer(const plan *replica, const void *state, void **out,
+                                   tare_error *err) {
     const layer_step *s = state;
     layer_step *made = tare__alloc(sizeof *made);
     if (made == NULL) return tare__out_of_memory(err);
     *made = *s;
     made->layer = NULL;
-    made->is_twin = true;
+    made->is_replica = true;
     const tare_status status =
-        tare__float_layer_twin(s->layer, twin->setting.layers, &made->layer, err);
+        tare__float_layer_twin(s->layer, replica->setting.layers, &made->layer, err);
     if (status == TARE_OK)
         *out = made;
     else
@@ -172,7 +173,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
 }
 
 static const step_class layer_class = {"layer", run_layer, destroy_layer, describe_layer,
-                                       twin_layer};
+                                       replicate_layer};
 
 // The one of a sum's two inputs that is not made by the record before it.
 static size_t other_input(const plan_record *sum, const plan_record *before) {

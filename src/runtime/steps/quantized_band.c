@@ -121,7 +121,7 @@ static void destroy(void *state) {
 }
 
 // What quantizes its input on the fly changes its layer in a run.
-static tare_status twin(const plan *of, const void *state, void **out, tare_error *err) {
+static tare_status replicate(const plan *of, const void *state, void **out, tare_error *err) {
     const code_band *s = state;
     return s->input == NOTHING ? tare__step_share(of, state, out, err) : TARE_OK;
 }
@@ -139,7 +139,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     if (s->codes != NOTHING) tare__step_say(out, ", quantized");
 }
 
-static const step_class band_class = {"code band", run_bands, destroy, describe, twin};
+static const step_class band_class = {"code band", run_bands, destroy, describe, replicate};
 
 // --- what a band can do ---
 

@@ -46,8 +46,8 @@ static const uint8_t *image_at(const pool_job *job, int64_t n) {
     return job->x + (size_t)(n * in[0] * in[1] * in[2]) * job->s->x.pitch;
 }
 
-// Windows may meet the border alone: dilated ones step over a small image. Then the greatest is the
-// code of negative infinity.
+// Windows may meet the padding alone: dilated ones step over a small image. Then the greatest is
+// the code of negative infinity.
 static void fill_least(const code_pool *s, size_t pixels, uint8_t *y) {
     memset(y, (uint8_t)s->average.least, pixels * s->channels);
 }

@@ -98,7 +98,7 @@ static tare_status read_row(plan_builder *b, size_t head, const tare_tensor **we
     *bias = c.bias;
     const float_conv *f = &c.conv;
     if (c.is_plain && f->groups == 1 && is_one(f->in) && is_one(f->out) && is_one(f->kernel) &&
-        f->pad[0] == 0 && f->pad[1] == 0 && f->pad[2] == 0) // else it may see the border alone
+        f->pad[0] == 0 && f->pad[1] == 0 && f->pad[2] == 0) // else it may see the padding alone
         *weight = c.w;
     return TARE_OK;
 }

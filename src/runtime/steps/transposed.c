@@ -15,7 +15,7 @@ typedef struct part_layer {
 
 typedef struct transposed_step {
     size_t x, y, dense; // places; dense NOTHING: the one part writes y itself
-    bool is_twin;       // whose memory is its own
+    bool is_replica;    // whose memory is its own
     size_t count;
     part_layer parts[];
 } transposed_step;
@@ -39,22 +39,22 @@ static tare_status run_transposed(const plan_run_state *run, void *state) {
 static void destroy_transposed(void *state) {
     transposed_step *s = state;
     for (size_t i = 0; i < s->count; i++) tare__float_layer_destroy(s->parts[i].layer);
-    if (s->is_twin) tare__free(s);
+    if (s->is_replica) tare__free(s);
 }
 
-static tare_status twin_transposed(const plan *twin, const void *state, void **out,
-                                   tare_error *err) {
+static tare_status replicate_transposed(const plan *replica, const void *state, void **out,
+                                        tare_error *err) {
     const transposed_step *s = state;
     const size_t bytes = sizeof *s + s->count * sizeof *s->parts;
     transposed_step *made = tare__alloc(bytes);
     if (made == NULL) return tare__out_of_memory(err);
     memcpy(made, s, bytes);
-    made->is_twin = true;
+    made->is_replica = true;
     tare_status status = TARE_OK;
     for (made->count = 0; made->count < s->count && status == TARE_OK; made->count++) {
         part_layer *part = &made->parts[made->count];
         part->layer = NULL;
-        status = tare__float_layer_twin(s->parts[made->count].layer, twin->setting.layers,
+        status = tare__float_layer_twin(s->parts[made->count].layer, replica->setting.layers,
                                         &part->layer, err);
     }
     if (status == TARE_OK)
@@ -78,7 +78,7 @@ static void describe_transposed(const plan *p, const void *state, step_note *out
 }
 
 static const step_class transposed_class = {"layer", run_transposed, destroy_transposed,
-                                            describe_transposed, twin_transposed};
+                                            describe_transposed, replicate_transposed};
 
 // --- planning ---
 

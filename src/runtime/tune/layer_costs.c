@@ -262,7 +262,7 @@ static bool touches(layer_costs *c, const node *n, size_t layer) {
     return found;
 }
 
-static int64_t border_cost(layer_costs *c, size_t layer) {
+static int64_t boundary_cost(layer_costs *c, size_t layer) {
     int64_t cost = 0;
     for (const node *n = c->floats->root->graph->first; n != NULL; n = n->next)
         if (c->elements[n->id] > 0 && touches(c, n, layer)) cost += value_cost(c, n);
@@ -348,13 +348,13 @@ static tare_status solve(choice *x) {
     return TARE_OK;
 }
 
-void tare__layer_costs_note_borders(layer_costs *c) {
+void tare__layer_costs_note_boundaries(layer_costs *c) {
     for (size_t i = 0; i < c->count; i++) {
         layer_cost *layer = &c->items[i];
         if (!layer->exists || !layer->may_be_int) continue;
-        layer->border_ns = border_cost(c, i);
+        layer->boundary_ns = boundary_cost(c, i);
         layer->stays_float = !layer->stays_float;
-        layer->other_ns = border_cost(c, i);
+        layer->other_ns = boundary_cost(c, i);
         layer->stays_float = !layer->stays_float;
     }
 }

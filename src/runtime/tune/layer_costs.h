@@ -21,8 +21,8 @@ typedef struct layer_cost {
     bool is_float;     // as the latest quantized model computes it
     bool stays_float;  // chosen
     int64_t float_ns, int_ns;
-    int64_t border_ns; // of conversions that its choice costs, as chosen
-    int64_t other_ns;  // the same, had it alone been chosen otherwise
+    int64_t boundary_ns; // of conversions that its choice costs, as chosen
+    int64_t other_ns;    // the same, had it alone been chosen otherwise
 } layer_cost;
 
 typedef struct layer_costs {
@@ -44,8 +44,8 @@ tare_status tare__layer_costs_add(layer_costs *c, const racer *floats, const rac
                                   tare_error *err);
 /// Chooses what stays float: nothing but `stays_float` changes. What was chosen before still is.
 tare_status tare__layer_costs_choose(layer_costs *c, tare_error *err);
-/// Fills border_ns and other_ns by what is chosen.
-void tare__layer_costs_note_borders(layer_costs *c);
+/// Fills boundary_ns and other_ns by what is chosen.
+void tare__layer_costs_note_boundaries(layer_costs *c);
 void tare__layer_costs_release(layer_costs *c);
 
 /// The layer of an operator of the float model; SIZE_MAX if it has none of that name.

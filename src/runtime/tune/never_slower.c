@@ -78,8 +78,8 @@ static double us(int64_t ns) {
 }
 
 static void say_times(const trial *t, const layer_cost *layer, char *out, size_t size) {
-    const int64_t more = layer->stays_float ? layer->border_ns - layer->other_ns
-                                            : layer->other_ns - layer->border_ns;
+    const int64_t more = layer->stays_float ? layer->boundary_ns - layer->other_ns
+                                            : layer->other_ns - layer->boundary_ns;
     const int threads = t->setting.thread_count > 1 ? t->setting.thread_count : 1;
     (void)snprintf(out, size,
                    "%.1f us in integers, %.1f us in float, which takes %.1f us %s of conversions "
@@ -160,7 +160,7 @@ static void forget_choice(trial *t, const bool *before) {
 static tare_status try_choice(trial *t, bool *is_better) {
     tare_model *made = NULL;
     racer r = {0};
-    tare__layer_costs_note_borders(&t->costs);
+    tare__layer_costs_note_boundaries(&t->costs);
     TARE_TRY(make_chosen(t, &made));
     tare_status status = tare__racer_create(made, &t->setting, &r, t->err);
     if (status == TARE_OK) status = race(t, &r);
@@ -267,7 +267,7 @@ static tare_status run(trial *t) {
     TARE_TRY(choose_inputs(t));
     TARE_TRY(list_names(t));
     TARE_TRY(run_rounds(t));
-    tare__layer_costs_note_borders(&t->costs);
+    tare__layer_costs_note_boundaries(&t->costs);
     return record_times(t);
 }
 

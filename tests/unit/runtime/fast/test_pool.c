@@ -90,7 +90,8 @@ static void check_max_pools_of_lines(const tare_tensor *x, int size[2], int kern
         }
 }
 
-// Rows whose windows lie inside, cross one border or both, of few channels and many.
+// Rows whose windows lie inside, reach into the padding on one side or on both, of few channels and
+// many.
 static void max_pool_of_lines_equals_the_reference(void **state) {
     (void)state;
     const int64_t channels[] = {1, 3, 24, 70};
@@ -155,7 +156,7 @@ static void windows_between_pixels_give_the_least_code(void **state) {
     tare_tensor_release(x);
 }
 
-// max_pool2d by a window of 2 by 2 that stands in the border alone, as a call.
+// max_pool2d by a window of 2 by 2 that stands in the padding alone, as a call.
 static void bind_pool(op_call *call, value args[5], tare_tensor *x, arena *memory) {
     args[0] = (value){.kind = VALUE_TENSOR, .as.tensor = x};
     args[1] = tare__int(2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposed convolutions, those in three dimensions, with reflecting borders, without a batch, and
+// Transposed convolutions, those in three dimensions, with reflecting padding, without a batch, and
 // weights with zero points: every kernel row gives the bits of the plain sum and tare__requantize.
 #include "support/layer_case.h"
 #include "support/test.h"
@@ -255,7 +255,7 @@ static void transposed_equals_the_plain_sum_for_many_parts(void **state) {
         check_transposed(&seed, plane_form(2 * stride, stride, 1, stride / 2));
 }
 
-// --- borders, dimensions, batches ---
+// --- padding, dimensions, batches ---
 
 static void reflecting_equals_the_plain_sum(void **state) {
     (void)state;
@@ -411,8 +411,8 @@ static void absurd_strides_are_left_to_the_reference(void **state) {
     end_layer_case(&c);
 }
 
-// The image with its border has 2^24 pixels in each dimension: 2^72 do not fit a size.
-static void absurd_borders_are_left_to_the_reference(void **state) {
+// The image with its padding has 2^24 pixels in each dimension: 2^72 do not fit a size.
+static void absurd_padding_is_left_to_the_reference(void **state) {
     (void)state;
     layer_case c;
     sums s;
@@ -493,7 +493,7 @@ int main(void) {
         cmocka_unit_test(zero_points_of_weights_equal_the_plain_sum),
         cmocka_unit_test(extreme_zero_points_equal_the_plain_sum),
         cmocka_unit_test(absurd_strides_are_left_to_the_reference),
-        cmocka_unit_test(absurd_borders_are_left_to_the_reference),
+        cmocka_unit_test(absurd_padding_is_left_to_the_reference),
         cmocka_unit_test(unlike_parts_do_not_add),
         cmocka_unit_test(forms_survive_every_failed_allocation),
     };

@@ -7,7 +7,7 @@
 
 enum { CASES = 20000, IMAGES = 2, MOST_ADDRESSES = 1 << 13, MOST_COLUMNS = 9, MOST_TAPS = 64 };
 
-static const uint8_t images[1024], border[8], untouched[1];
+static const uint8_t images[1024], padding[8], untouched[1];
 
 static size_t below(uint64_t *state, size_t n) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -18,7 +18,7 @@ static ptrdiff_t from(uint64_t *state, ptrdiff_t least, size_t n) {
     return least + (ptrdiff_t)below(state, n);
 }
 
-// Small images, so that windows often reach over a border, or lie in it.
+// Small images, so that windows often reach into the padding, or lie in it.
 static conv_windows any_windows(uint64_t *s) {
     conv_windows w = {.depth = 1 + below(s, 3),
                       .height = 1 + below(s, 4),
@@ -42,12 +42,12 @@ static conv_windows any_windows(uint64_t *s) {
     return w;
 }
 
-// The pixel at these positions, which count from the border's outer edge.
+// The pixel at these positions, which count from the padding's outer edge.
 static const uint8_t *pixel_at(const conv_windows *w, size_t image, size_t z, size_t y, size_t x) {
     const ptrdiff_t at[] = {tare__conv_position(w, (ptrdiff_t)z - w->front, w->depth),
                             tare__conv_position(w, (ptrdiff_t)y - w->above, w->height),
                             tare__conv_position(w, (ptrdiff_t)x - w->before, w->width)};
-    if (at[D] < 0 || at[H] < 0 || at[W] < 0) return border;
+    if (at[D] < 0 || at[H] < 0 || at[W] < 0) return padding;
     return images + image * tare__conv_image_codes(w) +
            (((size_t)at[D] * w->height + (size_t)at[H]) * w->width + (size_t)at[W]) * w->channels;
 }
@@ -70,7 +70,7 @@ static void check_windows(const conv_windows *w, uint64_t *state) {
     const size_t all = IMAGES * tare__conv_window_pixels(w), taps = tare__conv_window_taps(w);
     const size_t first = below(state, all), count = below(state, all - first + 1);
     const window_list list = {
-        .images = images, .border = border, .first = first, .count = count, .tap_step = count};
+        .images = images, .padding = padding, .first = first, .count = count, .tap_step = count};
     assert_true(taps * count < MOST_ADDRESSES);
     clear(to);
     tare__conv_windows_list(w, &list, to);
@@ -85,7 +85,7 @@ static void check_columns(const conv_windows *w, uint64_t *state) {
     const bool has_planes = w->pieces * w->planes > 1;
     const size_t rows = has_planes ? w->pieces * w->planes * w->rows : w->rows + 1;
     const column_list list = {.image = images,
-                              .border = border,
+                              .padding = padding,
                               .plane = below(state, w->out_depth),
                               .row = below(state, w->out_height),
                               .row_count = rows - below(state, 2),
@@ -101,7 +101,7 @@ static void check_columns(const conv_windows *w, uint64_t *state) {
             const uint8_t *expected =
                 pixel_at(w, 0, list.plane * w->stride[D] + plane * w->step[D],
                          list.row * w->stride[H] + row * w->step[H], list.first * w->stride[W] + j);
-            assert_ptr_equal(to[j * rows + i], i < list.row_count ? expected : border);
+            assert_ptr_equal(to[j * rows + i], i < list.row_count ? expected : padding);
         }
     assert_ptr_equal(to[list.column_count * rows], untouched);
 }
@@ -118,7 +118,7 @@ static void taps_lie_where_the_definition_says(void **state) {
 
 // --- ranges ---
 
-// Counts the pixel of a range, all of whose other taps must lie in the border.
+// Counts the pixel of a range, all of whose other taps must lie in the padding.
 static void check_pixel(const conv_windows *w, const conv_range *range, size_t pixel,
                         unsigned char *met) {
     assert_true(met[pixel]++ == 0);
@@ -127,8 +127,8 @@ static void check_pixel(const conv_windows *w, const conv_range *range, size_t p
         const bool is_met =
             row - range->row < range->rows && column - range->column < range->columns;
         const uint8_t *at = tap_of(w, pixel, tap);
-        if (!is_met) assert_ptr_equal(at, border);
-        if (is_met && range->is_inside) assert_ptr_not_equal(at, border);
+        if (!is_met) assert_ptr_equal(at, padding);
+        if (is_met && range->is_inside) assert_ptr_not_equal(at, padding);
     }
 }
 
@@ -176,7 +176,7 @@ static size_t check_ranges(const conv_windows *w, bool leaves_out, uint64_t *sta
     return inside;
 }
 
-static void ranges_leave_out_only_what_lies_in_the_border(void **state) {
+static void ranges_leave_out_only_what_lies_in_the_padding(void **state) {
     (void)state;
     uint64_t random = 11;
     size_t inside = 0;
@@ -194,7 +194,7 @@ static void ranges_leave_out_only_what_lies_in_the_border(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_leave_out_only_what_lies_in_the_border),
+        cmocka_unit_test(ranges_leave_out_only_what_lies_in_the_padding),
         cmocka_unit_test(taps_lie_where_the_definition_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

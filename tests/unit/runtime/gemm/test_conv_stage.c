@@ -6,7 +6,7 @@
 #include "core/memory/alloc.h"
 #include "runtime/gemm/conv_stage.h"
 
-enum { CASES = 4000, IMAGES = 2, BORDER = 77, GUARD = 0xA5, GUARDS = 64 };
+enum { CASES = 4000, IMAGES = 2, PADDING = 77, GUARD = 0xA5, GUARDS = 64 };
 
 static size_t below(uint64_t *state, size_t n) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -17,7 +17,7 @@ static ptrdiff_t from(uint64_t *state, ptrdiff_t least, size_t n) {
     return least + (ptrdiff_t)below(state, n);
 }
 
-// Windows of one plane, whose pixels follow each other; some often reach over a border or lie in
+// Windows of one plane, whose pixels follow each other; some often reach into the padding or lie in
 // it, some are those of large images of colours.
 static conv_windows any_windows(uint64_t *s) {
     const bool is_common = below(s, 4) == 0;
@@ -53,13 +53,13 @@ static uint8_t *make_images(const staging *g, uint64_t *state) {
     return images;
 }
 
-// Positions count from the border's outer edge.
+// Positions count from the padding's outer edge.
 static uint8_t code_at(const staging *g, size_t image, size_t z, size_t y, size_t x, size_t c) {
     const conv_windows *w = &g->stage->from;
     const ptrdiff_t at[] = {tare__conv_position(w, (ptrdiff_t)z - w->front, w->depth),
                             tare__conv_position(w, (ptrdiff_t)y - w->above, w->height),
                             tare__conv_position(w, (ptrdiff_t)x - w->before, w->width)};
-    if (at[D] < 0 || at[H] < 0 || at[W] < 0) return g->border;
+    if (at[D] < 0 || at[H] < 0 || at[W] < 0) return g->padding;
     const size_t row = (image * w->depth + (size_t)at[D]) * w->height + (size_t)at[H];
     return g->images[(row * w->width + (size_t)at[W]) * g->stride + c];
 }
@@ -135,7 +135,7 @@ static void check_stages(const column_kernel *columns) {
         const conv_windows w = any_windows(&random);
         const conv_stage s = columns != NULL ? tare__conv_stage_of_windows(&w, columns)
                                              : tare__conv_stage_of_rows(&w);
-        staging g = {.stage = &s, .stride = w.channels + below(&random, 2) * 5, .border = BORDER};
+        staging g = {.stage = &s, .stride = w.channels + below(&random, 2) * 5, .padding = PADDING};
         uint8_t *images = make_images(&g, &random);
         g.images = images;
         if (columns != NULL)
@@ -146,7 +146,7 @@ static void check_stages(const column_kernel *columns) {
     }
 }
 
-static void images_have_their_borders(void **state) {
+static void images_have_their_padding(void **state) {
     (void)state;
     check_stages(NULL);
 }
@@ -159,7 +159,7 @@ static void lines_hold_whole_windows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_have_their_borders),
+        cmocka_unit_test(images_have_their_padding),
         cmocka_unit_test(lines_hold_whole_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,7 +198,7 @@ static void conv_equals_the_plain_sum_for_many_channels(void **state) {
 }
 
 // Windows that meet none of the image, with rows that do and without.
-static void conv_equals_the_plain_sum_for_wide_borders(void **state) {
+static void conv_equals_the_plain_sum_for_wide_padding(void **state) {
     (void)state;
     uint64_t seed = 6000;
     for (requant_rule rule = REQUANT_F; rule <= REQUANT_Q; rule++)
@@ -308,7 +308,7 @@ int main(void) {
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(conv_equals_the_plain_sum_for_every_geometry),
         cmocka_unit_test(conv_equals_the_plain_sum_for_many_channels),
-        cmocka_unit_test(conv_equals_the_plain_sum_for_wide_borders),
+        cmocka_unit_test(conv_equals_the_plain_sum_for_wide_padding),
         cmocka_unit_test(conv_equals_the_plain_sum_over_many_blocks),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_remainder),
         cmocka_unit_test(depthwise_equals_the_plain_sum_for_every_geometry),

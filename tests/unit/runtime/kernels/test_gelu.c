@@ -110,7 +110,7 @@ static void check_around(kernel k, const code_scheme *s, float middle) {
 }
 
 // Of the floats between one that has this code or a lower one and one that has a higher one.
-static void check_border(kernel k, const code_scheme *s, int64_t code, float low, float high) {
+static void check_boundary(kernel k, const code_scheme *s, int64_t code, float low, float high) {
     if (code_of(s, low) > code || code_of(s, high) <= code) return;
     for (float middle = (low + high) / 2; middle != low && middle != high;
          middle = (low + high) / 2) {
@@ -123,17 +123,17 @@ static void check_border(kernel k, const code_scheme *s, int64_t code, float low
 }
 
 // GELU falls to its least value and rises from there on.
-static void check_borders(kernel k, const code_scheme *s) {
+static void check_boundaries(kernel k, const code_scheme *s) {
     const float least_at = -0.75179F;
     for (int64_t code = s->least; code < s->most; code++) {
-        check_border(k, s, code, least_at, 3e38F);
-        check_border(k, s, code, least_at, -30.0F);
+        check_boundary(k, s, code, least_at, 3e38F);
+        check_boundary(k, s, code, least_at, -30.0F);
     }
 }
 
-static void floats_beside_each_border_have_their_codes(void **state) {
+static void floats_beside_each_boundary_have_their_codes(void **state) {
     (void)state;
-    each_kernel(check_borders);
+    each_kernel(check_boundaries);
 }
 
 // A cubic is one of 32, and holds for a sixth; the last one ends at 5.24.
@@ -185,7 +185,7 @@ static void any_count_has_as_many_codes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_float_has_its_code),
-        cmocka_unit_test(floats_beside_each_border_have_their_codes),
+        cmocka_unit_test(floats_beside_each_boundary_have_their_codes),
         cmocka_unit_test(cubics_end_in_the_same_codes),
         cmocka_unit_test(one_rare_float_changes_no_other_code),
         cmocka_unit_test(any_count_has_as_many_codes),

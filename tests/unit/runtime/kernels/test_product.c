@@ -165,7 +165,7 @@ static void begin(const product_kernel *k, tile_case *c, uint64_t seed, size_t r
     uint64_t state = seed * 2654435761u + 17;
     memset(&c->tile, 0, sizeof c->tile);
     c->tile = (product_tile){.rows = rows,
-                             .taps = next(&state) % (MOST_TAPS + 1), // 0: all lie in the border
+                             .taps = next(&state) % (MOST_TAPS + 1), // 0: all lie in the padding
                              .codes = codes_of(&state),
                              .flip = next(&state) % 2 ? 0x80 : 0,
                              .channels = channels,

@@ -129,7 +129,7 @@ static bool is_alike(tare_model *m, const tare_tensor *const *x, size_t count) {
     CHECK_DONE(tare_session_run(one, x, count, &alone, 1, &outputs, job_error()));
     CHECK_DONE(tare_session_run(four, x, count, &shared, 1, &outputs, job_error()));
     assert_memory_equal(alone->data, shared->data, tare__tensor_bytes(alone));
-    const bool is_apart = tare__plan_twin_count(tare__session_plan(four)) > 1;
+    const bool is_apart = tare__plan_replica_count(tare__session_plan(four)) > 1;
     tare_tensor_release(alone);
     tare_tensor_release(shared);
     tare_session_destroy(one);
@@ -180,7 +180,7 @@ static void threads_share_what_is_left(void **state) {
     (void)state;
     static const struct {
         int threads;
-        int64_t samples, of_twins;
+        int64_t samples, of_replicas;
     } rows[] = {{2, 16, 16}, {2, 17, 16}, {3, 17, 15}, {4, 17, 16}, {4, 19, 16}, {8, 15, 15}};
     tare_model *model = integer_model();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -188,7 +188,7 @@ static void threads_share_what_is_left(void **state) {
         const tare_tensor *in = x;
         tare_session *s = session_on(model, rows[i].threads);
         run_outputs out = outputs_of(s, &in, 1);
-        assert_int_equal(tare__plan_twin_samples(tare__session_plan(s)), rows[i].of_twins);
+        assert_int_equal(tare__plan_replica_samples(tare__session_plan(s)), rows[i].of_replicas);
         release_outputs(&out);
         tare_session_destroy(s);
         tare_tensor_release(x);
@@ -231,7 +231,7 @@ static void times_are_those_of_the_run(void **state) {
 
 static tare_status fail_step(const plan_run_state *run, void *state) {
     (void)state;
-    return tare__fail(run->err, TARE_UNSUPPORTED, "a step of a twin");
+    return tare__fail(run->err, TARE_UNSUPPORTED, "a step of a replica");
 }
 
 // A thread that sleeps through a run takes no sample: sooner or later it takes one.
@@ -254,11 +254,11 @@ static void a_failure_is_told_and_passes(void **state) {
     const tare_tensor *in = x;
     run_outputs expected = outputs_of(s, &in, 1);
     for (size_t t = 0; t < 2; t++) {
-        plan_step *step = &tare__plan_twin(tare__session_plan(s), t)->steps[1];
+        plan_step *step = &tare__plan_replica(tare__session_plan(s), t)->steps[1];
         const step_class *usual = step->class;
         step->class = &failing;
         for (int turn = 0; turn < 2; turn++)
-            CHECK_REFUSED(run_until_it_fails(s, in), TARE_UNSUPPORTED, "a step of a twin");
+            CHECK_REFUSED(run_until_it_fails(s, in), TARE_UNSUPPORTED, "a step of a replica");
         step->class = usual;
         run_outputs out = outputs_of(s, &in, 1);
         check_first(&out, &expected);

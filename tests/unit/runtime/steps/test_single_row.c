@@ -83,7 +83,7 @@ static void convolutions_of_one_pixel_have_fixed_bits(void **state) {
     check_pixels(NEW_INPUT(7, 333, 5, 4));
 }
 
-// Linked with a layer that sees border alone beside it, which bands refuse; the pixel has as many
+// Linked with a layer that sees padding alone beside it, which bands refuse; the pixel has as many
 // functions behind it as a layer may have.
 static void a_pixel_before_a_depthwise_layer_has_fixed_bits(void **state) {
     (void)state;
@@ -122,8 +122,8 @@ static void every_allocation_may_fail(void **state) {
     tare_model_destroy(model);
 }
 
-// A window of one pixel in the border of an image of one pixel.
-static void what_lies_in_the_border_is_not_seen(void **state) {
+// A window of one pixel in the padding of an image of one pixel.
+static void what_lies_in_the_padding_is_not_seen(void **state) {
     (void)state;
     module *root = new_tree();
     put_module(root, NULL, "conv", "torch.nn.Conv2d",
@@ -149,7 +149,7 @@ int main(void) {
         cmocka_unit_test(convolutions_of_one_pixel_have_fixed_bits),
         cmocka_unit_test(a_pixel_before_a_depthwise_layer_has_fixed_bits),
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(what_lies_in_the_border_is_not_seen),
+        cmocka_unit_test(what_lies_in_the_padding_is_not_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -248,7 +248,7 @@ static void no_choice_is_cheaper(void **state) {
     tare_model_destroy(floats);
 }
 
-static void borders_tell_what_a_change_would_cost(void **state) {
+static void boundaries_tell_what_a_change_would_cost(void **state) {
     tare_model *floats = without(*state, all, LAYERS);
     const tare_tensor *x = ((const flow *)*state)->x;
     const race_setting setting = {.inputs = &x, .input_count = 1};
@@ -257,7 +257,7 @@ static void borders_tell_what_a_change_would_cost(void **state) {
     CHECK_DONE(tare__layer_costs_begin(&c, floats, &setting, job_error()));
     draw_costs(&c, &random);
     CHECK_DONE(tare__layer_costs_choose(&c, job_error()));
-    tare__layer_costs_note_borders(&c);
+    tare__layer_costs_note_boundaries(&c);
     for (size_t i = 0; i < c.count; i++) {
         bool chosen[16];
         if (!is_layer(&c, i)) continue;
@@ -268,7 +268,7 @@ static void borders_tell_what_a_change_would_cost(void **state) {
         const double change = cost_of(&c, chosen) - before;
         const double own = (double)(layer->stays_float ? layer->int_ns - layer->float_ns
                                                        : layer->float_ns - layer->int_ns);
-        const double told = own + (double)(layer->other_ns - layer->border_ns);
+        const double told = own + (double)(layer->other_ns - layer->boundary_ns);
         assert_true(change - told < 20 && told - change < 20);
     }
     tare__layer_costs_release(&c);
@@ -342,7 +342,7 @@ int main(void) {
         cmocka_unit_test(programs_have_layers_left_float),
         cmocka_unit_test(choices_without_effect_are_refused),
         cmocka_unit_test(no_choice_is_cheaper),
-        cmocka_unit_test(borders_tell_what_a_change_would_cost),
+        cmocka_unit_test(boundaries_tell_what_a_change_would_cost),
         cmocka_unit_test(the_model_is_what_was_chosen),
         cmocka_unit_test(what_cannot_be_timed_is_refused),
         cmocka_unit_test(memory_may_be_short),
