@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles of plans: which nodes a step computes and what that costs is noted while it is planned,
-// how long it takes while it runs, and why it runs as it does is asked of its class.
+// Profiles of plans: how long each step takes, and why it runs as it does, which its class tells.
 #include "runtime/plan/profile.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/system/clock.h"
 #include "runtime/plan/replicas.h"
-#include "runtime/session/session.h"
 
 enum { SAMPLES = 128 }; // the latest runs that are remembered
 
@@ -18,62 +14,6 @@ struct plan_profile {
     size_t run_count, slots; // slots: runs that are remembered
     uint64_t nanoseconds[];  // [steps][slots], of all samples of a run
 };
-
-// --- while a plan is made ---
-
-static int64_t macs_of(const plan_record *r) {
-    const op_call *call = &r->call;
-    return call->op != NULL && call->op->macs != NULL ? call->op->macs(call) : 0;
-}
-
-static bool begins_at(const plan_step *step, const plan_record *r) {
-    return step != NULL && strcmp(step->node_name, r->node->name) == 0;
-}
-
-// The next step that a planner made; reorder steps in front of it are its node's. NULL: none.
-static plan_step *next_step(plan *p, size_t *at) {
-    const size_t first = *at;
-    for (; *at < p->step_count; (*at)++) {
-        plan_step *step = &p->steps[*at];
-        if (step->node_name == NULL || step->facts.node_count > 0) continue;
-        for (size_t i = first; i < *at; i++)
-            if (p->steps[i].node_name == NULL) p->steps[i].node_name = step->node_name;
-        (*at)++;
-        return step;
-    }
-    return NULL;
-}
-
-// Parts of a fused module have one node.
-static void note_record(step_facts *facts, const plan_record *r, const char ***names) {
-    const char *name = r->node->name;
-    facts->macs += macs_of(r);
-    if (facts->node_count > 0 && strcmp(facts->nodes[facts->node_count - 1], name) == 0) return;
-    *(*names)++ = name;
-    facts->node_count++;
-}
-
-// The steps of a chain stand in its order, and each begins with a node of its own.
-tare_status tare__plan_note_chain(plan_builder *b, size_t first_step, size_t head) {
-    plan *p = b->plan;
-    size_t at = first_step, count = 0;
-    plan_step *step = NULL, *next = next_step(p, &at);
-    if (next == NULL) return TARE_OK;
-    for (size_t i = head; i != NOTHING; i = b->records[i].next) count++;
-    const char **names = tare__arena_array(&p->memory, count, sizeof *names);
-    if (names == NULL) return tare__out_of_memory(b->err);
-    for (size_t i = head; i != NOTHING; i = b->records[i].next) {
-        const plan_record *r = &b->records[i];
-        if (begins_at(next, r)) {
-            step = next;
-            step->facts.op = tare__record_op(r);
-            step->facts.nodes = names;
-            next = next_step(p, &at);
-        }
-        if (step != NULL) note_record(&step->facts, r, &names);
-    }
-    return TARE_OK;
-}
 
 // --- running ---
 
@@ -144,14 +84,6 @@ void tare__plan_end_timed(plan *p) {
 }
 
 // --- telling ---
-
-void tare__step_say(step_note *note, const char *format, ...) {
-    const size_t length = strlen(note->why);
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(note->why + length, sizeof note->why - length, format, arguments);
-    va_end(arguments);
-}
 
 static int by_size(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -254,38 +186,4 @@ bool tare__plan_place(const plan *p, size_t index, tare_plan_place *out) {
     out->last_step += p->step_count;
     out->is_tail = true;
     return true;
-}
-
-// --- the public side ---
-
-size_t tare_session_step_count(const tare_session *session) {
-    if (!tare__session_enter(session)) return 0;
-    const plan *p = tare__session_plan(session);
-    const size_t count = p != NULL ? tare__plan_step_count(p) : 0;
-    tare__session_leave(session);
-    return count;
-}
-
-bool tare_session_get_step(const tare_session *session, size_t index, tare_step *out) {
-    if (!tare__session_enter(session)) return false;
-    const plan *p = tare__session_plan(session);
-    const bool is_there = p != NULL && tare__plan_step(p, index, out);
-    tare__session_leave(session);
-    return is_there;
-}
-
-bool tare_session_get_memory(const tare_session *session, tare_plan_memory *out) {
-    if (!tare__session_enter(session)) return false;
-    const plan *p = tare__session_plan(session);
-    if (p != NULL) tare__plan_memory(p, out);
-    tare__session_leave(session);
-    return p != NULL;
-}
-
-bool tare_session_get_place(const tare_session *session, size_t index, tare_plan_place *out) {
-    if (!tare__session_enter(session)) return false;
-    const plan *p = tare__session_plan(session);
-    const bool is_there = p != NULL && tare__plan_place(p, index, out);
-    tare__session_leave(session);
-    return is_there;
 }

@@ -59,12 +59,6 @@ plan *tare__plan_replica(const plan *p, size_t index) {
 
 // --- making ---
 
-tare_status tare__step_share(const plan *replica, const void *state, void **out, tare_error *err) {
-    (void)replica, (void)err;
-    *out = (void *)state;
-    return TARE_OK;
-}
-
 // The same places, in the replica's own block.
 static tare_status copy_places(const plan *p, bool shares_block, plan *copy, tare_error *err) {
     copy->block = shares_block ? p->block : tare__alloc_large(p->block_bytes);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ops/classes/module_call.h"
-#include "runtime/plan/build.h"
+#include "runtime/plan/emit.h"
 
 // --- values ---
 

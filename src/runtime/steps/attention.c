@@ -4,11 +4,13 @@
 // result: such transpositions are read and written in place instead of being copied.
 #include <string.h>
 
+#include "dnnl/float_layers.h"
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "runtime/gemm/quantized_attention.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
 #include "runtime/steps/matrices.h"
+#include "runtime/steps/steps.h"
 
 typedef struct attention_step {
     attention_call call; // its tensors are the plan's; in a run the mask's data is its place's
@@ -112,9 +114,6 @@ static void describe_step(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: oneDNN's products; bits may differ between machines");
 }
 
-static const step_class attention_class = {"attention", run_attention, NULL, describe_step,
-                                           tare__step_share};
-
 // --- of codes ---
 
 static void attend_codes(void *user, size_t i, size_t worker) {
@@ -157,29 +156,7 @@ static void describe_codes(const plan *p, const void *state, step_note *out) {
     if (!s->codes.gives_codes) tare__step_say(out, ", to floats");
 }
 
-static const step_class code_attention_class = {"code attention", run_code_attention, NULL,
-                                                describe_codes, tare__step_share};
-
 // --- planning ---
-
-bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r) {
-    op_call call = r->call;
-    call.err = NULL;
-    if (r->result == NOTHING || r->input_count != 1 || call.op == NULL || r->is_view) return false;
-    const tare_tensor *x = b->values[r->inputs[0]].tensor;
-    if (x->ndim != 4 || (x->dtype != TARE_FLOAT32 && !tare__is_byte_quantized(x))) return false;
-    if (strcmp(call.op->id, "transpose") == 0) {
-        int d[2];
-        return tare__call_dim(&call, 1, 0, 4, &d[0]) == TARE_OK &&
-               tare__call_dim(&call, 2, 1, 4, &d[1]) == TARE_OK && d[0] + d[1] == 3 &&
-               d[0] * d[1] == 2;
-    }
-    int64_t order[4];
-    size_t count = 0;
-    return strcmp(call.op->id, "permute") == 0 &&
-           tare__call_int_list(&call, 1, 4, order, &count) == TARE_OK && count == 4 &&
-           order[0] == 0 && order[1] == 2 && order[2] == 1 && order[3] == 3;
-}
 
 matrices tare__plan_describe_matrices(const tare_tensor *t, bool is_swapped) {
     const int64_t columns = t->shape[t->ndim - 1], rows = t->shape[t->ndim - 2];
@@ -247,7 +224,31 @@ static void use_codes(const plan_builder *b, const attention_tail *tail, attenti
     s->thread_bytes = tare__attention_codes_bytes(&s->codes);
 }
 
-tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done) {
+static bool heads_floats(const plan_builder *b, const plan_record *r) {
+    (void)b;
+    return tare__record_is(r, "scaled_dot_product_attention");
+}
+
+static bool heads_quantized(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"quantized.scaled_dot_product_attention", NULL};
+    return tare__plan_is_quantized_op(b, r, ids);
+}
+
+// The result is written as the transposition behind it wants it; that of quantized values is
+// quantized, too.
+static bool extend(plan_builder *b, size_t head) {
+    size_t last = head, next = tare__plan_sole_reader(b, head);
+    if (next != NOTHING && tare__attention_is_of_codes(&b->records[head].call) &&
+        tare__plan_gives_bytes(b, &b->records[next])) {
+        tare__plan_append(b, head, &last, next);
+        next = tare__plan_sole_reader(b, last);
+    }
+    if (next != NOTHING && tare__plan_swaps_heads(b, &b->records[next]))
+        tare__plan_append(b, head, &last, next);
+    return last != head;
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *y = b->values[r->result].tensor;
     const attention_tail tail = read_tail(b, r);
@@ -267,5 +268,32 @@ tare_status tare__plan_attention(plan_builder *b, size_t head, bool *done) {
     if (of_codes) use_codes(b, &tail, s);
     TARE_TRY(place(b, &tail, s, of_codes ? s->thread_bytes : bytes));
     *done = true;
-    return tare__plan_add_step(b, of_codes ? &code_attention_class : &attention_class, s, r->node);
+    return tare__plan_add_step(
+        b, of_codes ? &tare__quantized_attention_step : &tare__attention_step, s, r->node);
 }
+
+// Masks of booleans are the reference's.
+static tare_status plan_floats(plan_builder *b, size_t head, bool *done) {
+    if (!tare__plan_is_float(b, &b->records[head])) return tare__plan_decline_operator(b);
+    return plan_chain(b, head, done);
+}
+
+const step_class tare__attention_step = {
+    .name = "attention",
+    .heads = heads_floats,
+    .extend = extend,
+    .plan = plan_floats,
+    .run = run_attention,
+    .describe = describe_step,
+    .replicate = tare__step_share,
+};
+
+const step_class tare__quantized_attention_step = {
+    .name = "code attention",
+    .heads = heads_quantized,
+    .extend = extend,
+    .plan = plan_chain,
+    .run = run_code_attention,
+    .describe = describe_codes,
+    .replicate = tare__step_share,
+};

@@ -5,7 +5,8 @@
 #include "ops/quantized/layer.h"
 #include "ops/quantized/rule.h"
 #include "ops/rules.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 enum {
     ELEMENTS_PER_PART = 1 << 14,
@@ -68,8 +69,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say_joined(out, &s->y);
 }
 
-static const step_class norm_class = {"batch_norm", run_norm, NULL, describe, tare__step_share};
-
 // --- planning ---
 
 // each: elements of a channel that lie side by side. Pixels that lie apart are lines by themselves.
@@ -125,10 +124,10 @@ static tare_status add_norm(plan_builder *b, size_t head, op_call *call, const t
                  ? tare__plan_write_lines(b, r->result, &s->y)
                  : tare__plan_write_over(b, r->result, v, layout, &s->y.place, &unused));
     *done = true;
-    return tare__plan_add_step(b, &norm_class, s, r->node);
+    return tare__plan_add_step(b, &tare__batch_norm_step, s, r->node);
 }
 
-tare_status tare__plan_batch_norm(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_floats(plan_builder *b, size_t head, bool *done) {
     op_call call = b->records[head].call;
     const tare_tensor *x = tare__fast_input(&call, 0);
     call.err = b->err;
@@ -136,9 +135,9 @@ tare_status tare__plan_batch_norm(plan_builder *b, size_t head, bool *done) {
     return add_norm(b, head, &call, x, (norm_step){0}, done);
 }
 
-tare_status tare__plan_code_batch_norm(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
-    const tare_tensor *x = tare__plan_code_input(r), *y = b->values[r->result].tensor;
+    const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
     module_rule rule;
     op_call call = r->call, bound;
     bool known = false;
@@ -158,3 +157,32 @@ tare_status tare__plan_code_batch_norm(plan_builder *b, size_t head, bool *done)
     tare__float_call_end(&f);
     return status;
 }
+
+static bool is_quantized(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"batch_norm",
+                                      "quantized.batch_norm2d",
+                                      "quantized.batch_norm2d_relu",
+                                      "quantized.batch_norm3d",
+                                      "quantized.batch_norm3d_relu",
+                                      NULL};
+    return tare__plan_is_quantized_op(b, r, ids);
+}
+
+static bool heads(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"batch_norm", NULL};
+    return tare__plan_is_float_op(b, r, ids) || is_quantized(b, r);
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
+    return is_quantized(b, &b->records[head]) ? plan_quantized(b, head, done)
+                                              : plan_floats(b, head, done);
+}
+
+const step_class tare__batch_norm_step = {
+    .name = "batch_norm",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_norm,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

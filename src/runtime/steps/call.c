@@ -6,7 +6,8 @@
 #include "ops/quantized/dynamic.h"
 #include "ops/quantized/layer.h"
 #include "ops/rules.h"
-#include "runtime/plan/build.h"
+#include "runtime/plan/values.h"
+#include "runtime/steps/steps.h"
 
 typedef struct call_step {
     const node *node;
@@ -141,8 +142,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
         p->setting.layers != NULL && y != NULL && y->dtype == TARE_FLOAT32 && may_multiply;
 }
 
-static const step_class call_class = {"call", run_call, NULL, describe};
-
 // --- planning ---
 
 static tare_status place_results(plan_builder *b, const call_step *s) {
@@ -155,7 +154,8 @@ static tare_status place_results(plan_builder *b, const call_step *s) {
     return TARE_OK;
 }
 
-tare_status tare__plan_call(plan_builder *b, size_t record) {
+static tare_status plan_record_alone(plan_builder *b, size_t record, bool *done) {
+    *done = true;
     const plan_record *r = &b->records[record];
     call_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
@@ -173,5 +173,12 @@ tare_status tare__plan_call(plan_builder *b, size_t record) {
     }
     TARE_TRY(place_results(b, s));
     b->facts.declined = b->declined;
-    return tare__plan_add_step(b, &call_class, s, r->node);
+    return tare__plan_add_step(b, &tare__call_step, s, r->node);
 }
+
+const step_class tare__call_step = {
+    .name = "call",
+    .plan = plan_record_alone,
+    .run = run_call,
+    .describe = describe,
+};

@@ -2,11 +2,10 @@
 // Tensors joined in the plain layout. Where nothing but dimensions of size 1 stands before the one
 // that they are joined along, each is a piece of the result: the steps that make them write them
 // there. What stands elsewhere is copied, row by row.
-#include <string.h>
-
 #include "ops/rules.h"
 #include "runtime/gemm/strided_copy.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 typedef struct joined {
     size_t x;  // place
@@ -38,9 +37,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "rows: %zu copied, %zu in place", s->count, s->in_place);
 }
 
-static const step_class cat_class = {"cat",    run_cat,          NULL,
-                                     describe, tare__step_share, .only_joins = true};
-
 // --- planning ---
 
 typedef struct cat_call {
@@ -56,14 +52,16 @@ static bool is_alike(const tare_tensor *x, const tare_tensor *y) {
     return x->count > 0 && x->ndim == y->ndim && x->dtype == y->dtype && same_codes;
 }
 
+static bool heads(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"cat", "quantized.cat", NULL};
+    (void)b;
+    return tare__record_is_one_of(r, ids) && r->result != NOTHING && !r->is_view && !r->is_observer;
+}
+
 static bool read_call(plan_builder *b, const plan_record *r, cat_call *c) {
-    const char *id = tare__record_op(r);
     op_call call = r->call;
     call.err = NULL;
     call.memory = &b->scratch;
-    if ((strcmp(id, "cat") != 0 && strcmp(id, "quantized.cat") != 0) || r->result == NOTHING ||
-        r->is_view || r->is_observer)
-        return false;
     c->y = b->values[r->result].tensor;
     if (c->y->count == 0 || tare__call_tensor_list(&call, 0, &c->x, &c->count) != TARE_OK ||
         tare__call_dim(&call, 1, 0, c->y->ndim, &c->dim) != TARE_OK)
@@ -88,7 +86,8 @@ static size_t made_as(const plan_builder *b, size_t v) {
 }
 
 // A value has one place: the last concatenation that reads it says where.
-void tare__plan_find_pieces(plan_builder *b, const plan_record *r) {
+static void reserve(plan_builder *b, size_t record) {
+    const plan_record *r = &b->records[record];
     cat_call c = {0};
     if (!read_call(b, r, &c) || c.outer != 1) return;
     for (size_t i = 0, at = 0; i < c.count; at += row_bytes(&c, c.x[i++])) {
@@ -124,7 +123,7 @@ static tare_status add_part(plan_builder *b, const cat_call *c, const tare_tenso
     return TARE_OK;
 }
 
-tare_status tare__plan_plain_cat(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     cat_call c = {0};
     if (b->setting->fast == NULL || r->next != NOTHING || !read_call(b, r, &c)) return TARE_OK;
@@ -137,5 +136,16 @@ tare_status tare__plan_plain_cat(plan_builder *b, size_t head, bool *done) {
         TARE_TRY(add_part(b, &c, c.x[i], at, s));
     *done = true;
     TARE_TRY(tare__plan_write_whole(b, r->result, s->count > 0));
-    return s->count > 0 ? tare__plan_add_step(b, &cat_class, s, r->node) : TARE_OK;
+    return s->count > 0 ? tare__plan_add_step(b, &tare__cat_step, s, r->node) : TARE_OK;
 }
+
+const step_class tare__cat_step = {
+    .name = "cat",
+    .heads = heads,
+    .reserve = reserve,
+    .plan = plan_chain,
+    .run = run_cat,
+    .describe = describe,
+    .replicate = tare__step_share,
+    .only_joins = true,
+};

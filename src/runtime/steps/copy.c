@@ -6,7 +6,8 @@
 #include "ops/families/gather.h"
 #include "ops/rules.h"
 #include "runtime/gemm/strided_copy.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 typedef struct copy_step {
     size_t x, y; // places
@@ -28,8 +29,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
                    s->copy.other.size > 1 ? "neighbours change: tiles are turned over"
                                           : "rows are copied");
 }
-
-static const step_class copy_class = {"copy", run_copy, NULL, describe, tare__step_share};
 
 // --- boxes in layouts ---
 
@@ -171,7 +170,7 @@ static tare_status add_step(plan_builder *b, const plan_record *r, size_t x, siz
     s->copy = w->copy;
     TARE_TRY(tare__plan_read(b, x, w->in, &s->x));
     TARE_TRY(tare__plan_write(b, y, w->out, &s->y));
-    return tare__plan_add_step(b, &copy_class, s, r->node);
+    return tare__plan_add_step(b, &tare__copy_step, s, r->node);
 }
 
 // The value that alone reads y, if that is a view of it.
@@ -216,7 +215,8 @@ static tare_status add_copy(plan_builder *b, const plan_record *r, const gather 
 
 // --- planning ---
 
-bool tare__plan_is_copy(const plan_record *r) {
+static bool heads(const plan_builder *b, const plan_record *r) {
+    (void)b;
     return r->call.op != NULL && r->call.op->box != NULL && !r->is_observer && !r->is_view &&
            r->next == NOTHING && !tare__value_is_empty(&r->call.result);
 }
@@ -235,7 +235,13 @@ static tare_status copy_to(plan_builder *b, const plan_record *r, size_t part, c
     return add_copy(b, r, &g, v);
 }
 
-tare_status tare__plan_copy(plan_builder *b, size_t head, bool *done) {
+// Products read and write transposed heads in place.
+static size_t *defer(plan_builder *b, const plan_record *r) {
+    const bool swaps = tare__plan_swaps_heads(b, r) && b->values[r->inputs[0]].swapped == NOTHING;
+    return swaps ? &b->values[r->result].swapped : NULL;
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const value *made = &r->call.result;
     if (b->setting->fast == NULL) return TARE_OK;
@@ -250,3 +256,13 @@ tare_status tare__plan_copy(plan_builder *b, size_t head, bool *done) {
     *done = true;
     return TARE_OK;
 }
+
+const step_class tare__copy_step = {
+    .name = "copy",
+    .heads = heads,
+    .defer = defer,
+    .plan = plan_chain,
+    .run = run_copy,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

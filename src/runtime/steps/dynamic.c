@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floats that are quantized on the fly: their range, the parameters that follow from it, and codes,
 // once for all layers that read them.
+#include "runtime/steps/dynamic.h"
+
 #include "ops/quantized/engine_rules.h"
 #include "ops/quantized/layer.h"
-#include "runtime/plan/steps.h"
 
 enum { BLOCK = 1 << 14 }; // elements
 
@@ -94,8 +95,12 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "the range of floats, and their codes");
 }
 
-static const step_class dynamic_class = {"dynamic codes", run_dynamic, NULL, describe,
-                                         tare__step_share};
+static const step_class dynamic_class = {
+    .name = "dynamic codes",
+    .run = run_dynamic,
+    .describe = describe,
+    .replicate = tare__step_share,
+};
 
 // --- planning ---
 

@@ -5,9 +5,13 @@
 #include <string.h>
 
 #include "ops/rules.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
-enum { BLOCK = 2048 }; // elements: 8 KiB
+enum {
+    BLOCK = 2048,       // elements: 8 KiB
+    MOST_ELEMENTS = 16, // operators of a chain
+};
 
 // Where floats lie, or byte codes that become floats as they are read.
 typedef struct source {
@@ -139,9 +143,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     if (e->coded_count > 0) tare__step_say(out, ", of codes");
 }
 
-static const step_class elements_class = {"elements", run_elements, NULL, describe,
-                                          tare__step_share};
-
 // --- planning ---
 
 // The dimensions in the order in which a layout has them.
@@ -258,7 +259,7 @@ static bool is_float_or_number(const value *v) {
            (v != NULL && v->kind == VALUE_TENSOR && v->as.tensor->dtype == TARE_FLOAT32);
 }
 
-bool tare__plan_is_choice(const plan_builder *b, const plan_record *r) {
+static bool is_choice(const plan_builder *b, const plan_record *r) {
     const struct choice_row *row = choice_of(r);
     if (row == NULL || r->result == NOTHING || r->is_observer || r->is_view) return false;
     const tare_tensor *mask = tare__fast_input(&r->call, row->mask);
@@ -273,17 +274,6 @@ static bool read_choice(const plan_builder *b, const plan_record *r, size_t self
     const struct choice_row *row = choice_of(r);
     return read_operand(b, r->call.param[row->mask], self, &s->mask) &&
            read_pair(b, r, row->pair, self, &s->other);
-}
-
-bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, element_loop *loop,
-                             float p[ELEMENT_MAX_PARAMETERS]) {
-    op_call call = r->call;
-    call.err = NULL;
-    const op_element *element = tare__element_of(&call);
-    const bool has_kernel = element->kind != ELEMENT_OTHER && b->setting->fast != NULL;
-    *loop =
-        has_kernel ? b->setting->fast->lines->elements[element->kind] : tare__element_loop(element);
-    return tare__element_parameters(&call, element, p) == TARE_OK;
 }
 
 static binary_loop pair_loop(const plan_builder *b, const op_binary *op) {
@@ -382,7 +372,24 @@ static tare_status place(plan_builder *b, const element_chain *c, elements *e) {
     return TARE_OK;
 }
 
-tare_status tare__plan_elements(plan_builder *b, size_t head, bool *done) {
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return is_choice(b, r) ||
+           (tare__plan_is_float(b, r) && (tare__plan_is_element(r) || tare__plan_is_binary(r)));
+}
+
+static bool extend(plan_builder *b, size_t head) {
+    size_t last = head;
+    for (size_t count = 1; count < MOST_ELEMENTS; count++) {
+        const size_t next = tare__plan_sole_reader(b, last);
+        if (next == NOTHING || !heads(b, &b->records[next]) ||
+            !tare__plan_keeps_shape(b, last, next))
+            break;
+        tare__plan_append(b, head, &last, next);
+    }
+    return last != head;
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     element_chain c = {0};
     size_t count = 0;
     for (size_t i = head; i != NOTHING; i = b->records[i].next) count++;
@@ -392,5 +399,16 @@ tare_status tare__plan_elements(plan_builder *b, size_t head, bool *done) {
     if (!read_chain(b, head, &c)) return TARE_OK;
     TARE_TRY(place(b, &c, e));
     *done = true;
-    return tare__plan_add_step(b, &elements_class, e, b->records[head].node);
+    return tare__plan_add_step(b, &tare__elements_step, e, b->records[head].node);
 }
+
+const step_class tare__elements_step = {
+    .name = "elements",
+    .heads = heads,
+    .extend = extend,
+    .plan = plan_chain,
+    .reads_quantized = true,
+    .run = run_elements,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

@@ -6,7 +6,8 @@
 
 #include "ops/layer_call.h"
 #include "ops/rules.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 enum {
     AHEAD = 8, // rows
@@ -189,9 +190,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
                                             : "rows of floats are copied");
 }
 
-static const step_class embedding_class = {"embedding", run_embedding, NULL, describe};
-static const step_class bags_class = {"embedding bag", run_bags, NULL, describe};
-
 // Tables have their data now; the rest is computed, or given, with every run.
 static bool can_run(const plan_builder *b, const plan_record *r, const embedding_call *rows) {
     return b->setting->fast != NULL && rows->table->data != NULL &&
@@ -213,7 +211,12 @@ static tare_status start(plan_builder *b, const plan_record *r, embedding_step *
     return TARE_OK;
 }
 
-tare_status tare__plan_embedding(plan_builder *b, size_t head, bool *done) {
+static bool heads_rows(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"embedding", NULL};
+    return tare__plan_is_quantized_op(b, r, ids);
+}
+
+static tare_status plan_rows(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     embedding_step *s;
     TARE_TRY(start(b, r, &s));
@@ -222,10 +225,15 @@ tare_status tare__plan_embedding(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(read_if_given(b, s->rows.indices));
     TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
     *done = true;
-    return tare__plan_add_step(b, &embedding_class, s, r->node);
+    return tare__plan_add_step(b, &tare__embedding_step, s, r->node);
 }
 
-tare_status tare__plan_embedding_bag(plan_builder *b, size_t head, bool *done) {
+static bool heads_bags(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"embedding_bag", NULL};
+    return tare__plan_is_quantized_op(b, r, ids);
+}
+
+static tare_status plan_bags(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     embedding_step *s;
     TARE_TRY(start(b, r, &s));
@@ -237,5 +245,21 @@ tare_status tare__plan_embedding_bag(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(read_if_given(b, s->bags.sample_weights));
     TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
     *done = true;
-    return tare__plan_add_step(b, &bags_class, s, r->node);
+    return tare__plan_add_step(b, &tare__embedding_bag_step, s, r->node);
 }
+
+const step_class tare__embedding_step = {
+    .name = "embedding",
+    .heads = heads_rows,
+    .plan = plan_rows,
+    .run = run_embedding,
+    .describe = describe,
+};
+
+const step_class tare__embedding_bag_step = {
+    .name = "embedding bag",
+    .heads = heads_bags,
+    .plan = plan_bags,
+    .run = run_bags,
+    .describe = describe,
+};

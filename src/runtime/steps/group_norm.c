@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Group and instance norm: a part of the work is one group of one image's channels.
 #include "ops/layer_call.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 typedef struct group_step {
     group_norm_call call; // its x is the plan's; where that lies says its place
@@ -43,9 +44,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: sums in a fixed order");
 }
 
-static const step_class group_norm_class = {"group_norm", run_groups, NULL, describe,
-                                            tare__step_share};
-
 // --- planning ---
 
 // Parameters that are computed in the graph have no data yet.
@@ -60,10 +58,10 @@ static tare_status add_groups(plan_builder *b, size_t head, const group_norm_cal
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     TARE_TRY(tare__plan_write_over(b, b->records[head].result, x, LAYOUT_PLAIN, &s->y, &unused));
     *done = true;
-    return tare__plan_add_step(b, &group_norm_class, s, b->records[head].node);
+    return tare__plan_add_step(b, &tare__group_norm_step, s, b->records[head].node);
 }
 
-tare_status tare__plan_group_norm(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_groups(plan_builder *b, size_t head, bool *done) {
     op_call call = b->records[head].call;
     group_norm_call g;
     call.err = b->err;
@@ -73,7 +71,7 @@ tare_status tare__plan_group_norm(plan_builder *b, size_t head, bool *done) {
     return add_groups(b, head, &g, known, done);
 }
 
-tare_status tare__plan_instance_norm(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_instances(plan_builder *b, size_t head, bool *done) {
     op_call call = b->records[head].call;
     group_norm_call g;
     bool own;
@@ -84,3 +82,22 @@ tare_status tare__plan_instance_norm(plan_builder *b, size_t head, bool *done) {
                        tare__call_given(&call, weight + 1) == (g.bias != NULL);
     return add_groups(b, head, &g, known, done);
 }
+
+static bool heads(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"group_norm", "instance_norm", NULL};
+    return tare__plan_is_float_op(b, r, ids);
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
+    return tare__record_is(&b->records[head], "group_norm") ? plan_groups(b, head, done)
+                                                            : plan_instances(b, head, done);
+}
+
+const step_class tare__group_norm_step = {
+    .name = "group_norm",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_groups,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

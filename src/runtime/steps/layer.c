@@ -5,6 +5,7 @@
 
 #include "flow/fold.h"
 #include "runtime/steps/layer.h"
+#include "runtime/steps/steps.h"
 
 // --- kinds ---
 
@@ -68,11 +69,15 @@ static bool is_constant(const op_call *call, size_t param) {
     return v->kind == VALUE_TENSOR && v->as.tensor->data != NULL;
 }
 
-const layer_kind *tare__plan_layer_kind(const plan_record *r) {
+static const layer_kind *find_kind(const plan_record *r) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].op, tare__record_op(r)) == 0)
-            return is_constant(&r->call, 1) && is_constant(&r->call, 2) ? &kinds[i] : NULL;
+        if (tare__record_is(r, kinds[i].op)) return &kinds[i];
     return NULL;
+}
+
+const layer_kind *tare__layer_kind_of(const plan_record *r) {
+    const layer_kind *kind = find_kind(r);
+    return kind != NULL && is_constant(&r->call, 1) && is_constant(&r->call, 2) ? kind : NULL;
 }
 
 // --- epilogues ---
@@ -112,14 +117,57 @@ static bool read_epilogue(const plan_record *r, float_epilogue *e) {
     return false;
 }
 
-bool tare__plan_layer_is_transposed(const plan_record *r) {
-    const layer_kind *kind = tare__plan_layer_kind(r);
+bool tare__layer_is_transposed(const plan_record *r) {
+    const layer_kind *kind = tare__layer_kind_of(r);
     return kind != NULL && kind->is_transposed;
 }
 
-bool tare__plan_has_epilogue(const plan_record *r) {
+static bool has_epilogue(const plan_record *r) {
     float_epilogue unused = {0};
     return read_epilogue(r, &unused);
+}
+
+// --- what follows a layer ---
+
+// A batch norm by statistics that are known, over the channels of the layer.
+static bool is_foldable(const plan_builder *b, const plan_record *layer, const plan_record *next) {
+    static const char *const params[] = {"running_mean", "running_var", "weight", "bias"};
+    const op_call *call = &next->call;
+    const tare_tensor *y = b->values[layer->result].tensor, *w = layer->call.param[1]->as.tensor;
+    if (!tare__record_is(next, "batch_norm") || y->ndim != w->ndim)
+        return false; // without a batch, and linear layers of sequences: other channels
+    if (tare__layer_is_transposed(layer) && w->shape[1] != y->shape[1])
+        return false; // its groups share a dimension of the weights
+    for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
+        const value *v = call->param[tare__op_param_index(call->op, params[i])];
+        const bool is_none = v == NULL || v->kind == VALUE_NONE;
+        if (is_none && i < 2) return false;
+        if (!is_none && (v->kind != VALUE_TENSOR || v->as.tensor->data == NULL)) return false;
+    }
+    const value *training = call->param[tare__op_param_index(call->op, "training")];
+    return training == NULL || training->kind != VALUE_BOOL || !training->as.boolean;
+}
+
+size_t tare__layer_extend(plan_builder *b, size_t head, size_t *last, bool *adds) {
+    const plan_record *layer = &b->records[*last];
+    size_t next = tare__plan_only_reader(b, *last), count = 0;
+    const bool may_add = !tare__layer_is_transposed(layer);
+    *adds = false;
+    if (next != NOTHING && is_foldable(b, layer, &b->records[next])) {
+        tare__plan_append(b, head, last, next);
+        next = tare__plan_only_reader(b, *last);
+    }
+    for (; next != NOTHING && count < MOST_EPILOGUES; count++) {
+        const plan_record *r = &b->records[next];
+        const bool is_sum = tare__plan_is_sum(b, r);
+        if (!tare__plan_keeps_shape(b, *last, next) || (is_sum && (*adds || !may_add)) ||
+            (!is_sum && !has_epilogue(r)))
+            break;
+        *adds = *adds || is_sum;
+        tare__plan_append(b, head, last, next);
+        next = tare__plan_only_reader(b, *last);
+    }
+    return next;
 }
 
 // --- the step ---
@@ -172,9 +220,6 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: oneDNN; bits may differ between machines");
 }
 
-static const step_class layer_class = {"layer", run_layer, destroy_layer, describe_layer,
-                                       replicate_layer};
-
 // The one of a sum's two inputs that is not made by the record before it.
 static size_t other_input(const plan_record *sum, const plan_record *before) {
     return sum->inputs[0] == before->result ? sum->inputs[1] : sum->inputs[0];
@@ -182,10 +227,10 @@ static size_t other_input(const plan_record *sum, const plan_record *before) {
 
 bool tare__layer_read(const plan_builder *b, size_t head, layer_chain *out) {
     const plan_record *before = &b->records[head];
-    *out = (layer_chain){.kind = tare__plan_layer_kind(before), .addend = NOTHING, .next = NOTHING};
+    *out = (layer_chain){.kind = tare__layer_kind_of(before), .addend = NOTHING, .next = NOTHING};
     for (size_t i = before->next; i != NOTHING; i = before->next) {
         const plan_record *r = &b->records[i];
-        if (tare__plan_layer_kind(r) != NULL) {
+        if (tare__layer_kind_of(r) != NULL) {
             out->next = i;
             break;
         }
@@ -261,31 +306,41 @@ tare_status tare__layer_add_step(plan_builder *b, size_t head, const layer_chain
     }
     s->layer = layer;
     s->links = links;
-    return tare__plan_add_step(b, &layer_class, s, b->records[head].node);
+    return tare__plan_add_step(b, &tare__layer_step, s, b->records[head].node);
 }
 
-static tare_status plan_library(plan_builder *b, size_t head, const layer_chain *chain,
-                                bool *done) {
-    float_layer *layer = NULL;
-    if (b->setting->layers == NULL)
-        return tare__plan_decline(b, "float: no library compiles float layers here");
-    TARE_TRY(compile(b, head, chain, &layer));
-    if (layer == NULL) return tare__plan_decline(b, "float: oneDNN has no fast form of it");
-    *done = true;
-    return tare__layer_add_step(b, head, chain, 1, layer);
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return find_kind(r) != NULL && !tare__layer_is_transposed(r) && tare__plan_is_float(b, r);
 }
 
-tare_status tare__plan_single_layer(plan_builder *b, size_t head, const layer_chain *chain,
-                                    bool *done) {
-    if (chain->kind->is_transposed) return tare__plan_transposed(b, head, chain, done);
-    TARE_TRY(tare__plan_row(b, head, chain, done));
-    return *done ? TARE_OK : plan_library(b, head, chain, done);
+static bool extend(plan_builder *b, size_t head) {
+    size_t last = head;
+    bool unused;
+    if (tare__layer_kind_of(&b->records[head]) == NULL) return false;
+    (void)tare__layer_extend(b, head, &last, &unused);
+    return last != head;
 }
 
-tare_status tare__plan_layer(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     layer_chain chain;
+    float_layer *layer = NULL;
     if (!tare__layer_read(b, head, &chain))
         return tare__plan_decline(b, "float: its weights are not constant");
-    return chain.next != NOTHING ? tare__plan_links(b, head, done)
-                                 : tare__plan_single_layer(b, head, &chain, done);
+    if (b->setting->layers == NULL)
+        return tare__plan_decline(b, "float: no library compiles float layers here");
+    TARE_TRY(compile(b, head, &chain, &layer));
+    if (layer == NULL) return tare__plan_decline(b, "float: oneDNN has no fast form of it");
+    *done = true;
+    return tare__layer_add_step(b, head, &chain, 1, layer);
 }
+
+const step_class tare__layer_step = {
+    .name = "layer",
+    .heads = heads,
+    .extend = extend,
+    .plan = plan_chain,
+    .run = run_layer,
+    .destroy = destroy_layer,
+    .describe = describe_layer,
+    .replicate = replicate_layer,
+};

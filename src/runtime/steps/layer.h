@@ -4,8 +4,9 @@
 #ifndef RUNTIME_STEPS_LAYER_H
 #define RUNTIME_STEPS_LAYER_H
 
+#include "dnnl/float_layers.h"
 #include "ops/layer_call.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
 
 typedef struct layer_kind layer_kind;
 
@@ -44,18 +45,12 @@ float_weights tare__layer_weights(const tare_tensor *w, const tare_tensor *bias,
 /// links: how many layers it computes.
 tare_status tare__layer_add_step(plan_builder *b, size_t head, const layer_chain *chain,
                                  size_t links, float_layer *layer);
-/// One layer without those that are computed with it.
-tare_status tare__plan_single_layer(plan_builder *b, size_t head, const layer_chain *chain,
-                                    bool *done);
-/// Layers that are computed in bands together (steps/links.c).
-tare_status tare__plan_links(plan_builder *b, size_t head, bool *done);
-
-/// Layers of a single row or pixel, by kernels of ours (steps/single_row.c). *done false: it is
-/// none.
-tare_status tare__plan_row(plan_builder *b, size_t head, const layer_chain *chain, bool *done);
-
-/// Transposed convolutions, as several ordinary ones (steps/transposed.c).
-tare_status tare__plan_transposed(plan_builder *b, size_t head, const layer_chain *chain,
-                                  bool *done);
+/// How layers of this operator are compiled; NULL: it is none, or its weights are not constant.
+const layer_kind *tare__layer_kind_of(const plan_record *r);
+/// Is it a transposed convolution with constant weights? It adds no residual.
+bool tare__layer_is_transposed(const plan_record *r);
+/// Joins what follows the layer `*last` of a chain. The record that reads its end; *adds: it has a
+/// residual.
+size_t tare__layer_extend(plan_builder *b, size_t head, size_t *last, bool *adds);
 
 #endif

@@ -4,18 +4,18 @@
 // caches, moving them is what the layers cost.
 #include <string.h>
 
+#include "runtime/plan/dispatch.h"
 #include "runtime/steps/layer.h"
+#include "runtime/steps/steps.h"
 
 // What lies between two layers and is smaller stays in the caches as it is.
 enum { LEAST_BYTES = 1 << 20 };
 
-static bool read_image(const plan_builder *b, size_t layer, float_conv *out) {
-    op_call call = b->records[layer].call;
+static bool read_image(const plan_record *r, float_conv *out) {
+    op_call call = r->call;
     conv_call c;
     call.err = NULL;
-    if (strcmp(tare__record_op(&b->records[layer]), "conv2d") != 0 ||
-        tare__conv_read(&call, &c) != TARE_OK)
-        return false;
+    if (!tare__record_is(r, "conv2d") || tare__conv_read(&call, &c) != TARE_OK) return false;
     *out = c.conv;
     return c.is_plain && c.conv.batch == 1;
 }
@@ -24,17 +24,36 @@ static bool is_depthwise(const float_conv *c) {
     return c->groups > 1 && c->groups == c->in_channels && c->groups == c->out_channels;
 }
 
-bool tare__plan_is_link(const plan_builder *b, size_t layer, size_t last, size_t next) {
+static bool heads(const plan_builder *b, const plan_record *r) {
     const struct float_layers *library = b->setting->layers;
+    float_conv unused;
+    return library != NULL && !tare__float_layers_use_bf16(library) && tare__plan_is_float(b, r) &&
+           tare__layer_kind_of(r) != NULL && read_image(r, &unused);
+}
+
+// Is the convolution `next`, which reads record `last`, better computed in row blocks with the one
+// that `last` belongs to?
+static bool is_link(const plan_builder *b, size_t layer, size_t last, size_t next) {
     const plan_record *r = &b->records[next];
     const size_t between = b->records[last].result;
     float_conv from, to;
-    if (library == NULL || tare__float_layers_use_bf16(library) || !tare__plan_is_float(b, r) ||
-        tare__plan_layer_kind(r) == NULL || r->inputs[0] != between)
-        return false;
+    if (!heads(b, r) || r->inputs[0] != between) return false;
     if (tare__tensor_bytes(b->values[between].tensor) < LEAST_BYTES) return false;
-    return read_image(b, layer, &from) && read_image(b, next, &to) &&
+    return read_image(&b->records[layer], &from) && read_image(r, &to) &&
            (is_depthwise(&from) || is_depthwise(&to));
+}
+
+static bool extend(plan_builder *b, size_t head) {
+    size_t last = head, layer = head;
+    bool adds = false;
+    size_t next = tare__layer_extend(b, head, &last, &adds);
+    for (size_t count = 1; count < MOST_LINKS && next != NOTHING && !adds; count++) {
+        if (!is_link(b, layer, last, next)) break;
+        tare__plan_append(b, head, &last, next);
+        layer = next;
+        next = tare__layer_extend(b, head, &last, &adds);
+    }
+    return last != head;
 }
 
 // --- planning ---
@@ -84,20 +103,26 @@ static tare_status compile(plan_builder *b, links *l, float_layer **out) {
 static tare_status plan_apart(plan_builder *b, const links *l) {
     for (size_t i = 0; i < l->count; i++) {
         bool done = false;
-        TARE_TRY(tare__plan_single_layer(b, l->heads[i], &l->chains[i], &done));
+        TARE_TRY(tare__plan_by_later_class(b, &tare__links_step, l->heads[i], &done));
         for (size_t r = l->heads[i]; !done && r != l->chains[i].next; r = b->records[r].next)
             TARE_TRY(tare__plan_call(b, r));
     }
     return TARE_OK;
 }
 
-tare_status tare__plan_links(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     links l;
     float_layer *layer = NULL;
-    if (!read_links(b, head, &l))
-        return tare__plan_decline(b, "float: its weights are not constant");
+    if (!read_links(b, head, &l) || l.count == 1) return TARE_OK;
     TARE_TRY(compile(b, &l, &layer));
     *done = true;
     return layer != NULL ? tare__layer_add_step(b, head, &l.chains[l.count - 1], l.count, layer)
                          : plan_apart(b, &l);
 }
+
+const step_class tare__links_step = {
+    .name = "layer",
+    .heads = heads,
+    .extend = extend,
+    .plan = plan_chain,
+};

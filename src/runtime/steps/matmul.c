@@ -6,8 +6,9 @@
 #include "dnnl/float_layers.h"
 #include "ops/layer_call.h"
 #include "runtime/kernels/scratch.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
 #include "runtime/steps/matrices.h"
+#include "runtime/steps/steps.h"
 
 typedef struct matmul_step {
     matmul_call call; // its tensors are the plan's
@@ -73,9 +74,6 @@ static void describe_matmul(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: oneDNN; bits may differ between machines");
 }
 
-static const step_class matmul_class = {"matmul", run_matmul, NULL, describe_matmul,
-                                        tare__step_share};
-
 // *done false: it is no product of matrices.
 static tare_status plan_product(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
@@ -91,13 +89,26 @@ static tare_status plan_product(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__plan_read_matrices(b, m->b, &s->b));
     TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
     *done = true;
-    return tare__plan_add_step(b, &matmul_class, s, r->node);
+    return tare__plan_add_step(b, &tare__matmul_step, s, r->node);
 }
 
-tare_status tare__plan_matmul(plan_builder *b, size_t head, bool *done) {
-    TARE_TRY(tare__plan_scores(b, head, done));
-    if (*done || b->records[head].next != NOTHING) return TARE_OK;
+static bool heads(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"matmul", NULL};
+    return tare__plan_is_float_op(b, r, ids);
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
+    if (b->records[head].next != NOTHING) return TARE_OK;
     if (b->setting->layers == NULL)
         return tare__plan_decline(b, "float: no library computes products here");
     return plan_product(b, head, done);
 }
+
+const step_class tare__matmul_step = {
+    .name = "matmul",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_matmul,
+    .describe = describe_matmul,
+    .replicate = tare__step_share,
+};

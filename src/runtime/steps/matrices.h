@@ -4,7 +4,7 @@
 #ifndef RUNTIME_STEPS_MATRICES_H
 #define RUNTIME_STEPS_MATRICES_H
 
-#include "runtime/plan/build.h"
+#include "runtime/plan/values.h"
 
 /// Where a matrix of [..][rows][columns] lies: plain, or with the dimensions of rows and matrices
 /// swapped.

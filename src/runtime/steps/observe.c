@@ -4,7 +4,8 @@
 // every run looks once.
 #include "observe/observer.h"
 #include "runtime/kernels/scan.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 typedef struct observe_step {
     const node *node;
@@ -35,8 +36,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "it watches, and changes nothing");
 }
 
-static const step_class observe_class = {"observe", run_observe, destroy_observe, describe};
-
 // A fake quantizer makes a tensor of its own.
 static bool hands_on(const plan_record *r) {
     const value *result = &r->call.result;
@@ -44,7 +43,12 @@ static bool hands_on(const plan_record *r) {
            result->kind == VALUE_TENSOR && result->as.tensor == r->call.args[0].as.tensor;
 }
 
-tare_status tare__plan_observe(plan_builder *b, size_t head, bool *done) {
+static bool heads(const plan_builder *b, const plan_record *r) {
+    (void)b;
+    return r->is_observer;
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     module *observer = tare__call_own(&r->call, r->call.module);
     if (!hands_on(r)) return TARE_OK;
@@ -64,5 +68,14 @@ tare_status tare__plan_observe(plan_builder *b, size_t head, bool *done) {
         b, v, tare__observer_ignores_order(observer) ? tare__plan_layout(b, v) : LAYOUT_PLAIN,
         &s->place));
     TARE_TRY(tare__tensor_meta(t->dtype, t->ndim, t->shape, t->q, &s->x, b->err));
-    return tare__plan_add_step(b, &observe_class, s, r->node);
+    return tare__plan_add_step(b, &tare__observe_step, s, r->node);
 }
+
+const step_class tare__observe_step = {
+    .name = "observe",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_observe,
+    .destroy = destroy_observe,
+    .describe = describe,
+};

@@ -6,7 +6,8 @@
 
 #include "ops/layer_call.h"
 #include "ops/rules.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 // The mean of each channel over the pixels of an image.
 typedef struct mean_job {
@@ -124,13 +125,15 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class pool_class = {"pool", run_pool, NULL, describe, tare__step_share};
-
 static bool is_channels_last(const plan_builder *b, size_t v) {
     return tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST;
 }
 
-tare_status tare__plan_pool(plan_builder *b, size_t head, bool *done) {
+static bool heads_pool(const plan_builder *b, const plan_record *r) {
+    return tare__plan_is_pool(r) && tare__plan_is_float(b, r);
+}
+
+static tare_status plan_pool(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     op_call call = r->call;
     pool_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
@@ -145,7 +148,7 @@ tare_status tare__plan_pool(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__plan_read(b, r->inputs[0], LAYOUT_CHANNELS_LAST, &s->x));
     TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
     *done = true;
-    return tare__plan_add_step(b, &pool_class, s, r->node);
+    return tare__plan_add_step(b, &tare__pool_step, s, r->node);
 }
 
 // --- the mean over all pixels ---
@@ -166,30 +169,12 @@ static tare_status run_mean(const plan_run_state *run, void *state) {
     return mean_of_pixels(run, &job);
 }
 
-static const step_class mean_class = {"mean", run_mean, NULL, describe, tare__step_share};
-
-// Over all dimensions but the first two, each named once.
-bool tare__plan_is_over_pixels(const plan_record *r, const tare_tensor *x) {
-    op_call call = r->call;
-    int64_t dims[TARE_MAX_DIMS];
-    size_t count = 0;
-    bool named[TARE_MAX_DIMS] = {false};
-    call.err = NULL;
-    if (call.param_count < 3 || !tare__call_given(&call, 1) ||
-        tare__call_int_list(&call, 1, TARE_MAX_DIMS, dims, &count) != TARE_OK ||
-        count + 2 != (size_t)x->ndim)
-        return false;
-    for (size_t i = 3; i < call.param_count; i++)
-        if (tare__call_given(&call, i)) return false;
-    for (size_t i = 0; i < count; i++) {
-        const int64_t d = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
-        if (d < 2 || d >= x->ndim || named[d]) return false;
-        named[d] = true;
-    }
-    return true;
+static bool heads_mean(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"mean", NULL};
+    return tare__plan_is_float_op(b, r, ids);
 }
 
-tare_status tare__plan_mean(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_mean(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *x = b->values[r->inputs[0]].tensor;
     if (!is_channels_last(b, r->inputs[0]) || x->count == 0 || !tare__plan_is_over_pixels(r, x))
@@ -201,7 +186,7 @@ tare_status tare__plan_mean(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__plan_read(b, r->inputs[0], LAYOUT_CHANNELS_LAST, &s->x));
     TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y)); // one pixel: either layout
     *done = true;
-    return tare__plan_add_step(b, &mean_class, s, r->node);
+    return tare__plan_add_step(b, &tare__mean_step, s, r->node);
 }
 
 // --- joined channels ---
@@ -225,8 +210,6 @@ static tare_status run_cat(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static const step_class cat_class = {"cat", run_cat, NULL, describe, tare__step_share};
-
 // One input that lies channels last is enough: the others are moved, and what follows is layers.
 static bool joins_channels(const plan_builder *b, op_call *call, const tare_tensor *y,
                            const tare_tensor ***x, size_t *count) {
@@ -243,7 +226,12 @@ static bool joins_channels(const plan_builder *b, op_call *call, const tare_tens
     return any;
 }
 
-tare_status tare__plan_cat(plan_builder *b, size_t head, bool *done) {
+static bool heads_cat(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"cat", NULL};
+    return tare__plan_is_float_op(b, r, ids);
+}
+
+static tare_status plan_cat(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor **x = NULL, *y = b->values[r->result].tensor;
     op_call call = r->call;
@@ -266,5 +254,32 @@ tare_status tare__plan_cat(plan_builder *b, size_t head, bool *done) {
     }
     TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
     *done = true;
-    return tare__plan_add_step(b, &cat_class, s, r->node);
+    return tare__plan_add_step(b, &tare__pixel_cat_step, s, r->node);
 }
+
+const step_class tare__pool_step = {
+    .name = "pool",
+    .heads = heads_pool,
+    .plan = plan_pool,
+    .run = run_pool,
+    .describe = describe,
+    .replicate = tare__step_share,
+};
+
+const step_class tare__mean_step = {
+    .name = "mean",
+    .heads = heads_mean,
+    .plan = plan_mean,
+    .run = run_mean,
+    .describe = describe,
+    .replicate = tare__step_share,
+};
+
+const step_class tare__pixel_cat_step = {
+    .name = "cat",
+    .heads = heads_cat,
+    .plan = plan_cat,
+    .run = run_cat,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

@@ -7,9 +7,12 @@
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "runtime/gemm/qlayer.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/dynamic.h"
+#include "runtime/steps/steps.h"
 
 enum {
+    MOST_BAND_OPS = 8,          // behind a layer
     FEW_ELEMENTS = 8,           // norms of shorter lines are left to the reference
     CACHED_FLOATS = 32 << 10,   // bytes of a band, in the first-level cache
     CACHED_WEIGHTS = 640 << 10, // bytes that all bands read from the second-level cache
@@ -139,8 +142,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     if (s->codes != NOTHING) tare__step_say(out, ", quantized");
 }
 
-static const step_class band_class = {"code band", run_bands, destroy, describe, replicate};
-
 // --- what a band can do ---
 
 static bool read_norm(const plan_builder *b, const plan_record *r, band_op *op) {
@@ -198,21 +199,52 @@ static bool is_cached(const band_layer *l) {
     return l->layer.weight->count <= CACHED_WEIGHTS;
 }
 
-bool tare__plan_begins_bands(const plan_builder *b, const plan_record *r) {
+static bool begins_bands(const plan_builder *b, const plan_record *r) {
     band_layer l;
     if (tare__plan_is_dynamic_layer(r)) return read_layer(r, NULL, &l) == TARE_OK && is_cached(&l);
-    if (!tare__plan_is_code_layer(r) || !tare__fast_layer_is_linear(&r->call)) return false;
+    if (!tare__plan_is_quantized_layer(r) || !tare__fast_layer_is_linear(&r->call)) return false;
     const tare_tensor *x = tare__call_layer_input(&r->call), *y = b->values[r->result].tensor;
     return y->q == NULL && y->count > 0 && read_layer(r, NULL, &l) == TARE_OK && !l.layer.adds &&
            tare__qlayer_refusal(&l.layer, x) == NULL && is_cached(&l);
 }
 
-bool tare__plan_goes_on_in_bands(const plan_builder *b, size_t before, size_t next) {
-    const plan_record *r = &b->records[next];
-    const size_t self = b->records[before].result;
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return tare__plan_is_dynamic_layer(r) || begins_bands(b, r);
+}
+
+static bool can_do(const plan_builder *b, size_t before, size_t next) {
     band_op unused;
-    return tare__same_shape(b->values[self].tensor, b->values[r->result].tensor) &&
-           read_op(b, r, self, &unused);
+    return tare__plan_keeps_shape(b, before, next) &&
+           read_op(b, &b->records[next], b->records[before].result, &unused);
+}
+
+// The record that makes codes of r's floats before anybody else reads these; NOTHING: none.
+static size_t first_quantize(const plan_builder *b, size_t record) {
+    const size_t made = b->records[record].result;
+    for (size_t i = record + 1; i < b->record_count; i++) {
+        const plan_record *r = &b->records[i];
+        bool reads = false;
+        for (size_t k = 0; k < r->input_count; k++) reads = reads || r->inputs[k] == made;
+        if (reads)
+            return tare__plan_gives_bytes(b, r) && r->head == i && r->next == NOTHING ? i : NOTHING;
+    }
+    return NOTHING;
+}
+
+// What bands can do to the layer's floats, and the quantized values they become; others may read
+// the last floats, too.
+static bool extend(plan_builder *b, size_t head) {
+    if (!begins_bands(b, &b->records[head])) return false;
+    size_t last = head, next = tare__plan_only_reader(b, head);
+    for (size_t count = 0; next != NOTHING && count < MOST_BAND_OPS; count++) {
+        if (!can_do(b, last, next)) break;
+        tare__plan_append(b, head, &last, next);
+        next = tare__plan_only_reader(b, last);
+    }
+    if (last == head) return false;
+    const size_t quantize = first_quantize(b, last);
+    if (quantize != NOTHING) tare__plan_append(b, head, &last, quantize);
+    return true;
 }
 
 // --- planning ---
@@ -299,7 +331,7 @@ static tare_status add_bands(plan_builder *b, const plan_record *r, const band_l
     choose_bands(b, s);
     const tare_status status = place(b, r, l, s, floats, codes);
     choose_end(b, s);
-    if (status == TARE_OK) return tare__plan_add_step(b, &band_class, s, r->node);
+    if (status == TARE_OK) return tare__plan_add_step(b, &tare__quantized_band_step, s, r->node);
     tare__qlayer_destroy(s->layer);
     return status;
 }
@@ -312,10 +344,11 @@ static tare_status pack(plan_builder *b, const band_layer *l, const tare_tensor 
     return tare__dynamic_pack(l->layer.module, &l->w, y, isa, out, b->err);
 }
 
-tare_status tare__plan_code_bands(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     band_layer l;
     size_t floats, codes;
+    if (r->next == NOTHING && !tare__plan_is_dynamic_layer(r)) return TARE_OK;
     TARE_TRY(read_layer(r, b->err, &l));
     const tare_tensor *x = tare__call_layer_input(&r->call), *y = b->values[r->result].tensor;
     code_band *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
@@ -334,3 +367,14 @@ tare_status tare__plan_code_bands(plan_builder *b, size_t head, bool *done) {
     *done = true;
     return add_bands(b, r, &l, s, floats, codes);
 }
+
+const step_class tare__quantized_band_step = {
+    .name = "code band",
+    .heads = heads,
+    .extend = extend,
+    .plan = plan_chain,
+    .run = run_bands,
+    .destroy = destroy,
+    .describe = describe,
+    .replicate = replicate,
+};

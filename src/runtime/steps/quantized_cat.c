@@ -6,7 +6,8 @@
 
 #include "ops/quantized/layer.h"
 #include "ops/quantized/table.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 enum { PIXELS_PER_PART = 256 };
 
@@ -67,35 +68,8 @@ static void describe(const plan *p, const void *state, step_note *out) {
                    s->count, s->in_place);
 }
 
-static const step_class cat_class = {"code cat", run_cat, NULL, describe, tare__step_share};
-
-static void describe_gathering(const plan *p, const void *state, step_note *out) {
-    (void)p, (void)state;
-    tare__step_say(out, "the step behind it wants codes without gaps");
-}
-
-const step_class tare__gather_class = {"gather", run_cat, NULL, describe_gathering,
-                                       tare__step_share};
-
 static size_t pixels_of(const tare_tensor *t) {
     return (size_t)(t->count / t->shape[1]);
-}
-
-tare_status tare__gather_state(plan_builder *b, const tare_tensor *t, size_t from, size_t place,
-                               void **out) {
-    code_cat_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
-    joined *part = tare__arena_alloc(&b->plan->memory, sizeof *part);
-    if (s == NULL || part == NULL) return tare__out_of_memory(b->err);
-    const size_t channels = (size_t)t->shape[1];
-    *part =
-        (joined){.x = {.place = from, .pitch = b->plan->places[from].pitch}, .channels = channels};
-    *s = (code_cat_step){.parts = part,
-                         .count = 1,
-                         .channels = channels,
-                         .pixels = pixels_of(t),
-                         .y = {.place = place, .pitch = channels}};
-    *out = s;
-    return TARE_OK;
 }
 
 // --- planning ---
@@ -182,18 +156,16 @@ static void join(plan_builder *b, size_t result, const cat_call *c) {
     }
 }
 
-static bool is_code_cat(const plan_builder *b, const plan_record *r) {
-    return !tare__plan_is_float(b, r) && tare__plan_code_planner(b, r) == tare__plan_code_cat;
+static bool heads(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"cat", "quantized.cat", NULL};
+    return tare__plan_is_quantized_op(b, r, ids);
 }
 
-tare_status tare__plan_find_parts(plan_builder *b) {
-    for (size_t i = b->record_count; i-- > 0;) {
-        cat_call c = {0};
-        tare__plan_find_pieces(b, &b->records[i]);
-        if (is_code_cat(b, &b->records[i]) && read_call(b, &b->records[i], &c) && c.count > 0)
-            join(b, b->records[i].result, &c);
-    }
-    return TARE_OK;
+// Finds the inputs whose steps can write them where the result wants them.
+static void reserve(plan_builder *b, size_t record) {
+    const plan_record *r = &b->records[record];
+    cat_call c = {0};
+    if (read_call(b, r, &c) && c.count > 0) join(b, r->result, &c);
 }
 
 // --- the step ---
@@ -243,7 +215,7 @@ static tare_status add_parts(plan_builder *b, const cat_call *c, size_t result, 
     return TARE_OK;
 }
 
-tare_status tare__plan_code_cat(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     cat_call c = {0};
     if (!read_call(b, r, &c) || !any_channels_last(b, &c)) return TARE_OK;
@@ -257,5 +229,15 @@ tare_status tare__plan_code_cat(plan_builder *b, size_t head, bool *done) {
     *done = true;
     if (s->count == 0) return tare__plan_place_lines(b, r->result, &s->y);
     TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
-    return tare__plan_add_step(b, &cat_class, s, r->node);
+    return tare__plan_add_step(b, &tare__quantized_cat_step, s, r->node);
 }
+
+const step_class tare__quantized_cat_step = {
+    .name = "code cat",
+    .heads = heads,
+    .reserve = reserve,
+    .plan = plan_chain,
+    .run = run_cat,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

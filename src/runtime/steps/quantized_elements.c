@@ -6,12 +6,16 @@
 #include "ops/quantized/layer.h"
 #include "ops/quantized/table.h"
 #include "ops/rules.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/dispatch.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/quantized_elements.h"
+#include "runtime/steps/steps.h"
 
 enum {
     BLOCK = 1 << 14, // elements
     STRIP = 1 << 11, // pixels
     MOST_PLANES = 4,
+    MOST_ELEMENTS = 16, // operators of a chain
 };
 
 typedef struct code_step code_step;
@@ -160,8 +164,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say_joined(out, &(plan_lines){.joined = s->joined});
 }
 
-static const step_class codes_class = {"codes", run_codes, NULL, describe, tare__step_share};
-
 // --- planning ---
 
 // Of a row's call with codes a and b; b NULL: none.
@@ -220,17 +222,6 @@ static tare_status set_binary(plan_builder *b, code_call *c, code_step *s, bool 
     s->binary = tare__code_binary_of(&c->record->call, c->a, c->b, c->y);
     *known = true;
     return TARE_OK;
-}
-
-tare_status tare__plan_code_table(plan_builder *b, const plan_record *r, uint8_t table[],
-                                  bool *known) {
-    op_call call = r->call;
-    const tare_tensor *x = tare__plan_code_input(r);
-    call.err = b->err;
-    call.memory = &b->scratch;
-    *known = false;
-    if (x == NULL) return TARE_OK;
-    return tare__code_table_of(&call, r->compute, x, table, known);
 }
 
 // A tensor of all codes, or what became of them, in the kind of `like`.
@@ -331,13 +322,13 @@ static tare_status add_chain(plan_builder *b, size_t head, const code_call *c, c
     TARE_TRY(chain_table(b, head, c->a, s->table));
     TARE_TRY(place(b, y, x, NOTHING, layout, s));
     *done = true;
-    return tare__plan_add_step(b, &codes_class, s, c->record->node);
+    return tare__plan_add_step(b, &tare__quantized_elements_step, s, c->record->node);
 }
 
 // Functions of one code: the reference computes each of them once.
 static tare_status set_table(plan_builder *b, code_call *c, code_step *s, bool *known) {
     s->loop = look_up;
-    return tare__plan_code_table(b, c->record, s->table, known);
+    return tare__plan_quantized_table(b, c->record, s->table, known);
 }
 
 static const struct {
@@ -351,22 +342,21 @@ static const struct {
 
 static bool read_call(const plan_builder *b, const plan_record *r, code_call *out) {
     if (r->result == NOTHING || r->is_observer || r->is_view) return false;
-    *out =
-        (code_call){.record = r, .a = tare__plan_code_input(r), .y = b->values[r->result].tensor};
+    *out = (code_call){
+        .record = r, .a = tare__plan_quantized_input(r), .y = b->values[r->result].tensor};
     if (r->call.param_count > 1) out->b = tare__fast_input(&r->call, 1);
     return out->a != NULL && out->y->count > 0 && tare__plan_find_value(b, out->a) != NOTHING;
 }
 
-bool tare__plan_is_dequantize(const plan_builder *b, const plan_record *r) {
+static bool is_dequantize(const plan_builder *b, const plan_record *r) {
     code_call c;
-    return strcmp(tare__record_op(r), "dequantize") == 0 && r->input_count == 1 &&
-           read_call(b, r, &c) && tare__is_byte_quantized(c.a) && c.y->dtype == TARE_FLOAT32;
+    return tare__record_is(r, "dequantize") && r->input_count == 1 && read_call(b, r, &c) &&
+           tare__is_byte_quantized(c.a) && c.y->dtype == TARE_FLOAT32;
 }
 
 static tare_status choose(plan_builder *b, code_call *c, code_step *s, bool *known) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].op, tare__record_op(c->record)) == 0)
-            TARE_TRY(rows[i].set(b, c, s, known));
+        if (tare__record_is(c->record, rows[i].op)) TARE_TRY(rows[i].set(b, c, s, known));
     if (*known) return TARE_OK;
     c->b = NULL;
     return set_table(b, c, s, known);
@@ -386,7 +376,7 @@ static bool becomes_pixels(const plan_builder *b, const code_call *c) {
     if (y->uses_left != 1 || y->consumer == NOTHING || y->within != NOTHING || y->joined != NOTHING)
         return false;
     const plan_record *next = &b->records[y->consumer];
-    return tare__plan_is_code_layer(next) && !tare__fast_layer_is_linear(&next->call);
+    return tare__plan_is_quantized_layer(next) && !tare__fast_layer_is_linear(&next->call);
 }
 
 static tare_status place_planes(plan_builder *b, size_t y, size_t x, code_step *s) {
@@ -397,10 +387,61 @@ static tare_status place_planes(plan_builder *b, size_t y, size_t x, code_step *
     return tare__plan_write(b, y, LAYOUT_CHANNELS_LAST, &s->y);
 }
 
-tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
+static bool has_bytes(const tare_tensor *t) {
+    return t->q != NULL && tare__is_byte_quantized(t);
+}
+
+static bool meets_bytes(const plan_builder *b, const plan_record *r) {
+    const tare_tensor *x = tare__plan_quantized_input(r);
+    return x != NULL && (has_bytes(b->values[r->result].tensor) || has_bytes(x));
+}
+
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return tare__plan_may_be_quantized(b, r) &&
+           (tare__record_is(r, "dequantize") || meets_bytes(b, r));
+}
+
+static size_t *defer(plan_builder *b, const plan_record *r) {
+    const bool waits =
+        b->setting->fast != NULL && is_dequantize(b, r) && tare__plan_reader_takes_quantized(b, r);
+    return waits ? &b->values[r->result].coded : NULL;
+}
+
+// A call that others are for, and cannot do, is none of these.
+static bool is_by_element(const plan_record *r) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (tare__record_is(r, rows[i].op)) return true;
+    const tare_tensor *x = tare__plan_quantized_input(r);
+    return x != NULL && tare__is_function_of_a_code(&r->call, x);
+}
+
+// Codes that become floats, pass functions of one number, and are codes again.
+static bool extend(plan_builder *b, size_t head) {
+    if (!tare__record_is(&b->records[head], "dequantize")) return false;
+    size_t chain[MOST_ELEMENTS], count = 0, next = tare__plan_sole_reader(b, head);
+    for (size_t before = head; next != NOTHING && count < MOST_ELEMENTS; count++) {
+        const plan_record *r = &b->records[next];
+        const bool is_end = tare__record_is(r, "quantize_per_tensor");
+        if (r->result == NOTHING || r->is_observer || !tare__plan_keeps_shape(b, before, next) ||
+            (!is_end && !(tare__plan_is_float(b, r) && tare__plan_is_element(r))))
+            return false;
+        chain[count] = next;
+        if (is_end && count > 0) break;
+        before = next;
+        next = tare__plan_sole_reader(b, next);
+    }
+    if (next == NOTHING || count == MOST_ELEMENTS) return false;
+    for (size_t i = 0, last = head; i <= count; i++) tare__plan_append(b, head, &last, chain[i]);
+    return true;
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     code_call c;
     bool known = false;
-    if (b->setting->fast == NULL || !read_call(b, &b->records[head], &c)) return TARE_OK;
+    if (!meets_bytes(b, &b->records[head])) return tare__plan_decline_operator(b);
+    if (b->setting->fast == NULL || !is_by_element(&b->records[head]) ||
+        !read_call(b, &b->records[head], &c))
+        return TARE_OK;
     code_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = (code_step){.b = NOTHING, .count = (size_t)c.y->count};
@@ -418,7 +459,7 @@ tare_status tare__plan_codes(plan_builder *b, size_t head, bool *done) {
     else
         TARE_TRY(place(b, c.record->result, first, second, layout, s));
     *done = true;
-    return tare__plan_add_step(b, &codes_class, s, c.record->node);
+    return tare__plan_add_step(b, &tare__quantized_elements_step, s, c.record->node);
 }
 
 tare_status tare__plan_convert(plan_builder *b, size_t x, size_t y, const node *n) {
@@ -430,5 +471,16 @@ tare_status tare__plan_convert(plan_builder *b, size_t x, size_t y, const node *
                      .loop = from->q != NULL ? dequantize : quantize,
                      .scheme = tare__code_scheme_of(from->q != NULL ? from : to)};
     TARE_TRY(place(b, y, x, NOTHING, tare__plan_layout(b, x), s));
-    return tare__plan_add_step(b, &codes_class, s, n);
+    return tare__plan_add_step(b, &tare__quantized_elements_step, s, n);
 }
+
+const step_class tare__quantized_elements_step = {
+    .name = "codes",
+    .heads = heads,
+    .extend = extend,
+    .defer = defer,
+    .plan = plan_chain,
+    .run = run_codes,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

@@ -5,7 +5,9 @@
 #include "ops/quantized/table.h"
 #include "runtime/gemm/qlayer.h"
 #include "runtime/gemm/transpose.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/dispatch.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 #include "runtime/tune/tuner.h"
 
 // --- the step ---
@@ -95,14 +97,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     if (s->why != NULL) tare__step_say(out, "; %s", s->why);
 }
 
-static const step_class layer_class = {"code layer", run_layer, destroy_layer, describe_layer,
-                                       tare__step_share};
-
 // --- planning ---
-
-bool tare__plan_is_code_layer(const plan_record *r) {
-    return r->result != NOTHING && !r->is_observer && tare__fast_layer.suits(&r->call);
-}
 
 // The sum `next` of the layer's codes and others.
 static bool read_sum(const plan_builder *b, size_t layer_result, const plan_record *next,
@@ -158,7 +153,7 @@ static tare_status place(plan_builder *b, const plan_record *layer, size_t resul
 static tare_status add_step(plan_builder *b, const plan_record *r, size_t result, size_t other,
                             code_layer_step *s) {
     const tare_status status = place(b, r, result, other, s);
-    if (status == TARE_OK) return tare__plan_add_step(b, &layer_class, s, r->node);
+    if (status == TARE_OK) return tare__plan_add_step(b, &tare__quantized_layer_step, s, r->node);
     tare__qlayer_destroy(s->layer);
     return status;
 }
@@ -191,10 +186,10 @@ static tare_status read_tail(plan_builder *b, size_t head, code_tail *out) {
     uint8_t table[CODE_COUNT];
     bool known = false;
     *out = (code_tail){.result = r->result, .rest = r->next};
-    if (r->next == NOTHING || tare__plan_is_sum_of_codes(b, &b->records[r->next])) return TARE_OK;
+    if (r->next == NOTHING || tare__plan_is_quantized_sum(b, &b->records[r->next])) return TARE_OK;
     const plan_record *next = &b->records[r->next];
     const tare_tensor *x = b->values[r->result].tensor, *y = b->values[next->result].tensor;
-    TARE_TRY(tare__plan_code_table(b, next, table, &known));
+    TARE_TRY(tare__plan_quantized_table(b, next, table, &known));
     if (!known || y->q == NULL || !tare__qparams_equal(x->q, y->q) ||
         !is_clamp(table, x->dtype == TARE_QINT8, &out->bounds) ||
         out->bounds.least > (int32_t)x->q->zero_point[0] ||
@@ -214,11 +209,7 @@ static void narrow(quantized_layer *layer, const code_bounds *bounds) {
 }
 
 static tare_status add_rest(plan_builder *b, size_t rest) {
-    for (; rest != NOTHING; rest = b->records[rest].next) {
-        bool done = false;
-        TARE_TRY(tare__plan_codes(b, rest, &done));
-        if (!done) TARE_TRY(tare__plan_call(b, rest));
-    }
+    for (; rest != NOTHING; rest = b->records[rest].next) TARE_TRY(tare__plan_one(b, rest));
     return TARE_OK;
 }
 
@@ -227,7 +218,7 @@ static bool takes_sum(const plan_builder *b, const code_tail *tail, code_layer_s
                       size_t *other) {
     if (tail->rest == NOTHING || !tare__qlayer_adds(s->layer)) return false;
     const plan_record *sum = &b->records[tail->rest];
-    return tare__plan_is_sum_of_codes(b, sum) && read_sum(b, tail->result, sum, &s->addend, other);
+    return tare__plan_is_quantized_sum(b, sum) && read_sum(b, tail->result, sum, &s->addend, other);
 }
 
 static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail,
@@ -271,7 +262,25 @@ static tare_status tune(plan_builder *b, const quantized_layer *layer, const tar
     return status;
 }
 
-tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done) {
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return tare__plan_is_quantized_layer(r) && tare__plan_may_be_quantized(b, r);
+}
+
+// A function of the layer's codes, and a sum of codes and others of the same shape.
+static bool extend(plan_builder *b, size_t head) {
+    size_t last = head, next = tare__plan_sole_reader(b, head);
+    if (next != NOTHING && b->records[next].result != NOTHING &&
+        tare__plan_is_quantized_function(b, &b->records[next])) {
+        tare__plan_append(b, head, &last, next);
+        next = tare__plan_sole_reader(b, last);
+    }
+    if (next != NOTHING && b->records[next].result != NOTHING &&
+        tare__plan_is_quantized_sum(b, &b->records[next]))
+        tare__plan_append(b, head, &last, next);
+    return last != head;
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     op_call call = r->call;
     quantized_layer layer;
@@ -297,3 +306,14 @@ tare_status tare__plan_code_layer(plan_builder *b, size_t head, bool *done) {
     *done = true;
     return add_steps(b, head, &tail, s);
 }
+
+const step_class tare__quantized_layer_step = {
+    .name = "code layer",
+    .heads = heads,
+    .extend = extend,
+    .plan = plan_chain,
+    .run = run_layer,
+    .destroy = destroy_layer,
+    .describe = describe_layer,
+    .replicate = tare__step_share,
+};

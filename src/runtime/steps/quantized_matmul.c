@@ -7,7 +7,8 @@
 #include "ops/quantized/layer.h"
 #include "ops/rules.h"
 #include "runtime/gemm/quantized_product.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 enum {
     MOST_INNER = 1 << 16, // sums of so many codes are exact as floats
@@ -173,9 +174,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     if (!s->gives_codes) tare__step_say(out, ", to floats");
 }
 
-static const step_class matmul_class = {"code matmul", run_matmul, NULL, describe,
-                                        tare__step_share};
-
 // --- planning ---
 
 static void lay_out(matmul_step *s) {
@@ -203,8 +201,13 @@ static bool is_of_bytes(const op_call *call, size_t i) {
     return x != NULL && tare__is_byte_quantized(x);
 }
 
+static bool heads(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"quantized.matmul", "quantized.matmul_float", NULL};
+    return tare__plan_is_quantized_op(b, r, ids);
+}
+
 // Floats beside codes, and codes of other forms, are the general rule's.
-tare_status tare__plan_code_matmul(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     if (!is_of_bytes(&r->call, 0) || !is_of_bytes(&r->call, 1)) return TARE_OK;
     const tare_tensor *y = b->values[r->result].tensor;
@@ -228,5 +231,14 @@ tare_status tare__plan_code_matmul(plan_builder *b, size_t head, bool *done) {
     lay_out(s);
     TARE_TRY(place(b, r, s));
     *done = true;
-    return tare__plan_add_step(b, &matmul_class, s, r->node);
+    return tare__plan_add_step(b, &tare__quantized_matmul_step, s, r->node);
 }
+
+const step_class tare__quantized_matmul_step = {
+    .name = "code matmul",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_matmul,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

@@ -7,7 +7,8 @@
 #include "ops/memory_order.h"
 #include "ops/quantized/layer.h"
 #include "ops/rules.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 enum {
     AVERAGED_CHANNELS = 256, // of a part: where windows are few, channels are shared out
@@ -259,8 +260,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say_joined(out, &s->y);
 }
 
-static const step_class pool_class = {"code pool", run_pool, NULL, describe, tare__step_share};
-
 // Rows read floats: a tensor of them stands for the codes.
 static tare_status read_pool(op_call *call, const tare_tensor *x, pool_call *out, bool *known) {
     value in = {.kind = VALUE_TENSOR};
@@ -319,17 +318,17 @@ static tare_status add_pool(plan_builder *b, const plan_record *r, code_pool *s)
     s->scratch_bytes = tare__round_up(s->scratch_bytes, SCRATCH_STEP);
     TARE_TRY(tare__plan_new_scratch(
         b, tare__thread_count(b->setting->fast->space.pool) * s->scratch_bytes, &s->scratch));
-    return tare__plan_add_step(b, &pool_class, s, r->node);
+    return tare__plan_add_step(b, &tare__quantized_pool_step, s, r->node);
 }
 
-tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_pool(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     op_call call = r->call;
     bool known = false;
     code_pool *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     call.err = b->err;
-    const tare_tensor *x = tare__plan_code_input(r);
+    const tare_tensor *x = tare__plan_quantized_input(r);
     if (x == NULL) return TARE_OK;
     TARE_TRY(read_pool(&call, x, &s->call, &known));
     if (!known || !is_known(s, b->values[r->result].tensor)) return TARE_OK;
@@ -340,9 +339,9 @@ tare_status tare__plan_code_pool(plan_builder *b, size_t head, bool *done) {
 }
 
 // One window over all pixels, which may lie in any number of dimensions.
-tare_status tare__plan_code_mean(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_mean(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
-    const tare_tensor *x = tare__plan_code_input(r), *y = b->values[r->result].tensor;
+    const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
     if (b->setting->fast == NULL || x == NULL || tare__plan_find_value(b, x) == NOTHING ||
         !tare__is_byte_quantized(x) || !tare__is_byte_quantized(y) || x->ndim < 3 ||
         x->count == 0 || !tare__plan_is_over_pixels(r, x))
@@ -356,3 +355,22 @@ tare_status tare__plan_code_mean(plan_builder *b, size_t head, bool *done) {
     *done = true;
     return add_pool(b, r, s);
 }
+
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return (tare__plan_is_pool(r) || tare__record_is(r, "mean")) &&
+           tare__plan_is_own_quantized(b, r);
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
+    return tare__record_is(&b->records[head], "mean") ? plan_mean(b, head, done)
+                                                      : plan_pool(b, head, done);
+}
+
+const step_class tare__quantized_pool_step = {
+    .name = "code pool",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_pool,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

@@ -5,7 +5,8 @@
 
 #include "ops/quantized/layer.h"
 #include "ops/quantized/rule.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 enum { LINES_PER_PART = 16, FEW_ELEMENTS = 8 }; // shorter lines are left to the reference
 
@@ -50,8 +51,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "codes of a line become floats, their softmax, and codes again");
 }
 
-static const step_class lines_class = {"code softmax", run_lines, NULL, describe, tare__step_share};
-
 // --- planning ---
 
 static bool read_softmax(op_call *call, int ndim) {
@@ -75,9 +74,14 @@ static bool reads_softmax(const plan_record *r, const tare_tensor *x) {
     return strcmp(bound.op->id, "softmax") == 0 && read_softmax(&bound, x->ndim);
 }
 
-tare_status tare__plan_code_softmax(plan_builder *b, size_t head, bool *done) {
+static bool heads(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"quantized.softmax", NULL};
+    return tare__plan_is_quantized_op(b, r, ids);
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
-    const tare_tensor *x = tare__plan_code_input(r), *y = b->values[r->result].tensor;
+    const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
     const size_t threads = tare__thread_count(b->setting->fast->space.pool);
     if (x == NULL || x->ndim < 1 || !tare__is_byte_quantized(x) || !tare__is_byte_quantized(y) ||
         tare__plan_find_value(b, x) == NOTHING || x->shape[x->ndim - 1] < FEW_ELEMENTS)
@@ -93,5 +97,14 @@ tare_status tare__plan_code_softmax(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(tare__plan_new_scratch(b, threads * s->count * sizeof(float), &s->scratch));
     TARE_TRY(tare__plan_write(b, r->result, LAYOUT_PLAIN, &s->y));
     *done = true;
-    return tare__plan_add_step(b, &lines_class, s, r->node);
+    return tare__plan_add_step(b, &tare__quantized_softmax_step, s, r->node);
 }
+
+const step_class tare__quantized_softmax_step = {
+    .name = "code softmax",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_lines,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the plain layout and channels last: a transposition of [C][pixels] for every image.
+// Between the plain layout and channels last: a transposition of [C][pixels] for every image. And
+// pixels that lie between others, to where they follow each other.
+#include "runtime/steps/reorder.h"
+
+#include "runtime/gemm/strided_copy.h"
 #include "runtime/gemm/transpose.h"
-#include "runtime/plan/steps.h"
 
 typedef struct reorder {
     size_t from, to; // places
@@ -42,12 +45,17 @@ static tare_status run_reorder(const plan_run_state *run, void *state) {
     return TARE_OK;
 }
 
-static void describe(const plan *p, const void *state, step_note *out) {
+static void describe_reorder(const plan *p, const void *state, step_note *out) {
     (void)p, (void)state;
     tare__step_say(out, "the step behind it wants another layout");
 }
 
-const step_class tare__reorder_class = {"reorder", run_reorder, NULL, describe, tare__step_share};
+const step_class tare__reorder_step = {
+    .name = "reorder",
+    .run = run_reorder,
+    .describe = describe_reorder,
+    .replicate = tare__step_share,
+};
 
 tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layout to, size_t from,
                                 size_t place, void **out) {
@@ -56,5 +64,42 @@ tare_status tare__reorder_state(plan_builder *b, const tare_tensor *t, plan_layo
     *r = (reorder){
         .from = from, .to = place, .images = tare__channels_moved(t, true, to != LAYOUT_PLAIN)};
     *out = r;
+    return TARE_OK;
+}
+
+// --- gathering ---
+
+typedef struct gathering {
+    size_t from, to; // places
+    strided_copy copy;
+} gathering;
+
+static tare_status run_gather(const plan_run_state *run, void *state) {
+    const gathering *g = state;
+    tare__strided_copy_run(&g->copy, tare__threads_for(run, tare__strided_copy_elements(&g->copy)),
+                           tare__place_data(run, g->from), tare__place_data(run, g->to));
+    return TARE_OK;
+}
+
+static void describe_gather(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "the step behind it wants codes without gaps");
+}
+
+const step_class tare__gather_step = {
+    .name = "gather",
+    .run = run_gather,
+    .describe = describe_gather,
+    .replicate = tare__step_share,
+};
+
+tare_status tare__gather_state(plan_builder *b, const tare_tensor *t, size_t from, size_t place,
+                               void **out) {
+    gathering *g = tare__arena_alloc(&b->plan->memory, sizeof *g);
+    if (g == NULL) return tare__out_of_memory(b->err);
+    const int64_t channels = t->shape[1], pitch = (int64_t)b->plan->places[from].pitch;
+    const copy_loop loops[] = {{t->count / channels, pitch, channels}, {channels, 1, 1}};
+    *g = (gathering){from, place, tare__strided_copy_of(1, 0, loops, 2)};
+    *out = g;
     return TARE_OK;
 }

@@ -6,7 +6,8 @@
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "ops/rules.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 typedef struct resize_step {
     resize_call call;
@@ -88,8 +89,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say_joined(out, &s->y);
 }
 
-static const step_class resize_class = {"resize", run_resize, NULL, describe, tare__step_share};
-
 // --- planning ---
 
 // `call` is of floats; x: what it reads.
@@ -108,10 +107,10 @@ static tare_status add_resize(plan_builder *b, size_t head, op_call *call, const
     TARE_TRY(tare__plan_read_lines(b, v, &s->x));
     TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
     *done = true;
-    return tare__plan_add_step(b, &resize_class, s, r->node);
+    return tare__plan_add_step(b, &tare__resize_step, s, r->node);
 }
 
-tare_status tare__plan_resize(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_floats(plan_builder *b, size_t head, bool *done) {
     op_call call = b->records[head].call;
     const tare_tensor *x = tare__fast_input(&call, 0);
     call.err = b->err;
@@ -120,9 +119,9 @@ tare_status tare__plan_resize(plan_builder *b, size_t head, bool *done) {
 }
 
 // Shares are of codes less their zero point, as references have them.
-tare_status tare__plan_code_resize(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
-    const tare_tensor *x = tare__plan_code_input(r), *y = b->values[r->result].tensor;
+    const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
     op_call call = r->call;
     value in = {.kind = VALUE_TENSOR};
     if (b->setting->fast == NULL || x == NULL || !tare__is_byte_quantized(x) ||
@@ -141,3 +140,22 @@ tare_status tare__plan_code_resize(plan_builder *b, size_t head, bool *done) {
     tare_tensor_release(in.as.tensor);
     return status;
 }
+
+static bool heads(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"interpolate", NULL};
+    return tare__plan_is_float_op(b, r, ids) || tare__plan_is_quantized_op(b, r, ids);
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
+    return tare__plan_is_float(b, &b->records[head]) ? plan_floats(b, head, done)
+                                                     : plan_quantized(b, head, done);
+}
+
+const step_class tare__resize_step = {
+    .name = "resize",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_resize,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps over lines of the last dimension, norms and softmax.
 #include "ops/layer_call.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/steps.h"
 
 typedef struct line_step {
     // y may be x, but for the logarithm of softmax.
@@ -63,13 +64,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: sums in a fixed order");
 }
 
-static const step_class layer_norm_class = {"layer_norm", run_lines, NULL, describe,
-                                            tare__step_share};
-static const step_class rms_norm_class = {"rms_norm", run_lines, NULL, describe, tare__step_share};
-static const step_class softmax_class = {"softmax", run_lines, NULL, describe, tare__step_share};
-static const step_class log_softmax_class = {"log_softmax", run_lines, NULL, describe,
-                                             tare__step_share};
-
 // --- planning ---
 
 static tare_status add_lines(plan_builder *b, const plan_record *r, size_t x,
@@ -97,7 +91,7 @@ static bool are_known(const op_call *call, const layer_norm_call *c, size_t bias
 static tare_status add_norm(plan_builder *b, size_t head, const layer_norm_call *c,
                             const step_class *class, bool *done) {
     const size_t x = tare__plan_find_value(b, c->x);
-    const line_step s = {.run = class == &rms_norm_class ? rms_normalize : normalize,
+    const line_step s = {.run = class == &tare__rms_norm_step ? rms_normalize : normalize,
                          .count = (size_t)c->inner,
                          .weight = c->weight,
                          .bias = c->bias,
@@ -106,25 +100,35 @@ static tare_status add_norm(plan_builder *b, size_t head, const layer_norm_call 
     return add_lines(b, &b->records[head], x, class, s, done);
 }
 
-tare_status tare__plan_layer_norm(plan_builder *b, size_t head, bool *done) {
+static bool heads_layer_norm(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"layer_norm", NULL};
+    return tare__plan_is_float_op(b, r, ids);
+}
+
+static tare_status plan_layer_norm(plan_builder *b, size_t head, bool *done) {
     op_call call = b->records[head].call;
     layer_norm_call c;
     call.err = b->err;
     TARE_TRY(tare__layer_norm_read(&call, &c));
     if (!are_known(&call, &c, 3)) return TARE_OK;
-    return add_norm(b, head, &c, &layer_norm_class, done);
+    return add_norm(b, head, &c, &tare__layer_norm_step, done);
 }
 
-tare_status tare__plan_rms_norm(plan_builder *b, size_t head, bool *done) {
+static bool heads_rms_norm(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"rms_norm", NULL};
+    return tare__plan_is_float_op(b, r, ids);
+}
+
+static tare_status plan_rms_norm(plan_builder *b, size_t head, bool *done) {
     op_call call = b->records[head].call;
     layer_norm_call c;
     call.err = b->err;
     TARE_TRY(tare__rms_norm_read(&call, &c));
     if (!are_known(&call, &c, 0)) return TARE_OK;
-    return add_norm(b, head, &c, &rms_norm_class, done);
+    return add_norm(b, head, &c, &tare__rms_norm_step, done);
 }
 
-static tare_status plan_softmax(plan_builder *b, size_t head, bool logarithm, bool *done) {
+static tare_status add_softmax(plan_builder *b, size_t head, bool logarithm, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *x = b->values[r->inputs[0]].tensor;
     op_call call = r->call;
@@ -136,12 +140,59 @@ static tare_status plan_softmax(plan_builder *b, size_t head, bool logarithm, bo
         dim != x->ndim - 1)
         return TARE_OK;
     const line_step s = {.run = logarithm ? log_softmax : softmax, .count = (size_t)x->shape[dim]};
-    return add_lines(b, r, r->inputs[0], logarithm ? &log_softmax_class : &softmax_class, s, done);
+    return add_lines(b, r, r->inputs[0], logarithm ? &tare__log_softmax_step : &tare__softmax_step,
+                     s, done);
 }
 
-tare_status tare__plan_softmax(plan_builder *b, size_t head, bool *done) {
-    return plan_softmax(b, head, false, done);
+static bool heads_softmax(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"softmax", NULL};
+    return tare__plan_is_float_op(b, r, ids);
 }
-tare_status tare__plan_log_softmax(plan_builder *b, size_t head, bool *done) {
-    return plan_softmax(b, head, true, done);
+
+static tare_status plan_softmax(plan_builder *b, size_t head, bool *done) {
+    return add_softmax(b, head, false, done);
 }
+static bool heads_log_softmax(const plan_builder *b, const plan_record *r) {
+    static const char *const ids[] = {"log_softmax", NULL};
+    return tare__plan_is_float_op(b, r, ids);
+}
+
+static tare_status plan_log_softmax(plan_builder *b, size_t head, bool *done) {
+    return add_softmax(b, head, true, done);
+}
+
+const step_class tare__layer_norm_step = {
+    .name = "layer_norm",
+    .heads = heads_layer_norm,
+    .plan = plan_layer_norm,
+    .run = run_lines,
+    .describe = describe,
+    .replicate = tare__step_share,
+};
+
+const step_class tare__rms_norm_step = {
+    .name = "rms_norm",
+    .heads = heads_rms_norm,
+    .plan = plan_rms_norm,
+    .run = run_lines,
+    .describe = describe,
+    .replicate = tare__step_share,
+};
+
+const step_class tare__softmax_step = {
+    .name = "softmax",
+    .heads = heads_softmax,
+    .plan = plan_softmax,
+    .run = run_lines,
+    .describe = describe,
+    .replicate = tare__step_share,
+};
+
+const step_class tare__log_softmax_step = {
+    .name = "log_softmax",
+    .heads = heads_log_softmax,
+    .plan = plan_log_softmax,
+    .run = run_lines,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

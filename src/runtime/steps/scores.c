@@ -4,9 +4,11 @@
 // the cache of the thread that needs them.
 #include <string.h>
 
+#include "dnnl/float_layers.h"
 #include "ops/rules.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/records.h"
 #include "runtime/steps/matrices.h"
+#include "runtime/steps/steps.h"
 
 // The records of such a chain; NOTHING: it has none.
 typedef struct written {
@@ -30,14 +32,11 @@ static const tare_tensor *operand(const plan_record *r, size_t i) {
     return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
 }
 
-static bool is_op(const plan_record *r, const char *id) {
-    return strcmp(tare__record_op(r), id) == 0;
-}
-
 // Of matrices that go in pairs.
 static bool is_product(const plan_builder *b, const plan_record *r) {
     const tare_tensor *x = operand(r, 0), *w = operand(r, 1);
-    if (!is_op(r, "matmul") || !tare__plan_is_float(b, r) || x == NULL || w == NULL || x == w)
+    if (!tare__record_is(r, "matmul") || !tare__plan_is_float(b, r) || x == NULL || w == NULL ||
+        x == w)
         return false;
     return x->ndim > 2 && x->ndim == w->ndim && x->count > 0 && w->count > 0 &&
            memcmp(x->shape, w->shape, (size_t)(x->ndim - 2) * sizeof *x->shape) == 0;
@@ -48,11 +47,11 @@ static bool read_scale(const plan_record *r, float *out) {
     op_call call = r->call;
     double number = 0;
     call.err = NULL;
-    if ((!is_op(r, "mul") && !is_op(r, "div")) || !tare__plan_is_binary(r) || r->input_count != 1 ||
-        operand(r, 0) == NULL || operand(r, 1) != NULL ||
+    if ((!tare__record_is(r, "mul") && !tare__record_is(r, "div")) || !tare__plan_is_binary(r) ||
+        r->input_count != 1 || operand(r, 0) == NULL || operand(r, 1) != NULL ||
         tare__call_double(&call, 1, 1, &number) != TARE_OK || number == 0)
         return false;
-    *out = (float)(is_op(r, "mul") ? number : 1 / number);
+    *out = (float)(tare__record_is(r, "mul") ? number : 1 / number);
     return true;
 }
 
@@ -61,7 +60,7 @@ static const tare_tensor *mask_of(const plan_record *r, const tare_tensor *score
 }
 
 static bool adds_mask(const plan_builder *b, const plan_record *r, const tare_tensor *scores) {
-    if (!is_op(r, "add") || !tare__plan_is_binary(r) || r->input_count != 2) return false;
+    if (!tare__record_is(r, "add") || !tare__plan_is_binary(r) || r->input_count != 2) return false;
     const tare_tensor *mask = mask_of(r, scores);
     return mask != NULL && tare__same_shape(b->values[r->result].tensor, scores);
 }
@@ -71,7 +70,7 @@ static bool is_softmax_of_lines(const plan_record *r) {
     int dim = 0;
     const tare_tensor *x = operand(r, 0);
     call.err = NULL;
-    return is_op(r, "softmax") && x != NULL && tare__call_given(&call, 1) &&
+    return tare__record_is(r, "softmax") && x != NULL && tare__call_given(&call, 1) &&
            !tare__call_given(&call, 3) && tare__call_dim(&call, 1, 0, x->ndim, &dim) == TARE_OK &&
            dim == x->ndim - 1;
 }
@@ -83,7 +82,6 @@ static const tare_tensor *result_of(const plan_builder *b, size_t record) {
 static bool read_written(const plan_builder *b, size_t head, written *out) {
     written w = {head, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING};
     float unused;
-    if (b->setting->layers == NULL || !is_product(b, &b->records[head])) return false;
     size_t last = head, next = tare__plan_only_reader(b, head);
     if (next != NOTHING && read_scale(&b->records[next], &unused)) {
         w.scale = last = next;
@@ -105,14 +103,18 @@ static bool read_written(const plan_builder *b, size_t head, written *out) {
     return true;
 }
 
-size_t tare__plan_written_attention(const plan_builder *b, size_t head, size_t chain[5]) {
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return b->setting->layers != NULL && is_product(b, r);
+}
+
+static bool extend(plan_builder *b, size_t head) {
     written w;
-    size_t count = 0;
-    if (!read_written(b, head, &w)) return 0;
+    size_t last = head;
+    if (!read_written(b, head, &w)) return false;
     const size_t all[] = {w.scale, w.mask, w.softmax, w.mix, w.swap};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i] != NOTHING) chain[count++] = all[i];
-    return count;
+        if (all[i] != NOTHING) tare__plan_append(b, head, &last, all[i]);
+    return true;
 }
 
 // What was joined, from the records.
@@ -120,13 +122,13 @@ static written read_chain(const plan_builder *b, size_t head) {
     written w = {head, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING};
     for (size_t i = b->records[head].next; i != NOTHING; i = b->records[i].next) {
         const plan_record *r = &b->records[i];
-        if (is_op(r, "softmax"))
+        if (tare__record_is(r, "softmax"))
             w.softmax = i;
-        else if (is_op(r, "matmul"))
+        else if (tare__record_is(r, "matmul"))
             w.mix = i;
         else if (w.mix != NOTHING)
             w.swap = i;
-        else if (is_op(r, "add"))
+        else if (tare__record_is(r, "add"))
             w.mask = i;
         else
             w.scale = i;
@@ -206,8 +208,6 @@ static void describe(const plan *p, const void *state, step_note *out) {
                         "differ between machines");
 }
 
-static const step_class scores_class = {"attention", run_scores, NULL, describe, tare__step_share};
-
 // --- planning ---
 
 static tare_status place_mask(plan_builder *b, const written *w, scores_step *s) {
@@ -239,7 +239,7 @@ static void read_sizes(const tare_tensor *q, const tare_tensor *k, const tare_te
     s->count = q->count / (s->queries * s->width);
 }
 
-tare_status tare__plan_scores(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *look = &b->records[head];
     if (look->next == NOTHING) return TARE_OK; // a product that stands alone
     const written w = read_chain(b, head);
@@ -259,5 +259,15 @@ tare_status tare__plan_scores(plan_builder *b, size_t head, bool *done) {
     s->y = tare__plan_describe_matrices(y, w.swap != NOTHING);
     *done = true;
     TARE_TRY(tare__plan_write(b, result, LAYOUT_PLAIN, &s->y.place));
-    return tare__plan_add_step(b, &scores_class, s, look->node);
+    return tare__plan_add_step(b, &tare__scores_step, s, look->node);
 }
+
+const step_class tare__scores_step = {
+    .name = "attention",
+    .heads = heads,
+    .extend = extend,
+    .plan = plan_chain,
+    .run = run_scores,
+    .describe = describe,
+    .replicate = tare__step_share,
+};

@@ -6,6 +6,7 @@
 
 #include "runtime/gemm/panels.h"
 #include "runtime/steps/layer.h"
+#include "runtime/steps/steps.h"
 
 // --- the step ---
 
@@ -72,8 +73,6 @@ static void describe_row(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "float: panels of columns, sums in a fixed order");
 }
 
-static const step_class row_class = {"layer", run_row, destroy_row, describe_row, tare__step_share};
-
 // --- planning ---
 
 static bool is_one(const int64_t size[3]) {
@@ -128,22 +127,40 @@ static bool is_rounded(const plan_builder *b) {
     return b->setting->layers != NULL && tare__float_layers_use_bf16(b->setting->layers);
 }
 
-tare_status tare__plan_row(plan_builder *b, size_t head, const layer_chain *chain, bool *done) {
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return tare__layer_kind_of(r) != NULL && !tare__layer_is_transposed(r) &&
+           tare__plan_is_float(b, r);
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const tare_tensor *weight = NULL, *bias = NULL;
-    if (chain->norm != NULL || b->setting->fast == NULL || is_rounded(b)) return TARE_OK;
+    layer_chain chain;
+    if (!tare__layer_read(b, head, &chain) || chain.norm != NULL || b->setting->fast == NULL ||
+        is_rounded(b))
+        return TARE_OK;
     TARE_TRY(read_row(b, head, &weight, &bias));
     if (weight == NULL || weight->count == 0) return TARE_OK;
     row_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    s->rows = (size_t)(b->values[chain->result].tensor->count / weight->shape[0]);
-    if (s->rows == 0 || !read_functions(b, head, chain, s)) return TARE_OK;
+    s->rows = (size_t)(b->values[chain.result].tensor->count / weight->shape[0]);
+    if (s->rows == 0 || !read_functions(b, head, &chain, s)) return TARE_OK;
     TARE_TRY(tare__panel_weights_get(weight, &s->weights, b->err));
     tare_status status = copy_bias(b, bias, s);
-    if (status == TARE_OK) status = tare__layer_place(b, head, chain, &s->at);
+    if (status == TARE_OK) status = tare__layer_place(b, head, &chain, &s->at);
     if (status != TARE_OK) {
         destroy_row(s);
         return status;
     }
     *done = true;
-    return tare__plan_add_step(b, &row_class, s, b->records[head].node);
+    return tare__plan_add_step(b, &tare__single_row_step, s, b->records[head].node);
 }
+
+const step_class tare__single_row_step = {
+    .name = "layer",
+    .heads = heads,
+    .plan = plan_chain,
+    .run = run_row,
+    .destroy = destroy_row,
+    .describe = describe_row,
+    .replicate = tare__step_share,
+};

@@ -6,10 +6,13 @@
 
 #include "ops/quantized/layer.h"
 #include "ops/quantized/rule.h"
-#include "runtime/plan/steps.h"
+#include "runtime/plan/dispatch.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/quantized_elements.h"
+#include "runtime/steps/steps.h"
 
 // Chains, and calls that a fast way takes as they are, stay.
-static bool may_go(const plan_builder *b, const plan_record *r) {
+static bool heads(const plan_builder *b, const plan_record *r) {
     if (b->setting->fast == NULL || r->next != NOTHING || r->result == NOTHING || r->is_observer ||
         r->is_view || tare__fast_path_find(&r->call) != NULL)
         return false;
@@ -67,11 +70,8 @@ static void forget_copies(plan_builder *b, const through_float *t) {
 }
 
 static tare_status add_float_step(plan_builder *b, size_t record) {
-    const plan_record *r = &b->records[record];
-    bool done = false;
-    const chain_planner planner = tare__plan_is_float(b, r) ? tare__plan_float_planner(r) : NULL;
-    if (planner != NULL) TARE_TRY(planner(b, record, &done));
-    return done ? TARE_OK : tare__plan_call(b, record);
+    return tare__plan_is_float(b, &b->records[record]) ? tare__plan_one(b, record)
+                                                       : tare__plan_call(b, record);
 }
 
 // The record exists while its step is made.
@@ -97,10 +97,9 @@ static tare_status add_steps(plan_builder *b, size_t head, const through_float *
     return tare__plan_convert(b, made, y, n);
 }
 
-tare_status tare__plan_through_float(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     bool known = false;
-    if (!may_go(b, r)) return TARE_OK;
     through_float t = {0};
     op_call call = r->call;
     call.err = b->err;
@@ -109,5 +108,12 @@ tare_status tare__plan_through_float(plan_builder *b, size_t head, bool *done) {
     *done = status == TARE_OK && known && is_new_float(b, &t.f.call.result) && knows_codes(b, &t);
     if (*done) status = add_steps(b, head, &t);
     if (known) tare__float_call_end(&t.f); // the plan holds what it knows
-    return status;
+    if (status != TARE_OK || *done || tare__plan_quantized_input(r) != NULL) return status;
+    return tare__plan_decline_operator(b);
 }
+
+const step_class tare__through_float_step = {
+    .name = "through float",
+    .heads = heads,
+    .plan = plan_chain,
+};

@@ -6,6 +6,7 @@
 #include "runtime/gemm/conv_part.h"
 #include "runtime/gemm/strided_copy.h"
 #include "runtime/steps/layer.h"
+#include "runtime/steps/steps.h"
 
 typedef struct part_layer {
     float_layer *layer;
@@ -76,9 +77,6 @@ static void describe_transposed(const plan *p, const void *state, step_note *out
     tare__step_say(out, "float: oneDNN, %zu convolutions; bits may differ between machines",
                    s->count);
 }
-
-static const step_class transposed_class = {"layer", run_transposed, destroy_transposed,
-                                            describe_transposed, replicate_transposed};
 
 // --- planning ---
 
@@ -183,13 +181,26 @@ static tare_status place(plan_builder *b, size_t head, const layer_chain *chain,
                                   &s->dense);
 }
 
-tare_status tare__plan_transposed(plan_builder *b, size_t head, const layer_chain *chain,
-                                  bool *done) {
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return tare__layer_is_transposed(r) && tare__plan_is_float(b, r);
+}
+
+static bool extend(plan_builder *b, size_t head) {
+    size_t last = head;
+    bool unused;
+    (void)tare__layer_extend(b, head, &last, &unused);
+    return last != head;
+}
+
+static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
+    layer_chain chain;
     op_call call = b->records[head].call;
     conv_call c;
     conv_split split;
     bool fits = false;
     call.err = b->err;
+    if (!tare__layer_read(b, head, &chain))
+        return tare__plan_decline(b, "float: its weights are not constant");
     if (b->setting->layers == NULL)
         return tare__plan_decline(b, "float: no library compiles float layers here");
     TARE_TRY(tare__transposed_conv_read(&call, &c));
@@ -199,13 +210,24 @@ tare_status tare__plan_transposed(plan_builder *b, size_t head, const layer_chai
     const size_t count = tare__conv_part_count(&split);
     transposed_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s + count * sizeof *s->parts);
     if (s == NULL) return tare__out_of_memory(b->err);
-    tare_status status = compile(b, head, chain, &c, &split, s, &fits);
-    if (status == TARE_OK && fits) status = place(b, head, chain, &split, s);
+    tare_status status = compile(b, head, &chain, &c, &split, s, &fits);
+    if (status == TARE_OK && fits) status = place(b, head, &chain, &split, s);
     if (status != TARE_OK || !fits) {
         destroy_transposed(s);
         return status != TARE_OK ? status
                                  : tare__plan_decline(b, "float: oneDNN has no fast form of it");
     }
     *done = true;
-    return tare__plan_add_step(b, &transposed_class, s, b->records[head].node);
+    return tare__plan_add_step(b, &tare__transposed_step, s, b->records[head].node);
 }
+
+const step_class tare__transposed_step = {
+    .name = "layer",
+    .heads = heads,
+    .extend = extend,
+    .plan = plan_chain,
+    .run = run_transposed,
+    .destroy = destroy_transposed,
+    .describe = describe_transposed,
+    .replicate = replicate_transposed,
+};

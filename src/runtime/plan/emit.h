@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two halves of planning.
+// Private to runtime/plan.
+#ifndef RUNTIME_PLAN_EMIT_H
+#define RUNTIME_PLAN_EMIT_H
+
+#include "runtime/plan/values.h"
+
+/// Runs the graph's shape rules on meta tensors like the inputs: fills values, records and the
+/// plan's inputs and outputs (plan/trace.c).
+tare_status tare__plan_trace(plan_builder *b, const tare_tensor *const *inputs, size_t count);
+/// Turns chains of records into steps (plan/emit.c).
+tare_status tare__plan_emit(plan_builder *b);
+
+#endif

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of quantized values.
+#include <string.h>
+
+#include "ops/quantized/layer.h"
+#include "ops/quantized/table.h"
+#include "ops/rules.h"
+#include "runtime/plan/records.h"
+
+// Modules are called with their input alone.
+const tare_tensor *tare__plan_quantized_input(const plan_record *r) {
+    const tare_tensor *bound = r->call.param_count > 0 ? tare__fast_input(&r->call, 0) : NULL;
+    if (bound != NULL || r->call.module == NULL || r->call.arg_count == 0) return bound;
+    return r->call.args[0].kind == VALUE_TENSOR ? r->call.args[0].as.tensor : NULL;
+}
+
+bool tare__plan_may_be_quantized(const plan_builder *b, const plan_record *r) {
+    return r->result != NOTHING && !r->is_observer && !r->is_view && !tare__plan_is_float(b, r);
+}
+
+// Others compute with weights that are not their own.
+static bool has_own_weights(const plan_record *r) {
+    const module *m = r->call.module;
+    return m == NULL || (m->class->role != ROLE_REFERENCE && m->class->role != ROLE_QAT);
+}
+
+bool tare__plan_is_own_quantized(const plan_builder *b, const plan_record *r) {
+    return tare__plan_may_be_quantized(b, r) && has_own_weights(r);
+}
+
+bool tare__plan_is_quantized_op(const plan_builder *b, const plan_record *r,
+                                const char *const *ids) {
+    return tare__record_is_one_of(r, ids) && tare__plan_is_own_quantized(b, r);
+}
+
+bool tare__plan_is_quantized_layer(const plan_record *r) {
+    return r->result != NOTHING && !r->is_observer && tare__fast_layer.suits(&r->call);
+}
+
+bool tare__plan_is_quantized_sum(const plan_builder *b, const plan_record *r) {
+    const tare_tensor *x = tare__fast_input(&r->call, 0), *other = tare__fast_input(&r->call, 1);
+    if (!tare__is_code_sum(&r->call) || x == NULL || other == NULL || x == other) return false;
+    const tare_tensor *y = b->values[r->result].tensor;
+    return tare__same_shape(x, y) && tare__same_shape(other, y);
+}
+
+bool tare__plan_is_quantized_function(const plan_builder *b, const plan_record *r) {
+    const tare_tensor *x = tare__plan_quantized_input(r);
+    return x != NULL && !r->is_observer && !r->is_view &&
+           tare__is_function_of_a_code(&r->call, x) &&
+           tare__same_shape(x, b->values[r->result].tensor);
+}
+
+tare_status tare__plan_quantized_table(plan_builder *b, const plan_record *r, uint8_t table[],
+                                       bool *known) {
+    op_call call = r->call;
+    const tare_tensor *x = tare__plan_quantized_input(r);
+    call.err = b->err;
+    call.memory = &b->scratch;
+    *known = false;
+    if (x == NULL) return TARE_OK;
+    return tare__code_table_of(&call, r->compute, x, table, known);
+}
+
+bool tare__plan_gives_bytes(const plan_builder *b, const plan_record *r) {
+    return tare__record_is(r, "quantize_per_tensor") && r->result != NOTHING && !r->is_observer &&
+           tare__is_byte_quantized(b->values[r->result].tensor);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of floats, and chains. A value within a chain is read by the next record alone: an
+// observer, a second reader or the graph's output ends it.
+#include "runtime/plan/records.h"
+
+#include <string.h>
+
+#include "ops/layer_call.h"
+#include "ops/quantized/layer.h"
+#include "ops/rules.h"
+
+bool tare__record_is(const plan_record *r, const char *id) {
+    return strcmp(tare__record_op(r), id) == 0;
+}
+
+bool tare__record_is_one_of(const plan_record *r, const char *const *ids) {
+    while (*ids != NULL && !tare__record_is(r, *ids)) ids++;
+    return *ids != NULL;
+}
+
+// --- chains ---
+
+size_t tare__plan_sole_reader(const plan_builder *b, size_t record) {
+    const plan_record *r = &b->records[record];
+    if (r->result == NOTHING) return NOTHING;
+    const plan_value *v = &b->values[r->result];
+    if (v->uses_left != 1 || v->consumer == NOTHING) return NOTHING;
+    const plan_record *next = &b->records[v->consumer];
+    const bool is_free = next->head == v->consumer && next->next == NOTHING;
+    return is_free ? v->consumer : NOTHING;
+}
+
+size_t tare__plan_only_reader(const plan_builder *b, size_t record) {
+    const size_t next = tare__plan_sole_reader(b, record);
+    return next != NOTHING && tare__plan_is_float(b, &b->records[next]) ? next : NOTHING;
+}
+
+void tare__plan_append(plan_builder *b, size_t head, size_t *last, size_t next) {
+    b->records[*last].next = next;
+    b->records[next].head = head;
+    for (size_t i = head; i != NOTHING; i = b->records[i].next) b->records[i].group = next;
+    *last = next;
+}
+
+bool tare__plan_keeps_shape(const plan_builder *b, size_t record, size_t next) {
+    return tare__same_shape(b->values[b->records[record].result].tensor,
+                            b->values[b->records[next].result].tensor);
+}
+
+// --- floats ---
+
+static bool is_float_tensor(const tare_tensor *t) {
+    return t->dtype == TARE_FLOAT32;
+}
+
+bool tare__plan_is_float(const plan_builder *b, const plan_record *r) {
+    for (size_t i = 0; i < r->input_count; i++)
+        if (!is_float_tensor(b->values[r->inputs[i]].tensor)) return false;
+    const module *m = r->call.module; // others compute with weights that are not their own
+    if (m != NULL && m->class->role != ROLE_FLOAT) return false;
+    return r->call.op != NULL && r->result != NOTHING && !r->is_observer && !r->is_view &&
+           is_float_tensor(b->values[r->result].tensor) && b->values[r->result].tensor->count > 0;
+}
+
+bool tare__plan_is_float_op(const plan_builder *b, const plan_record *r, const char *const *ids) {
+    return tare__record_is_one_of(r, ids) && tare__plan_is_float(b, r);
+}
+
+// Arguments after the first `used` ones say nothing that a loop would have to know.
+static bool has_only(const plan_record *r, size_t used) {
+    op_call call = r->call;
+    call.err = NULL;
+    for (size_t i = used; i < call.param_count; i++) {
+        double factor = 0;
+        if (!tare__call_given(&call, i) || tare__op_param_is(call.op, i, "inplace")) continue;
+        if (tare__op_param_is(call.op, i, "alpha") &&
+            tare__call_double(&call, i, 1, &factor) == TARE_OK && factor == 1)
+            continue;
+        if (tare__op_param_is(call.op, i, "approximate")) continue; // tare__element_of reads it
+        return false;
+    }
+    return true;
+}
+
+bool tare__plan_is_element(const plan_record *r) {
+    const op_info *op = r->call.op;
+    return op != NULL && op->element != NULL && has_only(r, 1 + op->element->count) &&
+           tare__element_of(&r->call) != NULL;
+}
+
+bool tare__plan_is_binary(const plan_record *r) {
+    const op_info *op = r->call.op;
+    return op != NULL && op->binary != NULL && tare__binary_loop(op->binary) != NULL &&
+           has_only(r, 2);
+}
+
+bool tare__plan_is_sum(const plan_builder *b, const plan_record *r) {
+    return tare__record_is(r, "add") && tare__plan_is_binary(r) && r->input_count == 2 &&
+           tare__same_shape(b->values[r->inputs[0]].tensor, b->values[r->inputs[1]].tensor);
+}
+
+bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, element_loop *loop,
+                             float p[ELEMENT_MAX_PARAMETERS]) {
+    op_call call = r->call;
+    call.err = NULL;
+    const op_element *element = tare__element_of(&call);
+    const bool has_kernel = element->kind != ELEMENT_OTHER && b->setting->fast != NULL;
+    *loop =
+        has_kernel ? b->setting->fast->lines->elements[element->kind] : tare__element_loop(element);
+    return tare__element_parameters(&call, element, p) == TARE_OK;
+}
+
+bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r) {
+    op_call call = r->call;
+    call.err = NULL;
+    if (r->result == NOTHING || r->input_count != 1 || call.op == NULL || r->is_view) return false;
+    const tare_tensor *x = b->values[r->inputs[0]].tensor;
+    if (x->ndim != 4 || (x->dtype != TARE_FLOAT32 && !tare__is_byte_quantized(x))) return false;
+    if (strcmp(call.op->id, "transpose") == 0) {
+        int d[2];
+        return tare__call_dim(&call, 1, 0, 4, &d[0]) == TARE_OK &&
+               tare__call_dim(&call, 2, 1, 4, &d[1]) == TARE_OK && d[0] + d[1] == 3 &&
+               d[0] * d[1] == 2;
+    }
+    int64_t order[4];
+    size_t count = 0;
+    return strcmp(call.op->id, "permute") == 0 &&
+           tare__call_int_list(&call, 1, 4, order, &count) == TARE_OK && count == 4 &&
+           order[0] == 0 && order[1] == 2 && order[2] == 1 && order[3] == 3;
+}
+
+bool tare__plan_is_pool(const plan_record *r) {
+    static const char *const ids[] = {"max_pool1d",
+                                      "max_pool2d",
+                                      "max_pool3d",
+                                      "avg_pool1d",
+                                      "avg_pool2d",
+                                      "avg_pool3d",
+                                      "adaptive_avg_pool1d",
+                                      "adaptive_avg_pool2d",
+                                      "adaptive_avg_pool3d",
+                                      "adaptive_max_pool2d",
+                                      NULL};
+    return tare__record_is_one_of(r, ids);
+}
+
+// Over all dimensions but the first two, each named once.
+bool tare__plan_is_over_pixels(const plan_record *r, const tare_tensor *x) {
+    op_call call = r->call;
+    int64_t dims[TARE_MAX_DIMS];
+    size_t count = 0;
+    bool named[TARE_MAX_DIMS] = {false};
+    call.err = NULL;
+    if (call.param_count < 3 || !tare__call_given(&call, 1) ||
+        tare__call_int_list(&call, 1, TARE_MAX_DIMS, dims, &count) != TARE_OK ||
+        count + 2 != (size_t)x->ndim)
+        return false;
+    for (size_t i = 3; i < call.param_count; i++)
+        if (tare__call_given(&call, i)) return false;
+    for (size_t i = 0; i < count; i++) {
+        const int64_t d = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
+        if (d < 2 || d >= x->ndim || named[d]) return false;
+        named[d] = true;
+    }
+    return true;
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a graph while its plan is made: calls, values, and where these lie.
+#ifndef RUNTIME_PLAN_VALUES_H
+#define RUNTIME_PLAN_VALUES_H
+
+#include "runtime/plan/build.h"
+
+typedef enum plan_layout {
+    LAYOUT_PLAIN,         // row-major, as tensors are
+    LAYOUT_CHANNELS_LAST, // [N][spatial..][C] of a tensor [N][C][spatial..]
+    LAYOUT_COUNT,
+} plan_layout;
+
+typedef struct plan_value {
+    tare_tensor *tensor; // lent: among the plan's
+    size_t base;         // the value that this one is a view of; itself
+    size_t place[LAYOUT_COUNT];
+    size_t uses_left; // by records not emitted yet, and by the result
+    size_t consumer;  // the last record that reads it
+    bool is_constant, is_input;
+    // The record of what is emitted when somebody wants the result in a place of its own, and the
+    // value that it reads: of a transposition that swaps dimensions 1 and 2 of 4, or the codes that
+    // become floats for elementwise operators alone. Else NOTHING.
+    size_t deferred, swapped, coded;
+    // Of a view of what lies channels last alone: that value, until somebody wants the view itself.
+    size_t viewed;
+    // Codes that a concatenation puts, channels last, among others: its value, and the first
+    // channel there (steps/quantized_cat.c). NOTHING: they stand alone.
+    size_t joined, joined_at;
+    // Of the plain layout: the value that a concatenation makes it a piece of, and the byte where
+    // (steps/cat.c); and where the pieces of this value lie. NOTHING: none.
+    size_t within, within_at, whole;
+    size_t gathered; // the place of a copy without gaps of what lies so; NOTHING: there is none
+} plan_value;
+
+/// One call of the graph, in order.
+typedef struct plan_record {
+    const node *node;
+    op_call call;
+    op_compute compute;
+    const size_t *inputs; // distinct values, in order of first mention
+    size_t input_count;
+    size_t result; // the value of a result that is one tensor; else NOTHING
+    bool is_observer, is_view;
+    size_t group; // the index of the record with which it is emitted: the last one of its chain
+    size_t next;  // in its chain, in data-flow order; NOTHING at the end
+    size_t head;  // of its chain
+} plan_record;
+
+typedef struct plan_builder {
+    plan *plan;
+    const plan_setting *setting;
+    arena scratch; // until the plan is made
+    plan_value *values;
+    size_t value_count, value_capacity;
+    pointer_index by_tensor, by_storage; // to values; of those in one storage to the latest
+    plan_record *records;
+    size_t record_count, record_capacity;
+    size_t *touched; // places that the next step reads or writes
+    size_t touched_count, touched_capacity;
+    memory_budget budget;             // of constants that are computed
+    struct dynamic_codes *dynamic;    // the floats that were quantized on the fly so far
+    const step_class *const *classes; // in order of priority, NULL behind the last one
+    const step_class *call;           // what none of them takes
+    step_facts facts;                 // of the next step
+    const char *declined;             // why no step took the chain at hand
+    tare_error *err;
+} plan_builder;
+
+// plan/trace.c
+/// Makes a tensor known, which the plan holds from here on.
+tare_status tare__plan_add_value(plan_builder *b, tare_tensor *t, size_t *out);
+/// The value of a tensor; NOTHING if it is not known.
+size_t tare__plan_find_value(const plan_builder *b, const tare_tensor *t);
+
+// plan/values.c
+tare_status tare__plan_new_place(plan_builder *b, place_kind kind, size_t bytes, size_t *out);
+/// The next step reads or writes this place.
+tare_status tare__plan_touch(plan_builder *b, size_t place);
+/// Memory that the next step works in.
+tare_status tare__plan_new_scratch(plan_builder *b, size_t bytes, size_t *out);
+/// Why the class at work leaves its chain to others: `why` lasts as long as the program.
+static inline tare_status tare__plan_decline(plan_builder *b, const char *why) {
+    b->declined = why;
+    return TARE_OK;
+}
+static inline tare_status tare__plan_decline_operator(plan_builder *b) {
+    return tare__plan_decline(b, "this operator has no step of its own");
+}
+/// Adds a step, which reads and writes what was asked for since the last one. `state` is taken
+/// over, also by a failure.
+tare_status tare__plan_add_step(plan_builder *b, const step_class *class, void *state,
+                                const node *n);
+/// The value's place in a layout, with a step that converts it if it has only the other one; the
+/// next step reads it.
+tare_status tare__plan_read(plan_builder *b, size_t value, plan_layout layout, size_t *place);
+/// Where another value is to lie as well, without a copy: no step reads it for that.
+tare_status tare__plan_share(plan_builder *b, size_t value, plan_layout layout, size_t *place);
+/// A new place for a value that the next step writes.
+tare_status tare__plan_write(plan_builder *b, size_t value, plan_layout layout, size_t *place);
+/// Where the pieces of a value lie, which is no place of the value before all of them are written
+/// there; and that they are, with or without the next step.
+tare_status tare__plan_place_whole(plan_builder *b, size_t value, size_t *place);
+tare_status tare__plan_write_whole(plan_builder *b, size_t value, bool by_step);
+/// As tare__plan_write, in the place of `input` (read in this layout by the next step) if nobody
+/// needs that any more and it is as large; *is_same tells.
+tare_status tare__plan_write_over(plan_builder *b, size_t value, size_t input, plan_layout layout,
+                                  size_t *place, bool *is_same);
+bool tare__plan_may_write_over(const plan_builder *b, size_t value, size_t input,
+                               plan_layout layout);
+/// Codes channels last: a line of channels for each pixel.
+typedef struct plan_lines {
+    size_t place, pitch; // bytes from a pixel to the next
+    const char *joined;  // the node that concatenates them in place; NULL: none
+} plan_lines;
+/// As tare__plan_read and tare__plan_write, channels last, of codes that may lie between others.
+tare_status tare__plan_read_lines(plan_builder *b, size_t value, plan_lines *out);
+tare_status tare__plan_write_lines(plan_builder *b, size_t value, plan_lines *out);
+/// The place alone, which no step writes yet.
+tare_status tare__plan_place_lines(plan_builder *b, size_t value, plan_lines *out);
+/// Does the value lie between others?
+bool tare__plan_lies_apart(const plan_builder *b, size_t value);
+static inline void tare__step_say_joined(step_note *note, const plan_lines *y) {
+    if (y->joined != NULL) tare__step_say(note, "; in place for %s", y->joined);
+}
+
+bool tare__plan_has_place(const plan_builder *b, size_t value);
+/// The codes that a value without a place is made of; NOTHING: of none.
+size_t tare__plan_codes_of(const plan_builder *b, size_t value);
+/// The layout in which a value already lies, channels last if in both.
+plan_layout tare__plan_layout(const plan_builder *b, size_t value);
+/// Have both layouts the same order of elements for this tensor (or has it none but the plain one)?
+bool tare__plan_layouts_agree(const tare_tensor *t);
+/// Places that were asked for since the last step are nobody's.
+void tare__plan_forget_touched(plan_builder *b);
+/// Whoever reads a value reads what it is made of, too: adds `more` to the uses of both.
+void tare__plan_count_uses(plan_builder *b, size_t value, ptrdiff_t more);
+/// A view of another value, until somebody wants it; false: it has to lie somewhere at once.
+bool tare__plan_defer_view(plan_builder *b, size_t view, size_t of);
+/// A place that nobody reads or writes before the last step is used by that, too.
+void tare__plan_keep_to_end(plan *p, size_t place);
+
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// All kinds of steps.
+#ifndef RUNTIME_STEPS_STEPS_H
+#define RUNTIME_STEPS_STEPS_H
+
+#include "runtime/plan/step.h"
+
+#define STEP(name) extern const step_class tare__##name##_step;
+#include "runtime/steps/steps.def"
+#undef STEP
+
+/// Those of steps.def in their order, NULL behind the last one.
+extern const step_class *const tare__step_classes[];
+/// Computes any single call by its operator's reference (steps/call.c).
+extern const step_class tare__call_step;
+
+#endif
