@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands/actions.h"
+#include "options/rules.h"
 #include "support/json.h"
 #include "support/page.h"
 #include "support/report.h"
@@ -134,8 +135,23 @@ static void put_zsh_action(FILE *out, const option *o) {
     (void)fputs(takes_files(o) ? ")\" \"files:file:_files\"" : ")", out);
 }
 
-static void put_zsh_spelling(FILE *out, const option *o, bool is_letter) {
+// Both spellings of an option.
+static void put_zsh_excluded(FILE *out, const option *o) {
+    (void)fprintf(out, "--%s ", o->name);
+    if (o->letter != 0) (void)fprintf(out, "-%c ", o->letter);
+}
+
+// What is not offered any more once the option is there: itself and those that it excludes.
+static void put_zsh_group(FILE *out, const command *c, const option *o) {
+    (void)fputc('(', out);
+    for (const option *x = c->options; x->name != NULL; x++)
+        if (x == o || options_exclude(c, o, x)) put_zsh_excluded(out, x);
+    (void)fputc(')', out);
+}
+
+static void put_zsh_spelling(FILE *out, const command *c, const option *o, bool is_letter) {
     (void)fputs(" \\\n        '", out);
+    put_zsh_group(out, c, o);
     if (is_letter)
         (void)fprintf(out, "-%c%s[", o->letter, o->value != NULL ? "+" : "");
     else
@@ -149,8 +165,8 @@ static void put_zsh_spelling(FILE *out, const option *o, bool is_letter) {
 static void put_zsh_command(FILE *out, const command *c) {
     (void)fprintf(out, "    %s)\n      _arguments '--help[explain the command]'", c->name);
     for (const option *o = c->options; o->name != NULL; o++) {
-        put_zsh_spelling(out, o, false);
-        if (o->letter != 0) put_zsh_spelling(out, o, true);
+        put_zsh_spelling(out, c, o, false);
+        if (o->letter != 0) put_zsh_spelling(out, c, o, true);
     }
     if (has_operand_names(c)) {
         (void)fputs(" \\\n        '1:name:(", out);

@@ -15,7 +15,7 @@ for command in $commands; do
     options=$(awk -v c="$command" '$1 == c { print $2 }' "$work/rows")
     [ -n "$options" ] || fail "no options of $command"
     for option in $options; do
-        grep -qE -- "^ *'--$option=?\[" "$work/zsh" || fail "zsh lacks --$option"
+        grep -qE -- "^ *'(\([^)]*\))?--$option=?\[" "$work/zsh" || fail "zsh lacks --$option"
         grep -qE -- "from $command' -l $option( |\$)" "$work/fish" || fail "fish lacks $command --$option"
     done
     echo "$command" "$options" | tr '\n' ' ' >>"$work/options"
@@ -71,5 +71,15 @@ complete_words tare quantize x.safetensors --calibrate REA
 offers README.md
 END
 fi
+# Once an option is there, zsh does not offer what it excludes.
+while read -r command option letter kind value requires excludes; do
+    for other in $(echo "$excludes" | sed 's/^-$//; s/,/ /g'); do
+        case $other in *=*) continue ;; esac
+        for pair in "$option $other" "$other $option"; do
+            sed -n "/^    $command)\$/,/;;/p" "$work/zsh" | grep -qE -- "'\(.*--${pair#* } .*\)--${pair% *}=?\[" ||
+                fail "zsh: tare $command --${pair% *} does not exclude --${pair#* }"
+        done
+    done
+done <"$work/rows"
 ! command -v zsh >/dev/null 2>&1 || zsh -n "$work/zsh" || fail 'zsh cannot read its script'
 ! command -v fish >/dev/null 2>&1 || fish --no-execute "$work/fish" || fail 'fish cannot read its script'
