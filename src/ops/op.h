@@ -59,12 +59,12 @@ typedef struct op_info {
     // the others by name. NULL: the first one. "*": whatever it passes is not looked at.
     const char *module_inputs;
     unsigned traits;
-    // The operator that writes what became of this one's result into its first input, as torch does
-    // when a view is written in place: put_back(input, result, the other arguments). NULL: none.
-    const char *put_back;
     // Of a row of quantized values that gives floats: how many parameters, the first ones, take
     // them. 0: packed weights say it.
     int code_inputs;
+    // The operator that writes what became of this one's result into its first input, as torch does
+    // when a view is written in place: put_back(input, result, the other arguments). NULL: none.
+    const char *put_back;
     /// Output qparams that do not depend on the input (sigmoid: 1/256, 0); scale 0: none.
     float fixed_scale;
     int fixed_zero_point; // of quint8; that of qint8 is 128 less
