@@ -7,27 +7,19 @@
 #include "core/error.h"
 #include "tare/backend_config.h"
 
-/// What a built-in fuser makes; the fuse pass does the work (spec: torch's fuser_method_mappings).
-typedef enum builtin_fuser {
-    FUSER_SEQUENTIAL, // the fused class in parentheses, holding the modules as they are
-    FUSER_CONV_BN,    // batch norm folded into a convolution (or ConvBn in QAT)
-    FUSER_CONV_BN_RELU,
-    FUSER_LINEAR_BN,
-    FUSER_CONVTRANSPOSE_BN,
-    FUSER_CONV_ADD, // ConvAdd2d; the complex pattern says on which side the convolution stands
-    FUSER_CONV_BN_ADD,
-    FUSER_CONV_ADD_RELU, // ConvAddReLU2d
-    FUSER_CONV_BN_ADD_RELU,
-    FUSER_LINEAR_BN_LEAKY_RELU,
-} builtin_fuser;
-
+/// A built-in fuser. The fuse pass does the work (spec: torch's fuser_method_mappings): what it
+/// makes follows from the parts.
 typedef struct fuser_name {
-    const char *name; // as the files spell it, without the parentheses of FUSER_SEQUENTIAL
-    builtin_fuser fuser;
+    const char *name; // as the files spell it, without the parentheses of one that holds a class
+    // The layer in torch's messages about the modes of the parts. NULL: no modes are checked.
+    const char *subject;
+    bool holds_class; // the fused class in parentheses, holding the modules as they are
+    bool refuses_qat;
+    bool asks_activation; // is its mode checked, too?
 } fuser_name;
 
 /// The row of a fuser's name; TARE_NOT_FOUND with a hint if there is none. fused_class (may be
-/// NULL; size bytes): for FUSER_SEQUENTIAL the class in parentheses, else "".
+/// NULL; size bytes): of one that holds a class, the class in parentheses, else "".
 tare_status tare__fuser_find(const char *name, const fuser_name **out, char *fused_class,
                              size_t size, tare_error *err);
 /// Names for listings; NULL past the end.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fusers that torch's backend configs name, and what each makes.
+// The fusers that torch's backend configs name.
 #include <string.h>
 
 #include "config/builtin_names.h"
@@ -10,20 +10,20 @@
 
 static const fuser_name fusers[] = {
     // A closure is written as the function that made it, applied to the class that it holds.
-    {MAPPINGS "_sequential_wrapper2", FUSER_SEQUENTIAL},
-    {MAPPINGS "fuse_conv_bn", FUSER_CONV_BN},
-    {MAPPINGS "fuse_conv_bn_relu", FUSER_CONV_BN_RELU},
-    {MAPPINGS "fuse_linear_bn", FUSER_LINEAR_BN},
-    {MAPPINGS "fuse_convtranspose_bn", FUSER_CONVTRANSPOSE_BN},
-    {ONEDNN "_fuse_conv_add_left", FUSER_CONV_ADD},
-    {ONEDNN "_fuse_conv_add_right", FUSER_CONV_ADD},
-    {ONEDNN "_fuse_conv_bn_add_left", FUSER_CONV_BN_ADD},
-    {ONEDNN "_fuse_conv_bn_add_right", FUSER_CONV_BN_ADD},
-    {ONEDNN "_fuse_conv_add_relu_left", FUSER_CONV_ADD_RELU},
-    {ONEDNN "_fuse_conv_add_relu_right", FUSER_CONV_ADD_RELU},
-    {ONEDNN "_fuse_conv_bn_add_relu_left", FUSER_CONV_BN_ADD_RELU},
-    {ONEDNN "_fuse_conv_bn_add_relu_right", FUSER_CONV_BN_ADD_RELU},
-    {ONEDNN "_fuse_linear_bn_leaky_relu", FUSER_LINEAR_BN_LEAKY_RELU},
+    {MAPPINGS "_sequential_wrapper2", .holds_class = true},
+    {MAPPINGS "fuse_conv_bn", .subject = "Conv"},
+    {MAPPINGS "fuse_conv_bn_relu", .subject = "Conv", .asks_activation = true},
+    {MAPPINGS "fuse_linear_bn", .subject = "Linear"},
+    {MAPPINGS "fuse_convtranspose_bn", .subject = "ConvTranspose", .refuses_qat = true},
+    {ONEDNN "_fuse_conv_add_left", .subject = "Conv"},
+    {ONEDNN "_fuse_conv_add_right", .subject = "Conv"},
+    {ONEDNN "_fuse_conv_bn_add_left", .subject = "Conv", .refuses_qat = true},
+    {ONEDNN "_fuse_conv_bn_add_right", .subject = "Conv", .refuses_qat = true},
+    {ONEDNN "_fuse_conv_add_relu_left", .subject = "Conv"},
+    {ONEDNN "_fuse_conv_add_relu_right", .subject = "Conv"},
+    {ONEDNN "_fuse_conv_bn_add_relu_left", .subject = "Conv", .refuses_qat = true},
+    {ONEDNN "_fuse_conv_bn_add_relu_right", .subject = "Conv", .refuses_qat = true},
+    {ONEDNN "_fuse_linear_bn_leaky_relu", .subject = "Linear", .refuses_qat = true},
 };
 
 enum { FUSER_COUNT = sizeof fusers / sizeof *fusers };
@@ -58,9 +58,9 @@ tare_status tare__fuser_find(const char *name, const fuser_name **out, char *fus
     if (!row) return unknown_fuser(name, err);
     const size_t held = open ? strlen(open + 1) : 0; // "torch..LinearReLU)"
     const bool has_class = held > 1 && strchr(open, ')') == open + held;
-    if ((row->fuser == FUSER_SEQUENTIAL) != (open != NULL) || (open && !has_class))
+    if (row->holds_class != (open != NULL) || (open && !has_class))
         return tare__fail(err, TARE_INVALID_ARGUMENT, "expected %s%s, found '%s'", row->name,
-                          row->fuser == FUSER_SEQUENTIAL ? "(the fused class)" : "", name);
+                          row->holds_class ? "(the fused class)" : "", name);
     if (fused_class && held >= size)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "the fused class in '%s' is too long", name);
     if (fused_class) {

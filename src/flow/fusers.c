@@ -12,25 +12,6 @@
 #include "ops/op.h"
 #include "ops/text/print.h"
 
-// What a fuser says in torch's messages, and whether it can do QAT.
-typedef struct fuser_trait {
-    const char *subject; // NULL: it checks no modes
-    bool refuses_qat;
-    bool asks_activation; // is its mode checked, too?
-} fuser_trait;
-static const fuser_trait traits[] = {
-    [FUSER_SEQUENTIAL] = {NULL, false},
-    [FUSER_CONV_BN] = {"Conv", false},
-    [FUSER_CONV_BN_RELU] = {"Conv", false, true},
-    [FUSER_LINEAR_BN] = {"Linear", false},
-    [FUSER_CONVTRANSPOSE_BN] = {"ConvTranspose", true},
-    [FUSER_CONV_ADD] = {"Conv", false},
-    [FUSER_CONV_BN_ADD] = {"Conv", true},
-    [FUSER_CONV_ADD_RELU] = {"Conv", false},
-    [FUSER_CONV_BN_ADD_RELU] = {"Conv", true},
-    [FUSER_LINEAR_BN_LEAKY_RELU] = {"Linear", true},
-};
-
 // The parts by what they do.
 typedef struct sorted_parts {
     const module *weighted, *bn, *activation;
@@ -86,10 +67,10 @@ static tare_status parts_text(const sorted_parts *s, text *out, tare_error *err)
     return tare__text_status(out, err);
 }
 
-static tare_status refuse_qat(const fuser_trait *trait, const sorted_parts *s, tare_error *err) {
+static tare_status refuse_qat(const fuser_name *fuser, const sorted_parts *s, tare_error *err) {
     if (tare__op_has(tare__class_row(s->weighted->class), OP_TRANSPOSED))
         return tare__fail(err, TARE_UNSUPPORTED, "Fusing %s+BatchNorm not yet supported in QAT.",
-                          trait->subject);
+                          fuser->subject);
     text parts = {0};
     tare_status status = parts_text(s, &parts, err);
     if (status == TARE_OK)
@@ -99,21 +80,21 @@ static tare_status refuse_qat(const fuser_trait *trait, const sorted_parts *s, t
     return status;
 }
 
-static tare_status check_modes(const fuser_trait *trait, const sorted_parts *s, bool is_qat,
+static tare_status check_modes(const fuser_name *fuser, const sorted_parts *s, bool is_qat,
                                tare_error *err) {
-    if (s->bn == NULL || s->weighted == NULL || trait->subject == NULL) return TARE_OK;
+    if (s->bn == NULL || s->weighted == NULL || fuser->subject == NULL) return TARE_OK;
     const bool mode = s->weighted->training;
     const bool has_leaky = is_op(s->activation, TARE_OP_LEAKY_RELU);
     if (has_leaky && (s->bn->training != mode || s->activation->training != mode))
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "Linear, BN and LeakyReLU all must be in the same mode (train or eval).");
     const bool differs =
-        trait->asks_activation && s->activation != NULL && s->activation->training != mode;
+        fuser->asks_activation && s->activation != NULL && s->activation->training != mode;
     if (s->bn->training != mode || differs)
         return tare__fail(err, TARE_INVALID_ARGUMENT,
                           "%s and BN both must be in the same mode (train or eval).",
-                          trait->subject);
-    if (is_qat && trait->refuses_qat) return refuse_qat(trait, s, err);
+                          fuser->subject);
+    if (is_qat && fuser->refuses_qat) return refuse_qat(fuser, s, err);
     if (!is_qat && mode)
         return tare__hint(err, tare__fail(err, TARE_INVALID_ARGUMENT, "Fusion only for eval!"),
                           "put the model into eval mode before it is exported");
@@ -208,7 +189,7 @@ tare_status tare__fuser_run(const registry *classes, const char *fuser_method, b
     if (first == NULL)
         return tare__fail(err, TARE_INVALID_ARGUMENT, "'%s' found no module to fuse into",
                           fuser_method);
-    TARE_TRY(check_modes(&traits[row->fuser], &s, is_qat, err));
+    TARE_TRY(check_modes(row, &s, is_qat, err));
     module *folded = NULL;
     if (s.weighted != NULL && s.bn != NULL) {
         if (is_qat)
