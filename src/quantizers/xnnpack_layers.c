@@ -10,19 +10,6 @@
 
 static const op_overload relu_calls[] = {OVERLOAD(RELU, "default"),
                                          IN_PLACE_OVERLOAD(RELU, "default"), OVERLOADS_END};
-const op_overload tare__linear_calls[] = {OVERLOAD(LINEAR, "default"), OVERLOADS_END};
-const op_overload tare__conv_calls[] = {OVERLOAD(CONV1D, "default"),
-                                        OVERLOAD(CONV1D, "padding"),
-                                        OVERLOAD(CONV2D, "default"),
-                                        OVERLOAD(CONV2D, "padding"),
-                                        OVERLOAD(CONV3D, "default"),
-                                        OVERLOAD(CONV3D, "padding"),
-                                        OVERLOADS_END};
-const op_overload tare__conv_transpose_calls[] = {
-    OVERLOAD(CONV_TRANSPOSE1D, "default"), OVERLOAD(CONV_TRANSPOSE2D, "input"),
-    OVERLOAD(CONV_TRANSPOSE3D, "input"), OVERLOADS_END};
-static const op_overload lone_conv_calls[] = {OVERLOAD(CONV1D, "default"),
-                                              OVERLOAD(CONV2D, "default"), OVERLOADS_END};
 
 bool tare__xnnpack_is_free(const xnnpack_level *l, node *const *nodes, size_t count) {
     if (tare__is_any_marked(l->a, nodes, count)) return false;
@@ -54,35 +41,25 @@ static tare_status annotate_layer(const xnnpack_level *l, node *layer, node *las
     return mark_all(l->a, parts, 4);
 }
 
-tare_status tare__xnnpack_each_with_relu(const xnnpack_level *l, const op_overload *calls,
-                                         pair_visitor visit) {
+// The node that the pattern begins with; NULL: it does not end at n.
+static node *first_of(const xnnpack_annotator *row, node *n) {
+    if (!row->has_relu) return tare__calls_one_of(n, row->calls) ? n : NULL;
+    node *before = tare__calls_one_of(n, relu_calls) ? tare__node_arg(n, 0) : NULL;
+    const bool is_first = before != NULL && tare__calls_one_of(before, row->calls);
+    return is_first && before->user_count == 1 ? before : NULL;
+}
+
+tare_status tare__xnnpack_each(const xnnpack_level *l, const xnnpack_annotator *row,
+                               pair_visitor visit) {
     for (node *n = l->a->g->first; n != NULL; n = n->next) {
-        node *before = tare__calls_one_of(n, relu_calls) ? tare__node_arg(n, 0) : NULL;
-        if (before != NULL && tare__calls_one_of(before, calls) && before->user_count == 1)
-            TARE_TRY(visit(l, before, n));
+        node *first = first_of(row, n);
+        if (first != NULL) TARE_TRY(visit(l, first, n));
     }
     return TARE_OK;
 }
 
-tare_status tare__xnnpack_each_alone(const xnnpack_level *l, const op_overload *calls,
-                                     pair_visitor visit) {
-    for (node *n = l->a->g->first; n != NULL; n = n->next)
-        if (tare__calls_one_of(n, calls)) TARE_TRY(visit(l, n, n));
-    return TARE_OK;
-}
-
-tare_status tare__xnnpack_linear_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__linear_calls, annotate_layer);
-}
-tare_status tare__xnnpack_conv_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__conv_calls, annotate_layer);
-}
-tare_status tare__xnnpack_conv_transpose_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__conv_transpose_calls, annotate_layer);
-}
-
-tare_status tare__xnnpack_conv(const xnnpack_level *l) {
-    return tare__xnnpack_each_alone(l, lone_conv_calls, annotate_layer);
+tare_status tare__xnnpack_layer(const xnnpack_level *l, const xnnpack_annotator *row) {
+    return tare__xnnpack_each(l, row, annotate_layer);
 }
 
 // Only the node itself must be free and accepted, and what it is annotated with already stays.
@@ -98,9 +75,9 @@ static tare_status annotate_linear(const xnnpack_level *l, node *n) {
     return mark_all(l->a, inputs + 1, 2);
 }
 
-tare_status tare__xnnpack_linear(const xnnpack_level *l) {
+tare_status tare__xnnpack_linear(const xnnpack_level *l, const xnnpack_annotator *row) {
     for (node *n = l->a->g->first; n != NULL; n = n->next)
-        if (tare__calls_one_of(n, tare__linear_calls) && tare__xnnpack_is_free(l, &n, 1))
+        if (tare__calls_one_of(n, row->calls) && tare__xnnpack_is_free(l, &n, 1))
             TARE_TRY(annotate_linear(l, n));
     return TARE_OK;
 }
@@ -149,33 +126,18 @@ static tare_status match_form(const xnnpack_level *l, op_overload conv, op_overl
 }
 
 // torch collects the matches of all forms before it annotates: no form's match depends on that.
-static tare_status conv_bn(const xnnpack_level *l, const op_overload *convs,
-                           const op_overload *relus, size_t relu_count) {
+tare_status tare__xnnpack_normed_layer(const xnnpack_level *l, const xnnpack_annotator *row) {
+    static const op_overload relus[] = {IN_PLACE_OVERLOAD(RELU, "default"),
+                                        OVERLOAD(RELU, "default")};
+    static const op_overload no_relu[] = {OVERLOADS_END};
+    const op_overload *relu = row->has_relu ? relus : no_relu;
+    const size_t relu_count = row->has_relu ? 2 : 1;
     // Nodes that nothing reads would count as readers of what they read.
     TARE_TRY(tare__graph_drop_unread(l->a->g, l->a->err));
-    for (size_t i = 0; i < 2; i++)
+    for (const op_overload *conv = row->calls; conv->op != TARE_OP_NONE; conv++)
         for (size_t r = 0; r < relu_count; r++) {
             subgraph_matches matches = {0};
-            TARE_TRY(match_form(l, convs[i], relus[r], &l->a->memory, &matches));
+            TARE_TRY(match_form(l, *conv, relu[r], &l->a->memory, &matches));
         }
     return TARE_OK;
-}
-
-static const op_overload convs[] = {OVERLOAD(CONV1D, "default"), OVERLOAD(CONV2D, "default")};
-static const op_overload transposed[] = {OVERLOAD(CONV_TRANSPOSE1D, "default"),
-                                         OVERLOAD(CONV_TRANSPOSE2D, "input")};
-static const op_overload relus[] = {IN_PLACE_OVERLOAD(RELU, "default"), OVERLOAD(RELU, "default")};
-static const op_overload no_relu[] = {OVERLOADS_END};
-
-tare_status tare__xnnpack_conv_bn_relu(const xnnpack_level *l) {
-    return conv_bn(l, convs, relus, 2);
-}
-tare_status tare__xnnpack_conv_bn(const xnnpack_level *l) {
-    return conv_bn(l, convs, no_relu, 1);
-}
-tare_status tare__xnnpack_conv_transpose_bn_relu(const xnnpack_level *l) {
-    return conv_bn(l, transposed, relus, 2);
-}
-tare_status tare__xnnpack_conv_transpose_bn(const xnnpack_level *l) {
-    return conv_bn(l, transposed, no_relu, 1);
 }

@@ -38,17 +38,8 @@ static tare_status annotate_binary(const xnnpack_level *l, node *binary, node *l
     return TARE_OK;
 }
 
-tare_status tare__xnnpack_add_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__add_calls, annotate_binary);
-}
-tare_status tare__xnnpack_add(const xnnpack_level *l) {
-    return tare__xnnpack_each_alone(l, tare__add_calls, annotate_binary);
-}
-tare_status tare__xnnpack_mul_relu(const xnnpack_level *l) {
-    return tare__xnnpack_each_with_relu(l, tare__mul_calls, annotate_binary);
-}
-tare_status tare__xnnpack_mul(const xnnpack_level *l) {
-    return tare__xnnpack_each_alone(l, tare__mul_calls, annotate_binary);
+tare_status tare__xnnpack_binary(const xnnpack_level *l, const xnnpack_annotator *row) {
+    return tare__xnnpack_each(l, row, annotate_binary);
 }
 
 // --- operators found by their source ---
@@ -96,7 +87,9 @@ static tare_status annotate_pool(const xnnpack_level *l, const partition *p) {
     return set_shared(l, annotation, NULL, input, pool, true);
 }
 
-tare_status tare__xnnpack_adaptive_avg_pool2d(const xnnpack_level *l) {
+tare_status tare__xnnpack_adaptive_avg_pool2d(const xnnpack_level *l,
+                                              const xnnpack_annotator *row) {
+    (void)row;
     const op_name function = tare__op_function_name(tare__op_row(TARE_OP_ADAPTIVE_AVG_POOL2D));
     const char *const wanted[] = {"torch.nn.AdaptiveAvgPool2d", function.text};
     return each_partition(l, wanted, 2, annotate_pool);
@@ -118,7 +111,8 @@ static tare_status annotate_cat(const xnnpack_level *l, const partition *p) {
     return set_shared(l, annotation, NULL, cat->inputs[0], cat, true);
 }
 
-tare_status tare__xnnpack_cat(const xnnpack_level *l) {
+tare_status tare__xnnpack_cat(const xnnpack_level *l, const xnnpack_annotator *row) {
+    (void)row;
     const op_name function = tare__op_function_name(tare__op_row(TARE_OP_CAT));
     const char *const wanted[] = {function.text};
     return each_partition(l, wanted, 1, annotate_cat);
@@ -150,7 +144,8 @@ static tare_status annotate_gru(const xnnpack_level *l, const partition *p) {
     return TARE_OK;
 }
 
-tare_status tare__xnnpack_gru_io_only(const xnnpack_level *l) {
+tare_status tare__xnnpack_gru_io_only(const xnnpack_level *l, const xnnpack_annotator *row) {
+    (void)row;
     static const char *const wanted[] = {"torch.nn.GRU"};
     return each_partition(l, wanted, 1, annotate_gru);
 }

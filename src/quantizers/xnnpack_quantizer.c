@@ -30,28 +30,46 @@ tare_status tare__xnnpack_transform(void *self, tare_model *model, tare_error *e
 
 enum { QAT_ONLY = 4 };
 
+static const op_overload linears[] = {OVERLOAD(LINEAR, "default"), OVERLOADS_END};
+static const op_overload convs[] = {OVERLOAD(CONV1D, "default"),
+                                    OVERLOAD(CONV1D, "padding"),
+                                    OVERLOAD(CONV2D, "default"),
+                                    OVERLOAD(CONV2D, "padding"),
+                                    OVERLOAD(CONV3D, "default"),
+                                    OVERLOAD(CONV3D, "padding"),
+                                    OVERLOADS_END};
+static const op_overload plain_convs[] = {OVERLOAD(CONV1D, "default"), OVERLOAD(CONV2D, "default"),
+                                          OVERLOADS_END};
+static const op_overload transposed[] = {OVERLOAD(CONV_TRANSPOSE1D, "default"),
+                                         OVERLOAD(CONV_TRANSPOSE2D, "input"),
+                                         OVERLOAD(CONV_TRANSPOSE3D, "input"), OVERLOADS_END};
+static const op_overload plain_transposed[] = {OVERLOAD(CONV_TRANSPOSE1D, "default"),
+                                               OVERLOAD(CONV_TRANSPOSE2D, "input"), OVERLOADS_END};
+static const op_overload grus[] = {OVERLOAD(GRU_FUNCTION, "input"), OVERLOADS_END};
+
+// clang-format off
 static const xnnpack_annotator static_annotators[] = {
-    {"conv_bn_relu", tare__conv_calls, tare__xnnpack_conv_bn_relu},
-    {"conv_bn", tare__conv_calls, tare__xnnpack_conv_bn},
-    {"conv_transpose_bn_relu", tare__conv_transpose_calls, tare__xnnpack_conv_transpose_bn_relu},
-    {"conv_transpose_bn", tare__conv_transpose_calls, tare__xnnpack_conv_transpose_bn},
-    {"linear_relu", tare__linear_calls, tare__xnnpack_linear_relu},
-    {"linear", tare__linear_calls, tare__xnnpack_linear},
-    {"conv_relu", tare__conv_calls, tare__xnnpack_conv_relu},
-    {"conv", tare__conv_calls, tare__xnnpack_conv},
-    {"conv_transpose_relu", tare__conv_transpose_calls, tare__xnnpack_conv_transpose_relu},
-    {"adaptive_avg_pool2d", tare__pool_calls, tare__xnnpack_adaptive_avg_pool2d},
-    {"gru_io_only", (const op_overload[]){OVERLOAD(GRU_FUNCTION, "input"), OVERLOADS_END},
-     tare__xnnpack_gru_io_only},
-    {"add_relu", tare__add_calls, tare__xnnpack_add_relu},
-    {"add", tare__add_calls, tare__xnnpack_add},
-    {"mul_relu", tare__mul_calls, tare__xnnpack_mul_relu},
-    {"mul", tare__mul_calls, tare__xnnpack_mul},
-    {"cat", tare__cat_calls, tare__xnnpack_cat},
+    {"conv_bn_relu", convs, plain_convs, true, tare__xnnpack_normed_layer},
+    {"conv_bn", convs, plain_convs, false, tare__xnnpack_normed_layer},
+    {"conv_transpose_bn_relu", transposed, plain_transposed, true, tare__xnnpack_normed_layer},
+    {"conv_transpose_bn", transposed, plain_transposed, false, tare__xnnpack_normed_layer},
+    {"linear_relu", linears, linears, true, tare__xnnpack_layer},
+    {"linear", linears, linears, false, tare__xnnpack_linear},
+    {"conv_relu", convs, convs, true, tare__xnnpack_layer},
+    {"conv", convs, plain_convs, false, tare__xnnpack_layer},
+    {"conv_transpose_relu", transposed, transposed, true, tare__xnnpack_layer},
+    {"adaptive_avg_pool2d", tare__pool_calls, tare__pool_calls, false, tare__xnnpack_adaptive_avg_pool2d},
+    {"gru_io_only", grus, grus, false, tare__xnnpack_gru_io_only},
+    {"add_relu", tare__add_calls, tare__add_calls, true, tare__xnnpack_binary},
+    {"add", tare__add_calls, tare__add_calls, false, tare__xnnpack_binary},
+    {"mul_relu", tare__mul_calls, tare__mul_calls, true, tare__xnnpack_binary},
+    {"mul", tare__mul_calls, tare__mul_calls, false, tare__xnnpack_binary},
+    {"cat", tare__cat_calls, tare__cat_calls, false, tare__xnnpack_cat},
 };
 static const xnnpack_annotator dynamic_annotators[] = {
-    {"linear", tare__linear_calls, tare__xnnpack_linear},
+    {"linear", linears, linears, false, tare__xnnpack_linear},
 };
+// clang-format on
 
 static bool has_operator(const xnnpack_annotator *x, const char *name) {
     for (const op_overload *o = x->operators; o->op != TARE_OP_NONE; o++)
@@ -87,7 +105,8 @@ static tare_status run_level(const xnnpack_level *l, bool is_dynamic, const char
                                     : sizeof static_annotators / sizeof *list;
     for (size_t i = !is_dynamic && !l->specs.is_qat ? QAT_ONLY : 0; i < count; i++) {
         l->a->rule = list[i].name;
-        if (target == NULL || has_operator(&list[i], target)) TARE_TRY(list[i].annotate(l));
+        if (target == NULL || has_operator(&list[i], target))
+            TARE_TRY(list[i].annotate(l, &list[i]));
     }
     return TARE_OK;
 }
