@@ -58,7 +58,9 @@ def files_in_folders():
 
 
 def files_that_know(pattern):
-    return sorted(p.relative_to(ROOT / "src").as_posix() for p in SOURCES if re.search(pattern, code_of(p), re.I))
+    """Without the list of ids, which names operators and says nothing of them."""
+    known = sorted(p.relative_to(ROOT / "src").as_posix() for p in SOURCES if re.search(pattern, code_of(p), re.I))
+    return [path for path in known if path != "ops/ids.def"]
 
 
 def operator_ids():
@@ -201,7 +203,7 @@ def rows(objects):
     yield "lines of a function outside kernels, median", statistics.median(lengths), None, None, []
 
 
-LIMITS = {"hardswish": 16, "layer_norm": 23, "softmax": 28, "conv+relu": 7, "literals": 286, "cycle": 56, "words": 148, "tests": 10}
+LIMITS = {"hardswish": 16, "layer_norm": 21, "softmax": 27, "conv+relu": 7, "literals": 197, "cycle": 56, "words": 148, "tests": 10}
 
 
 def main():

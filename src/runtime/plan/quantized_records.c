@@ -28,8 +28,7 @@ bool tare__plan_is_own_quantized(const plan_builder *b, const plan_record *r) {
     return tare__plan_may_be_quantized(b, r) && has_own_weights(r);
 }
 
-bool tare__plan_is_quantized_op(const plan_builder *b, const plan_record *r,
-                                const char *const *ids) {
+bool tare__plan_is_quantized_op(const plan_builder *b, const plan_record *r, const op_id *ids) {
     return tare__record_is_one_of(r, ids) && tare__plan_is_own_quantized(b, r);
 }
 
@@ -63,6 +62,6 @@ tare_status tare__plan_quantized_table(plan_builder *b, const plan_record *r, ui
 }
 
 bool tare__plan_gives_bytes(const plan_builder *b, const plan_record *r) {
-    return tare__record_is(r, "quantize_per_tensor") && r->result != NOTHING && !r->is_observer &&
-           tare__is_byte_quantized(b->values[r->result].tensor);
+    return tare__record_is(r, TARE_OP_QUANTIZE_PER_TENSOR) && r->result != NOTHING &&
+           !r->is_observer && tare__is_byte_quantized(b->values[r->result].tensor);
 }

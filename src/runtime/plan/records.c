@@ -9,13 +9,14 @@
 #include "ops/quantized/layer.h"
 #include "ops/rules.h"
 
-bool tare__record_is(const plan_record *r, const char *id) {
-    return strcmp(tare__record_op(r), id) == 0;
+bool tare__record_is(const plan_record *r, op_id id) {
+    return tare__op_id(r->call.op) == id;
 }
 
-bool tare__record_is_one_of(const plan_record *r, const char *const *ids) {
-    while (*ids != NULL && !tare__record_is(r, *ids)) ids++;
-    return *ids != NULL;
+bool tare__record_is_one_of(const plan_record *r, const op_id *ids) {
+    const op_id id = tare__op_id(r->call.op);
+    while (*ids != TARE_OP_NONE && *ids != id) ids++;
+    return *ids != TARE_OP_NONE;
 }
 
 // --- chains ---
@@ -62,7 +63,7 @@ bool tare__plan_is_float(const plan_builder *b, const plan_record *r) {
            is_float_tensor(b->values[r->result].tensor) && b->values[r->result].tensor->count > 0;
 }
 
-bool tare__plan_is_float_op(const plan_builder *b, const plan_record *r, const char *const *ids) {
+bool tare__plan_is_float_op(const plan_builder *b, const plan_record *r, const op_id *ids) {
     return tare__record_is_one_of(r, ids) && tare__plan_is_float(b, r);
 }
 
@@ -95,7 +96,7 @@ bool tare__plan_is_binary(const plan_record *r) {
 }
 
 bool tare__plan_is_sum(const plan_builder *b, const plan_record *r) {
-    return tare__record_is(r, "add") && tare__plan_is_binary(r) && r->input_count == 2 &&
+    return tare__record_is(r, TARE_OP_ADD) && tare__plan_is_binary(r) && r->input_count == 2 &&
            tare__same_shape(b->values[r->inputs[0]].tensor, b->values[r->inputs[1]].tensor);
 }
 
@@ -116,7 +117,7 @@ bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r) {
     if (r->result == NOTHING || r->input_count != 1 || call.op == NULL || r->is_view) return false;
     const tare_tensor *x = b->values[r->inputs[0]].tensor;
     if (x->ndim != 4 || (x->dtype != TARE_FLOAT32 && !tare__is_byte_quantized(x))) return false;
-    if (strcmp(call.op->id, "transpose") == 0) {
+    if (tare__op_id(call.op) == TARE_OP_TRANSPOSE) {
         int d[2];
         return tare__call_dim(&call, 1, 0, 4, &d[0]) == TARE_OK &&
                tare__call_dim(&call, 2, 1, 4, &d[1]) == TARE_OK && d[0] + d[1] == 3 &&
@@ -124,23 +125,23 @@ bool tare__plan_swaps_heads(const plan_builder *b, const plan_record *r) {
     }
     int64_t order[4];
     size_t count = 0;
-    return strcmp(call.op->id, "permute") == 0 &&
+    return tare__op_id(call.op) == TARE_OP_PERMUTE &&
            tare__call_int_list(&call, 1, 4, order, &count) == TARE_OK && count == 4 &&
            order[0] == 0 && order[1] == 2 && order[2] == 1 && order[3] == 3;
 }
 
 bool tare__plan_is_pool(const plan_record *r) {
-    static const char *const ids[] = {"max_pool1d",
-                                      "max_pool2d",
-                                      "max_pool3d",
-                                      "avg_pool1d",
-                                      "avg_pool2d",
-                                      "avg_pool3d",
-                                      "adaptive_avg_pool1d",
-                                      "adaptive_avg_pool2d",
-                                      "adaptive_avg_pool3d",
-                                      "adaptive_max_pool2d",
-                                      NULL};
+    static const op_id ids[] = {TARE_OP_MAX_POOL1D,
+                                TARE_OP_MAX_POOL2D,
+                                TARE_OP_MAX_POOL3D,
+                                TARE_OP_AVG_POOL1D,
+                                TARE_OP_AVG_POOL2D,
+                                TARE_OP_AVG_POOL3D,
+                                TARE_OP_ADAPTIVE_AVG_POOL1D,
+                                TARE_OP_ADAPTIVE_AVG_POOL2D,
+                                TARE_OP_ADAPTIVE_AVG_POOL3D,
+                                TARE_OP_ADAPTIVE_MAX_POOL2D,
+                                TARE_OP_NONE};
     return tare__record_is_one_of(r, ids);
 }
 

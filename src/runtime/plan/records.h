@@ -10,9 +10,9 @@
 static inline const char *tare__record_op(const plan_record *r) {
     return r->call.op != NULL ? r->call.op->id : "";
 }
-/// Is it a call of this operator, or of one of these? ids: NULL behind the last one.
-bool tare__record_is(const plan_record *r, const char *id);
-bool tare__record_is_one_of(const plan_record *r, const char *const *ids);
+/// Is it a call of this operator, or of one of these? ids: TARE_OP_NONE behind the last one.
+bool tare__record_is(const plan_record *r, op_id id);
+bool tare__record_is_one_of(const plan_record *r, const op_id *ids);
 
 // --- chains ---
 
@@ -30,7 +30,7 @@ bool tare__plan_keeps_shape(const plan_builder *b, size_t record, size_t next);
 /// Is it the call of an operator on float32 tensors alone, with one float32 result?
 bool tare__plan_is_float(const plan_builder *b, const plan_record *r);
 /// Such a call of one of these operators.
-bool tare__plan_is_float_op(const plan_builder *b, const plan_record *r, const char *const *ids);
+bool tare__plan_is_float_op(const plan_builder *b, const plan_record *r, const op_id *ids);
 /// One loop of one operand, or of two, with nothing else to be told.
 bool tare__plan_is_element(const plan_record *r);
 bool tare__plan_is_binary(const plan_record *r);
@@ -52,8 +52,7 @@ bool tare__plan_is_over_pixels(const plan_record *r, const tare_tensor *x);
 bool tare__plan_may_be_quantized(const plan_builder *b, const plan_record *r);
 /// Such a call, by weights of its own; and of one of these operators.
 bool tare__plan_is_own_quantized(const plan_builder *b, const plan_record *r);
-bool tare__plan_is_quantized_op(const plan_builder *b, const plan_record *r,
-                                const char *const *ids);
+bool tare__plan_is_quantized_op(const plan_builder *b, const plan_record *r, const op_id *ids);
 /// The tensor that a record reads first; NULL: none.
 const tare_tensor *tare__plan_quantized_input(const plan_record *r);
 /// Is it a quantized linear layer or convolution?

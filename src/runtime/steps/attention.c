@@ -226,11 +226,11 @@ static void use_codes(const plan_builder *b, const attention_tail *tail, attenti
 
 static bool heads_floats(const plan_builder *b, const plan_record *r) {
     (void)b;
-    return tare__record_is(r, "scaled_dot_product_attention");
+    return tare__record_is(r, TARE_OP_SCALED_DOT_PRODUCT_ATTENTION);
 }
 
 static bool heads_quantized(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"quantized.scaled_dot_product_attention", NULL};
+    static const op_id ids[] = {TARE_OP_QUANTIZED_SCALED_DOT_PRODUCT_ATTENTION, TARE_OP_NONE};
     return tare__plan_is_quantized_op(b, r, ids);
 }
 

@@ -159,17 +159,17 @@ static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
 }
 
 static bool is_quantized(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"batch_norm",
-                                      "quantized.batch_norm2d",
-                                      "quantized.batch_norm2d_relu",
-                                      "quantized.batch_norm3d",
-                                      "quantized.batch_norm3d_relu",
-                                      NULL};
+    static const op_id ids[] = {TARE_OP_BATCH_NORM,
+                                TARE_OP_QUANTIZED_BATCH_NORM2D,
+                                TARE_OP_QUANTIZED_BATCH_NORM2D_RELU,
+                                TARE_OP_QUANTIZED_BATCH_NORM3D,
+                                TARE_OP_QUANTIZED_BATCH_NORM3D_RELU,
+                                TARE_OP_NONE};
     return tare__plan_is_quantized_op(b, r, ids);
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"batch_norm", NULL};
+    static const op_id ids[] = {TARE_OP_BATCH_NORM, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids) || is_quantized(b, r);
 }
 

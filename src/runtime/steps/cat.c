@@ -53,7 +53,7 @@ static bool is_alike(const tare_tensor *x, const tare_tensor *y) {
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"cat", "quantized.cat", NULL};
+    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_QUANTIZED_CAT, TARE_OP_NONE};
     (void)b;
     return tare__record_is_one_of(r, ids) && r->result != NOTHING && !r->is_view && !r->is_observer;
 }

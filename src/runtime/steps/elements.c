@@ -243,13 +243,13 @@ static bool read_pair(const plan_builder *b, const plan_record *r, const size_t 
 
 // Which parameters are the mask, what is taken where it holds, and what elsewhere.
 static const struct choice_row {
-    const char *op;
+    op_id op;
     size_t mask, pair[2];
-} choices[] = {{"masked_fill", 1, {2, 0}}, {"where", 0, {1, 2}}};
+} choices[] = {{TARE_OP_MASKED_FILL, 1, {2, 0}}, {TARE_OP_WHERE, 0, {1, 2}}};
 
 static const struct choice_row *choice_of(const plan_record *r) {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        if (strcmp(choices[i].op, tare__record_op(r)) == 0) return &choices[i];
+        if (tare__record_is(r, choices[i].op)) return &choices[i];
     return NULL;
 }
 

@@ -212,7 +212,7 @@ static tare_status start(plan_builder *b, const plan_record *r, embedding_step *
 }
 
 static bool heads_rows(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"embedding", NULL};
+    static const op_id ids[] = {TARE_OP_EMBEDDING, TARE_OP_NONE};
     return tare__plan_is_quantized_op(b, r, ids);
 }
 
@@ -229,7 +229,7 @@ static tare_status plan_rows(plan_builder *b, size_t head, bool *done) {
 }
 
 static bool heads_bags(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"embedding_bag", NULL};
+    static const op_id ids[] = {TARE_OP_EMBEDDING_BAG, TARE_OP_NONE};
     return tare__plan_is_quantized_op(b, r, ids);
 }
 

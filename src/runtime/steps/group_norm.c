@@ -84,13 +84,13 @@ static tare_status plan_instances(plan_builder *b, size_t head, bool *done) {
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"group_norm", "instance_norm", NULL};
+    static const op_id ids[] = {TARE_OP_GROUP_NORM, TARE_OP_INSTANCE_NORM, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids);
 }
 
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
-    return tare__record_is(&b->records[head], "group_norm") ? plan_groups(b, head, done)
-                                                            : plan_instances(b, head, done);
+    return tare__record_is(&b->records[head], TARE_OP_GROUP_NORM) ? plan_groups(b, head, done)
+                                                                  : plan_instances(b, head, done);
 }
 
 const step_class tare__group_norm_step = {

@@ -10,7 +10,7 @@
 // --- kinds ---
 
 struct layer_kind {
-    const char *op;
+    op_id op;
     plan_layout layout;
     bool is_linear, is_transposed;
     /// Compiles the layer of a call, with the folded weights in place of its own. NULL for
@@ -54,13 +54,13 @@ static tare_status compile_linear(plan_builder *b, op_call *call, const folded_n
 }
 
 static const layer_kind kinds[] = {
-    {"conv1d", LAYOUT_CHANNELS_LAST, false, false, compile_conv},
-    {"conv2d", LAYOUT_CHANNELS_LAST, false, false, compile_conv},
-    {"conv3d", LAYOUT_CHANNELS_LAST, false, false, compile_conv},
-    {"conv_transpose1d", LAYOUT_CHANNELS_LAST, false, true, NULL},
-    {"conv_transpose2d", LAYOUT_CHANNELS_LAST, false, true, NULL},
-    {"conv_transpose3d", LAYOUT_CHANNELS_LAST, false, true, NULL},
-    {"linear", LAYOUT_PLAIN, true, false, compile_linear},
+    {TARE_OP_CONV1D, LAYOUT_CHANNELS_LAST, false, false, compile_conv},
+    {TARE_OP_CONV2D, LAYOUT_CHANNELS_LAST, false, false, compile_conv},
+    {TARE_OP_CONV3D, LAYOUT_CHANNELS_LAST, false, false, compile_conv},
+    {TARE_OP_CONV_TRANSPOSE1D, LAYOUT_CHANNELS_LAST, false, true, NULL},
+    {TARE_OP_CONV_TRANSPOSE2D, LAYOUT_CHANNELS_LAST, false, true, NULL},
+    {TARE_OP_CONV_TRANSPOSE3D, LAYOUT_CHANNELS_LAST, false, true, NULL},
+    {TARE_OP_LINEAR, LAYOUT_PLAIN, true, false, compile_linear},
 };
 
 static bool is_constant(const op_call *call, size_t param) {
@@ -85,16 +85,21 @@ const layer_kind *tare__layer_kind_of(const plan_record *r) {
 // Operators that epilogues compute. from, to: which number parameters are alpha and beta, else -1
 // for the fixed one.
 static const struct {
-    const char *op;
+    op_id op;
     epilogue_kind kind;
     int alpha_param, beta_param;
     float alpha, beta;
 } epilogues[] = {
-    {"relu", EPILOGUE_RELU, -1, -1, 0, 0},           {"relu6", EPILOGUE_CLIP, -1, -1, 0, 6},
-    {"hardtanh", EPILOGUE_CLIP, 0, 1, 0, 0},         {"clamp", EPILOGUE_CLIP, 0, 1, 0, 0},
-    {"leaky_relu", EPILOGUE_LEAKY, 0, -1, 0, 0},     {"sigmoid", EPILOGUE_SIGMOID, -1, -1, 0, 0},
-    {"tanh", EPILOGUE_TANH, -1, -1, 0, 0},           {"silu", EPILOGUE_SILU, -1, -1, 1, 0},
-    {"hardswish", EPILOGUE_HARDSWISH, -1, -1, 0, 0}, {"gelu", EPILOGUE_GELU, -1, -1, 0, 0},
+    {TARE_OP_RELU, EPILOGUE_RELU, -1, -1, 0, 0},
+    {TARE_OP_RELU6, EPILOGUE_CLIP, -1, -1, 0, 6},
+    {TARE_OP_HARDTANH, EPILOGUE_CLIP, 0, 1, 0, 0},
+    {TARE_OP_CLAMP, EPILOGUE_CLIP, 0, 1, 0, 0},
+    {TARE_OP_LEAKY_RELU, EPILOGUE_LEAKY, 0, -1, 0, 0},
+    {TARE_OP_SIGMOID, EPILOGUE_SIGMOID, -1, -1, 0, 0},
+    {TARE_OP_TANH, EPILOGUE_TANH, -1, -1, 0, 0},
+    {TARE_OP_SILU, EPILOGUE_SILU, -1, -1, 1, 0},
+    {TARE_OP_HARDSWISH, EPILOGUE_HARDSWISH, -1, -1, 0, 0},
+    {TARE_OP_GELU, EPILOGUE_GELU, -1, -1, 0, 0},
 };
 
 static bool read_epilogue(const plan_record *r, float_epilogue *e) {
@@ -106,7 +111,7 @@ static bool read_epilogue(const plan_record *r, float_epilogue *e) {
         tare__element_parameters(&call, call.op->element, p) != TARE_OK)
         return false;
     for (size_t i = 0; i < sizeof epilogues / sizeof *epilogues; i++) {
-        if (strcmp(epilogues[i].op, call.op->id) != 0) continue;
+        if (epilogues[i].op != tare__op_id(call.op)) continue;
         const int a = epilogues[i].alpha_param, b = epilogues[i].beta_param;
         e->steps[e->count].kind = epilogues[i].kind;
         e->steps[e->count].alpha = a >= 0 ? p[a] : epilogues[i].alpha;
@@ -134,7 +139,7 @@ static bool is_foldable(const plan_builder *b, const plan_record *layer, const p
     static const char *const params[] = {"running_mean", "running_var", "weight", "bias"};
     const op_call *call = &next->call;
     const tare_tensor *y = b->values[layer->result].tensor, *w = layer->call.param[1]->as.tensor;
-    if (!tare__record_is(next, "batch_norm") || y->ndim != w->ndim)
+    if (!tare__record_is(next, TARE_OP_BATCH_NORM) || y->ndim != w->ndim)
         return false; // without a batch, and linear layers of sequences: other channels
     if (tare__layer_is_transposed(layer) && w->shape[1] != y->shape[1])
         return false; // its groups share a dimension of the weights
@@ -235,7 +240,7 @@ bool tare__layer_read(const plan_builder *b, size_t head, layer_chain *out) {
             break;
         }
         float_epilogue *e = &out->epilogue;
-        if (strcmp(tare__record_op(r), "batch_norm") == 0) {
+        if (tare__record_is(r, TARE_OP_BATCH_NORM)) {
             out->norm = r;
         } else if (tare__plan_is_sum(b, r)) {
             out->addend = other_input(r, before);

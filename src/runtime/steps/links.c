@@ -15,7 +15,7 @@ static bool read_image(const plan_record *r, float_conv *out) {
     op_call call = r->call;
     conv_call c;
     call.err = NULL;
-    if (!tare__record_is(r, "conv2d") || tare__conv_read(&call, &c) != TARE_OK) return false;
+    if (!tare__record_is(r, TARE_OP_CONV2D) || tare__conv_read(&call, &c) != TARE_OK) return false;
     *out = c.conv;
     return c.is_plain && c.conv.batch == 1;
 }

@@ -93,7 +93,7 @@ static tare_status plan_product(plan_builder *b, size_t head, bool *done) {
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"matmul", NULL};
+    static const op_id ids[] = {TARE_OP_MATMUL, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids);
 }
 

@@ -170,7 +170,7 @@ static tare_status run_mean(const plan_run_state *run, void *state) {
 }
 
 static bool heads_mean(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"mean", NULL};
+    static const op_id ids[] = {TARE_OP_MEAN, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids);
 }
 
@@ -227,7 +227,7 @@ static bool joins_channels(const plan_builder *b, op_call *call, const tare_tens
 }
 
 static bool heads_cat(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"cat", NULL};
+    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids);
 }
 

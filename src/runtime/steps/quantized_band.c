@@ -149,9 +149,8 @@ static bool read_norm(const plan_builder *b, const plan_record *r, band_op *op) 
     layer_norm_call c;
     const tare_tensor *y = b->values[r->result].tensor;
     call.err = NULL;
-    if (strcmp(tare__record_op(r), "layer_norm") != 0 ||
-        tare__layer_norm_read(&call, &c) != TARE_OK || y->ndim < 1 ||
-        c.inner != y->shape[y->ndim - 1] || c.inner < FEW_ELEMENTS ||
+    if (!tare__record_is(r, TARE_OP_LAYER_NORM) || tare__layer_norm_read(&call, &c) != TARE_OK ||
+        y->ndim < 1 || c.inner != y->shape[y->ndim - 1] || c.inner < FEW_ELEMENTS ||
         tare__call_given(&call, 2) != (c.weight != NULL) ||
         tare__call_given(&call, 3) != (c.bias != NULL))
         return false;

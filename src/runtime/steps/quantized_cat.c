@@ -157,7 +157,7 @@ static void join(plan_builder *b, size_t result, const cat_call *c) {
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"cat", "quantized.cat", NULL};
+    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_QUANTIZED_CAT, TARE_OP_NONE};
     return tare__plan_is_quantized_op(b, r, ids);
 }
 

@@ -332,12 +332,12 @@ static tare_status set_table(plan_builder *b, code_call *c, code_step *s, bool *
 }
 
 static const struct {
-    const char *op;
+    op_id op;
     tare_status (*set)(plan_builder *b, code_call *c, code_step *s, bool *known);
 } rows[] = {
-    {"quantize_per_tensor", set_quantize}, {"dequantize", set_dequantize},
-    {"quantized.add", set_binary},         {"quantized.add_relu", set_binary},
-    {"quantized.mul", set_binary},         {"quantized.mul_relu", set_binary},
+    {TARE_OP_QUANTIZE_PER_TENSOR, set_quantize}, {TARE_OP_DEQUANTIZE, set_dequantize},
+    {TARE_OP_QUANTIZED_ADD, set_binary},         {TARE_OP_QUANTIZED_ADD_RELU, set_binary},
+    {TARE_OP_QUANTIZED_MUL, set_binary},         {TARE_OP_QUANTIZED_MUL_RELU, set_binary},
 };
 
 static bool read_call(const plan_builder *b, const plan_record *r, code_call *out) {
@@ -350,7 +350,7 @@ static bool read_call(const plan_builder *b, const plan_record *r, code_call *ou
 
 static bool is_dequantize(const plan_builder *b, const plan_record *r) {
     code_call c;
-    return tare__record_is(r, "dequantize") && r->input_count == 1 && read_call(b, r, &c) &&
+    return tare__record_is(r, TARE_OP_DEQUANTIZE) && r->input_count == 1 && read_call(b, r, &c) &&
            tare__is_byte_quantized(c.a) && c.y->dtype == TARE_FLOAT32;
 }
 
@@ -398,7 +398,7 @@ static bool meets_bytes(const plan_builder *b, const plan_record *r) {
 
 static bool heads(const plan_builder *b, const plan_record *r) {
     return tare__plan_may_be_quantized(b, r) &&
-           (tare__record_is(r, "dequantize") || meets_bytes(b, r));
+           (tare__record_is(r, TARE_OP_DEQUANTIZE) || meets_bytes(b, r));
 }
 
 static size_t *defer(plan_builder *b, const plan_record *r) {
@@ -417,11 +417,11 @@ static bool is_by_element(const plan_record *r) {
 
 // Codes that become floats, pass functions of one number, and are codes again.
 static bool extend(plan_builder *b, size_t head) {
-    if (!tare__record_is(&b->records[head], "dequantize")) return false;
+    if (!tare__record_is(&b->records[head], TARE_OP_DEQUANTIZE)) return false;
     size_t chain[MOST_ELEMENTS], count = 0, next = tare__plan_sole_reader(b, head);
     for (size_t before = head; next != NOTHING && count < MOST_ELEMENTS; count++) {
         const plan_record *r = &b->records[next];
-        const bool is_end = tare__record_is(r, "quantize_per_tensor");
+        const bool is_end = tare__record_is(r, TARE_OP_QUANTIZE_PER_TENSOR);
         if (r->result == NOTHING || r->is_observer || !tare__plan_keeps_shape(b, before, next) ||
             (!is_end && !(tare__plan_is_float(b, r) && tare__plan_is_element(r))))
             return false;

@@ -202,7 +202,8 @@ static bool is_of_bytes(const op_call *call, size_t i) {
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"quantized.matmul", "quantized.matmul_float", NULL};
+    static const op_id ids[] = {TARE_OP_QUANTIZED_MATMUL, TARE_OP_QUANTIZED_MATMUL_FLOAT,
+                                TARE_OP_NONE};
     return tare__plan_is_quantized_op(b, r, ids);
 }
 

@@ -357,13 +357,13 @@ static tare_status plan_mean(plan_builder *b, size_t head, bool *done) {
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    return (tare__plan_is_pool(r) || tare__record_is(r, "mean")) &&
+    return (tare__plan_is_pool(r) || tare__record_is(r, TARE_OP_MEAN)) &&
            tare__plan_is_own_quantized(b, r);
 }
 
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
-    return tare__record_is(&b->records[head], "mean") ? plan_mean(b, head, done)
-                                                      : plan_pool(b, head, done);
+    return tare__record_is(&b->records[head], TARE_OP_MEAN) ? plan_mean(b, head, done)
+                                                            : plan_pool(b, head, done);
 }
 
 const step_class tare__quantized_pool_step = {

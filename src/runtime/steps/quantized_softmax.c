@@ -71,11 +71,11 @@ static bool reads_softmax(const plan_record *r, const tare_tensor *x) {
     if (tare__rule_bind(&call, &rule, &bound, &known) != TARE_OK || !known || rule.rule.relu)
         return false;
     bound.param[0] = &v;
-    return strcmp(bound.op->id, "softmax") == 0 && read_softmax(&bound, x->ndim);
+    return tare__op_id(bound.op) == TARE_OP_SOFTMAX && read_softmax(&bound, x->ndim);
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"quantized.softmax", NULL};
+    static const op_id ids[] = {TARE_OP_QUANTIZED_SOFTMAX, TARE_OP_NONE};
     return tare__plan_is_quantized_op(b, r, ids);
 }
 

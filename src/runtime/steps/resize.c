@@ -142,7 +142,7 @@ static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
 }
 
 static bool heads(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"interpolate", NULL};
+    static const op_id ids[] = {TARE_OP_INTERPOLATE, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids) || tare__plan_is_quantized_op(b, r, ids);
 }
 

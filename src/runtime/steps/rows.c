@@ -101,7 +101,7 @@ static tare_status add_norm(plan_builder *b, size_t head, const layer_norm_call 
 }
 
 static bool heads_layer_norm(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"layer_norm", NULL};
+    static const op_id ids[] = {TARE_OP_LAYER_NORM, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids);
 }
 
@@ -115,7 +115,7 @@ static tare_status plan_layer_norm(plan_builder *b, size_t head, bool *done) {
 }
 
 static bool heads_rms_norm(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"rms_norm", NULL};
+    static const op_id ids[] = {TARE_OP_RMS_NORM, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids);
 }
 
@@ -145,7 +145,7 @@ static tare_status add_softmax(plan_builder *b, size_t head, bool logarithm, boo
 }
 
 static bool heads_softmax(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"softmax", NULL};
+    static const op_id ids[] = {TARE_OP_SOFTMAX, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids);
 }
 
@@ -153,7 +153,7 @@ static tare_status plan_softmax(plan_builder *b, size_t head, bool *done) {
     return add_softmax(b, head, false, done);
 }
 static bool heads_log_softmax(const plan_builder *b, const plan_record *r) {
-    static const char *const ids[] = {"log_softmax", NULL};
+    static const op_id ids[] = {TARE_OP_LOG_SOFTMAX, TARE_OP_NONE};
     return tare__plan_is_float_op(b, r, ids);
 }
 

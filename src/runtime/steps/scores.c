@@ -35,8 +35,8 @@ static const tare_tensor *operand(const plan_record *r, size_t i) {
 // Of matrices that go in pairs.
 static bool is_product(const plan_builder *b, const plan_record *r) {
     const tare_tensor *x = operand(r, 0), *w = operand(r, 1);
-    if (!tare__record_is(r, "matmul") || !tare__plan_is_float(b, r) || x == NULL || w == NULL ||
-        x == w)
+    if (!tare__record_is(r, TARE_OP_MATMUL) || !tare__plan_is_float(b, r) || x == NULL ||
+        w == NULL || x == w)
         return false;
     return x->ndim > 2 && x->ndim == w->ndim && x->count > 0 && w->count > 0 &&
            memcmp(x->shape, w->shape, (size_t)(x->ndim - 2) * sizeof *x->shape) == 0;
@@ -47,11 +47,11 @@ static bool read_scale(const plan_record *r, float *out) {
     op_call call = r->call;
     double number = 0;
     call.err = NULL;
-    if ((!tare__record_is(r, "mul") && !tare__record_is(r, "div")) || !tare__plan_is_binary(r) ||
-        r->input_count != 1 || operand(r, 0) == NULL || operand(r, 1) != NULL ||
-        tare__call_double(&call, 1, 1, &number) != TARE_OK || number == 0)
+    if ((!tare__record_is(r, TARE_OP_MUL) && !tare__record_is(r, TARE_OP_DIV)) ||
+        !tare__plan_is_binary(r) || r->input_count != 1 || operand(r, 0) == NULL ||
+        operand(r, 1) != NULL || tare__call_double(&call, 1, 1, &number) != TARE_OK || number == 0)
         return false;
-    *out = (float)(tare__record_is(r, "mul") ? number : 1 / number);
+    *out = (float)(tare__record_is(r, TARE_OP_MUL) ? number : 1 / number);
     return true;
 }
 
@@ -60,7 +60,8 @@ static const tare_tensor *mask_of(const plan_record *r, const tare_tensor *score
 }
 
 static bool adds_mask(const plan_builder *b, const plan_record *r, const tare_tensor *scores) {
-    if (!tare__record_is(r, "add") || !tare__plan_is_binary(r) || r->input_count != 2) return false;
+    if (!tare__record_is(r, TARE_OP_ADD) || !tare__plan_is_binary(r) || r->input_count != 2)
+        return false;
     const tare_tensor *mask = mask_of(r, scores);
     return mask != NULL && tare__same_shape(b->values[r->result].tensor, scores);
 }
@@ -70,7 +71,7 @@ static bool is_softmax_of_lines(const plan_record *r) {
     int dim = 0;
     const tare_tensor *x = operand(r, 0);
     call.err = NULL;
-    return tare__record_is(r, "softmax") && x != NULL && tare__call_given(&call, 1) &&
+    return tare__record_is(r, TARE_OP_SOFTMAX) && x != NULL && tare__call_given(&call, 1) &&
            !tare__call_given(&call, 3) && tare__call_dim(&call, 1, 0, x->ndim, &dim) == TARE_OK &&
            dim == x->ndim - 1;
 }
@@ -122,13 +123,13 @@ static written read_chain(const plan_builder *b, size_t head) {
     written w = {head, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING};
     for (size_t i = b->records[head].next; i != NOTHING; i = b->records[i].next) {
         const plan_record *r = &b->records[i];
-        if (tare__record_is(r, "softmax"))
+        if (tare__record_is(r, TARE_OP_SOFTMAX))
             w.softmax = i;
-        else if (tare__record_is(r, "matmul"))
+        else if (tare__record_is(r, TARE_OP_MATMUL))
             w.mix = i;
         else if (w.mix != NOTHING)
             w.swap = i;
-        else if (tare__record_is(r, "add"))
+        else if (tare__record_is(r, TARE_OP_ADD))
             w.mask = i;
         else
             w.scale = i;

@@ -85,7 +85,7 @@ static tare_status read_row(plan_builder *b, size_t head, const tare_tensor **we
     op_call call = b->records[head].call;
     call.err = b->err;
     *weight = NULL;
-    if (strcmp(tare__record_op(&b->records[head]), "linear") == 0) {
+    if (tare__record_is(&b->records[head], TARE_OP_LINEAR)) {
         linear_call c;
         TARE_TRY(tare__linear_read(&call, &c));
         *bias = c.bias;
