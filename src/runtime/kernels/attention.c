@@ -4,8 +4,8 @@
 
 const attention_kernels tare__attention_kernels[] = {
 #define KERNEL(suffix, needs)                                                                      \
-    {#suffix,                                                                                      \
-     needs,                                                                                        \
+    {{needs},                                                                                      \
+     #suffix,                                                                                      \
      qu8_pack_rows__##suffix,                                                                      \
      qu8_pack_columns__##suffix,                                                                   \
      qu8_weigh__##suffix,                                                                          \
@@ -18,7 +18,5 @@ const size_t tare__attention_kernel_count =
     sizeof tare__attention_kernels / sizeof *tare__attention_kernels;
 
 const attention_kernels *tare__attention_choose(isa_level isa) {
-    const attention_kernels *k = tare__attention_kernels;
-    while (k->needs > isa) k++; // ends: the last row needs nothing
-    return k;
+    return tare__kernel_choose(tare__attention_kernels, sizeof *tare__attention_kernels, isa);
 }

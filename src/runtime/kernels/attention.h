@@ -18,8 +18,8 @@ typedef struct code_matrix {
 } code_matrix;
 
 typedef struct attention_kernels {
+    kernel_needs needs;
     const char *name;
-    isa_level needs;
     /// A channel per row, as keys are: w[d][r] is the word of codes 4d .. 4d + 3 of row r, zeros
     /// beyond columns and rows. sums[r]: of the row's signed codes. lanes: a multiple of 16, at
     /// least m->rows; w [ceil(columns / 4)][lanes], sums [lanes].

@@ -5,7 +5,7 @@
 #include "runtime/kernels/scratch.h"
 
 const column_kernel tare__column_kernels[] = {
-#define KERNEL(suffix, needs, has) {u8_columns__##suffix, needs, has},
+#define KERNEL(suffix, needs, has) {{needs, has}, u8_columns__##suffix},
 #include "runtime/kernels/u8_columns/kernels.def"
 #undef KERNEL
 };
@@ -42,7 +42,5 @@ column_form tare__column_form_of(size_t ins, size_t rows, size_t moved, size_t r
 }
 
 const column_kernel *tare__columns_choose(isa_level isa) {
-    const column_kernel *k = tare__column_kernels;
-    while (k->needs > isa || (k->has != NULL && !k->has())) k++; // ends: the last row needs nothing
-    return k;
+    return tare__kernel_choose(tare__column_kernels, sizeof *tare__column_kernels, isa);
 }

@@ -40,9 +40,8 @@ typedef struct column_parts {
 } column_parts;
 
 typedef struct column_kernel {
+    kernel_needs needs;
     void (*put)(const column_parts *c, size_t columns, uint8_t *to); // nothing behind them
-    isa_level needs;
-    bool (*has)(void); // that the CPU must have besides; NULL: nothing
 } column_kernel;
 
 /// Best first; the last row needs nothing.

@@ -3,15 +3,13 @@
 #include "runtime/kernels/depthwise.h"
 
 const depthwise_kernel tare__depthwise_kernels[] = {
-#define KERNEL(name, needs, quads, moved) {name, #name, needs, moved, quads},
+#define KERNEL(name, needs, quads, moved) {{needs}, name, #name, moved, quads},
 #include "runtime/kernels/qu8_depthwise/kernels.def"
 #undef KERNEL
 };
 
 const depthwise_kernel *tare__depthwise_choose(isa_level isa) {
-    const depthwise_kernel *k = tare__depthwise_kernels;
-    while (k->needs > isa) k++; // ends: the last row needs nothing
-    return k;
+    return tare__kernel_choose(tare__depthwise_kernels, sizeof *tare__depthwise_kernels, isa);
 }
 
 #ifdef TARE_HAVE_X86_KERNELS

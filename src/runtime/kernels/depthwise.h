@@ -51,9 +51,9 @@ typedef struct depthwise_tile {
 } depthwise_tile;
 
 typedef struct depthwise_kernel {
+    kernel_needs needs;
     void (*run)(const depthwise_tile *t);
     const char *name;
-    isa_level needs;
     uint8_t moved; // 128: it multiplies signed codes, and sums start that often the weights higher;
                    // 0: unsigned ones
     size_t quads;  // 16 bytes of the widest register, in each of which bytes are interleaved

@@ -4,9 +4,8 @@
 
 const elementwise_kernels tare__elementwise_kernels[] = {
 #define KERNEL_WITH(name, suffix, needs, has, look_up, quantize_gelu)                              \
-    {#name,                                                                                        \
-     needs,                                                                                        \
-     has,                                                                                          \
+    {{needs, has},                                                                                 \
+     #name,                                                                                        \
      qu8_quantize__##suffix,                                                                       \
      qu8_dequantize__##suffix,                                                                     \
      qu8_add__##suffix,                                                                            \
@@ -29,12 +28,6 @@ const elementwise_kernels tare__elementwise_kernels[] = {
 const size_t tare__elementwise_kernel_count =
     sizeof tare__elementwise_kernels / sizeof *tare__elementwise_kernels;
 
-bool tare__elementwise_suits(const elementwise_kernels *k, isa_level isa) {
-    return k->needs <= isa && (k->has == NULL || k->has());
-}
-
 const elementwise_kernels *tare__elementwise_choose(isa_level isa) {
-    const elementwise_kernels *k = tare__elementwise_kernels;
-    while (!tare__elementwise_suits(k, isa)) k++; // ends: the last row needs nothing
-    return k;
+    return tare__kernel_choose(tare__elementwise_kernels, sizeof *tare__elementwise_kernels, isa);
 }

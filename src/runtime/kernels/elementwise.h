@@ -39,9 +39,8 @@ typedef struct code_windows {
 } code_windows;
 
 typedef struct elementwise_kernels {
+    kernel_needs needs;
     const char *name;
-    isa_level needs;
-    bool (*has)(void); // what the CPU must have besides; NULL: nothing
     /// y[i] = tare__quantize(x[i])
     void (*quantize)(const code_scheme *s, const float *x, size_t count, uint8_t *y);
     /// y[i] = tare__dequantize(x[i])
@@ -82,7 +81,6 @@ typedef struct elementwise_kernels {
 /// Best first; the last row needs nothing.
 extern const elementwise_kernels tare__elementwise_kernels[];
 extern const size_t tare__elementwise_kernel_count;
-bool tare__elementwise_suits(const elementwise_kernels *k, isa_level isa);
 const elementwise_kernels *tare__elementwise_choose(isa_level isa);
 
 #define KERNEL(suffix, needs)                                                                      \

@@ -144,3 +144,13 @@ const char *tare_isa_name(void) {
 const char *tare_build_features(void) {
     return FLOAT_LIBRARY "; " PNG_LIBRARY "; " JPEG_LIBRARY "; " ONNX_READER "; kernels: " KERNELS;
 }
+
+bool tare__kernel_suits(const kernel_needs *needs, isa_level isa) {
+    return needs->level <= isa && (needs->has == NULL || needs->has());
+}
+
+const void *tare__kernel_choose(const void *rows, size_t row_bytes, isa_level isa) {
+    const unsigned char *row = rows;
+    while (!tare__kernel_suits((const kernel_needs *)(const void *)row, isa)) row += row_bytes;
+    return row;
+}

@@ -5,6 +5,7 @@
 #define RUNTIME_KERNELS_ISA_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "core/error.h"
 
@@ -33,6 +34,18 @@ bool tare__isa_permutes_bytes(void);
 /// The level in use: the detected one, or the lower one that TARE_ISA in the environment names.
 /// TARE_INVALID_ARGUMENT if that is no level or one that this machine lacks.
 tare_status tare__isa_choose(isa_level *out, tare_error *err);
+
+/// What a row of a table of kernels asks of the CPU.
+typedef struct kernel_needs {
+    isa_level level;
+    bool (*has)(void); // what the level does not promise; NULL: nothing
+} kernel_needs;
+
+/// May kernels that need this run where this level is in use?
+bool tare__kernel_suits(const kernel_needs *needs, isa_level isa);
+/// The first row of a table, which has the best ones first, that may. Rows are of row_bytes and
+/// begin with their needs; the last one needs nothing.
+const void *tare__kernel_choose(const void *rows, size_t row_bytes, isa_level isa);
 
 #if defined(__x86_64__) || defined(__i386__)
 /// The instructions of avxvnni have two encodings: AVX-512's (VL), which all CPUs of the level

@@ -4,18 +4,12 @@
 
 static const peak_kernels rows[] = {
 #define KERNEL(needs, of_codes, of_floats, codes, floats)                                          \
-    {peak_codes__##of_codes,                                                                       \
-     peak_floats__##of_floats,                                                                     \
-     peak_read__##of_floats,                                                                       \
-     codes,                                                                                        \
-     floats,                                                                                       \
-     needs},
+    {{needs}, peak_codes__##of_codes, peak_floats__##of_floats, peak_read__##of_floats, codes,     \
+     floats},
 #include "runtime/kernels/peak/kernels.def"
 #undef KERNEL
 };
 
 const peak_kernels *tare__peak_choose(isa_level isa) {
-    const peak_kernels *k = rows;
-    while (k->needs > isa) k++; // ends: the last row needs nothing
-    return k;
+    return tare__kernel_choose(rows, sizeof *rows, isa);
 }

@@ -13,11 +13,11 @@ enum { PEAK_READ_WORDS = 64 };
 
 /// Results are handed out so that no compiler leaves the work undone.
 typedef struct peak_kernels {
+    kernel_needs needs;
     uint32_t (*multiply_codes)(size_t rounds); // unsigned bytes by signed ones, into int32
     float (*multiply_floats)(size_t rounds);
     uint64_t (*read)(const uint64_t *data, size_t count); // count: of PEAK_READ_WORDS
     size_t codes, floats;                                 // multiply-accumulates of a round
-    isa_level needs;
 } peak_kernels;
 
 /// The best ones of a level.

@@ -6,7 +6,7 @@
 
 const product_kernel tare__product_kernels[] = {
 #define KERNEL(name, needs, asks_pairs, tiles, ...)                                                \
-    {name, #name, needs, asks_pairs, tiles, {__VA_ARGS__}},
+    {{needs}, name, #name, asks_pairs, tiles, {__VA_ARGS__}},
 #include "runtime/kernels/qu8_product/kernels.def"
 #undef KERNEL
 };
@@ -18,9 +18,7 @@ const product_kernel tare__product_kernels[] = {
 #undef KERNEL
 
 const product_kernel *tare__product_choose(isa_level isa) {
-    const product_kernel *k = tare__product_kernels;
-    while (k->needs > isa) k++; // ends: the last row needs nothing
-    return k;
+    return tare__kernel_choose(tare__product_kernels, sizeof *tare__product_kernels, isa);
 }
 
 // Several tiles at once meet a block of weights before the next block. The first-level cache holds

@@ -79,9 +79,9 @@ typedef struct product_tile {
 } product_tile;
 
 typedef struct product_kernel {
+    kernel_needs needs;
     void (*run)(const product_tile *t);
     const char *name;
-    isa_level needs;
     bool asks_pairs;              // is faster where it knows that pairs of products fit
     size_t tiles;                 // that it likes to be given at once, at most
     size_t rows[PRODUCT_VECTORS]; // the best tile's, by the vectors of a block, 1 first

@@ -4,8 +4,8 @@
 
 const line_kernels tare__line_kernels[] = {
 #define KERNEL(suffix, level)                                                                      \
-    {.name = #suffix,                                                                              \
-     .needs = level,                                                                               \
+    {.needs = {level},                                                                             \
+     .name = #suffix,                                                                              \
      .add = f32_add__##suffix,                                                                     \
      .sum = f32_sum__##suffix,                                                                     \
      .raise = f32_raise__##suffix,                                                                 \
@@ -27,7 +27,5 @@ const line_kernels tare__line_kernels[] = {
 const size_t tare__line_kernel_count = sizeof tare__line_kernels / sizeof *tare__line_kernels;
 
 const line_kernels *tare__lines_choose(isa_level isa) {
-    const line_kernels *k = tare__line_kernels;
-    while (k->needs > isa) k++; // ends: the last row needs nothing
-    return k;
+    return tare__kernel_choose(tare__line_kernels, sizeof *tare__line_kernels, isa);
 }

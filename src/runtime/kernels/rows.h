@@ -11,8 +11,8 @@
 #include "runtime/kernels/isa.h"
 
 typedef struct line_kernels {
+    kernel_needs needs;
     const char *name;
-    isa_level needs;
     void (*add)(const float *x, size_t count, float *y);
     void (*sum)(const float *a, const float *b, size_t count, float *y);
     void (*raise)(const float *x, size_t count, float *y);

@@ -7,7 +7,7 @@
 #include "runtime/kernels/isa.h"
 
 typedef struct scan_row {
-    isa_level needs;
+    kernel_needs needs;
     scan_kernels kernels;
 } scan_row;
 

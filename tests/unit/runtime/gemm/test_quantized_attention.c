@@ -46,7 +46,7 @@ static void every_level_packs_alike(void **state) {
     uint8_t codes[MOST * MOST];
     for (size_t i = 0; i < sizeof codes; i++) codes[i] = (uint8_t)(draw() >> 8);
     for (size_t k = 0; k + 1 < tare__attention_kernel_count; k++) {
-        if (tare__attention_kernels[k].needs > tare__isa_detect()) continue;
+        if (!tare__kernel_suits(&tare__attention_kernels[k].needs, tare__isa_detect())) continue;
         for (size_t rows = 1; rows <= MOST; rows += rows < 20 ? 1 : 7)
             for (size_t columns = 1; columns <= MOST; columns += columns < 20 ? 1 : 9)
                 for (int flip = 0; flip < 2; flip++) {
@@ -67,7 +67,7 @@ static void rows_far_apart_are_packed(void **state) {
         codes[STEP + i] = (uint8_t)(200 - i);
     }
     for (size_t k = 0; k + 1 < tare__attention_kernel_count; k++)
-        if (tare__attention_kernels[k].needs <= tare__isa_detect())
+        if (tare__kernel_suits(&tare__attention_kernels[k].needs, tare__isa_detect()))
             check_packing(&tare__attention_kernels[k],
                           &(code_matrix){codes, STEP, 2, COLUMNS, 0x80});
     free(codes);
@@ -87,7 +87,7 @@ static void every_level_weighs_alike(void **state) {
     (void)state;
     for (size_t k = 0; k + 1 < tare__attention_kernel_count; k++) {
         const attention_kernels *level = &tare__attention_kernels[k];
-        if (level->needs > tare__isa_detect()) continue;
+        if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
         for (size_t count = 1; count <= MOST_SCORES; count++)
             for (size_t kind = 0; kind < 15; kind++) {
                 float x[MOST_SCORES], y[MOST_SCORES + 1], z[MOST_SCORES + 1];

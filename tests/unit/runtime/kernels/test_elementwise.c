@@ -36,7 +36,7 @@ static float odd_value(uint64_t *state) {
 
 static void each_kernel(void (*check)(const elementwise_kernels *k)) {
     for (size_t i = 0; i < tare__elementwise_kernel_count; i++)
-        if (tare__elementwise_suits(&tare__elementwise_kernels[i], tare__isa_detect()))
+        if (tare__kernel_suits(&tare__elementwise_kernels[i].needs, tare__isa_detect()))
             check(&tare__elementwise_kernels[i]);
 }
 

@@ -68,7 +68,8 @@ static void each_kernel(void (*check)(kernel k, const code_scheme *s)) {
     size_t count = 0;
     for (size_t i = 0; i < tare__elementwise_kernel_count; i++) {
         const elementwise_kernels *k = &tare__elementwise_kernels[i];
-        if (!tare__elementwise_suits(k, tare__isa_detect()) || k->quantize_gelu == NULL) continue;
+        if (!tare__kernel_suits(&k->needs, tare__isa_detect()) || k->quantize_gelu == NULL)
+            continue;
         for (size_t n = 0; n < SCHEME_COUNT; n++) check(k->quantize_gelu, &schemes[n]);
         count++;
     }

@@ -244,7 +244,7 @@ static void run_tile(const product_kernel *k, tile_case *c) {
 }
 
 static bool is_last(const product_kernel *k) {
-    return k->needs == ISA_SCALAR;
+    return k->needs.level == ISA_SCALAR;
 }
 
 static void check_rows(const product_kernel *k, tile_case *c, uint64_t seed, size_t rows,
@@ -260,7 +260,8 @@ static void every_row_equals_the_plain_sum(void **state) {
     (void)state;
     for (const product_kernel *k = tare__product_kernels;; k++) {
         uint64_t seed = 1;
-        for (size_t channels = 1; k->needs <= tare__isa_detect() && channels <= PRODUCT_BLOCK;
+        for (size_t channels = 1;
+             tare__kernel_suits(&k->needs, tare__isa_detect()) && channels <= PRODUCT_BLOCK;
              channels++) {
             const size_t tile = k->rows[tare__product_vectors(channels) - 1];
             for (size_t rows = 1; rows <= tile; rows++) check_rows(k, &c, seed++, rows, channels);
@@ -274,13 +275,15 @@ static void every_row_of_many_tiles_equals_the_plain_sum(void **state) {
     (void)state;
     for (const product_kernel *k = tare__product_kernels;; k++) {
         uint64_t seed = 1;
-        for (size_t channels = 1; k->needs <= tare__isa_detect() && k->tiles > 1 && channels <= 64;
+        for (size_t channels = 1;
+             tare__kernel_suits(&k->needs, tare__isa_detect()) && k->tiles > 1 && channels <= 64;
              channels += channels % PRODUCT_LANES == 0 ? 7 : 3) {
             const size_t tile = k->rows[tare__product_vectors(channels) - 1];
             for (size_t i = 0; i < 24; i++) // every end and depth
                 check_rows(k, &c, seed++, (MOST_TILES - 2 + i % 2) * tile + i % tile, channels);
         }
-        for (size_t vectors = 1; k->needs <= tare__isa_detect() && k->tiles > 1 && vectors <= 4;
+        for (size_t vectors = 1;
+             tare__kernel_suits(&k->needs, tare__isa_detect()) && k->tiles > 1 && vectors <= 4;
              vectors++)
             for (size_t i = 0; i < 60; i++)
                 check_rows(k, &c, seed++, (MOST_TILES - 1) * k->rows[vectors - 1] + i % 2,
@@ -329,7 +332,7 @@ static void a_false_proof_would_show(void **state) {
     static tile_case c;
     (void)state;
     for (const product_kernel *k = tare__product_kernels;; k++) {
-        if (k->asks_pairs && k->needs <= tare__isa_detect()) {
+        if (k->asks_pairs && tare__kernel_suits(&k->needs, tare__isa_detect())) {
             begin(k, &c, 1, 1, 16);
             c.tile.taps = 1;
             c.addresses[0] = c.x[0][0];

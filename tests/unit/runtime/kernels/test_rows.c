@@ -94,7 +94,7 @@ static void check_levels(line_function f, float range) {
     float x[MOST];
     for (size_t k = 0; k < tare__line_kernel_count; k++) {
         const line_kernels *level = &tare__line_kernels[k];
-        if (level->needs > tare__isa_detect()) continue;
+        if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
         for (size_t count = 1; count <= MOST; count++) {
             fill(x, MOST, count, range);
             check_line(f, level, x, count);
@@ -139,7 +139,7 @@ static void every_level_computes_the_same_functions(void **state) {
     float x[MOST];
     for (size_t k = 0; k < tare__line_kernel_count; k++) {
         const line_kernels *level = &tare__line_kernels[k];
-        if (level->needs > tare__isa_detect()) continue;
+        if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
         for (size_t e = ELEMENT_OTHER + 1; e < ELEMENT_COUNT; e++)
             for (size_t count = 0; count <= MOST; count++) {
                 const element_loop plain = f32_elements__scalar[e];
@@ -196,7 +196,7 @@ static void every_level_computes_the_same_pairs(void **state) {
     (void)state;
     for (size_t k = 0; k < tare__line_kernel_count; k++) {
         const line_kernels *level = &tare__line_kernels[k];
-        if (level->needs > tare__isa_detect()) continue;
+        if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
         for (size_t kind = PAIR_OTHER + 1; kind < PAIR_COUNT; kind++)
             for (size_t count = 1; count <= MOST; count++)
                 check_pairs(level->pairs[kind], (pair_kind)kind, count, count * PAIR_COUNT + kind);
@@ -308,7 +308,7 @@ static void panels_are_multiplied_in_order(void **state) {
     (void)state;
     for (size_t k = 0; k < tare__line_kernel_count; k++) {
         const line_kernels *level = &tare__line_kernels[k];
-        if (level->needs > tare__isa_detect()) continue;
+        if (!tare__kernel_suits(&level->needs, tare__isa_detect())) continue;
         for (size_t width = PANEL_STEP; width <= PANEL_COLUMNS; width += PANEL_STEP)
             for (size_t inner = 0; inner <= MOST_INNER; inner++)
                 for (size_t rows = 1; rows <= PANEL_ROWS; rows++) {

@@ -30,7 +30,7 @@ static void every_level_finds_extremes(void **state) {
     (void)state;
     static float x[MOST];
     for (size_t r = 0; r < tare__scan_row_count; r++) {
-        if (tare__scan_rows[r].needs > tare__isa_detect()) continue;
+        if (!tare__kernel_suits(&tare__scan_rows[r].needs, tare__isa_detect())) continue;
         const scan_kernels *k = &tare__scan_rows[r].kernels;
         for (size_t count = 1; count < 300; count++) {
             float min, max, least, most;
@@ -61,7 +61,7 @@ static void every_level_counts_the_same(void **state) {
     const range_bins ranges[] = {{-3, 6, BINS, BINS - 1}, {0.5F, 1.5F, BINS, BINS - 1}};
     const centred_bins centred = {CENTRED_BINS / 2 / 4.0F, CENTRED_BINS / 2};
     for (size_t r = 0; r < tare__scan_row_count; r++) {
-        if (tare__scan_rows[r].needs > tare__isa_detect()) continue;
+        if (!tare__kernel_suits(&tare__scan_rows[r].needs, tare__isa_detect())) continue;
         const scan_kernels *k = &tare__scan_rows[r].kernels;
         for (size_t count = 1; count <= MOST; count += count < 300 ? 1 : 97) {
             fill(x, count, count);
