@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN 2.x through its C API: what all who call it need. Only what calls oneDNN includes this, where
-// TARE_HAVE_DNNL is defined.
+// oneDNN 2.x through its C API: what all who call it need. Only what calls oneDNN includes this,
+// where TARE_HAVE_DNNL is defined.
 #ifndef DNNL_CALLS_H
 #define DNNL_CALLS_H
 

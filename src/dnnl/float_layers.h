@@ -42,7 +42,7 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
 void tare__float_layers_destroy(float_layers *l); // NULL is fine
 bool tare__float_layers_use_bf16(const float_layers *l);
 /// The same for one thread that runs replicas of its layers. `of` outlives *out.
-tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err);
+tare_status tare__float_layers_replica(const float_layers *of, float_layers **out, tare_error *err);
 
 /// What a layer multiplies with, and adds (bias may be NULL). Both are packed, and not needed
 /// afterwards. is_model: w is a model's tensor, whose packed weights all sessions share.
@@ -77,8 +77,8 @@ tare_status tare__float_layers_expect_run(const float_layers *l, bool others, ta
 tare_status tare__float_layer_run(float_layer *layer, const float *x, float *y, tare_error *err);
 /// A layer that may run at the same time as `of`, on one thread: what it is compiled to and packed
 /// weights are those of `of`, which outlives it. in: a replica of the layers that `of` is one of.
-tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
-                                   tare_error *err);
+tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, float_layer **out,
+                                      tare_error *err);
 /// What the library calls its implementation; static storage. *weight_bytes: as packed.
 const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_bytes);
 void tare__float_layer_destroy(float_layer *layer); // NULL is fine

@@ -60,16 +60,17 @@ tare_status tare__float_layers_create(thread_pool *pool, bool uses_bf16, float_l
 
 // Its layers are cut as those of `of`, on whose engine they are compiled; one thread runs all
 // parts.
-tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err) {
+tare_status tare__float_layers_replica(const float_layers *of, float_layers **out,
+                                       tare_error *err) {
     TARE_TRY(create(of->thread_count, of->uses_bf16, out, err));
     (*out)->place = of->place;
-    (*out)->is_twin = true;
+    (*out)->is_replica = true;
     return TARE_OK;
 }
 
 void tare__float_layers_destroy(float_layers *l) {
     if (l == NULL) return;
-    if (!l->is_twin) tare__dnnl_close(&l->place);
+    if (!l->is_replica) tare__dnnl_close(&l->place);
     for (size_t i = 0; l->memory != NULL && i <= l->thread_count; i++) {
         tare__free_aligned(l->memory[i].work.data);
         tare__free_aligned(l->memory[i].narrow.data);
@@ -123,14 +124,14 @@ size_t tare__float_part_count(const float_layers *l, double cost, int64_t pieces
     return (uint64_t)pieces < most ? (size_t)pieces : most;
 }
 
-tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
-                                   tare_error *err) {
+tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, float_layer **out,
+                                      tare_error *err) {
     float_layer *layer = NULL;
     TARE_TRY(tare__dnnl_expect(DNNL_COMPILE_BYTES, err));
     TARE_TRY(tare__float_layer_create(in, of->part_count, &layer, err));
     tare_status status = TARE_OK;
     for (size_t i = 0; i < of->part_count && status == TARE_OK; i++)
-        status = tare__float_part_twin(&of->parts[i], layer, i, err);
+        status = tare__float_part_replica(&of->parts[i], layer, i, err);
     layer->bands = of->bands;
     if (status == TARE_OK && of->bands != NULL) status = tare__float_bands_reserve(layer, err);
     return tare__float_layer_finish(layer, status, true, out);
@@ -256,9 +257,9 @@ const char *tare__float_layer_kernel(const float_layer *layer, size_t *weight_by
 
 void tare__float_layer_destroy(float_layer *layer) {
     if (layer == NULL) return;
-    const bool is_twin = layer->part_count > 0 && layer->parts[0].is_twin;
+    const bool is_replica = layer->part_count > 0 && layer->parts[0].is_replica;
     for (size_t i = 0; i < layer->part_count; i++) tare__float_part_clear(&layer->parts[i]);
-    if (!is_twin) tare__float_bands_destroy(layer->bands);
+    if (!is_replica) tare__float_bands_destroy(layer->bands);
     tare__free(layer);
 }
 
@@ -310,13 +311,14 @@ tare_status tare__float_layer_product(float_layers *l, const float_product *p,
     *out = NULL;
     return TARE_OK;
 }
-tare_status tare__float_layers_twin(const float_layers *of, float_layers **out, tare_error *err) {
+tare_status tare__float_layers_replica(const float_layers *of, float_layers **out,
+                                       tare_error *err) {
     (void)of, (void)err;
     *out = NULL;
     return TARE_OK;
 }
-tare_status tare__float_layer_twin(const float_layer *of, float_layers *in, float_layer **out,
-                                   tare_error *err) {
+tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, float_layer **out,
+                                      tare_error *err) {
     (void)of, (void)in, (void)err;
     *out = NULL;
     return TARE_OK;

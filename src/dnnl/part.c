@@ -221,15 +221,15 @@ static tare_status fill(float_layer *layer, size_t index, const part_form *f,
 }
 
 static bool is_lent(const float_part *part, int memory) {
-    return (memory == WEIGHTS && (part->lends_weights || part->is_twin)) ||
-           (memory == BIAS && part->is_twin);
+    return (memory == WEIGHTS && (part->lends_weights || part->is_replica)) ||
+           (memory == BIAS && part->is_replica);
 }
 
 void tare__float_part_clear(float_part *part) {
     for (int i = 0; i < MEMORIES; i++)
         if (part->memory[i] != NULL && !is_lent(part, i)) dnnl_memory_destroy(part->memory[i]);
-    if (part->primitive != NULL && !part->is_twin) dnnl_primitive_destroy(part->primitive);
-    if (part->narrowing != NULL && !part->is_twin) dnnl_primitive_destroy(part->narrowing);
+    if (part->primitive != NULL && !part->is_replica) dnnl_primitive_destroy(part->primitive);
+    if (part->narrowing != NULL && !part->is_replica) dnnl_primitive_destroy(part->narrowing);
     if (part->wide != NULL) dnnl_memory_destroy(part->wide);
     release_weights(part->weights);
     tare__free_aligned(part->bias);
@@ -279,8 +279,8 @@ static tare_status create_alike(const float_layers *l, dnnl_memory_t of, dnnl_me
 }
 
 // The work of all parts is done by one thread, one part after the other.
-tare_status tare__float_part_twin(const float_part *of, float_layer *layer, size_t index,
-                                  tare_error *err) {
+tare_status tare__float_part_replica(const float_part *of, float_layer *layer, size_t index,
+                                     tare_error *err) {
     float_layers *l = layer->shared;
     part_memory *memory = &l->memory[of->at.memory];
     float_part *part = &layer->parts[index];
@@ -288,7 +288,7 @@ tare_status tare__float_part_twin(const float_part *of, float_layer *layer, size
     *part = (float_part){.primitive = of->primitive,
                          .narrowing = of->narrowing,
                          .lends_weights = of->lends_weights,
-                         .is_twin = true,
+                         .is_replica = true,
                          .at = of->at};
     part->memory[WEIGHTS] = of->memory[WEIGHTS];
     part->memory[BIAS] = of->memory[BIAS];

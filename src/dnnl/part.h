@@ -29,7 +29,7 @@ struct float_layers {
     size_t thread_count;
     bool uses_bf16;
     bool is_used;        // a layer was compiled
-    bool is_twin;        // place is another's
+    bool is_replica;     // place is another's
     part_memory *memory; // [thread_count + 1]: the parts of a layer, and the rest of a batch
 };
 
@@ -53,7 +53,7 @@ typedef struct float_part {
     packed_weights *weights; // reference owned; NULL: another part's
     void *bias;
     bool lends_weights;           // memory[WEIGHTS] is the first part's
-    bool is_twin;                 // primitives and memories of constants are another's
+    bool is_replica;              // primitives and memories of constants are another's
     struct {                      // which part of the layer it is
         size_t memory;            // the index of what it works in
         int64_t x_first, y_first; // elements
@@ -69,7 +69,8 @@ struct float_bands; // dnnl/bands.c
 
 struct float_layer {
     float_layers *shared;
-    struct float_bands *bands; // in which parts run; NULL: all at once. A replica's are its model's.
+    struct float_bands
+        *bands; // in which parts run; NULL: all at once. A replica's are its model's.
     size_t part_count;
     float_part parts[];
 };
@@ -91,8 +92,8 @@ tare_status tare__float_part_compile(float_layer *layer, size_t index, const par
                                      tare_error *err);
 /// Makes part `index` of a layer the replica of a part that stays: primitives, weights and bias are
 /// lent.
-tare_status tare__float_part_twin(const float_part *of, float_layer *layer, size_t index,
-                                  tare_error *err);
+tare_status tare__float_part_replica(const float_part *of, float_layer *layer, size_t index,
+                                     tare_error *err);
 /// Frees all but `at`, which stays.
 void tare__float_part_clear(float_part *part);
 /// x and y: the layer's.

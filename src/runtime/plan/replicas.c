@@ -101,7 +101,7 @@ static tare_status make(const plan *p, size_t number, plan_replica *replica, boo
     replica->err = tare_error_create();
     if (replica->err == NULL) return tare__out_of_memory(err);
     if (p->setting.layers != NULL)
-        TARE_TRY(tare__float_layers_twin(p->setting.layers, &replica->layers, err));
+        TARE_TRY(tare__float_layers_replica(p->setting.layers, &replica->layers, err));
     // What only planning needs, or owns memory, is not copied.
     *copy = (plan){.setting = p->setting,
                    .place_count = p->place_count,

@@ -208,7 +208,7 @@ static tare_status replicate_layer(const plan *replica, const void *state, void 
     made->layer = NULL;
     made->is_replica = true;
     const tare_status status =
-        tare__float_layer_twin(s->layer, replica->setting.layers, &made->layer, err);
+        tare__float_layer_replica(s->layer, replica->setting.layers, &made->layer, err);
     if (status == TARE_OK)
         *out = made;
     else

@@ -55,8 +55,8 @@ static tare_status replicate_transposed(const plan *replica, const void *state, 
     for (made->count = 0; made->count < s->count && status == TARE_OK; made->count++) {
         part_layer *part = &made->parts[made->count];
         part->layer = NULL;
-        status = tare__float_layer_twin(s->parts[made->count].layer, replica->setting.layers,
-                                        &part->layer, err);
+        status = tare__float_layer_replica(s->parts[made->count].layer, replica->setting.layers,
+                                           &part->layer, err);
     }
     if (status == TARE_OK)
         *out = made;

@@ -69,7 +69,7 @@ static void write_key(const tuner *t, const tuned_layer *w, char out[KEY_SIZE]) 
     (void)snprintf(
         out, KEY_SIZE,
         "%s|%s|%zu threads|%zux%lldx%lldx%lld to %lld|%lldx%lld step %lld,%lld apart %lld,%lld "
-        "border %lld,%lld,%lld,%lld",
+        "padding %lld,%lld,%lld,%lld",
         t->processor, tare__isa_level_name(w->isa), threads, w->batch, (long long)w->x->shape[2],
         (long long)w->x->shape[3], (long long)g->in_channels, (long long)g->out_channels,
         (long long)g->kernel[1], (long long)g->kernel[2], (long long)g->stride[1],
