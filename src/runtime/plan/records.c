@@ -10,12 +10,11 @@
 #include "ops/rules.h"
 
 bool tare__record_is(const plan_record *r, op_id id) {
-    return tare__op_id(r->call.op) == id;
+    return r->op == id;
 }
 
 bool tare__record_is_one_of(const plan_record *r, const op_id *ids) {
-    const op_id id = tare__op_id(r->call.op);
-    while (*ids != TARE_OP_NONE && *ids != id) ids++;
+    while (*ids != TARE_OP_NONE && *ids != r->op) ids++;
     return *ids != TARE_OP_NONE;
 }
 

@@ -191,6 +191,7 @@ static tare_status add_record(plan_builder *b, const node *n, const op_call *cal
     plan_record *record = &b->records[self];
     *record = (plan_record){.node = n,
                             .call = *call,
+                            .op = tare__op_id(call->op),
                             .compute = compute,
                             .inputs = r->list,
                             .input_count = r->count,

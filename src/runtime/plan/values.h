@@ -37,6 +37,7 @@ typedef struct plan_value {
 typedef struct plan_record {
     const node *node;
     op_call call;
+    op_id op; // of the call
     op_compute compute;
     const size_t *inputs; // distinct values, in order of first mention
     size_t input_count;

@@ -85,6 +85,7 @@ static tare_status add_steps(plan_builder *b, size_t head, const through_float *
     plan_record r = {
         .node = n, .compute = tare__op_compute, .group = NOTHING, .next = NOTHING, .head = record};
     TARE_TRY(keep_call(b, t, &r.call));
+    r.op = tare__op_id(r.call.op);
     TARE_TRY(add_inputs(b, t, inputs, &r));
     TARE_TRY(tare__plan_add_value(b, t->f.call.result.as.tensor, &made));
     b->values[made].uses_left = 1;
