@@ -209,6 +209,23 @@ static tare_status bind_overload(op_call *call, const char *overload) {
     return TARE_OK;
 }
 
+const op_info *tare__op_of_family(const op_table *family, const char *id) {
+    for (size_t i = 0; i < family->count; i++) {
+        const op_info *op = &family->rows[i];
+        if (op->id[0] == id[0] && strcmp(op->id, id) == 0) return op;
+    }
+    return NULL;
+}
+
+const char *tare__op_overload(const op_info *op, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = op->overloads; at != NULL; at = strchr(at, ' ')) {
+        at += *at == ' ' ? 1 : 0;
+        if (strncmp(at, name, length) == 0 && at[length] == '(') return at + length + 1;
+    }
+    return NULL;
+}
+
 tare_status tare__call_bind(op_call *call, const op_info *op) {
     call->op = op;
     memset(call->param, 0, sizeof call->param);

@@ -92,6 +92,8 @@ typedef struct op_table {
 #define OP_TABLE(rows)                                                                             \
     { (rows), sizeof(rows) / sizeof *(rows) }
 
+/// The row of a family with this id; NULL: there is none.
+const op_info *tare__op_of_family(const op_table *family, const char *id);
 size_t tare__op_param_count(const op_info *op);
 /// The i-th parameter's (first) name into out[size]; its length, 0 past the end.
 size_t tare__op_param_name(const op_info *op, size_t i, char *out, size_t size);

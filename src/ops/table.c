@@ -51,15 +51,6 @@ const op_info *tare__op_method(const char *name) {
     return find(methods_of, name);
 }
 
-const char *tare__op_overload(const op_info *op, const char *name) {
-    const size_t length = strlen(name);
-    for (const char *at = op->overloads; at != NULL; at = strchr(at, ' ')) {
-        at += *at == ' ' ? 1 : 0;
-        if (strncmp(at, name, length) == 0 && at[length] == '(') return at + length + 1;
-    }
-    return NULL;
-}
-
 static const op_info *find_overload(const char *name) {
     const op_info *op;
     for (size_t i = 0; (op = tare__op_at(i)) != NULL; i++)
@@ -73,12 +64,10 @@ const op_info *tare__op_function(const char *name) {
 }
 
 static const op_info *find_id(const char *id) {
-    for (size_t f = 0; f < FAMILY_COUNT; f++)
-        for (size_t i = 0; i < families[f]->count; i++) {
-            const op_info *op = &families[f]->rows[i];
-            if (op->id[0] == id[0] && strcmp(op->id, id) == 0) return op;
-        }
-    return NULL;
+    const op_info *op = NULL;
+    for (size_t f = 0; f < FAMILY_COUNT && op == NULL; f++)
+        op = tare__op_of_family(families[f], id);
+    return op;
 }
 
 const op_info *tare__op_by_id(const char *id, int dims) {

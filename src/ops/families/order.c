@@ -114,10 +114,10 @@ static tare_status argmin_reference(op_call *call) {
 
 // --- max, min: of all elements; of a line, with its place; of two tensors ---
 
-// torch.max(x, other) is another function: the row's of this id.
+// torch.max(x, other) is another function: the row of arithmetic with this id.
 static tare_status as_row(op_call *call, const char *id, bool compute) {
     op_call other = *call;
-    other.op = tare__op_by_id(id, 0);
+    other.op = tare__op_of_family(&tare__arithmetic_ops, id);
     other.param_count = 2;
     const tare_status status = compute ? other.op->reference(&other) : other.op->shape(&other);
     call->result = other.result;

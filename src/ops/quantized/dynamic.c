@@ -254,11 +254,6 @@ static tare_status gate_product(void *user, const gate_request *r) {
     return tare__dynamic_multiply(g->call, o, r->x, r->rows, r->y);
 }
 
-tare_status tare__dynamic_recurrent_shape(op_call *call) {
-    TARE_TRY(tare__call_bind(call, tare__op_by_id(call->module->class->op, 0)));
-    return tare__recurrent_shape(call);
-}
-
 tare_status tare__dynamic_recurrent_forward(op_call *call) {
     dynamic_gates g = {.call = call};
     const gate_source source = {.user = &g, .product = gate_product};

@@ -263,14 +263,6 @@ tare_status tare__quantized_layer_read(const module *m, const char *call_name, q
     return read_output(m, call_name, out, err);
 }
 
-tare_status tare__packed_check(const module *m, tare_error *err) {
-    quantized_layer layer;
-    const tare_tensor *w = tare__module_tensor(m, "weight");
-    const bool is_half = w != NULL && w->dtype == TARE_FLOAT16 && m->class->dims == 0;
-    return is_half ? tare__dynamic_linear_check(m, err)
-                   : tare__quantized_weights_read(m, &layer, err);
-}
-
 const module *tare__call_layer_module(const op_call *call) {
     return call->module != NULL ? call->module : tare__packed_argument(call);
 }

@@ -1,55 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions on packed weights: their rows, and how they find the weights. What they compute is what
-// the quantized modules compute.
+// Functions on packed weights: their rows. What they compute is what the quantized modules compute.
 #include "ops/quantized/packed.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "core/text/text.h"
 #include "ops/families/families.h"
+#include "ops/quantized/layer.h"
 #include "ops/quantized/quantized.h"
-
-const module *tare__packed_argument(const op_call *call) {
-    const value *v = call->module == NULL ? call->param[PACKED_WEIGHTS] : NULL;
-    return v != NULL && v->kind == VALUE_MODULE ? v->as.module : NULL;
-}
-
-tare_status tare__packed_weights(op_call *call, const module **out) {
-    const module *m = tare__packed_argument(call);
-    char wanted[64];
-    if (m == NULL) return tare__call_fail(call, "expected packed weights as its second input");
-    if (m->class->dims > 0)
-        snprintf(wanted, sizeof wanted, "quantized.%s%dd", m->class->op, m->class->dims);
-    else
-        snprintf(wanted, sizeof wanted, "quantized.%s", m->class->op);
-    if (!tare__starts_with(call->op->id, wanted))
-        return tare__call_fail(call, "cannot use the weights of a %s", m->class->name);
-    *out = m;
-    return TARE_OK;
-}
-
-bool tare__packed_has_relu(const op_call *call) {
-    return strstr(call->op->id, "_relu") != NULL;
-}
-
-bool tare__packed_adds(const op_call *call) {
-    return strstr(call->op->id, "_add") != NULL;
-}
-
-bool tare__packed_gives_floats(const op_call *call) {
-    return tare__ends_with(call->op->id, "_float");
-}
-
-bool tare__packed_is_decomposed(const op_call *call) {
-    return strstr(call->op->id, "_decomposed_") != NULL;
-}
-
-bool tare__packed_is_half(const op_call *call) {
-    return tare__ends_with(call->op->id, "_fp16");
-}
-
-// --- rows ---
 
 #define STATIC(name, family)                                                                       \
     {                                                                                              \
@@ -105,3 +60,11 @@ static const op_info rows[] = {
 // clang-format on
 
 const op_table tare__packed_ops = OP_TABLE(rows);
+
+tare_status tare__packed_check(const module *m, tare_error *err) {
+    quantized_layer layer;
+    const tare_tensor *w = tare__module_tensor(m, "weight");
+    const bool is_half = w != NULL && w->dtype == TARE_FLOAT16 && m->class->dims == 0;
+    return is_half ? tare__dynamic_linear_check(m, err)
+                   : tare__quantized_weights_read(m, &layer, err);
+}

@@ -5,7 +5,14 @@
 #include <string.h>
 
 #include "ops/classes/module_call.h"
+#include "ops/classes/recurrent.h"
 #include "ops/op.h"
+
+// As the float module's.
+static tare_status dynamic_recurrent_shape(op_call *call) {
+    TARE_TRY(tare__call_bind(call, tare__op_by_id(call->module->class->op, 0)));
+    return tare__recurrent_shape(call);
+}
 
 typedef struct family {
     module_role role;
@@ -30,7 +37,7 @@ static const family families[] = {
      tare__quantized_rule_check},
     {ROLE_DYNAMIC, "linear", tare__dynamic_linear_shape, tare__dynamic_linear_forward,
      tare__dynamic_linear_check},
-    {ROLE_DYNAMIC, NULL, tare__dynamic_recurrent_shape, tare__dynamic_recurrent_forward,
+    {ROLE_DYNAMIC, NULL, dynamic_recurrent_shape, tare__dynamic_recurrent_forward,
      tare__dynamic_recurrent_check},
 };
 

@@ -29,7 +29,6 @@ tare_status tare__dynamic_linear_forward(op_call *call);
 tare_status tare__dynamic_linear_check(const module *m, tare_error *err);
 
 /// LSTM, GRU and single cells whose gates are such products; everything between them is float.
-tare_status tare__dynamic_recurrent_shape(op_call *call);
 tare_status tare__dynamic_recurrent_forward(op_call *call);
 tare_status tare__dynamic_recurrent_check(const module *m, tare_error *err);
 

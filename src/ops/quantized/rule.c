@@ -4,7 +4,6 @@
 #include "ops/quantized/rule.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "ops/families/families.h"
@@ -14,29 +13,6 @@
 #include "ops/quantized/quantized.h"
 #include "ops/quantized/table.h"
 #include "ops/rules.h"
-
-static tare_status make_qparams(op_call *call, tare_dtype dtype, double scale, double zero_point,
-                                const qparams **out) {
-    const dtype_info *info = tare__dtype(dtype);
-    if (!isfinite((float)scale) || !((float)scale > 0))
-        return tare__call_fail(call, "expected an output scale > 0, found %g", scale);
-    if (zero_point != rint(zero_point) || zero_point < (double)info->min ||
-        zero_point > (double)info->max)
-        return tare__call_fail(call, "expected an output zero point of %s, found %g", info->name,
-                               zero_point);
-    *out = tare__qparams_per_tensor(dtype, scale, (int64_t)zero_point);
-    return *out != NULL ? TARE_OK : tare__out_of_memory(call->err);
-}
-
-tare_status tare__output_qparams(op_call *call, tare_dtype dtype, size_t scale, size_t zero_point,
-                                 const qparams **out) {
-    double s, z;
-    if (!tare__call_given(call, scale) || !tare__call_given(call, zero_point))
-        return tare__call_fail(call, "expected an output scale and zero point");
-    TARE_TRY(tare__call_double(call, scale, 0, &s));
-    TARE_TRY(tare__call_double(call, zero_point, 0, &z));
-    return make_qparams(call, dtype, s, z, out);
-}
 
 // --- the float call ---
 
@@ -292,7 +268,8 @@ tare_status tare__quantized_rule_shape(op_call *call) {
     const qparams *q;
     TARE_TRY(tare__module_rule_bind(call, &rule));
     TARE_TRY(tare__module_output(call->module, call->node_name, &scale, &zero_point, call->err));
-    TARE_TRY(make_qparams(call, call->args[0].as.tensor->dtype, scale, zero_point, &q));
+    TARE_TRY(
+        tare__make_output_qparams(call, call->args[0].as.tensor->dtype, scale, zero_point, &q));
     const tare_status status = tare__rule_shape(call, &rule.rule, q);
     tare__qparams_release(q);
     return status;

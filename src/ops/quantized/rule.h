@@ -6,7 +6,10 @@
 
 #include "ops/op.h"
 
-/// Per-tensor parameters of `dtype` from two number parameters of a call. The caller releases *out.
+/// Per-tensor parameters of `dtype`, if it can have such. The caller releases *out.
+tare_status tare__make_output_qparams(op_call *call, tare_dtype dtype, double scale,
+                                      double zero_point, const qparams **out);
+/// The same from two number parameters of a call.
 tare_status tare__output_qparams(op_call *call, tare_dtype dtype, size_t scale, size_t zero_point,
                                  const qparams **out);
 
