@@ -16,6 +16,15 @@ enum { MOST_THREADS = 1024 };
     {.name = "quiet", .letter = 'q', .help = "show no progress",                                   \
      .details = "Progress is shown on terminals only, and not with --json.",                       \
      .kind = OPTION_FLAG, .offset = offsetof(type, field)}
+
+#define THREADS_OPTION(type, field)                                                                \
+    {.name = "threads", .value = "N", .help = "number of threads", .default_value = "1",           \
+     .kind = OPTION_NUMBER, .most = MOST_THREADS, .offset = offsetof(type, field)}
+
+#define MODEL_OUTPUT_OPTION(type, field)                                                           \
+    {.name = "output", .letter = 'o', .value = "OUT",                                              \
+     .help = "the model to write; '-': standard output",                                           \
+     .kind = OPTION_FILE, .is_required = true, .offset = offsetof(type, field)}
 // clang-format on
 
 #endif

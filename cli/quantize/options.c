@@ -6,13 +6,7 @@
 
 #define FIELD(name) offsetof(quantize_options, name)
 const option quantize_option_rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "OUT",
-     .help = "the model to write; '-': standard output",
-     .kind = OPTION_FILE,
-     .is_required = true,
-     .offset = FIELD(output)},
+    MODEL_OUTPUT_OPTION(quantize_options, output),
     {.name = "dry-run",
      .help = "print what would become of the model, before any data",
      .details = "Printed are its islands, the conversions between them, and what stays float and "

@@ -2,10 +2,6 @@
 // Specs of observers as JSON.
 #include "observe/observer_spec.h"
 
-#include <string.h>
-
-#include "core/memory/alloc.h"
-
 static void argument_to_json(const observer_argument *a, text *out) {
     switch (a->kind) {
     case ARGUMENT_NONE:

@@ -3,7 +3,6 @@
 // find the float operator's parameters by name.
 #include "ops/quantized/rule.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "ops/families/families.h"
