@@ -322,9 +322,10 @@ static int run(const command *self, int argc, char **argv) {
 static const option options[] = {
     {.name = "against",
      .value = "MODEL",
-     .help = "time this model in turns with the first",
-     .details = "Both run in turns of 60 ms, of whose runs the first is not counted. The speed "
-                "ratio is the other model's median over this one's: above 1 this one is faster.",
+     .help = "time this model as well, interleaved with the first",
+     .details =
+         "Both models take turns of 60 ms; the first run of a turn is not counted. The speed ratio "
+         "is the other model's median divided by this model's: above 1, this model is faster.",
      .kind = OPTION_FILE,
      .offset = FIELD(against)},
     {.name = "input",
@@ -332,8 +333,8 @@ static const option options[] = {
      .value = "DATA",
      .help = "data to run on",
      .library_default = "random:N",
-     .details = "Where the model does not state the shapes of its inputs, give them: "
-                "--input random:64:0:3x224x224.",
+     .details = "If the model does not state the shapes of its inputs, give them: --input "
+                "random:64:0:3x224x224.",
      .kind = OPTION_FILE,
      .offset = FIELD(input)},
     {.name = "batch",
@@ -351,29 +352,28 @@ static const option options[] = {
     SESSION_OPTIONS(bench_options, session),
     {.name = "layers",
      .help = "print the time of each layer, its kernel and why",
-     .details =
-         "Of each step of a run: median of the latest runs, share, billions of operations and "
-         "gigabytes per second, share of the peak that this machine is measured to have, the other "
-         "model's time over its own where both compute the node (of a step of the other's that "
-         "computes several: of all of them; '!' where it is slower), the kernel and the reason. "
-         "Then which layers are slower than in the other model, and which are computed by a "
-         "library's float arithmetic, whose last bits may differ between machines.",
+     .details = "For each step of a run: the median time of the latest runs, its share of the "
+                "total, billions of operations and gigabytes per second, the share of the measured "
+                "peak of this machine, the speed ratio to the other model if both compute the node "
+                "(if a step of the other model computes several nodes: of all of them; '!' where "
+                "this model is slower), the kernel, and the reason for it. Then the layers that "
+                "are slower than in the other model, and those computed by the float arithmetic of "
+                "a library, whose last bits may differ between machines.",
      .kind = OPTION_FLAG,
      .offset = FIELD(layers)},
     {.name = "roofline",
      .value = "OUT.svg",
-     .help = "draw the layers under the machine's peak",
+     .help = "write a roofline chart of the layers",
      .details =
-         "Operations per second over operations per byte, under the roofs of arithmetic and of "
-         "reading from L2, L3 and memory; the title of a dot names its layer.",
+         "Operations per second over operations per byte, with the measured limits of arithmetic "
+         "and of reading from L2, L3 and memory. The title of a dot names its layer.",
      .kind = OPTION_FILE,
      .offset = FIELD(roofline)},
     {.name = "memory",
      .help = "print the plan's memory, and the peak of the process",
-     .details =
-         "Printed are the places of the plan's block of memory, its size beside the least "
-         "possible, the number of blocks where threads run whole samples of a batch, the packed "
-         "weights, and the peak of the whole process.",
+     .details = "Prints the layout of the plan's memory block, its size and the least possible "
+                "size, the number of blocks if threads run whole samples of a batch, the size of "
+                "the packed weights, and the peak memory of the whole process.",
      .kind = OPTION_FLAG,
      .offset = FIELD(memory)},
     JSON_OPTION(bench_options, as_json),
@@ -388,7 +388,7 @@ const command bench_command = {
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .details = "Printed are median, quartiles and 90th percentile over the runs of about --seconds "
+    .details = "Prints median, quartiles and 90th percentile of the runs of about --seconds "
                "seconds, after a warm-up. TARE_ISA in the environment forces a lower instruction "
                "set (scalar, avx2).",
     .run = run,

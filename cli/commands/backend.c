@@ -96,7 +96,7 @@ static tare_status check(const char *name, bool as_json, tare_error *err) {
     TRY(load_backend(name, &config, err));
     tare_status status = lint(config, as_json, &count, &errors, err);
     if (status == TARE_OK && !as_json && count == 0)
-        printf("%s: %zu patterns, nothing to complain about\n", tare_backend_config_name(config),
+        printf("%s: %zu patterns, no findings\n", tare_backend_config_name(config),
                tare_backend_config_count(config));
     if (status == TARE_OK && count > 0) status = fail_findings(name, count, errors);
     tare_backend_config_destroy(config);
@@ -131,8 +131,7 @@ static tare_status table(const char *name, bool as_json, tare_error *err) {
 static const action actions[] = {
     {"list", NULL, "print the names of the built-in backends", list},
     {"show", "NAME", "print the patterns of a backend; with --json in torch's to_dict form", show},
-    {"check", "NAME", "look for errors and for entries without effect; status 1 if there are any",
-     check},
+    {"check", "NAME", "find errors and entries without effect; status 1 if there are any", check},
     {"table", "NAME", "print a Markdown page, a row for each pattern and dtypes", table},
     {.name = NULL},
 };
@@ -145,7 +144,7 @@ const command backend_command = {
     .actions = actions,
     .options = action_options,
     .details = "NAME is a built-in backend or a file; '-' is standard input. No command accepts a "
-               "backend with an error. A warning is about an entry that has no effect, or not the "
-               "one that was meant.",
+               "backend with an error. A warning is about an entry that has no effect, or probably "
+               "not the intended one.",
     .run = run_action,
 };

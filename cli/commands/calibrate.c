@@ -164,11 +164,11 @@ static const option options[] = {
      .is_required = true,
      .offset = FIELD(data)},
     {.name = "merge",
-     .help = "merge the STATEs that are named",
+     .help = "merge STATE files",
      .details = "For observers that merge (MinMaxObserver, PerChannelMinMaxObserver, "
-                "tare.MergeableHistogramObserver) the result has the bytes of one pass. Other "
-                "observers, states of other models and shards that are in two states are refused, "
-                "and models in the form of training, which change with the data.",
+                "tare.MergeableHistogramObserver) the result has the same bytes as one pass over "
+                "all data. Refused are other observers, states of other models, shards that are in "
+                "two states, and models prepared for training, which change with the data.",
      .kind = OPTION_FLAG,
      .excludes = "data|shard|batch|limit|threads|resume|every|lenient|max-memory",
      .offset = FIELD(merge)},
@@ -197,7 +197,7 @@ static const option options[] = {
      .offset = FIELD(limit)},
     THREADS_OPTION(calibrate_options, threads),
     {.name = "resume",
-     .help = "continue where STATE ends, and write it from time to time",
+     .help = "continue from STATE, and write it from time to time",
      .details = "After a kill the same command continues from the last STATE that was written.",
      .kind = OPTION_FLAG,
      .offset = FIELD(resume)},
@@ -221,16 +221,16 @@ static const option options[] = {
 
 const command calibrate_command = {
     .name = "calibrate",
-    .summary = "calibrate a prepared model, in shards if need be",
+    .summary = "calibrate a prepared model, in shards if needed",
     .operands = {"PREPARED|STATE"},
     .least_operands = 1,
     .takes_more_operands = true,
     .options = options,
-    .details =
-        "STATE holds what the observers saw: tare quantize --state reads it. Shards of the same "
-        "data, --batch and --limit merge to the bytes of one pass, for observers that merge: "
-        "MinMaxObserver, PerChannelMinMaxObserver and tare.MergeableHistogramObserver. With them "
-        "the result does not depend on --batch and --threads.",
+    .details = "STATE holds the statistics of the observers; tare quantize --state reads it. "
+               "Shards of the same data with the same --batch and --limit merge to the same bytes "
+               "as one pass, for observers that merge: MinMaxObserver, PerChannelMinMaxObserver "
+               "and tare.MergeableHistogramObserver. For these the result does not depend on "
+               "--batch and --threads.",
     .example =
         "tare quantize net.safetensors --backend x86 --qconfig examples/minmax.json "
         "--stop prepare \\\n"

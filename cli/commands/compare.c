@@ -263,12 +263,12 @@ static const option options[] = {
      .offset = FIELD(limit)},
     THREADS_OPTION(compare_options, threads),
     {.name = "layers",
-     .help = "print every value that both models have",
-     .details = "A value is a row with SQNR, mean squared error (the mean of (x - y)^2) and the "
-                "largest error, as in torch's numeric debugger: matched by debug handles (tare "
-                "quantize --debug-handles), where the last node with a handle counts; without "
-                "them by the names that nodes have in the float model. There x is what the "
-                "quantized model computes and y what the float one does.",
+     .help = "print each value that both models have",
+     .details = "Each row has SQNR, mean squared error (the mean of (x - y)^2) and the largest "
+                "error, as in torch's numeric debugger. Values are matched by debug handles (tare "
+                "quantize --debug-handles; the last node with a handle counts), or, without "
+                "handles, by the node names of the float model. Here x is the value in the "
+                "quantized model and y that in the float model.",
      .kind = OPTION_FLAG,
      .offset = FIELD(layers)},
     {.name = "worst",
@@ -293,11 +293,10 @@ const command compare_command = {
     .operands = {"FLOAT", "QUANTIZED"},
     .least_operands = 2,
     .options = options,
-    .details =
-        "SQNR: signal-to-quantization-noise ratio, 20 log10(|x| / |x - y|) in dB over all samples, "
-        "x being what the float model computes and y the quantized one. A layer is compared with "
-        "the last float operator that was fused into it.\n\n"
-        "For classifiers the accuracies of both (with labels) and the share of equal predictions "
-        "are printed, in JSON as fractions; sqnr_db is null where nothing differs.",
+    .details = "SQNR: signal-to-quantization-noise ratio, 20 log10(|x| / |x - y|) in dB over all "
+               "samples, where x is the float output and y the quantized one. A layer is compared "
+               "with the last float operator that was fused into it.\n\nFor classifiers, prints "
+               "the accuracy of both models (with labels) and the share of equal predictions, in "
+               "JSON as fractions; sqnr_db is null if nothing differs.",
     .run = run,
 };

@@ -51,7 +51,7 @@ static const option options[] = {
 
 const command explain_command = {
     .name = "explain",
-    .summary = "say what became of every operator, and why",
+    .summary = "show how each operator was quantized, and why",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,

@@ -89,20 +89,20 @@ static const option options[] = {
     {.name = "to",
      .value = "FORMAT",
      .help = "format of OUT",
-     .details = "tare: a file with the graph in it, such as an ONNX file with the sizes that it "
-                "leaves open. pt2: a model that was read from a program of torch.export, float or "
-                "converted, as a file that torch.export.load reads. onnx: a float model, or a "
-                "quantized one with QuantizeLinear and DequantizeLinear; what ONNX cannot express "
-                "is an error that lists it.",
+     .details =
+         "tare: tare's own format, for example to store an ONNX file with its open sizes set. pt2: "
+         "a model that was read from a program of torch.export, float or converted, as a file that "
+         "torch.export.load reads. onnx: a float model, or a quantized one with QuantizeLinear and "
+         "DequantizeLinear; a model that ONNX cannot express is an error that lists the operators.",
      .kind = OPTION_CHOICE,
      .choice_at = format_name,
      .is_required = true,
      .offset = FIELD(format)},
     MODEL_OUTPUT_OPTION(export_options, output),
     {.name = "packed",
-     .help = "write integer weights in the order of the kernels, too",
-     .details = "The packed weights are read where the file is mapped: the first result comes "
-                "sooner, the file is twice as large.",
+     .help = "also write integer weights in the order of the kernels",
+     .details = "The packed weights are used directly from the mapped file. The first result comes "
+                "sooner; the file is twice as large.",
      .kind = OPTION_FLAG,
      .requires = "to=tare",
      .offset = FIELD(packed)},
@@ -118,6 +118,6 @@ const command export_command = {
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .details = "An ONNX file is read once, with the sizes that it leaves open; OUT needs none.",
+    .details = "Open sizes of an ONNX file are given once, here; OUT needs none.",
     .run = run,
 };

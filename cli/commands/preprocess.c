@@ -100,16 +100,16 @@ static const option options[] = {
 
 const command preprocess_command = {
     .name = "preprocess",
-    .summary = "show or declare how pictures become a model's input",
+    .summary = "show or declare the preprocessing of pictures",
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .details = "Without --set and --clear the declaration is printed. STEPS is a preset (imagenet, "
+    .details = "Without --set and --clear, prints the declaration. STEPS is a preset (imagenet, "
                "to_tensor), settings such as resize=256,crop=224,mean=0.5:0.5:0.5,std=0.5:0.5:0.5, "
-               "a preset with settings behind it, or a JSON file. Settings: resize and crop (N or "
+               "a preset followed by settings, or a JSON file. Settings: resize and crop (N or "
                "HEIGHTxWIDTH), interpolation (bilinear, bicubic, nearest), antialias, color (rgb, "
-               "bgr, gray), scale, mean, std, layout (NCHW, NHWC), dtype (float32, uint8).\n\n"
-               "The tensors equal those of Pillow and torchvision. The declaration is kept in the "
-               "model's file and holds wherever that model reads pictures.",
+               "bgr, gray), scale, mean, std, layout (NCHW, NHWC), dtype (float32, uint8).\n\nThe "
+               "tensors equal those of Pillow and torchvision. The declaration is stored in the "
+               "model's file and applies wherever that model reads pictures.",
     .run = run,
 };

@@ -32,10 +32,9 @@ static tare_status print_svg(const tare_model *model, tare_error *err) {
     const tare_status status = tare_model_print(model, TARE_PRINT_DOT, write_to_stream, dot, err);
     const int ended = pclose(dot);
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == 127)
-        return fail_here("dot", "install graphviz, or take --dot", "there is no such program");
+        return fail_here("dot", "install graphviz, or use --dot", "there is no such program");
     if (ended != 0)
-        return fail_here("dot", "print --dot shows what it was given",
-                         "graphviz failed to draw the model");
+        return fail_here("dot", "print --dot shows its input", "graphviz failed to draw the model");
     return status;
 }
 
@@ -44,13 +43,12 @@ static tare_status verify(const tare_model *model, tare_error *err) {
     tare_model_verified found = {.struct_size = sizeof found};
     TRY(tare_model_verify(model, &found, err));
     if (found.digest_count > 0)
-        printf("the graph and %llu tensors are as they were written\n",
+        printf("the graph and %llu tensors are unchanged since they were written\n",
                (unsigned long long)found.digest_count);
     else
         printf("the file has no digests of its graph and tensors\n");
     if (found.packed_count > 0)
-        printf("%llu packed weights are what packing gives\n",
-               (unsigned long long)found.packed_count);
+        printf("%llu packed weights are correct\n", (unsigned long long)found.packed_count);
     return TARE_OK;
 }
 
@@ -86,21 +84,21 @@ static int run(const command *self, int argc, char **argv) {
 static const option options[] = {
     {FORM(nodes, .help = "print the graph, one line for each node",
           .excludes = "json|dot|svg|state|verify")},
-    {FORM(json, .help = "print modules and graph as they stand in the file",
+    {FORM(json, .help = "print modules and graph as stored in the file",
           .excludes = "dot|svg|state|verify")},
     {FORM(dot, .help = "print a drawing for graphviz", .excludes = "svg|state|verify",
-          .details = "What computes in integers is green, in floats red; conversions are yellow, "
-                     "observers blue. Boxes are islands of one kind.")},
-    {FORM(svg, .help = "print the drawing as SVG, by graphviz' program dot",
+          .details = "Integer operators are green, float ones red, conversions yellow, observers "
+                     "blue. Boxes are islands of one kind.")},
+    {FORM(svg, .help = "print the drawing as SVG, made by graphviz' program dot",
           .excludes = "state|verify")},
     {FORM(state, .help = "print the names of the tensors as torch's state_dict() lists them",
           .excludes = "verify")},
     {FORM(verify, .help = "check the file's digests, and its packed weights byte by byte",
-          .details = "Every command compares tare's own files with the digests of their graph, "
-                     "tensors and packed weights and refuses what was damaged or edited; here the "
-                     "weights are packed again, too, and compared. Files of other programs and "
-                     "of earlier versions have no digests. To edit a file on purpose, leave "
-                     "tare.digests out of its metadata.")},
+          .details =
+              "Every command checks the digests of the graph, tensors and packed weights in tare's "
+              "own files and refuses damaged or edited files. This option also packs the weights "
+              "again and compares. Files of other programs and of earlier versions have no "
+              "digests. To edit a file on purpose, remove tare.digests from its metadata.")},
     SIZE_OPTIONS(print_options, sizes),
     {.name = NULL},
 };

@@ -85,7 +85,7 @@ static tare_status show(const char *name, bool as_json, tare_error *err) {
 
 static const action actions[] = {
     {"list", NULL, "print the names of default mappings and QConfigs", list},
-    {"show", "NAME", "print one in the form of a mapping's file; with --json on one line", show},
+    {"show", "NAME", "print one as a mapping file; with --json on one line", show},
     {.name = NULL},
 };
 
@@ -96,6 +96,6 @@ const command qconfig_command = {
     .least_operands = 1,
     .actions = actions,
     .options = action_options,
-    .details = "NAME is a default mapping, a named QConfig or a mapping's file.",
+    .details = "NAME is a default mapping, a named QConfig or a mapping file.",
     .run = run_action,
 };

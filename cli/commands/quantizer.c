@@ -82,7 +82,7 @@ static tare_status check(const char *name, bool as_json, tare_error *err) {
     TRY(tare_quantizer_open(name, NULL, &quantizer, err));
     tare_status status = lint(quantizer, as_json, &count, &errors, err);
     if (status == TARE_OK && !as_json && count == 0)
-        printf("%s: nothing to complain about\n", tare_quantizer_name(quantizer));
+        printf("%s: no findings\n", tare_quantizer_name(quantizer));
     if (status == TARE_OK && count > 0) status = fail_findings(name, count, errors);
     tare_quantizer_destroy(quantizer);
     return status;
@@ -91,8 +91,7 @@ static tare_status check(const char *name, bool as_json, tare_error *err) {
 static const action actions[] = {
     {"list", NULL, "print the names of the built-in quantizers", list},
     {"show", "NAME", "print the default config, the rules, and the operators for settings", show},
-    {"check", "NAME", "look for errors and for entries without effect; status 1 if there are any",
-     check},
+    {"check", "NAME", "find errors and entries without effect; status 1 if there are any", check},
     {.name = NULL},
 };
 
@@ -104,7 +103,7 @@ const command quantizer_command = {
     .actions = actions,
     .options = action_options,
     .details = "NAME is a built-in quantizer, a file of rules ('-': standard input), or several "
-               "with ',' between. docs/pt2e.md describes the file. No command accepts a quantizer "
+               "separated by ','. docs/pt2e.md describes the file. No command accepts a quantizer "
                "with an error. A warning is about an entry that has no effect.",
     .run = run_action,
 };

@@ -134,7 +134,7 @@ static const option options[] = {
      .letter = 'o',
      .value = "FILE",
      .help = "results: .npz, .npy or .safetensors; '-': .npz on standard output",
-     .details = "The arrays are called output, or output.0, output.1, .. where there are several; "
+     .details = "The arrays are named output, or output.0, output.1, .. if there are several; "
                 "quantized outputs are written as float32.",
      .kind = OPTION_FILE,
      .offset = FIELD(output)},
@@ -150,8 +150,8 @@ static const option options[] = {
      .kind = OPTION_NUMBER,
      .offset = FIELD(limit)},
     {.name = "as-is",
-     .help = "take each array file as one run: any shapes, no batch",
-     .details = "Dimension 0 is no batch then.",
+     .help = "run each array file as a whole: any shapes, no batch",
+     .details = "Dimension 0 is not a batch then.",
      .kind = OPTION_FLAG,
      .offset = FIELD(as_is)},
     SESSION_OPTIONS(run_options, session),
@@ -167,7 +167,7 @@ const command run_command = {
     .operands = {"MODEL"},
     .least_operands = 1,
     .options = options,
-    .details = "Where DATA has labels and the model gives scores of classes, the accuracy is "
-               "printed (in JSON as a fraction).",
+    .details = "If DATA has labels and the model's outputs are class scores, prints the accuracy "
+               "(in JSON as a fraction).",
     .run = run,
 };

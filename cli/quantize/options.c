@@ -8,9 +8,8 @@
 const option quantize_option_rows[] = {
     MODEL_OUTPUT_OPTION(quantize_options, output),
     {.name = "dry-run",
-     .help = "print what would become of the model, before any data",
-     .details = "Printed are its islands, the conversions between them, and what stays float and "
-                "why.",
+     .help = "show how the model would be quantized, before any data",
+     .details = "Prints its islands, the conversions between them, and what stays float and why.",
      .kind = OPTION_FLAG,
      .requires = "stop=prepare",
      .excludes = "output|report|print|calibrate|state|debug-handles",
@@ -25,12 +24,10 @@ const option quantize_option_rows[] = {
     {.name = "qconfig",
      .value = "NAME|FILE",
      .help = "qconfig mapping",
-     .details =
-         "A default mapping or a mapping's file. The mapping tare is torch's for x86 with all "
-         "eight "
-         "bits of activations; a backend that does not take it has the default mapping of its own "
-         "name.",
-     .library_default = "tare, or what the backend needs",
+     .details = "A default mapping or a mapping file. The mapping tare is torch's for x86 with all "
+                "eight bits of activations; for a backend that does not support it, the default "
+                "mapping of the backend's name is used.",
+     .library_default = "tare, or the backend's",
      .kind = OPTION_FILE,
      .choice_at = mapping_choice_at,
      .requires = "backend",
@@ -71,8 +68,8 @@ const option quantize_option_rows[] = {
     {.name = "quantizer",
      .value = "NAME|FILE[,..]",
      .help = "quantizers of an exported program",
-     .details = "Built-in quantizers and files of rules, applied one after the other. A program "
-                "that --stop prepare left needs none.",
+     .details = "Built-in quantizers and files of rules, applied one after the other. A prepared "
+                "program (--stop prepare) needs none.",
      .kind = OPTION_FILE,
      .choice_at = quantizer_choice_at,
      .excludes = "stop=fuse",
@@ -80,19 +77,19 @@ const option quantize_option_rows[] = {
     {.name = "quantizer-config",
      .value = "FILE",
      .help = "settings of the quantizer by module and operator",
-     .details = "JSON with configs under global, module_name, module_type and operator; of several "
-                "quantizers {\"quantizers\": {NAME: settings, ..}}.",
+     .details = "JSON with configs under global, module_name, module_type and operator; for "
+                "several quantizers {\"quantizers\": {NAME: settings, ..}}.",
      .kind = OPTION_FILE,
      .requires = "quantizer",
      .offset = FIELD(quantizer_config)},
     {.name = "qat",
-     .help = "prepare the form of quantization-aware training",
+     .help = "prepare for quantization-aware training",
      .details =
-         "Fake quantizers, batch norms beside their convolutions, QAT modules. The data of "
-         "--calibrate runs through it in the mode in which the model was exported: in training, "
-         "batch norms follow the batches; nothing is trained. A name given to --qconfig means the "
-         "default mapping of fake quantizers, and default configs of quantizers are those for "
-         "training. A note is printed when the model's batch norms were folded away before.",
+         "Inserts fake quantizers and QAT modules, and keeps batch norms. The data of --calibrate "
+         "runs through the model in the mode in which it was exported; in training mode batch "
+         "norms update their statistics, but nothing is trained. A name given to --qconfig is the "
+         "default mapping of fake quantizers; default configs of quantizers are those for "
+         "training. A note is printed if the model's batch norms were folded before.",
      .kind = OPTION_FLAG,
      .excludes = "stop=fuse",
      .offset = FIELD(qat)},
@@ -104,7 +101,7 @@ const option quantize_option_rows[] = {
      .offset = FIELD(calibrate)},
     {.name = "state",
      .value = "STATE",
-     .help = "what tare calibrate wrote, instead of data",
+     .help = "a state that tare calibrate wrote, instead of data",
      .kind = OPTION_FILE,
      .excludes = "stop=fuse",
      .offset = FIELD(state)},
@@ -131,7 +128,7 @@ const option quantize_option_rows[] = {
      .offset = FIELD(threads)},
     {.name = "preprocess",
      .value = "STEPS",
-     .help = "how pictures become inputs; kept in OUT",
+     .help = "preprocessing of pictures; stored in OUT",
      .details = "STEPS as for tare preprocess.",
      .kind = OPTION_FILE,
      .choice_at = preprocess_choice_at,
@@ -147,7 +144,7 @@ const option quantize_option_rows[] = {
      .offset = FIELD(stop)},
     {.name = "engine",
      .value = "NAME",
-     .help = "engine whose rounding the integer operators have",
+     .help = "engine whose rounding the integer operators use",
      .library_default = "the backend's, else x86",
      .kind = OPTION_CHOICE,
      .choice_at = engine_choice_at,
@@ -155,10 +152,9 @@ const option quantize_option_rows[] = {
      .offset = FIELD(engine)},
     {.name = "bias-correction",
      .help = "subtract the mean rounding error from the biases",
-     .details =
-         "The biases are corrected one layer after the other, so that the mean of each channel "
-         "over the samples is the float model's. Layers without a bias get one; tare explain "
-         "reports every layer. The data is read again: standard input needs --bias-data.",
+     .details = "Corrects the biases layer by layer, so that the mean of each channel over the "
+                "samples is the float model's. Layers without a bias get one; tare explain reports "
+                "every layer. The data is read twice, so standard input needs --bias-data.",
      .kind = OPTION_FLAG,
      .requires = "calibrate|bias-data",
      .excludes = "qat|stop=fuse|stop=prepare",
@@ -181,46 +177,45 @@ const option quantize_option_rows[] = {
      .help = "leave layers float that are slower in integers on this machine",
      .details =
          "Each layer is timed in integers, with the conversions around it, and in float, with "
-         "batch 1. The choice is part of the model, with the times: tare explain prints them.",
+         "batch 1. The choice and the times are stored in the model; tare explain prints them.",
      .kind = OPTION_FLAG,
      .requires = "stop=lower",
      .offset = FIELD(never_slower)},
     {.name = "run-threads",
      .value = "N",
-     .help = "number of threads of the runs that are timed",
+     .help = "number of threads of the timed runs",
      .default_value = "1",
      .kind = OPTION_NUMBER,
      .most = MOST_THREADS,
      .requires = "never-slower",
      .offset = FIELD(run_threads)},
     {.name = "packed",
-     .help = "write integer weights in the order of the kernels, too",
+     .help = "also write integer weights in the order of the kernels",
      .details = "As tare export --packed does.",
      .kind = OPTION_FLAG,
      .requires = "stop=lower",
      .offset = FIELD(packed)},
     {.name = "lenient",
-     .help = "record warnings where there would be errors",
-     .details =
-         "A selector that matches nothing and an observer that has seen no data are warnings "
-         "in the record then, and infinities in the data are accepted.",
+     .help = "record warnings instead of errors",
+     .details = "Selectors that match nothing and observers that have seen no data become warnings "
+                "in the record, and infinities in the data are accepted.",
      .kind = OPTION_FLAG,
      .excludes = "strict|stop=fuse",
      .offset = FIELD(lenient)},
     {.name = "strict",
-     .help = "fail where an operator stays float that was asked for",
-     .details = "Asked for is what a selector of the mapping, by name, type or order, or a setting "
-                "of a quantizer, by module or operator, asks to quantize.",
+     .help = "fail if a requested operator stays float",
+     .details = "Requested operators are those that a selector of the mapping (by name, type or "
+                "order) or a setting of a quantizer (by module or operator) asks to quantize.",
      .kind = OPTION_FLAG,
      .excludes = "stop=fuse",
      .offset = FIELD(strict)},
     {.name = "debug-handles",
      .help = "number the float model's values, for tare compare --layers",
-     .details = "The numbers stay with the values. Those that the file has are kept.",
+     .details = "Every pass keeps the numbers. Numbers that the file already has are kept.",
      .kind = OPTION_FLAG,
      .offset = FIELD(debug_handles)},
     {.name = "print",
-     .help = "print the model that was made",
+     .help = "print the resulting model",
      .kind = OPTION_FLAG,
      .excludes = "json",
      .offset = FIELD(print)},

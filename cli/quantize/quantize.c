@@ -228,14 +228,13 @@ const command quantize_command = {
     .options = quantize_option_rows,
     .details =
         "MODEL is a float model, quantized for a --backend; a program of torch.export (.pt2, or a "
-        "file of tare's own that has one), quantized by what a --quantizer annotates; or what "
-        "--stop prepare left of one of them.\n\n"
-        "DATA is .npz, .npy, .safetensors, a folder of those, .csv or .csv.gz of rows "
-        "feature,..,label, random:N[:SEED[:SHAPE]]; or pictures: a .png or .jpg, a folder of them "
-        "or of one folder per class, .txt or .csv lists. See DATA in man tare.\n\n"
-        "At the end the numbers of operators, multiply-accumulates and weight bytes in integers "
-        "are printed, those of float islands (connected groups of float operators) and "
-        "conversions between them, and the command that one would type next.",
+        "file of tare's own that has one), quantized as a --quantizer annotates it; or a prepared "
+        "one of either kind (--stop prepare).\n\nDATA is .npz, .npy, .safetensors, a folder of "
+        "those, .csv or .csv.gz of rows feature,..,label, random:N[:SEED[:SHAPE]]; or pictures: a "
+        ".png or .jpg, a folder of them or of one folder per class, .txt or .csv lists. See DATA "
+        "in man tare.\n\nAt the end, prints how many operators, multiply-accumulates and weight "
+        "bytes are in integers, the number of float islands (connected groups of float operators) "
+        "and of conversions between them, and a likely next command.",
     .example =
         "tare quantize net.safetensors --backend x86 --calibrate train.npz -o int8.safetensors\n"
         "tare quantize net.pt2 --quantizer XNNPACKQuantizer --calibrate train.npz -o "

@@ -18,7 +18,7 @@ says '"x86"'
 "$tare" backend show - --json <"$work/x86.json" | cmp - "$work/x86.json"
 
 expect 0 backend check examples/my_backend.json
-says 'nothing to complain about'
+says 'no findings'
 expect 0 backend check examples/my_backend.json --json
 says '"findings": []'
 expect 0 backend table examples/my_backend.json
@@ -69,7 +69,7 @@ says '    conv_relu'
 expect 0 quantizer show examples/data/toy_quantizer.json
 says 'toy (rules)'
 expect 0 quantizer check examples/data/toy_quantizer.json
-says 'toy: nothing to complain about'
+says 'toy: no findings'
 sed 's/"over_256": {/"unused": {/; s/"over_256"/null/g' examples/data/toy_quantizer.json >"$work/unused.json"
 expect 1 quantizer check "$work/unused.json"
 says "\$.specs.unused: nothing uses the spec 'unused' (use it, or take it out)"

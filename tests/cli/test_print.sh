@@ -71,8 +71,8 @@ complains 'modules['
 "$tare" print "$work/packed.safetensors" >"$work/form"
 expect 0 print "$work/packed.safetensors" --verify
 says 'the graph and '
-says ' tensors are as they were written'
-says ' packed weights are what packing gives'
+says ' tensors are unchanged since they were written'
+says ' packed weights are correct'
 expect 0 print "$digits" --verify
 says 'the file has no digests of its graph and tensors'
 refuses 2 '--state and --verify exclude each other' print "$digits" --verify --state
@@ -98,7 +98,7 @@ refuses 1 'packed weights are not those of the weights' print "$work/undigested.
 LC_ALL=C sed 's/tare\.digests/else.digests/' "$work/packed.safetensors" >"$work/undigested.safetensors"
 expect 0 print "$work/undigested.safetensors" --verify
 says 'the file has no digests of its graph and tensors'
-says ' packed weights are what packing gives'
+says ' packed weights are correct'
 
 # The last byte is the last tensor's.
 cp "$work/int8" "$work/flipped.safetensors"
