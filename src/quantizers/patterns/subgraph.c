@@ -7,7 +7,7 @@
 
 #include "core/memory/alloc.h"
 #include "ops/op.h"
-#include "quantizers/patterns/schema_defaults.h"
+#include "ops/signatures.h"
 
 typedef struct matcher {
     const subgraph_pattern *p;
@@ -73,23 +73,63 @@ static bool have_equal_forms(const node *a, const node *b) {
     return true;
 }
 
+// What a call takes: torch's signature, or the parameters of the row where it has none.
+typedef struct callee {
+    const op_info *op;
+    signature overload;
+    bool has_signature;
+    size_t param_count;
+} callee;
+
+static callee callee_of(const node *n) {
+    callee c = {.op = tare__op_function(n->target)};
+    signature_param ignored;
+    c.has_signature = tare__signature_of(n->target, &c.overload);
+    while (c.has_signature && tare__signature_param(&c.overload, c.param_count, &ignored))
+        c.param_count++;
+    if (!c.has_signature && c.op != NULL) c.param_count = tare__op_param_count(c.op);
+    return c;
+}
+
+static bool is_named(const callee *c, size_t i, const char *name) {
+    size_t index;
+    if (!c->has_signature) return c->op != NULL && tare__op_param_is(c->op, i, name);
+    return tare__signature_find(&c->overload, name, &index) && index == i;
+}
+
 // The i-th argument, given by position or by name; NULL: left out.
-static const value *argument(const node *n, const op_info *op, size_t i) {
+static const value *argument(const node *n, const callee *c, size_t i) {
     if (i < n->arg_count) return &n->args[i];
-    for (size_t k = 0; op != NULL && k < n->kwarg_count; k++)
-        if (tare__op_param_is(op, i, n->kwargs[k].name)) return &n->kwargs[k].value;
+    for (size_t k = 0; k < n->kwarg_count; k++)
+        if (is_named(c, i, n->kwargs[k].name)) return &n->kwargs[k].value;
     return NULL;
 }
 
-static bool match_left_out(matcher *m, const char *target, size_t i, const value *pv,
+// Does `v` say what a default says? A list does if all its items do.
+static bool says_the_same(const value *v, const value *fallback) {
+    if (is_sequence(v)) {
+        if (fallback->kind == VALUE_LIST) return v->count == 0;
+        for (size_t i = 0; i < v->count; i++)
+            if (!says_the_same(&v->as.items[i], fallback)) return false;
+        return true;
+    }
+    double a = 0, b = 0;
+    const bool are_numbers = v->kind != VALUE_BOOL && fallback->kind != VALUE_BOOL &&
+                             tare__value_number(v, &a) && tare__value_number(fallback, &b);
+    return are_numbers ? a == b : tare__value_equal(v, fallback);
+}
+
+static bool match_left_out(matcher *m, const callee *c, size_t i, const value *pv,
                            const value *gv) {
-    if (pv == NULL && gv == NULL) return true;
-    if (pv == NULL) return m->p->options.ignore_literals || tare__is_schema_default(target, i, gv);
     value fallback = tare__none();
-    const bool is_known = tare__schema_default(target, i, &fallback);
-    if (pv->kind == VALUE_NODE)
+    signature_param p;
+    if (pv == NULL && gv == NULL) return true;
+    const bool is_known = c->has_signature && tare__signature_param(&c->overload, i, &p) &&
+                          tare__signature_default(&p, &fallback);
+    if (pv != NULL && pv->kind == VALUE_NODE)
         return match_literal(m, pv, &fallback) || m->p->options.ignore_literals;
-    return m->p->options.ignore_literals || (is_known && tare__is_schema_default(target, i, pv));
+    return m->p->options.ignore_literals ||
+           (is_known && says_the_same(pv != NULL ? pv : gv, &fallback));
 }
 
 static bool match_arguments(matcher *m, const node *pn, const node *gn) {
@@ -101,14 +141,14 @@ static bool match_arguments(matcher *m, const node *pn, const node *gn) {
             is_match = match_value(m, &pn->kwargs[i].value, &gn->kwargs[i].value);
         return is_match;
     }
-    const op_info *op = tare__op_function(pn->target);
     if (pn->op != NODE_CALL_FUNCTION) return false;
+    const callee c = callee_of(pn);
     size_t count = pn->arg_count > gn->arg_count ? pn->arg_count : gn->arg_count;
-    if (op != NULL && count < tare__op_param_count(op)) count = tare__op_param_count(op);
+    if (count < c.param_count) count = c.param_count;
     for (size_t i = 0; i < count && is_match; i++) {
-        const value *pv = argument(pn, op, i), *gv = argument(gn, op, i);
-        is_match = pv != NULL && gv != NULL ? match_value(m, pv, gv)
-                                            : match_left_out(m, pn->target, i, pv, gv);
+        const value *pv = argument(pn, &c, i), *gv = argument(gn, &c, i);
+        is_match =
+            pv != NULL && gv != NULL ? match_value(m, pv, gv) : match_left_out(m, &c, i, pv, gv);
     }
     return is_match;
 }

@@ -6,10 +6,10 @@
 
 #include "core/json/write.h"
 #include "io/native/debug_handle.h"
-#include "io/pt2/schema.h"
 #include "io/pt2/write/program.h"
 #include "ops/classes/classes.h"
 #include "ops/op.h"
+#include "ops/signatures.h"
 
 static const char getitem[] = "operator.getitem";
 
@@ -104,7 +104,7 @@ static void begin_argument(text *out, const char *name, size_t length) {
     tare__text_append(out, "\", \"arg\": ");
 }
 
-static const value *keyword_of(const node *n, const pt2_param *p) {
+static const value *keyword_of(const node *n, const signature_param *p) {
     for (size_t i = 0; i < n->kwarg_count; i++)
         if (strlen(n->kwargs[i].name) == p->length &&
             memcmp(n->kwargs[i].name, p->name, p->length) == 0)
@@ -113,12 +113,12 @@ static const value *keyword_of(const node *n, const pt2_param *p) {
 }
 
 // In the order of the signature; defaults that were not given are not written.
-static tare_status write_arguments(const program_writer *w, const node *n, const pt2_schema *schema,
+static tare_status write_arguments(const program_writer *w, const node *n, const signature *taken,
                                    text *out) {
     const pt2_scribe scribe = {w->given, out, w->err};
     size_t written = 0;
-    pt2_param p;
-    for (size_t i = 0; tare__pt2_schema_param(schema, i, &p); i++) {
+    signature_param p;
+    for (size_t i = 0; tare__signature_param(taken, i, &p); i++) {
         const value *named = keyword_of(n, &p);
         const bool is_positional = named == NULL && !p.is_keyword_only && i < n->arg_count;
         if (named == NULL && !is_positional) continue;
@@ -130,8 +130,8 @@ static tare_status write_arguments(const program_writer *w, const node *n, const
     }
     if (written == n->arg_count + n->kwarg_count) return TARE_OK;
     return tare__fail(w->err, TARE_UNSUPPORTED,
-                      "node '%s': '%s' takes (%s), which are not the arguments that it has here",
-                      n->name, n->target, schema->params);
+                      "node '%s': '%s' takes (%.*s), which are not the arguments that it has here",
+                      n->name, n->target, (int)taken->length, taken->params);
 }
 
 // Python's operators on sizes take everything by position.
@@ -289,22 +289,25 @@ static tare_status refuse(const program_writer *w, const node *n) {
                                                       : advice);
 }
 
+static bool is_known(const char *target) {
+    signature ignored;
+    return tare__signature_of(target, &ignored) || is_symbolic_function(target) || is_flow(target);
+}
+
 tare_status tare__pt2_check_calls(const program_writer *w) {
     for (const node *n = w->g->first; n != NULL; n = n->next)
         if (tare__node_is_call(n) && !tare__pt2_is_guard(w, n) &&
-            (n->op != NODE_CALL_FUNCTION ||
-             (tare__pt2_schema(n->target) == NULL && !is_symbolic_function(n->target) &&
-              !is_flow(n->target))))
+            (n->op != NODE_CALL_FUNCTION || !is_known(n->target)))
             return refuse(w, n);
     return TARE_OK;
 }
 
 static tare_status write_call(program_writer *w, const node *n, text *out) {
-    const pt2_schema *schema = tare__pt2_schema(n->target);
-    if (schema != NULL) {
-        TARE_TRY(write_arguments(w, n, schema, out));
+    signature taken;
+    if (tare__signature_of(n->target, &taken)) {
+        TARE_TRY(write_arguments(w, n, &taken, out));
         tare__text_append(out, "], \"outputs\": [");
-        return write_results(w, n, schema->results, out);
+        return write_results(w, n, taken.results, out);
     }
     if (!is_flow(n->target)) {
         TARE_TRY(write_operands(w, n, out));

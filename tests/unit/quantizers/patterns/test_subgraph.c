@@ -106,6 +106,22 @@ static void an_argument_that_was_left_out_is_its_default(void **state) {
                      0);
 }
 
+#define CALL(line) "def forward(self, x):\n    y = torch.ops.aten." line "\n    return y\n"
+
+static void every_overload_has_its_defaults(void **state) {
+    (void)state;
+    static const char softplus[] = CALL("softplus.default(x)"), mean[] = CALL("mean.dim(x, [1])");
+    static const char unbiased[] = CALL("var.correction(x, [1])");
+    assert_int_equal(count_matches(softplus, false, CALL("softplus.default(x, 1, 20)")), 1);
+    assert_int_equal(count_matches(softplus, false, CALL("softplus.default(x, 2, 20)")), 0);
+    assert_int_equal(count_matches(mean, false, CALL("mean.dim(x, [1], keepdim = False)")), 1);
+    assert_int_equal(count_matches(mean, false, CALL("mean.dim(x, [1], keepdim = True)")), 0);
+    assert_int_equal(
+        count_matches(unbiased, false, CALL("var.correction(x, [1], keepdim = False)")), 1);
+    assert_int_equal(count_matches(unbiased, false, CALL("var.correction(x, [1], correction = 1)")),
+                     0);
+}
+
 static void the_order_of_batch_norms_arguments_is_atens(void **state) {
     (void)state;
     assert_int_equal(
@@ -217,6 +233,7 @@ int main(void) {
         cmocka_unit_test(inner_results_may_not_be_read_outside),
         cmocka_unit_test(literals_count_unless_ignored),
         cmocka_unit_test(an_argument_that_was_left_out_is_its_default),
+        cmocka_unit_test(every_overload_has_its_defaults),
         cmocka_unit_test(the_order_of_batch_norms_arguments_is_atens),
         cmocka_unit_test(matches_share_no_nodes_unless_asked),
         cmocka_unit_test(a_match_that_would_wait_for_itself_is_none),

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the rows of src/io/pt2/schema.c: what arguments aten's operators have, which archives name.
+"""Writes the rows of src/ops/signatures.c: what arguments the overloads of aten and of
+quantized_decomposed take, and with which defaults.
 
 Run it where torch is installed when an operator table has got another spelling of torch's: the rows are
-those of the operators that `src/ops` names, of those that the file has, and of NAME ("aten.add.Tensor",
+those of the overloads that `src/ops` names, of those that the file has, and of NAME ("aten.add.Tensor",
 where a macro makes the name). It rewrites the file in place.
 
-usage: pt2_schemas.py [NAME..]
+usage: signatures.py [NAME..]
 """
-import glob
 import pathlib
 import re
 import sys
@@ -17,15 +17,15 @@ import torch
 import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TABLE = ROOT / "src/io/pt2/schema.c"
+TABLE = ROOT / "src/ops/signatures.c"
 LETTERS = {"SymInt": "i", "int": "i", "Scalar": "i", "float": "f", "bool": "b", "str": "s", "Tensor": "T"}
 
 
 def known():
     """Names of the rows that there are, and every other spelling in a row's strings."""
-    names = set(re.findall(r'^    \{"([^"]+)", "', TABLE.read_text(), re.M)) | set(sys.argv[1:])
-    for path in glob.glob(str(ROOT / "src/ops/**/*.c"), recursive=True):
-        text = pathlib.Path(path).read_text()
+    names = set(re.findall(r'^    "([\w.]+)\(', TABLE.read_text(), re.M)) | set(sys.argv[1:])
+    for path in ROOT.glob("src/ops/**/*.c"):
+        text = path.read_text()
         names |= {f"aten.{n}" for n in re.findall(r'(?:ATEN\("|torch\.ops\.aten\.)(\w+\.\w+)', text)}
         names |= {f"quantized_decomposed.{n}" for n in re.findall(r"quantized_decomposed\.(\w+\.\w+)", text)}
     return sorted(names)
@@ -43,12 +43,24 @@ def split(text):
     return parts + ([part.strip()] if part.strip() else [])
 
 
+def default(text):
+    """A list of equal numbers is one of them, which is how native_functions.yaml writes it."""
+    items = set(text[1:-1].split(", ")) if text.startswith("[") and text != "[]" else {text}
+    assert len(items) == 1, text
+    item = items.pop().replace('"', "'")
+    if re.search(r"\d[.e]", item):
+        return repr(float(item))
+    return item
+
+
 def param(text):
     if text == "*":
         return text
-    kind, name = text.split("=")[0].rsplit(" ", 1)
-    element = re.match(r"(\w+)(\([^)]*\))?\??\[", kind)
-    return name + (f"[{LETTERS[element[1]]}]" if element else "")
+    declared, _, fallback = text.partition("=")
+    kind, name = declared.rsplit(" ", 1)
+    element = re.match(r"(\w+)(?:\([^)]*\))?\??\[(\d*)\]", kind)
+    kinds = f"[{LETTERS[element[1]]}{element[2]}]" if element else ""
+    return name + kinds + (f"={default(fallback)}" if fallback else "")
 
 
 def result(text):
@@ -69,12 +81,12 @@ def row(name):
         results = " ".join(result(r) for r in split(results[1:-1]))
     else:
         results = result(results)
-    return f'    {{"{name}", "{params}", "{results}"}},\n'
+    return f'    "{name}({params}) {results}"'.rstrip() + ",\n"
 
 
 def main():
     rows = "".join(filter(None, map(row, known())))
-    begin, end = "static const pt2_schema rows[] = {\n", "};\n// clang-format on"
+    begin, end = "static const char *const rows[] = {\n", "};\n// clang-format on"
     head, rest = TABLE.read_text().split(begin)
     TABLE.write_text(head + begin + rows + end + rest.split(end)[1])
 
