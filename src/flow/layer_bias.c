@@ -18,18 +18,8 @@ static bool is_layer(const op_info *op) {
            tare__op_param_name(op, BIAS, name, sizeof name) > 0 && strcmp(name, "bias") == 0;
 }
 
-// Observers give what they see.
-static node *behind_observers(const tare_model *model, node *n) {
-    while (n != NULL && n->op == NODE_CALL_MODULE) {
-        const module *m = tare__called_module(model, n);
-        if (m == NULL || m->class->role != ROLE_OBSERVER) break;
-        n = tare__node_arg(n, 0);
-    }
-    return n;
-}
-
 static tare_tensor *read_tensor(const tare_model *model, node *n) {
-    const node *read = behind_observers(model, n);
+    const node *read = tare__behind_observers(model, n);
     return read != NULL && read->op == NODE_GET_ATTR
                ? tare__module_find_tensor(model->root, read->target)
                : NULL;
@@ -154,7 +144,8 @@ tare_status tare__layer_set_bias(pass *p, const biased_layer *layer, tare_tensor
     if (layer->module != NULL)
         return tare__module_set_tensor(layer->module, "bias", bias, true, p->err);
     if (layer->bias != NULL && !is_apart)
-        return tare__module_set_tensor_path(root, behind_observers(p->model, layer->bias)->target,
+        return tare__module_set_tensor_path(root,
+                                            tare__behind_observers(p->model, layer->bias)->target,
                                             bias, true, &tare__class_container, p->err);
     const char *path = free_path(p, layer);
     if (path == NULL) return tare__out_of_memory(p->err);

@@ -15,11 +15,10 @@ tare_status tare__site_insert(const observer_site *s, node_op op, const char *ta
 tare_status tare__site_insert_buffer(const observer_site *s, const char *suffix,
                                      tare_tensor *tensor, node **out) {
     module *root = s->p->model->root;
-    const char *name = NULL;
-    for (size_t i = 0;; i++) {
-        name = tare__arena_printf(&s->p->scratch, "%s%s%zu", s->prefix, suffix, i);
-        if (name == NULL || !tare__module_has_tensor(root, name)) break;
-    }
+    arena *memory = &s->p->scratch;
+    size_t number = 0;
+    const char *name = NULL, *prefix = tare__arena_printf(memory, "%s%s", s->prefix, suffix);
+    if (prefix != NULL) name = tare__module_free_name(root, memory, prefix, &number);
     const tare_status status = name == NULL
                                    ? tare__out_of_memory(s->p->err)
                                    : tare__module_set_tensor(root, name, tensor, false, s->p->err);

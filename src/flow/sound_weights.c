@@ -3,7 +3,6 @@
 #include "flow/sound_weights.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "config/qconfig.h"
 #include "model/pass.h"
@@ -51,15 +50,9 @@ static tare_status check_called(const tare_model *model, const node *n, tare_err
 // --- tensors of the graph ---
 
 static const named_tensor *tensor_of(const tare_model *model, const node *n) {
-    if (n == NULL || n->op != NODE_GET_ATTR) return NULL;
-    const char *dot = strrchr(n->target, '.');
-    char owner[512];
-    const size_t length = dot != NULL ? (size_t)(dot - n->target) : 0;
-    if (length >= sizeof owner) return NULL;
-    memcpy(owner, n->target, length);
-    owner[length] = '\0';
-    const module *m = length > 0 ? tare__module_find(model->root, owner) : model->root;
-    return m != NULL ? tare__module_named_tensor(m, dot != NULL ? dot + 1 : n->target) : NULL;
+    return n != NULL && n->op == NODE_GET_ATTR
+               ? tare__module_find_named_tensor(model->root, n->target)
+               : NULL;
 }
 
 // A bias is not watched, but it goes into the same integers as the weight beside it.

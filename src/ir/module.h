@@ -153,9 +153,19 @@ tare_status tare__module_set_tensor(module *m, const char *name, tare_tensor *te
 void tare__module_remove_tensor(module *m, const char *name);
 /// By path "layer1.0.conv1.weight", lent.
 tare_tensor *tare__module_find_tensor(const module *root, const char *path);
+const named_tensor *tare__module_find_named_tensor(const module *root, const char *path);
 tare_status tare__module_set_tensor_path(module *root, const char *path, tare_tensor *tensor,
                                          bool is_parameter, const module_class *container,
                                          tare_error *err);
+
+/// {prefix}{N}, which no tensor and no child of m has, in `memory`; NULL: out of memory. *number:
+/// the least N to try, then the one that was found.
+const char *tare__module_free_name(const module *m, arena *memory, const char *prefix,
+                                   size_t *number);
+
+/// Puts a tensor in the place of the one at this path. No effect if there is none.
+tare_status tare__module_replace_tensor(module *root, const char *path, tare_tensor *tensor,
+                                        tare_error *err);
 
 /// Visits the tree in registration order, parents first; path is "" at the root. A module under two
 /// names is visited twice. Stops at the first failure and returns it.

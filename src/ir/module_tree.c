@@ -80,10 +80,31 @@ module *tare__module_find_mutable(module *m, const char *path) {
     return (module *)tare__module_find_const(m, path); // NOLINT: it lies in what the caller changes
 }
 
-tare_tensor *tare__module_find_tensor(const module *root, const char *path) {
+const named_tensor *tare__module_find_named_tensor(const module *root, const char *path) {
     const char *dot = strrchr(path, '.');
     const module *owner = dot ? follow(root, path, dot) : root;
-    return owner ? tare__module_tensor(owner, dot ? dot + 1 : path) : NULL;
+    return owner ? tare__module_named_tensor(owner, dot ? dot + 1 : path) : NULL;
+}
+
+tare_tensor *tare__module_find_tensor(const module *root, const char *path) {
+    const named_tensor *found = tare__module_find_named_tensor(root, path);
+    return found ? found->tensor : NULL;
+}
+
+tare_status tare__module_replace_tensor(module *root, const char *path, tare_tensor *tensor,
+                                        tare_error *err) {
+    const named_tensor *old = tare__module_find_named_tensor(root, path);
+    if (!old || !old->tensor) return TARE_OK;
+    return tare__module_set_tensor_path(root, path, tensor, old->is_parameter, NULL, err);
+}
+
+const char *tare__module_free_name(const module *m, arena *memory, const char *prefix,
+                                   size_t *number) {
+    for (;; ++*number) {
+        const char *name = tare__arena_printf(memory, "%s%zu", prefix, *number);
+        if (name == NULL || (!tare__module_has_tensor(m, name) && !tare__module_child(m, name)))
+            return name;
+    }
 }
 
 typedef struct walking {

@@ -42,6 +42,10 @@ tare_status tare__pass_end(pass *p, tare_status status, tare_model **out) {
 
 tare_status tare__pass_rebuild(pass *p, graph *g) {
     module *rebuilt = NULL;
+    if (g == NULL) {
+        g = p->model->root->graph;
+        p->model->root->graph = NULL;
+    }
     const tare_status status = tare__module_from_graph(p->model->root, g, &tare__class_container,
                                                        &tare__class_graph_module, &rebuilt, p->err);
     if (status != TARE_OK) {
@@ -100,6 +104,11 @@ bool tare__is_observer_node(const tare_model *model, const node *n) {
     bool is_input = false;
     return m != NULL && m->class->role == ROLE_OBSERVER &&
            !tare__observer_class_is_equalizer(tare__observer_class_of(m), &is_input);
+}
+
+node *tare__behind_observers(const tare_model *model, node *n) {
+    while (n != NULL && tare__is_observer_node(model, n)) n = tare__node_arg(n, 0);
+    return n;
 }
 
 bool tare__is_equalizer_node(const tare_model *model, const node *n, bool *is_input) {

@@ -27,7 +27,7 @@ tare_status tare__pass_begin(pass *p, const char *name, const tare_model *source
 tare_status tare__pass_end(pass *p, tare_status status, tare_model **out);
 
 /// Rebuilds the clone's root as torch's GraphModule(root, graph): see tare__module_from_graph. `g`
-/// is consumed, on failure too.
+/// is consumed, on failure too. NULL: the clone's own.
 tare_status tare__pass_rebuild(pass *p, graph *g);
 
 /// Gives the clone's root the attributes (tensors, modules, values) of these names that `source`
@@ -39,6 +39,8 @@ tare_status tare__pass_preserve(pass *p, const name_list *names, const module *s
 module *tare__called_module(const tare_model *model, const node *n);
 /// Of an edge's observer or fake quantizer; equalization has observers of its own.
 bool tare__is_observer_node(const tare_model *model, const node *n);
+/// Back from n through observers, which give what they see; NULL: one of them has no input.
+node *tare__behind_observers(const tare_model *model, node *n);
 bool tare__is_equalizer_node(const tare_model *model, const node *n, bool *is_input);
 /// What a spec's observer would be; all zero for NULL, torch's None.
 tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,

@@ -191,20 +191,9 @@ static node *argument_node(const node *n, const op_call *call, const value *argu
 
 // A buffer is replaced, not written: other models may share it.
 static tare_status overwrite(run *r, const node *n, tare_tensor *now) {
-    const char *dot = strrchr(n->target, '.');
-    module *owner = r->it->own;
-    if (owner == NULL || r->it->shapes_only) return TARE_OK;
-    if (dot != NULL) {
-        char *path = tare__arena_alloc(r->memory, (size_t)(dot - n->target) + 1);
-        if (path == NULL) return tare__out_of_memory(r->err);
-        memcpy(path, n->target, (size_t)(dot - n->target));
-        path[dot - n->target] = '\0';
-        owner = tare__module_find(owner, path);
-    }
-    const char *name = dot != NULL ? dot + 1 : n->target;
-    const named_tensor *old = owner != NULL ? tare__module_named_tensor(owner, name) : NULL;
-    if (old == NULL || old->tensor == NULL) return TARE_OK;
-    return tare__module_set_tensor(owner, name, now, old->is_parameter, r->err);
+    module *root = r->it->own;
+    if (root == NULL || r->it->shapes_only) return TARE_OK;
+    return tare__module_replace_tensor(root, n->target, now, r->err);
 }
 
 typedef struct write_request {

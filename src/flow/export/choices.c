@@ -52,9 +52,7 @@ static bool has_reader_of_codes(const choices *c, const node *observer) {
 }
 
 static bool is_unwanted(const choices *c, const node *observer) {
-    const node *watched = tare__node_arg(observer, 0);
-    while (watched != NULL && tare__is_observer_node(c->p->model, watched))
-        watched = tare__node_arg(watched, 0);
+    const node *watched = tare__behind_observers(c->p->model, tare__node_arg(observer, 0));
     return watched != NULL && !wants_codes(c, watched) && !has_reader_of_codes(c, observer);
 }
 

@@ -24,12 +24,6 @@ static tare_status use_given(pass *p, const pt2e_given *given) {
                                             given->rule_count, p->err);
 }
 
-static tare_status rebuild(pass *p) {
-    graph *g = p->model->root->graph;
-    p->model->root->graph = NULL;
-    return tare__pass_rebuild(p, g);
-}
-
 typedef struct branch_job {
     const tare_quantizer *quantizer;
     bool is_qat;
@@ -52,7 +46,7 @@ static tare_status run(pass *p, const tare_quantizer *quantizer, bool is_qat,
     TARE_TRY(use_given(p, given));
     TARE_TRY(tare__pt2e_insert_observers(p, quantizer, is_qat));
     p->model->stage = TARE_STAGE_PREPARED;
-    TARE_TRY(rebuild(p));
+    TARE_TRY(tare__pass_rebuild(p, NULL));
     TARE_TRY(tare__refuse_unsound_weights(p->model, p->err));
     branch_job job = {quantizer, is_qat};
     return tare__pt2e_each_branch(p, TARE_STAGE_FLOAT, prepare_branch, &job);

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers among an operator's arguments become tensors of the model, so that they can be observed
 // (torchao's _convert_scalars_to_attrs).
-#include <stdio.h>
-
 #include "quantizers/annotate.h"
 #include "tare/quantizer.h"
-
-static void new_constant_name(const module *root, char out[48]) {
-    for (size_t i = 0;; i++) {
-        (void)snprintf(out, 48, "_tensor_constant_%zu", i);
-        if (!tare__module_has_tensor(root, out) && tare__module_child(root, out) == NULL) return;
-    }
-}
 
 static tare_status insert_constant(tare_model *model, node *before, double number, node **out,
                                    tare_error *err) {
     module *root = model->root;
     graph *g = root->graph;
-    char name[48];
-    new_constant_name(root, name);
     tare_tensor *t = NULL;
+    size_t suffix = 0;
+    const char *name = tare__module_free_name(root, &g->memory, "_tensor_constant_", &suffix);
+    if (name == NULL) return tare__out_of_memory(err);
     TARE_TRY(tare__tensor_scalar_float((float)number, &t, err));
     const tare_status status = tare__module_set_tensor(root, name, t, false, err);
     tare_tensor_release(t);

@@ -116,19 +116,14 @@ static tare_status is_constant(pass *p, const node *n, bool *out) {
 // A get_attr node that keeps the name of the quantize, reading a buffer of the codes.
 static tare_status freeze(pass *p, node *n, tare_tensor *codes, size_t *number) {
     module *root = p->model->root;
-    const char *path = NULL;
-    do {
-        path = tare__arena_printf(&p->scratch, "_frozen_param%zu", (*number)++);
-        if (path == NULL) return tare__out_of_memory(p->err);
-    } while (tare__module_has_tensor(root, path));
+    const char *path = tare__module_free_name(root, &root->graph->memory, "_frozen_param", number);
+    if (path == NULL) return tare__out_of_memory(p->err);
     TARE_TRY(tare__module_set_tensor(root, path, codes, false, p->err));
     TARE_TRY(TARE_DECIDE(p, n, "folded", "constant", "its codes are computed once and kept as '%s'",
                          path));
     TARE_TRY(tare__node_set_args(n, NULL, 0, NULL, 0, p->err));
-    const char *target = tare__arena_strdup(&root->graph->memory, path);
-    if (target == NULL) return tare__out_of_memory(p->err);
     n->op = NODE_GET_ATTR;
-    n->target = target;
+    n->target = path;
     return TARE_OK;
 }
 

@@ -54,12 +54,6 @@ tare_status tare__convert_eliminate_dead(pass *p) {
     return tare__graph_eliminate_dead(p->model->root->graph, keeps_node, NULL, p->err);
 }
 
-static tare_status rebuild(convert_pass *c) {
-    graph *g = c->base->model->root->graph;
-    c->base->model->root->graph = NULL;
-    return tare__pass_rebuild(c->base, g);
-}
-
 static tare_status run(convert_pass *c) {
     TARE_TRY(tare__convert_apply_mapping(c));
     TARE_TRY(tare__convert_apply_choices(c));
@@ -69,12 +63,12 @@ static tare_status run(convert_pass *c) {
     TARE_TRY(tare__convert_nodes(c));
     TARE_TRY(tare__convert_modules(c));
     TARE_TRY(tare__convert_eliminate_dead(c->base));
-    TARE_TRY(rebuild(c));
+    TARE_TRY(tare__pass_rebuild(c->base, NULL));
     c->base->model->stage = TARE_STAGE_REFERENCE;
     if (c->form == CONVERT_LOWERED) {
         c->base->name = "lower";
         TARE_TRY(tare__lower_steps(c));
-        TARE_TRY(rebuild(c));
+        TARE_TRY(tare__pass_rebuild(c->base, NULL));
         c->base->model->stage = TARE_STAGE_LOWERED;
     }
     return tare__coverage_finish(c->base->model, c->prepared, c->base->err);

@@ -342,18 +342,7 @@ static tare_status scale_module(const equalize_pass *p, const node *op, const ch
 // Replaces what a get_attr node reads; takes the tensor over.
 static tare_status set_attribute(const equalize_pass *p, const node *attr, tare_tensor *t) {
     module *root = model_of(p)->root;
-    const char *dot = strrchr(attr->target, '.');
-    const char *path = dot == NULL ? ""
-                                   : tare__arena_strndup(&p->convert->base->scratch, attr->target,
-                                                         (size_t)(dot - attr->target));
-    tare_status status = path != NULL ? TARE_OK : tare__out_of_memory(err_of(p));
-    if (status == TARE_OK) {
-        module *owner = tare__module_find(root, path);
-        const char *name = dot != NULL ? dot + 1 : attr->target;
-        const named_tensor *old = tare__module_named_tensor(owner, name);
-        status =
-            tare__module_set_tensor(owner, name, t, old != NULL && old->is_parameter, err_of(p));
-    }
+    const tare_status status = tare__module_replace_tensor(root, attr->target, t, err_of(p));
     tare_tensor_release(t);
     return status;
 }

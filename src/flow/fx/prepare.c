@@ -156,10 +156,8 @@ static tare_status run(prepare_pass *p, const module *original) {
     p->state->is_qat = p->is_qat;
     p->state->mapping = p->mapping; // as fusion and training extended it
     p->mapping = NULL;
-    graph *g = p->base->model->root->graph;
-    p->base->model->root->graph = NULL;
     p->base->model->stage = TARE_STAGE_PREPARED;
-    TARE_TRY(tare__pass_rebuild(p->base, g));
+    TARE_TRY(tare__pass_rebuild(p->base, NULL));
     return tare__pass_preserve(p->base, &p->custom->preserved_attributes, original,
                                p->options->is_lenient);
 }

@@ -128,6 +128,36 @@ static void tensors_may_be_registered_as_none(void **state) {
     tare__module_release(m);
 }
 
+static void a_replaced_tensor_stays_a_parameter(void **state) {
+    (void)state;
+    module *root = new_module(&graph_module);
+    tare_tensor *t = NULL;
+    put_tensor(root, "fc.weight", 7);
+    CHECK_OK(tare__tensor_scalar_int(8, &t, NULL));
+    CHECK_OK(tare__module_replace_tensor(root, "fc.weight", t, NULL));
+    CHECK_OK(tare__module_replace_tensor(root, "fc.bias", t, NULL));
+    assert_ptr_equal(tare__module_find_tensor(root, "fc.weight"), t);
+    assert_true(tare__module_find_named_tensor(root, "fc.weight")->is_parameter);
+    assert_null(tare__module_find_named_tensor(root, "fc.bias"));
+    tare_tensor_release(t);
+    tare__module_release(root);
+}
+
+static void a_free_name_is_that_of_no_tensor_and_no_child(void **state) {
+    (void)state;
+    module *root = new_module(&graph_module);
+    arena memory = {0};
+    size_t number = 0;
+    put_tensor(root, "observer_0", 7);
+    put(root, "observer_1", &linear);
+    assert_string_equal(tare__module_free_name(root, &memory, "observer_", &number), "observer_2");
+    assert_int_equal(number, 2);
+    number = 5;
+    assert_string_equal(tare__module_free_name(root, &memory, "observer_", &number), "observer_5");
+    tare__arena_release(&memory);
+    tare__module_release(root);
+}
+
 static module *shared_tree(void) {
     module *root = new_module(&graph_module);
     put_tensor(root, "a.w", 7);
@@ -220,6 +250,8 @@ int main(void) {
         cmocka_unit_test(rebinding_keeps_the_place),
         cmocka_unit_test(configs_are_read_by_kind),
         cmocka_unit_test(tensors_may_be_registered_as_none),
+        cmocka_unit_test(a_replaced_tensor_stays_a_parameter),
+        cmocka_unit_test(a_free_name_is_that_of_no_tensor_and_no_child),
         cmocka_unit_test(a_clone_shares_what_was_shared),
         cmocka_unit_test(lost_memory_leaves_nothing_behind),
         cmocka_unit_test(rebuilt_trees_follow_the_graph),

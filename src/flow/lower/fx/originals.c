@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lowering: the float tensors that packed weights were made of, kept beside them when asked for.
 #include <stdio.h>
-#include <string.h>
 
 #include "flow/lower/fx/lower.h"
 
@@ -20,21 +19,12 @@ static void want(void *user, node *input) {
     c->is_wanted[input->id] = true;
 }
 
-static const named_tensor *tensor_of(const collecting *c, const node *n) {
-    const module *root = c->pass->base->model->root;
-    const char *dot = strrchr(n->target, '.');
-    if (dot == NULL) return tare__module_named_tensor(root, n->target);
-    const char *path =
-        tare__arena_strndup(&c->pass->base->scratch, n->target, (size_t)(dot - n->target));
-    const module *owner = path != NULL ? tare__module_find(root, path) : NULL;
-    return owner != NULL ? tare__module_named_tensor(owner, dot + 1) : NULL;
-}
-
 // Parameters stand before buffers in a state dict.
 static void collect(collecting *c, const node *first, bool are_parameters) {
+    const module *root = c->pass->base->model->root;
     for (const node *n = first; n != NULL; n = n->next) {
-        const named_tensor *t =
-            c->is_wanted[n->id] && n->op == NODE_GET_ATTR ? tensor_of(c, n) : NULL;
+        if (!c->is_wanted[n->id] || n->op != NODE_GET_ATTR) continue;
+        const named_tensor *t = tare__module_find_named_tensor(root, n->target);
         if (t != NULL && t->tensor != NULL && t->is_parameter == are_parameters)
             c->found[c->count++] = t;
     }
