@@ -8,32 +8,14 @@
 
 // --- calls ---
 
-bool tare__weighted_bind(arena *memory, node *n, weighted_call *out) {
+bool tare__weighted_bind(arena *memory, node *n, function_call *out) {
     const op_info *op = tare__function_row(n);
-    *out = (weighted_call){.function = n};
-    if (op == NULL || !tare__op_has(tare__op_form(op, FORM_QUANTIZED), OP_WEIGHTED)) return false;
-    out->bound = (op_call){.function = n->target,
-                           .node_name = n->name,
-                           .args = n->args,
-                           .arg_count = n->arg_count,
-                           .kwargs = n->kwargs,
-                           .kwarg_count = n->kwarg_count,
-                           .memory = memory};
-    return tare__call_bind(&out->bound, op) == TARE_OK;
+    return op != NULL && tare__op_has(tare__op_form(op, FORM_QUANTIZED), OP_WEIGHTED) &&
+           tare__function_bind(memory, n, out);
 }
 
-const op_info *tare__weighted_form(const weighted_call *w, op_form form) {
+const op_info *tare__weighted_form(const function_call *w, op_form form) {
     return tare__op_form(w->bound.op, form);
-}
-
-const value *tare__weighted_argument(const weighted_call *w, const char *name) {
-    const size_t i = tare__op_param_index(w->bound.op, name);
-    return i < w->bound.param_count ? w->bound.param[i] : NULL;
-}
-
-node *tare__weighted_node(const weighted_call *w, const char *name) {
-    const value *v = tare__weighted_argument(w, name);
-    return v != NULL && v->kind == VALUE_NODE ? v->as.node : NULL;
 }
 
 // --- modules ---
@@ -62,12 +44,12 @@ static void find_node(void *user, node *n) {
 }
 
 // Of a convolution: constants only, as torch packs them with the weight.
-static tare_status set_geometry(const weighted_call *w, module *m, bool *is_constant,
+static tare_status set_geometry(const function_call *w, module *m, bool *is_constant,
                                 tare_error *err) {
     static const char *const keys[] = {"stride", "padding", "output_padding", "dilation", "groups"};
     bool has_node = false;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const value *v = tare__weighted_argument(w, keys[i]);
+        const value *v = tare__function_argument(w, keys[i]);
         if (v == NULL || v->kind == VALUE_NONE) continue;
         tare__value_each_node(v, find_node, &has_node);
         if (!has_node) TARE_TRY(tare__module_set_config(m, keys[i], v, err));
@@ -76,7 +58,7 @@ static tare_status set_geometry(const weighted_call *w, module *m, bool *is_cons
     return TARE_OK;
 }
 
-static tare_status fill(const pass *p, const weighted_call *w, tare_tensor *weight,
+static tare_status fill(const pass *p, const function_call *w, tare_tensor *weight,
                         tare_tensor *bias, requant_rule rule, module *m, bool *fits) {
     bool is_constant = false;
     TARE_TRY(set_geometry(w, m, &is_constant, p->err));
@@ -91,7 +73,7 @@ static tare_status fill(const pass *p, const weighted_call *w, tare_tensor *weig
     return status == TARE_OUT_OF_MEMORY ? tare__out_of_memory(p->err) : TARE_OK;
 }
 
-tare_status tare__pack_weights(pass *p, const weighted_call *w, tare_tensor *weight,
+tare_status tare__pack_weights(pass *p, const function_call *w, tare_tensor *weight,
                                tare_tensor *bias, requant_rule rule, module **out) {
     const module_class *class =
         tare__class_of_op(&p->model->context->classes, w->bound.op, ROLE_PACKED, FUSED_NONE);
@@ -110,19 +92,14 @@ tare_status tare__pack_weights(pass *p, const weighted_call *w, tare_tensor *wei
 // --- names ---
 
 static tare_status packed_name(pass *p, const node *function, const char **out) {
-    const module *root = p->model->root;
-    arena *memory = &p->scratch;
-    char *scope =
-        tare__arena_strdup(memory, function->scope_path != NULL ? function->scope_path : "");
-    if (scope == NULL) return tare__out_of_memory(p->err);
-    for (char *at = scope; *at != '\0'; at++)
+    const char *scope = function->scope_path != NULL ? function->scope_path : "";
+    char *prefix = tare__arena_printf(&p->scratch, "%s_packed_weight_", scope);
+    size_t number = 0;
+    if (prefix == NULL) return tare__out_of_memory(p->err);
+    for (char *at = prefix; *at != '\0'; at++)
         if (*at == '.') *at = '_';
-    for (size_t i = 0;; i++) {
-        *out = tare__arena_printf(memory, "%s_packed_weight_%zu", scope, i);
-        if (*out == NULL) return tare__out_of_memory(p->err);
-        if (!tare__module_has_tensor(root, *out) && tare__module_child(root, *out) == NULL)
-            return TARE_OK;
-    }
+    *out = tare__module_free_name(p->model->root, &p->scratch, prefix, &number);
+    return *out != NULL ? TARE_OK : tare__out_of_memory(p->err);
 }
 
 tare_status tare__insert_packed(pass *p, module *m, const node *function, node *before,

@@ -5,29 +5,18 @@
 #ifndef FLOW_PACK_H
 #define FLOW_PACK_H
 
+#include "flow/function_call.h"
 #include "model/pass.h"
-#include "ops/op.h"
 
-/// A call of a function whose quantized form takes packed weights, its arguments bound by position
-/// or keyword.
-typedef struct weighted_call {
-    node *function;
-    op_call bound;
-} weighted_call;
-
-/// Binds a call of any spelling; false: the node is none, or its arguments do not fit. The binding
-/// lives in `memory`.
-bool tare__weighted_bind(arena *memory, node *n, weighted_call *out);
+/// Binds a call of a function whose quantized form takes packed weights; false: it is none.
+bool tare__weighted_bind(arena *memory, node *n, function_call *out);
 /// The quantized form of the function; NULL: it has none such.
-const op_info *tare__weighted_form(const weighted_call *w, op_form form);
-/// An argument by its parameter's name; NULL: not given, or no such node.
-const value *tare__weighted_argument(const weighted_call *w, const char *name);
-node *tare__weighted_node(const weighted_call *w, const char *name);
+const op_info *tare__weighted_form(const function_call *w, op_form form);
 
 /// The packed form of this weight (qint8, or float16 for dynamic functions) and bias (NULL: none),
 /// with the convolution's geometry. A quantized weight rounds by `rule`; unset: as the model's
 /// engine does. *out: the caller's reference; NULL if there is no such integer layer.
-tare_status tare__pack_weights(pass *p, const weighted_call *w, tare_tensor *weight,
+tare_status tare__pack_weights(pass *p, const function_call *w, tare_tensor *weight,
                                tare_tensor *bias, requant_rule rule, module **out);
 /// Binds packed weights under a free name ({the function's scope}_packed_weight_{N}, as torch's
 /// fold_weight names them) and reads them before a node. Takes m over, on failure too.

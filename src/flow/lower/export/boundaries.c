@@ -132,11 +132,9 @@ static tare_status quantized_of(lowering *l, const boundary *b, const tare_tenso
 
 tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, const char **name) {
     module *root = l->p->model->root;
-    *name = NULL;
-    for (size_t i = 0; *name == NULL || tare__module_has_tensor(root, *name); i++) {
-        *name = tare__arena_printf(&root->graph->memory, "%s_%zu", base, i);
-        if (*name == NULL) return tare__out_of_memory(l->p->err);
-    }
+    size_t number = 0;
+    *name = tare__module_free_name(root, &root->graph->memory, base, &number);
+    if (*name == NULL) return tare__out_of_memory(l->p->err);
     return tare__module_set_tensor(root, *name, t, false, l->p->err);
 }
 
@@ -152,7 +150,7 @@ tare_status tare__lower_constant(lowering *l, node *n) {
     const char *name = NULL;
     if (codes == NULL || codes->dtype != tare__dtype(b.params.dtype)->storage) return TARE_OK;
     TARE_TRY(quantized_of(l, &b, codes, &t));
-    const tare_status status = tare__own_buffer(l, "_quantized_constant", t, &name);
+    const tare_status status = tare__own_buffer(l, "_quantized_constant_", t, &name);
     tare_tensor_release(t);
     TARE_TRY(status);
     const node_spec spec = {.op = NODE_GET_ATTR, .target = name};

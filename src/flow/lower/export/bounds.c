@@ -9,15 +9,14 @@
 #include "model/coverage.h"
 
 // A bound by its parameter's name: the code that it stands for, or the end of the range.
-static bool read_bound(const op_call *call, const char *name, double otherwise, double *out) {
-    const size_t i = tare__op_param_index(call->op, name);
-    const value *v = i < call->param_count ? call->param[i] : NULL;
+static bool read_bound(const function_call *call, const char *name, double otherwise, double *out) {
+    const value *v = tare__function_argument(call, name);
     *out = otherwise;
     return v == NULL || v->kind == VALUE_NONE || tare__value_number(v, out);
 }
 
-static bool read_bounds(const op_call *call, double *least, double *most) {
-    const op_id id = tare__op_id(call->op);
+static bool read_bounds(const function_call *call, double *least, double *most) {
+    const op_id id = tare__op_id(call->bound.op);
     *least = 0;
     *most = id == TARE_OP_RELU6 ? 6 : INFINITY;
     if (id == TARE_OP_RELU || id == TARE_OP_RELU6) return true;
@@ -27,18 +26,12 @@ static bool read_bounds(const op_call *call, double *least, double *most) {
     return read_bound(call, "min", -INFINITY, least) && read_bound(call, "max", INFINITY, most);
 }
 
-bool tare__code_bounds(lowering *l, const node *bound, const code_params *params, int64_t *least,
+bool tare__code_bounds(lowering *l, node *bound, const code_params *params, int64_t *least,
                        int64_t *most) {
     const dtype_info *info = tare__dtype(params->dtype);
-    const op_info *op = tare__function_row(bound);
-    op_call call = {.function = bound->target,
-                    .args = bound->args,
-                    .arg_count = bound->arg_count,
-                    .kwargs = bound->kwargs,
-                    .kwarg_count = bound->kwarg_count,
-                    .memory = &l->p->scratch};
+    function_call call;
     double low, high;
-    if (op == NULL || bound->input_count != 1 || tare__call_bind(&call, op) != TARE_OK ||
+    if (bound->input_count != 1 || !tare__function_bind(&l->p->scratch, bound, &call) ||
         !read_bounds(&call, &low, &high))
         return false;
     const float inverse = tare__inverse_scale(params->scale);

@@ -55,7 +55,7 @@ static node *only_relu(const node *n) {
     return tare__function_op(user) == TARE_OP_RELU ? user : NULL;
 }
 
-static tare_status lower_linear(lowering *l, const weighted_call *w, const dynamic_input *in) {
+static tare_status lower_linear(lowering *l, const function_call *w, const dynamic_input *in) {
     node *n = w->function, *relu = only_relu(n), *weights = NULL;
     const value x = *in->tensor, *args = in->choose->args;
     module *packed = NULL;
@@ -106,7 +106,7 @@ static tare_status make_table(lowering *l, const value *items, const value *axis
 // A buffer of its own, read where the dequantize stood.
 static tare_status read_table(lowering *l, node *dequantize, tare_tensor *table) {
     const char *name = NULL;
-    TARE_TRY(tare__own_buffer(l, "_quantized_table", table, &name));
+    TARE_TRY(tare__own_buffer(l, "_quantized_table_", table, &name));
     TARE_TRY(tare__node_set_args(dequantize, NULL, 0, NULL, 0, l->p->err));
     dequantize->op = NODE_GET_ATTR;
     dequantize->target = name;
@@ -140,13 +140,13 @@ static tare_status lower_embedding(lowering *l, const node *n) {
 
 tare_status tare__pt2e_lower_dynamic(lowering *l) {
     for (node *n = l->p->model->root->graph->first; n != NULL; n = n->next) {
-        weighted_call w;
+        function_call w;
         dynamic_input in;
         if (is_embedding(n))
             TARE_TRY(tare__at(l->p->err, lower_embedding(l, n), "node '%s'", n->name));
         else if (tare__weighted_bind(&l->p->scratch, n, &w) &&
                  tare__weighted_form(&w, FORM_DECOMPOSED_DYNAMIC) != NULL &&
-                 read_chain(tare__weighted_node(&w, "input"), &in))
+                 read_chain(tare__function_argument_node(&w, "input"), &in))
             TARE_TRY(tare__at(l->p->err, lower_linear(l, &w, &in), "node '%s'", n->name));
     }
     return TARE_OK;

@@ -50,9 +50,9 @@ static tare_status say(const lowering *l, const node *n, const char *rule, const
     return TARE_DECIDE(l->p, n, "left float", rule, "%s", reason);
 }
 
-static tare_status explain_layer(const lowering *l, const weighted_call *w) {
-    const node *n = w->function, *x = tare__weighted_node(w, "input");
-    const node *weight = tare__weighted_node(w, "weight");
+static tare_status explain_layer(const lowering *l, const function_call *w) {
+    const node *n = w->function, *x = tare__function_argument_node(w, "input");
+    const node *weight = tare__function_argument_node(w, "weight");
     const bool has_codes =
         weight != NULL && (tare__is_dequantize_call(weight) || tare__is_code_dequantize(weight));
     if (!has_codes)
@@ -70,7 +70,7 @@ static tare_status explain_layer(const lowering *l, const weighted_call *w) {
 }
 
 static tare_status explain(lowering *l, node *n) {
-    weighted_call w;
+    function_call w;
     inputs in = {.l = l};
     if (tare__weighted_bind(&l->p->scratch, n, &w)) return explain_layer(l, &w);
     tare__node_each_input(n, look, &in);

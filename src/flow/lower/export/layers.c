@@ -120,8 +120,8 @@ typedef struct layer_bias {
     bool is_integer;     // of int32 codes
 } layer_bias;
 
-static tare_status read_bias(lowering *l, const weighted_call *w, layer_bias *out) {
-    const value *v = tare__weighted_argument(w, "bias");
+static tare_status read_bias(lowering *l, const function_call *w, layer_bias *out) {
+    const value *v = tare__function_argument(w, "bias");
     *out = (layer_bias){.is_constant = v == NULL || v->kind == VALUE_NONE};
     if (out->is_constant) return TARE_OK;
     value found = tare__none();
@@ -162,11 +162,11 @@ static bool bias_fits(const layer_bias *b, const tare_tensor *weight) {
     return b->tensor == NULL || weight->q->count == 1 || b->tensor->count == weight->q->count;
 }
 
-tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
+tare_status tare__lower_pack(lowering *l, const function_call *w, const code_params *x,
                              module **out) {
     layer_bias bias = {0};
     tare_tensor *weight = NULL;
-    TARE_TRY(constant_behind(l, tare__weighted_node(w, "weight"), &weight));
+    TARE_TRY(constant_behind(l, tare__function_argument_node(w, "weight"), &weight));
     if (weight == NULL) return TARE_OK;
     tare_status status = read_bias(l, w, &bias);
     if (status == TARE_OK && bias.is_constant && bias_fits(&bias, weight))
@@ -177,10 +177,10 @@ tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_par
     return status;
 }
 
-static tare_status lower_layer(lowering *l, const weighted_call *w, module *packed,
+static tare_status lower_layer(lowering *l, const function_call *w, module *packed,
                                const ending *e) {
     node *n = w->function, *weights = NULL;
-    const node *x = tare__weighted_node(w, "input");
+    const node *x = tare__function_argument_node(w, "input");
     TARE_TRY(tare__insert_packed(l->p, packed, n, n, &weights));
     if (e->quantize == NULL) {
         const value floats[] = {tare__node_value(tare__node_arg(x, 0)), tare__node_value(weights)};
@@ -224,7 +224,7 @@ static bool is_plain_sum(const node *n) {
 }
 
 // *found: layer - add of codes - (relu -) quantize, all of one dtype and of the same sizes.
-static tare_status find_residual(lowering *l, const weighted_call *w, tare_dtype dtype,
+static tare_status find_residual(lowering *l, const function_call *w, tare_dtype dtype,
                                  residual *out, bool *found) {
     const node *n = w->function;
     *found = false;
@@ -244,10 +244,10 @@ static tare_status find_residual(lowering *l, const weighted_call *w, tare_dtype
     return source != NULL ? has_same_sizes(l, n, source, found) : TARE_OK;
 }
 
-static tare_status lower_residual(lowering *l, const weighted_call *w, module *packed,
+static tare_status lower_residual(lowering *l, const function_call *w, module *packed,
                                   const residual *r) {
     node *n = w->function, *weights = NULL;
-    const node *x = tare__weighted_node(w, "input");
+    const node *x = tare__function_argument_node(w, "input");
     const code_params *codes = tare__codes_given(l, r->end.quantize);
     const op_info *form = tare__weighted_form(w, r->end.relu != NULL ? FORM_ADD_RELU : FORM_ADD);
     TARE_TRY(tare__insert_packed(l->p, packed, n, r->add, &weights));
@@ -262,9 +262,9 @@ static tare_status lower_residual(lowering *l, const weighted_call *w, module *p
 }
 
 static tare_status visit(lowering *l, node *n) {
-    weighted_call w;
+    function_call w;
     if (!tare__weighted_bind(&l->p->scratch, n, &w)) return TARE_OK;
-    const code_params *x = tare__codes_behind(l, tare__weighted_node(&w, "input"));
+    const code_params *x = tare__codes_behind(l, tare__function_argument_node(&w, "input"));
     ending e = tare__ending_of(l, n);
     if (x == NULL) return TARE_OK;
     const code_params *codes = tare__codes_given(l, e.quantize);

@@ -5,10 +5,6 @@
 
 #include "flow/lower/export/lower.h"
 
-static node *only_reader(const node *n) {
-    return n->user_count == 1 ? n->users[0] : NULL;
-}
-
 // A dropout outside of training.
 static bool is_idle(const node *n) {
     return n->arg_count == 3 && n->args[2].kind == VALUE_BOOL && !n->args[2].as.boolean;
@@ -59,7 +55,7 @@ static bool can_give_codes(const node *n) {
 // The first of the operators between `top` and the quantize; NULL: none.
 static node *find_chain(const lowering *l, const node *quantize, node **top) {
     node *first = NULL, *n = tare__node_arg(quantize, 0);
-    while (n != NULL && commutes(n) && only_reader(n) != NULL) {
+    while (n != NULL && commutes(n) && tare__only_reader(n) != NULL) {
         first = n;
         n = tare__node_arg(n, 0);
     }
@@ -67,14 +63,14 @@ static node *find_chain(const lowering *l, const node *quantize, node **top) {
     if (first == NULL || n == NULL) return NULL;
     // What is dequantized may have more readers.
     const bool fits =
-        tare__codes_behind(l, n) != NULL || (only_reader(n) == first && can_give_codes(n));
+        tare__codes_behind(l, n) != NULL || (tare__only_reader(n) == first && can_give_codes(n));
     return fits ? first : NULL;
 }
 
 // The operators from `first` to `last` work on codes of `of`.
 static tare_status take_codes(lowering *l, node *first, const node *last, const node *of,
                               const code_params *params) {
-    for (node *n = first;; n = only_reader(n)) {
+    for (node *n = first;; n = tare__only_reader(n)) {
         TARE_TRY(tare__write_nothing(l, n));
         TARE_TRY(tare__note_codes(l, n, params));
         TARE_TRY(

@@ -48,11 +48,7 @@ const code_params *tare__codes_behind(const lowering *l, const node *dequantize)
 
 // --- endings ---
 
-static node *only_reader(const node *n) {
-    return n->user_count == 1 ? n->users[0] : NULL;
-}
-
-static bool is_relu(lowering *l, const node *bound, const code_params *params) {
+static bool is_relu(lowering *l, node *bound, const code_params *params) {
     int64_t least, most;
     return tare__code_bounds(l, bound, params, &least, &most) && least == params->zero_point &&
            most == tare__dtype(params->dtype)->max;
@@ -60,7 +56,7 @@ static bool is_relu(lowering *l, const node *bound, const code_params *params) {
 
 ending tare__ending_of(lowering *l, const node *n) {
     ending e = {0};
-    node *reader = only_reader(n);
+    node *reader = tare__only_reader(n);
     if (reader == NULL) return e;
     const op_info *op = tare__function_row(reader);
     if (tare__op_id(op) == TARE_OP_RELU)
@@ -71,7 +67,7 @@ ending tare__ending_of(lowering *l, const node *n) {
     // A bound that is computed, or the clamped value as a bound, is no fixed one.
     if (last != NULL && (last->input_count != 1 || tare__node_arg(last, 0) != n))
         return (ending){0};
-    if (last != NULL) reader = only_reader(last);
+    if (last != NULL) reader = tare__only_reader(last);
     // A quantize of the program's own is no end: nothing is known of its codes.
     const code_params *params =
         tare__is_code_quantize(reader) ? tare__codes_given(l, reader) : NULL;
@@ -167,13 +163,6 @@ tare_status tare__read_codes(lowering *l, node *n) {
 
 // --- the pass ---
 
-// What the packed weights were made of goes.
-static tare_status rebuild(pass *p) {
-    graph *g = p->model->root->graph;
-    p->model->root->graph = NULL;
-    return tare__pass_rebuild(p, g);
-}
-
 static tare_status run(lowering *l) {
     pass *p = l->p;
     p->model->engine = l->engine;
@@ -188,7 +177,7 @@ static tare_status run(lowering *l) {
     TARE_TRY(tare__pt2e_eliminate_dead(p));
     TARE_TRY(tare__pt2e_bound_layers(l));
     TARE_TRY(tare__pt2e_explain_floats(l));
-    TARE_TRY(rebuild(p));
+    TARE_TRY(tare__pass_rebuild(p, NULL));  // what the packed weights were made of goes
     tare_model_clear_annotations(p->model); // they speak of edges that are no more
     p->model->stage = TARE_STAGE_LOWERED;
     return tare__coverage_finish(p->model, NULL, p->err);

@@ -45,7 +45,7 @@ typedef struct ending {
 ending tare__ending_of(lowering *l, const node *n);
 /// The least and the greatest code that an operator that bounds values (relu, relu6, hardtanh,
 /// clamp) lets through; false: it is none, or its bounds are computed.
-bool tare__code_bounds(lowering *l, const node *bound, const code_params *params, int64_t *least,
+bool tare__code_bounds(lowering *l, node *bound, const code_params *params, int64_t *least,
                        int64_t *most);
 /// The operator n, whose target is an integer function now, gives the codes of e->quantize, which
 /// goes. The relu goes too if `has_relu`; else it, or the clamp, works on the codes.
@@ -60,12 +60,12 @@ tare_status tare__absorb_relu(lowering *l, node *relu, node *n);
 /// The packed weights of a call: *out stays NULL unless its weight is a constant of 8 bits that an
 /// integer layer can have, and its bias a constant. x: what the input's codes stand for; NULL: it
 /// is quantized on the fly. They round as quantize does, or as the engine that was asked for.
-tare_status tare__lower_pack(lowering *l, const weighted_call *w, const code_params *x,
+tare_status tare__lower_pack(lowering *l, const function_call *w, const code_params *x,
                              module **out);
 /// A dequantize of a constant tensor of bytes, which one operator reads, becomes that of a
 /// quantized constant. No effect on other nodes.
 tare_status tare__lower_constant(lowering *l, node *dequantize);
-/// Binds a tensor to the root under a free name BASE_N, which lives as long as the graph.
+/// Binds a tensor to the root under a free name {base}{N}, which lives as long as the graph.
 tare_status tare__own_buffer(lowering *l, const char *base, tare_tensor *t, const char **name);
 /// Every dequantize of codes that n reads gives way to the codes.
 tare_status tare__read_codes(lowering *l, node *n);

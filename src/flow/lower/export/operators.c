@@ -12,36 +12,19 @@
 typedef struct operator_call {
     lowering *l;
     node *n;
-    op_call bound;
+    function_call call; // of n
     ending end;
     code_params result;
 } operator_call;
 
-static bool bind(operator_call *c) {
-    const op_info *op = tare__op_function(c->n->target);
-    c->bound = (op_call){.function = c->n->target,
-                         .node_name = c->n->name,
-                         .args = c->n->args,
-                         .arg_count = c->n->arg_count,
-                         .kwargs = c->n->kwargs,
-                         .kwarg_count = c->n->kwarg_count,
-                         .memory = &c->l->p->scratch};
-    return op != NULL && tare__call_bind(&c->bound, op) == TARE_OK;
-}
-
-static const value *argument(const operator_call *c, const char *name) {
-    const size_t i = tare__op_param_index(c->bound.op, name);
-    return i < c->bound.param_count ? c->bound.param[i] : NULL;
-}
-
 // What the i-th parameter's codes stand for; NULL: it is no dequantized tensor.
 static const code_params *codes_of(const operator_call *c, size_t i) {
-    const value *v = i < c->bound.param_count ? c->bound.param[i] : NULL;
+    const value *v = i < c->call.bound.param_count ? c->call.bound.param[i] : NULL;
     return v != NULL && v->kind == VALUE_NODE ? tare__codes_behind(c->l, v->as.node) : NULL;
 }
 
 static bool is_operator(const operator_call *c, op_id id) {
-    return tare__op_id(c->bound.op) == id;
+    return tare__op_id(c->call.bound.op) == id;
 }
 
 // --- what its inputs are ---
@@ -80,11 +63,11 @@ static tare_status finish_on_codes(const operator_call *c) {
 }
 
 static bool moves(const operator_call *c) {
-    return (c->bound.op->traits & OP_MOVES_DATA) != 0;
+    return (c->call.bound.op->traits & OP_MOVES_DATA) != 0;
 }
 
 static bool works_on_codes(const operator_call *c, const survey *s) {
-    const unsigned keeps = c->bound.op->traits & (OP_MOVES_DATA | OP_KEEPS_QPARAMS);
+    const unsigned keeps = c->call.bound.op->traits & (OP_MOVES_DATA | OP_KEEPS_QPARAMS);
     // Indices are no floats; other operators would mix floats with codes.
     const bool takes_indices = moves(c) && codes_of(c, 0) != NULL;
     return keeps != 0 && s->same_count > 0 && s->other_count == 0 &&
@@ -95,7 +78,7 @@ static bool works_on_codes(const operator_call *c, const survey *s) {
 static bool is_exact_on_codes(const operator_call *c, const survey *s) {
     if (s->other_count != 1 || s->same_count > 0 || s->mixes_dtypes || codes_of(c, 0) == NULL)
         return false;
-    return moves(c) || tare__op_has(c->bound.op, OP_GREATEST) || is_operator(c, TARE_OP_RELU);
+    return moves(c) || tare__op_has(c->call.bound.op, OP_GREATEST) || is_operator(c, TARE_OP_RELU);
 }
 
 // The operator keeps its input's parameters; the codes of the result follow from its codes.
@@ -128,7 +111,7 @@ static tare_status finish_with_other_codes(const operator_call *c) {
 // --- sums and products ---
 
 static bool is_binary(const operator_call *c, const survey *s) {
-    const value *alpha = argument(c, "alpha");
+    const value *alpha = tare__function_argument(&c->call, "alpha");
     double factor = 1;
     if (!is_operator(c, TARE_OP_ADD) && !is_operator(c, TARE_OP_MUL)) return false;
     if (alpha != NULL && (!tare__value_number(alpha, &factor) || factor != 1)) return false;
@@ -137,8 +120,8 @@ static bool is_binary(const operator_call *c, const survey *s) {
 
 static tare_status finish_binary(const operator_call *c) {
     const op_info *form =
-        tare__op_form(c->bound.op, c->end.relu != NULL ? FORM_QUANTIZED_RELU : FORM_QUANTIZED);
-    value args[4] = {*c->bound.param[0], *c->bound.param[1], tare__float(c->result.scale),
+        tare__op_form(c->call.bound.op, c->end.relu != NULL ? FORM_QUANTIZED_RELU : FORM_QUANTIZED);
+    value args[4] = {*c->call.bound.param[0], *c->call.bound.param[1], tare__float(c->result.scale),
                      tare__int(c->result.zero_point)};
     for (size_t i = 0; i < 2; i++) args[i] = tare__node_value(tare__node_arg(args[i].as.node, 0));
     TARE_TRY(tare__retarget(c->l, c->n, form, args, 4));
@@ -170,9 +153,9 @@ static bool is_same_parameter(const op_info *a, size_t i, const op_info *b, size
 
 // The operator's argument for the row's j-th parameter; NULL: it has none.
 static const value *argument_for(const operator_call *c, const op_info *row, size_t j) {
-    for (size_t i = 0; i < c->bound.param_count; i++)
-        if (is_same_parameter(c->bound.op, i, row, j)) {
-            const value *v = c->bound.param[i];
+    for (size_t i = 0; i < c->call.bound.param_count; i++)
+        if (is_same_parameter(c->call.bound.op, i, row, j)) {
+            const value *v = c->call.bound.param[i];
             return v != NULL && v->kind != VALUE_NONE ? v : NULL;
         }
     return NULL;
@@ -180,16 +163,16 @@ static const value *argument_for(const operator_call *c, const op_info *row, siz
 
 static bool has_parameter(const operator_call *c, size_t i, const op_info *row) {
     for (size_t j = 0; j < tare__op_param_count(row); j++)
-        if (is_same_parameter(c->bound.op, i, row, j)) return true;
+        if (is_same_parameter(c->call.bound.op, i, row, j)) return true;
     return false;
 }
 
 static bool takes_all(const operator_call *c, const op_info *row) {
     char name[64];
-    for (size_t i = 0; i < c->bound.param_count; i++) {
-        const value *v = c->bound.param[i];
+    for (size_t i = 0; i < c->call.bound.param_count; i++) {
+        const value *v = c->call.bound.param[i];
         if (v == NULL || v->kind == VALUE_NONE) continue;
-        if (tare__op_param_name(c->bound.op, i, name, sizeof name) == 0) return false;
+        if (tare__op_param_name(c->call.bound.op, i, name, sizeof name) == 0) return false;
         if (!has_parameter(c, i, row) && !is_meaningless(c, name, v)) return false;
     }
     return true;
@@ -201,7 +184,7 @@ static const op_info *rule_of(const operator_call *c, const survey *s) {
     const bool is_list = is_operator(c, TARE_OP_CAT);
     if (s->mixes_dtypes || (is_list ? s->float_count > 0 : codes_of(c, 0) == NULL)) return NULL;
     for (size_t i = 0; i < 2; i++) {
-        const op_info *row = tare__op_form(c->bound.op, forms[i]);
+        const op_info *row = tare__op_form(c->call.bound.op, forms[i]);
         if (row != NULL && tare__op_param_index(row, "output_scale") < tare__op_param_count(row) &&
             takes_all(c, row))
             return row;
@@ -239,7 +222,7 @@ static tare_status finish_by_rule(const operator_call *c, const op_info *row) {
 
 // Dropouts draw numbers then, and batch norms look at the batch.
 static bool trains(const operator_call *c) {
-    const value *v = argument(c, "training");
+    const value *v = tare__function_argument(&c->call, "training");
     return v != NULL && v->kind == VALUE_BOOL && v->as.boolean &&
            !is_operator(c, TARE_OP_INSTANCE_NORM); // whose argument says that it has no statistics
 }
@@ -302,13 +285,13 @@ static tare_status requantize(lowering *l, node *n) {
 static tare_status visit(lowering *l, node *n) {
     if (tare__is_code_quantize(n)) return requantize(l, n);
     operator_call c = {.l = l, .n = n, .end = tare__ending_of(l, n)};
-    if (n->op != NODE_CALL_FUNCTION || writes_shared(n) || !bind(&c)) return TARE_OK;
-    if (c.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_codes(l, n); // a size
+    if (writes_shared(n) || !tare__function_bind(&l->p->scratch, n, &c.call)) return TARE_OK;
+    if (c.call.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_codes(l, n); // a size
     const code_params *result = tare__codes_given(l, c.end.quantize);
-    if (result == NULL || (c.bound.op->traits & OP_WEIGHTED)) return TARE_OK;
+    if (result == NULL || (c.call.bound.op->traits & OP_WEIGHTED)) return TARE_OK;
     if (tare__pt2e_stays_float(l->p, n)) return TARE_OK;
     // What converts between dtypes is no operator between codes.
-    const unsigned kept = c.bound.op->traits & (OP_ANY_DTYPE | OP_KEEPS_QPARAMS);
+    const unsigned kept = c.call.bound.op->traits & (OP_ANY_DTYPE | OP_KEEPS_QPARAMS);
     if (kept == OP_ANY_DTYPE) return TARE_OK;
     c.result = *result;
     return tare__at(l->p->err, lower(&c), "node '%s'", n->name);

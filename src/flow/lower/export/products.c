@@ -31,24 +31,17 @@ static bool stays_float(lowering *l, const op_call *bound, const node *n, const 
            tare__ending_of(l, n).quantize == NULL;
 }
 
-static bool drops_out(const op_call *bound) {
-    const size_t i = tare__op_param_index(bound->op, "dropout_p");
-    const value *v = i < bound->param_count ? bound->param[i] : NULL;
+static bool drops_out(const function_call *call) {
+    const value *v = tare__function_argument(call, "dropout_p");
     double share = 0;
     return v != NULL && (!tare__value_number(v, &share) || share != 0);
 }
 
 static tare_status lower(lowering *l, node *n, const op_info *row) {
-    op_call bound = {.function = n->target,
-                     .node_name = n->name,
-                     .args = n->args,
-                     .arg_count = n->arg_count,
-                     .kwargs = n->kwargs,
-                     .kwarg_count = n->kwarg_count,
-                     .memory = &l->p->scratch};
-    if (tare__call_bind(&bound, tare__op_function(n->target)) != TARE_OK ||
-        !reads_codes(l, &bound, row->code_inputs) || drops_out(&bound) ||
-        !stays_float(l, &bound, n, row))
+    function_call call;
+    if (!tare__function_bind(&l->p->scratch, n, &call) ||
+        !reads_codes(l, &call.bound, row->code_inputs) || drops_out(&call) ||
+        !stays_float(l, &call.bound, n, row))
         return TARE_OK;
     const char *target = tare__arena_strdup(&n->owner->memory, tare__op_function_name(row).text);
     if (target == NULL) return tare__out_of_memory(l->p->err);

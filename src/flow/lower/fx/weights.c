@@ -8,13 +8,13 @@
 #include "model/coverage.h"
 
 // What a weight is dequantized from; NULL: it is not.
-static node *weight_source(const weighted_call *w) {
-    const node *dequantize = tare__weighted_node(w, "weight");
+static node *weight_source(const function_call *w) {
+    const node *dequantize = tare__function_argument_node(w, "weight");
     return tare__is_dequantize_node(dequantize) ? tare__node_arg(dequantize, 0) : NULL;
 }
 
 // The weight before it is dequantized; NULL if it is not quantized by a scheme of its own.
-static node *quantized_weight(const weighted_call *w) {
+static node *quantized_weight(const function_call *w) {
     node *source = weight_source(w);
     return OP_IS_ANY(tare__function_op(source), TARE_OP_QUANTIZE_PER_TENSOR,
                      TARE_OP_QUANTIZE_PER_CHANNEL)
@@ -22,14 +22,14 @@ static node *quantized_weight(const weighted_call *w) {
                : NULL;
 }
 
-static node *half_weight(const weighted_call *w) {
+static node *half_weight(const function_call *w) {
     node *source = weight_source(w);
     return source != NULL && tare__is_half_node(source) ? source : NULL;
 }
 
 // --- packing ---
 
-static tare_status pack_values(convert_pass *c, const weighted_call *w, const value *weight,
+static tare_status pack_values(convert_pass *c, const function_call *w, const value *weight,
                                const value *bias, module **out) {
     tare_tensor *b = bias->kind == VALUE_TENSOR ? bias->as.tensor : NULL;
     if (weight->kind != VALUE_TENSOR || (b == NULL && bias->kind != VALUE_NONE)) return TARE_OK;
@@ -37,8 +37,8 @@ static tare_status pack_values(convert_pass *c, const weighted_call *w, const va
 }
 
 // *out: the packed weights of a call; NULL if there is no integer form of it.
-static tare_status pack(convert_pass *c, const weighted_call *w, module **out) {
-    const value *bias = tare__weighted_argument(w, "bias");
+static tare_status pack(convert_pass *c, const function_call *w, module **out) {
+    const value *bias = tare__function_argument(w, "bias");
     node *quantized = quantized_weight(w);
     const value wanted[] = {tare__node_value(quantized != NULL ? quantized : half_weight(w)),
                             bias != NULL ? *bias : tare__none()};
@@ -60,7 +60,7 @@ static tare_status pack(convert_pass *c, const weighted_call *w, module **out) {
 // --- the two forms ---
 
 // The function's node stays, and with it its name.
-static tare_status retarget(convert_pass *c, const weighted_call *w, op_form form,
+static tare_status retarget(convert_pass *c, const function_call *w, op_form form,
                             const value *args, size_t arg_count) {
     tare_error *err = c->base->err;
     node *n = w->function;
@@ -82,18 +82,18 @@ static tare_status absorb_relu(convert_pass *c, node *relu, node *function, cons
 }
 
 static bool accepts_function(const convert_pass *c, const node *n) {
-    weighted_call w;
+    function_call w;
     return tare__weighted_bind(&c->base->scratch, (node *)n, &w) &&
-           tare__is_dequantize_node(tare__weighted_node(&w, "input")) && // NOLINT
-           tare__node_arg(tare__weighted_node(&w, "input"), 0) != NULL &&
+           tare__is_dequantize_node(tare__function_argument_node(&w, "input")) && // NOLINT
+           tare__node_arg(tare__function_argument_node(&w, "input"), 0) != NULL &&
            quantized_weight(&w) != NULL;
 }
 
-static tare_status lower_static(convert_pass *c, const static_match *m, const weighted_call *w,
+static tare_status lower_static(convert_pass *c, const static_match *m, const function_call *w,
                                 module *packed) {
     tare_error *err = c->base->err;
     node *function = w->function, *weights = NULL;
-    node *x = tare__node_arg(tare__weighted_node(w, "input"), 0);
+    node *x = tare__node_arg(tare__function_argument_node(w, "input"), 0);
     TARE_TRY(tare__insert_packed(c->base, packed, function, m->scale, &weights));
     const bool fuses = m->relu != NULL && tare__weighted_form(w, FORM_QUANTIZED_RELU) != NULL;
     const value args[] = {tare__node_value(x), tare__node_value(weights),
@@ -109,8 +109,8 @@ static tare_status lower_static(convert_pass *c, const static_match *m, const we
 }
 
 // The node that quantizes the function's input on the fly to this dtype; NULL: there is none.
-static node *dynamic_quantize(const weighted_call *w, tare_dtype wanted) {
-    node *quantize = tare__dynamic_quantize(tare__weighted_node(w, "input"));
+static node *dynamic_quantize(const function_call *w, tare_dtype wanted) {
+    node *quantize = tare__dynamic_quantize(tare__function_argument_node(w, "input"));
     const value *dtype = quantize != NULL && quantize->arg_count == 3 ? &quantize->args[1] : NULL;
     const bool fits = dtype != NULL && dtype->kind == VALUE_DTYPE && dtype->as.dtype == wanted;
     return fits ? quantize : NULL;
@@ -118,7 +118,7 @@ static node *dynamic_quantize(const weighted_call *w, tare_dtype wanted) {
 
 // The same for a pair of input and weight dtypes that a dynamic function takes: quint8 with codes,
 // float16 with float16.
-static node *dynamic_pair(const weighted_call *w) {
+static node *dynamic_pair(const function_call *w) {
     return half_weight(w) != NULL        ? dynamic_quantize(w, TARE_FLOAT16)
            : quantized_weight(w) != NULL ? dynamic_quantize(w, TARE_QUINT8)
                                          : NULL;
@@ -130,7 +130,7 @@ static node *only_relu(const convert_pass *c, const node *n) {
                                                                                        : NULL;
 }
 
-static tare_status lower_dynamic(convert_pass *c, const weighted_call *w, module *packed) {
+static tare_status lower_dynamic(convert_pass *c, const function_call *w, module *packed) {
     tare_error *err = c->base->err;
     node *function = w->function, *weights = NULL, *relu = only_relu(c, function);
     const node *quantize = dynamic_pair(w);
@@ -145,7 +145,7 @@ static tare_status lower_dynamic(convert_pass *c, const weighted_call *w, module
     return absorb_relu(c, relu, function, function->target);
 }
 
-static bool is_dynamic(const convert_pass *c, node *n, weighted_call *w) {
+static bool is_dynamic(const convert_pass *c, node *n, function_call *w) {
     return tare__weighted_bind(&c->base->scratch, n, w) &&
            tare__weighted_form(w, FORM_DYNAMIC) != NULL && dynamic_pair(w) != NULL &&
            !tare__convert_has_no_qconfig(c, n);
@@ -153,7 +153,7 @@ static bool is_dynamic(const convert_pass *c, node *n, weighted_call *w) {
 
 static tare_status lower_at(convert_pass *c, node *n) {
     static_match m;
-    weighted_call w;
+    function_call w;
     module *packed = NULL;
     const bool is_static = tare__match_static(c, n, accepts_function, 0, &m);
     if (is_static ? !tare__weighted_bind(&c->base->scratch, m.reference, &w)
