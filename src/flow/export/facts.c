@@ -2,9 +2,9 @@
 // Prepare: what the quantizer said of every node and edge, kept for explain.
 #include <string.h>
 
+#include "flow/edge_facts.h"
 #include "flow/export/observers.h"
 #include "flow/export/steps.h"
-#include "ir/argument_places.h"
 #include "quantizers/patterns/node_source.h"
 #include "quantizers/settings.h"
 
@@ -12,7 +12,6 @@ typedef struct noting {
     pass *p;
     const tare_observer_map *set;
     const tare_quantizer *quantizer;
-    const node *to;
     node_sources sources;
     text words;
 } noting;
@@ -105,82 +104,70 @@ static tare_status decide(noting *w, const node *n) {
 
 // --- edges ---
 
-static const char *role_of(const node *to, const node *arg) {
-    if (tare__layer_call(to) == NULL) return "input";
-    if (tare__node_arg(to, 1) == arg) return "weight";
-    return tare__node_arg(to, 2) == arg ? "bias" : "input";
+static const char *role_of(void *user, const edge *e) {
+    (void)user;
+    if (tare__layer_call(e->to) == NULL) return "input";
+    if (tare__node_arg(e->to, 1) == e->argument) return "weight";
+    return tare__node_arg(e->to, 2) == e->argument ? "bias" : "input";
 }
 
-static void tell_sharing(noting *w, const qspec_key *key) {
+static void tell_sharing(const noting *w, const qspec_key *key, text *rule) {
     if (key->joined == 0) return;
     const qspec_key *other = &w->set->keys.items[key->joined - 1];
-    tare__text_append(&w->words, "; shares the observer of ");
-    tare__qspec_key_text(other, &w->words);
-    tare__text_append(&w->words, key->joined_implicitly ? ", whose spec agrees" : ", as it says");
+    tare__text_append(rule, "; shares the observer of ");
+    tare__qspec_key_text(other, rule);
+    tare__text_append(rule, key->joined_implicitly ? ", whose spec agrees" : ", as it says");
 }
 
-static void tell_key(noting *w, const qspec_key *key, bool is_output) {
-    if (is_output) tare__text_printf(&w->words, "output of '%s': ", key->node->name);
+static void tell_key(const noting *w, const qspec_key *key, bool is_output, text *rule) {
+    if (is_output) tare__text_printf(rule, "output of '%s': ", key->node->name);
     if (key->spec != NULL)
-        tare__qspec_text(key->spec, &w->words);
+        tare__qspec_text(key->spec, rule);
     else
-        tare__text_append(&w->words, "no observer: the spec is None");
-    tell_sharing(w, key);
+        tare__text_append(rule, "no observer: the spec is None");
+    tell_sharing(w, key, rule);
 }
 
 // The spec of the edge, else that of what is read, else why there is none.
-static void tell_edge(noting *w, const node *from, const node *observer) {
+static tare_status tell_edge(void *user, const edge *e, text *rule) {
+    const noting *w = user;
     const qspec_keys *keys = &w->set->keys;
-    const size_t edge = tare__qspec_keys_find(keys, from->name, w->to->name);
-    const size_t output = tare__qspec_keys_find(keys, NULL, from->name);
+    const size_t of_edge = tare__qspec_keys_find(keys, e->from->name, e->to->name);
+    const size_t of_output = tare__qspec_keys_find(keys, NULL, e->from->name);
     const annotation_book *book = &w->p->model->annotations;
-    tare__text_clear(&w->words);
-    if (edge < keys->count)
-        tell_key(w, &keys->items[edge], false);
-    else if (observer != NULL && output < keys->count)
-        tell_key(w, &keys->items[output], true);
-    else if (w->to->op == NODE_OUTPUT)
-        tare__text_append(&w->words, "no observer: the value leaves the graph in float");
-    else if (tare__annotation_find(book, w->to->name) != NULL &&
-             tare__annotation_find(book, from->name) != NULL)
-        tare__text_append(&w->words, "no observer: both ends are inside one pattern");
+    if (of_edge < keys->count)
+        tell_key(w, &keys->items[of_edge], false, rule);
+    else if (e->observer != NULL && of_output < keys->count)
+        tell_key(w, &keys->items[of_output], true, rule);
+    else if (e->to->op == NODE_OUTPUT)
+        tare__text_append(rule, "no observer: the value leaves the graph in float");
+    else if (tare__annotation_find(book, e->to->name) != NULL &&
+             tare__annotation_find(book, e->from->name) != NULL)
+        tare__text_append(rule, "no observer: both ends are inside one pattern");
     else
-        tare__text_printf(&w->words, "no observer: nothing annotates what '%s' reads here",
-                          w->to->name);
-}
-
-static tare_status add_edge(void *user, node *arg, const char *place) {
-    noting *w = user;
-    const tare_model *model = w->p->model;
-    const node *observer = tare__is_observer_node(model, arg) ? arg : NULL, *from = arg;
-    while (from != NULL && tare__is_observer_node(model, from)) from = tare__node_arg(from, 0);
-    if (from == NULL) return TARE_OK; // an observer without input is refused elsewhere
-    tell_edge(w, from, observer);
-    TARE_TRY(text_done(w));
-    return TARE_FACT(&w->p->model->facts, FACT_EDGE, w->p->err, from->name, w->to->name, place,
-                     role_of(w->to, arg), observer != NULL ? observer->target : "",
-                     observer != NULL ? tare__called_module(model, observer)->class->name : "",
-                     tare__text_chars(&w->words));
+        tare__text_printf(rule, "no observer: nothing annotates what '%s' reads here", e->to->name);
+    return TARE_OK;
 }
 
 // --- both ---
 
-static tare_status note_node(noting *w, const node *n) {
+static tare_status note_node(noting *w, edge_teller *edges, const node *n) {
     if (tare__is_observer_node(w->p->model, n)) return TARE_OK;
-    w->to = n;
     if (tare__node_is_call(n)) TARE_TRY(add_node(w, n));
     // What nobody reads is no operator of the model.
     if (tare__node_is_call(n) && n->user_count > 0) TARE_TRY(decide(w, n));
-    return tare__each_argument(n, add_edge, w, w->p->err);
+    return tare__add_edge_facts(edges, n);
 }
 
 tare_status tare__pt2e_note_facts(pass *p, const tare_observer_map *set,
                                   const tare_quantizer *quantizer) {
     noting w = {.p = p, .set = set, .quantizer = quantizer};
+    edge_teller edges = {.p = p, .user = &w, .role = role_of, .tell = tell_edge};
     tare_status status = tare__node_sources_read(p->model->root->graph, &w.sources, p->err);
     for (const node *n = p->model->root->graph->first; n != NULL && status == TARE_OK; n = n->next)
-        status = note_node(&w, n);
+        status = note_node(&w, &edges, n);
     tare__node_sources_release(&w.sources);
     tare__text_release(&w.words);
+    tare__text_release(&edges.rule);
     return status;
 }

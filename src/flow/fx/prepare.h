@@ -70,7 +70,6 @@ typedef struct prepare_pass {
     size_t node_count;
     size_t *match_order; // ids of matched nodes in the order in which they were first recorded
     size_t match_count;
-    size_t next_observer; // the least N that activation_post_process_N may be free with
 } prepare_pass;
 
 /// NULL for nodes inserted since (observers).
@@ -103,10 +102,6 @@ tare_status tare__prepare_choose(prepare_pass *p);
 /// Step: observers into the graph.
 tare_status tare__prepare_insert(prepare_pass *p);
 
-/// A new observer of the spec on a node right after `watched`, under the smallest free name of this
-/// prefix.
-tare_status tare__prepare_insert_observer(prepare_pass *p, node *watched, const char *prefix,
-                                          const tare_observer_spec *spec, node **out);
 /// Is the node's input read by another operator that is quantized? Asked before observers are
 /// inserted for it.
 bool tare__prepare_is_branch(const prepare_pass *p, const node *n);

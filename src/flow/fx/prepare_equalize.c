@@ -3,6 +3,7 @@
 // convolution.
 #include "flow/fx/equalize.h"
 #include "flow/fx/prepare.h"
+#include "flow/insert.h"
 #include "ops/op.h"
 
 bool tare__prepare_is_branch(const prepare_pass *p, const node *n) {
@@ -43,8 +44,9 @@ static tare_status insert_one(prepare_pass *p, const prepare_node *entry, const 
         tare__arena_printf(&p->base->scratch, "%s_equalization_process_", watched->name);
     if (prefix == NULL) return tare__out_of_memory(p->base->err);
     const bool is_weight = tare__is_equalized_weight(entry->info.weight_index, n, watched);
-    return tare__prepare_insert_observer(p, watched, prefix, is_weight ? q->weight : q->activation,
-                                         &arg->as.node);
+    const observer_wish wish = {.spec = is_weight ? q->weight : q->activation};
+    size_t number = 0;
+    return tare__insert_observer(p->base, &wish, prefix, &number, watched, &arg->as.node);
 }
 
 tare_status tare__prepare_equalize(prepare_pass *p, const prepare_node *entry, node *n,

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "config/pattern_form.h"
+#include "flow/edge_facts.h"
 #include "flow/fx/prepare.h"
-#include "ir/argument_places.h"
 
 static fact_book *facts_of(const prepare_pass *p) {
     return &p->base->model->facts;
@@ -115,91 +115,66 @@ tare_status tare__prepare_note_edge(prepare_pass *p, const node *from, const nod
     return TARE_OK;
 }
 
-// A walk over the arguments of one node.
-typedef struct edge_walk {
+typedef struct edge_rules {
     prepare_pass *pass;
-    const node *to;
-    const prepare_node *entry;
-    map *first_paths; // an observer module's address -> the path that it was met at first
-    text rule;
-} edge_walk;
+    map first_paths; // an observer module's address -> the path that it was met at first
+} edge_rules;
 
-static const char *find_note(const edge_walk *w, const node *from) {
-    for (const edge_note *note = w->entry->notes; note != NULL; note = note->next)
+static const char *find_note(const prepare_node *entry, const node *from) {
+    for (const edge_note *note = entry->notes; note != NULL; note = note->next)
         if (note->from == from->id) return note->rule;
     return NULL;
 }
 
 // Observers shared between edges are one module under several paths.
-static tare_status name_sharing(edge_walk *w, const node *observer) {
+static tare_status tell_sharing(edge_rules *w, const node *observer, text *rule) {
     char key[32];
     (void)snprintf(key, sizeof key, "%p",
                    (const void *)tare__called_module(w->pass->base->model, observer));
-    const char *first = tare__map_get(w->first_paths, key);
-    if (first == NULL && !tare__map_set(w->first_paths, key, (void *)observer->target))
+    const char *first = tare__map_get(&w->first_paths, key);
+    if (first == NULL && !tare__map_set(&w->first_paths, key, (void *)observer->target))
         return tare__out_of_memory(w->pass->base->err);
     if (first != NULL && strcmp(first, observer->target) != 0)
-        tare__text_printf(&w->rule, "; its observer is the one of '%s'", first);
+        tare__text_printf(rule, "; its observer is the one of '%s'", first);
     return TARE_OK;
 }
 
-static void tell_rule(edge_walk *w, const node *from, const node *observer, bool is_output) {
-    const char *note = find_note(w, from);
-    const prepare_node *source = tare__prepare_node(w->pass, from);
-    tare__text_clear(&w->rule);
-    if (observer != NULL && is_output && source != NULL && source->output_rule != NULL)
-        tare__text_append(&w->rule, source->output_rule);
+static tare_status tell_edge(void *user, const edge *e, text *rule) {
+    edge_rules *w = user;
+    const prepare_node *entry = tare__prepare_node(w->pass, e->to);
+    const prepare_node *source = tare__prepare_node(w->pass, e->from);
+    const char *note = find_note(entry, e->from);
+    if (e->observer_count == 1 && source != NULL && source->output_rule != NULL)
+        tare__text_append(rule, source->output_rule);
     else if (note != NULL)
-        tare__text_append(&w->rule, note);
-    else if (observer != NULL)
-        tare__text_printf(&w->rule, "observed for other readers of '%s'", from->name);
-    else if (source != NULL && source->match != NULL && source->match == w->entry->match)
-        tare__text_append(&w->rule, "no observer: both ends are inside one pattern");
-    else if (w->to->op == NODE_OUTPUT)
-        tare__text_append(&w->rule, "no observer: the value leaves the graph in float");
+        tare__text_append(rule, note);
+    else if (e->observer != NULL)
+        tare__text_printf(rule, "observed for other readers of '%s'", e->from->name);
+    else if (source != NULL && source->match != NULL && source->match == entry->match)
+        tare__text_append(rule, "no observer: both ends are inside one pattern");
+    else if (e->to->op == NODE_OUTPUT)
+        tare__text_append(rule, "no observer: the value leaves the graph in float");
     else
-        tare__text_printf(&w->rule, "no observer: '%s' stays float or only passes values on",
-                          w->to->name);
+        tare__text_printf(rule, "no observer: '%s' stays float or only passes values on",
+                          e->to->name);
+    return e->observer != NULL ? tell_sharing(w, e->observer, rule) : TARE_OK;
 }
 
-static const char *role_of(const edge_walk *w, const node *arg) {
-    if (tare__is_weight_arg(w->entry, w->to, arg)) return "weight";
-    return tare__is_bias_arg(w->entry, w->to, arg) ? "bias" : "input";
-}
-
-static tare_status add_edge(void *user, node *arg, const char *place) {
-    edge_walk *w = user;
-    const tare_model *model = w->pass->base->model;
-    const node *observer = tare__is_observer_node(model, arg) ? arg : NULL;
-    const node *from = arg;
-    size_t between = 0;
-    while (from != NULL && tare__is_observer_node(model, from)) {
-        from = tare__node_arg(from, 0);
-        between++;
-    }
-    if (from == NULL) return TARE_OK; // an observer without input is refused elsewhere
-    const prepare_node *source = tare__prepare_node(w->pass, from);
-    const bool is_output = between == 1 && source != NULL && source->output_rule != NULL;
-    tell_rule(w, from, observer, is_output);
-    if (observer != NULL) TARE_TRY(name_sharing(w, observer));
-    TARE_TRY(tare__text_status(&w->rule, w->pass->base->err));
-    return TARE_FACT(facts_of(w->pass), FACT_EDGE, w->pass->base->err, from->name, w->to->name,
-                     place, role_of(w, arg), observer != NULL ? observer->target : "",
-                     observer != NULL ? tare__called_module(model, observer)->class->name : "",
-                     tare__text_chars(&w->rule));
+static const char *role_of(void *user, const edge *e) {
+    const edge_rules *w = user;
+    const prepare_node *entry = tare__prepare_node(w->pass, e->to);
+    if (tare__is_weight_arg(entry, e->to, e->argument)) return "weight";
+    return tare__is_bias_arg(entry, e->to, e->argument) ? "bias" : "input";
 }
 
 tare_status tare__prepare_edge_facts(prepare_pass *p) {
-    map first_paths = {0};
-    edge_walk w = {.pass = p, .first_paths = &first_paths};
+    edge_rules rules = {.pass = p};
+    edge_teller teller = {.p = p->base, .user = &rules, .role = role_of, .tell = tell_edge};
     tare_status status = TARE_OK;
     for (const node *n = p->base->model->root->graph->first; n != NULL && status == TARE_OK;
-         n = n->next) {
-        w.to = n;
-        w.entry = tare__prepare_node(p, n);
-        if (w.entry != NULL) status = tare__each_argument(n, add_edge, &w, p->base->err);
-    }
-    tare__text_release(&w.rule);
-    tare__map_release(&first_paths);
+         n = n->next)
+        if (tare__prepare_node(p, n) != NULL) status = tare__add_edge_facts(&teller, n);
+    tare__text_release(&teller.rule);
+    tare__map_release(&rules.first_paths);
     return status;
 }

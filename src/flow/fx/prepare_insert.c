@@ -5,10 +5,9 @@
 
 #include "config/pattern_form.h"
 #include "flow/fx/prepare.h"
+#include "flow/insert.h"
 #include "observe/dtype_roles.h"
 #include "ops/op.h"
-
-#define OBSERVER_PREFIX "activation_post_process_"
 
 // The spec of what a node gives: its own, or for an observer that of the node it watches.
 static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
@@ -17,36 +16,6 @@ static const tare_observer_spec *produced_spec(prepare_pass *p, const node *n) {
         if (n == NULL) return NULL;
     }
     return tare__prepare_node(p, n)->info.output;
-}
-
-tare_status tare__prepare_insert_observer(prepare_pass *p, node *watched, const char *prefix,
-                                          const tare_observer_spec *spec, node **out) {
-    tare_model *model = p->base->model;
-    const char *name = NULL;
-    // Names are taken and never given back, so that the search for the usual prefix goes on where
-    // it ended.
-    size_t first = 0, *next = strcmp(prefix, OBSERVER_PREFIX) == 0 ? &p->next_observer : &first;
-    for (;; ++*next) {
-        name = tare__arena_printf(&p->base->scratch, "%s%zu", prefix, *next);
-        if (name == NULL) return tare__out_of_memory(p->base->err);
-        if (tare__module_child(model->root, name) == NULL) break;
-    }
-    module *observer = NULL;
-    TARE_TRY(
-        tare__observer_spec_instantiate(&model->context->observers, spec, &observer, p->base->err));
-    tare_status status = tare__module_set_child(model->root, name, observer, p->base->err);
-    tare__module_release(observer);
-    TARE_TRY(status);
-    const value arg = tare__node_value(watched);
-    const node_spec made = {.op = NODE_CALL_MODULE, .target = name, .args = &arg, .arg_count = 1};
-    TARE_TRY(tare__graph_insert(model->root->graph, &made, watched->next, out, p->base->err));
-    (*out)->debug_handle = watched->debug_handle;
-    return TARE_OK;
-}
-
-static tare_status insert_observer(prepare_pass *p, node *watched, const tare_observer_spec *spec,
-                                   node **out) {
-    return tare__prepare_insert_observer(p, watched, OBSERVER_PREFIX, spec, out);
 }
 
 // Which spec a node wants for one of its arguments.
@@ -75,19 +44,6 @@ static tare_status needs_observer(prepare_pass *p, const prepare_node *entry, co
     return TARE_OK;
 }
 
-// An observer of the same class and dtype that watches `arg` already.
-static node *existing_observer(prepare_pass *p, const node *arg, const tare_observer_spec *spec,
-                               tare_dtype dtype) {
-    for (size_t i = 0; i < arg->user_count; i++) {
-        const module *m = tare__called_module(p->base->model, arg->users[i]);
-        if (m != NULL && m->class->role == ROLE_OBSERVER &&
-            strcmp(tare__observer_class_of(m)->name, tare__observer_spec_class(spec)) == 0 &&
-            tare__observer_info(m)->dtype == dtype)
-            return arg->users[i];
-    }
-    return NULL;
-}
-
 // Inputs of a standalone module are quantized where it says so, and float elsewhere.
 static tare_status standalone_needs_observer(prepare_pass *p, const prepare_node *entry,
                                              const node *n, const node *arg, bool *out) {
@@ -113,14 +69,11 @@ static tare_status note_unobserved(prepare_pass *p, const prepare_node *entry, c
                                    arg->name, tare_dtype_name(wanted->dtype));
 }
 
-static tare_status observe_arg(prepare_pass *p, const prepare_node *entry, const node *n,
-                               value *v) {
-    if (v->kind == VALUE_LIST || v->kind == VALUE_TUPLE) {
-        for (uint32_t i = 0; i < v->count; i++) TARE_TRY(observe_arg(p, entry, n, &v->as.items[i]));
-        return TARE_OK;
-    }
-    if (v->kind != VALUE_NODE) return TARE_OK;
-    node *arg = v->as.node;
+static tare_status choose_input(insertion *in, const node *n, node *arg, bool is_first,
+                                observer_wish *out) {
+    (void)is_first;
+    prepare_pass *p = in->user;
+    const prepare_node *entry = tare__prepare_node(p, n);
     const tare_observer_spec *spec = wanted_spec(entry, n, arg);
     if (spec == NULL)
         return tare__prepare_note_edge(p, arg, n, "no observer: '%s' asks for none here", n->name);
@@ -130,33 +83,18 @@ static tare_status observe_arg(prepare_pass *p, const prepare_node *entry, const
     TARE_TRY(entry->match->standalone != NULL ? standalone_needs_observer(p, entry, n, arg, &needed)
                                               : needs_observer(p, entry, n, arg, &wanted, &needed));
     if (!needed) return note_unobserved(p, entry, n, arg, &wanted);
-    node *observer = existing_observer(p, arg, spec, wanted.dtype);
-    TARE_TRY(tare__prepare_note_edge(p, arg, n, "observed %s: '%s' wants %s",
-                                     observer != NULL ? "by what another reader asked for"
-                                                      : "for this input",
-                                     n->name, tare_dtype_name(wanted.dtype)));
-    if (observer == NULL) TARE_TRY(insert_observer(p, arg, spec, &observer));
-    v->as.node = observer;
+    *out = (observer_wish){.spec = spec, .dtype = wanted.dtype};
     return TARE_OK;
 }
 
-static tare_status observe_inputs(prepare_pass *p, const prepare_node *entry, node *n) {
-    arena *scratch = &p->base->scratch;
-    value *args = tare__arena_array(scratch, n->arg_count + 1, sizeof *args);
-    keyword *kwargs = tare__arena_array(scratch, n->kwarg_count + 1, sizeof *kwargs);
-    if (args == NULL || kwargs == NULL) return tare__out_of_memory(p->base->err);
-    for (size_t i = 0; i < n->arg_count; i++) {
-        TARE_TRY(tare__value_copy(scratch, &n->args[i], NULL, NULL, &args[i], p->base->err));
-        TARE_TRY(observe_arg(p, entry, n, &args[i]));
-    }
-    for (size_t i = 0; i < n->kwarg_count; i++) {
-        kwargs[i].name = n->kwargs[i].name;
-        TARE_TRY(tare__value_copy(scratch, &n->kwargs[i].value, NULL, NULL, &kwargs[i].value,
-                                  p->base->err));
-        TARE_TRY(observe_arg(p, entry, n, &kwargs[i].value));
-    }
-    return tare__node_set_args(n, args, n->arg_count, kwargs, n->kwarg_count, p->base->err);
+static tare_status note_observed(insertion *in, const node *n, const node *arg,
+                                 const observer_wish *wish, bool is_new) {
+    return tare__prepare_note_edge(in->user, arg, n, "observed %s: '%s' wants %s",
+                                   is_new ? "for this input" : "by what another reader asked for",
+                                   n->name, tare_dtype_name(wish->dtype));
 }
+
+// --- sharing an input's observer ---
 
 // The first node inside an argument list, or NULL.
 static void keep_first(void *user, node *n) {
@@ -178,26 +116,23 @@ static node *find_observer(prepare_pass *p, node *n) {
     return n;
 }
 
-static tare_status rebind(prepare_pass *p, const node *observer, module *shared) {
-    return tare__module_set_child(p->base->model->root, observer->target, shared, p->base->err);
-}
-
 // Of a list argument, every other element's observer becomes the first one's.
 static tare_status share_list(prepare_pass *p, const value *list, module *shared, bool *done) {
     for (uint32_t i = 1; i < list->count; i++) {
-        node *n = list->as.items[i].kind == VALUE_NODE ? list->as.items[i].as.node : NULL;
+        const node *n = list->as.items[i].kind == VALUE_NODE ? list->as.items[i].as.node : NULL;
         while (n != NULL && !tare__is_observer_node(p->base->model, n)) n = tare__node_arg(n, 0);
         if (n == NULL) return TARE_OK;
-        TARE_TRY(rebind(p, n, shared));
+        TARE_TRY(tare__module_set_child(p->base->model->root, n->target, shared, p->base->err));
     }
     *done = true;
     return TARE_OK;
 }
 
-// The output's observer becomes the input's. *done: false when there is no observer to share.
-static tare_status share_observers(prepare_pass *p, const node *n, bool *done) {
-    *done = false;
+// The observer that the inputs of n share and its output is to share with them; NULL: there is
+// none.
+static tare_status share_inputs(prepare_pass *p, const node *n, module **out) {
     const value *first = NULL;
+    *out = NULL;
     for (size_t i = 0; i < n->arg_count && first == NULL; i++) {
         const value_kind kind = n->args[i].kind;
         if (kind == VALUE_NODE || kind == VALUE_LIST || kind == VALUE_TUPLE) first = &n->args[i];
@@ -206,46 +141,47 @@ static tare_status share_observers(prepare_pass *p, const node *n, bool *done) {
     const bool is_list = first->kind != VALUE_NODE;
     if (is_list && first->count == 0) return TARE_OK;
     const value *head = is_list ? &first->as.items[0] : first;
-    node *observer = head->kind == VALUE_NODE ? find_observer(p, head->as.node) : NULL;
+    const node *observer = head->kind == VALUE_NODE ? find_observer(p, head->as.node) : NULL;
     if (observer == NULL) return TARE_OK;
     module *shared = tare__called_module(p->base->model, observer);
-    tare__module_retain(shared); // rebinding may drop the tree's own reference
-    tare_status status = TARE_OK;
-    *done = !is_list;
-    if (is_list) status = share_list(p, first, shared, done);
-    for (size_t i = 0; i < n->user_count && status == TARE_OK && *done; i++)
-        status = rebind(p, n->users[i], shared);
-    tare__module_release(shared);
-    return status;
+    bool is_shared = !is_list;
+    if (is_list) TARE_TRY(share_list(p, first, shared, &is_shared));
+    if (is_shared) *out = shared;
+    return TARE_OK;
 }
 
-static tare_status remove_observer(prepare_pass *p, node *n, node *observer) {
-    TARE_TRY(tare__node_replace_uses(observer, n, NULL, p->base->err));
-    return tare__graph_erase(p->base->model->root->graph, observer, p->base->err);
+// --- outputs ---
+
+// Unsigned values of an input of the model itself are not shared with.
+static bool shares(const prepare_node *entry, const node *n, tare_dtype wanted) {
+    const node *input = tare__node_arg(n, 0);
+    const bool is_unsigned = wanted == TARE_QUINT8 || wanted == TARE_UINT8;
+    const bool same_graph = !(is_unsigned && input != NULL && input->op == NODE_PLACEHOLDER);
+    return (entry->info.shares && same_graph) || entry->info.reuses_input;
 }
 
-static tare_status observe_output(prepare_pass *p, prepare_node *entry, node *n) {
+static tare_status observe_output(insertion *in, prepare_node *entry, node *n) {
+    prepare_pass *p = in->user;
     tare_observer_info wanted;
     TARE_TRY(tare__pass_spec_info(p->base, entry->info.output, &wanted));
     if (!tare__dtype_has_role(wanted.dtype, DTYPE_OBSERVED) || wanted.is_dynamic ||
         entry->match->standalone != NULL)
         return TARE_OK;
-    node *observer = NULL;
-    TARE_TRY(insert_observer(p, n, entry->info.output, &observer));
-    TARE_TRY(tare__node_replace_uses(n, observer, observer, p->base->err));
-    const node *input = tare__node_arg(n, 0);
-    const bool is_unsigned = wanted.dtype == TARE_QUINT8 || wanted.dtype == TARE_UINT8;
-    const bool same_graph = !(is_unsigned && input != NULL && input->op == NODE_PLACEHOLDER);
-    entry->output_rule = "observed as an output of its own";
-    if (!(entry->info.shares && same_graph) && !entry->info.reuses_input) return TARE_OK;
-    bool is_shared = false;
-    TARE_TRY(share_observers(p, n, &is_shared));
-    entry->output_rule = !is_shared ? NULL
-                         : entry->info.shares
-                             ? "observed with its input: OUTPUT_SHARE_OBSERVER_WITH_INPUT"
-                             : "observed with its input: the qconfig reuses the input's observer";
-    return is_shared ? TARE_OK : remove_observer(p, n, observer);
+    observer_wish wish = {.spec = entry->info.output};
+    if (shares(entry, n, wanted.dtype)) {
+        TARE_TRY(share_inputs(p, n, &wish.observer));
+        // torch finds that out when the observer stands already.
+        if (wish.observer == NULL) return tare__spend_observer_number(in);
+        entry->output_rule =
+            entry->info.shares ? "observed with its input: OUTPUT_SHARE_OBSERVER_WITH_INPUT"
+                               : "observed with its input: the qconfig reuses the input's observer";
+    } else {
+        entry->output_rule = "observed as an output of its own";
+    }
+    return tare__observe_output(in, n, &wish);
 }
+
+// --- the walk ---
 
 static void mark_observed(prepare_pass *p, const tare_match *structure) {
     for (size_t i = 0; i < structure->count; i++) {
@@ -318,7 +254,8 @@ static tare_status decide_skipped(prepare_pass *p, const node *n, const prepare_
                        entry->qconfig.key != NULL ? entry->qconfig.key : "");
 }
 
-static tare_status observe_node(prepare_pass *p, node *n) {
+static tare_status observe_node(insertion *in, node *n) {
+    prepare_pass *p = in->user;
     prepare_node *entry = tare__prepare_node(p, n);
     if (!tare__node_is_call(n)) return TARE_OK;
     if (entry->match == NULL || entry->qconfig.qconfig == NULL) return decide_skipped(p, n, entry);
@@ -329,21 +266,20 @@ static tare_status observe_node(prepare_pass *p, node *n) {
     TARE_TRY(decide_observed(p, n, entry));
     const bool is_branch = tare__prepare_is_branch(p, n);
     if (entry->match->root == n) {
-        TARE_TRY(observe_inputs(p, entry, n));
+        TARE_TRY(tare__observe_inputs(in, n));
         TARE_TRY(tare__prepare_equalize(p, entry, n, is_branch));
     }
     if (entry->match->last != n) return TARE_OK;
     bool is_split = false;
     TARE_TRY(tare__prepare_split_result(p, n, &is_split));
-    return is_split ? TARE_OK : observe_output(p, entry, n);
+    return is_split ? TARE_OK : observe_output(in, entry, n);
 }
 
 tare_status tare__prepare_insert(prepare_pass *p) {
-    const graph *g = p->base->model->root->graph;
-    node **before = tare__arena_array(&p->base->scratch, g->node_count + 1, sizeof *before);
-    if (before == NULL) return tare__out_of_memory(p->base->err);
-    size_t count = 0;
-    for (node *n = g->first; n != NULL; n = n->next) before[count++] = n;
-    for (size_t i = 0; i < count; i++) TARE_TRY(observe_node(p, before[i]));
-    return TARE_OK;
+    insertion in = {.p = p->base,
+                    .user = p,
+                    .visit = observe_node,
+                    .choose = choose_input,
+                    .tell = note_observed};
+    return tare__insert_observers(&in);
 }

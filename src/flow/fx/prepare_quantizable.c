@@ -5,6 +5,7 @@
 
 #include "flow/fx/prepare.h"
 #include "flow/fx/quantizable.h"
+#include "flow/insert.h"
 #include "ops/op.h"
 
 #define STUB_PREFIX "dequant_stub_"
@@ -22,37 +23,28 @@ typedef struct splitter {
     const char *at; // in the description
 } splitter;
 
-static tare_status insert(splitter *s, node_op op, const char *target, const value *args,
-                          size_t count, node **out) {
+static tare_status insert_row(splitter *s, op_id id, const value *args, size_t count, node **out) {
     graph *g = s->pass->base->model->root->graph;
-    const node_spec spec = {.op = op, .target = target, .args = args, .arg_count = count};
+    const op_name name = tare__op_function_name(tare__op_row(id));
+    const node_spec spec = {
+        .op = NODE_CALL_FUNCTION, .target = name.text, .args = args, .arg_count = count};
     TARE_TRY(tare__graph_insert(g, &spec, s->last->next, out, s->pass->base->err));
     s->last = *out;
     return TARE_OK;
 }
 
-static tare_status insert_row(splitter *s, op_id id, const value *args, size_t count, node **out) {
-    const op_name name = tare__op_function_name(tare__op_row(id));
-    return insert(s, NODE_CALL_FUNCTION, name.text, args, count, out);
-}
-
 static tare_status insert_stub(splitter *s, node *of, node **out) {
-    const pass *base = s->pass->base;
-    module *root = base->model->root, *stub = NULL;
-    const char *name = NULL;
-    for (size_t i = 0;; i++) {
-        name = tare__arena_printf(&s->pass->base->scratch, "%s%zu", STUB_PREFIX, i);
-        if (name == NULL) return tare__out_of_memory(base->err);
-        if (tare__module_child(root, name) == NULL) break;
-    }
+    pass *base = s->pass->base;
+    module *stub = NULL;
+    size_t number = 0;
     const module_class *class =
         tare__class_find(&base->model->context->classes, "torch.ao.quantization.DeQuantStub");
     TARE_TRY(tare__module_create(class, &stub, base->err));
-    const tare_status status = tare__module_set_child(root, name, stub, base->err);
+    const tare_status status =
+        tare__call_new_module(base, stub, STUB_PREFIX, &number, of, s->last->next, out);
     tare__module_release(stub);
-    TARE_TRY(status);
-    const value arg = tare__node_value(of);
-    return insert(s, NODE_CALL_MODULE, name, &arg, 1, out);
+    if (status == TARE_OK) s->last = *out;
+    return status;
 }
 
 // What takes one part of a tuple is that part.
