@@ -38,6 +38,7 @@ static const char *const rows[] = {
     "aten._upsample_nearest_exact2d.vec(input output_size[i] scale_factors[f]) T",
     "aten._upsample_nearest_exact3d.vec(input output_size[i] scale_factors[f]) T",
     "aten.abs.default(self) T",
+    "aten.abs_.default(self) T",
     "aten.acos.default(self) T",
     "aten.acosh.default(self) T",
     "aten.adaptive_avg_pool1d.default(self output_size[i1]) T",
@@ -73,6 +74,7 @@ static const char *const rows[] = {
     "aten.avg_pool1d.default(self kernel_size[i1] stride[i1]=[] padding[i1]=0 ceil_mode=False count_include_pad=True) T",
     "aten.avg_pool2d.default(self kernel_size[i2] stride[i2]=[] padding[i2]=0 ceil_mode=False count_include_pad=True divisor_override=None) T",
     "aten.avg_pool3d.default(self kernel_size[i3] stride[i3]=[] padding[i3]=0 ceil_mode=False count_include_pad=True divisor_override=None) T",
+    "aten.baddbmm.default(self batch1 batch2 * beta=1 alpha=1) T",
     "aten.batch_norm.default(input weight bias running_mean running_var training momentum eps cudnn_enabled) T",
     "aten.bernoulli.p(self p * generator=None) T",
     "aten.bernoulli_.float(self p=0.5 * generator=None) T",
@@ -116,6 +118,7 @@ static const char *const rows[] = {
     "aten.copy.default(self src non_blocking=False) T",
     "aten.copy_.default(self src non_blocking=False) T",
     "aten.cos.default(self) T",
+    "aten.cos_.default(self) T",
     "aten.cosh.default(self) T",
     "aten.cumprod.default(self dim * dtype=None) T",
     "aten.cumsum.default(self dim * dtype=None) T",
@@ -135,8 +138,10 @@ static const char *const rows[] = {
     "aten.eq.Scalar(self other) T",
     "aten.eq.Tensor(self other) T",
     "aten.erf.default(self) T",
+    "aten.erf_.default(self) T",
     "aten.exp.default(self) T",
     "aten.exp2.default(self) T",
+    "aten.exp_.default(self) T",
     "aten.expand.default(self size[i] * implicit=False) T",
     "aten.expand_as.default(self other) T",
     "aten.expm1.default(self) T",
@@ -194,6 +199,7 @@ static const char *const rows[] = {
     "aten.log.default(self) T",
     "aten.log1p.default(self) T",
     "aten.log2.default(self) T",
+    "aten.log_.default(self) T",
     "aten.log_sigmoid.default(self) T",
     "aten.log_softmax.int(self dim dtype=None) T",
     "aten.logical_and.default(self other) T",
@@ -234,6 +240,7 @@ static const char *const rows[] = {
     "aten.ne.Scalar(self other) T",
     "aten.ne.Tensor(self other) T",
     "aten.neg.default(self) T",
+    "aten.neg_.default(self) T",
     "aten.new_empty.default(self size[i] * dtype=None layout=None device=None pin_memory=None) T",
     "aten.new_full.default(self size[i] fill_value * dtype=None layout=None device=None pin_memory=None) T",
     "aten.new_ones.default(self size[i] * dtype=None layout=None device=None pin_memory=None) T",
@@ -253,6 +260,7 @@ static const char *const rows[] = {
     "aten.prod.default(self * dtype=None) T",
     "aten.prod.dim_int(self dim keepdim=False * dtype=None) T",
     "aten.reciprocal.default(self) T",
+    "aten.reciprocal_.default(self) T",
     "aten.relu.default(self) T",
     "aten.relu6.default(self) T",
     "aten.relu6_.default(self) T",
@@ -268,6 +276,7 @@ static const char *const rows[] = {
     "aten.roll.default(self shifts[i1] dims[i1]=[]) T",
     "aten.round.default(self) T",
     "aten.rsqrt.default(self) T",
+    "aten.rsqrt_.default(self) T",
     "aten.rsub.Scalar(self other alpha=1) T",
     "aten.rsub.Tensor(self other * alpha=1) T",
     "aten.scalar_tensor.default(s * dtype=None layout=None device=None pin_memory=None) T",
@@ -286,6 +295,7 @@ static const char *const rows[] = {
     "aten.silu.default(self) T",
     "aten.silu_.default(self) T",
     "aten.sin.default(self) T",
+    "aten.sin_.default(self) T",
     "aten.sinh.default(self) T",
     "aten.slice.Tensor(self dim=0 start=None end=None step=1) T",
     "aten.slice_scatter.default(self src dim=0 start=None end=None step=1) T",
@@ -298,6 +308,7 @@ static const char *const rows[] = {
     "aten.split.sizes(self split_size[i] dim=0) T[]",
     "aten.split_with_sizes.default(self split_sizes[i] dim=0) T[]",
     "aten.sqrt.default(self) T",
+    "aten.sqrt_.default(self) T",
     "aten.square.default(self) T",
     "aten.squeeze.default(self) T",
     "aten.squeeze.dim(self dim) T",
@@ -331,6 +342,7 @@ static const char *const rows[] = {
     "aten.unbind.int(self dim=0) T[]",
     "aten.unflatten.int(self dim sizes[i]) T",
     "aten.unsqueeze.default(self dim) T",
+    "aten.upsample_bicubic2d.vec(input output_size[i] align_corners scale_factors[f]) T",
     "aten.upsample_bilinear2d.vec(input output_size[i] align_corners scale_factors[f]) T",
     "aten.upsample_linear1d.vec(input output_size[i] align_corners scale_factors[f]) T",
     "aten.upsample_nearest1d.vec(input output_size[i] scale_factors[f]) T",
@@ -448,6 +460,8 @@ bool tare__signature_literal(const char *chars, size_t length, value *out) {
     } else if (*chars == '\'') {
         *out = tare__string(string_of(chars + 1, length - 2));
         return out->as.text != NULL;
+    } else if (is(chars, length, "torch.float32")) {
+        *out = tare__dtype_value(TARE_FLOAT32);
     } else if (tare__parse_double(chars, length, &number)) {
         const bool is_float = memchr(chars, '.', length) || memchr(chars, 'e', length);
         *out = is_float ? tare__float(number) : tare__int((int64_t)number);

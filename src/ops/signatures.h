@@ -38,7 +38,8 @@ bool tare__signature_param(const signature *s, size_t i, signature_param *out);
 bool tare__signature_find(const signature *s, const char *name, size_t *index);
 /// What the parameter is if it is left out; false, and None, if it must be given.
 bool tare__signature_default(const signature_param *p, value *out);
-/// A constant as signatures write them: "None", "1e-05", "'none'"; false if it is none.
+/// A constant as signatures write them: "None", "1e-05", "'none'",
+/// "torch.float32"; false if it is none.
 bool tare__signature_literal(const char *chars, size_t length, value *out);
 
 #endif

@@ -100,9 +100,9 @@ static tare_status annotate_cat(const xnnpack_level *l, const partition *p) {
     if (tare__is_marked(l->a, cat)) return TARE_OK;
     if (!tare__calls_one_of(cat, tare__cat_calls) || cat->input_count == 0)
         return tare__fail(l->a->err, TARE_INVALID_ARGUMENT,
-                          "Expected cat node: torch.ops.aten.cat.default, but found %s please "
+                          "Expected cat node: %s, but found %s please "
                           "check if you are calling the correct capture API",
-                          cat->target);
+                          tare__overload_name(tare__cat_calls[0]).text, cat->target);
     tare_annotation *annotation = NULL;
     TARE_TRY(tare__annotate_anew(l->a, cat, &annotation));
     TARE_TRY(tare__annotate_edge(l->a, annotation, cat->inputs[0], l->specs.input));
@@ -165,9 +165,14 @@ static const op_overload keeps_observer[] = {OVERLOAD(RELU, "default"),
                                              OVERLOAD(FLATTEN, "using_ints"),
                                              OVERLOADS_END};
 // What functionalization makes of views; they have no rows.
-#define ATEN "torch.ops.aten."
-static const char *const copies[] = {ATEN "permute_copy.default", ATEN "squeeze_copy.dim",
-                                     ATEN "view_copy.default", ATEN "slice_copy.Tensor", NULL};
+static bool is_copy_of_view(const node *n) {
+    static const char *const names[] = {"permute_copy.default", "squeeze_copy.dim",
+                                        "view_copy.default", "slice_copy.Tensor"};
+    const char *name = n->op == NODE_CALL_FUNCTION ? tare__aten_name(n->target) : NULL;
+    for (size_t i = 0; name != NULL && i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
 
 static tare_status propagate_to(annotating *a, const node *n) {
     const node *input = tare__node_arg(n, 0);
@@ -182,7 +187,7 @@ static tare_status propagate_to(annotating *a, const node *n) {
 
 tare_status tare__xnnpack_propagate(annotating *a) {
     for (const node *n = a->g->first; n != NULL; n = n->next)
-        if (tare__calls_one_of(n, keeps_observer) || tare__calls(n, copies))
+        if (tare__calls_one_of(n, keeps_observer) || is_copy_of_view(n))
             TARE_TRY(propagate_to(a, n));
     return TARE_OK;
 }

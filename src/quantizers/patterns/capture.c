@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/text/text.h"
-#include "ops/op.h"
+#include "ops/export_rows.h"
 #include "quantizers/patterns/capture_state.h"
 
 // --- constants ---
@@ -186,9 +186,8 @@ static tare_status capture_subscript(capture *c, node *n) {
         }
         TARE_TRY(index_call(&indices[i], &dimension, &aten, call.args, &call.arg_count));
         const op_name name = tare__overload_name(aten);
-        if (i == last) return tare__capture_become(c, n, tare__aten_name(name.text), &call);
-        TARE_TRY(tare__capture_insert(c, n, tare__aten_name(name.text), call.args, call.arg_count,
-                                      &call.args[0]));
+        if (i == last) return tare__capture_become(c, n, name.text, &call);
+        TARE_TRY(tare__capture_insert(c, n, name.text, call.args, call.arg_count, &call.args[0]));
     }
     return tare__fail(c->err, TARE_INVALID_ARGUMENT, "node '%s': [:] says nothing in a pattern",
                       n->name);
@@ -206,7 +205,7 @@ static tare_status capture_call(capture *c, node *n) {
     if (tare__function_op(n) == TARE_OP_GETITEM) return capture_subscript(c, n);
     if (!is_transposed(n)) return tare__capture_bind(c, n);
     call.args[0] = n->args[0];
-    return tare__capture_become(c, n, "numpy_T.default", &call);
+    return tare__capture_become(c, n, tare__export_target("numpy_T.default", false).text, &call);
 }
 
 static tare_status capture_node(capture *c, node *n) {

@@ -7,7 +7,6 @@
 #include "quantizers/patterns/capture_example.h"
 
 enum { MOST_ARGUMENTS = 12 };
-#define ATEN "torch.ops.aten."
 
 typedef struct capture {
     subgraph_pattern *p;
@@ -34,8 +33,8 @@ tare_status tare__capture_parameter(capture *c, value *out);
 /// A call of torch's becomes one of aten's by the row that it fits; others stay. Errors name the
 /// node and the function.
 tare_status tare__capture_bind(capture *c, node *n);
-tare_status tare__capture_become(capture *c, node *n, const char *aten, const aten_call *call);
-tare_status tare__capture_insert(capture *c, node *before, const char *aten, const value *args,
+tare_status tare__capture_become(capture *c, node *n, const char *target, const aten_call *call);
+tare_status tare__capture_insert(capture *c, node *before, const char *target, const value *args,
                                  size_t count, value *out);
 
 #endif

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/export_rows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text/text.h"
+
+// The same for one, two and three dimensions.
+#define CONV(d)                                                                                    \
+    {"conv" #d "d.padding", "FT", "input weight bias stride padding' dilation groups"}, {          \
+        "conv" #d "d.default", "FT"                                                                \
+    }
+#define INTERPOLATE(aten, r, params)                                                               \
+    {                                                                                              \
+        aten ".vec", "", "input size/output_size=None scale_factor/scale_factors=None " params,    \
+            "torch.nn.functional.interpolate", r                                                   \
+    }
+#define NEAREST(d) INTERPOLATE("upsample_nearest" #d "d", d + 2, "mode~nearest align_corners")
+#define SMOOTH(d, mode, name)                                                                      \
+    INTERPOLATE("upsample_" name #d "d", d + 2, "mode!~" mode " align_corners=False")
+// A function of one tensor.
+#define UNARY(name)                                                                                \
+    { name ".default", "TM" }
+// An activation: F.name(input, .., inplace).
+#define ACTIVATION(name, params)                                                                   \
+    { name ".default", "FTM", "input" params " inplace" }
+
+// clang-format off
+static const export_row rows[] = {
+    CONV(1), CONV(2), CONV(3),
+    {"conv_transpose1d.default", "FT"}, {"conv_transpose2d.input", "FT"}, {"conv_transpose3d.input", "FT"},
+    {"linear.default", "FN"},
+    {"embedding.default", "F", "input/indices weight padding_idx"},
+    {"batch_norm.default", "F", "input running_mean running_var weight=None bias=None training=False momentum=0.1 eps=1e-05"},
+    {"instance_norm.default", "F", "input running_mean=None running_var=None weight=None bias=None use_input_stats=True momentum=0.1 eps=1e-05"},
+    {"layer_norm.default", "F", "input normalized_shape weight=None bias=None eps=1e-05"},
+    {"group_norm.default", "F", "input num_groups weight=None bias=None eps=1e-05"},
+    {"rms_norm.default", "F"},
+    {"dropout.default", "F", "input p=0.5 training/train=True inplace"},
+
+    ACTIVATION("relu", ""), ACTIVATION("relu6", ""), ACTIVATION("silu", ""), ACTIVATION("mish", ""),
+    ACTIVATION("selu", ""), ACTIVATION("hardswish", ""), ACTIVATION("hardsigmoid", ""),
+    ACTIVATION("hardtanh", " min_val=-1.0 max_val=1.0"), ACTIVATION("leaky_relu", " negative_slope"),
+    ACTIVATION("elu", " alpha=1.0"), ACTIVATION("celu", " alpha"), ACTIVATION("threshold", " threshold value"),
+    {"gelu.default", "FN"}, {"softplus.default", "FN"}, {"log_sigmoid.default", "N", NULL, "torch.nn.functional.logsigmoid"},
+    {"hardshrink.default", "F"}, {"softshrink.default", "F"}, {"prelu.default", "F"}, {"glu.default", "F"},
+    {"sigmoid.default", "FTM"}, {"tanh.default", "FTM"},
+    UNARY("sqrt"), UNARY("rsqrt"), UNARY("exp"), UNARY("log"), UNARY("abs"), UNARY("erf"), UNARY("sin"), UNARY("cos"),
+    UNARY("reciprocal"), {"neg.default", "TMO"},
+    {"softmax.int", "FTM", "input dim! dtype"}, {"log_softmax.int", "FTM", "input dim! dtype"},
+
+    {"add.Tensor", "TOM", "input& other alpha"}, {"sub.Tensor", "TOM", "input& other alpha"},
+    {"mul.Tensor", "TOM", "input& other"}, {"div.Tensor", "TM", "input& other", "operator.truediv"},
+    {"div_.Tensor", "", "input& other", "operator.itruediv"},
+    {"add.Tensor", "TO", "other# input&"}, {"mul.Tensor", "TO", "other# input&"},
+    {"rsub.Scalar", "", "other# input&", "operator.sub"}, {"rsub.Scalar", "T", "input other#"},
+    {"mul.Tensor", "", "other# input&", "operator.truediv", .before = "reciprocal.default"},
+    {"floor_divide.default", "T", NULL, "operator.floordiv"},
+    {"pow.Tensor_Scalar", "TOM", "input& exponent#"}, {"pow.Tensor_Tensor", "TOM", "input& exponent&"},
+    {"minimum.default", "TM"}, {"maximum.default", "TM"}, {"clamp.default", "TM"},
+    {"matmul.default", "TOM"}, {"bmm.default", "TM"}, {"mm.default", "TM"},
+    {"addmm.default", "T"}, {"baddbmm.default", "T"}, {"einsum.default", "T", "equation *operands/tensors"},
+    {"scaled_dot_product_attention.default", "FN"},
+
+    {"max_pool1d.default", "FT"}, {"max_pool2d.default", "FT"}, {"max_pool3d.default", "FT"},
+    {"avg_pool1d.default", "FT"}, {"avg_pool2d.default", "FN"}, {"avg_pool3d.default", "FN"},
+    {"adaptive_avg_pool1d.default", "F"}, {"adaptive_avg_pool2d.default", "F"}, {"adaptive_avg_pool3d.default", "F"},
+    NEAREST(1), NEAREST(2), NEAREST(3),
+    SMOOTH(1, "linear", "linear"), SMOOTH(2, "bilinear", "bilinear"), SMOOTH(2, "bicubic", "bicubic"), SMOOTH(3, "trilinear", "trilinear"),
+    {"pixel_shuffle.default", "FT"}, {"pad.default", "FN"},
+
+    {"mean.dim", "TM", "input dim! keepdim"}, {"mean.default", "TM"}, {"sum.dim_IntList", "TM", "input dim! keepdim"}, {"sum.default", "TM"},
+    {"amax.default", "TM"}, {"amin.default", "TM"},
+    {"max.dim", "TM", "input dim# keepdim"}, {"min.dim", "TM", "input dim# keepdim"}, {"max.default", "TM"}, {"min.default", "TM"},
+    {"argmax.default", "TM"}, {"argmin.default", "TM"}, {"var.dim", "TM", "input dim! unbiased keepdim"},
+
+    {"cat.default", "T", NULL, "torch.concat"}, {"stack.default", "T"}, {"chunk.default", "TM"}, {"split.Tensor", "TM"}, {"unbind.int", "TM"},
+    {"flatten.using_ints", "TM"}, {"view.default", "M", "input *shape/size"}, {"reshape.default", "TM", "input *shape"},
+    {"permute.default", "TM", "input *dims"}, {"transpose.int", "TM"}, {"t.default", "TM"}, {"contiguous.default", "M"},
+    {"squeeze.dim", "TM", "input dim!"}, {"squeeze.default", "TM"}, {"unsqueeze.default", "TM"},
+    {"expand.default", "M", "input *sizes/size"}, {"repeat.default", "M", "input *repeats"}, {"select.int", "TM"},
+    {"masked_fill.Scalar", "TM", "input mask value#"}, {"where.self", "T"},
+    {"to.dtype", "", "input dtype^=torch.float32", ".float"}, {"to.dtype", "M"}, {"type_as.default", "M"},
+    {"lstm.input", "T"}, {"gru.input", "T"},
+};
+// clang-format on
+
+const export_row *tare__export_row_at(size_t index) {
+    return index < sizeof rows / sizeof *rows ? &rows[index] : NULL;
+}
+
+// --- names ---
+
+op_name tare__export_target(const char *overload, bool is_in_place) {
+    op_name out;
+    const size_t length = strcspn(overload, ".");
+    (void)snprintf(out.text, sizeof out.text, "torch.ops.aten.%.*s%s%s", (int)length, overload,
+                   is_in_place ? "_" : "", overload + length);
+    return out;
+}
+
+static bool is_listed(const char *names, bool is_method, const char *target) {
+    const size_t length = strlen(target);
+    for (const char *at = names; at != NULL && *at != '\0';) {
+        const size_t part = strcspn(at, "|");
+        const bool is_dotted = *at == '.';
+        if (is_dotted == is_method && part - is_dotted == length &&
+            memcmp(at + is_dotted, target, length) == 0)
+            return true;
+        at += part + (at[part] == '|');
+    }
+    return false;
+}
+
+// "relu", or in place: "relu_", "operator.iadd".
+static bool is_base(const char *overload, const char *base, bool is_operator, bool *is_in_place) {
+    const size_t length = strcspn(overload, ".");
+    *is_in_place = is_operator && *base == 'i' && strncmp(base + 1, overload, length) == 0 &&
+                   base[length + 1] == '\0';
+    if (*is_in_place) return true;
+    if (strncmp(base, overload, length) != 0) return false;
+    *is_in_place = strcmp(base + length, "_") == 0;
+    return base[length] == '\0' || *is_in_place;
+}
+
+// Names of one object share the one that torch prints.
+static bool stands_there(const char *places, const char *target, const char *base) {
+    static const struct {
+        char letter;
+        const char *prefix;
+    } prefixes[] = {
+        {'T', "torch."}, {'F', "torch.nn.functional."}, {'N', "torch._C._nn."}, {'O', "operator."}};
+    op_name name;
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (strchr(places, prefixes[i].letter) == NULL) continue;
+        (void)snprintf(name.text, sizeof name.text, "%s%s", prefixes[i].prefix, base);
+        if (strcmp(tare__function_canonical(name.text), target) == 0) return true;
+    }
+    return false;
+}
+
+static bool calls_row(const export_row *row, const node *n, bool *is_in_place) {
+    const bool is_method = n->op == NODE_CALL_METHOD;
+    const char *target = is_method ? n->target : tare__function_canonical(n->target);
+    const char *base = is_method ? target : tare__function_base_name(target);
+    const bool is_operator = !is_method && tare__starts_with(target, "operator.");
+    if (is_base(row->overload, base, is_operator, is_in_place) &&
+        (is_method ? strchr(row->places, 'M') != NULL : stands_there(row->places, target, base)))
+        return true;
+    *is_in_place = false;
+    return is_listed(row->names, is_method, target);
+}
+
+bool tare__export_call_of(const export_row *row, const node *n, export_call *out) {
+    *out = (export_call){.row = row};
+    if (!calls_row(row, n, &out->is_in_place)) return false;
+    out->target = tare__export_target(row->overload, out->is_in_place);
+    return tare__signature_of(out->target.text, &out->signature);
+}
+
+// --- parameters ---
+
+static export_word word_at(const char *chars, const char *ends) {
+    return (export_word){chars, strcspn(chars, ends)};
+}
+
+static bool are_equal(export_word a, export_word b) {
+    return a.length == b.length && memcmp(a.chars, b.chars, a.length) == 0;
+}
+
+// One of "input/indices", "dim!", "mode!~linear", "p=0.5", "*shape".
+static void read_param(const char *at, export_param *out) {
+    out->takes_rest = *at == '*';
+    out->name = out->argument = word_at(at + out->takes_rest, " /!&#'^~=");
+    at = out->name.chars + out->name.length;
+    if (*at == '/') {
+        out->argument = word_at(at + 1, " !&#'^~=");
+        at = out->argument.chars + out->argument.length;
+    } else if (are_equal(out->name, word_at("input", ""))) {
+        out->argument = word_at("self", "");
+    }
+    if (*at != '\0' && strchr("!&#'^", *at) != NULL) out->mark = *at++;
+    if (*at == '~') out->string = word_at(at + 1, " ");
+    if (*at == '=') out->fallback = word_at(at + 1, " ");
+}
+
+// `self` of aten is `input` of Python.
+static bool param_of_signature(const signature *s, size_t i, export_param *out) {
+    signature_param p;
+    if (!tare__signature_param(s, i, &p)) return false;
+    out->name = out->argument = (export_word){p.name, p.length};
+    if (are_equal(out->name, word_at("self", ""))) out->name = word_at("input", "");
+    out->is_keyword_only = p.is_keyword_only;
+    return true;
+}
+
+bool tare__export_param(const export_call *c, size_t i, export_param *out) {
+    const char *at = c->row->params;
+    *out = (export_param){.mark = 0};
+    if (at == NULL) return param_of_signature(&c->signature, i, out);
+    for (; i > 0 && *at != '\0'; i--) {
+        at += strcspn(at, " ");
+        at += *at == ' ';
+    }
+    if (*at == '\0') return false;
+    read_param(at, out);
+    return !c->is_in_place || !are_equal(out->name, word_at("inplace", ""));
+}
+
+bool tare__export_param_named(const export_call *c, const char *name, size_t *index) {
+    const export_word wanted = word_at(name, "");
+    export_param p;
+    for (*index = 0; tare__export_param(c, *index, &p); ++*index)
+        if (are_equal(p.name, wanted)) return true;
+    return false;
+}
+
+bool tare__export_param_of(const export_call *c, const signature_param *argument, size_t *index) {
+    const export_word wanted = {argument->name, argument->length};
+    export_param p;
+    for (*index = 0; tare__export_param(c, *index, &p); ++*index)
+        if (are_equal(p.argument, wanted) || are_equal(p.name, wanted)) return true;
+    return false;
+}
