@@ -35,11 +35,14 @@ NAMES_BY_NATURE = {
     "flow/export/reference.c": "patterns and replacements, written as torch code",
     "quantizers/patterns/ready_patterns.c": "patterns, written as torch code",
     "quantizers/patterns/partitions.c": "torch's list of names that mean the same source",
+    "quantizers/xnnpack_quantizer.c": "torchao's names of its annotators, which settings and records say",
     "quantizers/inductor_quantizer.c": "torchao's recipes: names that settings may have, in torch's order",
 }
 # Ids that mean something else as well: arguments, keys, types.
 COMMON_WORDS = {"any", "copy", "dim", "float", "index", "int", "max", "min", "out_dtype", "size", "to", "where"}
 DTYPES = {"torch.qint8", "torch.quint8", "torch.qint32", "torch.float32", "torch.int8", "torch.uint8", "torch.int32", "torch.float16"}
+# What a kind of step, or its kernel, is called in profiles. It may be an operator's name, and asks nobody for one.
+LABELS = r'(?:\.|->)(?:name|kernel) = [^,;{}]*'
 PRIVATE_WORDS = r"border|borders|twin|twins"
 
 
@@ -90,6 +93,8 @@ def literals_in_rooms():
         if not room.startswith(NAMELESS) or room in NAMES_BY_NATURE:
             continue
         code = re.sub(r"#include[^\n]*", "", code_of(path))
+        if room.startswith("runtime/"):
+            code = re.sub(LABELS, "", code)
         places += [(room, n) for n in re.findall(r'"((?:[^"\\\n]|\\.)*)"', code) if is_operator_name(n, ids)]
     return places
 
@@ -203,7 +208,7 @@ def rows(objects):
     yield "lines of a function outside kernels, median", statistics.median(lengths), None, None, []
 
 
-LIMITS = {"hardswish": 16, "layer_norm": 21, "softmax": 27, "conv+relu": 7, "literals": 197, "cycle": 12, "words": 0, "tests": 10}
+LIMITS = {"hardswish": 16, "layer_norm": 20, "softmax": 26, "conv+relu": 7, "literals": 6, "cycle": 12, "words": 0, "tests": 10}
 
 
 def main():

@@ -132,11 +132,12 @@ static tare_status add_children(module *fused, const module *const *parts, size_
     for (size_t i = 0; i < count; i++) {
         char name[24];
         // torch's ConvAddReLU2d is a Sequential of the conv alone; its relu is an attribute.
+        const bool is_relu = has_add && i == 1;
         (void)snprintf(name, sizeof name, "%zu", i);
         module *child = NULL;
         TARE_TRY(tare__module_clone(parts[i], &child, err));
-        const tare_status status =
-            tare__module_set_child(fused, has_add && i == 1 ? "relu" : name, child, err);
+        const tare_status status = tare__module_set_child(
+            fused, is_relu ? tare__op_row(TARE_OP_RELU)->id : name, child, err);
         tare__module_release(child);
         TARE_TRY(status);
     }

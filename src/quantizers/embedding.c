@@ -15,11 +15,14 @@ tare_status tare__embedding_check(const struct builtin_row *row, const tare_quan
     return TARE_OK;
 }
 
-static const char rule_name[] = "embedding";
+// Its name is the operator's.
+static const char *rule_name(void) {
+    return tare__op_row(TARE_OP_EMBEDDING)->id;
+}
 
 void tare__embedding_each_rule(const struct builtin_row *row, name_visitor visit, void *user) {
     (void)row;
-    visit(user, rule_name);
+    visit(user, rule_name());
 }
 
 // As torchao it leaves the mark unset, so that a later quantizer may annotate around it.
@@ -36,7 +39,7 @@ tare_status tare__embedding_annotate(void *self, tare_model *model, tare_error *
     const builtin_quantizer *q = self;
     annotating a;
     tare_status status = tare__annotating_begin(&a, model, err);
-    a.rule = rule_name;
+    a.rule = rule_name();
     tare__annotating_by(&a, q->settings, &q->settings->global);
     for (const node *n = a.g->first; n != NULL && status == TARE_OK; n = n->next)
         if (q->settings->has_global && tare__calls_overload(n, TARE_OP_EMBEDDING, "default"))

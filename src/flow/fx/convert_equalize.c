@@ -249,6 +249,11 @@ static tare_status scale_observer(const equalize_pass *p, const node *equalizer,
     return set_range(p, observer, least, most);
 }
 
+// torch asks for the node's name.
+static bool is_named_relu(const node *n) {
+    return strstr(n->name, tare__op_row(TARE_OP_RELU)->id) != NULL;
+}
+
 // Where a layer before can scale its output, the input needs no multiplication of its own.
 static tare_status convert_input(const equalize_pass *p, node *equalizer) {
     node *observer = tare__node_arg(equalizer, 0);
@@ -257,7 +262,7 @@ static tare_status convert_input(const equalize_pass *p, node *equalizer) {
         return tare__fail(err_of(p), TARE_INVALID_ARGUMENT,
                           "node '%s': an equalization observer watches no observed value",
                           equalizer->name);
-    if (!tare__can_equalize(model_of(p), input) && strstr(input->name, "relu") == NULL) {
+    if (!tare__can_equalize(model_of(p), input) && !is_named_relu(input)) {
         TARE_TRY(scale_observer(p, equalizer, tare__called_module(model_of(p), observer)));
         TARE_TRY(insert_mul(p, input, observer, &p->scales[equalizer->id]));
     }

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepare: the results of custom modules that return tuples of quantized tensors. Each tensor gets
 // a stub, which convert turns into dequantize; no observer watches, the module has its own inside.
-#include <string.h>
+#include <stdio.h>
 
 #include "flow/fx/prepare.h"
 #include "flow/fx/quantizable.h"
 #include "flow/insert.h"
 #include "ops/op.h"
 
-#define STUB_PREFIX "dequant_stub_"
-
 enum { MOST_PARTS = 4 };
-
-// A result's parts by operator family: 'T' a tensor, parentheses a tuple.
-static const struct {
-    const char *op, *result;
-} results[] = {{"lstm", "(T(TT))"}, {"multihead", "(TT)"}};
 
 typedef struct splitter {
     prepare_pass *pass;
@@ -37,11 +30,13 @@ static tare_status insert_stub(splitter *s, node *of, node **out) {
     pass *base = s->pass->base;
     module *stub = NULL;
     size_t number = 0;
+    char prefix[32];
+    (void)snprintf(prefix, sizeof prefix, "%s_", tare__op_row(TARE_OP_DEQUANT_STUB)->id);
     const module_class *class =
         tare__class_find(&base->model->context->classes, "torch.ao.quantization.DeQuantStub");
     TARE_TRY(tare__module_create(class, &stub, base->err));
     const tare_status status =
-        tare__call_new_module(base, stub, STUB_PREFIX, &number, of, s->last->next, out);
+        tare__call_new_module(base, stub, prefix, &number, of, s->last->next, out);
     tare__module_release(stub);
     if (status == TARE_OK) s->last = *out;
     return status;
@@ -96,12 +91,11 @@ static tare_status shorten(splitter *s, node *tuple) {
     return TARE_OK;
 }
 
+// A result's parts, of an LSTM or an attention: 'T' a tensor, parentheses a tuple.
 static const char *result_of(const prepare_pass *p, const node *n) {
     const module *m = tare__called_module(p->base->model, n);
-    for (size_t i = 0;
-         m != NULL && tare__is_quantizable(m->class) && i < sizeof results / sizeof *results; i++)
-        if (strcmp(results[i].op, m->class->op) == 0) return results[i].result;
-    return NULL;
+    if (m == NULL || !tare__is_quantizable(m->class)) return NULL;
+    return tare__class_op(m->class) == TARE_OP_LSTM ? "(T(TT))" : "(TT)";
 }
 
 tare_status tare__prepare_split_result(prepare_pass *p, node *n, bool *is_split) {

@@ -205,20 +205,12 @@ static tare_status watch(const builder *b, module *m) {
     return TARE_OK;
 }
 
-static const struct {
-    const char *op;
-    tare_status (*build)(const builder *b, module *made);
-} kinds[] = {{"lstm", build_lstm}, {"multihead", build_attention}};
-
 static tare_status build(const builder *b, module *made) {
     made->training = b->source->training;
     TARE_TRY(tare__module_copy_config(made, b->source, b->err));
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].op, made->class->op) == 0) {
-            TARE_TRY(kinds[i].build(b, made));
-            return watch(b, made);
-        }
-    return tare__fail(b->err, TARE_UNSUPPORTED, "a %s is not made of parts", made->class->name);
+    TARE_TRY(tare__class_op(made->class) == TARE_OP_LSTM ? build_lstm(b, made)
+                                                         : build_attention(b, made));
+    return watch(b, made);
 }
 
 tare_status tare__quantizable_observe(const tare_context *context, const module_class *observed,

@@ -149,7 +149,7 @@ static tare_status eye_reference(op_call *call) {
 #define LIKE(name, more, parameters, function)                                                     \
     {                                                                                              \
         .id = #name, .functions = "torch." #name "|torch.ops.aten." #name ".default",              \
-        .overloads = more, .params = "input|" parameters REST "|memory_format",                    \
+        .overloads = more, .params = "input/self|" parameters REST "|memory_format",               \
         .traits = OP_BLIND_TO_FIRST, .shape = like_shape, .reference = function                    \
     }
 #define NEW(name, functions_of, parameters, function)                                              \
@@ -163,12 +163,12 @@ static tare_status eye_reference(op_call *call) {
 static const op_info rows[] = {
     ROW_WITH(zeros, "torch.ops.aten.empty.memory_format(size)", NULL, "*size|" REST "|memory_format", filled_shape, zeros_reference),
     ROW(ones, NULL, "*size|" REST, filled_shape, ones_reference),
-    ROW_WITH(full, "torch.ops.aten.scalar_tensor.default(fill_value)", NULL, "size|fill_value|" REST, filled_shape, full_reference),
+    ROW_WITH(full, "torch.ops.aten.scalar_tensor.default(fill_value)", NULL, "size|fill_value/s|" REST, filled_shape, full_reference),
     LIKE(zeros_like, NULL, "", zeros_reference),
     LIKE(ones_like, NULL, "", ones_reference),
     // Without randomness a draw is its expectation, as dropout is.
     LIKE(full_like, ATEN("fill.Scalar(input|fill_value)") ATEN("fill_.Scalar(input|fill_value)") ATEN("fill.Tensor(input|fill_value)")
-         ATEN("fill_.Tensor(input|fill_value)") ATEN("bernoulli.p(input|fill_value)") "torch.ops.aten.bernoulli_.float(input|fill_value)", "fill_value|", full_reference),
+         ATEN("fill_.Tensor(input|fill_value)") ATEN("bernoulli.p(input|fill_value)") "torch.ops.aten.bernoulli_.float(input|fill_value)", "fill_value/value/p|", full_reference),
     ROW_WITH(arange, ATEN("arange.start(start|end)") "torch.ops.aten.arange.start_step(start|end|step)", NULL, "start|end|step|" REST, arange_shape, arange_reference),
     ROW(eye, NULL, "n|m|" REST, eye_shape, eye_reference),
     NEW("new_zeros", ATEN_NAME("new_zeros") "|" ATEN_NAME("new_empty"), "*size", zeros_reference),

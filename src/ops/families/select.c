@@ -479,7 +479,7 @@ static const op_info rows[] = {
     QUESTION("size", ATEN("sym_size.int"), "size", "input/self|dim", size_shape),
     QUESTION("dim", NULL, "dim|ndimension", "input", dim_shape),
     QUESTION("numel", "torch.numel", "numel|nelement", "input", numel_shape),
-    {.id = "assert", .functions = "torch._assert|torch.ops.aten._assert_scalar.default|torch.ops.aten._assert_async.msg", .params = "condition|message/assert_msg", .traits = OP_IMPURE | OP_NOT_ON_TENSORS, .shape = assert_shape},
+    {.id = "assert", .functions = "torch._assert|torch.ops.aten._assert_scalar.default|torch.ops.aten._assert_async.msg", .params = "condition/self|message/assert_msg", .traits = OP_IMPURE | OP_NOT_ON_TENSORS, .shape = assert_shape},
 };
 // clang-format on
 

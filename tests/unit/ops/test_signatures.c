@@ -122,12 +122,82 @@ static void every_default_is_known(void **state) {
     }
 }
 
+// --- rows of operators have the same arguments in the same order ---
+
+// Where a row means something else by its own rule.
+static bool is_special(const char *name) {
+    static const char *const names[] = {
+        "torch.ops.aten.arange.default",             // of one number: the end
+        "torch.ops.aten.einsum.default",             // a path that is passed over
+        "torch.ops.aten.rsub.Tensor",                // without alpha
+        "torch.ops.aten.linalg_vector_norm.default", // without a dtype
+        "torch.ops.aten.to.device",                  // whose device means nothing
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+static void check_order(const op_info *op, const char *name) {
+    signature s;
+    signature_param p;
+    if (is_special(name) || !tare__signature_of(name, &s)) return;
+    for (size_t i = 0; tare__signature_param(&s, i, &p); i++) {
+        char argument[64];
+        snprintf(argument, sizeof argument, "%.*s", (int)p.length, p.name);
+        const size_t at = tare__op_param_index(op, argument);
+        if (p.is_keyword_only ? at >= tare__op_param_count(op) : at != i)
+            fail_msg("%s: '%s' is no argument, or another one, of row '%s'", name, argument,
+                     op->id);
+    }
+}
+
+// "name(input|weight|-cudnn_enabled|mode=linear)": a parameter of the row, one without a meaning, a
+// constant.
+static void check_overload(const op_info *op, const char *name, char *params) {
+    signature s;
+    signature_param p;
+    size_t i = 0;
+    if (is_special(name) || !tare__signature_of(name, &s)) return;
+    for (char *one = strtok(params, "|)"); one != NULL; one = strtok(NULL, "|)")) {
+        char argument[64];
+        if (strchr(one, '=') != NULL) continue;
+        if (!tare__signature_param(&s, i++, &p)) fail_msg("%s takes no '%s'", name, one);
+        snprintf(argument, sizeof argument, "%.*s", (int)p.length, p.name);
+        const size_t at = tare__op_param_index(op, one),
+                     wanted = tare__op_param_index(op, argument);
+        if (*one == '-' ? strcmp(one + 1, argument) != 0 : at != wanted)
+            fail_msg("%s: '%s' stands where the signature has '%s'", name, one, argument);
+    }
+}
+
+static void rows_agree_with_signatures(void **state) {
+    (void)state;
+    const op_info *op;
+    for (size_t i = 0; (op = tare__op_at(i)) != NULL; i++) {
+        char names[4096], *rest = names;
+        snprintf(names, sizeof names, "%s", op->functions != NULL ? op->functions : "");
+        for (char *name = strtok(names, "|"); name != NULL; name = strtok(NULL, "|"))
+            check_order(op, name);
+        snprintf(names, sizeof names, "%s", op->overloads != NULL ? op->overloads : "");
+        while (*rest != '\0') {
+            char *name = rest, *params = strchr(rest, '(');
+            *params++ = '\0';
+            rest = strchr(params, ')');
+            *rest++ = '\0';
+            rest += strspn(rest, " ");
+            check_overload(op, name, params);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_exported_operator_has_a_signature),
         cmocka_unit_test(parameters_say_how_they_are_given),
         cmocka_unit_test(defaults_are_values),
         cmocka_unit_test(every_default_is_known),
+        cmocka_unit_test(rows_agree_with_signatures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
