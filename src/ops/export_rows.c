@@ -152,11 +152,17 @@ static bool calls_row(const export_row *row, const node *n, bool *is_in_place) {
     return is_listed(row->names, is_method, target);
 }
 
+// A constant is not written.
+static bool begins_with_constant(const export_row *row) {
+    return row->params != NULL && row->params[strcspn(row->params, " #")] == '#';
+}
+
 bool tare__export_call_of(const export_row *row, const node *n, export_call *out) {
     *out = (export_call){.row = row};
     if (!calls_row(row, n, &out->is_in_place)) return false;
     out->target = tare__export_target(row->overload, out->is_in_place);
-    return tare__signature_of(out->target.text, &out->signature);
+    return tare__signature_of(out->target.text, &out->signature) &&
+           !(out->is_in_place && begins_with_constant(row));
 }
 
 // --- parameters ---

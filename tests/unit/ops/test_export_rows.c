@@ -88,6 +88,17 @@ static void names_say_what_is_called(void **state) {
     assert_null(row_of(NODE_CALL_FUNCTION, "", &c));
 }
 
+static void constants_are_not_written(void **state) {
+    (void)state;
+    const node n = {.op = NODE_CALL_FUNCTION, .target = "operator.iadd"};
+    const export_row *row;
+    export_call c;
+    size_t count = 0;
+    for (size_t i = 0; (row = tare__export_row_at(i)) != NULL; i++)
+        count += tare__export_call_of(row, &n, &c);
+    assert_int_equal(count, 1);
+}
+
 static void parameters_are_pythons(void **state) {
     (void)state;
     export_call c;
@@ -115,6 +126,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_parameter_has_its_argument),
         cmocka_unit_test(names_say_what_is_called),
+        cmocka_unit_test(constants_are_not_written),
         cmocka_unit_test(parameters_are_pythons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
