@@ -4,31 +4,22 @@
 #ifndef DNNL_FLOAT_LAYERS_H
 #define DNNL_FLOAT_LAYERS_H
 
+#include "core/math/elements.h"
 #include "core/threads/threads.h"
 #include "dnnl/float_kernels.h"
 
-/// Functions that a layer may apply to its result before it writes it.
-typedef enum epilogue_kind {
-    EPILOGUE_ADD, // y += what y holds before
-    EPILOGUE_RELU,
-    EPILOGUE_CLIP,  // to [alpha, beta]
-    EPILOGUE_LEAKY, // slope alpha below zero
-    EPILOGUE_SIGMOID,
-    EPILOGUE_TANH,
-    EPILOGUE_SILU,
-    EPILOGUE_HARDSWISH,
-    EPILOGUE_GELU, // by the error function
-    EPILOGUE_KIND_COUNT,
-} epilogue_kind;
-
+/// What a layer does to its result before it writes it, in order.
 enum { MOST_EPILOGUES = 6 };
 typedef struct float_epilogue {
     size_t count;
     struct {
-        epilogue_kind kind;
-        float alpha, beta;
+        bool adds;                       // y += what y holds before; else
+        element_kind kind;               // one that tare__float_layer_applies, with
+        float p[ELEMENT_MAX_PARAMETERS]; // its parameters
     } steps[MOST_EPILOGUES];
 } float_epilogue;
+/// Can layers apply this function?
+bool tare__float_layer_applies(element_kind kind);
 
 typedef struct float_layers float_layers; // what layers share; one per session
 typedef struct float_layer float_layer;
@@ -61,7 +52,7 @@ tare_status tare__float_layer_conv(float_layers *l, const float_conv *c, const f
 /// between them stays in the caches. *out is NULL if the library has no fast form of one.
 typedef struct float_link {
     float_conv conv;
-    float_epilogue epilogue; // EPILOGUE_ADD: in the last one only
+    float_epilogue epilogue; // adds: in the last one only
     float_weights weights;
 } float_link;
 enum { MOST_LINKS = 4 };

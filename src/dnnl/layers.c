@@ -317,6 +317,10 @@ tare_status tare__float_layers_replica(const float_layers *of, float_layers **ou
     *out = NULL;
     return TARE_OK;
 }
+bool tare__float_layer_applies(element_kind kind) {
+    (void)kind;
+    return false;
+}
 tare_status tare__float_layer_replica(const float_layer *of, float_layers *in, float_layer **out,
                                       tare_error *err) {
     (void)of, (void)in, (void)err;

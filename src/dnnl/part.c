@@ -13,23 +13,42 @@
 
 // --- what follows a layer ---
 
-static const dnnl_alg_kind_t algorithms[EPILOGUE_KIND_COUNT] = {
-    [EPILOGUE_ADD] = dnnl_alg_kind_undef,       [EPILOGUE_RELU] = dnnl_eltwise_relu,
-    [EPILOGUE_CLIP] = dnnl_eltwise_clip,        [EPILOGUE_LEAKY] = dnnl_eltwise_relu,
-    [EPILOGUE_SIGMOID] = dnnl_eltwise_logistic, [EPILOGUE_TANH] = dnnl_eltwise_tanh,
-    [EPILOGUE_SILU] = dnnl_eltwise_swish,       [EPILOGUE_HARDSWISH] = dnnl_eltwise_hardswish,
-    [EPILOGUE_GELU] = dnnl_eltwise_gelu_erf,
+// oneDNN's functions. alpha, beta: where they are not the first two parameters.
+typedef struct eltwise {
+    dnnl_alg_kind_t algorithm; // dnnl_alg_kind_undef: there is none
+    bool is_fixed;
+    float alpha, beta;
+} eltwise;
+static const eltwise functions[ELEMENT_COUNT] = {
+    [ELEMENT_RELU] = {dnnl_eltwise_relu},
+    [ELEMENT_RELU6] = {dnnl_eltwise_clip, true, 0, 6},
+    [ELEMENT_CLAMP] = {dnnl_eltwise_clip},
+    [ELEMENT_LEAKY_RELU] = {dnnl_eltwise_relu},
+    [ELEMENT_SIGMOID] = {dnnl_eltwise_logistic},
+    [ELEMENT_TANH] = {dnnl_eltwise_tanh},
+    [ELEMENT_SILU] = {dnnl_eltwise_swish, true, 1, 0},
+    [ELEMENT_HARDSWISH] = {dnnl_eltwise_hardswish},
+    [ELEMENT_GELU] = {dnnl_eltwise_gelu_erf},
 };
 
+bool tare__float_layer_applies(element_kind kind) {
+    return functions[kind].algorithm != dnnl_alg_kind_undef;
+}
+
+static tare_status append_function(dnnl_post_ops_t ops, element_kind kind, const float *p,
+                                   tare_error *err) {
+    const eltwise *f = &functions[kind];
+    DNNL_TRY(dnnl_post_ops_append_eltwise(ops, 1.0F, f->algorithm, f->is_fixed ? f->alpha : p[0],
+                                          f->is_fixed ? f->beta : p[1]));
+    return TARE_OK;
+}
+
 static tare_status append_epilogue(dnnl_post_ops_t ops, const float_epilogue *e, tare_error *err) {
-    for (size_t i = 0; i < e->count; i++) {
-        const epilogue_kind kind = e->steps[i].kind;
-        if (kind == EPILOGUE_ADD)
+    for (size_t i = 0; i < e->count; i++)
+        if (e->steps[i].adds)
             DNNL_TRY(dnnl_post_ops_append_sum(ops, 1.0F));
         else
-            DNNL_TRY(dnnl_post_ops_append_eltwise(ops, 1.0F, algorithms[kind], e->steps[i].alpha,
-                                                  e->steps[i].beta));
-    }
+            TARE_TRY(append_function(ops, e->steps[i].kind, e->steps[i].p, err));
     return TARE_OK;
 }
 
@@ -48,7 +67,7 @@ static tare_status create_attributes(const float_epilogue *e, dnnl_primitive_att
 
 static bool adds(const float_epilogue *e) {
     for (size_t i = 0; i < e->count; i++)
-        if (e->steps[i].kind == EPILOGUE_ADD) return true;
+        if (e->steps[i].adds) return true;
     return false;
 }
 

@@ -16,6 +16,7 @@ typedef enum element_kind {
 #undef ELEMENT
     ELEMENT_COUNT,
 } element_kind;
+enum { ELEMENT_MAX_PARAMETERS = 3 }; // that a function has
 
 /// y[i] = f(a[i * a_step], b[i * b_step]); a step is 0 or 1. y may be an operand of step 1.
 typedef void (*binary_loop)(const float *a, int64_t a_step, const float *b, int64_t b_step,

@@ -7,7 +7,6 @@
 #include "core/math/f32.h"
 #include "ops/rules.h"
 
-enum { ELEMENT_MAX_PARAMETERS = 3 };
 
 /// y[i] = f(x[i]) with `count` number parameters, which follow x and have these defaults. f is one
 /// of core/math/elements.def, which vectors compute too, or a loop.

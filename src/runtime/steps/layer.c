@@ -82,44 +82,19 @@ const layer_kind *tare__layer_kind_of(const plan_record *r) {
 
 // --- epilogues ---
 
-// Operators that epilogues compute. from, to: which number parameters are alpha and beta, else -1
-// for the fixed one.
-static const struct {
-    op_id op;
-    epilogue_kind kind;
-    int alpha_param, beta_param;
-    float alpha, beta;
-} epilogues[] = {
-    {TARE_OP_RELU, EPILOGUE_RELU, -1, -1, 0, 0},
-    {TARE_OP_RELU6, EPILOGUE_CLIP, -1, -1, 0, 6},
-    {TARE_OP_HARDTANH, EPILOGUE_CLIP, 0, 1, 0, 0},
-    {TARE_OP_CLAMP, EPILOGUE_CLIP, 0, 1, 0, 0},
-    {TARE_OP_LEAKY_RELU, EPILOGUE_LEAKY, 0, -1, 0, 0},
-    {TARE_OP_SIGMOID, EPILOGUE_SIGMOID, -1, -1, 0, 0},
-    {TARE_OP_TANH, EPILOGUE_TANH, -1, -1, 0, 0},
-    {TARE_OP_SILU, EPILOGUE_SILU, -1, -1, 1, 0},
-    {TARE_OP_HARDSWISH, EPILOGUE_HARDSWISH, -1, -1, 0, 0},
-    {TARE_OP_GELU, EPILOGUE_GELU, -1, -1, 0, 0},
-};
-
 static bool read_epilogue(const plan_record *r, float_epilogue *e) {
     float p[ELEMENT_MAX_PARAMETERS] = {0};
     op_call call = r->call;
     call.err = NULL;
     if (!tare__plan_is_element(r) || e->count == MOST_EPILOGUES ||
         tare__element_of(&call) != call.op->element ||
+        !tare__float_layer_applies(call.op->element->kind) ||
         tare__element_parameters(&call, call.op->element, p) != TARE_OK)
         return false;
-    for (size_t i = 0; i < sizeof epilogues / sizeof *epilogues; i++) {
-        if (epilogues[i].op != tare__op_id(call.op)) continue;
-        const int a = epilogues[i].alpha_param, b = epilogues[i].beta_param;
-        e->steps[e->count].kind = epilogues[i].kind;
-        e->steps[e->count].alpha = a >= 0 ? p[a] : epilogues[i].alpha;
-        e->steps[e->count].beta = b >= 0 ? p[b] : epilogues[i].beta;
-        e->count++;
-        return true;
-    }
-    return false;
+    e->steps[e->count].kind = call.op->element->kind;
+    memcpy(e->steps[e->count].p, p, sizeof p);
+    e->count++;
+    return true;
 }
 
 bool tare__layer_is_transposed(const plan_record *r) {
@@ -244,7 +219,7 @@ bool tare__layer_read(const plan_builder *b, size_t head, layer_chain *out) {
             out->norm = r;
         } else if (tare__plan_is_sum(b, r)) {
             out->addend = other_input(r, before);
-            e->steps[e->count++].kind = EPILOGUE_ADD;
+            e->steps[e->count++].adds = true;
         } else if (!read_epilogue(r, e)) {
             return false;
         }
