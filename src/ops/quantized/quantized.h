@@ -36,10 +36,9 @@ tare_status tare__dynamic_recurrent_check(const module *m, tare_error *err);
 /// float modules do, whose operators take such tables.
 tare_status tare__quantized_embedding_check(const module *m, tare_error *err);
 
-/// Every other quantized module with output parameters of its own (LeakyReLU, ELU, Hardswish,
-/// Softmax, LayerNorm, BatchNorm2d, ..): quantize(op(dequantize(x)), scale, zero_point), where op
-/// is the float operator of the class's row, bound to config and tensors as the float module binds
-/// it.
+/// Every other quantized module with output parameters of its own (LeakyReLU, BatchNorm2d,
+/// ..): quantize(op(dequantize(x)), scale, zero_point), where op is the float operator of the
+/// class's row, bound to config and tensors as the float module binds it.
 tare_status tare__quantized_rule_shape(op_call *call);
 tare_status tare__quantized_rule_forward(op_call *call);
 tare_status tare__quantized_rule_check(const module *m, tare_error *err);

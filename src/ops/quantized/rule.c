@@ -83,59 +83,39 @@ tare_status tare__rule_compute(op_call *call, const rule_call *rule) {
 
 // --- functions ---
 
-// What the rows add to op_info: the float operator, and which parameters are the output's.
-typedef struct rule_row {
-    const char *id, *float_id;
-    bool relu;
-} rule_row;
-
-static const rule_row rule_rows[] = {
-    {"quantized.hardswish", "hardswish", false},
-    {"quantized.leaky_relu", "leaky_relu", false},
-    {"quantized.elu", "elu", false},
-    {"quantized.celu", "celu", false},
-    {"quantized.softmax", "softmax", false},
-    {"quantized.layer_norm", "layer_norm", false},
-    {"quantized.group_norm", "group_norm", false},
-    {"quantized.instance_norm", "instance_norm", false},
-    {"quantized.batch_norm2d", "batch_norm", false},
-    {"quantized.batch_norm2d_relu", "batch_norm", true},
-    {"quantized.batch_norm3d", "batch_norm", false},
-    {"quantized.batch_norm3d_relu", "batch_norm", true},
-    {"quantized.dropout", "dropout", false},
-    {"quantized.matmul", "matmul", false},
-    {"quantized.cat", "cat", false},
-    {"quantized.cat_relu", "cat", true},
-};
-
 // False is what `training` means for every quantized operator.
 static const value not_training = {.kind = VALUE_BOOL};
 
 // Functions of ours are named after their float operator.
 #define OURS "codes."
 
-static bool find_row(const char *id, rule_row *out) {
-    const size_t prefix = sizeof OURS - 1;
-    *out = (rule_row){id, id + prefix, false};
-    if (strncmp(id, OURS, prefix) == 0) return true;
-    for (size_t i = 0; i < sizeof rule_rows / sizeof *rule_rows; i++)
-        if (strcmp(rule_rows[i].id, id) == 0) {
-            *out = rule_rows[i];
-            return true;
-        }
-    return false;
+static tare_status function_reference(op_call *call);
+
+// The float operator that a row of this file is named after, as batch_norm of
+// quantized.batch_norm2d_relu; *relu: a ReLU follows it. NULL: another file's row.
+static const op_info *find_float_op(const op_info *op, bool *relu) {
+    char id[64];
+    const char *dot = strchr(op->id, '.');
+    *relu = false;
+    if (op->reference != function_reference || dot == NULL || strlen(dot + 1) >= sizeof id)
+        return NULL;
+    strcpy(id, dot + 1);
+    const op_info *found = tare__op_by_id(id, 0);
+    if (found != NULL) return found;
+    *relu = tare__ends_with(id, "_relu");
+    if (*relu) *strrchr(id, '_') = '\0';
+    if (tare__ends_with(id, "2d") || tare__ends_with(id, "3d")) id[strlen(id) - 2] = '\0';
+    return tare__op_by_id(id, 0);
 }
 
 const op_info *tare__quantized_rule_op(const op_info *op) {
-    rule_row row;
-    return find_row(op->id, &row) ? tare__op_by_id(row.float_id, 0) : NULL;
+    bool relu = false;
+    return find_float_op(op, &relu);
 }
 
 // The float operator's parameters out of this call's, by name.
-static tare_status bind_row(op_call *call, rule_row row, rule_call *rule) {
-    *rule = (rule_call){.op = tare__op_by_id(row.float_id, 0), .relu = row.relu};
-    if (rule->op == NULL)
-        return tare__fail(call->err, TARE_INTERNAL, "no operator %s", row.float_id);
+static tare_status bind_row(op_call *call, const op_info *op, bool relu, rule_call *rule) {
+    *rule = (rule_call){.op = op, .relu = relu};
     char name[64];
     for (size_t i = 0; tare__op_param_name(rule->op, i, name, sizeof name) > 0; i++) {
         const size_t from = tare__op_param_index(call->op, name);
@@ -146,17 +126,16 @@ static tare_status bind_row(op_call *call, rule_row row, rule_call *rule) {
 }
 
 tare_status tare__function_rule_bind(op_call *call, rule_call *out, bool *known) {
-    rule_row row;
-    *known = find_row(call->op->id, &row);
-    return *known ? bind_row(call, row, out) : TARE_OK;
+    bool relu = false;
+    const op_info *op = find_float_op(call->op, &relu);
+    *known = op != NULL;
+    return *known ? bind_row(call, op, relu, out) : TARE_OK;
 }
 
-// Every id of the table below has a row.
 static tare_status bind_function(op_call *call, rule_call *rule) {
-    rule_row row;
-    if (!find_row(call->op->id, &row))
-        return tare__fail(call->err, TARE_INTERNAL, "no rule for %s", call->op->id);
-    return bind_row(call, row, rule);
+    bool known = false;
+    TARE_TRY(tare__function_rule_bind(call, rule, &known));
+    return known ? TARE_OK : tare__fail(call->err, TARE_INTERNAL, "no rule for %s", call->op->id);
 }
 
 static const tare_tensor *first_tensor(const value *v) {
@@ -281,9 +260,8 @@ tare_status tare__quantized_rule_forward(op_call *call) {
 }
 
 static bool has_rule(const op_call *call) {
-    rule_row row;
     if (call->module != NULL) return tare__quantized_module_has_rule(call->module);
-    return call->op != NULL && find_row(call->op->id, &row) && !joins_codes(call) &&
+    return call->op != NULL && tare__quantized_rule_op(call->op) != NULL && !joins_codes(call) &&
            !multiplies_codes(call);
 }
 

@@ -260,8 +260,6 @@ static void ruled(onnx_out *o) {
     {"quantized." name, "ConvTranspose", .write = layer}, {                                        \
         "quantized." name "_float", "ConvTranspose", .write = layer                                \
     }
-#define RULED(name, what)                                                                          \
-    { "quantized." name, what, .write = ruled }
 
 // clang-format off
 static const onnx_write_rule rows[] = {
@@ -279,7 +277,7 @@ static const onnx_write_rule rows[] = {
     {"quantized.linear_float", "Gemm, MatMul", .write = layer},
     {"quantized.linear_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul", .write = dynamic_layer},
     {"quantized.linear_relu_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = dynamic_layer},
-    {"codes.", "those of the float operator", .write = ruled},
+    {ONNX_RULED, "those of the float operator", .write = ruled},
     LAYER("conv1d"),
     LAYER("conv2d"),
     LAYER("conv3d"),
@@ -292,22 +290,6 @@ static const onnx_write_rule rows[] = {
     {"quantized.linear_relu_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = dynamic_layer},
     {"quantized.linear_dynamic_fp16", "Gemm, MatMul", .write = dynamic_layer},
     {"quantized.linear_relu_dynamic_fp16", "Gemm, MatMul, Relu", .write = dynamic_layer},
-    RULED("hardswish", "HardSwish"),
-    RULED("leaky_relu", "LeakyRelu"),
-    RULED("elu", "Elu"),
-    RULED("celu", "Celu"),
-    RULED("softmax", "Softmax"),
-    RULED("layer_norm", "LayerNormalization"),
-    RULED("group_norm", "InstanceNormalization"),
-    RULED("instance_norm", "InstanceNormalization"),
-    RULED("batch_norm2d", "BatchNormalization"),
-    RULED("batch_norm2d_relu", "BatchNormalization, Relu"),
-    RULED("batch_norm3d", "BatchNormalization"),
-    RULED("batch_norm3d_relu", "BatchNormalization, Relu"),
-    RULED("dropout", "Identity"),
-    RULED("matmul", "MatMul"),
-    RULED("cat", "Concat"),
-    RULED("cat_relu", "Concat, Relu"),
 };
 // clang-format on
 

@@ -11,6 +11,7 @@
 #include "io/onnx/write/rules.h"
 #include "io/onnx/write/state.h"
 #include "io/onnx/write/wire.h"
+#include "ops/quantized/rule.h"
 
 enum {
     // Two batches, neither of which is a size that broadcasts.
@@ -20,9 +21,6 @@ enum {
 };
 
 // --- rules ---
-
-// Functions of ours on integers, named after their float operator.
-#define CODES "codes."
 
 static const onnx_write_table *const tables[] = {
 #define TABLE(family) &tare__onnx_write_##family##_rules,
@@ -40,7 +38,8 @@ const onnx_write_rule *tare__onnx_write_rule_at(size_t index) {
 
 const onnx_write_rule *tare__onnx_find_write_rule(const char *id) {
     const onnx_write_rule *rule = NULL;
-    if (tare__starts_with(id, CODES)) id = CODES; // one row for all of them
+    const op_info *op = tare__op_by_id(id, 0);
+    if (op != NULL && tare__quantized_rule_op(op) != NULL) id = ONNX_RULED;
     for (size_t i = 0; (rule = tare__onnx_write_rule_at(i)) != NULL; i++)
         if (strcmp(rule->id, id) == 0) return rule;
     return NULL;

@@ -46,6 +46,10 @@ typedef struct onnx_write_table {
 #define ONNX_WRITE_RULES(rows)                                                                     \
     { (rows), sizeof(rows) / sizeof *(rows) }
 
+/// The id of the one row for all operators that quantize a float operator's result
+/// (ops/quantized/rule.h).
+#define ONNX_RULED "quantized by rule"
+
 /// Every row, for listings; NULL past the end.
 const onnx_write_rule *tare__onnx_write_rule_at(size_t index);
 

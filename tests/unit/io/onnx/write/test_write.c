@@ -296,7 +296,7 @@ static void every_row_belongs_to_an_operator(void **state) {
     (void)state;
     const onnx_write_rule *r = NULL;
     for (size_t i = 0; (r = tare__onnx_write_rule_at(i)) != NULL; i++) {
-        const bool is_kind = strstr(r->id, ".module") != NULL || strcmp(r->id, "codes.") == 0;
+        const bool is_kind = strstr(r->id, ".module") != NULL || strcmp(r->id, ONNX_RULED) == 0;
         if (!is_kind && tare__op_by_id(r->id, 0) == NULL) fail_msg("no operator '%s'", r->id);
         for (size_t k = 0; k < i; k++)
             if (strcmp(tare__onnx_write_rule_at(k)->id, r->id) == 0)
@@ -313,7 +313,7 @@ static void add_name(const op_info *op, text *out) {
 }
 
 static void add_row(const onnx_write_rule *r, text *out) {
-    tare__text_printf(out, "| %s%s | ", r->id, strcmp(r->id, "codes.") == 0 ? "*" : "");
+    tare__text_printf(out, "| %s | ", r->id);
     add_name(tare__op_by_id(r->id, 0), out);
     tare__text_printf(out, " | %s | ", *r->op_type != '\0' ? r->op_type : "refused");
     if (r->since > 13) tare__text_printf(out, "%d", r->since);
