@@ -14,15 +14,16 @@
         .traits = OP_WEIGHTED | OP_ANY_DTYPE | OP_BY_SAMPLE,                                       \
         .shape = tare__quantized_##family##_shape, .reference = tare__quantized_##family##_forward \
     }
-#define RESIDUAL(name)                                                                             \
+#define RESIDUAL(name, family)                                                                     \
     {                                                                                              \
-        .id = "quantized." name,                                                                   \
-        .overloads = "torch.ops.quantized." name                                                   \
+        .id = "quantized." #name,                                                                  \
+        .overloads = "torch.ops.quantized." #name                                                  \
                      "(qx|qaccum|packed_weight|output_scale|output_zero_point)",                   \
         .params = "qx|packed_weight|output_scale|output_zero_point|qaccum",                        \
-        .traits = OP_WEIGHTED | OP_ANY_DTYPE | OP_BY_SAMPLE, .shape = tare__quantized_conv_shape,  \
-        .reference = tare__quantized_conv_forward                                                  \
+        .traits = OP_WEIGHTED | OP_ANY_DTYPE | OP_BY_SAMPLE,                                       \
+        .shape = tare__quantized_##family##_shape, .reference = tare__quantized_##family##_forward \
     }
+#define AND_RELU(row, name, family) row(name, family), row(name##_relu, family)
 // Ours: what a float operator reads next, so that codes are not needed.
 #define FLOATS(name, family)                                                                       \
     {                                                                                              \
@@ -41,12 +42,10 @@
 
 // clang-format off
 static const op_info rows[] = {
-    STATIC(linear, linear),         STATIC(linear_relu, linear),
-    STATIC(conv1d, conv),           STATIC(conv1d_relu, conv),
-    STATIC(conv2d, conv),           STATIC(conv2d_relu, conv),
-    STATIC(conv3d, conv),           STATIC(conv3d_relu, conv),
+    AND_RELU(STATIC, linear, linear), AND_RELU(STATIC, conv1d, conv),
+    AND_RELU(STATIC, conv2d, conv),   AND_RELU(STATIC, conv3d, conv),
     STATIC(conv_transpose1d, conv), STATIC(conv_transpose2d, conv), STATIC(conv_transpose3d, conv),
-    RESIDUAL("conv2d_add"),         RESIDUAL("conv2d_add_relu"),
+    AND_RELU(RESIDUAL, conv2d_add, conv),
     FLOATS(linear, linear),         FLOATS(conv1d, conv),
     FLOATS(conv2d, conv),           FLOATS(conv3d, conv),
     FLOATS(conv_transpose1d, conv), FLOATS(conv_transpose2d, conv), FLOATS(conv_transpose3d, conv),

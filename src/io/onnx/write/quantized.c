@@ -251,15 +251,12 @@ static void ruled(onnx_out *o) {
     tare__out_as(o, rule.op->id, rule.param, OP_MAX_PARAMS);
 }
 
-#define LAYER(name)                                                                                \
-    {"quantized." name, "Conv", .write = layer},                                                   \
-        {"quantized." name "_relu", "Conv, Relu", .write = layer}, {                               \
-        "quantized." name "_float", "Conv", .write = layer                                         \
+#define AND_RELU(name, nodes, function)                                                            \
+    {"quantized." name, nodes, .write = function}, {                                               \
+        "quantized." name "_relu", nodes ", Relu", .write = function                               \
     }
-#define TRANSPOSED(name)                                                                           \
-    {"quantized." name, "ConvTranspose", .write = layer}, {                                        \
-        "quantized." name "_float", "ConvTranspose", .write = layer                                \
-    }
+#define FLOATS(name, nodes)                                                                        \
+    { "quantized." name "_float", nodes, .write = layer }
 
 // clang-format off
 static const onnx_write_rule rows[] = {
@@ -268,24 +265,26 @@ static const onnx_write_rule rows[] = {
     {"observer.module", "", .write = observer_module},
     {"quantized.module", "Conv, Gemm, MatMul, and those of the float operators", .write = quantized_module},
     {"reference.module", "those of the float module", .write = reference_module},
-    {"quantized.add", "Add", .write = arithmetic},
-    {"quantized.add_relu", "Add, Relu", .write = arithmetic},
-    {"quantized.mul", "Mul", .write = arithmetic},
-    {"quantized.mul_relu", "Mul, Relu", .write = arithmetic},
-    {"quantized.linear", "Gemm, MatMul", .write = layer},
-    {"quantized.linear_relu", "Gemm, MatMul, Relu", .write = layer},
-    {"quantized.linear_float", "Gemm, MatMul", .write = layer},
+    FLOATS("linear", "Gemm, MatMul"),
     {"quantized.linear_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul", .write = dynamic_layer},
     {"quantized.linear_relu_decomposed_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = dynamic_layer},
     {ONNX_RULED, "those of the float operator", .write = ruled},
-    LAYER("conv1d"),
-    LAYER("conv2d"),
-    LAYER("conv3d"),
-    {"quantized.conv2d_add", "Conv, Add", .write = layer},
-    {"quantized.conv2d_add_relu", "Conv, Add, Relu", .write = layer},
-    TRANSPOSED("conv_transpose1d"),
-    TRANSPOSED("conv_transpose2d"),
-    TRANSPOSED("conv_transpose3d"),
+    AND_RELU("add", "Add", arithmetic),
+    AND_RELU("mul", "Mul", arithmetic),
+    AND_RELU("linear", "Gemm, MatMul", layer),
+    AND_RELU("conv1d", "Conv", layer),
+    AND_RELU("conv2d", "Conv", layer),
+    AND_RELU("conv3d", "Conv", layer),
+    AND_RELU("conv2d_add", "Conv, Add", layer),
+    {"quantized.conv_transpose1d", "ConvTranspose", .write = layer},
+    {"quantized.conv_transpose2d", "ConvTranspose", .write = layer},
+    {"quantized.conv_transpose3d", "ConvTranspose", .write = layer},
+    FLOATS("conv1d", "Conv"),
+    FLOATS("conv2d", "Conv"),
+    FLOATS("conv3d", "Conv"),
+    FLOATS("conv_transpose1d", "ConvTranspose"),
+    FLOATS("conv_transpose2d", "ConvTranspose"),
+    FLOATS("conv_transpose3d", "ConvTranspose"),
     {"quantized.linear_dynamic", "DynamicQuantizeLinear, Gemm, MatMul", .write = dynamic_layer},
     {"quantized.linear_relu_dynamic", "DynamicQuantizeLinear, Gemm, MatMul, Relu", .write = dynamic_layer},
     {"quantized.linear_dynamic_fp16", "Gemm, MatMul", .write = dynamic_layer},
