@@ -403,6 +403,10 @@ bool tare__signature_of(const char *target, signature *out) {
     return true;
 }
 
+bool tare__signature_gives_several(const signature *s) {
+    return strpbrk(s->results, " [") != NULL;
+}
+
 // One of "self", "size[i]", "stride[i2]=1".
 static void read_param(const char *at, signature_param *out) {
     out->name = at;

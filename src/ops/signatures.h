@@ -24,6 +24,9 @@ bool tare__signature_of(const char *target, signature *out);
 /// Every row, for listings and tests; NULL past the end.
 const char *tare__signature_at(size_t index);
 
+/// Is the result a tuple or a list?
+bool tare__signature_gives_several(const signature *s);
+
 typedef struct signature_param {
     const char *name;
     size_t length;

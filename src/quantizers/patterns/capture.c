@@ -109,26 +109,11 @@ static tare_status fold_size(capture *c, node *n, bool *is_done) {
 // --- x[1:, None, 0] ---
 
 static bool gives_tuple(const capture *c, const node *n) {
-    static const op_overload several[] = {
-        OVERLOAD(CHUNK, "default"),
-        OVERLOAD(SPLIT, "Tensor"),
-        OVERLOAD(SPLIT, "default"), // split_with_sizes
-        OVERLOAD(UNBIND, "int"),
-        OVERLOAD(LSTM_FUNCTION, "input"),
-        OVERLOAD(GRU_FUNCTION, "input"),
-        OVERLOAD(MAX, "dim"),
-        OVERLOAD(MIN, "dim"),
-        OVERLOAD(TOPK, "default"),
-        OVERLOAD(MAX_POOL2D_WITH_INDICES, "default"),
-        OVERLOAD(BATCH_NORM_NO_TRAINING, "default"),
-        OVERLOAD(DECOMPOSED_CHOOSE_QPARAMS, "tensor"),
-        OVERLOAD(DECOMPOSED_CHOOSE_QPARAMS_SYMMETRIC, "tensor"),
-        OVERLOAD(DECOMPOSED_CHOOSE_QPARAMS_PER_TOKEN, "default"),
-        OVERLOADS_END,
-    };
+    signature s;
     if (c->has_facts && n->id < c->facts.count && c->facts.is_known[n->id])
         return c->facts.by_id[n->id].kind != VALUE_TENSOR;
-    return tare__calls_one_of(n, several);
+    return n->op == NODE_CALL_FUNCTION && tare__signature_of(n->target, &s) &&
+           tare__signature_gives_several(&s);
 }
 
 static bool is_full(const value *v) {

@@ -76,6 +76,21 @@ static void parameters_say_how_they_are_given(void **state) {
     assert_string_equal(s.results, "T");
 }
 
+static void results_are_counted(void **state) {
+    (void)state;
+    static const char *const several[] = {"torch.ops.aten.max.dim", "torch.ops.aten.split.Tensor",
+                                          "torch.ops.quantized_decomposed.choose_qparams.tensor"};
+    signature s;
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++) {
+        assert_true(tare__signature_of(several[i], &s));
+        assert_true(tare__signature_gives_several(&s));
+    }
+    assert_true(tare__signature_of("torch.ops.aten.max.default", &s));
+    assert_false(tare__signature_gives_several(&s));
+    assert_true(tare__signature_of("torch.ops.aten._assert_async.msg", &s));
+    assert_false(tare__signature_gives_several(&s));
+}
+
 static value default_of(const char *target, size_t i) {
     const signature_param p = param_of(target, i);
     value v;
@@ -195,6 +210,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_exported_operator_has_a_signature),
         cmocka_unit_test(parameters_say_how_they_are_given),
+        cmocka_unit_test(results_are_counted),
         cmocka_unit_test(defaults_are_values),
         cmocka_unit_test(every_default_is_known),
         cmocka_unit_test(rows_agree_with_signatures),
