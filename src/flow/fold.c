@@ -129,9 +129,5 @@ tare_status tare__fold_batch_norm(const module *weighted, const module *bn, modu
     if (status == TARE_OK) status = install(made, weight, bias, err);
     tare_tensor_release(weight);
     tare_tensor_release(bias);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, status, out);
 }

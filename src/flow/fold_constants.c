@@ -2,6 +2,7 @@
 // Constants: what no placeholder reaches is computed once, by the reference interpreter.
 #include "model/pass.h"
 #include "ops/interpret.h"
+#include "ops/op.h"
 
 typedef struct folding {
     pass *pass;
@@ -75,4 +76,18 @@ tare_status tare__pass_fold(pass *p, const value *wanted, uint32_t count, const 
     if (status == TARE_OK) status = run_copy(&f, out);
     tare__graph_destroy(f.graph);
     return status;
+}
+
+tare_status tare__pass_fold_tensors(pass *p, const value *wanted, uint32_t count,
+                                    const node *before, tare_tensor **out) {
+    value found = tare__none();
+    for (uint32_t i = 0; i < count; i++) out[i] = NULL;
+    TARE_TRY(tare__pass_fold(p, wanted, count, before, &found));
+    for (uint32_t i = 0; found.kind == VALUE_TUPLE && i < count; i++) {
+        const value *v = &found.as.items[i];
+        if (v->kind == VALUE_TENSOR && v->as.tensor->data != NULL)
+            out[i] = tare_tensor_retain(v->as.tensor);
+    }
+    tare__value_release_tensors(&found);
+    return TARE_OK;
 }

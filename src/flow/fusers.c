@@ -172,12 +172,7 @@ static tare_status make(const registry *classes, const char *bound_class, const 
     module *made = NULL;
     TARE_TRY(tare__module_create(class, &made, err));
     made->training = first->training;
-    const tare_status status = add_children(made, parts, count, s->has_add, err);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, add_children(made, parts, count, s->has_add, err), out);
 }
 
 tare_status tare__fuser_run(const registry *classes, const char *fuser_method, bool is_qat,

@@ -44,6 +44,14 @@ void tare__module_release(module *m) {
     if (m && --m->refcount == 0) destroy(m);
 }
 
+tare_status tare__module_hand_out(module *m, tare_status status, module **out) {
+    if (status == TARE_OK)
+        *out = m;
+    else
+        tare__module_release(m);
+    return status;
+}
+
 const value *tare__module_config(const module *m, const char *key) {
     for (size_t i = 0; i < m->config_count; i++)
         if (strcmp(m->config[i].name, key) == 0) return &m->config[i].value;

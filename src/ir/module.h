@@ -100,6 +100,9 @@ struct module {
 tare_status tare__module_create(const module_class *class, module **out, tare_error *err);
 module *tare__module_retain(module *m);
 void tare__module_release(module *m); // NULL is fine
+/// The end of what makes a module: *out is m if the status is TARE_OK, else m is released. Returns
+/// the status.
+tare_status tare__module_hand_out(module *m, tare_status status, module **out);
 /// A deep copy; modules shared inside the tree stay shared; tensors are shared by reference.
 tare_status tare__module_clone(const module *m, module **out, tare_error *err);
 

@@ -185,11 +185,7 @@ static tare_status clone(cloning *c, const module *from, module **out, tare_erro
     TARE_TRY(tare__module_create(from->class, &to, err));
     tare_status status = remember(c, from, to, err);
     if (status == TARE_OK) status = clone_parts(c, from, to, err);
-    if (status == TARE_OK)
-        *out = to;
-    else
-        tare__module_release(to);
-    return status;
+    return tare__module_hand_out(to, status, out);
 }
 
 tare_status tare__module_clone(const module *m, module **out, tare_error *err) {

@@ -37,12 +37,7 @@ static tare_status swap(const tare_context *context, const char *class_name, con
                         const qparams *output, module **out, tare_error *err) {
     module *made = NULL;
     TARE_TRY(create(context, class_name, &made, err));
-    const tare_status status = fill(made, source, output, err);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, fill(made, source, output, err), out);
 }
 
 tare_status tare__custom_module_observe(const tare_context *context, const char *observed_class,
@@ -72,10 +67,6 @@ tare_status tare__custom_module_quantize(const tare_context *context, const char
                                          module **out, tare_error *err) {
     module *made = NULL;
     TARE_TRY(swap(context, quantized_class, observed, output, &made, err));
-    const tare_status status = output != NULL ? set_output(made, output, err) : TARE_OK;
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, output != NULL ? set_output(made, output, err) : TARE_OK,
+                                 out);
 }

@@ -95,6 +95,13 @@ tare_status tare__pass_preserve(pass *p, const name_list *names, const module *s
     return TARE_OK;
 }
 
+tare_status tare__pass_put_module(pass *p, const char *path, module *m, tare_status status) {
+    if (status == TARE_OK)
+        status = tare__module_set_path(p->model->root, path, m, &tare__class_container, p->err);
+    tare__module_release(m);
+    return status;
+}
+
 module *tare__called_module(const tare_model *model, const node *n) {
     return n->op == NODE_CALL_MODULE ? tare__module_find(model->root, n->target) : NULL;
 }

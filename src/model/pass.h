@@ -35,6 +35,10 @@ tare_status tare__pass_rebuild(pass *p, graph *g);
 tare_status tare__pass_preserve(pass *p, const name_list *names, const module *source,
                                 bool is_lenient);
 
+/// The end of what makes a module: it stands at this path of the root if the status is TARE_OK.
+/// Takes m over. Returns the status.
+tare_status tare__pass_put_module(pass *p, const char *path, module *m, tare_status status);
+
 /// The module that a call_module node calls; NULL for other nodes.
 module *tare__called_module(const tare_model *model, const node *n);
 /// Of an edge's observer or fake quantizer; equalization has observers of its own.
@@ -49,6 +53,10 @@ tare_status tare__pass_spec_info(const pass *p, const tare_observer_spec *spec,
 /// input of the model takes part; None if one does. The caller releases its tensors.
 tare_status tare__pass_fold(pass *p, const value *wanted, uint32_t count, const node *before,
                             value *out);
+/// The same as tensors: out[i], the caller's reference, is NULL where the value is none, and
+/// everywhere if an input takes part.
+tare_status tare__pass_fold_tensors(pass *p, const value *wanted, uint32_t count,
+                                    const node *before, tare_tensor **out);
 /// Adds one decision about `n`.
 #define TARE_DECIDE(p, n, what, by, ...)                                                           \
     tare__record_add(&(p)->model->decisions,                                                       \

@@ -214,11 +214,7 @@ tare_status tare__fake_quantize_create(const observer_classes *classes, const mo
     if (status == TARE_OK) status = tare__module_create(row, &made, err);
     if (status == TARE_OK) status = fill(made, class->user, observer, spec, err);
     tare__module_release(observer);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, status, out);
 }
 
 // --- what they hold ---

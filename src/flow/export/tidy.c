@@ -132,13 +132,10 @@ static tare_status fold_one(pass *p, node *n, size_t *number) {
     TARE_TRY(is_constant(p, n, &is_const));
     if (!is_const) return TARE_OK;
     const value wanted = tare__node_value(n);
-    value found = tare__none();
-    TARE_TRY(tare__pass_fold(p, &wanted, 1, n->next, &found));
-    tare_status status = TARE_OK;
-    const bool is_tensor =
-        found.kind == VALUE_TUPLE && found.count == 1 && found.as.items[0].kind == VALUE_TENSOR;
-    if (is_tensor) status = freeze(p, n, found.as.items[0].as.tensor, number);
-    tare__value_release_tensors(&found);
+    tare_tensor *codes = NULL;
+    TARE_TRY(tare__pass_fold_tensors(p, &wanted, 1, n->next, &codes));
+    const tare_status status = codes != NULL ? freeze(p, n, codes, number) : TARE_OK;
+    tare_tensor_release(codes);
     return status;
 }
 

@@ -127,12 +127,15 @@ static tare_status observe_weights(convert_pass *c, const conversion *v, weight_
                       m->class->name);
 }
 
+// Takes the reference module over.
 static tare_status install(convert_pass *c, const node *n, module *reference) {
     module *called = tare__called_module(c->base->model, n);
-    if (called->class->role == ROLE_FUSED)
-        return tare__module_set_child(called, called->children[0].name, reference, c->base->err);
-    return tare__module_set_path(c->base->model->root, n->target, reference, &tare__class_container,
-                                 c->base->err);
+    if (called->class->role != ROLE_FUSED)
+        return tare__pass_put_module(c->base, n->target, reference, TARE_OK);
+    const tare_status status =
+        tare__module_set_child(called, called->children[0].name, reference, c->base->err);
+    tare__module_release(reference);
+    return status;
 }
 
 static tare_status make_reference(convert_pass *c, const char *class_name, const conversion *v,
@@ -168,9 +171,7 @@ static tare_status swap(convert_pass *c, const conversion *v) {
                           v->float_module->class->name);
     module *reference = NULL;
     TARE_TRY(make_reference(c, class_name, v, &reference));
-    const tare_status status = install(c, v->node, reference);
-    tare__module_release(reference);
-    return status;
+    return install(c, v->node, reference);
 }
 
 static bool has_root_class(const convert_pass *c, const module *m) {
@@ -206,10 +207,7 @@ static tare_status leave_training(convert_pass *c, const node *n, conversion *v)
     TARE_TRY(tare__qat_to_float(classes, qat, &made, c->base->err));
     v->trained = tare__module_retain(tare__module_child(qat, "weight_fake_quant"));
     v->called = made;
-    const tare_status status = tare__module_set_path(c->base->model->root, n->target, made,
-                                                     &tare__class_container, c->base->err);
-    tare__module_release(made); // the tree has it
-    return status;
+    return tare__pass_put_module(c->base, n->target, made, TARE_OK);
 }
 
 static tare_status convert_called(convert_pass *c, const node *n, conversion *v) {

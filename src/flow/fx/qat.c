@@ -84,12 +84,7 @@ static tare_status from_float(prepare_pass *p, const char *class_name, const mod
                           from->class->name);
     module *made = NULL;
     TARE_TRY(tare__module_create(class, &made, p->base->err));
-    const tare_status status = fill(p, made, from, q);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, fill(p, made, from, q), out);
 }
 
 // --- torch's propagate_qconfig_ ---
@@ -189,11 +184,7 @@ static tare_status make_float(const registry *classes, const module *qat, module
         if (strcmp(qat->config[i].name, QAT_FREEZE_BN) != 0)
             status = tare__module_set_config(made, qat->config[i].name, &qat->config[i].value, err);
     if (status == TARE_OK) status = tare__module_copy_tensors(made, qat, err);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, status, out);
 }
 
 static tare_status fold_bn(const module *qat, module **weighted, tare_error *err) {
@@ -226,11 +217,7 @@ static tare_status with_relu(const registry *classes, const module *qat, module 
     if (status == TARE_OK) status = add_child(fused, "0", weighted, err);
     if (status == TARE_OK) status = add_child(fused, "1", relu, err);
     tare__module_release(relu);
-    if (status == TARE_OK)
-        *out = fused;
-    else
-        tare__module_release(fused);
-    return status;
+    return tare__module_hand_out(fused, status, out);
 }
 
 tare_status tare__qat_to_float(const registry *classes, const module *qat, module **out,
@@ -244,9 +231,5 @@ tare_status tare__qat_to_float(const registry *classes, const module *qat, modul
         tare__module_release(weighted);
         return status;
     }
-    if (status == TARE_OK)
-        *out = weighted;
-    else
-        tare__module_release(weighted);
-    return status;
+    return tare__module_hand_out(weighted, status, out);
 }

@@ -224,12 +224,7 @@ tare_status tare__quantizable_observe(const tare_context *context, const module_
         return tare__fail(err, TARE_INVALID_ARGUMENT, "The float module must have 'qconfig'");
     module *made = NULL;
     TARE_TRY(tare__module_create(observed, &made, err));
-    const tare_status status = build(&b, made);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, build(&b, made), out);
 }
 
 // --- quantized parts ---
@@ -288,11 +283,7 @@ static tare_status hold_output(const quantizer *z, const char *class_name, tare_
     tare_status status = tare__module_set_tensor(made, "scale", scale, false, err_of(z));
     if (status == TARE_OK)
         status = tare__module_set_tensor(made, "zero_point", zero_point, false, err_of(z));
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, status, out);
 }
 
 static tare_status quantize_functional(const quantizer *z, const module *part, tare_tensor *scale,
@@ -305,11 +296,7 @@ static tare_status quantize_functional(const quantizer *z, const module *part, t
         tare__module_create(tare__class_find(classes, NN "Identity"), &identity, err_of(z));
     if (status == TARE_OK) status = tare__module_set_child(made, WATCH, identity, err_of(z));
     tare__module_release(identity);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, status, out);
 }
 
 static tare_status quantize_stub(const quantizer *z, const module *part, tare_tensor *scale,
@@ -318,12 +305,8 @@ static tare_status quantize_stub(const quantizer *z, const module *part, tare_te
         tare__dtype_value(tare__observer_info(tare__module_child(part, WATCH))->dtype);
     module *made = NULL;
     TARE_TRY(hold_output(z, NNQ "Quantize", scale, zero_point, &made));
-    const tare_status status = tare__module_set_config(made, "dtype", &dtype, err_of(z));
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, tare__module_set_config(made, "dtype", &dtype, err_of(z)),
+                                 out);
 }
 
 static tare_status quantize_watched(const quantizer *z, const module *part, module **out) {
@@ -367,12 +350,7 @@ static tare_status quantize_tree(const quantizer *z, const module_class *class, 
                                  module **out) {
     module *made = NULL;
     TARE_TRY(tare__module_create(class, &made, err_of(z)));
-    const tare_status status = fill_tree(z, made, from);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, fill_tree(z, made, from), out);
 }
 
 // An attention's extra key and value rows become quint8, each by its own range.
@@ -406,10 +384,5 @@ tare_status tare__quantizable_quantize(convert_pass *c, const module_class *quan
         return tare__fail(c->base->err, TARE_INVALID_ARGUMENT,
                           "a %s needs a qconfig to be quantized", observed->class->name);
     TARE_TRY(quantize_tree(&z, quantized, observed, &made));
-    const tare_status status = quantize_rows(&z, made);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, quantize_rows(&z, made), out);
 }

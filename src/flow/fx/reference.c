@@ -37,10 +37,5 @@ tare_status tare__reference_from_float(const tare_context *context, const char *
             class_name, tare__class_name_at, &context->classes);
     module *made = NULL;
     TARE_TRY(tare__module_create(class, &made, err));
-    const tare_status status = fill(made, float_module, weights, count, err);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, fill(made, float_module, weights, count, err), out);
 }
