@@ -14,6 +14,7 @@ typedef enum dtype_role {
     DTYPE_CONVERTED = 1 << 2, // convert replaces static observers of it
     DTYPE_STATIC = 1 << 3,    // .. by torch.quantize_per_tensor; else they stay
     DTYPE_WEIGHT = 1 << 4,    // convert makes reference modules of weights in it
+    DTYPE_EXPORTED = 1 << 5,  // convert_pt2e replaces static observers of it
 } dtype_role;
 
 bool tare__dtype_has_role(tare_dtype dtype, dtype_role role);

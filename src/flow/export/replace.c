@@ -5,6 +5,7 @@
 #include "flow/export/convert.h"
 #include "flow/export/observers.h"
 #include "flow/fx/convert.h"
+#include "observe/dtype_roles.h"
 
 // One observer node under conversion.
 typedef struct replacement {
@@ -106,28 +107,9 @@ static tare_status replace_dynamic(const replacement *r) {
     return tare__site_decompose_dynamic(&r->site, &form);
 }
 
-static bool is_converted(tare_dtype dtype) {
-    switch (dtype) {
-    case TARE_QUINT8:
-    case TARE_QINT8:
-    case TARE_QINT32:
-    case TARE_QUINT4X2:
-    case TARE_UINT8:
-    case TARE_INT8:
-    case TARE_UINT16:
-    case TARE_INT16:
-    case TARE_INT32:
-    case TARE_FLOAT8_E5M2:
-    case TARE_FLOAT8_E4M3FN:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static tare_status replace(const replacement *r) {
     if (r->site.info->is_dynamic) return replace_dynamic(r);
-    if (is_converted(r->site.info->dtype)) return replace_static(r);
+    if (tare__dtype_has_role(r->site.info->dtype, DTYPE_EXPORTED)) return replace_static(r);
     if (r->site.info->dtype == TARE_FLOAT16) return tare__site_decompose_half(&r->site);
     return tare__site_finish(&r->site, r->site.watched);
 }
