@@ -26,6 +26,17 @@ node *tare__function_argument_node(const function_call *call, const char *name) 
     return v != NULL && v->kind == VALUE_NODE ? v->as.node : NULL;
 }
 
+bool tare__function_operands(const function_call *call, value out[2]) {
+    const value *left = tare__function_argument(call, "input");
+    const value *right = tare__function_argument(call, "other");
+    const value *alpha = tare__function_argument(call, "alpha");
+    double factor = 1;
+    if (left == NULL || right == NULL) return false;
+    out[0] = *left;
+    out[1] = *right;
+    return alpha == NULL || (tare__value_number(alpha, &factor) && factor == 1);
+}
+
 node *tare__only_reader(const node *n) {
     return n->user_count == 1 ? n->users[0] : NULL;
 }

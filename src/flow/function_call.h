@@ -20,6 +20,9 @@ bool tare__function_bind(arena *memory, node *n, function_call *out);
 const value *tare__function_argument(const function_call *call, const char *name);
 node *tare__function_argument_node(const function_call *call, const char *name);
 
+/// The operands of a sum or product of two; false: one is not given, or `alpha` has an effect.
+bool tare__function_operands(const function_call *call, value out[2]);
+
 /// The only node that reads n; NULL: none or several do.
 node *tare__only_reader(const node *n);
 

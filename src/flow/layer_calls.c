@@ -30,6 +30,24 @@ const char *tare__packet_name(arena *memory, const char *function) {
     return tare__arena_strndup(memory, start, (size_t)(end - start));
 }
 
+tare_status tare__copy_layer(pass *p, const node *layer, node *weight, node *bias, node *before,
+                             node **out) {
+    const size_t count = layer->arg_count > 3 ? layer->arg_count : 3;
+    value *args = tare__arena_array(&p->scratch, count, sizeof *args);
+    const char *name = tare__packet_name(&p->scratch, layer->target);
+    if (args == NULL || name == NULL) return tare__out_of_memory(p->err);
+    for (size_t i = 0; i < layer->arg_count; i++) args[i] = layer->args[i];
+    args[1] = tare__node_value(weight);
+    args[2] = bias != NULL ? tare__node_value(bias) : tare__none();
+    const node_spec spec = {.op = NODE_CALL_FUNCTION,
+                            .target = layer->target,
+                            .candidate = name,
+                            .args = args,
+                            .arg_count = count,
+                            .like = layer};
+    return tare__graph_insert(p->model->root->graph, &spec, before, out, p->err);
+}
+
 bool tare__is_batch_norm_call(const node *n, size_t *eps_index, bool *is_plain) {
     *is_plain = tare__calls_overload(n, TARE_OP_BATCH_NORM, "default");
     *eps_index = *is_plain ? 7 : 6;

@@ -20,6 +20,10 @@ bool tare__is_trained_layer(const node *n, op_id layer);
 /// "conv2d" of "torch.ops.aten.conv2d.default": what torch's rewriter calls its nodes by. NULL: out
 /// of memory.
 const char *tare__packet_name(arena *memory, const char *function);
+/// A copy of a convolution's call before a node, under that name, which reads this weight and bias
+/// (NULL: none).
+tare_status tare__copy_layer(pass *p, const node *layer, node *weight, node *bias, node *before,
+                             node **out);
 /// The batch norm functions. *eps_index: where the argument stands; *is_plain: one output, and a
 /// `training` argument.
 bool tare__is_batch_norm_call(const node *n, size_t *eps_index, bool *is_plain);

@@ -12,8 +12,9 @@ tare_status tare__site_insert(const observer_site *s, node_op op, const char *ta
     return tare__graph_insert(graph_of(s), &spec, s->observer, out, s->p->err);
 }
 
-tare_status tare__site_insert_buffer(const observer_site *s, const char *suffix,
-                                     tare_tensor *tensor, node **out) {
+// Takes the tensor over.
+static tare_status insert_buffer(const observer_site *s, const char *suffix, tare_tensor *tensor,
+                                 node **out) {
     module *root = s->p->model->root;
     arena *memory = &s->p->scratch;
     size_t number = 0;
@@ -43,13 +44,14 @@ tare_status tare__site_finish(const observer_site *s, node *with) {
 
 // --- decomposed ---
 
-static tare_status insert_numbers(const observer_site *s, const char *suffix, tare_dtype dtype,
-                                  int64_t count, const double *numbers, value *out) {
+tare_status tare__site_insert_numbers(const observer_site *s, const char *suffix, tare_dtype dtype,
+                                      bool per_channel, int64_t count, const double *numbers,
+                                      value *out) {
     tare_tensor *t = NULL;
     node *read = NULL;
-    TARE_TRY(tare_tensor_create(dtype, 1, &count, &t, s->p->err));
+    TARE_TRY(tare_tensor_create(dtype, per_channel ? 1 : 0, &count, &t, s->p->err));
     for (int64_t i = 0; i < count; i++) tare__tensor_set(t, i, numbers[i]);
-    TARE_TRY(tare__site_insert_buffer(s, suffix, t, &read));
+    TARE_TRY(insert_buffer(s, suffix, t, &read));
     *out = tare__node_value(read);
     return TARE_OK;
 }
@@ -88,9 +90,10 @@ tare_status tare__site_decompose(const observer_site *s, const qparams *q,
                      tare__int((int64_t)q->zero_point[0])};
     size_t count = 3;
     if (per_channel) {
-        TARE_TRY(insert_numbers(s, "_scale_", TARE_FLOAT32, q->count, q->scale, &args[1]));
-        TARE_TRY(insert_numbers(s, "_zero_point_", form->zero_point_dtype, q->count, q->zero_point,
-                                &args[2]));
+        TARE_TRY(tare__site_insert_numbers(s, "_scale_", TARE_FLOAT32, true, q->count, q->scale,
+                                           &args[1]));
+        TARE_TRY(tare__site_insert_numbers(s, "_zero_point_", form->zero_point_dtype, true,
+                                           q->count, q->zero_point, &args[2]));
         args[count++] = tare__int(q->axis);
     }
     args[count++] = tare__int(q->quant_min);

@@ -20,10 +20,11 @@ tare_status tare__site_insert(const observer_site *s, node_op op, const char *ta
 /// A call of the row's function there.
 tare_status tare__site_call(const observer_site *s, op_id id, const value *args, size_t count,
                             node **out);
-/// A buffer {prefix}{suffix}{smallest free N} of the root and a get_attr node that reads it. Takes
-/// the tensor over.
-tare_status tare__site_insert_buffer(const observer_site *s, const char *suffix,
-                                     tare_tensor *tensor, node **out);
+/// A buffer {prefix}{suffix}{smallest free N} of the root, and a get_attr node that reads it: the
+/// numbers by channel, or with per_channel false the one for all.
+tare_status tare__site_insert_numbers(const observer_site *s, const char *suffix, tare_dtype dtype,
+                                      bool per_channel, int64_t count, const double *numbers,
+                                      value *out);
 /// Users of the observer read `with` from now on, and the observer's node goes.
 tare_status tare__site_finish(const observer_site *s, node *with);
 

@@ -64,23 +64,6 @@ static tare_status insert_zeros(rewrite *r) {
     return tare__graph_insert(r->p->model->root->graph, &spec, r->before, &r->zeros, r->p->err);
 }
 
-static tare_status insert_conv(rewrite *r) {
-    const size_t count = r->conv->arg_count > 3 ? r->conv->arg_count : 3;
-    value *args = tare__arena_array(&r->p->scratch, count, sizeof *args);
-    const char *name = tare__packet_name(&r->p->scratch, r->conv->target);
-    if (args == NULL || name == NULL) return tare__out_of_memory(r->p->err);
-    for (size_t i = 0; i < r->conv->arg_count; i++) args[i] = r->conv->args[i];
-    args[1] = tare__node_value(r->scaled);
-    args[2] = r->zeros != NULL ? tare__node_value(r->zeros) : tare__none();
-    const node_spec spec = {.op = NODE_CALL_FUNCTION,
-                            .target = r->conv->target,
-                            .candidate = name,
-                            .args = args,
-                            .arg_count = count,
-                            .like = r->conv};
-    return tare__graph_insert(r->p->model->root->graph, &spec, r->before, &r->new_conv, r->p->err);
-}
-
 static tare_status insert_rest(rewrite *r, node *factor) {
     node *shaped = NULL, *scaled_back = NULL, *result = NULL;
     TARE_TRY(reshape(r, factor, 1, &shaped));
@@ -199,7 +182,7 @@ static tare_status rewrite_one(rewrite *r) {
     node *factor = NULL;
     TARE_TRY(insert_factor(r, &factor));
     TARE_TRY(insert_zeros(r));
-    TARE_TRY(insert_conv(r));
+    TARE_TRY(tare__copy_layer(r->p, r->conv, r->scaled, r->zeros, r->before, &r->new_conv));
     TARE_TRY(insert_rest(r, factor));
     TARE_TRY(tare__node_replace_uses(r->norm, r->new_norm, NULL, r->p->err));
     TARE_TRY(move_annotations(r));

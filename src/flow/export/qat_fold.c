@@ -90,23 +90,6 @@ static tare_status copy_pair(pass *p, const node *quantize, const node *dequanti
     return copy_call(p, dequantize, codes, before, out);
 }
 
-static tare_status copy_conv(pass *p, const trained *t, node *weight, node *bias, node *before,
-                             node **out) {
-    const char *candidate = tare__packet_name(&p->scratch, t->conv->target);
-    value *args = tare__arena_array(&p->scratch, t->conv->arg_count + 1, sizeof *args);
-    if (args == NULL || candidate == NULL) return tare__out_of_memory(p->err);
-    for (size_t i = 0; i < t->conv->arg_count; i++) args[i] = t->conv->args[i];
-    args[1] = tare__node_value(weight);
-    args[2] = bias != NULL ? tare__node_value(bias) : tare__none();
-    const node_spec spec = {.op = NODE_CALL_FUNCTION,
-                            .target = t->conv->target,
-                            .candidate = candidate,
-                            .args = args,
-                            .arg_count = t->conv->arg_count,
-                            .like = t->conv};
-    return tare__graph_insert(p->model->root->graph, &spec, before, out, p->err);
-}
-
 // The pattern's batch norm takes a name, though folding leaves nothing of it.
 static tare_status spend_name(pass *p) {
     const char *name = NULL;
@@ -119,7 +102,7 @@ static tare_status fold_one(pass *p, const trained *t) {
     TARE_TRY(copy_pair(p, t->quantize, t->dequantize, t->weight, before, &weight));
     if (t->bias_quantize != NULL)
         TARE_TRY(copy_pair(p, t->bias_quantize, t->bias_dequantize, t->bias, before, &bias));
-    TARE_TRY(copy_conv(p, t, weight, bias, before, &conv));
+    TARE_TRY(tare__copy_layer(p, t->conv, weight, bias, before, &conv));
     TARE_TRY(spend_name(p));
     TARE_TRY(tare__annotation_clone(&p->model->annotations, t->conv->name, conv->name, p->err));
     const norm_fold wanted = {.layer = conv,

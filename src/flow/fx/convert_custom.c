@@ -5,18 +5,14 @@
 #include <string.h>
 
 #include "flow/fx/quantizable.h"
-#include "flow/lower/fx/lower.h"
+#include "flow/lower/rewrite.h"
 #include "model/custom_module.h"
 #include "observe/dtype_roles.h"
 
 // Users of `n` read what a new dequantize node makes of it.
-static tare_status insert_dequantize(convert_pass *c, node *n) {
-    const value arg = tare__node_value(n);
-    const op_name name = tare__op_method_name(tare__op_row(TARE_OP_DEQUANTIZE));
-    const node_spec spec = {
-        .op = NODE_CALL_METHOD, .target = name.text, .args = &arg, .arg_count = 1};
+static tare_status dequantize_result(convert_pass *c, node *n) {
     node *made = NULL;
-    TARE_TRY(tare__graph_insert(n->owner, &spec, n->next, &made, c->base->err));
+    TARE_TRY(tare__insert_dequantize(c->base, n, n->next, &made));
     return tare__node_replace_uses(n, made, made, c->base->err);
 }
 
@@ -30,7 +26,7 @@ static tare_status bypass(convert_pass *c, node *n, node *arg) {
 
 tare_status tare__convert_input(convert_pass *c, node *placeholder, int64_t index) {
     if (!tare__index_list_has(&c->prepared->input_quantized, index)) return TARE_OK;
-    return insert_dequantize(c, placeholder);
+    return dequantize_result(c, placeholder);
 }
 
 // --- outputs ---
@@ -77,10 +73,7 @@ static tare_status convert_child(convert_pass *c, const node *n, const prepared_
     module *made = NULL;
     TARE_TRY(tare__at(err, tare__convert_standalone(c, observed, state, n->target, &made),
                       "standalone module '%s'", n->target));
-    const tare_status status =
-        tare__module_set_path(c->base->model->root, n->target, made, &tare__class_container, err);
-    tare__module_release(made);
-    return status;
+    return tare__pass_put_module(c->base, n->target, made, TARE_OK);
 }
 
 static bool was_called_before(const node *n) {
@@ -100,7 +93,7 @@ tare_status tare__convert_standalone_call(convert_pass *c, node *n, const prepar
             return tare__fail(c->base->err, TARE_UNSUPPORTED,
                               "node '%s': Currently only quantized output idxs = [0] is supported",
                               n->name);
-        TARE_TRY(insert_dequantize(c, n));
+        TARE_TRY(dequantize_result(c, n));
     }
     return was_called_before(n) ? TARE_OK : convert_child(c, n, state);
 }
@@ -132,14 +125,10 @@ static tare_status swap_custom(convert_pass *c, const node *n, const char *class
     if (observer != NULL)
         TARE_TRY(tare__observer_qparams(tare__called_module(c->base->model, observer), &output,
                                         &is_calibrated, c->base->err));
-    tare_status status = tare__custom_module_quantize(c->base->model->context, class_name, observed,
-                                                      output, &made, c->base->err);
+    const tare_status status = tare__custom_module_quantize(c->base->model->context, class_name,
+                                                            observed, output, &made, c->base->err);
     tare__qparams_release(output);
-    if (status == TARE_OK)
-        status = tare__module_set_path(c->base->model->root, n->target, made,
-                                       &tare__class_container, c->base->err);
-    tare__module_release(made);
-    return status;
+    return tare__pass_put_module(c->base, n->target, made, status);
 }
 
 // A module that torch takes apart: all its inputs are codes, and its results have stubs.
@@ -161,10 +150,7 @@ static tare_status convert_quantizable(convert_pass *c, node *n, const char *qua
         }
     TARE_TRY(tare__quantizable_quantize(c, class, observed, tare__convert_qconfig(c, n, &is_listed),
                                         &made));
-    const tare_status status =
-        tare__module_set_path(c->base->model->root, n->target, made, &tare__class_container, err);
-    tare__module_release(made);
-    return status;
+    return tare__pass_put_module(c->base, n->target, made, TARE_OK);
 }
 
 tare_status tare__convert_custom_call(convert_pass *c, node *n, const char *quantized_class) {
@@ -197,5 +183,5 @@ tare_status tare__convert_custom_call(convert_pass *c, node *n, const char *quan
 tare_status tare__convert_custom_result(convert_pass *c, node *observer, node *n) {
     TARE_TRY(tare__node_replace_uses(observer, n, NULL, c->base->err));
     TARE_TRY(tare__graph_erase(n->owner, observer, c->base->err));
-    return insert_dequantize(c, n);
+    return dequantize_result(c, n);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "flow/fx/convert_custom.h"
+#include "flow/lower/rewrite.h"
 #include "flow/observer_site.h"
 #include "observe/dtype_roles.h"
 #include "ops/op.h"
@@ -59,42 +60,24 @@ static tare_status choose_prefix(replacement *r) {
     return TARE_OK;
 }
 
-static tare_status scale_tensor(const replacement *r, const qparams *q, tare_tensor **out) {
-    if (!tare__qscheme_is_per_channel(q->scheme))
-        return tare__tensor_scalar_float((float)q->scale[0], out, err_of(r));
-    TARE_TRY(tare_tensor_create(TARE_FLOAT32, 1, &q->count, out, err_of(r)));
-    for (int64_t i = 0; i < q->count; i++) tare__tensor_set(*out, i, q->scale[i]);
-    return TARE_OK;
-}
-
-static tare_status zero_point_tensor(const replacement *r, const qparams *q, tare_tensor **out) {
-    if (!tare__qscheme_is_per_channel(q->scheme))
-        return tare__tensor_scalar_int((int64_t)q->zero_point[0], out, err_of(r));
-    const bool is_float = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
-    TARE_TRY(
-        tare_tensor_create(is_float ? TARE_FLOAT32 : TARE_INT64, 1, &q->count, out, err_of(r)));
-    for (int64_t i = 0; i < q->count; i++) tare__tensor_set(*out, i, q->zero_point[i]);
-    return TARE_OK;
-}
-
 static tare_status insert_dequantize(const replacement *r, node *quantized) {
-    const value arg = tare__node_value(quantized);
     node *dequantized = NULL;
-    const op_name name = tare__op_method_name(tare__op_row(TARE_OP_DEQUANTIZE));
-    TARE_TRY(tare__site_insert(&r->site, NODE_CALL_METHOD, name.text, &arg, 1, &dequantized));
+    TARE_TRY(tare__insert_dequantize(r->convert->base, quantized, r->site.observer, &dequantized));
     return tare__site_finish(&r->site, dequantized);
 }
 
+static tare_dtype zero_point_dtype(const qparams *q) {
+    return q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS ? TARE_FLOAT32 : TARE_INT64;
+}
+
 static tare_status replace_by_buffers(const replacement *r, const qparams *q) {
-    tare_tensor *tensor = NULL;
-    node *scale = NULL, *zero_point = NULL, *quantized = NULL;
-    TARE_TRY(scale_tensor(r, q, &tensor));
-    TARE_TRY(tare__site_insert_buffer(&r->site, "_scale_", tensor, &scale));
-    TARE_TRY(zero_point_tensor(r, q, &tensor));
-    TARE_TRY(tare__site_insert_buffer(&r->site, "_zero_point_", tensor, &zero_point));
     const bool per_channel = tare__qscheme_is_per_channel(q->scheme);
-    value args[5] = {tare__node_value(r->site.watched), tare__node_value(scale),
-                     tare__node_value(zero_point)};
+    node *quantized = NULL;
+    value args[5] = {tare__node_value(r->site.watched)};
+    TARE_TRY(tare__site_insert_numbers(&r->site, "_scale_", TARE_FLOAT32, per_channel, q->count,
+                                       q->scale, &args[1]));
+    TARE_TRY(tare__site_insert_numbers(&r->site, "_zero_point_", zero_point_dtype(q), per_channel,
+                                       q->count, q->zero_point, &args[2]));
     size_t count = 3;
     if (per_channel) args[count++] = tare__int(q->axis);
     args[count++] = tare__dtype_value(r->site.info->dtype);
@@ -106,8 +89,7 @@ static tare_status replace_by_buffers(const replacement *r, const qparams *q) {
 
 // Literal parameters per tensor; per channel they are buffers still.
 static tare_status replace_decomposed(const replacement *r, const qparams *q) {
-    const bool is_float = q->scheme == TARE_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
-    const decomposed_form form = {.zero_point_dtype = is_float ? TARE_FLOAT32 : TARE_INT64};
+    const decomposed_form form = {.zero_point_dtype = zero_point_dtype(q)};
     return tare__site_decompose(&r->site, q, &form);
 }
 

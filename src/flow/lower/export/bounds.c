@@ -2,11 +2,9 @@
 // Operators that only bound values, on codes: which codes they let through, and layers that bound
 // their own.
 #include <math.h>
-#include <string.h>
 
 #include "core/math/requant.h"
 #include "flow/lower/export/lower.h"
-#include "model/coverage.h"
 
 // A bound by its parameter's name: the code that it stands for, or the end of the range.
 static bool read_bound(const function_call *call, const char *name, double otherwise, double *out) {
@@ -79,7 +77,7 @@ static tare_status bound_layer(lowering *l, node *bound) {
     const int64_t high = tare__module_int(packed, "code_max", UINT8_MAX);
     TARE_TRY(set_bound(l, packed, "code_min", least > low ? least : low));
     TARE_TRY(set_bound(l, packed, "code_max", most < high ? most : high));
-    return tare__absorb_relu(l, bound, layer);
+    return tare__absorb_relu(l->p, bound, layer);
 }
 
 tare_status tare__pt2e_bound_layers(lowering *l) {

@@ -50,24 +50,23 @@ static bool read_chain(const node *dequantize, dynamic_input *out) {
     return tare__value_equal(&quantize->args[0], &choose->args[0]);
 }
 
-static node *only_relu(const node *n) {
-    node *user = n->user_count == 1 ? n->users[0] : NULL;
-    return tare__function_op(user) == TARE_OP_RELU ? user : NULL;
-}
-
 static tare_status lower_linear(lowering *l, const function_call *w, const dynamic_input *in) {
-    node *n = w->function, *relu = only_relu(n), *weights = NULL;
-    const value x = *in->tensor, *args = in->choose->args;
+    node *n = w->function, *relu = tare__only_reader(n);
+    const value *args = in->choose->args;
     module *packed = NULL;
     TARE_TRY(tare__lower_pack(l, w, NULL, &packed));
     if (packed == NULL) return TARE_OK;
-    TARE_TRY(tare__insert_packed(l->p, packed, n, n, &weights));
-    const value all[] = {x,       tare__node_value(weights),   args[1], args[2], args[3],
-                         args[4], tare__bool(in->is_symmetric)};
-    const op_info *form = tare__weighted_form(w, relu != NULL ? FORM_DECOMPOSED_DYNAMIC_RELU
-                                                              : FORM_DECOMPOSED_DYNAMIC);
-    TARE_TRY(tare__retarget(l, n, form, all, sizeof all / sizeof *all));
-    return relu != NULL ? tare__absorb_relu(l, relu, n) : TARE_OK;
+    const bool has_relu = tare__function_op(relu) == TARE_OP_RELU;
+    const op_form form = has_relu ? FORM_DECOMPOSED_DYNAMIC_RELU : FORM_DECOMPOSED_DYNAMIC;
+    packed_call call = {.n = n,
+                        .before = n,
+                        .form = tare__weighted_form(w, form),
+                        .args = {*in->tensor, tare__none(), args[1], args[2], args[3], args[4],
+                                 tare__bool(in->is_symmetric)},
+                        .arg_count = 7,
+                        .weights = 1};
+    TARE_TRY(tare__call_packed(l->p, w, packed, &call));
+    return has_relu ? tare__absorb_relu(l->p, relu, n) : TARE_OK;
 }
 
 // --- tables ---
@@ -81,13 +80,12 @@ static bool is_table(const tare_tensor *codes, const tare_tensor *scales,
            zero_points->count == codes->shape[0];
 }
 
-static tare_status make_table(lowering *l, const value *items, const value *axis,
+static tare_status make_table(lowering *l, tare_tensor *const parts[3], const value *axis,
                               tare_tensor **out) {
-    for (size_t i = 0; i < 3; i++)
-        if (items[i].kind != VALUE_TENSOR || items[i].as.tensor->data == NULL) return TARE_OK;
-    const tare_tensor *codes = items[0].as.tensor, *scales = items[1].as.tensor;
-    const tare_tensor *zero_points = items[2].as.tensor;
-    if (!is_table(codes, scales, zero_points, axis)) return TARE_OK;
+    const tare_tensor *codes = parts[0], *scales = parts[1], *zero_points = parts[2];
+    if (codes == NULL || scales == NULL || zero_points == NULL ||
+        !is_table(codes, scales, zero_points, axis))
+        return TARE_OK;
     qparams *q = NULL;
     tare_tensor *floats = NULL;
     TARE_TRY(tare_tensor_to_float(zero_points, &floats, l->p->err));
@@ -124,16 +122,13 @@ static tare_status lower_embedding(lowering *l, const node *n) {
         return TARE_OK;
     for (size_t i = 0; i < dequantize->user_count; i++)
         if (!is_embedding(dequantize->users[i])) return TARE_OK;
-    value found = tare__none();
-    tare_tensor *table = NULL;
-    TARE_TRY(tare__pass_fold(l->p, dequantize->args, 3, dequantize, &found));
-    tare_status status = TARE_OK;
-    if (found.kind == VALUE_TUPLE)
-        status = make_table(l, found.as.items, &dequantize->args[3], &table);
+    tare_tensor *parts[3] = {NULL}, *table = NULL;
+    TARE_TRY(tare__pass_fold_tensors(l->p, dequantize->args, 3, dequantize, parts));
+    tare_status status = make_table(l, parts, &dequantize->args[3], &table);
     if (table != NULL && status == TARE_OK)
         status = TARE_DECIDE(l->p, n, "lowered", n->target, "its rows are looked up as integers");
     if (table != NULL && status == TARE_OK) status = read_table(l, dequantize, table);
-    tare__value_release_tensors(&found);
+    for (size_t i = 0; i < 3; i++) tare_tensor_release(parts[i]);
     tare_tensor_release(table);
     return status;
 }

@@ -54,7 +54,7 @@ static tare_status explain_layer(const lowering *l, const function_call *w) {
     const node *n = w->function, *x = tare__function_argument_node(w, "input");
     const node *weight = tare__function_argument_node(w, "weight");
     const bool has_codes =
-        weight != NULL && (tare__is_dequantize_call(weight) || tare__is_code_dequantize(weight));
+        weight != NULL && (tare__is_dequantize_call(weight) || tare__is_dequantize_node(weight));
     if (!has_codes)
         return say(l, n, "weight", "its weight '%s' is float", weight ? weight->name : "");
     if (is_other_quantize(x))

@@ -7,7 +7,6 @@
 #include "flow/export/convert.h"
 #include "flow/lower/export/lower.h"
 #include "flow/pack.h"
-#include "model/coverage.h"
 #include "ops/quantized/quantize.h"
 
 // --- the weight ---
@@ -95,19 +94,23 @@ static tare_status read_constant(lowering *l, const node *dequantize, const valu
     return quantized_constant(l, &c, out);
 }
 
+static tare_status quantized_behind(lowering *l, const node *dequantize, tare_tensor **out) {
+    TARE_TRY(tare__pass_fold_tensors(l->p, dequantize->args, 1, dequantize, out));
+    if (*out == NULL || ((*out)->q != NULL && (*out)->dtype == TARE_QINT8)) return TARE_OK;
+    tare_tensor_release(*out);
+    *out = NULL;
+    return TARE_OK;
+}
+
 // The constant that a dequantize gives, as a qint8 tensor; *out stays NULL if it gives none.
 static tare_status constant_behind(lowering *l, const node *dequantize, tare_tensor **out) {
     if (dequantize == NULL) return TARE_OK;
-    const bool is_plain = tare__is_dequantize_call(dequantize) && dequantize->arg_count >= 3;
-    if (!is_plain && !tare__is_code_dequantize(dequantize)) return TARE_OK;
+    if (tare__is_dequantize_node(dequantize)) return quantized_behind(l, dequantize, out);
+    if (!tare__is_dequantize_call(dequantize) || dequantize->arg_count < 3) return TARE_OK;
     value found = tare__none();
-    TARE_TRY(tare__pass_fold(l->p, dequantize->args, is_plain ? 3 : 1, dequantize, &found));
+    TARE_TRY(tare__pass_fold(l->p, dequantize->args, 3, dequantize, &found));
     tare_status status = TARE_OK;
-    const value *items = found.kind == VALUE_TUPLE ? found.as.items : NULL;
-    if (items != NULL && is_plain) status = read_constant(l, dequantize, items, out);
-    if (items != NULL && !is_plain && is_tensor(&items[0]) && items[0].as.tensor->q != NULL &&
-        items[0].as.tensor->dtype == TARE_QINT8)
-        *out = tare_tensor_retain(items[0].as.tensor);
+    if (found.kind == VALUE_TUPLE) status = read_constant(l, dequantize, found.as.items, out);
     tare__value_release_tensors(&found);
     return status;
 }
@@ -124,15 +127,10 @@ static tare_status read_bias(lowering *l, const function_call *w, layer_bias *ou
     const value *v = tare__function_argument(w, "bias");
     *out = (layer_bias){.is_constant = v == NULL || v->kind == VALUE_NONE};
     if (out->is_constant) return TARE_OK;
-    value found = tare__none();
-    TARE_TRY(tare__pass_fold(l->p, v, 1, w->function, &found));
-    if (found.kind == VALUE_TUPLE && is_tensor(&found.as.items[0]) &&
-        found.as.items[0].as.tensor->dtype == TARE_FLOAT32) {
-        out->tensor = tare_tensor_retain(found.as.items[0].as.tensor);
-        out->is_constant = true;
-        out->is_integer = v->kind == VALUE_NODE && tare__is_dequantize_call(v->as.node);
-    }
-    tare__value_release_tensors(&found);
+    TARE_TRY(tare__pass_fold_tensors(l->p, v, 1, w->function, &out->tensor));
+    if (out->tensor == NULL) return TARE_OK;
+    out->is_constant = out->tensor->dtype == TARE_FLOAT32;
+    out->is_integer = v->kind == VALUE_NODE && tare__is_dequantize_call(v->as.node);
     return TARE_OK;
 }
 
@@ -179,19 +177,21 @@ tare_status tare__lower_pack(lowering *l, const function_call *w, const code_par
 
 static tare_status lower_layer(lowering *l, const function_call *w, module *packed,
                                const ending *e) {
-    node *n = w->function, *weights = NULL;
+    node *n = w->function;
     const node *x = tare__function_argument_node(w, "input");
-    TARE_TRY(tare__insert_packed(l->p, packed, n, n, &weights));
+    packed_call call = {.n = n, .before = n, .args = {tare__node_value(tare__node_arg(x, 0))}};
+    call.arg_count = e->quantize != NULL ? 4 : 2;
+    call.weights = 1;
     if (e->quantize == NULL) {
-        const value floats[] = {tare__node_value(tare__node_arg(x, 0)), tare__node_value(weights)};
-        return tare__retarget(l, n, tare__weighted_form(w, FORM_FLOAT_RESULT), floats, 2);
+        call.form = tare__weighted_form(w, FORM_FLOAT_RESULT);
+        return tare__call_packed(l->p, w, packed, &call);
     }
     const code_params *codes = tare__codes_given(l, e->quantize);
     const op_info *with_relu = e->relu != NULL ? tare__weighted_form(w, FORM_QUANTIZED_RELU) : NULL;
-    const op_info *form = with_relu != NULL ? with_relu : tare__weighted_form(w, FORM_QUANTIZED);
-    const value args[] = {tare__node_value(tare__node_arg(x, 0)), tare__node_value(weights),
-                          tare__float(codes->scale), tare__int(codes->zero_point)};
-    TARE_TRY(tare__retarget(l, n, form, args, 4));
+    call.form = with_relu != NULL ? with_relu : tare__weighted_form(w, FORM_QUANTIZED);
+    call.args[2] = tare__float(codes->scale);
+    call.args[3] = tare__int(codes->zero_point);
+    TARE_TRY(tare__call_packed(l->p, w, packed, &call));
     return tare__end_in_codes(l, n, e, with_relu != NULL);
 }
 
@@ -240,24 +240,24 @@ static tare_status find_residual(lowering *l, const function_call *w, tare_dtype
         return TARE_OK;
     // What convert put in has no sizes of its own.
     const node *source = tare__node_arg(addend, 0);
-    if (tare__is_code_quantize(source)) source = tare__node_arg(source, 0);
+    if (tare__is_quantize_node(source)) source = tare__node_arg(source, 0);
     return source != NULL ? has_same_sizes(l, n, source, found) : TARE_OK;
 }
 
 static tare_status lower_residual(lowering *l, const function_call *w, module *packed,
                                   const residual *r) {
-    node *n = w->function, *weights = NULL;
     const node *x = tare__function_argument_node(w, "input");
     const code_params *codes = tare__codes_given(l, r->end.quantize);
-    const op_info *form = tare__weighted_form(w, r->end.relu != NULL ? FORM_ADD_RELU : FORM_ADD);
-    TARE_TRY(tare__insert_packed(l->p, packed, n, r->add, &weights));
-    const value args[] = {tare__node_value(tare__node_arg(x, 0)),
-                          tare__node_value(tare__node_arg(r->addend, 0)), tare__node_value(weights),
-                          tare__float(codes->scale), tare__int(codes->zero_point)};
-    TARE_TRY(TARE_DECIDE(l->p, n, "lowered", tare__op_function_name(form).text,
-                         "computed in integers by '%s', with its sum", r->add->name));
-    TARE_TRY(tare__coverage_fused(l->p->model, n->origin, r->add->origin, l->p->err));
-    TARE_TRY(tare__retarget(l, r->add, form, args, 5));
+    const op_form form = r->end.relu != NULL ? FORM_ADD_RELU : FORM_ADD;
+    packed_call call = {.n = r->add,
+                        .before = r->add,
+                        .form = tare__weighted_form(w, form),
+                        .args = {tare__node_value(tare__node_arg(x, 0)),
+                                 tare__node_value(tare__node_arg(r->addend, 0)), tare__none(),
+                                 tare__float(codes->scale), tare__int(codes->zero_point)},
+                        .arg_count = 5,
+                        .weights = 2};
+    TARE_TRY(tare__call_packed(l->p, w, packed, &call));
     return tare__end_in_codes(l, r->add, &r->end, true);
 }
 

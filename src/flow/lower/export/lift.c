@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantizing commutes with what only moves values and with the greatest of them: a quantize behind
 // such operators moves in front of them, to the operator that can give codes.
-#include <string.h>
 
 #include "flow/lower/export/lower.h"
 
@@ -40,7 +39,7 @@ static bool commutes(const node *n) {
 }
 
 static void look(void *user, node *input) {
-    if (tare__is_code_dequantize(input)) *(bool *)user = true;
+    if (tare__is_dequantize_node(input)) *(bool *)user = true;
 }
 
 // Will it give codes where it is asked for them? A bound is looked through.
@@ -100,11 +99,7 @@ static tare_status sink(lowering *l, node *quantize, node *top, node *first) {
     const code_params params = *tare__codes_given(l, codes);
     TARE_TRY(take_codes(l, first, last, codes, &params));
     TARE_TRY(tare__node_replace_input(first, top, codes, err));
-    const value x = tare__node_value(last);
-    const op_name name = tare__op_method_name(tare__op_row(TARE_OP_DEQUANTIZE));
-    const node_spec spec = {
-        .op = NODE_CALL_METHOD, .target = name.text, .args = &x, .arg_count = 1};
-    TARE_TRY(tare__graph_insert(last->owner, &spec, quantize, &made, err));
+    TARE_TRY(tare__insert_dequantize(l->p, last, quantize, &made));
     return tare__node_replace_input(quantize, last, made, err);
 }
 
@@ -112,7 +107,7 @@ tare_status tare__pt2e_lift_quantize(lowering *l) {
     for (node *n = l->p->model->root->graph->first, *next; n != NULL; n = next) {
         next = n->next;
         node *top = NULL;
-        if (!tare__is_code_quantize(n) || tare__codes_given(l, n) == NULL) continue;
+        if (!tare__is_quantize_node(n) || tare__codes_given(l, n) == NULL) continue;
         node *first = find_chain(l, n, &top);
         if (first == NULL) continue;
         const bool is_codes = tare__codes_behind(l, top) != NULL;

@@ -32,16 +32,8 @@ bool tare__code_params_equal(const code_params *a, const code_params *b) {
     return a->dtype == b->dtype && a->scale == b->scale && a->zero_point == b->zero_point;
 }
 
-bool tare__is_code_quantize(const node *n) {
-    return tare__function_op(n) == TARE_OP_QUANTIZE_PER_TENSOR;
-}
-
-bool tare__is_code_dequantize(const node *n) {
-    return tare__calls_method(n, TARE_OP_DEQUANTIZE);
-}
-
 const code_params *tare__codes_behind(const lowering *l, const node *dequantize) {
-    return tare__is_code_dequantize(dequantize)
+    return tare__is_dequantize_node(dequantize)
                ? tare__codes_given(l, tare__node_arg(dequantize, 0))
                : NULL;
 }
@@ -70,33 +62,13 @@ ending tare__ending_of(lowering *l, const node *n) {
     if (last != NULL) reader = tare__only_reader(last);
     // A quantize of the program's own is no end: nothing is known of its codes.
     const code_params *params =
-        tare__is_code_quantize(reader) ? tare__codes_given(l, reader) : NULL;
+        tare__is_quantize_node(reader) ? tare__codes_given(l, reader) : NULL;
     if (params != NULL && tare__node_arg(reader, 0) != NULL) e.quantize = reader;
     if (e.clamp != NULL && params != NULL && is_relu(l, e.clamp, params)) {
         e.relu = e.clamp;
         e.clamp = NULL;
     }
     return e;
-}
-
-tare_status tare__retarget(lowering *l, node *n, const op_info *form, const value *args,
-                           size_t count) {
-    const char *copy = tare__arena_strdup(&n->owner->memory, tare__op_function_name(form).text);
-    if (copy == NULL) return tare__out_of_memory(l->p->err);
-    TARE_TRY(TARE_DECIDE(l->p, n, "lowered", copy, "computed in integers by %s", copy));
-    n->op = NODE_CALL_FUNCTION;
-    n->target = copy;
-    return tare__node_set_args(n, args, count, NULL, 0, l->p->err);
-}
-
-tare_status tare__absorb_relu(lowering *l, node *relu, node *into) {
-    tare_error *err = l->p->err;
-    TARE_TRY(TARE_DECIDE(l->p, relu, "lowered", into->target, "computed in integers by %s",
-                         into->target));
-    TARE_TRY(tare__coverage_fused(l->p->model, relu->origin, into->origin, err));
-    into->debug_handle = relu->debug_handle;
-    TARE_TRY(tare__node_replace_uses(relu, into, NULL, err));
-    return tare__graph_erase(relu->owner, relu, err);
 }
 
 tare_status tare__write_nothing(lowering *l, node *n) {
@@ -126,39 +98,24 @@ static bool is_absorbed(lowering *l, const ending *e, const code_params *params)
 }
 
 tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu) {
-    tare_error *err = l->p->err;
     const code_params params = *tare__codes_given(l, e->quantize);
     TARE_TRY(tare__note_codes(l, n, &params));
     node *bound = e->relu != NULL ? e->relu : e->clamp, *last = n;
     if (bound != NULL && (e->relu == NULL || has_relu) && is_absorbed(l, e, &params))
-        TARE_TRY(tare__absorb_relu(l, bound, n));
+        TARE_TRY(tare__absorb_relu(l->p, bound, n));
     else if (bound != NULL) {
         TARE_TRY(bound_codes(l, bound, &params));
         last = bound;
     }
-    TARE_TRY(tare__node_replace_uses(e->quantize, last, NULL, err));
-    return tare__graph_erase(e->quantize->owner, e->quantize, err);
+    return tare__replace_quantize(l->p, e->quantize, last);
 }
 
-typedef struct reading {
-    const lowering *l;
-    node **found;
-    size_t count;
-} reading;
-
-static void note_dequantize(void *user, node *input) {
-    reading *r = user;
-    if (tare__codes_behind(r->l, input) != NULL) r->found[r->count++] = input;
+static bool gives_codes(const void *user, const node *dequantize) {
+    return tare__codes_behind(user, dequantize) != NULL;
 }
 
 tare_status tare__read_codes(lowering *l, node *n) {
-    reading r = {.l = l,
-                 .found = tare__arena_array(&l->p->scratch, n->input_count + 1, sizeof(node *))};
-    if (r.found == NULL) return tare__out_of_memory(l->p->err);
-    tare__node_each_input(n, note_dequantize, &r);
-    for (size_t i = 0; i < r.count; i++)
-        TARE_TRY(tare__node_replace_input(n, r.found[i], tare__node_arg(r.found[i], 0), l->p->err));
-    return TARE_OK;
+    return tare__bypass_dequantize(l->p, n, gives_codes, l);
 }
 
 // --- the pass ---

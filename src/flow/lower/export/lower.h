@@ -7,8 +7,8 @@
 #define FLOW_LOWER_EXPORT_LOWER_H
 
 #include "flow/export/steps.h"
+#include "flow/lower/rewrite.h"
 #include "flow/pack.h"
-#include "ops/op.h"
 
 /// What the codes that a node gives stand for.
 typedef struct code_params {
@@ -31,9 +31,6 @@ const code_params *tare__codes_given(const lowering *l, const node *n);
 const code_params *tare__codes_behind(const lowering *l, const node *dequantize);
 tare_status tare__note_codes(lowering *l, const node *n, const code_params *params);
 bool tare__code_params_equal(const code_params *a, const code_params *b);
-/// torch.quantize_per_tensor and dequantize of such a tensor.
-bool tare__is_code_quantize(const node *n);
-bool tare__is_code_dequantize(const node *n);
 
 /// What becomes of a float value that one operator gives.
 typedef struct ending {
@@ -50,13 +47,8 @@ bool tare__code_bounds(lowering *l, node *bound, const code_params *params, int6
 /// The operator n, whose target is an integer function now, gives the codes of e->quantize, which
 /// goes. The relu goes too if `has_relu`; else it, or the clamp, works on the codes.
 tare_status tare__end_in_codes(lowering *l, node *n, const ending *e, bool has_relu);
-/// Gives n another function, that of the row, and arguments; its name stays.
-tare_status tare__retarget(lowering *l, node *n, const op_info *form, const value *args,
-                           size_t count);
 /// An operator that writes its first input in place is called by the name that does not.
 tare_status tare__write_nothing(lowering *l, node *n);
-/// A relu, the only reader of n, which computes it now.
-tare_status tare__absorb_relu(lowering *l, node *relu, node *n);
 /// The packed weights of a call: *out stays NULL unless its weight is a constant of 8 bits that an
 /// integer layer can have, and its bias a constant. x: what the input's codes stand for; NULL: it
 /// is quantized on the fly. They round as quantize does, or as the engine that was asked for.

@@ -111,11 +111,10 @@ static tare_status finish_with_other_codes(const operator_call *c) {
 // --- sums and products ---
 
 static bool is_binary(const operator_call *c, const survey *s) {
-    const value *alpha = tare__function_argument(&c->call, "alpha");
-    double factor = 1;
-    if (!is_operator(c, TARE_OP_ADD) && !is_operator(c, TARE_OP_MUL)) return false;
-    if (alpha != NULL && (!tare__value_number(alpha, &factor) || factor != 1)) return false;
-    return codes_of(c, 0) != NULL && codes_of(c, 1) != NULL && !s->mixes_dtypes;
+    value operands[2];
+    return (is_operator(c, TARE_OP_ADD) || is_operator(c, TARE_OP_MUL)) &&
+           tare__function_operands(&c->call, operands) && codes_of(c, 0) != NULL &&
+           codes_of(c, 1) != NULL && !s->mixes_dtypes;
 }
 
 static tare_status finish_binary(const operator_call *c) {
@@ -124,7 +123,7 @@ static tare_status finish_binary(const operator_call *c) {
     value args[4] = {*c->call.bound.param[0], *c->call.bound.param[1], tare__float(c->result.scale),
                      tare__int(c->result.zero_point)};
     for (size_t i = 0; i < 2; i++) args[i] = tare__node_value(tare__node_arg(args[i].as.node, 0));
-    TARE_TRY(tare__retarget(c->l, c->n, form, args, 4));
+    TARE_TRY(tare__retarget(c->l->p, c->n, form, args, 4));
     return tare__end_in_codes(c->l, c->n, &c->end, true);
 }
 
@@ -212,7 +211,7 @@ static tare_status finish_by_rule(const operator_call *c, const op_info *row) {
     }
     kwargs[kwarg_count++] = (keyword){"output_scale", tare__float(c->result.scale)};
     kwargs[kwarg_count++] = (keyword){"output_zero_point", tare__int(c->result.zero_point)};
-    TARE_TRY(tare__retarget(l, c->n, row, args, arg_count));
+    TARE_TRY(tare__retarget(l->p, c->n, row, args, arg_count));
     TARE_TRY(tare__node_set_args(c->n, args, arg_count, kwargs, kwarg_count, l->p->err));
     TARE_TRY(tare__read_codes(l, c->n));
     return tare__end_in_codes(l, c->n, &c->end, false);
@@ -237,8 +236,7 @@ static tare_status drop(const operator_call *c) {
     TARE_TRY(TARE_DECIDE(c->l->p, c->n, "lowered", c->n->target, "changes nothing"));
     node *codes = tare__node_arg(tare__node_arg(c->n, 0), 0);
     TARE_TRY(tare__coverage_fused(c->l->p->model, c->n->origin, codes->origin, err));
-    TARE_TRY(tare__node_replace_uses(c->end.quantize, codes, NULL, err));
-    return tare__graph_erase(c->n->owner, c->end.quantize, err);
+    return tare__replace_quantize(c->l->p, c->end.quantize, codes);
 }
 
 static tare_status lower_constants(const operator_call *c) {
@@ -278,12 +276,12 @@ static tare_status requantize(lowering *l, node *n) {
     const value x = tare__node_value(codes);
     const keyword output[] = {{"output_scale", tare__float(to->scale)},
                               {"output_zero_point", tare__int(to->zero_point)}};
-    TARE_TRY(tare__retarget(l, n, tare__op_row(TARE_OP_CODES_IDENTITY), &x, 1));
+    TARE_TRY(tare__retarget(l->p, n, tare__op_row(TARE_OP_CODES_IDENTITY), &x, 1));
     return tare__node_set_args(n, &x, 1, output, 2, l->p->err);
 }
 
 static tare_status visit(lowering *l, node *n) {
-    if (tare__is_code_quantize(n)) return requantize(l, n);
+    if (tare__is_quantize_node(n)) return requantize(l, n);
     operator_call c = {.l = l, .n = n, .end = tare__ending_of(l, n)};
     if (writes_shared(n) || !tare__function_bind(&l->p->scratch, n, &c.call)) return TARE_OK;
     if (c.call.bound.op->traits & OP_NOT_ON_TENSORS) return tare__read_codes(l, n); // a size

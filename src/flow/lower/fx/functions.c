@@ -3,27 +3,7 @@
 #include <string.h>
 
 #include "flow/lower/fx/lower.h"
-#include "model/coverage.h"
 #include "ops/text/python.h"
-
-// The two operands, also by keyword; false where another argument has an effect (alpha).
-static bool bind_operands(const node *n, value out[2]) {
-    static const char *const names[] = {"input", "other"};
-    bool is_set[2] = {n->arg_count > 0, n->arg_count > 1};
-    if (n->arg_count > 2) return false;
-    for (size_t i = 0; i < n->arg_count; i++) out[i] = n->args[i];
-    for (size_t k = 0; k < n->kwarg_count; k++) {
-        const value *v = &n->kwargs[k].value;
-        double number = 0;
-        const bool is_alpha = strcmp(n->kwargs[k].name, "alpha") == 0;
-        if (is_alpha && tare__value_number(v, &number) && number == 1) continue;
-        const size_t i = strcmp(n->kwargs[k].name, names[0]) == 0 ? 0 : 1;
-        if (strcmp(n->kwargs[k].name, names[i]) != 0 || is_set[i]) return false;
-        out[i] = *v;
-        is_set[i] = true;
-    }
-    return is_set[0] && is_set[1];
-}
 
 // torch lowers sums and products by two names, torch.add and Python's `+`; of matrices by one.
 static const op_info *quantized_binary(const node *n, bool with_relu) {
@@ -36,11 +16,16 @@ static const op_info *quantized_binary(const node *n, bool with_relu) {
     return tare__op_form(op, with_relu ? FORM_QUANTIZED_RELU : FORM_QUANTIZED);
 }
 
+static bool find_operands(const convert_pass *c, const node *n, value out[2]) {
+    function_call call;
+    return tare__function_bind(&c->base->scratch, (node *)n, &call) && // NOLINT: it is only read
+           tare__function_operands(&call, out);
+}
+
 static bool accepts_binary(const convert_pass *c, const node *n) {
-    (void)c;
     value operands[2];
     if (n->op != NODE_CALL_FUNCTION || quantized_binary(n, false) == NULL ||
-        !bind_operands(n, operands))
+        !find_operands(c, n, operands))
         return false;
     size_t tensor_count = 0;
     for (size_t i = 0; i < 2; i++) {
@@ -58,7 +43,7 @@ static tare_status lower_binary(convert_pass *c, const static_match *m) {
     graph *g = c->base->model->root->graph;
     value args[4];
     size_t count = 2, tensor_count = 0;
-    if (!bind_operands(m->reference, args)) return TARE_OK; // told when it was accepted
+    if (!find_operands(c, m->reference, args)) return TARE_OK; // told when it was accepted
     for (size_t i = 0; i < 2; i++) {
         if (args[i].kind != VALUE_NODE) continue;
         node *codes = tare__node_arg(args[i].as.node, 0);
@@ -80,14 +65,11 @@ static tare_status lower_binary(convert_pass *c, const static_match *m) {
     TARE_TRY(tare__graph_insert(g, &spec, m->quantize->next, &made, err));
     TARE_TRY(TARE_DECIDE(c->base, m->reference, "lowered", spec.target,
                          "computed in integers by %s at '%s'", spec.target, made->name));
-    TARE_TRY(tare__node_replace_uses(m->quantize, made, NULL, err));
-    TARE_TRY(tare__graph_erase(g, m->quantize, err));
+    TARE_TRY(tare__replace_quantize(c->base, m->quantize, made));
     if (m->relu != NULL) {
         TARE_TRY(TARE_DECIDE(c->base, m->relu, "lowered", spec.target,
                              "computed in integers by %s at '%s'", spec.target, made->name));
-        TARE_TRY(tare__coverage_fused(c->base->model, m->relu->origin, made->origin, err));
-        made->debug_handle = m->relu->debug_handle;
-        TARE_TRY(tare__graph_erase(g, m->relu, err));
+        TARE_TRY(tare__absorb_bound(c->base, m->relu, made));
     }
     return tare__graph_erase(g, m->reference, err);
 }
@@ -113,8 +95,7 @@ static bool is_shape_query(const node *n) {
 
 tare_status tare__lower_shapes(convert_pass *c) {
     for (node *n = c->base->model->root->graph->first; n != NULL; n = n->next) {
-        size_t count = 0;
-        if (is_shape_query(n)) TARE_TRY(tare__bypass_dequantize(c, n, &count));
+        if (is_shape_query(n)) TARE_TRY(tare__bypass_dequantize(c->base, n, NULL, NULL));
     }
     return TARE_OK;
 }
@@ -142,27 +123,6 @@ static bool reads_dequantized(const node *n) {
             !tare__is_dequantize_node(first->as.items[i].as.node))
             return false;
     return first->count > 0;
-}
-
-// Modules with a quantized class are swapped.
-static tare_status swap_module(convert_pass *c, const node *reference, const node *quantize) {
-    module *called = tare__called_module(c->base->model, reference);
-    if (called == NULL) return TARE_OK;
-    tare_tensor *scale = tare__attribute(c, tare__node_arg(quantize, 1));
-    tare_tensor *zero_point = tare__attribute(c, tare__node_arg(quantize, 2));
-    if (called->class->role == ROLE_QUANTIZED)
-        return tare__set_call_output(c, called, reference, scale, zero_point);
-    const module *from = called;
-    if (called->class->role == ROLE_FUSED && called->child_count > 0)
-        from = called->children[0].module;
-    module *made = NULL;
-    TARE_TRY(tare__quantized_from(c, from, called->class->fused, scale, zero_point, &made));
-    if (made == NULL) return TARE_OK; // runs on quantized tensors as it is
-    tare_status status = tare__module_set_path(c->base->model->root, reference->target, made,
-                                               &tare__class_container, c->base->err);
-    if (status == TARE_OK) status = tare__set_call_output(c, made, reference, scale, zero_point);
-    tare__module_release(made);
-    return status;
 }
 
 // Functions of the default group become quantized ones that take their output's parameters by
@@ -202,19 +162,17 @@ static tare_status erase_buffers(convert_pass *c, node *const *nodes, size_t cou
 
 static tare_status lower_special(convert_pass *c, node *quantize, node *reference,
                                  special_group group) {
-    tare_error *err = c->base->err;
     const bool is_quantize = tare__is_quantize_node(quantize);
-    if (is_quantize && group == SPECIAL_DEFAULT) TARE_TRY(swap_module(c, reference, quantize));
-    if (is_quantize && group == SPECIAL_FIXED) TARE_TRY(swap_module(c, reference, quantize));
-    size_t count = 0;
-    TARE_TRY(tare__bypass_dequantize(c, reference, &count));
+    if (is_quantize && (group == SPECIAL_DEFAULT || group == SPECIAL_FIXED))
+        TARE_TRY(tare__swap_quantized(c, reference, tare__node_arg(quantize, 1),
+                                      tare__node_arg(quantize, 2)));
+    TARE_TRY(tare__bypass_dequantize(c->base, reference, NULL, NULL));
     node *buffers[2] = {is_quantize ? tare__node_arg(quantize, 1) : NULL,
                         is_quantize ? tare__node_arg(quantize, 2) : NULL};
     TARE_TRY(TARE_DECIDE(c->base, reference, "lowered",
                          tare__node_subject(c->base->model, reference),
                          "computed on quantized tensors"));
-    TARE_TRY(tare__node_replace_uses(quantize, reference, NULL, err));
-    TARE_TRY(tare__graph_erase(c->base->model->root->graph, quantize, err));
+    TARE_TRY(tare__replace_quantize(c->base, quantize, reference));
     const bool has_buffers = buffers[0] != NULL && buffers[1] != NULL;
     if (group == SPECIAL_DEFAULT && reference->op == NODE_CALL_FUNCTION && has_buffers)
         return swap_function(c, reference, buffers[0], buffers[1]);

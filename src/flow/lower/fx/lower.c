@@ -4,14 +4,6 @@
 
 #include <string.h>
 
-bool tare__is_dequantize_node(const node *n) {
-    return tare__calls_method(n, TARE_OP_DEQUANTIZE);
-}
-
-bool tare__is_quantize_node(const node *n) {
-    return tare__function_op(n) == TARE_OP_QUANTIZE_PER_TENSOR;
-}
-
 bool tare__is_half_node(const node *n) {
     return n->op == NODE_CALL_METHOD && strcmp(n->target, "to") == 0 && n->arg_count == 2 &&
            n->args[1].kind == VALUE_DTYPE && n->args[1].as.dtype == TARE_FLOAT16;
@@ -92,28 +84,6 @@ bool tare__match_static(const convert_pass *c, node *n,
     if (!tare__calls_agree(c, m.reference)) return false;
     *out = m;
     return true;
-}
-
-static void collect_dequantize(void *user, node *input) {
-    node **list = user;
-    if (!tare__is_dequantize_node(input)) return;
-    while (*list != NULL) list++;
-    *list = input;
-}
-
-tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *count) {
-    *count = 0;
-    for (size_t i = 0; i < n->arg_count; i++)
-        if (tare__is_dequantize_node(tare__node_arg(n, i))) (*count)++;
-    // Inputs change under the walk: list them first.
-    node **found = tare__arena_array(&c->base->scratch, n->input_count + 1, sizeof(node *));
-    if (found == NULL) return tare__out_of_memory(c->base->err);
-    tare__node_each_input(n, collect_dequantize, found);
-    for (size_t i = 0; found[i] != NULL; i++) {
-        node *source = tare__node_arg(found[i], 0);
-        if (source != NULL) TARE_TRY(tare__node_replace_input(n, found[i], source, c->base->err));
-    }
-    return TARE_OK;
 }
 
 static tare_status count_calls(convert_pass *c) {

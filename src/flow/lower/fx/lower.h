@@ -4,7 +4,7 @@
 #define FLOW_LOWER_FX_LOWER_H
 
 #include "flow/fx/convert.h"
-#include "ops/op.h"
+#include "flow/lower/rewrite.h"
 
 /// How torch lowers an operator between dequantize and quantize that has no weight (spec/fx_passes
 /// §7.9).
@@ -29,8 +29,6 @@ typedef struct static_match {
 bool tare__match_static(const convert_pass *c, node *n,
                         bool (*accepts)(const convert_pass *c, const node *reference),
                         size_t argument_count, static_match *out);
-bool tare__is_dequantize_node(const node *n);
-bool tare__is_quantize_node(const node *n);
 bool tare__is_half_node(const node *n); // x.to(torch.float16)
 bool tare__is_relu_node(const convert_pass *c, const node *n);
 /// The quantize_per_tensor_dynamic node whose codes `dequantize` reads; NULL if it is none such.
@@ -39,8 +37,6 @@ node *tare__dynamic_quantize(const node *dequantize);
 /// dequantize and quantize: a call that reads floats could not run it. True for a module that an
 /// earlier call swapped, and for one that is called once.
 bool tare__calls_agree(const convert_pass *c, const node *call);
-/// Each dequantized argument of n is replaced by what it dequantizes. Returns how many.
-tare_status tare__bypass_dequantize(const convert_pass *c, node *n, size_t *count);
 
 /// Puts what the packed weights of a call were made of into their module: the tensors that `wanted`
 /// depends on, the greatest first.
@@ -52,10 +48,10 @@ tare_tensor *tare__attribute(const convert_pass *c, const node *get_attr);
 /// class: `*out` is NULL.
 tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with fused,
                                  tare_tensor *scale, tare_tensor *zero_point, module **out);
-/// Several calls of one quantized module keep an output scale each (torch keeps the last one for
-/// all). No effect on a module that is called once.
-tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, tare_tensor *scale,
-                                  tare_tensor *zero_point);
+/// The module that a node calls becomes its quantized class, if it has one, with the parameters
+/// that two get_attr nodes read.
+tare_status tare__swap_quantized(convert_pass *c, const node *call, const node *scale,
+                                 const node *zero_point);
 
 tare_status tare__lower_modules(convert_pass *c); // §7.1, §7.2, §7.3
 tare_status tare__lower_weights(convert_pass *c); // §7.5, §7.6, §7.10

@@ -7,7 +7,6 @@
 #include "core/text/text.h"
 #include "flow/lower/fx/lower.h"
 #include "flow/pack.h"
-#include "model/coverage.h"
 #include "ops/classes/reference.h"
 #include "ops/quantized/layer.h"
 
@@ -161,11 +160,7 @@ static tare_status make_module(convert_pass *c, const module_class *class, const
     tare_status status = copy_config(made, from, c->base->err);
     if (status == TARE_OK) status = copy_tensors(c, made, from);
     if (status == TARE_OK) status = add_missing_bias(c, made);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, status, out);
 }
 
 tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with fused,
@@ -175,16 +170,13 @@ tare_status tare__quantized_from(convert_pass *c, const module *from, fused_with
     if (class == NULL) return TARE_OK;
     module *made = NULL;
     TARE_TRY(make_module(c, class, from, &made));
-    const tare_status status = set_output(made, scale, zero_point, c->base->err);
-    if (status == TARE_OK)
-        *out = made;
-    else
-        tare__module_release(made);
-    return status;
+    return tare__module_hand_out(made, set_output(made, scale, zero_point, c->base->err), out);
 }
 
-tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, tare_tensor *scale,
-                                  tare_tensor *zero_point) {
+// Several calls of one quantized module keep an output scale each (torch keeps the last one for
+// all). No effect on a module that is called once.
+static tare_status set_call_output(convert_pass *c, module *m, const node *call, tare_tensor *scale,
+                                   tare_tensor *zero_point) {
     if (tare__map_get(&c->call_counts, call->target) == tare__map_int(1)) return TARE_OK;
     tare_error *err = c->base->err;
     arena *memory = &c->base->scratch;
@@ -197,50 +189,35 @@ tare_status tare__set_call_output(convert_pass *c, module *m, const node *call, 
     return set_output(m, scale, zero_point, err); // printed as torch prints: the last call's
 }
 
-static tare_status install(convert_pass *c, const static_match *m) {
-    tare_model *model = c->base->model;
-    module *called = tare__called_module(model, m->reference);
-    tare_tensor *scale = tare__attribute(c, m->scale);
-    tare_tensor *zero_point = tare__attribute(c, m->zero_point);
-    module *made = NULL;
-    if (called->class->role == ROLE_QUANTIZED) {
-        made = tare__module_retain(called);
-    } else {
-        const module *reference = reference_of(called);
-        const fused_with fused = called == reference ? FUSED_NONE : called->class->fused;
-        TARE_TRY(tare__quantized_from(c, reference, fused, scale, zero_point, &made));
-        tare_status status = copy_activation(made, called, c->base->err);
-        if (status == TARE_OK)
-            status = tare__module_set_path(model->root, m->reference->target, made,
-                                           &tare__class_container, c->base->err);
-        if (status != TARE_OK) {
-            tare__module_release(made);
-            return status;
-        }
-    }
-    const tare_status status = tare__set_call_output(c, made, m->reference, scale, zero_point);
-    tare__module_release(made);
-    return status;
+tare_status tare__swap_quantized(convert_pass *c, const node *call, const node *scale,
+                                 const node *zero_point) {
+    module *called = tare__called_module(c->base->model, call), *made = NULL;
+    if (called == NULL) return TARE_OK;
+    tare_tensor *s = tare__attribute(c, scale), *z = tare__attribute(c, zero_point);
+    if (called->class->role == ROLE_QUANTIZED) return set_call_output(c, called, call, s, z);
+    const bool is_fused = called->class->role == ROLE_FUSED && called->child_count > 0;
+    const module *from = is_fused ? called->children[0].module : called;
+    TARE_TRY(tare__quantized_from(c, from, called->class->fused, s, z, &made));
+    if (made == NULL) return TARE_OK; // runs on quantized tensors as it is
+    tare_status status = copy_activation(made, called, c->base->err);
+    if (status == TARE_OK) status = set_call_output(c, made, call, s, z);
+    return tare__pass_put_module(c->base, call->target, made, status);
 }
 
 static tare_status lower_module(convert_pass *c, const static_match *m) {
     tare_error *err = c->base->err;
     graph *g = c->base->model->root->graph;
-    TARE_TRY(tare__at(err, install(c, m), "node '%s'", m->reference->name));
-    size_t bypassed = 0;
-    TARE_TRY(tare__bypass_dequantize(c, m->reference, &bypassed));
+    TARE_TRY(tare__at(err, tare__swap_quantized(c, m->reference, m->scale, m->zero_point),
+                      "node '%s'", m->reference->name));
+    TARE_TRY(tare__bypass_dequantize(c->base, m->reference, NULL, NULL));
     const module *made = tare__called_module(c->base->model, m->reference);
     TARE_TRY(TARE_DECIDE(c->base, m->reference, "lowered", made->class->name,
                          "computed in integers by %s", made->class->print_name));
-    TARE_TRY(tare__node_replace_uses(m->quantize, m->reference, NULL, err));
-    TARE_TRY(tare__graph_erase(g, m->quantize, err));
+    TARE_TRY(tare__replace_quantize(c->base, m->quantize, m->reference));
     if (m->relu != NULL) {
         TARE_TRY(TARE_DECIDE(c->base, m->relu, "lowered", made->class->name,
                              "its codes begin at zero: computed by '%s'", m->reference->name));
-        TARE_TRY(tare__coverage_fused(c->base->model, m->relu->origin, m->reference->origin, err));
-        m->reference->debug_handle = m->relu->debug_handle;
-        TARE_TRY(tare__node_replace_uses(m->relu, m->reference, NULL, err));
-        TARE_TRY(tare__graph_erase(g, m->relu, err));
+        TARE_TRY(tare__absorb_bound(c->base, m->relu, m->reference));
     }
     TARE_TRY(tare__graph_erase(g, m->scale, err));
     return tare__graph_erase(g, m->zero_point, err);
@@ -285,10 +262,7 @@ static tare_status swap_reference(convert_pass *c, const node *n, const module *
     if (class == NULL) return TARE_OK;
     module *made = NULL;
     TARE_TRY(make_module(c, class, reference, &made));
-    const tare_status status = tare__module_set_path(c->base->model->root, n->target, made,
-                                                     &tare__class_container, c->base->err);
-    tare__module_release(made);
-    return status;
+    return tare__pass_put_module(c->base, n->target, made, TARE_OK);
 }
 
 // A module that quantizes its input by itself reads the float tensor; the quantize nodes die.

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lowering does in both modes to dequantize - operator - quantize.
+#include "flow/lower/rewrite.h"
+
+#include "flow/pack.h"
+#include "model/coverage.h"
+
+bool tare__is_quantize_node(const node *n) {
+    return tare__function_op(n) == TARE_OP_QUANTIZE_PER_TENSOR;
+}
+
+bool tare__is_dequantize_node(const node *n) {
+    return tare__calls_method(n, TARE_OP_DEQUANTIZE);
+}
+
+tare_status tare__insert_dequantize(pass *p, node *codes, node *before, node **out) {
+    const value input = tare__node_value(codes);
+    const op_name name = tare__op_method_name(tare__op_row(TARE_OP_DEQUANTIZE));
+    const node_spec spec = {
+        .op = NODE_CALL_METHOD, .target = name.text, .args = &input, .arg_count = 1};
+    return tare__graph_insert(codes->owner, &spec, before, out, p->err);
+}
+
+// The dequantize nodes among a node's inputs.
+typedef struct bypass {
+    bool (*takes)(const void *user, const node *dequantize);
+    const void *user;
+    node **found;
+    size_t count;
+} bypass;
+
+static void collect(void *user, node *input) {
+    bypass *b = user;
+    if (tare__is_dequantize_node(input) && tare__node_arg(input, 0) != NULL &&
+        (b->takes == NULL || b->takes(b->user, input)))
+        b->found[b->count++] = input;
+}
+
+tare_status tare__bypass_dequantize(pass *p, node *n,
+                                    bool (*takes)(const void *user, const node *dequantize),
+                                    const void *user) {
+    // Inputs change under the walk: list them first.
+    bypass b = {.takes = takes, .user = user};
+    b.found = tare__arena_array(&p->scratch, n->input_count + 1, sizeof *b.found);
+    if (b.found == NULL) return tare__out_of_memory(p->err);
+    tare__node_each_input(n, collect, &b);
+    for (size_t i = 0; i < b.count; i++)
+        TARE_TRY(tare__node_replace_input(n, b.found[i], tare__node_arg(b.found[i], 0), p->err));
+    return TARE_OK;
+}
+
+tare_status tare__retarget(pass *p, node *n, const op_info *form, const value *args, size_t count) {
+    const char *target = tare__arena_strdup(&n->owner->memory, tare__op_function_name(form).text);
+    if (target == NULL) return tare__out_of_memory(p->err);
+    TARE_TRY(TARE_DECIDE(p, n, "lowered", target, "computed in integers by %s", target));
+    n->op = NODE_CALL_FUNCTION;
+    n->target = target;
+    return tare__node_set_args(n, args, count, NULL, 0, p->err);
+}
+
+tare_status tare__replace_quantize(pass *p, node *quantize, node *n) {
+    TARE_TRY(tare__node_replace_uses(quantize, n, NULL, p->err));
+    return tare__graph_erase(quantize->owner, quantize, p->err);
+}
+
+tare_status tare__absorb_bound(pass *p, node *bound, node *n) {
+    TARE_TRY(tare__coverage_fused(p->model, bound->origin, n->origin, p->err));
+    n->debug_handle = bound->debug_handle;
+    TARE_TRY(tare__node_replace_uses(bound, n, NULL, p->err));
+    return tare__graph_erase(bound->owner, bound, p->err);
+}
+
+tare_status tare__absorb_relu(pass *p, node *relu, node *n) {
+    TARE_TRY(TARE_DECIDE(p, relu, "lowered", n->target, "computed in integers by %s", n->target));
+    return tare__absorb_bound(p, relu, n);
+}
+
+// A sum that is computed with the layer before it.
+static tare_status join_layer(pass *p, const node *layer, const packed_call *call) {
+    if (call->n == layer) return TARE_OK;
+    TARE_TRY(TARE_DECIDE(p, layer, "lowered", tare__op_function_name(call->form).text,
+                         "computed in integers by '%s', with its sum", call->n->name));
+    return tare__coverage_fused(p->model, layer->origin, call->n->origin, p->err);
+}
+
+tare_status tare__call_packed(pass *p, const function_call *layer, module *packed,
+                              packed_call *call) {
+    node *weights = NULL;
+    TARE_TRY(tare__insert_packed(p, packed, layer->function, call->before, &weights));
+    call->args[call->weights] = tare__node_value(weights);
+    TARE_TRY(join_layer(p, layer->function, call));
+    return tare__retarget(p, call->n, call->form, call->args, call->arg_count);
+}
