@@ -14,6 +14,7 @@ typedef struct fuse_match {
     const tare_pattern_config *config;
     node *last;
     tare_match structure;
+    match_nodes nodes; // of the structure
 } fuse_match;
 
 // What is known of one node of the float graph.
@@ -67,11 +68,7 @@ static tare_status record_match(fuse_pass *f, const pattern *p, const value *v, 
     TARE_TRY(record_match(f, &p->items[0], v, match, &inner));
     for (size_t i = 1; i < p->item_count; i++)
         TARE_TRY(record_match(f, &p->items[i], &v->as.node->args[i - 1], match, &inner));
-    tare_match *nested = tare__arena_alloc(&f->base->scratch, sizeof *nested);
-    if (nested == NULL) return tare__out_of_memory(f->base->err);
-    *nested = (tare_match){.count = inner.count, .items = inner.items};
-    into->items[into->count++] = (match_item){.nested = nested};
-    return TARE_OK;
+    return tare__match_nest(&f->base->scratch, &inner, &into->items[into->count++], f->base->err);
 }
 
 static tare_status match_node(fuse_pass *f, node *n) {
@@ -89,7 +86,8 @@ static tare_status match_node(fuse_pass *f, node *n) {
             match->structure = *outer.items[0].nested;
         else
             match->structure = (tare_match){.count = 1, .items = outer.items};
-        return TARE_OK;
+        return tare__match_flatten(&f->base->scratch, &match->structure, &match->nodes,
+                                   f->base->err);
     }
     return TARE_OK;
 }
@@ -133,16 +131,11 @@ static tare_status add_leaf(fuse_pass *f, const node *n, bool is_own, const modu
     return TARE_OK;
 }
 
-static tare_status flatten(fuse_pass *f, const fuse_match *match, const tare_match *structure,
-                           const module *relu, leaf_list *out) {
-    for (size_t i = 0; i < structure->count; i++) {
-        const match_item *item = &structure->items[i];
-        if (item->nested != NULL) {
-            TARE_TRY(flatten(f, match, item->nested, relu, out));
-        } else if (item->node != NULL) {
-            const node *n = tare__match_node_get(item->node);
-            TARE_TRY(add_leaf(f, n, is_matched_by(f, n, match), relu, out));
-        }
+static tare_status add_leaves(fuse_pass *f, const fuse_match *match, const module *relu,
+                              leaf_list *out) {
+    for (size_t i = 0; i < match->nodes.count; i++) {
+        const node *n = match->nodes.items[i];
+        TARE_TRY(add_leaf(f, n, is_matched_by(f, n, match), relu, out));
     }
     return TARE_OK;
 }
@@ -189,14 +182,10 @@ static tare_status install_fused(fuse_pass *f, const fuse_match *match, const no
     TARE_TRY(tare__module_create(relu_class, &relu, f->base->err));
     relu->training = root_module->training;
     leaf_list leaves = {0};
-    tare_status status = flatten(f, match, &match->structure, relu, &leaves);
+    tare_status status = add_leaves(f, match, relu, &leaves);
     if (status == TARE_OK) status = run_fuser(f, match, &leaves, &fused);
     tare__module_release(relu);
-    if (status == TARE_OK)
-        status = tare__module_set_path(f->base->model->root, root->target, fused,
-                                       &tare__class_container, f->base->err);
-    tare__module_release(fused);
-    return status;
+    return tare__pass_put_module(f->base, root->target, fused, status);
 }
 
 static node *copy_of(void *user, node *n) {
@@ -231,17 +220,11 @@ static tare_status append_extra_inputs(fuse_pass *f, const fuse_match *match, no
                                fused->kwarg_count, f->base->err);
 }
 
-static tare_status decide_fused(fuse_pass *f, const fuse_match *match, const tare_match *structure,
-                                const node *root) {
+static tare_status decide_fused(fuse_pass *f, const fuse_match *match, const node *root) {
     const module *fused = tare__module_find(f->base->model->root, root->target);
-    for (size_t i = 0; i < structure->count; i++) {
-        const match_item *item = &structure->items[i];
-        if (item->nested != NULL) {
-            TARE_TRY(decide_fused(f, match, item->nested, root));
-            continue;
-        }
-        const node *n = item->node != NULL ? tare__match_node_get(item->node) : NULL;
-        if (n == NULL || !is_matched_by(f, n, match)) continue;
+    for (size_t i = 0; i < match->nodes.count; i++) {
+        const node *n = match->nodes.items[i];
+        if (!is_matched_by(f, n, match)) continue;
         TARE_TRY(tare__coverage_fused(f->base->model, n->origin, root->origin, f->base->err));
         TARE_TRY(TARE_DECIDE(f->base, n, "fused", fused->class->name, "fused into %s at '%s'",
                              fused->class->print_name, root->name));
@@ -257,7 +240,7 @@ static tare_status fuse_match_at_last(fuse_pass *f, const fuse_match *match) {
                                    "Expecting module node to be a call_module Node"),
                         "node '%s'", match->last->name);
     TARE_TRY(tare__at(f->base->err, install_fused(f, match, root), "node '%s'", root->name));
-    TARE_TRY(decide_fused(f, match, &match->structure, root));
+    TARE_TRY(decide_fused(f, match, root));
     node *copy = NULL;
     TARE_TRY(tare__graph_copy_node(f->fused, root, copy_of, f, &copy, f->base->err));
     copy->debug_handle = match->last->debug_handle;

@@ -44,3 +44,34 @@ tare_status tare__match_list_create(arena *a, size_t capacity, match_list *out, 
     *out = (match_list){tare__arena_array(a, capacity, sizeof(match_item)), 0};
     return out->items != NULL ? TARE_OK : tare__out_of_memory(err);
 }
+
+tare_status tare__match_nest(arena *a, const match_list *items, match_item *out, tare_error *err) {
+    tare_match *nested = tare__arena_alloc(a, sizeof *nested);
+    if (nested == NULL) return tare__out_of_memory(err);
+    *nested = (tare_match){.count = items->count, .items = items->items};
+    *out = (match_item){.nested = nested};
+    return TARE_OK;
+}
+
+// out NULL: they are only counted.
+static size_t add_nodes(const tare_match *match, const node **out, size_t count) {
+    for (size_t i = 0; i < match->count; i++) {
+        const match_item *item = &match->items[i];
+        if (item->nested != NULL)
+            count = add_nodes(item->nested, out, count);
+        else if (item->node != NULL && out != NULL)
+            out[count++] = tare__match_node_get(item->node);
+        else
+            count += item->node != NULL;
+    }
+    return count;
+}
+
+tare_status tare__match_flatten(arena *a, const tare_match *match, match_nodes *out,
+                                tare_error *err) {
+    out->count = add_nodes(match, NULL, 0);
+    out->items = tare__arena_array(a, out->count + 1, sizeof *out->items);
+    if (out->items == NULL) return tare__out_of_memory(err);
+    (void)add_nodes(match, out->items, 0);
+    return TARE_OK;
+}

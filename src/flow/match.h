@@ -41,6 +41,17 @@ static inline match_item tare__match_leaf(const value *v) {
                                  : (match_item){0};
 }
 
+/// The match of these items, as one item of another; TARE_OUT_OF_MEMORY only.
+tare_status tare__match_nest(arena *a, const match_list *items, match_item *out, tare_error *err);
+
+/// The nodes of a match, without its shape.
+typedef struct match_nodes {
+    const node **items;
+    size_t count;
+} match_nodes;
+tare_status tare__match_flatten(arena *a, const tare_match *match, match_nodes *out,
+                                tare_error *err);
+
 /// What the config's getter says, or the default root; NULL where they find no node.
 const node *tare__match_root(const tare_pattern_config *config, const tare_match *match);
 /// torch's default root: the last element, descended until it is a node; NULL if it is a constant.

@@ -60,18 +60,19 @@ static bool find_no_tensor_args(const prepare_pass *p, const node *n) {
     return true;
 }
 
-bool tare__is_weight_arg(const prepare_node *entry, const node *n, const node *arg) {
-    const int64_t i = entry->info.weight_index;
-    if (i >= 0 && tare__node_arg(n, (size_t)i) == arg) return true;
-    const value *v = tare__node_kwarg(n, "weight");
+// index: -1 for none.
+static bool is_argument(const node *n, int64_t index, const char *name, const node *arg) {
+    if (index >= 0 && tare__node_arg(n, (size_t)index) == arg) return true;
+    const value *v = tare__node_kwarg(n, name);
     return v != NULL && v->kind == VALUE_NODE && v->as.node == arg;
 }
 
+bool tare__is_weight_arg(const prepare_node *entry, const node *n, const node *arg) {
+    return is_argument(n, entry->info.weight_index, "weight", arg);
+}
+
 bool tare__is_bias_arg(const prepare_node *entry, const node *n, const node *arg) {
-    const int64_t i = entry->info.bias_index;
-    if (i >= 0 && tare__node_arg(n, (size_t)i) == arg) return true;
-    const value *v = tare__node_kwarg(n, "bias");
-    return v != NULL && v->kind == VALUE_NODE && v->as.node == arg;
+    return is_argument(n, entry->info.bias_index, "bias", arg);
 }
 
 tare_status tare__qconfig_is_half(const prepare_pass *p, const tare_qconfig *q, bool *out) {

@@ -22,6 +22,7 @@ typedef struct prepare_match {
     node *last;
     const node *root;
     tare_match structure; // the last node first
+    match_nodes nodes;    // of the structure
     bool shares;
     const standalone_entry *standalone; // the custom config's, of a standalone module
     const char *observed_class;         // of a custom module
@@ -82,6 +83,8 @@ tare_status tare__prepare_find_integers(prepare_pass *p);
 tare_status tare__prepare_qconfigs(prepare_pass *p, const module *original);
 /// Step: backend patterns to nodes.
 tare_status tare__prepare_match(prepare_pass *p);
+/// The match has these items, and covers their nodes.
+tare_status tare__prepare_take(prepare_pass *p, prepare_match *match, const match_list *items);
 /// Step: modules that the custom config names take the place of patterns; selectors that match
 /// nothing are errors.
 tare_status tare__prepare_custom_matches(prepare_pass *p);

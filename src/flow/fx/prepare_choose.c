@@ -50,18 +50,11 @@ static tare_status info_from_qconfig(prepare_pass *p, const prepare_match *match
     return TARE_OK;
 }
 
-// Gives every node of the structure its info, unless another entry did before: the first entry in
-// match order, normally a pattern's last node, decides for the whole pattern.
-static tare_status set_structure(prepare_pass *p, const prepare_match *match,
-                                 const tare_match *structure, const tare_qconfig *q) {
-    for (size_t i = 0; i < structure->count; i++) {
-        const match_item *item = &structure->items[i];
-        if (item->nested != NULL) {
-            TARE_TRY(set_structure(p, match, item->nested, q));
-            continue;
-        }
-        if (item->node == NULL) continue;
-        const node *n = tare__match_node_get(item->node);
+// Gives every node of the match its info, unless another entry did before: the first entry in match
+// order, normally a pattern's last node, decides for the whole pattern.
+static tare_status set_match(prepare_pass *p, const prepare_match *match, const tare_qconfig *q) {
+    for (size_t i = 0; i < match->nodes.count; i++) {
+        const node *n = match->nodes.items[i];
         prepare_node *entry = tare__prepare_node(p, n);
         if (entry->has_info) continue;
         entry->has_info = true;
@@ -129,18 +122,13 @@ static const char *pattern_name(const prepare_match *match) {
 }
 
 // done: by node id, nodes that were reset before.
-static void reset_structure(prepare_pass *p, const tare_match *structure, bool *done) {
-    for (size_t i = 0; i < structure->count; i++) {
-        const match_item *item = &structure->items[i];
-        if (item->nested != NULL) {
-            reset_structure(p, item->nested, done);
-        } else if (item->node != NULL) {
-            const node *n = tare__match_node_get(item->node);
-            if (done[n->id]) continue;
-            done[n->id] = true;
+static void reset_match(prepare_pass *p, const prepare_match *match, bool *done) {
+    for (size_t i = 0; i < match->nodes.count; i++) {
+        const node *n = match->nodes.items[i];
+        if (!done[n->id])
             tare__prepare_node(p, n)->info =
                 tare__has_no_tensor_args(p, n) ? no_tensor_info() : float_info(p);
-        }
+        done[n->id] = true;
     }
 }
 
@@ -165,7 +153,7 @@ static tare_status reset_unsupported(prepare_pass *p) {
         if (entry->qconfig.qconfig != NULL && entry->match->last->id == id)
             status = TARE_DECIDE(p->base, entry->match->last, "left float",
                                  pattern_name(entry->match), "%s", tare__text_chars(&log.why));
-        if (status == TARE_OK) reset_structure(p, &entry->match->structure, done);
+        if (status == TARE_OK) reset_match(p, entry->match, done);
     }
     tare__text_release(&log.why);
     return status;
@@ -188,7 +176,7 @@ tare_status tare__prepare_choose(prepare_pass *p) {
     for (const node *n = g->first; n != NULL; n = n->next) p->nodes[n->id].info = float_info(p);
     for (size_t i = 0; i < p->match_count; i++) {
         const prepare_node *entry = &p->nodes[p->match_order[i]];
-        TARE_TRY(set_structure(p, entry->match, &entry->match->structure, entry->qconfig.qconfig));
+        TARE_TRY(set_match(p, entry->match, entry->qconfig.qconfig));
     }
     int64_t placeholder = 0;
     for (const node *n = g->first; n != NULL; n = n->next) {

@@ -30,15 +30,11 @@ static tare_status match_one(prepare_pass *p, node *n, const prepare_match *like
     match_list items = {0};
     if (match == NULL) return tare__out_of_memory(p->base->err);
     TARE_TRY(tare__match_list_create(&p->base->scratch, 1, &items, p->base->err));
-    items.items[0] = (match_item){.node = tare__match_node_from(n)};
+    items.items[items.count++] = (match_item){.node = tare__match_node_from(n)};
     *match = *like;
     match->last = n;
     match->root = n;
-    match->structure = (tare_match){.count = 1, .items = items.items};
-    prepare_node *entry = tare__prepare_node(p, n);
-    if (entry->match == NULL) p->match_order[p->match_count++] = n->id;
-    entry->match = match;
-    return TARE_OK;
+    return tare__prepare_take(p, match, &items);
 }
 
 static tare_status match_node(prepare_pass *p, node *n) {
@@ -159,12 +155,9 @@ static tare_status prepare_with(prepare_pass *p, const node *n, const module *m,
     TARE_TRY(tare__at(p->base->err,
                       tare__prepare_standalone(p, m, n->target, options, &made, &state),
                       "standalone module '%s'", n->target));
-    tare_status status = tare__prepared_state_add_child(p->state, n->target, state, p->base->err);
-    if (status == TARE_OK)
-        status = tare__module_set_path(p->base->model->root, n->target, made,
-                                       &tare__class_container, p->base->err);
-    tare__module_release(made);
-    return status;
+    return tare__pass_put_module(
+        p->base, n->target, made,
+        tare__prepared_state_add_child(p->state, n->target, state, p->base->err));
 }
 
 static tare_status prepare_standalone(prepare_pass *p, const node *n, const prepare_node *entry) {
@@ -211,10 +204,7 @@ static tare_status observe_custom(prepare_pass *p, const node *n, const prepare_
             ? tare__quantizable_observe(context, class, m, entry->qconfig.qconfig, &made,
                                         p->base->err)
             : tare__custom_module_observe(context, class_name, m, &made, p->base->err);
-    if (status == TARE_OK)
-        status = tare__module_set_path(p->base->model->root, n->target, made,
-                                       &tare__class_container, p->base->err);
-    tare__module_release(made);
+    status = tare__pass_put_module(p->base, n->target, made, status);
     return tare__at(p->base->err, status, "node '%s'", n->name);
 }
 

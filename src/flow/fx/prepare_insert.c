@@ -183,16 +183,6 @@ static tare_status observe_output(insertion *in, prepare_node *entry, node *n) {
 
 // --- the walk ---
 
-static void mark_observed(prepare_pass *p, const tare_match *structure) {
-    for (size_t i = 0; i < structure->count; i++) {
-        const match_item *item = &structure->items[i];
-        if (item->nested != NULL)
-            mark_observed(p, item->nested);
-        else if (item->node != NULL)
-            tare__prepare_node(p, tare__match_node_get(item->node))->is_observed = true;
-    }
-}
-
 static tare_status decide_observed(prepare_pass *p, const node *n, const prepare_node *entry) {
     text asked = {0};
     tare__qconfig_text(entry->qconfig.qconfig, &asked);
@@ -262,7 +252,8 @@ static tare_status observe_node(insertion *in, node *n) {
     bool is_supported = false;
     TARE_TRY(tare__prepare_is_supported(p, entry, &is_supported, NULL));
     if (!is_supported) return TARE_OK; // the record says why already
-    mark_observed(p, &entry->match->structure);
+    for (size_t i = 0; i < entry->match->nodes.count; i++)
+        tare__prepare_node(p, entry->match->nodes.items[i])->is_observed = true;
     TARE_TRY(decide_observed(p, n, entry));
     const bool is_branch = tare__prepare_is_branch(p, n);
     if (entry->match->root == n) {

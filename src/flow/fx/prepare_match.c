@@ -17,31 +17,30 @@ static tare_status record_items(prepare_pass *p, const pattern *pat, const value
                                      p->base->err));
     for (size_t i = 1; i < pat->item_count; i++)
         TARE_TRY(record_items(p, &pat->items[i], &v->as.node->args[i - 1], &inner));
-    if (inner.count > 1 && pat->item_count == 2) {
-        tare_match *nested = tare__arena_alloc(&p->base->scratch, sizeof *nested);
-        if (nested == NULL) return tare__out_of_memory(p->base->err);
-        *nested = (tare_match){.count = inner.count, .items = inner.items};
-        into->items[into->count++] = (match_item){.nested = nested};
-        return TARE_OK;
-    }
+    if (inner.count > 1 && pat->item_count == 2)
+        return tare__match_nest(&p->base->scratch, &inner, &into->items[into->count++],
+                                p->base->err);
     for (size_t i = 0; i < inner.count; i++) into->items[into->count++] = inner.items[i];
     return TARE_OK;
 }
 
 // Every node of the structure points to the match; an entry that stood before is replaced in its
 // place.
-static void spread(prepare_pass *p, const tare_match *structure, prepare_match *match) {
-    for (size_t i = 0; i < structure->count; i++) {
-        const match_item *item = &structure->items[i];
-        if (item->nested != NULL) {
-            spread(p, item->nested, match);
-        } else if (item->node != NULL) {
-            const node *n = tare__match_node_get(item->node);
-            prepare_node *entry = tare__prepare_node(p, n);
-            if (entry->match == NULL) p->match_order[p->match_count++] = n->id;
-            entry->match = match;
-        }
+static void spread(prepare_pass *p, prepare_match *match) {
+    for (size_t i = 0; i < match->nodes.count; i++) {
+        const node *n = match->nodes.items[i];
+        prepare_node *entry = tare__prepare_node(p, n);
+        if (entry->match == NULL) p->match_order[p->match_count++] = n->id;
+        entry->match = match;
     }
+}
+
+tare_status tare__prepare_take(prepare_pass *p, prepare_match *match, const match_list *items) {
+    match->structure = (tare_match){.count = items->count, .items = items->items};
+    TARE_TRY(
+        tare__match_flatten(&p->base->scratch, &match->structure, &match->nodes, p->base->err));
+    spread(p, match);
+    return TARE_OK;
 }
 
 static int64_t count_tensor_args(const prepare_pass *p, const node *root) {
@@ -79,10 +78,8 @@ static tare_status match_node(prepare_pass *p, const tare_pattern_config *const 
         TARE_TRY(tare__match_list_create(&p->base->scratch, tare__pattern_leaf_count(pat), &items,
                                          p->base->err));
         TARE_TRY(record_items(p, pat, &v, &items));
-        match->structure = (tare_match){.count = items.count, .items = items.items};
-        TARE_TRY(complete(p, match));
-        spread(p, &match->structure, match);
-        return TARE_OK;
+        TARE_TRY(tare__prepare_take(p, match, &items));
+        return complete(p, match);
     }
     return TARE_OK;
 }

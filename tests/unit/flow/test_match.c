@@ -70,6 +70,19 @@ static void the_default_root_is_the_last_element(void **state) {
     assert_null(tare__match_default_root(&constant));
 }
 
+static void a_match_is_flattened_in_its_order(void **state) {
+    (void)state;
+    const tare_match inner = MATCH(ITEM(bn), ITEM(conv));
+    const tare_match outer = MATCH(ITEM(relu), NESTED(&inner), {0}, ITEM(other));
+    const node *const expected[] = {relu, bn, conv, other};
+    arena memory = {0};
+    match_nodes nodes;
+    CHECK_OK(tare__match_flatten(&memory, &outer, &nodes, NULL));
+    assert_int_equal(nodes.count, 4);
+    for (size_t i = 0; i < 4; i++) assert_ptr_equal(nodes.items[i], expected[i]);
+    tare__arena_release(&memory);
+}
+
 #define ONEDNN "torch.ao.quantization.backend_config.onednn._"
 
 // The pair of getters `form`, such as conv_bn_add_relu, of one side.
@@ -164,6 +177,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(callbacks_see_elements_names_and_inputs),
         cmocka_unit_test(the_default_root_is_the_last_element),
+        cmocka_unit_test(a_match_is_flattened_in_its_order),
         cmocka_unit_test(convolutions_are_found_on_both_sides),
         cmocka_unit_test(a_constant_operand_is_no_extra_input),
         cmocka_unit_test(the_pool_under_getitem_is_the_root),
