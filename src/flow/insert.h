@@ -7,12 +7,12 @@
 
 #include "model/pass.h"
 
-/// What watches a value. All NULL: nothing does.
+/// What watches a value: an observer that edges share, or a new one of a spec, unless one of its
+/// class and dtype watches the value already. Neither: nothing does.
 typedef struct observer_wish {
-    module *observer; // that edges share; lent
-    const tare_observer_spec
-        *spec;        // NULL observer: a new one of this spec, unless one of its class
-    tare_dtype dtype; // and this dtype watches the value already
+    module *observer; // lent
+    const tare_observer_spec *spec;
+    tare_dtype dtype; // of the spec's observers
 } observer_wish;
 
 /// One walk over the nodes of a graph, and how a mode decides.
@@ -40,11 +40,12 @@ tare_status tare__observe_output(insertion *in, node *n, const observer_wish *wi
 /// A number is spent as if an observer had been inserted and taken away again.
 tare_status tare__spend_observer_number(insertion *in);
 
-/// A new observer of the spec right after `watched`, under a free name {prefix}{N}.
+/// The observer right after `watched`, under the free name {prefix}{N} of the least N from *number
+/// on.
 tare_status tare__insert_observer(pass *p, const observer_wish *wish, const char *prefix,
                                   size_t *number, node *watched, node **out);
-/// Binds a module to the root under the free name {prefix}{N} of the least N from *number on, and
-/// calls it with `arg` before a node (NULL: at the end).
+/// Binds a module to the root under such a name, and calls it with `arg` before a node (NULL: at
+/// the end).
 tare_status tare__call_new_module(pass *p, module *m, const char *prefix, size_t *number, node *arg,
                                   node *before, node **out);
 

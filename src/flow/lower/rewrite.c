@@ -49,6 +49,12 @@ tare_status tare__bypass_dequantize(pass *p, node *n,
     return TARE_OK;
 }
 
+const op_info *tare__quantized_form(const op_info *op, bool wants_relu, bool *has_relu) {
+    const op_info *with_relu = wants_relu ? tare__op_form(op, FORM_QUANTIZED_RELU) : NULL;
+    *has_relu = with_relu != NULL;
+    return *has_relu ? with_relu : tare__op_form(op, FORM_QUANTIZED);
+}
+
 tare_status tare__retarget(pass *p, node *n, const op_info *form, const value *args, size_t count) {
     const char *target = tare__arena_strdup(&n->owner->memory, tare__op_function_name(form).text);
     if (target == NULL) return tare__out_of_memory(p->err);

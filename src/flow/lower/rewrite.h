@@ -19,6 +19,9 @@ tare_status tare__insert_dequantize(pass *p, node *codes, node *before, node **o
 tare_status tare__bypass_dequantize(pass *p, node *n,
                                     bool (*takes)(const void *user, const node *dequantize),
                                     const void *user);
+/// The quantized function of an operator; NULL: there is none. *has_relu: it has a ReLU at its end,
+/// which is wanted.
+const op_info *tare__quantized_form(const op_info *op, bool wants_relu, bool *has_relu);
 /// n computes the row's function with these arguments now. Its name stays.
 tare_status tare__retarget(pass *p, node *n, const op_info *form, const value *args, size_t count);
 /// n gives the quantized values of `quantize`, which goes.

@@ -187,12 +187,12 @@ static tare_status lower_layer(lowering *l, const function_call *w, module *pack
         return tare__call_packed(l->p, w, packed, &call);
     }
     const code_params *codes = tare__codes_given(l, e->quantize);
-    const op_info *with_relu = e->relu != NULL ? tare__weighted_form(w, FORM_QUANTIZED_RELU) : NULL;
-    call.form = with_relu != NULL ? with_relu : tare__weighted_form(w, FORM_QUANTIZED);
+    bool has_relu = false;
+    call.form = tare__quantized_form(w->bound.op, e->relu != NULL, &has_relu);
     call.args[2] = tare__float(codes->scale);
     call.args[3] = tare__int(codes->zero_point);
     TARE_TRY(tare__call_packed(l->p, w, packed, &call));
-    return tare__end_in_codes(l, n, e, with_relu != NULL);
+    return tare__end_in_codes(l, n, e, has_relu);
 }
 
 // --- a layer and the residual that it is added to ---

@@ -118,13 +118,13 @@ static bool is_binary(const operator_call *c, const survey *s) {
 }
 
 static tare_status finish_binary(const operator_call *c) {
-    const op_info *form =
-        tare__op_form(c->call.bound.op, c->end.relu != NULL ? FORM_QUANTIZED_RELU : FORM_QUANTIZED);
+    bool has_relu = false;
+    const op_info *form = tare__quantized_form(c->call.bound.op, c->end.relu != NULL, &has_relu);
     value args[4] = {*c->call.bound.param[0], *c->call.bound.param[1], tare__float(c->result.scale),
                      tare__int(c->result.zero_point)};
     for (size_t i = 0; i < 2; i++) args[i] = tare__node_value(tare__node_arg(args[i].as.node, 0));
     TARE_TRY(tare__retarget(c->l->p, c->n, form, args, 4));
-    return tare__end_in_codes(c->l, c->n, &c->end, true);
+    return tare__end_in_codes(c->l, c->n, &c->end, has_relu);
 }
 
 // --- the general rule ---

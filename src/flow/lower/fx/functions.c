@@ -6,14 +6,15 @@
 #include "ops/text/python.h"
 
 // torch lowers sums and products by two names, torch.add and Python's `+`; of matrices by one.
-static const op_info *quantized_binary(const node *n, bool with_relu) {
+static const op_info *quantized_binary(const node *n, bool wants_relu) {
     const op_info *op = tare__function_row(n);
     const python_operator *python = tare__python_operator(n->target);
     const bool is_python = python != NULL && python->form == PYTHON_BINARY;
     const bool is_sum = OP_IS_ANY(tare__op_id(op), TARE_OP_ADD, TARE_OP_MUL);
     const bool is_matmul = tare__op_id(op) == TARE_OP_MATMUL;
     if (tare__uses_first_name(n) ? !is_sum && !is_matmul : !is_sum || !is_python) return NULL;
-    return tare__op_form(op, with_relu ? FORM_QUANTIZED_RELU : FORM_QUANTIZED);
+    bool has_relu = false;
+    return tare__quantized_form(op, wants_relu, &has_relu);
 }
 
 static bool find_operands(const convert_pass *c, const node *n, value out[2]) {

@@ -61,11 +61,11 @@ static tare_status lower_static(convert_pass *c, const static_match *m, const fu
                                 module *packed) {
     node *function = w->function;
     node *x = tare__node_arg(tare__function_argument_node(w, "input"), 0);
-    const bool fuses = m->relu != NULL && tare__weighted_form(w, FORM_QUANTIZED_RELU) != NULL;
-    const op_form form = fuses ? FORM_QUANTIZED_RELU : FORM_QUANTIZED;
+    bool fuses = false;
+    const op_info *form = tare__quantized_form(w->bound.op, m->relu != NULL, &fuses);
     packed_call call = {.n = function,
                         .before = m->scale,
-                        .form = tare__weighted_form(w, form),
+                        .form = form,
                         .args = {tare__node_value(x), tare__none(), tare__node_value(m->scale),
                                  tare__node_value(m->zero_point)},
                         .arg_count = 4,
