@@ -266,7 +266,7 @@ bool tare__call_given(const op_call *call, size_t i) {
     return call->param[i] != NULL && call->param[i]->kind != VALUE_NONE;
 }
 
-const tare_tensor *tare__call_tensor(op_call *call, size_t i) {
+const tare_tensor *tare__call_tensor(const op_call *call, size_t i) {
     const value *v = call->param[i];
     return v != NULL && v->kind == VALUE_TENSOR ? v->as.tensor : NULL;
 }

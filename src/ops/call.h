@@ -52,7 +52,8 @@ tare_status tare__call_bind(op_call *call, const struct op_info *op);
 
 /// Parameters by index, with defaults. Errors name the node, the parameter, what was expected and
 /// found.
-const tare_tensor *tare__call_tensor(op_call *call, size_t i); // NULL if absent or not a tensor
+const tare_tensor *tare__call_tensor(const op_call *call,
+                                     size_t i); // NULL if absent or not a tensor
 tare_status tare__call_need_tensor(op_call *call, size_t i, const tare_tensor **out);
 tare_status tare__call_int(op_call *call, size_t i, int64_t otherwise, int64_t *out);
 tare_status tare__call_double(op_call *call, size_t i, double otherwise, double *out);

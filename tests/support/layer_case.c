@@ -4,7 +4,7 @@
 #include "support/test.h"
 
 #include "core/memory/alloc.h"
-#include "runtime/fast/fast.h"
+#include "runtime/kernels/schemes.h"
 #include "support/models.h"
 
 static uint32_t next(random_state *r) { // a linear congruential generator, upper bits

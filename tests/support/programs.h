@@ -46,7 +46,7 @@ void put_weight(program *p, int ndim, const int64_t *shape, int axis);
 tare_model *converted(program *p, const char *returned);
 /// Lowers the program and compares it on its inputs. The caller destroys the lowered model.
 tare_model *checked(program *p, const char *returned, tare_tensor *const *inputs, size_t count);
-/// Sessions have fast ways of their own, which give the bits of the references.
+/// Sessions have kernels of their own, which give the bits of the references.
 void check_session(const tare_model *m, tare_tensor *const *inputs, size_t count,
                    const tare_tensor *wanted);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels work with: memory that is kept between runs and grown on demand, and threads.
+// Memory that is kept between runs and grown on demand, and threads.
 #ifndef RUNTIME_KERNELS_SCRATCH_H
 #define RUNTIME_KERNELS_SCRATCH_H
 
@@ -18,7 +18,6 @@ void *tare__scratch_reserve(scratch *s, size_t size);
 void tare__scratch_release(scratch *s);
 
 typedef struct workspace {
-    scratch memory;
     thread_pool *pool;        // lent; NULL: the caller works alone
     size_t number;            // of the first thread, among all that may run a layer at once
     size_t least_shared_macs; // what has fewer multiply-accumulates, the caller does alone

@@ -80,7 +80,8 @@ struct plan {
     plan_replicas *replicas; // NULL: there are none
     plan *tail;              // its last steps, of all samples at once; NULL: there is none
     plan_handover handover;
-    void *block; // PLACE_ARENA
+    bool is_of_call; // its block is lent, and may be another in every run
+    void *block;     // PLACE_ARENA
     size_t block_bytes, least_bytes;
 };
 
@@ -90,7 +91,7 @@ tare_status tare__plan_keep_tensor(plan *p, tare_tensor *t, tare_error *err);
 /// A step that has this many elements to look at is shared by threads.
 enum { LEAST_SHARED_ELEMENTS = 1 << 15 };
 static inline thread_pool *tare__threads_for(const plan_run_state *run, int64_t elements) {
-    return elements >= LEAST_SHARED_ELEMENTS ? run->fast->space.pool : NULL;
+    return elements >= LEAST_SHARED_ELEMENTS ? run->kernels->space.pool : NULL;
 }
 
 static inline void *tare__place_data(const plan_run_state *run, size_t place) {
@@ -105,8 +106,10 @@ tare_status tare__plan_run_sample(plan *p, const tare_tensor *const *inputs,
 // plan/memory.c
 /// Is it a piece of the plan's memory by itself?
 bool tare__plan_is_laid_out(const plan_place *place);
-/// Gives the places of the plan's memory their offsets, and allocates it. TARE_UNSUPPORTED where a
-/// run would take more than `most` bytes.
+/// Gives the places of the plan's memory their offsets, and allocates it, but for a plan of a call.
+/// TARE_UNSUPPORTED where a run would take more than `most` bytes.
 tare_status tare__plan_lay_out(plan *p, uint64_t most, tare_error *err);
+/// The places lie in this block of block_bytes from now on.
+void tare__plan_take_block(plan *p, void *block);
 
 #endif

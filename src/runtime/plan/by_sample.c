@@ -50,7 +50,7 @@ static plan_cost cost_of(const plan *p, size_t steps) {
 }
 
 static size_t threads_of(const plan *p) {
-    return tare__thread_count(p->setting.fast->space.pool);
+    return tare__thread_count(p->setting.kernels->space.pool);
 }
 
 // Results between steps, beyond which samples may pay.

@@ -59,6 +59,9 @@ tare_status tare__plan_by_later_class(plan_builder *b, const step_class *class, 
 
 tare_status tare__plan_call(plan_builder *b, size_t record) {
     bool done;
+    if (b->call == NULL)
+        return tare__fail(b->err, TARE_UNSUPPORTED, "node '%s': no step computes it",
+                          b->records[record].node->name);
     return b->call->plan(b, record, &done);
 }
 

@@ -9,6 +9,9 @@
 /// Runs the graph's shape rules on meta tensors like the inputs: fills values, records and the
 /// plan's inputs and outputs (plan/trace.c).
 tare_status tare__plan_trace(plan_builder *b, const tare_tensor *const *inputs, size_t count);
+/// The same of one call, which has been shaped on the meta tensors `inputs`.
+tare_status tare__plan_trace_call(plan_builder *b, const node *n, const op_call *call,
+                                  const tare_tensor *const *inputs, size_t count);
 /// Turns chains of records into steps (plan/emit.c).
 tare_status tare__plan_emit(plan_builder *b);
 

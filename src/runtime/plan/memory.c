@@ -53,14 +53,21 @@ tare_status tare__plan_lay_out(plan *p, uint64_t most, tare_error *err) {
     const tare_status status = find_offsets(p, &memory, err);
     tare__arena_release(&memory);
     TARE_TRY(status);
-    TARE_TRY(check_size(p, most, err));
-    p->block = tare__alloc_large(p->block_bytes);
-    if (p->block == NULL) return tare__out_of_memory(err);
     for (size_t i = 0; i < p->place_count; i++) {
         plan_place *place = &p->places[i];
-        if (place->kind != PLACE_ARENA) continue;
         if (place->whole != NOTHING) place->offset = p->places[place->whole].offset + place->shift;
-        place->data = (unsigned char *)p->block + place->offset;
     }
+    TARE_TRY(check_size(p, most, err));
+    if (p->is_of_call) return TARE_OK;
+    void *block = tare__alloc_large(p->block_bytes);
+    if (block == NULL) return tare__out_of_memory(err);
+    tare__plan_take_block(p, block);
     return TARE_OK;
+}
+
+void tare__plan_take_block(plan *p, void *block) {
+    p->block = block;
+    for (size_t i = 0; i < p->place_count; i++)
+        if (p->places[i].kind == PLACE_ARENA)
+            p->places[i].data = (unsigned char *)block + p->places[i].offset;
 }

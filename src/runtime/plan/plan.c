@@ -17,7 +17,7 @@ static bool moves(const plan_place *place) {
     return place->kind == PLACE_INPUT || place->kind == PLACE_OUTPUT;
 }
 
-// Calls see their tensors where the places are.
+// Calls see their tensors where the places are, which is known in a run.
 static tare_status place_tensors(plan_builder *b) {
     plan *p = b->plan;
     for (size_t v = 0; v < b->value_count; v++) {
@@ -25,7 +25,7 @@ static tare_status place_tensors(plan_builder *b) {
         const size_t place = found->place[LAYOUT_PLAIN];
         if (found->is_constant || place == NOTHING) continue;
         found->tensor->data = p->places[place].data;
-        if (!moves(&p->places[place])) continue;
+        if (!p->is_of_call && !moves(&p->places[place])) continue;
         if (!tare__grow((void **)&p->moving, &p->moving_capacity, p->moving_count,
                         sizeof *p->moving))
             return tare__out_of_memory(b->err);
@@ -34,8 +34,7 @@ static tare_status place_tensors(plan_builder *b) {
     return TARE_OK;
 }
 
-static tare_status build(plan_builder *b, const tare_tensor *const *inputs, size_t count) {
-    TARE_TRY(tare__plan_trace(b, inputs, count));
+static tare_status finish(plan_builder *b) {
     tare__plan_join(b);
     TARE_TRY(tare__plan_emit(b));
     TARE_TRY(tare__plan_lay_out(b->plan, b->budget.limit, b->err));
@@ -44,28 +43,61 @@ static tare_status build(plan_builder *b, const tare_tensor *const *inputs, size
     return place_tensors(b);
 }
 
-tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *const *inputs,
-                              size_t input_count, plan **out, tare_error *err) {
+static tare_status build(plan_builder *b, const tare_tensor *const *inputs, size_t count) {
+    TARE_TRY(tare__plan_trace(b, inputs, count));
+    return finish(b);
+}
+
+static tare_status begin(plan_builder *b, const plan_setting *setting, tare_error *err) {
     plan *p = tare__alloc_zeroed(1, sizeof *p);
     if (p == NULL) return tare__out_of_memory(err);
     p->setting = *setting;
     p->samples = 1;
-    plan_builder b = {.plan = p,
-                      .setting = setting,
-                      .classes = tare__step_classes,
-                      .call = &tare__call_step,
-                      .budget = tare__run_budget(setting->it->memory_limit),
-                      .err = err};
-    const tare_status status = build(&b, inputs, input_count);
-    tare__arena_release(&b.scratch);
-    tare__free(b.values);
-    tare__free(b.records);
-    tare__free(b.touched);
+    *b = (plan_builder){.plan = p,
+                        .setting = setting,
+                        .classes = tare__step_classes,
+                        .call = &tare__call_step,
+                        .budget = tare__run_budget(setting->it->memory_limit),
+                        .err = err};
+    return TARE_OK;
+}
+
+static tare_status end(plan_builder *b, tare_status status, plan **out) {
+    tare__arena_release(&b->scratch);
+    tare__free(b->values);
+    tare__free(b->records);
+    tare__free(b->touched);
     if (status != TARE_OK)
-        tare__plan_destroy(p);
+        tare__plan_destroy(b->plan);
     else
-        *out = p;
+        *out = b->plan;
     return status;
+}
+
+tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *const *inputs,
+                              size_t input_count, plan **out, tare_error *err) {
+    plan_builder b;
+    TARE_TRY(begin(&b, setting, err));
+    return end(&b, build(&b, inputs, input_count), out);
+}
+
+static tare_status build_call(plan_builder *b, const node *n, const op_call *call,
+                              const tare_tensor *const *inputs, size_t count, bool *is_known) {
+    TARE_TRY(tare__plan_trace_call(b, n, call, inputs, count));
+    *is_known = b->record_count == 1 && tare__plan_class_of(b, &b->records[0]) != NULL;
+    return *is_known ? finish(b) : TARE_UNSUPPORTED;
+}
+
+tare_status tare__plan_create_call(const plan_setting *setting, const node *n, const op_call *call,
+                                   const tare_tensor *const *inputs, size_t input_count, plan **out,
+                                   bool *is_known) {
+    plan_builder b;
+    *is_known = false;
+    TARE_TRY(begin(&b, setting, NULL));
+    b.classes = tare__call_step_classes;
+    b.call = NULL;
+    b.plan->is_of_call = true;
+    return end(&b, build_call(&b, n, call, inputs, input_count, is_known), out);
 }
 
 void tare__plan_destroy(plan *p) {
@@ -81,7 +113,7 @@ void tare__plan_destroy(plan *p) {
     tare__free(p->outputs);
     tare__plan_stop_profile(p);
     tare__plan_destroy(p->tail);
-    tare__free_aligned(p->block);
+    if (!p->is_of_call) tare__free_aligned(p->block);
     tare__arena_release(&p->memory);
     tare__arena_release(&p->run_memory);
     tare__free(p);
@@ -138,7 +170,7 @@ static tare_status run_samples(plan *p, const tare_tensor *const *inputs,
 
 static tare_status run_on(plan *p, const tare_tensor *const *inputs, tare_tensor *const *outputs,
                           tare_error *err) {
-    thread_pool *pool = p->setting.fast->space.pool;
+    thread_pool *pool = p->setting.kernels->space.pool;
     if (p->setting.layers != NULL)
         TARE_TRY(tare__float_layers_expect_run(p->setting.layers, p->setting.tuner != NULL, err));
     tare__thread_pool_expect(pool, true);

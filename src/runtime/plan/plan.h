@@ -7,7 +7,7 @@
 #define RUNTIME_PLAN_PLAN_H
 
 #include "ops/interpret.h"
-#include "runtime/fast/fast.h"
+#include "runtime/kernels/context.h"
 #include "tare/model.h"
 
 struct float_layers; // dnnl/float_layers.h
@@ -15,7 +15,7 @@ struct float_layers; // dnnl/float_layers.h
 /// What plans of one session share; all lent.
 typedef struct plan_setting {
     const interpreter *it; // how the graph runs without a plan; outlives the plan
-    fast_context *fast;
+    kernel_context *kernels;
     struct float_layers *layers; // NULL: every layer is a call of its row
     struct tuner *tuner;         // runtime/tune/tuner.h; NULL: each layer's usual kernel
 } plan_setting;
@@ -30,6 +30,11 @@ typedef struct plan_replicas plan_replicas;
 tare_status tare__plan_create(const plan_setting *setting, const tare_tensor *const *inputs,
                               size_t input_count, plan **out, tare_error *err);
 void tare__plan_destroy(plan *p); // NULL is fine
+/// A plan of one call, which has been shaped on the meta tensors `inputs`, without a block of its
+/// own. *is_known false: no step is for such calls; TARE_UNSUPPORTED, too, if none can compute it.
+tare_status tare__plan_create_call(const plan_setting *setting, const node *n, const op_call *call,
+                                   const tare_tensor *const *inputs, size_t input_count, plan **out,
+                                   bool *is_known);
 /// The same, or a plan that runs for each sample of these inputs in turn, if that gives the same
 /// and pays (plan/by_sample.c). Only the plan that is chosen asks the tuner.
 tare_status tare__plan_make(const plan_setting *setting, const tare_model *model,

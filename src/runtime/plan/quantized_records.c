@@ -5,11 +5,12 @@
 #include "ops/quantized/layer.h"
 #include "ops/quantized/table.h"
 #include "ops/rules.h"
+#include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"
 
 // Modules are called with their input alone.
 const tare_tensor *tare__plan_quantized_input(const plan_record *r) {
-    const tare_tensor *bound = r->call.param_count > 0 ? tare__fast_input(&r->call, 0) : NULL;
+    const tare_tensor *bound = r->call.param_count > 0 ? tare__call_tensor(&r->call, 0) : NULL;
     if (bound != NULL || r->call.module == NULL || r->call.arg_count == 0) return bound;
     return r->call.args[0].kind == VALUE_TENSOR ? r->call.args[0].as.tensor : NULL;
 }
@@ -33,11 +34,21 @@ bool tare__plan_is_quantized_op(const plan_builder *b, const plan_record *r, con
 }
 
 bool tare__plan_is_quantized_layer(const plan_record *r) {
-    return r->result != NOTHING && !r->is_observer && tare__fast_layer.suits(&r->call);
+    const module *m = tare__call_layer_module(&r->call);
+    const tare_tensor *x = tare__call_layer_input(&r->call);
+    if (r->result == NOTHING || r->is_observer || m == NULL || x == NULL || x->q == NULL ||
+        (m->class->role != ROLE_QUANTIZED && m->class->role != ROLE_PACKED))
+        return false;
+    return tare__plan_layer_is_linear(r) ||
+           tare__op_has(tare__class_row(m->class), OP_CONVOLUTION | OP_TRANSPOSED);
+}
+
+bool tare__plan_layer_is_linear(const plan_record *r) {
+    return tare__class_op(tare__call_layer_module(&r->call)->class) == TARE_OP_LINEAR;
 }
 
 bool tare__plan_is_quantized_sum(const plan_builder *b, const plan_record *r) {
-    const tare_tensor *x = tare__fast_input(&r->call, 0), *other = tare__fast_input(&r->call, 1);
+    const tare_tensor *x = tare__call_tensor(&r->call, 0), *other = tare__call_tensor(&r->call, 1);
     if (!tare__is_code_sum(&r->call) || x == NULL || other == NULL || x == other) return false;
     const tare_tensor *y = b->values[r->result].tensor;
     return tare__same_shape(x, y) && tare__same_shape(other, y);

@@ -104,9 +104,9 @@ bool tare__plan_element_loop(const plan_builder *b, const plan_record *r, elemen
     op_call call = r->call;
     call.err = NULL;
     const op_element *element = tare__element_of(&call);
-    const bool has_kernel = element->kind != ELEMENT_OTHER && b->setting->fast != NULL;
-    *loop =
-        has_kernel ? b->setting->fast->lines->elements[element->kind] : tare__element_loop(element);
+    const bool has_kernel = element->kind != ELEMENT_OTHER && b->setting->kernels != NULL;
+    *loop = has_kernel ? b->setting->kernels->lines->elements[element->kind]
+                       : tare__element_loop(element);
     return tare__element_parameters(&call, element, p) == TARE_OK;
 }
 

@@ -57,6 +57,8 @@ bool tare__plan_is_quantized_op(const plan_builder *b, const plan_record *r, con
 const tare_tensor *tare__plan_quantized_input(const plan_record *r);
 /// Is it a quantized linear layer or convolution?
 bool tare__plan_is_quantized_layer(const plan_record *r);
+/// Is such a layer linear?
+bool tare__plan_layer_is_linear(const plan_record *r);
 /// A sum of two tensors of quantized values and of its own shape; where one is a constant that is
 /// repeated, it is a function of the other's.
 bool tare__plan_is_quantized_sum(const plan_builder *b, const plan_record *r);

@@ -13,10 +13,10 @@
 enum { LEAST_ROUND_QUARTERS = 3 };
 
 typedef struct plan_replica {
-    plan copy;            // the first one's block is the plan's own
-    fast_context fast;    // of one thread
-    float_layers *layers; // NULL: the session has none
-    tare_status status;   // of the run at hand
+    plan copy;              // the first one's block is the plan's own
+    kernel_context kernels; // of one thread
+    float_layers *layers;   // NULL: the session has none
+    tare_status status;     // of the run at hand
     tare_error *err;
 } plan_replica;
 
@@ -41,7 +41,7 @@ bool tare__plan_may_have_replicas(const plan *p) {
 }
 
 int64_t tare__plan_replicas_of(const plan *p, int64_t samples) {
-    const size_t threads = tare__thread_count(p->setting.fast->space.pool);
+    const size_t threads = tare__thread_count(p->setting.kernels->space.pool);
     return threads > 1 && tare__plan_may_have_replicas(p) ? samples_of_rounds(samples, threads) : 0;
 }
 
@@ -88,8 +88,8 @@ static tare_status copy_steps(const plan *p, plan *copy, bool *done, tare_error 
     return TARE_OK;
 }
 
-static void fill_context(const plan *p, size_t number, fast_context *out) {
-    const fast_context *given = p->setting.fast;
+static void fill_context(const plan *p, size_t number, kernel_context *out) {
+    const kernel_context *given = p->setting.kernels;
     *out = *given;
     out->space = (workspace){.number = number, .least_shared_macs = given->space.least_shared_macs};
 }
@@ -97,7 +97,7 @@ static void fill_context(const plan *p, size_t number, fast_context *out) {
 static tare_status make(const plan *p, size_t number, plan_replica *replica, bool *done,
                         tare_error *err) {
     plan *copy = &replica->copy;
-    fill_context(p, number, &replica->fast);
+    fill_context(p, number, &replica->kernels);
     replica->err = tare_error_create();
     if (replica->err == NULL) return tare__out_of_memory(err);
     if (p->setting.layers != NULL)
@@ -112,7 +112,7 @@ static tare_status make(const plan *p, size_t number, plan_replica *replica, boo
                    .outputs = p->outputs,
                    .output_count = p->output_count,
                    .handover = p->handover};
-    copy->setting.fast = &replica->fast;
+    copy->setting.kernels = &replica->kernels;
     copy->setting.layers = replica->layers;
     copy->setting.tuner = NULL;
     TARE_TRY(copy_places(p, number == 0, copy, err));
@@ -131,12 +131,11 @@ static void release(const plan *p, plan_replica *replica) {
     tare__free(copy->steps);
     tare__free(copy->places);
     tare__float_layers_destroy(replica->layers);
-    tare__scratch_release(&replica->fast.space.memory);
     tare_error_destroy(replica->err);
 }
 
 tare_status tare__plan_add_replicas(plan *p, tare_error *err) {
-    const size_t threads = tare__thread_count(p->setting.fast->space.pool);
+    const size_t threads = tare__thread_count(p->setting.kernels->space.pool);
     bool done = true;
     if (tare__plan_replicas_of(p, p->samples) == 0) return TARE_OK;
     p->replicas = tare__alloc_zeroed(1, sizeof *p->replicas + threads * sizeof *p->replicas->of);
@@ -178,7 +177,7 @@ tare_status tare__plan_run_replicas(plan *p, const tare_tensor *const *inputs,
     replicas_run run = {p->replicas, inputs, outputs};
     const size_t count = p->replicas->count;
     for (size_t i = 0; i < count; i++) p->replicas->of[i].status = TARE_OK;
-    tare__thread_pool_run(p->setting.fast->space.pool, (size_t)tare__plan_replica_samples(p),
+    tare__thread_pool_run(p->setting.kernels->space.pool, (size_t)tare__plan_replica_samples(p),
                           run_sample, &run);
     for (size_t i = 0; i < count; i++) {
         const plan_replica *replica = &p->replicas->of[i];

@@ -32,7 +32,7 @@ static tare_status run_all(const plan_run_state *run) {
 }
 
 static tare_status run_steps(plan *p, tare_error *err) {
-    const plan_run_state run = {.plan = p, .fast = p->setting.fast, .err = err};
+    const plan_run_state run = {.plan = p, .kernels = p->setting.kernels, .err = err};
     const tare_status status = p->profile != NULL ? tare__plan_run_timed(&run) : run_all(&run);
     tare__arena_clear(&p->run_memory);
     return status;

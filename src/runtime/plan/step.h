@@ -4,7 +4,7 @@
 #ifndef RUNTIME_PLAN_STEP_H
 #define RUNTIME_PLAN_STEP_H
 
-#include "runtime/fast/fast.h"
+#include "runtime/kernels/context.h"
 #include "tare/session.h"
 
 struct plan;
@@ -13,7 +13,7 @@ struct plan_record;
 
 typedef struct plan_run_state {
     struct plan *plan;
-    fast_context *fast;
+    kernel_context *kernels;
     tare_error *err;
 } plan_run_state;
 

@@ -259,10 +259,8 @@ static tare_status note_sequence(plan_builder *b, const node *n, const op_call *
     return TARE_OK;
 }
 
-static tare_status note_call(void *user, const node *n, const op_call *call, op_compute compute) {
-    plan_builder *b = user;
+static tare_status note(plan_builder *b, const node *n, const op_call *call, op_compute compute) {
     reading r = {.b = b};
-    TARE_TRY(check_plannable(b, call));
     const bool is_observer = call->module != NULL && call->module->class->role == ROLE_OBSERVER;
     if (is_observer) b->plan->observes = true;
     // Numbers, and arguments given back (dropout, an item of a tuple): nothing is left to do.
@@ -281,28 +279,42 @@ static tare_status note_call(void *user, const node *n, const op_call *call, op_
     return add_record(b, n, call, compute, &r);
 }
 
-// --- the graph ---
+static tare_status note_call(void *user, const node *n, const op_call *call, op_compute compute) {
+    TARE_TRY(check_plannable(user, call));
+    return note(user, n, call, compute);
+}
 
-static tare_status make_inputs(plan_builder *b, const tare_tensor *const *inputs, size_t count,
-                               value *values) {
+// --- inputs and outputs ---
+
+static tare_status begin_inputs(plan_builder *b, size_t count) {
     plan *p = b->plan;
     p->inputs = tare__arena_array(&p->memory, count + 1, sizeof *p->inputs);
     p->input_places = tare__arena_array(&p->memory, count + 1, sizeof *p->input_places);
-    if (p->inputs == NULL || p->input_places == NULL) return tare__out_of_memory(b->err);
+    return p->inputs != NULL && p->input_places != NULL ? TARE_OK : tare__out_of_memory(b->err);
+}
+
+static tare_status add_input(plan_builder *b, tare_tensor *t) {
+    plan *p = b->plan;
+    size_t v;
+    TARE_TRY(tare__plan_add_value(b, t, &v));
+    b->values[v].is_input = true;
+    p->inputs[p->input_count] = t;
+    p->input_places[p->input_count++] = NOTHING;
+    return TARE_OK;
+}
+
+static tare_status make_inputs(plan_builder *b, const tare_tensor *const *inputs, size_t count,
+                               value *values) {
+    TARE_TRY(begin_inputs(b, count));
     for (size_t i = 0; i < count; i++) {
         const tare_tensor *x = inputs[i];
         tare_tensor *t = NULL;
-        size_t v;
         if (x->q != NULL) return tare__fail(b->err, TARE_UNSUPPORTED, "input %zu is quantized", i);
         TARE_TRY(tare__tensor_meta(x->dtype, x->ndim, x->shape, NULL, &t, b->err));
-        const tare_status status = tare__plan_add_value(b, t, &v);
+        const tare_status status = add_input(b, t);
         tare_tensor_release(t); // the plan keeps it
         TARE_TRY(status);
-        b->values[v].is_input = true;
         values[i] = (value){.kind = VALUE_TENSOR, .as.tensor = t};
-        p->inputs[i] = t;
-        p->input_places[i] = NOTHING;
-        p->input_count = i + 1;
     }
     return TARE_OK;
 }
@@ -323,6 +335,17 @@ static tare_status note_outputs(plan_builder *b, const value *v) {
     if (!tare__value_has_items(v)) return TARE_OK;
     for (uint32_t i = 0; i < v->count; i++) TARE_TRY(note_outputs(b, &v->as.items[i]));
     return TARE_OK;
+}
+
+// --- the graph, or a call ---
+
+tare_status tare__plan_trace_call(plan_builder *b, const node *n, const op_call *call,
+                                  const tare_tensor *const *inputs, size_t count) {
+    TARE_TRY(begin_inputs(b, count));
+    for (size_t i = 0; i < count; i++) TARE_TRY(add_input(b, (tare_tensor *)inputs[i]));
+    TARE_TRY(
+        note(b, n, call, call->module != NULL ? call->module->class->forward : tare__op_compute));
+    return note_outputs(b, &call->result);
 }
 
 static interpreter tracer(plan_builder *b) {

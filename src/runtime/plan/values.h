@@ -62,7 +62,7 @@ typedef struct plan_builder {
     memory_budget budget;             // of constants that are computed
     struct dynamic_codes *dynamic;    // the floats that were quantized on the fly so far
     const step_class *const *classes; // in order of priority, NULL behind the last one
-    const step_class *call;           // what none of them takes
+    const step_class *call;           // what none of them takes; NULL: TARE_UNSUPPORTED
     step_facts facts;                 // of the next step
     const char *declined;             // why no step took the chain at hand
     tare_error *err;

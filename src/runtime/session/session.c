@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: a plan per shape of the inputs; where there is none, the interpreter with fast ways
-// through its nodes. And what they keep between runs.
+// Sessions: a plan per shape of the inputs; where there is none, the interpreter with plans of
+// single calls. And what they keep between runs.
 #include "runtime/session/session.h"
 
 #include <stdatomic.h>
@@ -18,8 +18,7 @@
 #include "ops/op.h"
 #include "ops/quantized/engine_rules.h"
 #include "ops/run_changes.h"
-#include "runtime/fast/fast.h"
-#include "runtime/plan/plan.h"
+#include "runtime/plan/call_plan.h"
 #include "runtime/plan/profile.h"
 #include "runtime/session/threads.h"
 #include "runtime/tune/tuner.h"
@@ -33,12 +32,10 @@ enum { LEAST_SHARED_MACS = 1 << 19 };
 // that was refused so often is not tried again.
 enum { MOST_PLANS = 4, MOST_REFUSALS = 4 };
 
-// What is known of a node: how it is called, and its way.
+// What is known of a node.
 typedef struct node_entry {
     const struct op_info *op; // remembered for the interpreter
-    const fast_path *path;
-    void *state; // path's
-    bool is_known;
+    call_plans plans;
 } node_entry;
 
 // The entries of one graph by node id. A model has one graph, and one more per standalone module.
@@ -58,8 +55,9 @@ struct tare_session {
     requant_rule linear_rule, conv_rule;
     uint64_t memory_limit; // bytes of results; never 0
     float_kernels *floats;
-    fast_context fast;
+    kernel_context kernels;
     graph_entries *graphs;
+    scratch call_block; // of their plans
     float_layers *layers;
     tuner *tuner;            // NULL: nothing is tuned
     interpreter calls;       // how plans run what they do not cover
@@ -92,10 +90,8 @@ static node_entry *entry_of(tare_session *s, const node *n) {
 static void destroy_entries(graph_entries *entries) {
     while (entries != NULL) {
         graph_entries *next = entries->next;
-        for (size_t i = 0; i < entries->count; i++) {
-            node_entry *e = &entries->nodes[i];
-            if (e->path != NULL && e->path->destroy != NULL) e->path->destroy(e->state);
-        }
+        for (size_t i = 0; i < entries->count; i++)
+            tare__call_plans_destroy(&entries->nodes[i].plans);
         tare__free(entries);
         entries = next;
     }
@@ -112,12 +108,8 @@ static tare_status execute(void *user, const node *n, op_call *call, bool *handl
     tare_session *s = user;
     node_entry *e = entry_of(s, n);
     if (e == NULL) return tare__out_of_memory(call->err);
-    if (!e->is_known) {
-        e->path = tare__fast_path_find(call);
-        e->is_known = true;
-    }
-    if (e->path == NULL) return TARE_OK;
-    return e->path->run(&s->fast, &e->state, call, handled);
+    const plan_setting setting = {.it = &s->calls, .kernels = &s->kernels, .layers = s->layers};
+    return tare__call_plans_run(&e->plans, &setting, &s->call_block, n, call, handled);
 }
 
 static const tare_tensor *first_tensor(const value *v) {
@@ -159,12 +151,12 @@ static tare_status refuse_bf16(tare_error *err) {
 }
 
 static tare_status prepare_fast(tare_session *s, tare_error *err) {
-    s->fast.space.least_shared_macs = LEAST_SHARED_MACS;
+    s->kernels.space.least_shared_macs = LEAST_SHARED_MACS;
     const float_provider *floats = &tare__portable_floats;
     if (!s->portable_floats) TARE_TRY(tare__float_provider_choose(&floats, err));
     TARE_TRY(tare__float_kernels_create(floats, &s->floats, err));
     if (floats != &tare__portable_floats)
-        TARE_TRY(tare__float_layers_create(s->fast.space.pool, s->uses_bf16, &s->layers, err));
+        TARE_TRY(tare__float_layers_create(s->kernels.space.pool, s->uses_bf16, &s->layers, err));
     else if (s->uses_bf16)
         return refuse_bf16(err);
     s->calls = interpreter_of(s);
@@ -192,13 +184,13 @@ static tare_status prepare(tare_session *s, const tare_session_options *given, t
     s->memory_limit =
         tare__run_budget(options.memory_bytes != 0 ? options.memory_bytes : s->model->memory_limit)
             .limit;
-    TARE_TRY(tare__session_start_threads(&options, &s->thread_count, &s->fast.space.pool, err));
+    TARE_TRY(tare__session_start_threads(&options, &s->thread_count, &s->kernels.space.pool, err));
     const engine_query linear = {.groups = 1}, conv = {.is_conv = true, .groups = 1};
     s->linear_rule = tare__engine_rule(s->model->engine, &linear);
     s->conv_rule = tare__engine_rule(s->model->engine, &conv);
-    TARE_TRY(tare__isa_choose(&s->fast.isa, err));
-    s->fast.elementwise = tare__elementwise_choose(s->fast.isa);
-    s->fast.lines = tare__lines_choose(s->fast.isa);
+    TARE_TRY(tare__isa_choose(&s->kernels.isa, err));
+    s->kernels.elementwise = tare__elementwise_choose(s->kernels.isa);
+    s->kernels.lines = tare__lines_choose(s->kernels.isa);
     if (s->reference) return TARE_OK;
     TARE_TRY(prepare_fast(s, err));
     return prepare_tuner(s, &options, err);
@@ -250,8 +242,8 @@ void tare_session_destroy(tare_session *session) {
     tare__tuner_destroy(session->tuner);
     tare__float_layers_destroy(session->layers);
     tare__float_kernels_destroy(session->floats);
-    tare__scratch_release(&session->fast.space.memory);
-    tare__thread_pool_destroy(session->fast.space.pool);
+    tare__scratch_release(&session->call_block);
+    tare__thread_pool_destroy(session->kernels.space.pool);
     tare__module_release(session->own);
     tare__free(session);
 }
@@ -391,7 +383,7 @@ static void keep_plan(tare_session *s, size_t from, plan *p) {
 static tare_status make_plan(tare_session *s, const tare_tensor *const *inputs, size_t count,
                              plan **out) {
     const plan_setting setting = {
-        .it = &s->calls, .fast = &s->fast, .layers = s->layers, .tuner = s->tuner};
+        .it = &s->calls, .kernels = &s->kernels, .layers = s->layers, .tuner = s->tuner};
     plan *p = NULL;
     tare_status status = tare__plan_make(&setting, s->model, inputs, count, &p, NULL);
     if (status == TARE_OK && s->is_profiled) status = tare__plan_start_profile(p, NULL);

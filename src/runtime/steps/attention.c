@@ -8,6 +8,7 @@
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "runtime/gemm/quantized_attention.h"
+#include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/matrices.h"
 #include "runtime/steps/steps.h"
@@ -32,7 +33,7 @@ static void weigh(const plan_run_state *run, const attention_step *s, const atte
     const bool is_plain = a->mask == NULL && !a->is_causal;
     for (int64_t i = 0; i < a->queries; i++, scores += a->keys) {
         if (is_plain || tare__attention_mask(a, part, i, scores))
-            run->fast->lines->softmax(scores, (size_t)a->keys, scores);
+            run->kernels->lines->softmax(scores, (size_t)a->keys, scores);
         else
             memset(scores, 0, (size_t)a->keys * sizeof *scores);
     }
@@ -199,7 +200,7 @@ static attention_tail read_tail(const plan_builder *b, const plan_record *r) {
 
 // Memory for every thread.
 static tare_status take_scratch(plan_builder *b, attention_step *s, size_t bytes) {
-    if (!tare__mul_size(bytes, tare__thread_count(b->setting->fast->space.pool), &bytes))
+    if (!tare__mul_size(bytes, tare__thread_count(b->setting->kernels->space.pool), &bytes))
         return tare__out_of_memory(b->err);
     return tare__plan_new_scratch(b, bytes, &s->scores);
 }
@@ -220,7 +221,7 @@ static void use_codes(const plan_builder *b, const attention_tail *tail, attenti
     code_scheme scheme;
     if (tail->codes != NULL) scheme = tare__code_scheme_of(tail->codes);
     tare__attention_codes_init(&s->codes, &s->call, tail->codes != NULL ? &scheme : NULL,
-                               b->setting->fast->isa);
+                               b->setting->kernels->isa);
     s->thread_bytes = tare__attention_codes_bytes(&s->codes);
 }
 

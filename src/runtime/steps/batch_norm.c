@@ -5,6 +5,7 @@
 #include "ops/quantized/layer.h"
 #include "ops/quantized/rule.h"
 #include "ops/rules.h"
+#include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
@@ -24,7 +25,7 @@ typedef struct norm_step {
 
 typedef struct norm_job {
     const norm_step *s;
-    const fast_context *fast;
+    const kernel_context *kernels;
     const void *x;
     void *y;
     size_t lines; // of a part
@@ -40,18 +41,18 @@ static void run_part(void *user, size_t part, size_t worker) {
         const size_t count = s->line < last - i ? s->line : last - i;
         const size_t x = i / s->line * s->x.pitch, y = i / s->line * s->y.pitch;
         if (s->is_of_codes)
-            job->fast->elementwise->affine(&s->from, &s->to, (const uint8_t *)job->x + x, s->scale,
-                                           s->shift, count, (uint8_t *)job->y + y);
+            job->kernels->elementwise->affine(&s->from, &s->to, (const uint8_t *)job->x + x,
+                                              s->scale, s->shift, count, (uint8_t *)job->y + y);
         else
-            job->fast->lines->affine((const float *)job->x + x, count, s->scale, s->shift,
-                                     (float *)job->y + y);
+            job->kernels->lines->affine((const float *)job->x + x, count, s->scale, s->shift,
+                                        (float *)job->y + y);
     }
 }
 
 static tare_status run_norm(const plan_run_state *run, void *state) {
     const norm_step *s = state;
     norm_job job = {.s = s,
-                    .fast = run->fast,
+                    .kernels = run->kernels,
                     .x = tare__place_data(run, s->x.place),
                     .y = tare__place_data(run, s->y.place)};
     job.lines = tare__ceil_div(ELEMENTS_PER_PART, s->line);
@@ -129,9 +130,9 @@ static tare_status add_norm(plan_builder *b, size_t head, op_call *call, const t
 
 static tare_status plan_floats(plan_builder *b, size_t head, bool *done) {
     op_call call = b->records[head].call;
-    const tare_tensor *x = tare__fast_input(&call, 0);
+    const tare_tensor *x = tare__call_tensor(&call, 0);
     call.err = b->err;
-    if (b->setting->fast == NULL || x == NULL) return TARE_OK;
+    if (b->setting->kernels == NULL || x == NULL) return TARE_OK;
     return add_norm(b, head, &call, x, (norm_step){0}, done);
 }
 
@@ -144,7 +145,7 @@ static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
     float_call f;
     call.err = b->err;
     call.memory = &b->scratch;
-    if (b->setting->fast == NULL || x == NULL || !tare__is_byte_quantized(x) ||
+    if (b->setting->kernels == NULL || x == NULL || !tare__is_byte_quantized(x) ||
         !tare__is_byte_quantized(y))
         return TARE_OK;
     TARE_TRY(tare__rule_bind(&call, &rule, &bound, &known));

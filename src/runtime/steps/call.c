@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step that can do everything: a call of an operator's or module's reference, bound and shaped
-// once, or of the fast way through its node.
+// once.
+#include "runtime/steps/call.h"
+
 #include <string.h>
 
 #include "ops/quantized/dynamic.h"
 #include "ops/quantized/layer.h"
 #include "ops/rules.h"
-#include "runtime/plan/values.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/dynamic.h"
 #include "runtime/steps/steps.h"
 
-typedef struct call_step {
-    const node *node;
-    op_call call; // results are the plan's tensors
+typedef struct reference_step {
+    call_step base;
     op_compute compute;
-    bool may_be_fast, clears;
-    size_t result_count;
-    tare_tensor **results; // left to right, lent
-} call_step;
+    bool clears;
+    // Of layers on quantized values, whose weights rows do not see:
+    int64_t macs;
+    bool multiplies_codes, multiplies_floats; // floats: a library may do so
+} reference_step;
 
 // --- results ---
 
@@ -53,21 +56,9 @@ static tare_status take_back(value *v, tare_tensor ***at) {
 
 // --- running ---
 
-static tare_status compute(const plan_run_state *run, const call_step *s, op_call *call) {
-    const interpreter *it = run->plan->setting.it;
-    bool handled = false;
-    if (s->may_be_fast && it->execute != NULL)
-        TARE_TRY(it->execute(it->user, s->node, call, &handled));
-    if (handled) return TARE_OK;
-    // References rely on fresh memory: sums begin at zero.
-    for (size_t i = 0; s->clears && i < s->result_count; i++)
-        if (s->results[i]->count > 0)
-            memset(s->results[i]->data, 0, tare__tensor_bytes(s->results[i]));
-    return s->compute(call);
-}
-
-static tare_status run_call(const plan_run_state *run, void *state) {
-    const call_step *s = state;
+tare_status tare__call_step_run(const plan_run_state *run, call_step *s,
+                                tare_status (*compute)(const plan_run_state *run, call_step *s,
+                                                       op_call *call)) {
     op_call call = s->call; // a run may bind other weights to it
     call.memory = &run->plan->run_memory;
     call.err = run->err;
@@ -83,25 +74,35 @@ static tare_status run_call(const plan_run_state *run, void *state) {
     return status;
 }
 
+static tare_status compute_reference(const plan_run_state *run, call_step *base, op_call *call) {
+    const reference_step *s = (const reference_step *)base;
+    (void)run;
+    // References rely on fresh memory: sums begin at zero.
+    for (size_t i = 0; s->clears && i < base->result_count; i++)
+        if (base->results[i]->count > 0)
+            memset(base->results[i]->data, 0, tare__tensor_bytes(base->results[i]));
+    return s->compute(call);
+}
+
+static tare_status run_reference(const plan_run_state *run, void *state) {
+    return tare__call_step_run(run, state, compute_reference);
+}
+
+static void describe(const plan *p, const void *state, step_note *out) {
+    const reference_step *s = state;
+    const tare_tensor *y = s->base.result_count > 0 ? s->base.results[0] : NULL;
+    out->kernel = "reference";
+    if (out->macs == 0) out->macs = s->macs;
+    if (s->multiplies_codes) out->multiplies_codes = true;
+    out->bits_may_differ =
+        p->setting.layers != NULL && y != NULL && y->dtype == TARE_FLOAT32 && s->multiplies_floats;
+}
+
+// --- planning ---
+
 static int64_t weight_macs(const tare_tensor *weight, const tare_tensor *of) {
     if (weight->ndim < 2 || weight->shape[0] == 0 || of == NULL) return 0;
     return tare__size_product(of->count, weight->count / weight->shape[0]);
-}
-
-// Layers on codes keep their weights where rows do not see them.
-static int64_t layer_macs(const call_step *s, const fast_path *path) {
-    op_call call = s->call;
-    quantized_layer layer;
-    dynamic_weights w;
-    bool relu;
-    call.err = NULL;
-    if (path == &tare__fast_layer && tare__call_layer_read(&call, &layer) == TARE_OK)
-        return weight_macs(layer.weight, layer.weight->ndim > 2 && layer.conv.is_transposed
-                                             ? tare__call_layer_input(&call)
-                                             : s->results[0]);
-    if (path == &tare__fast_dynamic && tare__dynamic_linear_read(&call, &w, &relu) == TARE_OK)
-        return weight_macs(w.weight, s->results[0]);
-    return 0;
 }
 
 // May the reference multiply floats, which a library does if there is one? Layers and products do,
@@ -115,34 +116,42 @@ static bool may_multiply_floats(const op_call *call) {
     return op->macs != NULL || (op->traits & (OP_WEIGHTED | OP_BY_MATRIX)) != 0;
 }
 
-// The same of fast ways: dynamic layers whose weights are halves, and recurrent functions, whose
-// weights come with every call.
-static bool multiplies_floats(const fast_path *path, const op_call *call) {
-    const bool is_recurrent = path == &tare__fast_recurrent;
-    if (!is_recurrent && path != &tare__fast_dynamic) return false;
-    const module *m = is_recurrent ? call->module : tare__call_layer_module(call);
-    bool has_halves = m == NULL;
-    for (size_t i = 0; m != NULL && i < m->tensor_count; i++)
-        has_halves = has_halves ||
-                     (m->tensors[i].tensor != NULL && m->tensors[i].tensor->dtype == TARE_FLOAT16);
-    return has_halves;
+bool tare__module_has_halves(const module *m) {
+    for (size_t i = 0; i < m->tensor_count; i++)
+        if (m->tensors[i].tensor != NULL && m->tensors[i].tensor->dtype == TARE_FLOAT16)
+            return true;
+    return false;
 }
 
-// Whether a fast way takes a call shows when it runs; this is the one that would be asked.
-static void describe(const plan *p, const void *state, step_note *out) {
-    const call_step *s = state;
-    const fast_path *path = s->may_be_fast ? tare__fast_path_find(&s->call) : NULL;
-    const tare_tensor *y = s->result_count > 0 ? s->results[0] : NULL;
-    out->kernel = path != NULL ? path->name : "reference";
-    if (out->macs == 0) out->macs = layer_macs(s, path);
-    if (path == &tare__fast_dynamic) out->multiplies_codes = true;
-    const bool may_multiply =
-        path == NULL ? may_multiply_floats(&s->call) : multiplies_floats(path, &s->call);
-    out->bits_may_differ =
-        p->setting.layers != NULL && y != NULL && y->dtype == TARE_FLOAT32 && may_multiply;
+static void read_layer(const plan_record *r, const tare_tensor *y, reference_step *s) {
+    op_call call = r->call;
+    quantized_layer layer;
+    call.err = NULL;
+    if (tare__call_layer_read(&call, &layer) != TARE_OK) return;
+    s->macs = weight_macs(layer.weight, layer.weight->ndim > 2 && layer.conv.is_transposed
+                                            ? tare__call_layer_input(&call)
+                                            : y);
 }
 
-// --- planning ---
+static void read_dynamic(const plan_record *r, const tare_tensor *y, reference_step *s) {
+    op_call call = r->call;
+    dynamic_weights w;
+    bool relu;
+    call.err = NULL;
+    s->multiplies_codes = true;
+    s->multiplies_floats = tare__module_has_halves(tare__call_layer_module(&call));
+    if (tare__dynamic_linear_read(&call, &w, &relu) == TARE_OK) s->macs = weight_macs(w.weight, y);
+}
+
+static void note_layer(const plan_builder *b, const plan_record *r, reference_step *s) {
+    const tare_tensor *y = r->result != NOTHING ? b->values[r->result].tensor : NULL;
+    if (tare__plan_is_quantized_layer(r))
+        read_layer(r, y, s);
+    else if (tare__plan_is_dynamic_linear(r))
+        read_dynamic(r, y, s);
+    else
+        s->multiplies_floats = may_multiply_floats(&r->call);
+}
 
 static tare_status place_results(plan_builder *b, const call_step *s) {
     size_t unused;
@@ -154,31 +163,37 @@ static tare_status place_results(plan_builder *b, const call_step *s) {
     return TARE_OK;
 }
 
-static tare_status plan_record_alone(plan_builder *b, size_t record, bool *done) {
-    *done = true;
+tare_status tare__plan_call_step(plan_builder *b, size_t record, const step_class *class,
+                                 call_step *s) {
     const plan_record *r = &b->records[record];
-    call_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
-    if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (call_step){.node = r->node, .call = r->call, .compute = r->compute};
+    *s = (call_step){.node = r->node, .call = r->call};
     s->result_count = count_tensors(&r->call.result);
     s->results = tare__arena_array(&b->plan->memory, s->result_count + 1, sizeof *s->results);
     if (s->results == NULL) return tare__out_of_memory(b->err);
     tare_tensor **at = s->results;
     list_tensors(&r->call.result, &at);
-    s->may_be_fast = !r->is_observer && !tare__value_is_empty(&r->call.result);
-    s->clears = !r->is_observer;
     for (size_t i = 0; i < r->input_count; i++) {
         size_t unused;
         TARE_TRY(tare__plan_read(b, r->inputs[i], LAYOUT_PLAIN, &unused));
     }
     TARE_TRY(place_results(b, s));
+    return tare__plan_add_step(b, class, s, r->node);
+}
+
+static tare_status plan_reference(plan_builder *b, size_t record, bool *done) {
+    *done = true;
+    const plan_record *r = &b->records[record];
+    reference_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (reference_step){.compute = r->compute, .clears = !r->is_observer};
+    note_layer(b, r, s);
     b->facts.declined = b->declined;
-    return tare__plan_add_step(b, &tare__call_step, s, r->node);
+    return tare__plan_call_step(b, record, &tare__call_step, &s->base);
 }
 
 const step_class tare__call_step = {
     .name = "call",
-    .plan = plan_record_alone,
-    .run = run_call,
+    .plan = plan_reference,
+    .run = run_reference,
     .describe = describe,
 };

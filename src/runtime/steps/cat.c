@@ -126,7 +126,7 @@ static tare_status add_part(plan_builder *b, const cat_call *c, const tare_tenso
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     cat_call c = {0};
-    if (b->setting->fast == NULL || r->next != NOTHING || !read_call(b, r, &c)) return TARE_OK;
+    if (b->setting->kernels == NULL || r->next != NOTHING || !read_call(b, r, &c)) return TARE_OK;
     cat_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = (cat_step){.parts = tare__arena_array(&b->plan->memory, c.count, sizeof *s->parts)};

@@ -244,7 +244,7 @@ static size_t *defer(plan_builder *b, const plan_record *r) {
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const value *made = &r->call.result;
-    if (b->setting->fast == NULL) return TARE_OK;
+    if (b->setting->kernels == NULL) return TARE_OK;
     if (made->kind == VALUE_TENSOR) return copy_to(b, r, 0, made->as.tensor, done);
     if (!tare__value_has_items(made)) return TARE_OK;
     for (uint32_t i = 0; i < made->count; i++) {

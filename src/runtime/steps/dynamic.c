@@ -53,8 +53,8 @@ static void quantize_part(void *user, size_t part, size_t worker) {
     const dynamic_run *r = user;
     uint8_t *codes = tare__place_data(r->run, r->s->codes);
     (void)worker;
-    r->run->fast->elementwise->quantize(&r->scheme, r->x + part * BLOCK, block_of(r->s, part),
-                                        codes + part * BLOCK);
+    r->run->kernels->elementwise->quantize(&r->scheme, r->x + part * BLOCK, block_of(r->s, part),
+                                           codes + part * BLOCK);
 }
 
 static void join_ranges(const dynamic_run *r, size_t parts, float *min, float *max) {
@@ -104,12 +104,21 @@ static const step_class dynamic_class = {
 
 // --- planning ---
 
+bool tare__plan_is_dynamic_linear(const plan_record *r) {
+    const module *m = tare__call_layer_module(&r->call);
+    const tare_tensor *x = tare__call_layer_input(&r->call);
+    return r->result != NOTHING && !r->is_observer && m != NULL &&
+           tare__class_op(m->class) == TARE_OP_LINEAR &&
+           (m->class->role == ROLE_DYNAMIC || m->class->role == ROLE_PACKED) &&
+           r->call.result.as.tensor->dtype == TARE_FLOAT32 && x != NULL && x->dtype == TARE_FLOAT32;
+}
+
 bool tare__plan_is_dynamic_layer(const plan_record *r) {
     op_call call = r->call;
     dynamic_weights w;
     bool relu;
     call.err = NULL;
-    return r->result != NOTHING && !r->is_observer && tare__fast_dynamic.suits(&call) &&
+    return tare__plan_is_dynamic_linear(r) &&
            tare__dynamic_linear_read(&call, &w, &relu) == TARE_OK &&
            w.weight->dtype == TARE_QINT8 && !tare__has_zero_points(w.weight) &&
            w.weight->shape[1] > 0 && tare__call_layer_input(&call)->count > 0;
@@ -129,7 +138,7 @@ static tare_status add_codes(plan_builder *b, const plan_record *layer, const dy
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = (dynamic_step){.count = (size_t)b->values[x].tensor->count,
                         .w = *w,
-                        .scan = tare__scan_choose(b->setting->fast->isa)};
+                        .scan = tare__scan_choose(b->setting->kernels->isa)};
     TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x));
     TARE_TRY(
         tare__plan_new_scratch(b, tare__ceil_div(s->count, BLOCK) * sizeof(range), &s->ranges));

@@ -4,10 +4,12 @@
 #ifndef RUNTIME_STEPS_DYNAMIC_H
 #define RUNTIME_STEPS_DYNAMIC_H
 
-#include "ops/quantized/dynamic.h"
+#include "runtime/gemm/dynamic_product.h"
 #include "runtime/plan/records.h"
 
-/// Is it a linear layer that quantizes its input on the fly, by weights that kernels take?
+/// Is it a linear layer from floats to floats, of packed weights?
+bool tare__plan_is_dynamic_linear(const plan_record *r);
+/// Is it one that quantizes its input on the fly, by weights that kernels take?
 bool tare__plan_is_dynamic_layer(const plan_record *r);
 
 /// Of unsigned quantized values, 128 higher where the layer's are signed.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/rules.h"
+#include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
@@ -59,7 +60,8 @@ static const float *floats_at(const source *s, const plan_run_state *run, int64_
                               float *room) {
     const void *data = tare__place_data(run, s->place);
     if (s->scheme == NULL) return (const float *)data + at;
-    run->fast->elementwise->dequantize(s->scheme, (const uint8_t *)data + at, (size_t)count, room);
+    run->kernels->elementwise->dequantize(s->scheme, (const uint8_t *)data + at, (size_t)count,
+                                          room);
     return room;
 }
 
@@ -262,7 +264,7 @@ static bool is_float_or_number(const value *v) {
 static bool is_choice(const plan_builder *b, const plan_record *r) {
     const struct choice_row *row = choice_of(r);
     if (row == NULL || r->result == NOTHING || r->is_observer || r->is_view) return false;
-    const tare_tensor *mask = tare__fast_input(&r->call, row->mask);
+    const tare_tensor *mask = tare__call_tensor(&r->call, row->mask);
     const tare_tensor *y = b->values[r->result].tensor;
     return mask != NULL && (mask->dtype == TARE_BOOL || mask->dtype == TARE_UINT8) &&
            is_float_or_number(r->call.param[row->pair[0]]) &&
@@ -277,8 +279,8 @@ static bool read_choice(const plan_builder *b, const plan_record *r, size_t self
 }
 
 static binary_loop pair_loop(const plan_builder *b, const op_binary *op) {
-    const bool has_kernel = op->pair != PAIR_OTHER && b->setting->fast != NULL;
-    return has_kernel ? b->setting->fast->lines->pairs[op->pair] : tare__binary_loop(op);
+    const bool has_kernel = op->pair != PAIR_OTHER && b->setting->kernels != NULL;
+    return has_kernel ? b->setting->kernels->lines->pairs[op->pair] : tare__binary_loop(op);
 }
 
 static bool read_step(const plan_builder *b, const plan_record *r, size_t self, element_step *s) {

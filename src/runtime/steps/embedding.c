@@ -79,7 +79,7 @@ static void run_part(void *user, size_t part, size_t worker) {
 
 static tare_status run_embedding(const plan_run_state *run, void *state) {
     const embedding_step *s = state;
-    const embedding_job job = {s, run->fast->elementwise, tare__place_data(run, s->y)};
+    const embedding_job job = {s, run->kernels->elementwise, tare__place_data(run, s->y)};
     const int64_t count = s->rows.indices->count;
     op_call call = s->call;
     call.err = run->err;
@@ -168,7 +168,7 @@ static tare_status check_bags(op_call *call, const embedding_bags *b) {
 static tare_status run_bags(const plan_run_state *run, void *state) {
     const embedding_step *s = state;
     const embedding_bags *b = &s->bags;
-    const embedding_job job = {s, run->fast->elementwise, tare__place_data(run, s->y)};
+    const embedding_job job = {s, run->kernels->elementwise, tare__place_data(run, s->y)};
     op_call call = s->call;
     call.err = run->err;
     TARE_TRY(check_bags(&call, b));
@@ -192,7 +192,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
 
 // Tables have their data now; the rest is computed, or given, with every run.
 static bool can_run(const plan_builder *b, const plan_record *r, const embedding_call *rows) {
-    return b->setting->fast != NULL && rows->table->data != NULL &&
+    return b->setting->kernels != NULL && rows->table->data != NULL &&
            tare__plan_find_value(b, rows->indices) != NOTHING &&
            b->values[r->result].tensor->count > 0;
 }

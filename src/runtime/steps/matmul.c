@@ -58,7 +58,7 @@ static tare_status run_matmul(const plan_run_state *run, void *state) {
     const matmul_step *s = state;
     const matmul_call *m = &s->call;
     const double macs = (double)s->count * (double)m->rows * (double)m->inner * (double)m->columns;
-    thread_pool *pool = macs >= LEAST_SHARED_MACS ? run->fast->space.pool : NULL;
+    thread_pool *pool = macs >= LEAST_SHARED_MACS ? run->kernels->space.pool : NULL;
     const int64_t threads = (int64_t)tare__thread_count(pool);
     matmul_run r = {.run = run, .s = s, .bands = 1};
     if (s->count < threads) r.bands = threads < m->rows ? threads : m->rows;

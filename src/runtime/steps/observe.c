@@ -61,7 +61,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     *s = (observe_step){
         .node = r->node,
         .observer = observer,
-        .scan = {tare__scan_choose(b->setting->fast->isa), b->setting->fast->space.pool},
+        .scan = {tare__scan_choose(b->setting->kernels->isa), b->setting->kernels->space.pool},
         .looks_once = seen->is_constant && tare__observer_is_idempotent(observer)};
     const tare_tensor *t = seen->tensor;
     TARE_TRY(tare__plan_read(

@@ -33,7 +33,7 @@ static void mean_part(void *user, size_t part, size_t worker) {
 }
 
 static tare_status mean_of_pixels(const plan_run_state *run, mean_job *job) {
-    job->lines = run->fast->lines;
+    job->lines = run->kernels->lines;
     job->parts = tare__ceil_div(job->channels, CHANNELS_OF_A_PART);
     thread_pool *pool = tare__threads_for(run, job->batch * job->pixels * (int64_t)job->channels);
     tare__thread_pool_run(pool, (size_t)job->batch * job->parts, mean_part, job);
@@ -113,7 +113,8 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const pool_step *s = state;
     const pool_call *p = &s->call;
     const int64_t in = pixels_of(p->in), out = pixels_of(p->out);
-    pool_run r = {s, run->fast->lines, tare__place_data(run, s->x), tare__place_data(run, s->y), 1};
+    pool_run r = {s, run->kernels->lines, tare__place_data(run, s->x), tare__place_data(run, s->y),
+                  1};
     if (p->is_adaptive && !p->is_max && out == 1) {
         mean_job job = {
             .x = r.x, .y = r.y, .batch = s->batch, .pixels = in, .channels = s->channels};

@@ -6,7 +6,7 @@
 
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
-#include "runtime/gemm/qlayer.h"
+#include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/dynamic.h"
 #include "runtime/steps/steps.h"
@@ -57,8 +57,8 @@ typedef struct band_run {
 static void normalize(const band_run *r, const band_op *op, const float *x, size_t rows, float *y) {
     const size_t width = r->s->width;
     for (size_t i = 0; i < rows; i++)
-        r->run->fast->lines->normalize(x + i * width, width, op->weight, op->bias, op->eps,
-                                       y + i * width);
+        r->run->kernels->lines->normalize(x + i * width, width, op->weight, op->bias, op->eps,
+                                          y + i * width);
 }
 
 // From x into y, which may be x.
@@ -73,7 +73,7 @@ static void apply(const band_run *r, const band_op *op, size_t first, size_t row
         op->loop(x, y, (int64_t)count, op->p);
     } else {
         const float *other = tare__place_data(r->run, op->other_place);
-        r->run->fast->lines->add(other + first * r->s->width, count, x);
+        r->run->kernels->lines->add(other + first * r->s->width, count, x);
         if (y != x) memcpy(y, x, count * sizeof *y);
     }
 }
@@ -93,7 +93,7 @@ static void run_part(void *user, size_t part, size_t worker) {
                                 .real = s->applied > 0 ? values : last,
                                 .fuses = s->fuses,
                                 .scratch = memory,
-                                .space = s->is_whole ? &r->run->fast->space : &alone};
+                                .space = s->is_whole ? &r->run->kernels->space : &alone};
     tare__qlayer_run(s->layer, &product);
     for (size_t i = 0; i < s->applied; i++)
         apply(r, &s->ops[i], first, rows, values, i + 1 < s->applied ? values : last);
@@ -113,7 +113,7 @@ static tare_status run_bands(const plan_run_state *run, void *state) {
         run_part(&r, 0, 0);
         return TARE_OK;
     }
-    thread_pool *pool = tare__workspace_pool(&run->fast->space, s->rows * s->width * s->ins);
+    thread_pool *pool = tare__workspace_pool(&run->kernels->space, s->rows * s->width * s->ins);
     tare__thread_pool_run(pool, s->bands, run_part, &r);
     return TARE_OK;
 }
@@ -201,7 +201,7 @@ static bool is_cached(const band_layer *l) {
 static bool begins_bands(const plan_builder *b, const plan_record *r) {
     band_layer l;
     if (tare__plan_is_dynamic_layer(r)) return read_layer(r, NULL, &l) == TARE_OK && is_cached(&l);
-    if (!tare__plan_is_quantized_layer(r) || !tare__fast_layer_is_linear(&r->call)) return false;
+    if (!tare__plan_is_quantized_layer(r) || !tare__plan_layer_is_linear(r)) return false;
     const tare_tensor *x = tare__call_layer_input(&r->call), *y = b->values[r->result].tensor;
     return y->q == NULL && y->count > 0 && read_layer(r, NULL, &l) == TARE_OK && !l.layer.adds &&
            tare__qlayer_refusal(&l.layer, x) == NULL && is_cached(&l);
@@ -277,7 +277,7 @@ static size_t count_bands(const code_band *s, size_t threads) {
 }
 
 static void choose_bands(const plan_builder *b, code_band *s) {
-    const size_t threads = tare__thread_count(b->setting->fast->space.pool);
+    const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
     s->bands = s->is_whole ? 1 : count_bands(s, threads);
     s->step = tare__ceil_div(s->rows, s->bands);
     const size_t workers = s->is_whole ? threads : 1;
@@ -286,23 +286,23 @@ static void choose_bands(const plan_builder *b, code_band *s) {
     s->thread_bytes = s->layer_bytes + tare__round_up(floats * sizeof(float), PLACE_ALIGNMENT);
 }
 
-static bool is_gelu(const fast_context *fast, const band_op *op) {
-    return op->kind == BAND_ELEMENT && op->loop == fast->lines->elements[ELEMENT_GELU];
+static bool is_gelu(const kernel_context *kernels, const band_op *op) {
+    return op->kind == BAND_ELEMENT && op->loop == kernels->lines->elements[ELEMENT_GELU];
 }
 
 // How floats that nobody else reads become codes.
 static void choose_end(const plan_builder *b, code_band *s) {
-    const fast_context *fast = b->setting->fast;
-    const bool is_one = fast->elementwise->quantize_gelu != NULL && s->y == NOTHING &&
-                        s->count > 0 && is_gelu(fast, &s->ops[s->count - 1]);
+    const kernel_context *kernels = b->setting->kernels;
+    const bool is_one = kernels->elementwise->quantize_gelu != NULL && s->y == NOTHING &&
+                        s->count > 0 && is_gelu(kernels, &s->ops[s->count - 1]);
     s->applied = s->count - is_one;
-    s->to_codes = is_one ? fast->elementwise->quantize_gelu : fast->elementwise->quantize;
+    s->to_codes = is_one ? kernels->elementwise->quantize_gelu : kernels->elementwise->quantize;
 }
 
 static tare_status place(plan_builder *b, const plan_record *r, const band_layer *l, code_band *s,
                          size_t floats, size_t codes) {
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&r->call));
-    const size_t threads = s->is_whole ? 1 : tare__thread_count(b->setting->fast->space.pool);
+    const size_t threads = s->is_whole ? 1 : tare__thread_count(b->setting->kernels->space.pool);
     const size_t inner_uses = codes != NOTHING ? 1 : 0; // the quantize of the chain
     size_t other = NOTHING;
     bool unused;
@@ -338,7 +338,7 @@ static tare_status add_bands(plan_builder *b, const plan_record *r, const band_l
 // The layer, packed; NULL: no kernel covers it.
 static tare_status pack(plan_builder *b, const band_layer *l, const tare_tensor *x,
                         const tare_tensor *y, qlayer **out) {
-    const isa_level isa = b->setting->fast->isa;
+    const isa_level isa = b->setting->kernels->isa;
     if (!l->is_dynamic) return tare__qlayer_create(&l->layer, x, y, isa, out, b->err);
     return tare__dynamic_pack(l->layer.module, &l->w, y, isa, out, b->err);
 }

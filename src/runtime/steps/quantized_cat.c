@@ -39,7 +39,7 @@ static void join_pixels(const code_cat_job *job, const joined *p, size_t first, 
         const uint8_t *from = x + i * p->x.pitch;
         uint8_t *to = y + i * job->s->y.pitch + p->at;
         if (p->is_looked_up)
-            job->run->fast->elementwise->look_up(p->table, from, p->channels, to);
+            job->run->kernels->elementwise->look_up(p->table, from, p->channels, to);
         else
             memcpy(to, from, p->channels);
     }
@@ -85,7 +85,7 @@ static bool read_call(plan_builder *b, const plan_record *r, cat_call *c) {
     call.err = NULL;
     call.memory = &b->scratch;
     c->y = r->result != NOTHING ? b->values[r->result].tensor : NULL;
-    if (b->setting->fast == NULL || c->y == NULL || !tare__is_byte_quantized(c->y) ||
+    if (b->setting->kernels == NULL || c->y == NULL || !tare__is_byte_quantized(c->y) ||
         c->y->ndim < 3 || c->y->count == 0 ||
         tare__call_tensor_list(&call, 0, &c->x, &c->count) != TARE_OK ||
         tare__call_dim(&call, 1, 0, c->y->ndim, &dim) != TARE_OK || dim != 1)

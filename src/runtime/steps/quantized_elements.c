@@ -3,9 +3,11 @@
 // layout these lie.
 #include <string.h>
 
+#include "ops/quantized/broadcast.h"
 #include "ops/quantized/layer.h"
 #include "ops/quantized/table.h"
 #include "ops/rules.h"
+#include "runtime/kernels/schemes.h"
 #include "runtime/plan/dispatch.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/quantized_elements.h"
@@ -16,6 +18,8 @@ enum {
     STRIP = 1 << 11, // pixels
     MOST_PLANES = 4,
     MOST_ELEMENTS = 16, // operators of a chain
+    REPEATED = 1 << 10, // elements for which an operand that stands still is repeated
+    FEW_PAIRS = 8,      // shorter rows of broadcast operands are left to the reference
 };
 
 typedef struct code_step code_step;
@@ -37,6 +41,7 @@ struct code_step {
     size_t planes, plane;             // of images that become pixels, and its elements; 0: none do
     code_scheme scheme;
     code_binary binary;
+    code_pairs pairs; // of broadcast operands
     uint8_t table[CODE_COUNT];
 };
 
@@ -65,6 +70,31 @@ static void combine_lines(const code_step *s, const elementwise_kernels *k, cons
         count = s->line - channel < last - i ? s->line - channel : last - i;
         tare__code_binary_run(&s->binary, k, at->a + i, at->b + i / s->image * s->line + channel,
                               count, at->y + i);
+    }
+}
+
+// A row of broadcast operands; the steps are 0 where one stands still.
+static void combine_row(const code_step *s, const elementwise_kernels *k, const uint8_t *a,
+                        const uint8_t *b, size_t count, uint8_t *y) {
+    const bool steps_a = s->pairs.step_a != 0, steps_b = s->pairs.step_b != 0;
+    uint8_t same[REPEATED];
+    if (!steps_a || !steps_b) memset(same, steps_a ? b[0] : a[0], tare__least(count, REPEATED));
+    for (size_t i = 0; i < count; i += REPEATED)
+        tare__code_binary_run(&s->binary, k, steps_a ? a + i : same, steps_b ? b + i : same,
+                              tare__part_of(count, i, REPEATED), y + i);
+}
+
+static void combine_broadcast(const code_step *s, const elementwise_kernels *k,
+                              const code_span *at) {
+    const code_pairs *p = &s->pairs;
+    const size_t row = (size_t)p->count, last = at->first + at->count;
+    for (size_t i = at->first, count; i < last; i += count) {
+        const size_t within = i % row;
+        int64_t a, b;
+        count = tare__least(row - within, last - i);
+        tare__code_pairs_locate(p, (int64_t)(i / row), &a, &b);
+        combine_row(s, k, at->a + a + (int64_t)within * p->step_a,
+                    at->b + b + (int64_t)within * p->step_b, count, at->y + i);
     }
 }
 
@@ -131,7 +161,7 @@ static size_t part_count(const code_step *s) {
 static tare_status run_codes(const plan_run_state *run, void *state) {
     const code_step *s = state;
     code_job job = {.s = s,
-                    .kernels = run->fast->elementwise,
+                    .kernels = run->kernels->elementwise,
                     .all = {.a = tare__place_data(run, s->a),
                             .b = s->b != NOTHING ? tare__place_data(run, s->b) : NULL,
                             .y = tare__place_data(run, s->y)}};
@@ -151,6 +181,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
         {dequantize, "dequantize", "codes to floats"},
         {combine, "combine", "integers: two codes"},
         {combine_lines, "combine", "integers: two codes, one of them of a channel"},
+        {combine_broadcast, "combine", "integers: two codes, broadcast"},
         {look_up, "look_up", "integers: a function of one code is a table"},
     };
     const code_step *s = state;
@@ -198,6 +229,13 @@ static bool is_line(const tare_tensor *b, const tare_tensor *y) {
            b->shape[1] == y->shape[1] && b->count == y->shape[0] * y->shape[1];
 }
 
+// Rows along which both are one, or one stands still.
+static bool set_broadcast(const code_call *c, tare_tensor *y, code_step *s) {
+    s->pairs = tare__code_pairs_of(c->a, c->b, y);
+    s->loop = combine_broadcast;
+    return s->pairs.step_a + s->pairs.step_b > 0 && s->pairs.count >= FEW_PAIRS;
+}
+
 // Neither sums nor products depend on the order of their operands.
 static void order_operands(code_call *c) {
     const tare_tensor *a = c->a;
@@ -207,17 +245,17 @@ static void order_operands(code_call *c) {
 }
 
 static tare_status set_binary(plan_builder *b, code_call *c, code_step *s, bool *known) {
-    (void)b;
     if (c->b == NULL || !tare__is_code_binary(&c->record->call) || !tare__is_byte_quantized(c->a) ||
         !tare__is_byte_quantized(c->b) || !tare__is_byte_quantized(c->y))
         return TARE_OK;
     order_operands(c);
     s->loop = combine;
-    if (!is_pair(c)) {
-        if (!tare__same_shape(c->a, c->y) || !is_line(c->b, c->y)) return TARE_OK;
+    if (!is_pair(c) && tare__same_shape(c->a, c->y) && is_line(c->b, c->y)) {
         s->loop = combine_lines;
         s->line = (size_t)c->y->shape[1];
         s->image = (size_t)(c->y->count / c->y->shape[0]);
+    } else if (!is_pair(c) && !set_broadcast(c, b->values[c->record->result].tensor, s)) {
+        return TARE_OK;
     }
     s->binary = tare__code_binary_of(&c->record->call, c->a, c->b, c->y);
     *known = true;
@@ -344,7 +382,7 @@ static bool read_call(const plan_builder *b, const plan_record *r, code_call *ou
     if (r->result == NOTHING || r->is_observer || r->is_view) return false;
     *out = (code_call){
         .record = r, .a = tare__plan_quantized_input(r), .y = b->values[r->result].tensor};
-    if (r->call.param_count > 1) out->b = tare__fast_input(&r->call, 1);
+    if (r->call.param_count > 1) out->b = tare__call_tensor(&r->call, 1);
     return out->a != NULL && out->y->count > 0 && tare__plan_find_value(b, out->a) != NOTHING;
 }
 
@@ -362,9 +400,16 @@ static tare_status choose(plan_builder *b, code_call *c, code_step *s, bool *kno
     return set_table(b, c, s, known);
 }
 
+static bool has_pair(const code_step *s) {
+    return s->loop == combine || s->loop == combine_lines || s->loop == combine_broadcast;
+}
+
 // One operand channels last is enough: the other is moved.
-static plan_layout layout_of(const plan_builder *b, size_t a, size_t other) {
+static plan_layout choose_layout(const plan_builder *b, const code_step *s, size_t a,
+                                 size_t other) {
     const plan_layout first = tare__plan_layout(b, a);
+    if (s->loop == combine_lines) return LAYOUT_CHANNELS_LAST;
+    if (s->loop == combine_broadcast) return LAYOUT_PLAIN;
     return first == LAYOUT_CHANNELS_LAST || other == NOTHING ? first : tare__plan_layout(b, other);
 }
 
@@ -376,7 +421,7 @@ static bool becomes_pixels(const plan_builder *b, const code_call *c) {
     if (y->uses_left != 1 || y->consumer == NOTHING || y->within != NOTHING || y->joined != NOTHING)
         return false;
     const plan_record *next = &b->records[y->consumer];
-    return tare__plan_is_quantized_layer(next) && !tare__fast_layer_is_linear(&next->call);
+    return tare__plan_is_quantized_layer(next) && !tare__plan_layer_is_linear(next);
 }
 
 static tare_status place_planes(plan_builder *b, size_t y, size_t x, code_step *s) {
@@ -402,8 +447,8 @@ static bool heads(const plan_builder *b, const plan_record *r) {
 }
 
 static size_t *defer(plan_builder *b, const plan_record *r) {
-    const bool waits =
-        b->setting->fast != NULL && is_dequantize(b, r) && tare__plan_reader_takes_quantized(b, r);
+    const bool waits = b->setting->kernels != NULL && is_dequantize(b, r) &&
+                       tare__plan_reader_takes_quantized(b, r);
     return waits ? &b->values[r->result].coded : NULL;
 }
 
@@ -439,7 +484,7 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     code_call c;
     bool known = false;
     if (!meets_bytes(b, &b->records[head])) return tare__plan_decline_operator(b);
-    if (b->setting->fast == NULL || !is_by_element(&b->records[head]) ||
+    if (b->setting->kernels == NULL || !is_by_element(&b->records[head]) ||
         !read_call(b, &b->records[head], &c))
         return TARE_OK;
     code_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
@@ -449,11 +494,9 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
         return add_chain(b, head, &c, s, done);
     TARE_TRY(choose(b, &c, s, &known));
     if (!known) return TARE_OK;
-    const bool has_pair = s->loop == combine || s->loop == combine_lines;
     const size_t first = tare__plan_find_value(b, c.a);
-    const size_t second = has_pair ? tare__plan_find_value(b, c.b) : NOTHING;
-    const plan_layout layout =
-        s->loop == combine_lines ? LAYOUT_CHANNELS_LAST : layout_of(b, first, second);
+    const size_t second = has_pair(s) ? tare__plan_find_value(b, c.b) : NOTHING;
+    const plan_layout layout = choose_layout(b, s, first, second);
     if (s->loop == quantize && layout == LAYOUT_PLAIN && becomes_pixels(b, &c))
         TARE_TRY(place_planes(b, c.record->result, first, s));
     else

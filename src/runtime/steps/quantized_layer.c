@@ -5,6 +5,7 @@
 #include "ops/quantized/table.h"
 #include "runtime/gemm/qlayer.h"
 #include "runtime/gemm/transpose.h"
+#include "runtime/kernels/schemes.h"
 #include "runtime/plan/dispatch.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
@@ -64,9 +65,9 @@ static tare_status run_layer(const plan_run_state *run, void *state) {
                                  .real = s->gives_floats ? y : NULL,
                                  .addend = s->other.place != NOTHING ? &addend : NULL,
                                  .scratch = tare__place_data(run, s->scratch),
-                                 .space = &run->fast->space};
+                                 .space = &run->kernels->space};
     if (s->is_moved)
-        run_moved(run->fast->elementwise, s, &of_layer);
+        run_moved(run->kernels->elementwise, s, &of_layer);
     else
         tare__qlayer_run(s->layer, &of_layer);
     return TARE_OK;
@@ -104,7 +105,7 @@ static bool read_sum(const plan_builder *b, size_t layer_result, const plan_reco
                      product_addend *out, size_t *other) {
     const op_call *call = &next->call;
     const tare_tensor *own = b->values[layer_result].tensor;
-    const tare_tensor *first = tare__fast_input(call, 0), *second = tare__fast_input(call, 1);
+    const tare_tensor *first = tare__call_tensor(call, 0), *second = tare__call_tensor(call, 1);
     const tare_tensor *added = first == own ? second : first;
     const tare_tensor *y = b->values[next->result].tensor;
     *other = tare__plan_find_value(b, added);
@@ -142,8 +143,8 @@ static tare_status place_rows(plan_builder *b, size_t x, size_t result, size_t o
 static tare_status place(plan_builder *b, const plan_record *layer, size_t result, size_t other,
                          code_layer_step *s) {
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&layer->call));
-    const size_t threads = tare__thread_count(b->setting->fast->space.pool);
-    const bool is_plain = s->is_moved || tare__fast_layer_is_linear(&layer->call);
+    const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
+    const bool is_plain = s->is_moved || tare__plan_layer_is_linear(layer);
     s->other = (plan_lines){.place = NOTHING};
     TARE_TRY(is_plain ? place_rows(b, x, result, other, s) : place_lines(b, x, result, other, s));
     s->own_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads), PLACE_ALIGNMENT);
@@ -233,9 +234,9 @@ static tare_status add_steps(plan_builder *b, size_t head, const code_tail *tail
     return add_rest(b, tail->rest);
 }
 
-static void set_batch(const op_call *call, const quantized_layer *layer, const tare_tensor *x,
+static void set_batch(const plan_record *r, const quantized_layer *layer, const tare_tensor *x,
                       const tare_tensor *y, code_layer_step *s) {
-    const bool is_linear = tare__fast_layer_is_linear(call);
+    const bool is_linear = tare__plan_layer_is_linear(r);
     *s = (code_layer_step){.is_moved = !is_linear && x->ndim != layer->weight->ndim};
     s->batch = is_linear ? (size_t)(y->count / layer->out_channels) : (size_t)x->shape[0];
     if (!s->is_moved) return;
@@ -253,9 +254,9 @@ static tare_status tune(plan_builder *b, const quantized_layer *layer, const tar
                                 .of = layer,
                                 .x = x,
                                 .y = y,
-                                .isa = b->setting->fast->isa,
+                                .isa = b->setting->kernels->isa,
                                 .batch = s->batch,
-                                .space = &b->setting->fast->space};
+                                .space = &b->setting->kernels->space};
     if (b->setting->tuner == NULL) return TARE_OK;
     const tare_status status = tare__tuner_choose(b->setting->tuner, &wanted, &s->why, b->err);
     if (status != TARE_OK) tare__qlayer_destroy(s->layer);
@@ -295,12 +296,12 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(read_tail(b, head, &tail));
     code_layer_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    set_batch(&call, &layer, x, y, s);
+    set_batch(r, &layer, x, y, s);
     s->gives_floats = y->q == NULL;
     s->added = added;
     if (added != NULL) s->addend = tare__value_addend_of(added);
     if (tail.has_bounds) narrow(&layer, &tail.bounds);
-    TARE_TRY(tare__qlayer_create(&layer, x, y, b->setting->fast->isa, &s->layer, b->err));
+    TARE_TRY(tare__qlayer_create(&layer, x, y, b->setting->kernels->isa, &s->layer, b->err));
     if (s->layer != NULL) TARE_TRY(tune(b, &layer, x, y, s));
     if (s->layer == NULL) return tare__plan_decline(b, tare__qlayer_refusal(&layer, x));
     *done = true;

@@ -7,6 +7,7 @@
 #include "ops/quantized/layer.h"
 #include "ops/rules.h"
 #include "runtime/gemm/quantized_product.h"
+#include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
@@ -144,8 +145,8 @@ static void run_band(void *user, size_t part, size_t worker) {
     tare__code_product_run(&p);
     if (s->numbers.b_zero != 0) add_offsets(r, x, rows, (float *)(void *)(own + s->float_bytes), y);
     if (s->gives_codes)
-        r->run->fast->elementwise->quantize(&s->scheme, y, rows * columns,
-                                            (uint8_t *)tare__place_data(r->run, s->y) + at);
+        r->run->kernels->elementwise->quantize(&s->scheme, y, rows * columns,
+                                               (uint8_t *)tare__place_data(r->run, s->y) + at);
 }
 
 static tare_status run_matmul(const plan_run_state *run, void *state) {
@@ -157,9 +158,9 @@ static tare_status run_matmul(const plan_run_state *run, void *state) {
                     .column = (uint32_t *)(void *)(memory + s->ones_bytes),
                     .matrices = memory + s->ones_bytes + s->column_bytes};
     r.threads = r.matrices + s->matrices * s->matrix_bytes;
-    thread_pool *pool = tare__workspace_pool(&run->fast->space, s->count * (size_t)s->call.rows *
-                                                                    (size_t)s->call.inner *
-                                                                    (size_t)s->call.columns);
+    thread_pool *pool = tare__workspace_pool(&run->kernels->space, s->count * (size_t)s->call.rows *
+                                                                       (size_t)s->call.inner *
+                                                                       (size_t)s->call.columns);
     fill_ones(&r);
     tare__thread_pool_run(pool, s->matrices, pack_matrix, &r);
     tare__thread_pool_run(pool, s->count * s->bands, run_band, &r);
@@ -187,7 +188,7 @@ static void lay_out(matmul_step *s) {
 }
 
 static tare_status place(plan_builder *b, const plan_record *r, matmul_step *s) {
-    const size_t threads = tare__thread_count(b->setting->fast->space.pool);
+    const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
     const size_t bytes =
         s->ones_bytes + s->column_bytes + s->matrices * s->matrix_bytes + threads * s->thread_bytes;
     TARE_TRY(tare__plan_read(b, tare__plan_find_value(b, s->call.a), LAYOUT_PLAIN, &s->a));
@@ -197,7 +198,7 @@ static tare_status place(plan_builder *b, const plan_record *r, matmul_step *s) 
 }
 
 static bool is_of_bytes(const op_call *call, size_t i) {
-    const tare_tensor *x = tare__fast_input(call, i);
+    const tare_tensor *x = tare__call_tensor(call, i);
     return x != NULL && tare__is_byte_quantized(x);
 }
 
@@ -215,8 +216,8 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     op_call call = r->call;
     matmul_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
     if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (matmul_step){.kernels = tare__attention_choose(b->setting->fast->isa),
-                       .product = tare__product_choose(b->setting->fast->isa),
+    *s = (matmul_step){.kernels = tare__attention_choose(b->setting->kernels->isa),
+                       .product = tare__product_choose(b->setting->kernels->isa),
                        .gives_codes = y->q != NULL};
     call.err = b->err;
     TARE_TRY(tare__matmul_read(&call, 0, &s->call));

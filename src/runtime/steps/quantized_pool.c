@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling of codes that lie channels last: a pixel is a line of channels. Codes are ordered as the
-// values that they stand for, and sums of them are exact.
+// Pooling of quantized values, which are ordered as the values that they stand for, and whose sums
+// are exact. Channels last, a pixel is a row of channels; planes that lie plain are images of one.
 #include <string.h>
 
 #include "ops/layer_call.h"
@@ -16,13 +16,20 @@ enum {
     SCRATCH_STEP = 64,
 };
 
+// How an average is rounded, as torch does for this call.
+typedef struct average_rule {
+    int64_t zero_point, least, most;
+    bool rounds_with_zero_point;
+} average_rule;
+
 typedef struct code_pool {
     pool_call call;
     plan_lines x, y;
-    size_t scratch;       // a place: a slice for each thread
-    size_t scratch_bytes; // of a slice
+    size_t scratch;                   // a place: a slice for each thread
+    size_t scratch_bytes, line_bytes; // of a slice; of the row of pixels that begins it
     size_t channels;
-    int64_t batch;
+    bool is_of_planes;
+    int64_t batch; // images
     bool is_signed;
     int64_t inner, inner_count; // the first of a row's windows that have all columns
     average_rule average;
@@ -98,9 +105,19 @@ static pixel_row take_rows(const pool_job *job, const uint8_t *image, const pool
     return row;
 }
 
+// Of one channel: for every place of the window, which vectors do faster than for those wanted.
+static void take_neighbours(const pool_job *job, code_windows w, const uint8_t *x, uint8_t *all,
+                            uint8_t *y) {
+    const size_t stride = w.x_step, windows = w.windows;
+    w.windows = (windows - 1) * stride + 1;
+    w.x_step = 1;
+    take_windows(job, w, x, all);
+    for (size_t i = 0; i < windows; i++) y[i] = all[i * stride];
+}
+
 // The greatest of the columns of a row that `w` and the windows behind it reach.
 static void take_columns(const pool_job *job, const pixel_row *row, const pool_window *w,
-                         size_t windows, uint8_t *y) {
+                         size_t windows, uint8_t *all, uint8_t *y) {
     const code_pool *s = job->s;
     const pool_call *p = &s->call;
     const code_windows columns = {.is_signed = s->is_signed,
@@ -110,10 +127,13 @@ static void take_columns(const pool_job *job, const pixel_row *row, const pool_w
                                   .x_step = (size_t)p->stride[2] * row->pitch,
                                   .y_step = s->y.pitch,
                                   .count = s->channels};
+    const uint8_t *x = row->x + (size_t)w->begin[2] * row->pitch;
     if (columns.taps[1] == 0)
         fill_least(s, 1, y);
+    else if (s->is_of_planes && windows > 1)
+        take_neighbours(job, columns, x, all, y);
     else
-        take_windows(job, columns, row->x + (size_t)w->begin[2] * row->pitch, y);
+        take_windows(job, columns, x, y);
 }
 
 // A row of windows: first the greatest of their rows of pixels, then of columns of these.
@@ -124,12 +144,13 @@ static void take_greatest(void *user, size_t part, size_t worker) {
     int64_t at[] = {(int64_t)part / p->out[1] % p->out[0], (int64_t)part % p->out[1], 0};
     const uint8_t *image = image_at(job, (int64_t)part / p->out[1] / p->out[0]);
     uint8_t *y = job->y + part * (size_t)p->out[2] * s->y.pitch;
+    uint8_t *line = job->scratch + worker * s->scratch_bytes;
     pool_window w = tare__pool_window_at(p, at);
-    const pixel_row row = take_rows(job, image, &w, job->scratch + worker * s->scratch_bytes);
+    const pixel_row row = take_rows(job, image, &w, line);
     while (at[2] < p->out[2]) {
         const int64_t windows = at[2] == s->inner && s->inner_count > 0 ? s->inner_count : 1;
         w = tare__pool_window_at(p, at);
-        take_columns(job, &row, &w, (size_t)windows, y);
+        take_columns(job, &row, &w, (size_t)windows, line + s->line_bytes, y);
         at[2] += windows;
         y += (size_t)windows * s->y.pitch;
     }
@@ -151,15 +172,16 @@ typedef struct averaged {
 static averaged averaged_at(const pool_job *job, size_t part) {
     const code_pool *s = job->s;
     const pool_call *p = &s->call;
-    const int64_t pixel = (int64_t)(part / channel_parts(s)), row = pixel / p->out[2];
-    const int64_t at[] = {row / p->out[1] % p->out[0], row % p->out[1], pixel % p->out[2]};
+    const int64_t pixel = (int64_t)(part / channel_parts(s)), line = pixel / p->out[2];
+    const int64_t at[] = {line / p->out[1] % p->out[0], line % p->out[1], pixel % p->out[2]};
     const size_t first = part % channel_parts(s) * AVERAGED_CHANNELS;
     averaged a = {.w = tare__pool_window_at(p, at),
-                  .image = image_at(job, row / p->out[1] / p->out[0]) + first,
+                  .image = image_at(job, line / p->out[1] / p->out[0]) + first,
                   .y = job->y + (size_t)pixel * s->y.pitch + first,
                   .channels = tare__part_of(s->channels, first, AVERAGED_CHANNELS)};
+    const size_t fit = AVERAGED_CHANNELS / a.channels, row = (size_t)(a.w.end[2] - a.w.begin[2]);
     const bool has_gaps = s->x.pitch != a.channels;
-    a.width = has_gaps ? a.channels : AVERAGED_CHANNELS / a.channels * a.channels;
+    a.width = has_gaps ? a.channels : tare__least(fit, row) * a.channels;
     a.lines = (a.w.end[0] - a.w.begin[0]) * (a.w.end[1] - a.w.begin[1]);
     return a;
 }
@@ -182,11 +204,23 @@ static void add_lines(const pool_job *job, const averaged *a, int64_t first, int
     }
 }
 
+// What becomes of sums of `count` quantized values, divided by `divisor`.
+static code_average average_of(const average_rule *r, int64_t count, double divisor) {
+    const bool before = r->rounds_with_zero_point;
+    return (code_average){.divisor = (float)divisor,
+                          .less = (int32_t)(count * r->zero_point),
+                          .before = before ? (float)r->zero_point : 0.0F,
+                          .after = before ? 0 : (int32_t)r->zero_point,
+                          .least = (int32_t)r->least,
+                          .most = (int32_t)r->most};
+}
+
 static void finish_average(const pool_job *job, const averaged *a, int32_t *sums) {
     const pool_call *p = &job->s->call;
     const int64_t count = a->lines * (a->w.end[2] - a->w.begin[2]);
-    for (size_t i = a->channels; i < a->width; i++) sums[i % a->channels] += sums[i];
-    const code_average average = tare__code_average_of(
+    for (size_t i = a->channels; i < a->width; i += a->channels)
+        for (size_t c = 0; c < a->channels; c++) sums[c] += sums[i + c];
+    const code_average average = average_of(
         &job->s->average, count, p->is_adaptive ? (double)count : tare__pool_divisor(p, &a->w));
     job->kernels->average(&average, sums, a->channels, a->y);
 }
@@ -240,7 +274,7 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
     const pool_call *p = &s->call;
     const size_t rows = (size_t)(s->batch * p->out[0] * p->out[1]);
     pool_job job = {.s = s,
-                    .kernels = run->fast->elementwise,
+                    .kernels = run->kernels->elementwise,
                     .x = tare__place_data(run, s->x.place),
                     .y = tare__place_data(run, s->y.place),
                     .scratch = tare__place_data(run, s->scratch)};
@@ -256,7 +290,8 @@ static tare_status run_pool(const plan_run_state *run, void *state) {
 static void describe(const plan *p, const void *state, step_note *out) {
     const code_pool *s = state;
     (void)p;
-    tare__step_say(out, "integers: pixels as lines of channels");
+    tare__step_say(out, s->is_of_planes ? "integers: plane by plane"
+                                        : "integers: pixels as lines of channels");
     tare__step_say_joined(out, &s->y);
 }
 
@@ -284,13 +319,14 @@ static bool is_known(const code_pool *s, const tare_tensor *y) {
     const pool_call *p = &s->call;
     const bool divides_once = !p->is_adaptive || p->dims == 2;
     return tare__is_byte_quantized(p->x) && tare__is_byte_quantized(y) && y->count > 0 &&
-           p->x->ndim == p->dims + 2 && (p->is_max || (divides_once && is_exact(p)));
+           (p->is_max || (divides_once && is_exact(p)));
 }
 
-// What has a fast way for plain tensors is worth no move.
-static bool lies_right(const plan_builder *b, const code_pool *s, size_t v) {
-    return tare__plan_layout(b, v) == LAYOUT_CHANNELS_LAST ||
-           !(s->call.is_max || s->call.is_adaptive);
+// Small windows of many planes are averaged faster channels last.
+static bool pools_planes(const plan_builder *b, const pool_call *p, size_t v) {
+    const bool has_channels = p->x->ndim == p->dims + 2;
+    return !has_channels ||
+           (tare__plan_layout(b, v) == LAYOUT_PLAIN && (p->is_max || p->is_adaptive));
 }
 
 // Adaptive windows are of several sizes.
@@ -304,20 +340,37 @@ static void find_inner(code_pool *s) {
     s->inner_count = (end < p->out[2] ? end : p->out[2]) - s->inner;
 }
 
+static tare_status place_planes(plan_builder *b, size_t x, size_t y, code_pool *s) {
+    s->batch = s->call.planes;
+    s->channels = s->x.pitch = s->y.pitch = 1;
+    TARE_TRY(tare__plan_read(b, x, LAYOUT_PLAIN, &s->x.place));
+    return tare__plan_write(b, y, LAYOUT_PLAIN, &s->y.place);
+}
+
+static tare_status place_pixels(plan_builder *b, size_t x, size_t y, code_pool *s) {
+    s->batch = s->call.x->shape[0];
+    s->channels = (size_t)s->call.x->shape[1];
+    TARE_TRY(tare__plan_read_lines(b, x, &s->x));
+    return tare__plan_write_lines(b, y, &s->y);
+}
+
 static tare_status add_pool(plan_builder *b, const plan_record *r, code_pool *s) {
     const tare_tensor *x = s->call.x;
-    s->batch = x->shape[0];
-    s->channels = (size_t)x->shape[1];
+    const size_t v = tare__plan_find_value(b, x);
     s->is_signed = x->dtype == TARE_QINT8;
-    s->average = tare__average_rule_of(&r->call, x);
+    s->average =
+        (average_rule){.zero_point = (int64_t)x->q->zero_point[0],
+                       .least = x->q->quant_min,
+                       .most = x->q->quant_max,
+                       .rounds_with_zero_point = tare__rounds_with_zero_point(&r->call, x)};
     find_inner(s);
-    TARE_TRY(tare__plan_read_lines(b, tare__plan_find_value(b, x), &s->x));
-    TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
-    s->scratch_bytes =
+    TARE_TRY(s->is_of_planes ? place_planes(b, v, r->result, s) : place_pixels(b, v, r->result, s));
+    s->line_bytes =
         s->call.is_max ? (size_t)s->call.in[2] * s->channels : AVERAGED_CHANNELS * sizeof(int32_t);
-    s->scratch_bytes = tare__round_up(s->scratch_bytes, SCRATCH_STEP);
+    s->line_bytes = tare__round_up(s->line_bytes, SCRATCH_STEP);
+    s->scratch_bytes = s->is_of_planes && s->call.is_max ? 2 * s->line_bytes : s->line_bytes;
     TARE_TRY(tare__plan_new_scratch(
-        b, tare__thread_count(b->setting->fast->space.pool) * s->scratch_bytes, &s->scratch));
+        b, tare__thread_count(b->setting->kernels->space.pool) * s->scratch_bytes, &s->scratch));
     return tare__plan_add_step(b, &tare__quantized_pool_step, s, r->node);
 }
 
@@ -333,7 +386,8 @@ static tare_status plan_pool(plan_builder *b, size_t head, bool *done) {
     TARE_TRY(read_pool(&call, x, &s->call, &known));
     if (!known || !is_known(s, b->values[r->result].tensor)) return TARE_OK;
     const size_t v = tare__plan_find_value(b, x);
-    if (v == NOTHING || !lies_right(b, s, v)) return TARE_OK;
+    if (v == NOTHING) return TARE_OK;
+    s->is_of_planes = pools_planes(b, &s->call, v);
     *done = true;
     return add_pool(b, r, s);
 }
@@ -342,7 +396,7 @@ static tare_status plan_pool(plan_builder *b, size_t head, bool *done) {
 static tare_status plan_mean(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
-    if (b->setting->fast == NULL || x == NULL || tare__plan_find_value(b, x) == NOTHING ||
+    if (b->setting->kernels == NULL || x == NULL || tare__plan_find_value(b, x) == NOTHING ||
         !tare__is_byte_quantized(x) || !tare__is_byte_quantized(y) || x->ndim < 3 ||
         x->count == 0 || !tare__plan_is_over_pixels(r, x))
         return TARE_OK;

@@ -35,7 +35,7 @@ static tare_status run_reorder(const plan_run_state *run, void *state) {
     const reorder *r = state;
     const transposition *t = &r->images;
     reorder_job job = {.r = r,
-                       .kernels = run->fast->elementwise,
+                       .kernels = run->kernels->elementwise,
                        .x = tare__place_data(run, r->from),
                        .y = tare__place_data(run, r->to),
                        .step = t->rows < PART ? PART / t->rows : 1};

@@ -6,6 +6,7 @@
 #include "ops/layer_call.h"
 #include "ops/quantized/layer.h"
 #include "ops/rules.h"
+#include "runtime/kernels/schemes.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
@@ -20,7 +21,7 @@ typedef struct resize_step {
 
 typedef struct resize_job {
     const resize_step *s;
-    const fast_context *fast;
+    const kernel_context *kernels;
     const unsigned char *x;
     unsigned char *y;
 } resize_job;
@@ -38,7 +39,7 @@ static void blend_codes(const resize_job *job, const resize_parts *parts, const 
         b.x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
         b.share[k] = parts->share[k];
     }
-    job->fast->elementwise->blend(&b, channels, y);
+    job->kernels->elementwise->blend(&b, channels, y);
 }
 
 static void blend_floats(const resize_job *job, const resize_parts *parts, const float *image,
@@ -46,7 +47,7 @@ static void blend_floats(const resize_job *job, const resize_parts *parts, const
     const size_t channels = job->s->channels;
     const float *x[RESIZE_MOST_PARTS] = {NULL};
     for (size_t k = 0; k < parts->count; k++) x[k] = image + (size_t)parts->at[k] * job->s->x.pitch;
-    job->fast->lines->blend(x, parts->share, parts->count, channels, y);
+    job->kernels->lines->blend(x, parts->share, parts->count, channels, y);
 }
 
 // A row of the result.
@@ -73,7 +74,7 @@ static tare_status run_resize(const plan_run_state *run, void *state) {
     const resize_step *s = state;
     const resize_call *r = &s->call;
     resize_job job = {.s = s,
-                      .fast = run->fast,
+                      .kernels = run->kernels,
                       .x = tare__place_data(run, s->x.place),
                       .y = tare__place_data(run, s->y.place)};
     const int64_t rows = s->batch * r->out[0] * r->out[1];
@@ -112,9 +113,9 @@ static tare_status add_resize(plan_builder *b, size_t head, op_call *call, const
 
 static tare_status plan_floats(plan_builder *b, size_t head, bool *done) {
     op_call call = b->records[head].call;
-    const tare_tensor *x = tare__fast_input(&call, 0);
+    const tare_tensor *x = tare__call_tensor(&call, 0);
     call.err = b->err;
-    if (b->setting->fast == NULL || x == NULL) return TARE_OK;
+    if (b->setting->kernels == NULL || x == NULL) return TARE_OK;
     return add_resize(b, head, &call, x, (resize_step){0}, done);
 }
 
@@ -124,7 +125,7 @@ static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
     const tare_tensor *x = tare__plan_quantized_input(r), *y = b->values[r->result].tensor;
     op_call call = r->call;
     value in = {.kind = VALUE_TENSOR};
-    if (b->setting->fast == NULL || x == NULL || !tare__is_byte_quantized(x) ||
+    if (b->setting->kernels == NULL || x == NULL || !tare__is_byte_quantized(x) ||
         !tare__is_byte_quantized(y))
         return TARE_OK;
     call.err = b->err;

@@ -47,7 +47,7 @@ static void run_part(void *user, size_t part, size_t worker) {
     (void)worker;
     for (int64_t at = first * (int64_t)s->count; at < last * (int64_t)s->count;
          at += (int64_t)s->count)
-        s->run(r->run->fast->lines, s, x + at, y + at);
+        s->run(r->run->kernels->lines, s, x + at, y + at);
 }
 
 static tare_status run_lines(const plan_run_state *run, void *state) {

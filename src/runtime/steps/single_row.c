@@ -47,9 +47,9 @@ static tare_status run_row(const plan_run_state *run, void *state) {
     const row_step *s = state;
     const layer_places *at = &s->at;
     const row_run r = {.s = s,
-                       .lines = run->fast->lines,
+                       .lines = run->kernels->lines,
                        .addend = at->addend != NOTHING ? tare__place_data(run, at->addend) : NULL};
-    const panel_product product = {.lines = run->fast->lines,
+    const panel_product product = {.lines = run->kernels->lines,
                                    .weights = s->weights,
                                    .bias = s->bias,
                                    .rows = s->rows,
@@ -57,7 +57,7 @@ static tare_status run_row(const plan_run_state *run, void *state) {
                                    .y = tare__place_data(run, at->y),
                                    .finish = run_functions,
                                    .user = &r};
-    tare__panels_multiply(&product, run->fast->space.pool);
+    tare__panels_multiply(&product, run->kernels->space.pool);
     return TARE_OK;
 }
 
@@ -68,7 +68,7 @@ static void destroy_row(void *state) {
 
 static void describe_row(const plan *p, const void *state, step_note *out) {
     const row_step *s = state;
-    out->kernel = p->setting.fast->lines->name;
+    out->kernel = p->setting.kernels->lines->name;
     out->weight_bytes = tare__panel_bias_count(s->weights) * s->weights->inner * sizeof(float);
     tare__step_say(out, "float: panels of columns, sums in a fixed order");
 }
@@ -135,7 +135,7 @@ static bool heads(const plan_builder *b, const plan_record *r) {
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     const tare_tensor *weight = NULL, *bias = NULL;
     layer_chain chain;
-    if (!tare__layer_read(b, head, &chain) || chain.norm != NULL || b->setting->fast == NULL ||
+    if (!tare__layer_read(b, head, &chain) || chain.norm != NULL || b->setting->kernels == NULL ||
         is_rounded(b))
         return TARE_OK;
     TARE_TRY(read_row(b, head, &weight, &bias));

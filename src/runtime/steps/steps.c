@@ -4,9 +4,18 @@
 
 #include <stddef.h>
 
+#define STEP(name)         &tare__##name##_step,
+#define STEP_OF_CALL(name) STEP(name)
 const step_class *const tare__step_classes[] = {
-#define STEP(name) &tare__##name##_step,
 #include "runtime/steps/steps.def"
+    NULL,
+};
 #undef STEP
+
+#define STEP(name)
+#undef STEP_OF_CALL
+#define STEP_OF_CALL(name) &tare__##name##_step,
+const step_class *const tare__call_step_classes[] = {
+#include "runtime/steps/steps.def"
     NULL,
 };

@@ -5,12 +5,16 @@
 
 #include "runtime/plan/step.h"
 
-#define STEP(name) extern const step_class tare__##name##_step;
+#define STEP(name)         extern const step_class tare__##name##_step;
+#define STEP_OF_CALL(name) STEP(name)
 #include "runtime/steps/steps.def"
+#undef STEP_OF_CALL
 #undef STEP
 
 /// Those of steps.def in their order, NULL behind the last one.
 extern const step_class *const tare__step_classes[];
+/// The same of those that run single calls of a graph without a plan.
+extern const step_class *const tare__call_step_classes[];
 /// Computes any single call by its operator's reference (steps/call.c).
 extern const step_class tare__call_step;
 

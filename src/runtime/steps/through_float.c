@@ -11,10 +11,10 @@
 #include "runtime/steps/quantized_elements.h"
 #include "runtime/steps/steps.h"
 
-// Chains, and calls that a fast way takes as they are, stay.
+// Chains stay.
 static bool heads(const plan_builder *b, const plan_record *r) {
-    if (b->setting->fast == NULL || r->next != NOTHING || r->result == NOTHING || r->is_observer ||
-        r->is_view || tare__fast_path_find(&r->call) != NULL)
+    if (b->setting->kernels == NULL || r->next != NOTHING || r->result == NOTHING ||
+        r->is_observer || r->is_view)
         return false;
     const tare_tensor *y = b->values[r->result].tensor;
     return tare__is_byte_quantized(y) && y->count > 0;

@@ -32,7 +32,7 @@ static tare_status run_transposed(const plan_run_state *run, void *state) {
     for (size_t i = 0; i < s->count; i++) {
         const part_layer *part = &s->parts[i];
         TARE_TRY(tare__float_layer_run(part->layer, x, dense, run->err));
-        tare__strided_copy_run(&part->copy, run->fast->space.pool, dense, y + part->first);
+        tare__strided_copy_run(&part->copy, run->kernels->space.pool, dense, y + part->first);
     }
     return TARE_OK;
 }

@@ -262,11 +262,11 @@ static void random_graphs_give_the_interpreters_results(void **state) {
 static const char *steps_of(const tare_model *model, const tare_tensor *x) {
     static char names[1024];
     const interpreter it = {.root = model->root, .thread_count = 1};
-    fast_context fast = {.lines = tare__lines_choose(ISA_SCALAR)};
+    kernel_context kernels = {.lines = tare__lines_choose(ISA_SCALAR)};
     float_layers *layers = NULL;
     plan *p = NULL;
     CHECK_DONE(tare__float_layers_create(NULL, false, &layers, job_error()));
-    const plan_setting setting = {.it = &it, .fast = &fast, .layers = layers};
+    const plan_setting setting = {.it = &it, .kernels = &kernels, .layers = layers};
     CHECK_DONE(tare__plan_create(&setting, &x, 1, &p, job_error()));
     names[0] = '\0';
     for (size_t i = 0; tare__plan_step_name(p, i) != NULL; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast way of recurrent modules: vectors compute their gates' functions, and weights are packed
+// Recurrent modules and functions: vectors compute their gates' functions, and weights are packed
 // once. Products that quantize their input on the fly are those of linear layers; products of
 // floats have few rows, one for each sample, and so are those of gemm/panels.h, which threads
 // share.
@@ -9,9 +9,11 @@
 #include "core/memory/alloc.h"
 #include "ops/classes/recurrent.h"
 #include "ops/quantized/engine_rules.h"
-#include "runtime/fast/fast.h"
+#include "runtime/gemm/dynamic_product.h"
 #include "runtime/gemm/panels.h"
-#include "runtime/gemm/qlayer.h"
+#include "runtime/plan/records.h"
+#include "runtime/steps/call.h"
+#include "runtime/steps/steps.h"
 
 enum { NAME_SIZE = 80 };
 
@@ -28,10 +30,11 @@ typedef struct packed_gate {
     float *bias; // of all panels
 } packed_gate;
 
-typedef struct recurrent_state {
-    const module *layer; // whose gates these are
-    packed_gate *gates;
-} recurrent_state;
+typedef struct recurrent_step {
+    call_step base;
+    packed_gate *gates; // made when a run first asks for them
+    scratch memory;     // of products that quantize their input
+} recurrent_step;
 
 static void free_gate(packed_gate *g) {
     tare__qlayer_destroy(g->layer);
@@ -40,19 +43,13 @@ static void free_gate(packed_gate *g) {
     tare__free(g);
 }
 
-static void drop_gates(recurrent_state *s) {
+static void destroy(void *state) {
+    recurrent_step *s = state;
     for (packed_gate *g = s->gates, *next; g != NULL; g = next) {
         next = g->next;
         free_gate(g);
     }
-    s->gates = NULL;
-}
-
-static void destroy(void *state) {
-    recurrent_state *s = state;
-    if (s == NULL) return;
-    drop_gates(s);
-    tare__free(s);
+    tare__scratch_release(&s->memory);
 }
 
 static bool is_dynamic(const op_call *call) {
@@ -62,15 +59,11 @@ static bool is_dynamic(const op_call *call) {
                      TARE_OP_GRU_CELL, TARE_OP_RNN_CELL);
 }
 
-static bool is_recurrent(const op_call *call) {
-    return is_dynamic(call) || tare__recurrent_is_float(call);
-}
-
 // --- products ---
 
 typedef struct recurrent_run {
-    fast_context *context;
-    recurrent_state *state;
+    const kernel_context *kernels;
+    recurrent_step *step;
     op_call *call;
 } recurrent_run;
 
@@ -83,7 +76,7 @@ static tare_status pack(const recurrent_run *r, packed_gate *g) {
     const int64_t shape[] = {1, w->shape[0]};
     TARE_TRY(tare__tensor_meta(TARE_FLOAT32, 2, shape, NULL, &y, r->call->err));
     const tare_status status =
-        tare__dynamic_pack(m, &g->w, y, r->context->isa, &g->layer, r->call->err);
+        tare__dynamic_pack(m, &g->w, y, r->kernels->isa, &g->layer, r->call->err);
     tare_tensor_release(y);
     return status;
 }
@@ -115,7 +108,7 @@ static tare_status pack_floats(const recurrent_run *r, const gate_request *reque
 
 static tare_status find_gate(const recurrent_run *r, const gate_request *request,
                              packed_gate **out) {
-    packed_gate *g = r->state->gates;
+    packed_gate *g = r->step->gates;
     while (g != NULL &&
            (g->of_hidden != request->of_hidden || strcmp(g->suffix, request->suffix) != 0))
         g = g->next;
@@ -130,8 +123,8 @@ static tare_status find_gate(const recurrent_run *r, const gate_request *request
         free_gate(g);
         return status;
     }
-    g->next = r->state->gates;
-    r->state->gates = *out = g;
+    g->next = r->step->gates;
+    r->step->gates = *out = g;
     return TARE_OK;
 }
 
@@ -147,7 +140,7 @@ static tare_status gate_product(void *user, const gate_request *request) {
                                      .rows = (size_t)request->rows,
                                      .y = request->y};
     if (g->layer != NULL && request->rows > 0)
-        return tare__dynamic_product_run(r->context, &product, r->call->err);
+        return tare__dynamic_product_run(r->kernels, &r->step->memory, &product, r->call->err);
     dynamic_operand operand = {0}; // float16 weights, and what kernels do not take
     tare_status status = tare__dynamic_operand_create(&g->w, &operand, r->call->err);
     if (status == TARE_OK)
@@ -165,30 +158,60 @@ static tare_status float_product_of(void *user, const gate_request *request) {
     const panel_weights *w = g->panels;
     if ((int64_t)w->columns != request->width || (int64_t)w->inner != request->inner)
         return refuse(r, request);
-    const panel_product product = {.lines = r->context->lines,
+    const panel_product product = {.lines = r->kernels->lines,
                                    .weights = w,
                                    .bias = g->bias,
                                    .rows = (size_t)request->rows,
                                    .x = request->x,
                                    .y = request->y};
-    tare__panels_multiply(&product, r->context->space.pool);
+    tare__panels_multiply(&product, r->kernels->space.pool);
     return TARE_OK;
 }
 
-static tare_status run(fast_context *context, void **state, op_call *call, bool *handled) {
-    recurrent_state *s = *state;
-    *handled = true;
-    if (call->module == NULL) // whose weights come with every call
-        return tare__recurrent_compute(call, context->lines->elements);
-    if (s == NULL) *state = s = tare__alloc_zeroed(1, sizeof *s);
-    if (s == NULL) return tare__out_of_memory(call->err);
-    if (s->layer != call->module) drop_gates(s);
-    s->layer = call->module;
-    recurrent_run r = {context, s, call};
+// --- the step ---
+
+static tare_status compute(const plan_run_state *run, call_step *base, op_call *call) {
+    recurrent_run r = {run->kernels, (recurrent_step *)base, call};
+    const element_loop *functions = run->kernels->lines->elements;
+    if (call->module == NULL) return tare__recurrent_compute(call, functions); // has its weights
     const gate_source source = {.user = &r,
                                 .product = is_dynamic(call) ? gate_product : float_product_of,
-                                .functions = context->lines->elements};
+                                .functions = functions};
     return tare__recurrent_run(call, &source);
 }
 
-const fast_path tare__fast_recurrent = {"recurrent", is_recurrent, run, destroy};
+static tare_status run_recurrent(const plan_run_state *run, void *state) {
+    return tare__call_step_run(run, state, compute);
+}
+
+// A library multiplies by weights of halves, and by those that come with the call.
+static void describe(const plan *p, const void *state, step_note *out) {
+    const recurrent_step *s = state;
+    const module *m = s->base.call.module;
+    out->bits_may_differ = p->setting.layers != NULL && s->base.result_count > 0 &&
+                           s->base.results[0]->dtype == TARE_FLOAT32 &&
+                           (m == NULL || tare__module_has_halves(m));
+}
+
+static bool heads(const plan_builder *b, const plan_record *r) {
+    return b->setting->kernels != NULL && !r->is_observer &&
+           !tare__value_is_empty(&r->call.result) &&
+           (is_dynamic(&r->call) || tare__recurrent_is_float(&r->call));
+}
+
+static tare_status plan_call(plan_builder *b, size_t head, bool *done) {
+    recurrent_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (recurrent_step){0};
+    *done = true;
+    return tare__plan_call_step(b, head, &tare__recurrent_step, &s->base);
+}
+
+const step_class tare__recurrent_step = {
+    .name = "recurrent",
+    .heads = heads,
+    .plan = plan_call,
+    .run = run_recurrent,
+    .destroy = destroy,
+    .describe = describe,
+};

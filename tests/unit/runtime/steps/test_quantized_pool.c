@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast ways of pooling on codes give the references' bits, for every geometry and level.
+// Pooling of quantized values gives the references' bits, for every geometry and level.
 #include "support/test.h"
 
 #include "core/tensor/tensor.h"
 #include "ops/op.h"
-#include "runtime/fast/fast.h"
+#include "runtime/plan/call_plan.h"
 #include "support/models.h"
 #include "support/plan_checks.h"
 
@@ -184,24 +184,29 @@ static void windows_without_pixels_give_the_parameters_least_code(void **state) 
         qparams *q = tare__qparams_per_tensor(cases[i].dtype, 0.1, 8);
         tare_tensor *x = NULL;
         arena memory = {0};
-        op_call fast, reference;
+        op_call planned, reference;
         value args[5];
         bool handled = false;
-        void *kept = NULL;
+        call_plans plans = {0};
+        scratch block = {0};
         q->quant_min = cases[i].least;
         CHECK_DONE(tare__tensor_quantized(4, (const int64_t[]){1, 1, 1, 1}, q, &x, job_error()));
         tare__tensor_set(x, 0, (double)cases[i].code);
-        bind_pool(&fast, args, x, &memory);
+        bind_pool(&planned, args, x, &memory);
         bind_pool(&reference, args, x, &memory);
-        fast_context context = {.elementwise = tare__elementwise_choose(ISA_SCALAR)};
-        CHECK_DONE(tare__fast_max_pool.run(&context, &kept, &fast, &handled));
+        const interpreter it = {.thread_count = 1};
+        kernel_context kernels = {.elementwise = tare__elementwise_choose(ISA_SCALAR)};
+        const plan_setting setting = {.it = &it, .kernels = &kernels};
+        const node n = {.op = NODE_CALL_FUNCTION, .name = "pool", .args = args, .arg_count = 5};
+        CHECK_DONE(tare__call_plans_run(&plans, &setting, &block, &n, &planned, &handled));
         CHECK_DONE(tare__op_compute(&reference));
         assert_true(handled);
         assert_int_equal(tare__tensor_get_int(reference.result.as.tensor, 0), cases[i].least);
-        check_same_tensor(fast.result.as.tensor, reference.result.as.tensor);
-        tare__value_release_tensors(&fast.result);
+        check_same_tensor(planned.result.as.tensor, reference.result.as.tensor);
+        tare__value_release_tensors(&planned.result);
         tare__value_release_tensors(&reference.result);
-        tare__scratch_release(&context.space.memory);
+        tare__call_plans_destroy(&plans);
+        tare__scratch_release(&block);
         tare_tensor_release(x);
         tare__qparams_release(q);
         tare__arena_release(&memory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast ways of recurrent modules give the references' bits, in floats and with products that
+// Recurrent modules give the references' bits, in floats and with products that
 // quantize their input on the fly, for every level and number of threads.
 #include "support/test.h"
 
