@@ -5,16 +5,24 @@
 
 enum { TILE = 16, FEW = 4 };
 
+// The rows of a whole tile are unrolled: a loop of a few bytes is as fast as it happens to lie in
+// lines of the cache of instructions.
 #define DEFINE_TILES(name, type)                                                                   \
+    static void name##_tile(const type *x, int64_t rows, int64_t columns, int64_t height,          \
+                            int64_t width, type *y) {                                              \
+        for (int64_t k = 0; k < width; k++, x++, y += rows)                                        \
+            if (height == TILE) {                                                                  \
+                _Pragma("GCC unroll 16") for (int64_t i = 0; i < TILE; i++) y[i] = x[i * columns]; \
+            } else {                                                                               \
+                for (int64_t i = 0; i < height; i++) y[i] = x[i * columns];                        \
+            }                                                                                      \
+    }                                                                                              \
     static void name(const type *x, int64_t rows, int64_t columns, int64_t first, int64_t last,    \
                      type *y) {                                                                    \
         for (int64_t r = 0; r < rows; r += TILE)                                                   \
-            for (int64_t c = first; c < last; c += TILE) {                                         \
-                const int64_t last_row = r + TILE < rows ? r + TILE : rows;                        \
-                const int64_t last_column = c + TILE < last ? c + TILE : last;                     \
-                for (int64_t k = c; k < last_column; k++)                                          \
-                    for (int64_t i = r; i < last_row; i++) y[k * rows + i] = x[i * columns + k];   \
-            }                                                                                      \
+            for (int64_t c = first; c < last; c += TILE)                                           \
+                name##_tile(x + r * columns + c, rows, columns, r + TILE < rows ? TILE : rows - r, \
+                            c + TILE < last ? TILE : last - c, y + c * rows + r);                  \
     }
 
 DEFINE_TILES(transpose_word_tiles, uint32_t)
