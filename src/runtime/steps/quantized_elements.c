@@ -177,12 +177,13 @@ static void describe(const plan *p, const void *state, step_note *out) {
         code_loop loop;
         const char *kernel, *why;
     } loops[] = {
-        {quantize, "quantize", "floats to codes"},
-        {dequantize, "dequantize", "codes to floats"},
-        {combine, "combine", "integers: two codes"},
-        {combine_lines, "combine", "integers: two codes, one of them of a channel"},
-        {combine_broadcast, "combine", "integers: two codes, broadcast"},
-        {look_up, "look_up", "integers: a function of one code is a table"},
+        {quantize, .kernel = "quantize", .why = "floats to codes"},
+        {dequantize, .kernel = "dequantize", .why = "codes to floats"},
+        {combine, .kernel = "combine", .why = "integers: two codes"},
+        {combine_lines, .kernel = "combine",
+         .why = "integers: two codes, one of them of a channel"},
+        {combine_broadcast, .kernel = "combine", .why = "integers: two codes, broadcast"},
+        {look_up, .kernel = "look_up", .why = "integers: a function of one code is a table"},
     };
     const code_step *s = state;
     (void)p;

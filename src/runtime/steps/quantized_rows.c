@@ -58,8 +58,9 @@ static tare_status run_rows(const plan_run_state *run, void *state) {
 static void describe(const plan *p, const void *state, step_note *out) {
     const row_step *s = state;
     (void)p;
-    tare__step_say(out, "a row becomes floats, their %s, and integers again",
-                   s->is_norm ? "norm" : "softmax");
+    tare__step_say(out, "%s",
+                   s->is_norm ? "a row becomes floats, their norm, and integers again"
+                              : "a row becomes floats, their softmax, and integers again");
 }
 
 // --- planning ---
