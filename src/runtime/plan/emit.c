@@ -13,7 +13,7 @@ static tare_status emit_view(plan_builder *b, const plan_record *r) {
         if (b->values[v].base != base) continue;
         if (tare__plan_defer_view(b, r->result, v)) return TARE_OK;
         TARE_TRY(tare__plan_share(b, v, LAYOUT_PLAIN, &place));
-        b->values[r->result].place[LAYOUT_PLAIN] = place;
+        b->values[r->result].placement[LAYOUT_PLAIN].place = place;
         return TARE_OK;
     }
     return tare__fail(b->err, TARE_UNSUPPORTED, "node '%s': cannot be planned", r->node->name);
@@ -27,10 +27,9 @@ static bool defer(plan_builder *b, size_t record) {
     const plan_record *r = &b->records[record];
     const step_class *class = r->next == NOTHING ? tare__plan_class_of(b, r) : NULL;
     if (class == NULL || class->defer == NULL) return false;
-    size_t *made_of = class->defer(b, r);
-    if (made_of == NULL) return false;
-    *made_of = r->inputs[0];
-    b->values[r->result].deferred = record;
+    const int kind = class->defer(b, r);
+    if (kind == SOURCE_NONE) return false;
+    b->values[r->result].source = (plan_source){(enum plan_source_kind)kind, r->inputs[0], record};
     tare__plan_count_uses(b, r->inputs[0], (ptrdiff_t)b->values[r->result].uses_left);
     return true;
 }

@@ -22,7 +22,7 @@ static tare_status place_tensors(plan_builder *b) {
     plan *p = b->plan;
     for (size_t v = 0; v < b->value_count; v++) {
         const plan_value *found = &b->values[v];
-        const size_t place = found->place[LAYOUT_PLAIN];
+        const size_t place = found->placement[LAYOUT_PLAIN].place;
         if (found->is_constant || place == NOTHING) continue;
         found->tensor->data = p->places[place].data;
         if (!p->is_of_call && !moves(&p->places[place])) continue;

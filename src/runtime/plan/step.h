@@ -41,9 +41,8 @@ typedef struct step_class {
     /// will lie. NULL: they need not.
     void (*reserve)(struct plan_builder *b, size_t record);
     /// Can it wait until somebody wants the result, who may as well read what the result is made
-    /// of? The field of the result's value that then names that one: the call's first input. NULL:
-    /// no.
-    size_t *(*defer)(struct plan_builder *b, const struct plan_record *r);
+    /// of: the call's first input? An enum plan_source_kind; 0: no. NULL: never.
+    int (*defer)(const struct plan_builder *b, const struct plan_record *r);
     /// Adds what computes the chain. *done false: it cannot, and has added nothing.
     tare_status (*plan)(struct plan_builder *b, size_t head, bool *done);
     bool reads_quantized; // in place of the floats that a deferred call would make of them

@@ -38,19 +38,13 @@ tare_status tare__plan_add_value(plan_builder *b, tare_tensor *t, size_t *out) {
         (t->store != NULL &&
          !tare__pointer_index_set(&b->by_storage, &b->scratch, t->store, b->value_count)))
         return tare__out_of_memory(b->err);
+    const plan_placement nowhere = {NOTHING, NOTHING, 0, NOTHING, NOTHING};
     *out = b->value_count++;
     b->values[*out] = (plan_value){.tensor = t,
                                    .base = base != NOTHING ? base : *out,
-                                   .place = {NOTHING, NOTHING},
+                                   .placement = {nowhere, nowhere},
+                                   .source.value = NOTHING,
                                    .consumer = NOTHING,
-                                   .swapped = NOTHING,
-                                   .deferred = NOTHING,
-                                   .coded = NOTHING,
-                                   .viewed = NOTHING,
-                                   .joined = NOTHING,
-                                   .within = NOTHING,
-                                   .whole = NOTHING,
-                                   .gathered = NOTHING,
                                    .is_constant = t->data != NULL};
     return TARE_OK;
 }

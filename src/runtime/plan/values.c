@@ -93,8 +93,8 @@ bool tare__plan_layouts_agree(const tare_tensor *t) {
 plan_layout tare__plan_layout(const plan_builder *b, size_t v) {
     const size_t codes = tare__plan_codes_of(b, v);
     if (codes != NOTHING) v = codes;
-    return b->values[v].place[LAYOUT_CHANNELS_LAST] != NOTHING ? LAYOUT_CHANNELS_LAST
-                                                               : LAYOUT_PLAIN;
+    return b->values[v].placement[LAYOUT_CHANNELS_LAST].place != NOTHING ? LAYOUT_CHANNELS_LAST
+                                                                         : LAYOUT_PLAIN;
 }
 
 // Constants and inputs get a place when they are first read.
@@ -107,14 +107,14 @@ static tare_status place_outside(plan_builder *b, size_t v) {
     p->places[place].data = found->tensor->data;
     for (size_t i = 0; found->is_input && i < p->input_count; i++)
         if (p->inputs[i] == found->tensor) p->input_places[i] = place;
-    found->place[LAYOUT_PLAIN] = place;
+    found->placement[LAYOUT_PLAIN].place = place;
     return TARE_OK;
 }
 
 // Where a value lies without gaps.
 static size_t place_in(const plan_value *v, plan_layout layout) {
-    const bool is_copy = layout == LAYOUT_CHANNELS_LAST && v->gathered != NOTHING;
-    return is_copy ? v->gathered : v->place[layout];
+    const plan_placement *at = &v->placement[layout];
+    return at->packed != NOTHING ? at->packed : at->place;
 }
 
 // One that every layout can share.
@@ -122,8 +122,8 @@ static void share_layouts(plan_builder *b, size_t v) {
     plan_value *found = &b->values[v];
     if (!tare__plan_layouts_agree(found->tensor)) return;
     for (int i = 0; i < LAYOUT_COUNT; i++)
-        if (found->place[i] == NOTHING)
-            found->place[i] = place_in(found, (plan_layout)(LAYOUT_COUNT - 1 - i));
+        if (found->placement[i].place == NOTHING)
+            found->placement[i].place = place_in(found, (plan_layout)(LAYOUT_COUNT - 1 - i));
 }
 
 // A step in front of the one in the making, which moves a value.
@@ -147,25 +147,25 @@ static tare_status convert_layout(plan_builder *b, size_t v, plan_layout to) {
     TARE_TRY(tare__reorder_state(b, found->tensor, to, from, place, &state));
     TARE_TRY(
         push_move(b, &tare__reorder_step, state, found->tensor, (const size_t[]){from, place}));
-    found->place[to] = place;
+    found->placement[to].place = place;
     return TARE_OK;
 }
 
 bool tare__plan_lies_apart(const plan_builder *b, size_t v) {
-    const size_t place = b->values[v].place[LAYOUT_CHANNELS_LAST];
+    const size_t place = b->values[v].placement[LAYOUT_CHANNELS_LAST].place;
     return place != NOTHING && b->plan->places[place].pitch != 0;
 }
 
 static tare_status gather(plan_builder *b, size_t v) {
-    plan_value *found = &b->values[v];
-    const size_t from = found->place[LAYOUT_CHANNELS_LAST];
+    const tare_tensor *t = b->values[v].tensor;
+    plan_placement *at = &b->values[v].placement[LAYOUT_CHANNELS_LAST];
     size_t place;
     void *state;
-    if (found->gathered != NOTHING) return TARE_OK;
-    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), &place));
-    TARE_TRY(tare__gather_state(b, found->tensor, from, place, &state));
-    TARE_TRY(push_move(b, &tare__gather_step, state, found->tensor, (const size_t[]){from, place}));
-    found->gathered = place;
+    if (at->packed != NOTHING) return TARE_OK;
+    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(t), &place));
+    TARE_TRY(tare__gather_state(b, t, at->place, place, &state));
+    TARE_TRY(push_move(b, &tare__gather_step, state, t, (const size_t[]){at->place, place}));
+    at->packed = place;
     return TARE_OK;
 }
 
@@ -173,7 +173,7 @@ static tare_status gather(plan_builder *b, size_t v) {
 static tare_status emit_deferred(plan_builder *b, size_t v) {
     size_t *touched = b->touched;
     const size_t count = b->touched_count, capacity = b->touched_capacity;
-    const size_t deferred = b->values[v].deferred, first_step = b->plan->step_count;
+    const size_t deferred = b->values[v].source.record, first_step = b->plan->step_count;
     const step_facts facts = b->facts;
     b->touched = NULL;
     b->touched_count = b->touched_capacity = 0;
@@ -189,50 +189,45 @@ static tare_status emit_deferred(plan_builder *b, size_t v) {
 }
 
 bool tare__plan_has_place(const plan_builder *b, size_t v) {
-    const plan_value *found = &b->values[v];
-    return found->place[LAYOUT_PLAIN] != NOTHING || found->place[LAYOUT_CHANNELS_LAST] != NOTHING;
+    const plan_placement *at = b->values[v].placement;
+    return at[LAYOUT_PLAIN].place != NOTHING || at[LAYOUT_CHANNELS_LAST].place != NOTHING;
 }
 
 size_t tare__plan_codes_of(const plan_builder *b, size_t v) {
-    return tare__plan_has_place(b, v) ? NOTHING : b->values[v].coded;
-}
-
-// What a deferred value or view is made of; NOTHING: it is neither.
-static size_t made_of(const plan_value *v) {
-    if (v->viewed != NOTHING) return v->viewed;
-    return v->swapped != NOTHING ? v->swapped : v->coded;
+    return tare__plan_has_place(b, v) ? NOTHING : tare__plan_source(b, v, SOURCE_CODES);
 }
 
 // Who uses a value uses what it is made of, too, and what that is made of.
 void tare__plan_count_uses(plan_builder *b, size_t v, ptrdiff_t more) {
-    for (; v != NOTHING; v = made_of(&b->values[v])) b->values[v].uses_left += (size_t)more;
+    for (; v != NOTHING; v = b->values[v].source.value) b->values[v].uses_left += (size_t)more;
 }
 
 // A view that is wanted after all, of elements in the plain order. What the step in the making
 // reads stays noted.
 static tare_status place_view(plan_builder *b, size_t v) {
-    const size_t source = b->values[v].viewed;
+    const size_t source = b->values[v].source.value;
     const step_facts facts = b->facts;
-    TARE_TRY(tare__plan_read(b, source, LAYOUT_PLAIN, &b->values[v].place[LAYOUT_PLAIN]));
+    TARE_TRY(tare__plan_read(b, source, LAYOUT_PLAIN, &b->values[v].placement[LAYOUT_PLAIN].place));
     b->facts = facts;
     tare__plan_count_uses(b, source, -(ptrdiff_t)b->values[v].uses_left);
-    b->values[v].viewed = NOTHING;
+    b->values[v].source = (plan_source){.value = NOTHING};
     return TARE_OK;
 }
 
 static tare_status place_first(plan_builder *b, size_t v) {
-    if (b->values[v].viewed != NOTHING) return place_view(b, v);
-    return b->values[v].deferred != NOTHING ? emit_deferred(b, v) : place_outside(b, v);
+    const enum plan_source_kind kind = b->values[v].source.kind;
+    if (kind == SOURCE_VIEW) return place_view(b, v);
+    return kind != SOURCE_NONE ? emit_deferred(b, v) : place_outside(b, v);
 }
 
 tare_status tare__plan_read(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
     plan_value *found = &b->values[v];
     if (!tare__plan_has_place(b, v)) TARE_TRY(place_first(b, v));
     if (tare__plan_lies_apart(b, v) &&
-        (layout == LAYOUT_CHANNELS_LAST || found->place[LAYOUT_PLAIN] == NOTHING))
+        (layout == LAYOUT_CHANNELS_LAST || found->placement[LAYOUT_PLAIN].place == NOTHING))
         TARE_TRY(gather(b, v));
     share_layouts(b, v);
-    if (found->place[layout] == NOTHING) TARE_TRY(convert_layout(b, v, layout));
+    if (found->placement[layout].place == NOTHING) TARE_TRY(convert_layout(b, v, layout));
     *place = place_in(found, layout);
     return touch_value(b, *place, found->tensor, true);
 }
@@ -243,55 +238,75 @@ static const char *name_of_result(const plan_builder *b, size_t v) {
     return NULL;
 }
 
-static plan_lines lines_of(const plan_builder *b, size_t v) {
+static plan_pixels pixels_of(const plan_builder *b, size_t v) {
     const plan_value *found = &b->values[v];
-    const size_t place = found->place[LAYOUT_CHANNELS_LAST];
-    const plan_place *at = &b->plan->places[place];
-    const bool is_joined = at->whole != NOTHING && found->joined != NOTHING;
-    return (plan_lines){.place = place,
-                        .pitch = at->pitch != 0 ? at->pitch : (size_t)found->tensor->shape[1],
-                        .joined = is_joined ? name_of_result(b, found->joined) : NULL};
+    const plan_placement *at = &found->placement[LAYOUT_CHANNELS_LAST];
+    const plan_place *place = &b->plan->places[at->place];
+    const bool is_slice = place->whole != NOTHING && at->slice_of != NOTHING;
+    return (plan_pixels){.place = at->place,
+                         .pitch =
+                             place->pitch != 0 ? place->pitch : (size_t)found->tensor->shape[1],
+                         .slice_of = is_slice ? name_of_result(b, at->slice_of) : NULL};
 }
 
-tare_status tare__plan_read_lines(plan_builder *b, size_t v, plan_lines *out) {
+tare_status tare__plan_read_pixels(plan_builder *b, size_t v, plan_pixels *out) {
+    const plan_value *found = &b->values[v];
     if (tare__plan_lies_apart(b, v))
-        TARE_TRY(
-            touch_value(b, b->values[v].place[LAYOUT_CHANNELS_LAST], b->values[v].tensor, true));
+        TARE_TRY(touch_value(b, found->placement[LAYOUT_CHANNELS_LAST].place, found->tensor, true));
     else
         TARE_TRY(tare__plan_read(b, v, LAYOUT_CHANNELS_LAST, &out->place));
-    *out = lines_of(b, v);
+    *out = pixels_of(b, v);
     return TARE_OK;
 }
 
-// A part of a larger value's place, which whoever comes first makes.
-static tare_status place_part(plan_builder *b, size_t v, size_t *out) {
-    const plan_value *found = &b->values[v];
-    const tare_tensor *all = b->values[found->joined].tensor;
-    size_t *whole = &b->values[found->joined].place[LAYOUT_CHANNELS_LAST];
-    if (*whole == NOTHING)
-        TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(all), whole));
-    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), out));
-    plan_place *part = &b->plan->places[*out];
-    part->whole = *whole;
-    part->shift = found->joined_at;
-    part->pitch = all->count > all->shape[1] ? (size_t)all->shape[1] : 0;
-    b->plan->places[*whole].has_parts = true;
+static tare_status new_place_of(plan_builder *b, size_t v, size_t *out) {
+    return tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(b->values[v].tensor), out);
+}
+
+// A slice of a larger value's place, which whoever comes first makes, and may be a slice itself.
+static tare_status place_slice(plan_builder *b, size_t v, plan_layout layout, size_t *out) {
+    const plan_placement *at = &b->values[v].placement[layout];
+    const tare_tensor *all = b->values[at->slice_of].tensor;
+    size_t whole;
+    TARE_TRY(tare__plan_place_whole(b, at->slice_of, layout, &whole));
+    TARE_TRY(new_place_of(b, v, out));
+    plan_place *slice = &b->plan->places[*out];
+    const plan_place *in = &b->plan->places[whole];
+    slice->whole = in->whole != NOTHING ? in->whole : whole;
+    slice->shift = (in->whole != NOTHING ? in->shift : 0) + at->slice_at;
+    if (layout == LAYOUT_CHANNELS_LAST && all->count > all->shape[1])
+        slice->pitch = (size_t)all->shape[1];
+    b->plan->places[slice->whole].has_parts = true;
     return TARE_OK;
 }
 
-tare_status tare__plan_place_lines(plan_builder *b, size_t v, plan_lines *out) {
-    plan_value *found = &b->values[v];
-    size_t *place = &found->place[LAYOUT_CHANNELS_LAST];
-    if (found->joined != NOTHING)
-        TARE_TRY(place_part(b, v, place));
-    else if (*place == NOTHING)
-        TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), place));
-    *out = lines_of(b, v);
+tare_status tare__plan_place_whole(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
+    plan_placement *at = &b->values[v].placement[layout];
+    if (at->whole == NOTHING)
+        TARE_TRY(at->slice_of != NOTHING ? place_slice(b, v, layout, &at->whole)
+                                         : new_place_of(b, v, &at->whole));
+    *place = at->whole;
     return TARE_OK;
 }
 
-tare_status tare__plan_write_lines(plan_builder *b, size_t v, plan_lines *out) {
-    TARE_TRY(tare__plan_place_lines(b, v, out));
+tare_status tare__plan_write_whole(plan_builder *b, size_t v, plan_layout layout, bool by_step) {
+    plan_placement *at = &b->values[v].placement[layout];
+    at->place = at->whole;
+    return by_step ? touch_value(b, at->whole, b->values[v].tensor, false) : TARE_OK;
+}
+
+tare_status tare__plan_place_pixels(plan_builder *b, size_t v, plan_pixels *out) {
+    plan_placement *at = &b->values[v].placement[LAYOUT_CHANNELS_LAST];
+    if (at->slice_of != NOTHING)
+        TARE_TRY(place_slice(b, v, LAYOUT_CHANNELS_LAST, &at->place));
+    else if (at->place == NOTHING)
+        TARE_TRY(tare__plan_place_whole(b, v, LAYOUT_CHANNELS_LAST, &at->place));
+    *out = pixels_of(b, v);
+    return TARE_OK;
+}
+
+tare_status tare__plan_write_pixels(plan_builder *b, size_t v, plan_pixels *out) {
+    TARE_TRY(tare__plan_place_pixels(b, v, out));
     return touch_value(b, out->place, b->values[v].tensor, false);
 }
 
@@ -303,45 +318,13 @@ tare_status tare__plan_share(plan_builder *b, size_t v, plan_layout layout, size
     return TARE_OK;
 }
 
-// A piece of a larger value's memory, which may be a piece itself.
-static tare_status place_piece(plan_builder *b, size_t v, size_t *out) {
-    const plan_value *found = &b->values[v];
-    size_t whole;
-    TARE_TRY(tare__plan_place_whole(b, found->within, &whole));
-    TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), out));
-    plan_place *piece = &b->plan->places[*out];
-    const plan_place *in = &b->plan->places[whole];
-    piece->whole = in->whole != NOTHING ? in->whole : whole;
-    piece->shift = (in->whole != NOTHING ? in->shift : 0) + found->within_at;
-    b->plan->places[piece->whole].has_parts = true;
-    return TARE_OK;
-}
-
-tare_status tare__plan_place_whole(plan_builder *b, size_t v, size_t *place) {
-    plan_value *found = &b->values[v];
-    if (found->whole == NOTHING)
-        TARE_TRY(found->within != NOTHING
-                     ? place_piece(b, v, &found->whole)
-                     : tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor),
-                                            &found->whole));
-    *place = found->whole;
-    return TARE_OK;
-}
-
-tare_status tare__plan_write_whole(plan_builder *b, size_t v, bool by_step) {
-    plan_value *found = &b->values[v];
-    found->place[LAYOUT_PLAIN] = found->whole;
-    return by_step ? touch_value(b, found->whole, found->tensor, false) : TARE_OK;
-}
-
 tare_status tare__plan_write(plan_builder *b, size_t v, plan_layout layout, size_t *place) {
-    plan_value *found = &b->values[v];
-    if (layout == LAYOUT_PLAIN && found->within != NOTHING)
-        TARE_TRY(place_piece(b, v, place));
-    else
-        TARE_TRY(tare__plan_new_place(b, PLACE_ARENA, tare__tensor_bytes(found->tensor), place));
-    found->place[layout] = *place;
-    return touch_value(b, *place, found->tensor, false);
+    // Who writes channels last and knows of slices writes pixels.
+    TARE_TRY(layout == LAYOUT_PLAIN && tare__plan_is_slice(b, v, layout)
+                 ? place_slice(b, v, layout, place)
+                 : new_place_of(b, v, place));
+    b->values[v].placement[layout].place = *place;
+    return touch_value(b, *place, b->values[v].tensor, false);
 }
 
 static bool is_within(const plan *p, size_t place, size_t whole) {
@@ -353,17 +336,17 @@ static size_t uses_of_place(const plan_builder *b, size_t place) {
     size_t uses = 0;
     for (size_t v = 0; v < b->value_count; v++) {
         const plan_value *found = &b->values[v];
-        if (is_within(b->plan, found->place[LAYOUT_PLAIN], place) ||
-            is_within(b->plan, found->place[LAYOUT_CHANNELS_LAST], place) ||
-            found->gathered == place)
+        if (is_within(b->plan, found->placement[LAYOUT_PLAIN].place, place) ||
+            is_within(b->plan, found->placement[LAYOUT_CHANNELS_LAST].place, place) ||
+            found->placement[LAYOUT_CHANNELS_LAST].packed == place)
             uses += found->uses_left;
     }
     return uses;
 }
 
 bool tare__plan_may_write_over(const plan_builder *b, size_t v, size_t input, plan_layout layout) {
-    const size_t old = b->values[input].place[layout];
-    if (layout == LAYOUT_PLAIN && b->values[v].within != NOTHING) return false; // it goes there
+    const size_t old = b->values[input].placement[layout].place;
+    if (layout == LAYOUT_PLAIN && tare__plan_is_slice(b, v, layout)) return false; // it goes there
     return b->plan->places[old].kind == PLACE_ARENA && b->plan->places[old].whole == NOTHING &&
            uses_of_place(b, old) == 1 &&
            tare__tensor_bytes(b->values[input].tensor) == tare__tensor_bytes(b->values[v].tensor);
@@ -371,21 +354,23 @@ bool tare__plan_may_write_over(const plan_builder *b, size_t v, size_t input, pl
 
 tare_status tare__plan_write_over(plan_builder *b, size_t v, size_t input, plan_layout layout,
                                   size_t *place, bool *is_same) {
-    const size_t old = b->values[input].place[layout];
+    const size_t old = b->values[input].placement[layout].place;
     *is_same = tare__plan_may_write_over(b, v, input, layout);
     if (!*is_same) return tare__plan_write(b, v, layout, place);
-    b->values[v].place[layout] = *place = old;
+    b->values[v].placement[layout].place = *place = old;
     return touch_value(b, old, b->values[v].tensor, false);
 }
 
 // Left until somebody reads it, who may as well read what it is a view of.
 bool tare__plan_defer_view(plan_builder *b, size_t v, size_t of) {
-    const size_t source = b->values[of].viewed != NOTHING ? b->values[of].viewed : of;
+    const size_t viewed = tare__plan_source(b, of, SOURCE_VIEW);
+    const size_t source = viewed != NOTHING ? viewed : of;
     const plan_value *from = &b->values[source];
-    if (from->place[LAYOUT_PLAIN] != NOTHING || from->place[LAYOUT_CHANNELS_LAST] == NOTHING ||
+    if (from->placement[LAYOUT_PLAIN].place != NOTHING ||
+        from->placement[LAYOUT_CHANNELS_LAST].place == NOTHING ||
         tare__plan_layouts_agree(from->tensor))
         return false;
-    b->values[v].viewed = source;
+    b->values[v].source = (plan_source){.kind = SOURCE_VIEW, .value = source, .record = NOTHING};
     tare__plan_count_uses(b, source, (ptrdiff_t)b->values[v].uses_left);
     return true;
 }

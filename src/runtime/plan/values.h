@@ -11,26 +11,37 @@ typedef enum plan_layout {
     LAYOUT_COUNT,
 } plan_layout;
 
+/// Where a value lies in a layout.
+typedef struct plan_placement {
+    size_t place; // NOTHING: it does not lie so
+    // The concatenation that it is a slice of: its value, and the byte of a pixel, or of all, where
+    // the slice begins. NOTHING: of none.
+    size_t slice_of, slice_at;
+    size_t whole;  // the place in which slices of this value lie, before it is its own
+    size_t packed; // of a slice: the place of a copy without gaps; NOTHING: there is none
+} plan_placement;
+
+/// What a value is made of that lies nowhere until somebody wants it by itself: who reads it may
+/// read that instead.
+typedef struct plan_source {
+    enum plan_source_kind {
+        SOURCE_NONE,
+        SOURCE_VIEW,    // a view of what lies channels last alone
+        SOURCE_SWAPPED, // a transposition that swaps dimensions 1 and 2 of 4
+        SOURCE_CODES,   // floats of quantized values, for elementwise operators alone
+    } kind;
+    size_t value;
+    size_t record; // that makes it; of no view
+} plan_source;
+
 typedef struct plan_value {
     tare_tensor *tensor; // lent: among the plan's
     size_t base;         // the value that this one is a view of; itself
-    size_t place[LAYOUT_COUNT];
+    plan_placement placement[LAYOUT_COUNT];
+    plan_source source;
     size_t uses_left; // by records not emitted yet, and by the result
     size_t consumer;  // the last record that reads it
     bool is_constant, is_input;
-    // The record of what is emitted when somebody wants the result in a place of its own, and the
-    // value that it reads: of a transposition that swaps dimensions 1 and 2 of 4, or the codes that
-    // become floats for elementwise operators alone. Else NOTHING.
-    size_t deferred, swapped, coded;
-    // Of a view of what lies channels last alone: that value, until somebody wants the view itself.
-    size_t viewed;
-    // Codes that a concatenation puts, channels last, among others: its value, and the first
-    // channel there (steps/quantized_cat.c). NOTHING: they stand alone.
-    size_t joined, joined_at;
-    // Of the plain layout: the value that a concatenation makes it a piece of, and the byte where
-    // (steps/cat.c); and where the pieces of this value lie. NOTHING: none.
-    size_t within, within_at, whole;
-    size_t gathered; // the place of a copy without gaps of what lies so; NOTHING: there is none
 } plan_value;
 
 /// One call of the graph, in order.
@@ -99,34 +110,45 @@ tare_status tare__plan_read(plan_builder *b, size_t value, plan_layout layout, s
 tare_status tare__plan_share(plan_builder *b, size_t value, plan_layout layout, size_t *place);
 /// A new place for a value that the next step writes.
 tare_status tare__plan_write(plan_builder *b, size_t value, plan_layout layout, size_t *place);
-/// Where the pieces of a value lie, which is no place of the value before all of them are written
+/// Where the slices of a value lie, which is no place of the value before all of them are written
 /// there; and that they are, with or without the next step.
-tare_status tare__plan_place_whole(plan_builder *b, size_t value, size_t *place);
-tare_status tare__plan_write_whole(plan_builder *b, size_t value, bool by_step);
+tare_status tare__plan_place_whole(plan_builder *b, size_t value, plan_layout layout,
+                                   size_t *place);
+tare_status tare__plan_write_whole(plan_builder *b, size_t value, plan_layout layout, bool by_step);
 /// As tare__plan_write, in the place of `input` (read in this layout by the next step) if nobody
 /// needs that any more and it is as large; *is_same tells.
 tare_status tare__plan_write_over(plan_builder *b, size_t value, size_t input, plan_layout layout,
                                   size_t *place, bool *is_same);
 bool tare__plan_may_write_over(const plan_builder *b, size_t value, size_t input,
                                plan_layout layout);
-/// Codes channels last: a line of channels for each pixel.
-typedef struct plan_lines {
-    size_t place, pitch; // bytes from a pixel to the next
-    const char *joined;  // the node that concatenates them in place; NULL: none
-} plan_lines;
-/// As tare__plan_read and tare__plan_write, channels last, of codes that may lie between others.
-tare_status tare__plan_read_lines(plan_builder *b, size_t value, plan_lines *out);
-tare_status tare__plan_write_lines(plan_builder *b, size_t value, plan_lines *out);
+/// Quantized values channels last: a row of channels for each pixel.
+typedef struct plan_pixels {
+    size_t place, pitch;  // bytes from a pixel to the next
+    const char *slice_of; // the node that concatenates them in place; NULL: none
+} plan_pixels;
+/// As tare__plan_read and tare__plan_write, channels last, of values that may lie between others.
+tare_status tare__plan_read_pixels(plan_builder *b, size_t value, plan_pixels *out);
+tare_status tare__plan_write_pixels(plan_builder *b, size_t value, plan_pixels *out);
 /// The place alone, which no step writes yet.
-tare_status tare__plan_place_lines(plan_builder *b, size_t value, plan_lines *out);
+tare_status tare__plan_place_pixels(plan_builder *b, size_t value, plan_pixels *out);
+/// Is the value to be a slice of a concatenation in this layout?
+static inline bool tare__plan_is_slice(const plan_builder *b, size_t v, plan_layout layout) {
+    return b->values[v].placement[layout].slice_of != NOTHING;
+}
 /// Does the value lie between others?
 bool tare__plan_lies_apart(const plan_builder *b, size_t value);
-static inline void tare__step_say_joined(step_note *note, const plan_lines *y) {
-    if (y->joined != NULL) tare__step_say(note, "; in place for %s", y->joined);
+static inline void tare__step_say_slice(step_note *note, const plan_pixels *y) {
+    if (y->slice_of != NULL) tare__step_say(note, "; in place for %s", y->slice_of);
 }
 
 bool tare__plan_has_place(const plan_builder *b, size_t value);
-/// The codes that a value without a place is made of; NOTHING: of none.
+/// What a value is made of in this way; NOTHING: it is not.
+static inline size_t tare__plan_source(const plan_builder *b, size_t v,
+                                       enum plan_source_kind kind) {
+    const plan_source *source = &b->values[v].source;
+    return source->kind == kind ? source->value : NOTHING;
+}
+/// The quantized values that a value without a place is made of; NOTHING: of none.
 size_t tare__plan_codes_of(const plan_builder *b, size_t value);
 /// The layout in which a value already lies, channels last if in both.
 plan_layout tare__plan_layout(const plan_builder *b, size_t value);

@@ -170,7 +170,7 @@ matrices tare__plan_describe_matrices(const tare_tensor *t, bool is_swapped) {
 
 tare_status tare__plan_read_matrices(plan_builder *b, const tare_tensor *t, matrices *out) {
     size_t v = tare__plan_find_value(b, t);
-    const size_t from = b->values[v].swapped;
+    const size_t from = tare__plan_source(b, v, SOURCE_SWAPPED);
     *out = tare__plan_describe_matrices(t, from != NOTHING);
     return tare__plan_read(b, from != NOTHING ? from : v, LAYOUT_PLAIN, &out->place);
 }

@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct norm_step {
-    plan_lines x, y;      // from a line of this step to the next
+    plan_pixels x, y;     // from a line of this step to the next
     size_t line, count;   // elements of some pixels, of all
     float *scale, *shift; // of a line
     bool is_of_codes;
@@ -67,7 +67,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     tare__step_say(out, "%s",
                    s->is_of_codes ? "codes: a factor and a summand for each channel"
                                   : "float: a factor and a summand for each channel");
-    tare__step_say_joined(out, &s->y);
+    tare__step_say_slice(out, &s->y);
 }
 
 // --- planning ---
@@ -115,14 +115,14 @@ static tare_status add_norm(plan_builder *b, size_t head, op_call *call, const t
     s->count = (size_t)x->count;
     const plan_layout layout = layout_of(b, v, x);
     const int64_t each = layout == LAYOUT_PLAIN ? tare__inner_count(x, 1) : 1;
-    const bool joins = b->values[r->result].joined != NOTHING;
+    const bool joins = tare__plan_is_slice(b, r->result, LAYOUT_CHANNELS_LAST);
     const bool is_apart = layout == LAYOUT_CHANNELS_LAST && (joins || tare__plan_lies_apart(b, v));
     TARE_TRY(repeat_factors(b, &n, (size_t)each, is_apart, s));
     s->x.pitch = s->y.pitch = s->line;
-    TARE_TRY(is_apart ? tare__plan_read_lines(b, v, &s->x)
+    TARE_TRY(is_apart ? tare__plan_read_pixels(b, v, &s->x)
                       : tare__plan_read(b, v, layout, &s->x.place));
     TARE_TRY(is_apart && joins
-                 ? tare__plan_write_lines(b, r->result, &s->y)
+                 ? tare__plan_write_pixels(b, r->result, &s->y)
                  : tare__plan_write_over(b, r->result, v, layout, &s->y.place, &unused));
     *done = true;
     return tare__plan_add_step(b, &tare__batch_norm_step, s, r->node);

@@ -157,7 +157,7 @@ static tare_status place_results(plan_builder *b, const call_step *s) {
     size_t unused;
     for (size_t i = 0; i < s->result_count; i++) {
         const size_t v = tare__plan_find_value(b, s->results[i]);
-        if (b->values[v].place[LAYOUT_PLAIN] == NOTHING)
+        if (b->values[v].placement[LAYOUT_PLAIN].place == NOTHING)
             TARE_TRY(tare__plan_write(b, v, LAYOUT_PLAIN, &unused));
     }
     return TARE_OK;

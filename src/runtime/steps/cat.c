@@ -94,9 +94,10 @@ static void reserve(plan_builder *b, size_t record) {
         const size_t v = made_as(b, tare__plan_find_value(b, c.x[i]));
         if (v == NOTHING) continue;
         plan_value *x = &b->values[v];
-        if (x->within != NOTHING || x->is_constant || x->is_input) continue;
-        x->within = r->result;
-        x->within_at = at;
+        plan_placement *own = &x->placement[LAYOUT_PLAIN];
+        if (own->slice_of != NOTHING || x->is_constant || x->is_input) continue;
+        own->slice_of = r->result;
+        own->slice_at = at;
     }
 }
 
@@ -110,7 +111,8 @@ static tare_status add_part(plan_builder *b, const cat_call *c, const tare_tenso
                             cat_step *s) {
     const int64_t row = x->shape[c->dim] * c->inner, all = c->y->shape[c->dim] * c->inner;
     const copy_loop loops[] = {{c->outer, row, all}, {row, 1, 1}};
-    const size_t v = tare__plan_find_value(b, x), place = b->values[v].place[LAYOUT_PLAIN];
+    const size_t v = tare__plan_find_value(b, x),
+                 place = b->values[v].placement[LAYOUT_PLAIN].place;
     joined *part = &s->parts[s->count];
     if (place != NOTHING && is_in_place(b, place, s->y, at)) {
         s->in_place++;
@@ -131,11 +133,11 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     if (s == NULL) return tare__out_of_memory(b->err);
     *s = (cat_step){.parts = tare__arena_array(&b->plan->memory, c.count, sizeof *s->parts)};
     if (s->parts == NULL) return tare__out_of_memory(b->err);
-    TARE_TRY(tare__plan_place_whole(b, r->result, &s->y));
+    TARE_TRY(tare__plan_place_whole(b, r->result, LAYOUT_PLAIN, &s->y));
     for (size_t i = 0, at = 0; i < c.count; at += row_bytes(&c, c.x[i++]))
         TARE_TRY(add_part(b, &c, c.x[i], at, s));
     *done = true;
-    TARE_TRY(tare__plan_write_whole(b, r->result, s->count > 0));
+    TARE_TRY(tare__plan_write_whole(b, r->result, LAYOUT_PLAIN, s->count > 0));
     return s->count > 0 ? tare__plan_add_step(b, &tare__cat_step, s, r->node) : TARE_OK;
 }
 

@@ -133,7 +133,7 @@ static int64_t worth_of(const gather *g, const tare_tensor *y, const way *w) {
 }
 
 static bool lies_in(const plan_builder *b, size_t v, plan_layout layout) {
-    return b->values[v].place[layout] != NOTHING ||
+    return b->values[v].placement[layout].place != NOTHING ||
            (layout == LAYOUT_PLAIN && !tare__plan_has_place(b, v));
 }
 
@@ -185,7 +185,7 @@ static size_t only_view(const plan_builder *b, size_t y) {
 static tare_status move_between_views(plan_builder *b, const plan_record *r, const gather *g,
                                       size_t y, bool *done) {
     const size_t view = tare__plan_find_value(b, g->x), to = only_view(b, y);
-    const size_t x = b->values[view].viewed;
+    const size_t x = tare__plan_source(b, view, SOURCE_VIEW);
     gather own = *g;
     way w;
     if (x == NOTHING || to == NOTHING) return TARE_OK;
@@ -195,7 +195,8 @@ static tare_status move_between_views(plan_builder *b, const plan_record *r, con
         !way_of(&own, made, LAYOUT_CHANNELS_LAST, LAYOUT_CHANNELS_LAST, &w))
         return TARE_OK;
     *done = true;
-    if (is_whole(&own, made, &w)) return tare__plan_share(b, x, w.in, &b->values[to].place[w.out]);
+    if (is_whole(&own, made, &w))
+        return tare__plan_share(b, x, w.in, &b->values[to].placement[w.out].place);
     return add_step(b, r, x, to, &w);
 }
 
@@ -209,7 +210,8 @@ static tare_status add_copy(plan_builder *b, const plan_record *r, const gather 
     // Boxes of plain tensors always have a way; one that lies otherwise may have to be moved.
     if (!choose_way(b, g, x, made, &w) && !way_of(g, made, LAYOUT_PLAIN, LAYOUT_PLAIN, &w))
         return tare__fail(b->err, TARE_INTERNAL, "node '%s': cannot be moved", r->node->name);
-    if (is_whole(g, made, &w)) return tare__plan_share(b, x, w.in, &b->values[y].place[w.out]);
+    if (is_whole(g, made, &w))
+        return tare__plan_share(b, x, w.in, &b->values[y].placement[w.out].place);
     return add_step(b, r, x, y, &w);
 }
 
@@ -236,9 +238,10 @@ static tare_status copy_to(plan_builder *b, const plan_record *r, size_t part, c
 }
 
 // Products read and write transposed heads in place.
-static size_t *defer(plan_builder *b, const plan_record *r) {
-    const bool swaps = tare__plan_swaps_heads(b, r) && b->values[r->inputs[0]].swapped == NOTHING;
-    return swaps ? &b->values[r->result].swapped : NULL;
+static int defer(const plan_builder *b, const plan_record *r) {
+    const bool swaps = tare__plan_swaps_heads(b, r) &&
+                       tare__plan_source(b, r->inputs[0], SOURCE_SWAPPED) == NOTHING;
+    return swaps ? SOURCE_SWAPPED : SOURCE_NONE;
 }
 
 static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {

@@ -12,7 +12,7 @@
 enum { PIXELS_PER_PART = 256 };
 
 typedef struct joined {
-    plan_lines x;
+    plan_pixels x;
     size_t at, channels; // in the result's lines
     bool is_looked_up;
     uint8_t table[CODE_COUNT];
@@ -21,7 +21,7 @@ typedef struct joined {
 typedef struct code_cat_step {
     joined *parts; // that are copied
     size_t count, channels, pixels;
-    plan_lines y;
+    plan_pixels y;
     size_t in_place; // inputs that are there already
 } code_cat_step;
 
@@ -120,13 +120,17 @@ static void fill_table(const qparams *x, const qparams *y, bool is_signed,
 
 // --- parts ---
 
+static plan_placement *placement_of(const plan_builder *b, size_t v) {
+    return &b->values[v].placement[LAYOUT_CHANNELS_LAST];
+}
+
 // Do all inputs follow each other in some larger value, so that the result is a part of it, too?
 static bool follow_each_other(const plan_builder *b, const cat_call *c) {
-    const plan_value *first = &b->values[tare__plan_find_value(b, c->x[0])];
-    size_t at = first->joined_at;
+    const plan_placement *first = placement_of(b, tare__plan_find_value(b, c->x[0]));
+    size_t at = first->slice_at;
     for (size_t i = 0; i < c->count; i++) {
-        const plan_value *x = &b->values[tare__plan_find_value(b, c->x[i])];
-        if (x->joined == NOTHING || x->joined != first->joined || x->joined_at != at ||
+        const plan_placement *x = placement_of(b, tare__plan_find_value(b, c->x[i]));
+        if (x->slice_of == NOTHING || x->slice_of != first->slice_of || x->slice_at != at ||
             !tare__qparams_equal(c->x[i]->q, c->y->q))
             return false;
         at += (size_t)c->x[i]->shape[1];
@@ -137,20 +141,21 @@ static bool follow_each_other(const plan_builder *b, const cat_call *c) {
 // A value has one place: the last concatenation that reads it says where, and those before it take
 // what they can of that.
 static void join(plan_builder *b, size_t result, const cat_call *c) {
-    plan_value *y = &b->values[result];
-    if (y->joined == NOTHING && follow_each_other(b, c)) {
-        const plan_value *first = &b->values[tare__plan_find_value(b, c->x[0])];
-        y->joined = first->joined;
-        y->joined_at = first->joined_at;
+    plan_placement *y = placement_of(b, result);
+    if (y->slice_of == NOTHING && follow_each_other(b, c)) {
+        const plan_placement *first = placement_of(b, tare__plan_find_value(b, c->x[0]));
+        y->slice_of = first->slice_of;
+        y->slice_at = first->slice_at;
     }
-    size_t at = y->joined_at;
+    size_t at = y->slice_at;
     for (size_t i = 0; i < c->count; i++) {
         const size_t v = tare__plan_find_value(b, c->x[i]);
-        plan_value *x = &b->values[v];
-        if (x->joined == NOTHING && !x->is_constant && !x->is_input && x->base == v &&
+        const plan_value *x = &b->values[v];
+        plan_placement *own = placement_of(b, v);
+        if (own->slice_of == NOTHING && !x->is_constant && !x->is_input && x->base == v &&
             tare__qparams_equal(c->x[i]->q, c->y->q)) {
-            x->joined = y->joined != NOTHING ? y->joined : result;
-            x->joined_at = at;
+            own->slice_of = y->slice_of != NOTHING ? y->slice_of : result;
+            own->slice_at = at;
         }
         at += (size_t)c->x[i]->shape[1];
     }
@@ -172,30 +177,30 @@ static void reserve(plan_builder *b, size_t record) {
 
 // Where an input belongs that is not looked up: `at` channels behind the result's first.
 static bool belongs_at(const plan_builder *b, size_t v, size_t result, size_t at) {
-    const plan_value *x = &b->values[v], *y = &b->values[result];
-    return x->joined != NOTHING && x->joined == (y->joined != NOTHING ? y->joined : result) &&
-           x->joined_at == y->joined_at + at;
+    const plan_placement *x = placement_of(b, v), *y = placement_of(b, result);
+    return x->slice_of != NOTHING &&
+           x->slice_of == (y->slice_of != NOTHING ? y->slice_of : result) &&
+           x->slice_at == y->slice_at + at;
 }
 
 // Does an input that belongs there lie in the memory of what joins it?
 static bool is_in_place(const plan_builder *b, size_t v) {
-    const plan_value *x = &b->values[v];
-    const size_t place = x->place[LAYOUT_CHANNELS_LAST];
-    const size_t whole = b->values[x->joined].place[LAYOUT_CHANNELS_LAST];
-    return place != NOTHING && whole != NOTHING && b->plan->places[place].whole == whole;
+    const plan_placement *x = placement_of(b, v);
+    const size_t whole = placement_of(b, x->slice_of)->whole;
+    return x->place != NOTHING && whole != NOTHING && b->plan->places[x->place].whole == whole;
 }
 
 // What is copied where it belongs is found there from now on.
 static tare_status add_part(plan_builder *b, const tare_tensor *x, const cat_call *c, bool belongs,
                             joined *out) {
     const size_t v = tare__plan_find_value(b, x);
-    plan_lines there;
+    plan_pixels there;
     out->channels = (size_t)x->shape[1];
     out->is_looked_up = !tare__qparams_equal(x->q, c->y->q);
     if (out->is_looked_up) fill_table(x->q, c->y->q, c->y->dtype == TARE_QINT8, out->table);
-    TARE_TRY(tare__plan_read_lines(b, v, &out->x));
+    TARE_TRY(tare__plan_read_pixels(b, v, &out->x));
     if (!belongs) return TARE_OK;
-    TARE_TRY(tare__plan_place_lines(b, v, &there));
+    TARE_TRY(tare__plan_place_pixels(b, v, &there));
     return tare__plan_touch(b, there.place);
 }
 
@@ -227,8 +232,8 @@ static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
     if (s->parts == NULL) return tare__out_of_memory(b->err);
     TARE_TRY(add_parts(b, &c, r->result, s));
     *done = true;
-    if (s->count == 0) return tare__plan_place_lines(b, r->result, &s->y);
-    TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
+    if (s->count == 0) return tare__plan_place_pixels(b, r->result, &s->y);
+    TARE_TRY(tare__plan_write_pixels(b, r->result, &s->y));
     return tare__plan_add_step(b, &tare__quantized_cat_step, s, r->node);
 }
 

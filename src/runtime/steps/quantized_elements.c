@@ -36,7 +36,7 @@ struct code_step {
     size_t count;
     size_t channels;                  // of pixels that lie apart; 0: elements follow each other
     size_t a_pitch, b_pitch, y_pitch; // of such pixels, in bytes
-    const char *joined;               // as of lines
+    const char *slice_of;             // as of pixels
     size_t line, image;               // where b is a line of channels per image: elements of both
     size_t planes, plane;             // of images that become pixels, and its elements; 0: none do
     code_scheme scheme;
@@ -193,7 +193,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
         tare__step_say(out, "%s", loops[i].why);
     }
     if (s->planes > 0) tare__step_say(out, ", planes to pixels");
-    tare__step_say_joined(out, &(plan_lines){.joined = s->joined});
+    tare__step_say_slice(out, &(plan_pixels){.slice_of = s->slice_of});
 }
 
 // --- planning ---
@@ -308,13 +308,13 @@ static tare_status write_result(plan_builder *b, size_t y, size_t first, size_t 
 }
 
 // A value's lines, and how many bytes are between them.
-static size_t pitch_of(const plan_builder *b, size_t v, const plan_lines *lines) {
+static size_t pitch_of(const plan_builder *b, size_t v, const plan_pixels *lines) {
     return lines->pitch * tare_dtype_size(b->values[v].tensor->dtype);
 }
 
 static tare_status read_pixels(plan_builder *b, size_t v, size_t *place, size_t *pitch) {
-    plan_lines lines;
-    TARE_TRY(tare__plan_read_lines(b, v, &lines));
+    plan_pixels lines;
+    TARE_TRY(tare__plan_read_pixels(b, v, &lines));
     *place = lines.place;
     *pitch = pitch_of(b, v, &lines);
     return TARE_OK;
@@ -323,17 +323,17 @@ static tare_status read_pixels(plan_builder *b, size_t v, size_t *place, size_t 
 // Of operands and a result some of which lie apart.
 static tare_status place_pixels(plan_builder *b, size_t y, size_t first, size_t second,
                                 code_step *s) {
-    plan_lines lines = {.pitch = (size_t)b->values[y].tensor->shape[1]};
+    plan_pixels lines = {.pitch = (size_t)b->values[y].tensor->shape[1]};
     s->channels = lines.pitch;
     TARE_TRY(read_pixels(b, first, &s->a, &s->a_pitch));
     if (second != NOTHING) TARE_TRY(read_pixels(b, second, &s->b, &s->b_pitch));
-    if (b->values[y].joined != NOTHING)
-        TARE_TRY(tare__plan_write_lines(b, y, &lines));
+    if (tare__plan_is_slice(b, y, LAYOUT_CHANNELS_LAST))
+        TARE_TRY(tare__plan_write_pixels(b, y, &lines));
     else
         TARE_TRY(write_result(b, y, first, second, LAYOUT_CHANNELS_LAST, &lines.place));
     s->y = lines.place;
     s->y_pitch = pitch_of(b, y, &lines);
-    s->joined = lines.joined;
+    s->slice_of = lines.slice_of;
     return TARE_OK;
 }
 
@@ -341,7 +341,7 @@ static tare_status place(plan_builder *b, size_t y, size_t first, size_t second,
                          code_step *s) {
     const bool is_apart = tare__plan_lies_apart(b, first) ||
                           (second != NOTHING && tare__plan_lies_apart(b, second)) ||
-                          b->values[y].joined != NOTHING;
+                          tare__plan_is_slice(b, y, LAYOUT_CHANNELS_LAST);
     if (layout == LAYOUT_CHANNELS_LAST && is_apart && s->loop != combine_lines)
         return place_pixels(b, y, first, second, s);
     TARE_TRY(tare__plan_read(b, first, layout, &s->a));
@@ -419,7 +419,9 @@ static bool becomes_pixels(const plan_builder *b, const code_call *c) {
     const plan_value *y = &b->values[c->record->result];
     const int64_t planes = c->y->ndim >= 4 ? c->y->shape[1] : 0;
     if (planes < 2 || planes > MOST_PLANES || tare__plan_layouts_agree(c->y)) return false;
-    if (y->uses_left != 1 || y->consumer == NOTHING || y->within != NOTHING || y->joined != NOTHING)
+    if (y->uses_left != 1 || y->consumer == NOTHING ||
+        tare__plan_is_slice(b, c->record->result, LAYOUT_PLAIN) ||
+        tare__plan_is_slice(b, c->record->result, LAYOUT_CHANNELS_LAST))
         return false;
     const plan_record *next = &b->records[y->consumer];
     return tare__plan_is_quantized_layer(next) && !tare__plan_layer_is_linear(next);
@@ -447,10 +449,10 @@ static bool heads(const plan_builder *b, const plan_record *r) {
            (tare__record_is(r, TARE_OP_DEQUANTIZE) || meets_bytes(b, r));
 }
 
-static size_t *defer(plan_builder *b, const plan_record *r) {
+static int defer(const plan_builder *b, const plan_record *r) {
     const bool waits = b->setting->kernels != NULL && is_dequantize(b, r) &&
                        tare__plan_reader_takes_quantized(b, r);
-    return waits ? &b->values[r->result].coded : NULL;
+    return waits ? SOURCE_CODES : SOURCE_NONE;
 }
 
 // A call that others are for, and cannot do, is none of these.

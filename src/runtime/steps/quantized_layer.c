@@ -16,7 +16,7 @@
 typedef struct code_layer_step {
     qlayer *layer;
     size_t batch;
-    plan_lines x, y, other;   // other: the addend's codes; NOTHING: none
+    plan_pixels x, y, other;  // other: the addend's codes; NOTHING: none
     size_t scratch;           // a place
     const tare_tensor *added; // what a layer that adds does; NULL: nothing
     // Without a batch, tensors are moved to channels last and back here: values have channels in
@@ -94,7 +94,7 @@ static void describe_layer(const plan *p, const void *state, step_note *out) {
     if (form.part_count > 1) tare__step_say(out, ", in %zu parts", form.part_count);
     if (s->addend.kind != 0) tare__step_say(out, ", with a sum");
     if (s->gives_floats) tare__step_say(out, ", to floats");
-    tare__step_say_joined(out, &s->y);
+    tare__step_say_slice(out, &s->y);
     if (s->why != NULL) tare__step_say(out, "; %s", s->why);
 }
 
@@ -121,11 +121,12 @@ static tare_status place_lines(plan_builder *b, size_t x, size_t result, size_t 
                                code_layer_step *s) {
     bool is_same;
     TARE_TRY(tare__qlayer_takes_stride(s->layer)
-                 ? tare__plan_read_lines(b, x, &s->x)
+                 ? tare__plan_read_pixels(b, x, &s->x)
                  : tare__plan_read(b, x, LAYOUT_CHANNELS_LAST, &s->x.place));
-    if (other != NOTHING) TARE_TRY(tare__plan_read_lines(b, other, &s->other));
-    if (other == NOTHING || s->other.place == s->x.place || b->values[result].joined != NOTHING)
-        return tare__plan_write_lines(b, result, &s->y);
+    if (other != NOTHING) TARE_TRY(tare__plan_read_pixels(b, other, &s->other));
+    if (other == NOTHING || s->other.place == s->x.place ||
+        tare__plan_is_slice(b, result, LAYOUT_CHANNELS_LAST))
+        return tare__plan_write_pixels(b, result, &s->y);
     return tare__plan_write_over(b, result, other, LAYOUT_CHANNELS_LAST, &s->y.place, &is_same);
 }
 
@@ -145,7 +146,7 @@ static tare_status place(plan_builder *b, const plan_record *layer, size_t resul
     const size_t x = tare__plan_find_value(b, tare__call_layer_input(&layer->call));
     const size_t threads = tare__thread_count(b->setting->kernels->space.pool);
     const bool is_plain = s->is_moved || tare__plan_layer_is_linear(layer);
-    s->other = (plan_lines){.place = NOTHING};
+    s->other = (plan_pixels){.place = NOTHING};
     TARE_TRY(is_plain ? place_rows(b, x, result, other, s) : place_lines(b, x, result, other, s));
     s->own_bytes = tare__round_up(tare__qlayer_scratch_bytes(s->layer, threads), PLACE_ALIGNMENT);
     return tare__plan_new_scratch(b, s->own_bytes + s->x_bytes + s->y_bytes, &s->scratch);

@@ -24,7 +24,7 @@ typedef struct average_rule {
 
 typedef struct code_pool {
     pool_call call;
-    plan_lines x, y;
+    plan_pixels x, y;
     size_t scratch;                   // a place: a slice for each thread
     size_t scratch_bytes, line_bytes; // of a slice; of the row of pixels that begins it
     size_t channels;
@@ -292,7 +292,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     (void)p;
     tare__step_say(out, s->is_of_planes ? "integers: plane by plane"
                                         : "integers: pixels as lines of channels");
-    tare__step_say_joined(out, &s->y);
+    tare__step_say_slice(out, &s->y);
 }
 
 // Rows read floats: a tensor of them stands for the codes.
@@ -350,8 +350,8 @@ static tare_status place_planes(plan_builder *b, size_t x, size_t y, code_pool *
 static tare_status place_pixels(plan_builder *b, size_t x, size_t y, code_pool *s) {
     s->batch = s->call.x->shape[0];
     s->channels = (size_t)s->call.x->shape[1];
-    TARE_TRY(tare__plan_read_lines(b, x, &s->x));
-    return tare__plan_write_lines(b, y, &s->y);
+    TARE_TRY(tare__plan_read_pixels(b, x, &s->x));
+    return tare__plan_write_pixels(b, y, &s->y);
 }
 
 static tare_status add_pool(plan_builder *b, const plan_record *r, code_pool *s) {

@@ -12,7 +12,7 @@
 
 typedef struct resize_step {
     resize_call call;
-    plan_lines x, y;
+    plan_pixels x, y;
     size_t channels;
     int64_t batch;
     bool is_of_codes;
@@ -87,7 +87,7 @@ static void describe(const plan *p, const void *state, step_note *out) {
     const resize_step *s = state;
     (void)p;
     tare__step_say(out, "%s: pixels as lines of channels", s->is_of_codes ? "codes" : "float");
-    tare__step_say_joined(out, &s->y);
+    tare__step_say_slice(out, &s->y);
 }
 
 // --- planning ---
@@ -105,8 +105,8 @@ static tare_status add_resize(plan_builder *b, size_t head, op_call *call, const
     s->call.x = x;
     s->batch = x->shape[0];
     s->channels = (size_t)x->shape[1];
-    TARE_TRY(tare__plan_read_lines(b, v, &s->x));
-    TARE_TRY(tare__plan_write_lines(b, r->result, &s->y));
+    TARE_TRY(tare__plan_read_pixels(b, v, &s->x));
+    TARE_TRY(tare__plan_write_pixels(b, r->result, &s->y));
     *done = true;
     return tare__plan_add_step(b, &tare__resize_step, s, r->node);
 }
