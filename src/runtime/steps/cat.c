@@ -1,43 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors joined in the plain layout. Where nothing but dimensions of size 1 stands before the one
-// that they are joined along, each is a piece of the result: the steps that make them write them
-// there. What stands elsewhere is copied, row by row.
+// Concatenations. Their inputs are slices of the result, where the steps that make them can write
+// them there; what lies elsewhere is copied, and quantized values of other parameters than the
+// result's are looked up. In the plain layout that is where nothing but dimensions of size 1 stands
+// before the one that is concatenated; of quantized values also channels last, pixel by pixel.
+#include <string.h>
+
+#include "ops/quantized/layer.h"
+#include "ops/quantized/table.h"
 #include "ops/rules.h"
-#include "runtime/gemm/strided_copy.h"
 #include "runtime/plan/records.h"
 #include "runtime/steps/steps.h"
 
-typedef struct joined {
-    size_t x;  // place
-    size_t at; // bytes from the result's first
-    strided_copy copy;
-} joined;
+enum { PART = 1 << 15 }; // bytes of the result, about
+
+typedef struct cat_part {
+    size_t x, pitch;      // place; elements from a row to the next
+    size_t at, row;       // elements: from the result's first; of a row
+    const uint8_t *table; // what becomes of each quantized value; NULL: it is copied
+} cat_part;
 
 typedef struct cat_step {
-    joined *parts; // that are copied
+    cat_part *parts; // that do not lie where they belong
     size_t count, y, in_place;
+    size_t rows, pitch, element; // of the result; bytes
 } cat_step;
 
 // --- running ---
 
+typedef struct cat_job {
+    const plan_run_state *run;
+    const cat_step *s;
+    size_t parts;
+} cat_job;
+
+// Rows of so few bytes, which are a constant.
+static inline __attribute__((always_inline)) void copy_rows(const uint8_t *x, size_t x_pitch,
+                                                            uint8_t *y, size_t y_pitch,
+                                                            size_t count, size_t bytes) {
+    for (size_t i = 0; i < count; i++) memcpy(y + i * y_pitch, x + i * x_pitch, bytes);
+}
+
+static void copy_any_rows(const uint8_t *x, size_t x_pitch, uint8_t *y, size_t y_pitch,
+                          size_t count, size_t bytes) {
+    switch (bytes) {
+    case 1:
+        copy_rows(x, x_pitch, y, y_pitch, count, 1);
+        break;
+    case 4:
+        copy_rows(x, x_pitch, y, y_pitch, count, 4);
+        break;
+    case 8:
+        copy_rows(x, x_pitch, y, y_pitch, count, 8);
+        break;
+    default:
+        copy_rows(x, x_pitch, y, y_pitch, count, bytes);
+    }
+}
+
+static void put(const cat_job *job, const cat_part *p, const uint8_t *x, size_t count, uint8_t *y) {
+    if (p->table != NULL)
+        job->run->kernels->elementwise->look_up(p->table, x, count, y);
+    else
+        memcpy(y, x, count * job->s->element);
+}
+
+static void put_rows(const cat_job *job, const cat_part *p, size_t first, size_t last) {
+    const cat_step *s = job->s;
+    const size_t x_pitch = p->pitch * s->element, y_pitch = s->pitch * s->element;
+    const uint8_t *x = (const uint8_t *)tare__place_data(job->run, p->x) + first * x_pitch;
+    uint8_t *y = tare__place_data(job->run, s->y);
+    y += first * y_pitch + p->at * s->element;
+    if (p->table == NULL) copy_any_rows(x, x_pitch, y, y_pitch, last - first, p->row * s->element);
+    for (size_t i = first; p->table != NULL && i < last; i++, x += x_pitch, y += y_pitch)
+        put(job, p, x, p->row, y);
+}
+
+// A share of the only row.
+static void put_share(const cat_job *job, const cat_part *p, size_t part) {
+    const cat_step *s = job->s;
+    const size_t first = tare__part_begin(p->row, job->parts, part);
+    const size_t count = tare__part_begin(p->row, job->parts, part + 1) - first;
+    const uint8_t *x = tare__place_data(job->run, p->x);
+    uint8_t *y = tare__place_data(job->run, s->y);
+    put(job, p, x + first * s->element, count, y + (p->at + first) * s->element);
+}
+
+static void run_part(void *user, size_t part, size_t worker) {
+    const cat_job *job = user;
+    const size_t first = tare__part_begin(job->s->rows, job->parts, part);
+    const size_t last = tare__part_begin(job->s->rows, job->parts, part + 1);
+    (void)worker;
+    for (size_t i = 0; i < job->s->count; i++) {
+        if (job->s->rows == 1)
+            put_share(job, &job->s->parts[i], part);
+        else
+            put_rows(job, &job->s->parts[i], first, last);
+    }
+}
+
 static tare_status run_cat(const plan_run_state *run, void *state) {
     const cat_step *s = state;
-    unsigned char *y = tare__place_data(run, s->y);
-    for (size_t i = 0; i < s->count; i++) {
-        const joined *part = &s->parts[i];
-        thread_pool *pool = tare__threads_for(run, tare__strided_copy_elements(&part->copy));
-        tare__strided_copy_run(&part->copy, pool, tare__place_data(run, part->x), y + part->at);
-    }
+    const size_t elements = s->rows * s->pitch, fit = tare__ceil_div(elements * s->element, PART);
+    cat_job job = {run, s, s->rows > 1 ? tare__least(s->rows, fit) : fit};
+    tare__thread_pool_run(tare__threads_for(run, (int64_t)elements), job.parts, run_part, &job);
     return TARE_OK;
 }
 
-static void describe(const plan *p, const void *state, step_note *out) {
+static void describe_rows(const plan *p, const void *state, step_note *out) {
     const cat_step *s = state;
     (void)p;
     tare__step_say(out, "rows: %zu copied, %zu in place", s->count, s->in_place);
 }
 
-// --- planning ---
+static void describe_floats(const plan *p, const void *state, step_note *out) {
+    (void)p, (void)state;
+    tare__step_say(out, "float: pixels as lines of channels");
+}
+
+static void describe_quantized(const plan *p, const void *state, step_note *out) {
+    const cat_step *s = state;
+    (void)p;
+    tare__step_say(out,
+                   "integers: %zu copied, or looked up where the parameters differ, %zu in place",
+                   s->count, s->in_place);
+}
+
+// --- calls ---
 
 typedef struct cat_call {
     const tare_tensor **x, *y;
@@ -46,35 +134,61 @@ typedef struct cat_call {
     int dim;
 } cat_call;
 
-static bool is_alike(const tare_tensor *x, const tare_tensor *y) {
-    const bool same_codes =
-        x->q == y->q || (x->q != NULL && y->q != NULL && tare__qparams_equal(x->q, y->q));
-    return x->count > 0 && x->ndim == y->ndim && x->dtype == y->dtype && same_codes;
-}
-
-static bool heads(const plan_builder *b, const plan_record *r) {
-    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_QUANTIZED_CAT, TARE_OP_NONE};
-    (void)b;
-    return tare__record_is_one_of(r, ids) && r->result != NOTHING && !r->is_view && !r->is_observer;
-}
-
 static bool read_call(plan_builder *b, const plan_record *r, cat_call *c) {
     op_call call = r->call;
     call.err = NULL;
     call.memory = &b->scratch;
-    c->y = b->values[r->result].tensor;
-    if (c->y->count == 0 || tare__call_tensor_list(&call, 0, &c->x, &c->count) != TARE_OK ||
+    c->y = r->result != NOTHING ? b->values[r->result].tensor : NULL;
+    if (b->setting->kernels == NULL || c->y == NULL || c->y->count == 0 ||
+        tare__call_tensor_list(&call, 0, &c->x, &c->count) != TARE_OK ||
         tare__call_dim(&call, 1, 0, c->y->ndim, &c->dim) != TARE_OK)
         return false;
     for (size_t i = 0; i < c->count; i++)
-        if (!is_alike(c->x[i], c->y) || tare__plan_find_value(b, c->x[i]) == NOTHING) return false;
+        if (c->x[i]->count == 0 || c->x[i]->ndim != c->y->ndim || c->x[i]->dtype != c->y->dtype ||
+            tare__plan_find_value(b, c->x[i]) == NOTHING)
+            return false;
     c->inner = tare__inner_count(c->y, c->dim);
     c->outer = c->y->count / (c->inner * c->y->shape[c->dim]);
     return true;
 }
 
-static size_t row_bytes(const cat_call *c, const tare_tensor *t) {
-    return (size_t)(t->shape[c->dim] * c->inner) * tare_dtype_size(t->dtype);
+static bool has_one_scheme(const cat_call *c) {
+    for (size_t i = 0; i < c->count; i++)
+        if (c->x[i]->q != c->y->q &&
+            (c->x[i]->q == NULL || c->y->q == NULL || !tare__qparams_equal(c->x[i]->q, c->y->q)))
+            return false;
+    return true;
+}
+
+// Channels of images; quantized ones are bytes.
+static bool has_pixels(const cat_call *c) {
+    if (c->dim != 1 || c->y->ndim < 3) return false;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->x[i]->q != NULL && !tare__is_byte_quantized(c->x[i])) return false;
+    return c->y->q == NULL || tare__is_byte_quantized(c->y);
+}
+
+static size_t row_of(const cat_call *c, const tare_tensor *t) {
+    return (size_t)(t->shape[c->dim] * c->inner);
+}
+
+// The step, without parts yet.
+static tare_status new_step(plan_builder *b, const cat_call *c, size_t rows, cat_step **out) {
+    cat_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
+    if (s == NULL) return tare__out_of_memory(b->err);
+    *s = (cat_step){.parts = tare__arena_array(&b->plan->memory, c->count, sizeof *s->parts),
+                    .rows = rows,
+                    .element = tare_dtype_size(c->y->dtype)};
+    *out = s;
+    return s->parts != NULL ? TARE_OK : tare__out_of_memory(b->err);
+}
+
+// --- the plain layout ---
+
+static bool heads_rows(const plan_builder *b, const plan_record *r) {
+    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_QUANTIZED_CAT, TARE_OP_NONE};
+    (void)b;
+    return tare__record_is_one_of(r, ids) && r->result != NOTHING && !r->is_view && !r->is_observer;
 }
 
 // What a view shows is made where its base is.
@@ -86,68 +200,237 @@ static size_t made_as(const plan_builder *b, size_t v) {
 }
 
 // A value has one place: the last concatenation that reads it says where.
-static void reserve(plan_builder *b, size_t record) {
+static void reserve_rows(plan_builder *b, size_t record) {
     const plan_record *r = &b->records[record];
     cat_call c = {0};
-    if (!read_call(b, r, &c) || c.outer != 1) return;
-    for (size_t i = 0, at = 0; i < c.count; at += row_bytes(&c, c.x[i++])) {
+    if (!read_call(b, r, &c) || !has_one_scheme(&c) || c.outer != 1) return;
+    for (size_t i = 0, at = 0; i < c.count; at += row_of(&c, c.x[i++])) {
         const size_t v = made_as(b, tare__plan_find_value(b, c.x[i]));
         if (v == NOTHING) continue;
-        plan_value *x = &b->values[v];
-        plan_placement *own = &x->placement[LAYOUT_PLAIN];
+        const plan_value *x = &b->values[v];
+        plan_placement *own = &b->values[v].placement[LAYOUT_PLAIN];
         if (own->slice_of != NOTHING || x->is_constant || x->is_input) continue;
         own->slice_of = r->result;
-        own->slice_at = at;
+        own->slice_at = at * tare_dtype_size(c.y->dtype);
     }
 }
 
-static bool is_in_place(const plan_builder *b, size_t x, size_t whole, size_t at) {
-    const plan_place *piece = &b->plan->places[x], *y = &b->plan->places[whole];
+static bool is_slice_at(const plan_builder *b, size_t x, size_t whole, size_t at) {
+    const plan_place *slice = &b->plan->places[x], *y = &b->plan->places[whole];
     const size_t root = y->whole != NOTHING ? y->whole : whole;
-    return piece->whole == root && piece->pitch == 0 && piece->shift == y->shift + at;
+    return slice->whole == root && slice->pitch == 0 && slice->shift == y->shift + at;
 }
 
-static tare_status add_part(plan_builder *b, const cat_call *c, const tare_tensor *x, size_t at,
-                            cat_step *s) {
-    const int64_t row = x->shape[c->dim] * c->inner, all = c->y->shape[c->dim] * c->inner;
-    const copy_loop loops[] = {{c->outer, row, all}, {row, 1, 1}};
-    const size_t v = tare__plan_find_value(b, x),
-                 place = b->values[v].placement[LAYOUT_PLAIN].place;
-    joined *part = &s->parts[s->count];
-    if (place != NOTHING && is_in_place(b, place, s->y, at)) {
+static tare_status add_rows(plan_builder *b, size_t v, size_t at, size_t row, cat_step *s) {
+    const size_t place = b->values[v].placement[LAYOUT_PLAIN].place;
+    cat_part *p = &s->parts[s->count];
+    if (place != NOTHING && is_slice_at(b, place, s->y, at * s->element)) {
         s->in_place++;
         return TARE_OK;
     }
-    TARE_TRY(tare__plan_read(b, v, LAYOUT_PLAIN, &part->x));
-    part->at = at;
-    part->copy = tare__strided_copy_of(tare_dtype_size(x->dtype), 0, loops, 2);
+    *p = (cat_part){.pitch = row, .at = at, .row = row};
     s->count++;
-    return TARE_OK;
+    return tare__plan_read(b, v, LAYOUT_PLAIN, &p->x);
 }
 
-static tare_status plan_chain(plan_builder *b, size_t head, bool *done) {
+static tare_status plan_rows(plan_builder *b, size_t head, bool *done) {
     const plan_record *r = &b->records[head];
     cat_call c = {0};
-    if (b->setting->kernels == NULL || r->next != NOTHING || !read_call(b, r, &c)) return TARE_OK;
-    cat_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
-    if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (cat_step){.parts = tare__arena_array(&b->plan->memory, c.count, sizeof *s->parts)};
-    if (s->parts == NULL) return tare__out_of_memory(b->err);
+    cat_step *s;
+    if (r->next != NOTHING || !read_call(b, r, &c) || !has_one_scheme(&c)) return TARE_OK;
+    TARE_TRY(new_step(b, &c, (size_t)c.outer, &s));
+    s->pitch = row_of(&c, c.y);
     TARE_TRY(tare__plan_place_whole(b, r->result, LAYOUT_PLAIN, &s->y));
-    for (size_t i = 0, at = 0; i < c.count; at += row_bytes(&c, c.x[i++]))
-        TARE_TRY(add_part(b, &c, c.x[i], at, s));
+    for (size_t i = 0, at = 0; i < c.count; at += row_of(&c, c.x[i++]))
+        TARE_TRY(add_rows(b, tare__plan_find_value(b, c.x[i]), at, row_of(&c, c.x[i]), s));
     *done = true;
     TARE_TRY(tare__plan_write_whole(b, r->result, LAYOUT_PLAIN, s->count > 0));
     return s->count > 0 ? tare__plan_add_step(b, &tare__cat_step, s, r->node) : TARE_OK;
 }
 
+// --- channels last ---
+
+static plan_placement *placement_of(const plan_builder *b, size_t v) {
+    return &b->values[v].placement[LAYOUT_CHANNELS_LAST];
+}
+
+// Do all inputs follow each other in some larger value, so that the result is a part of it, too?
+static bool follow_each_other(const plan_builder *b, const cat_call *c) {
+    const plan_placement *first = placement_of(b, tare__plan_find_value(b, c->x[0]));
+    size_t at = first->slice_at;
+    for (size_t i = 0; i < c->count; i++) {
+        const plan_placement *x = placement_of(b, tare__plan_find_value(b, c->x[i]));
+        if (x->slice_of == NOTHING || x->slice_of != first->slice_of || x->slice_at != at ||
+            !tare__qparams_equal(c->x[i]->q, c->y->q))
+            return false;
+        at += (size_t)c->x[i]->shape[1];
+    }
+    return true;
+}
+
+// A value has one place: the last concatenation that reads it says where, and those before it take
+// what they can of that.
+static void join(plan_builder *b, size_t result, const cat_call *c) {
+    plan_placement *y = placement_of(b, result);
+    if (y->slice_of == NOTHING && follow_each_other(b, c)) {
+        const plan_placement *first = placement_of(b, tare__plan_find_value(b, c->x[0]));
+        y->slice_of = first->slice_of;
+        y->slice_at = first->slice_at;
+    }
+    size_t at = y->slice_at;
+    for (size_t i = 0; i < c->count; i++) {
+        const size_t v = tare__plan_find_value(b, c->x[i]);
+        const plan_value *x = &b->values[v];
+        plan_placement *own = placement_of(b, v);
+        if (own->slice_of == NOTHING && !x->is_constant && !x->is_input && x->base == v &&
+            tare__qparams_equal(c->x[i]->q, c->y->q)) {
+            own->slice_of = y->slice_of != NOTHING ? y->slice_of : result;
+            own->slice_at = at;
+        }
+        at += (size_t)c->x[i]->shape[1];
+    }
+}
+
+static bool heads_floats(const plan_builder *b, const plan_record *r) {
+    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_NONE};
+    return tare__plan_is_float_op(b, r, ids);
+}
+
+static bool heads_quantized(const plan_builder *b, const plan_record *r) {
+    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_QUANTIZED_CAT, TARE_OP_NONE};
+    return tare__plan_is_quantized_op(b, r, ids);
+}
+
+// Finds the inputs whose steps can write them where the result wants them.
+static void reserve_pixels(plan_builder *b, size_t record) {
+    const plan_record *r = &b->records[record];
+    cat_call c = {0};
+    if (read_call(b, r, &c) && has_pixels(&c) && c.y->q != NULL && c.count > 0)
+        join(b, r->result, &c);
+}
+
+// Where an input belongs that is not looked up: `at` channels behind the result's first.
+static bool belongs_at(const plan_builder *b, size_t v, size_t result, size_t at) {
+    const plan_placement *x = placement_of(b, v), *y = placement_of(b, result);
+    return x->slice_of != NOTHING &&
+           x->slice_of == (y->slice_of != NOTHING ? y->slice_of : result) &&
+           x->slice_at == y->slice_at + at;
+}
+
+// Does an input that belongs there lie in the memory of what joins it?
+static bool is_in_place(const plan_builder *b, size_t v) {
+    const plan_placement *x = placement_of(b, v);
+    const size_t whole = placement_of(b, x->slice_of)->whole;
+    return x->place != NOTHING && whole != NOTHING && b->plan->places[x->place].whole == whole;
+}
+
+static void fill_table(const qparams *x, const qparams *y, bool is_signed,
+                       uint8_t table[CODE_COUNT]) {
+    const float inverse = tare__inverse_scale(y->scale[0]);
+    for (int i = 0; i < CODE_COUNT; i++) {
+        const int code = is_signed ? (int8_t)(uint8_t)i : i;
+        const float real = tare__dequantize(code, (int64_t)x->zero_point[0], (float)x->scale[0]);
+        table[i] = (uint8_t)tare__quantize(real, inverse, (int64_t)y->zero_point[0], y->quant_min,
+                                           y->quant_max);
+    }
+}
+
+static tare_status make_table(plan_builder *b, const tare_tensor *x, const tare_tensor *y,
+                              const uint8_t **out) {
+    uint8_t *table = tare__arena_alloc(&b->plan->memory, CODE_COUNT);
+    if (table == NULL) return tare__out_of_memory(b->err);
+    fill_table(x->q, y->q, y->dtype == TARE_QINT8, table);
+    *out = table;
+    return TARE_OK;
+}
+
+// What is copied where it belongs is found there from now on.
+static tare_status add_pixels(plan_builder *b, const cat_call *c, size_t v, size_t at, bool belongs,
+                              cat_part *p) {
+    const tare_tensor *x = b->values[v].tensor;
+    plan_pixels from, there;
+    *p = (cat_part){.at = at, .row = (size_t)x->shape[1]};
+    if (x->q != NULL && !tare__qparams_equal(x->q, c->y->q))
+        TARE_TRY(make_table(b, x, c->y, &p->table));
+    TARE_TRY(tare__plan_read_pixels(b, v, &from));
+    p->x = from.place;
+    p->pitch = from.pitch;
+    if (!belongs) return TARE_OK;
+    TARE_TRY(tare__plan_place_pixels(b, v, &there));
+    return tare__plan_touch(b, there.place);
+}
+
+static tare_status add_parts(plan_builder *b, const cat_call *c, size_t result, cat_step *s) {
+    for (size_t i = 0, at = 0; i < c->count; at += (size_t)c->x[i++]->shape[1]) {
+        const size_t v = tare__plan_find_value(b, c->x[i]);
+        const bool belongs = belongs_at(b, v, result, at);
+        if (belongs && is_in_place(b, v))
+            s->in_place++;
+        else
+            TARE_TRY(add_pixels(b, c, v, at, belongs, &s->parts[s->count++]));
+    }
+    return TARE_OK;
+}
+
+// One input that lies channels last is enough: the others are moved, and what follows is layers.
+static bool any_channels_last(const plan_builder *b, const cat_call *c) {
+    for (size_t i = 0; i < c->count; i++)
+        if (tare__plan_layout(b, tare__plan_find_value(b, c->x[i])) == LAYOUT_CHANNELS_LAST)
+            return true;
+    return false;
+}
+
+static tare_status plan_pixels_of(plan_builder *b, size_t head, const step_class *class,
+                                  bool *done) {
+    const plan_record *r = &b->records[head];
+    cat_call c = {0};
+    plan_pixels y;
+    cat_step *s;
+    if (!read_call(b, r, &c) || !has_pixels(&c) || !any_channels_last(b, &c)) return TARE_OK;
+    TARE_TRY(new_step(b, &c, (size_t)(c.y->count / c.y->shape[1]), &s));
+    TARE_TRY(add_parts(b, &c, r->result, s));
+    *done = true;
+    if (s->count == 0) return tare__plan_place_pixels(b, r->result, &y);
+    TARE_TRY(tare__plan_write_pixels(b, r->result, &y));
+    s->y = y.place;
+    s->pitch = y.pitch;
+    return tare__plan_add_step(b, class, s, r->node);
+}
+
+static tare_status plan_floats(plan_builder *b, size_t head, bool *done) {
+    return plan_pixels_of(b, head, &tare__pixel_cat_step, done);
+}
+
+static tare_status plan_quantized(plan_builder *b, size_t head, bool *done) {
+    return plan_pixels_of(b, head, &tare__quantized_cat_step, done);
+}
+
 const step_class tare__cat_step = {
     .name = "cat",
-    .heads = heads,
-    .reserve = reserve,
-    .plan = plan_chain,
+    .heads = heads_rows,
+    .reserve = reserve_rows,
+    .plan = plan_rows,
     .run = run_cat,
-    .describe = describe,
+    .describe = describe_rows,
     .replicate = tare__step_share,
     .only_joins = true,
+};
+
+const step_class tare__pixel_cat_step = {
+    .name = "cat",
+    .heads = heads_floats,
+    .plan = plan_floats,
+    .run = run_cat,
+    .describe = describe_floats,
+    .replicate = tare__step_share,
+};
+
+const step_class tare__quantized_cat_step = {
+    .name = "code cat",
+    .heads = heads_quantized,
+    .reserve = reserve_pixels,
+    .plan = plan_quantized,
+    .run = run_cat,
+    .describe = describe_quantized,
+    .replicate = tare__step_share,
 };

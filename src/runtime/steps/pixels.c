@@ -190,74 +190,6 @@ static tare_status plan_mean(plan_builder *b, size_t head, bool *done) {
     return tare__plan_add_step(b, &tare__mean_step, s, r->node);
 }
 
-// --- joined channels ---
-
-typedef struct cat_step {
-    size_t count;
-    size_t *x, *channels, y, all_channels; // places
-    int64_t pixels;
-} cat_step;
-
-static tare_status run_cat(const plan_run_state *run, void *state) {
-    const cat_step *s = state;
-    float *y = tare__place_data(run, s->y);
-    for (size_t i = 0; i < s->count; i++) {
-        const float *x = tare__place_data(run, s->x[i]);
-        for (int64_t p = 0; p < s->pixels; p++)
-            memcpy(y + (size_t)p * s->all_channels, x + (size_t)p * s->channels[i],
-                   s->channels[i] * sizeof *y);
-        y += s->channels[i];
-    }
-    return TARE_OK;
-}
-
-// One input that lies channels last is enough: the others are moved, and what follows is layers.
-static bool joins_channels(const plan_builder *b, op_call *call, const tare_tensor *y,
-                           const tare_tensor ***x, size_t *count) {
-    int dim = 0;
-    bool any = false;
-    if (tare__call_tensor_list(call, 0, x, count) != TARE_OK ||
-        tare__call_dim(call, 1, 0, y->ndim, &dim) != TARE_OK || dim != 1 || y->ndim < 3)
-        return false;
-    for (size_t i = 0; i < *count; i++) {
-        const size_t v = tare__plan_find_value(b, (*x)[i]);
-        if (v == NOTHING || (*x)[i]->count == 0) return false;
-        any = any || is_channels_last(b, v);
-    }
-    return any;
-}
-
-static bool heads_cat(const plan_builder *b, const plan_record *r) {
-    static const op_id ids[] = {TARE_OP_CAT, TARE_OP_NONE};
-    return tare__plan_is_float_op(b, r, ids);
-}
-
-static tare_status plan_cat(plan_builder *b, size_t head, bool *done) {
-    const plan_record *r = &b->records[head];
-    const tare_tensor **x = NULL, *y = b->values[r->result].tensor;
-    op_call call = r->call;
-    size_t count = 0;
-    call.err = NULL;
-    call.memory = &b->scratch;
-    if (!joins_channels(b, &call, y, &x, &count)) return TARE_OK;
-    cat_step *s = tare__arena_alloc(&b->plan->memory, sizeof *s);
-    if (s == NULL) return tare__out_of_memory(b->err);
-    *s = (cat_step){.count = count,
-                    .x = tare__arena_array(&b->plan->memory, count, sizeof *s->x),
-                    .channels = tare__arena_array(&b->plan->memory, count, sizeof *s->channels),
-                    .all_channels = (size_t)y->shape[1],
-                    .pixels = y->count / y->shape[1]};
-    if (s->x == NULL || s->channels == NULL) return tare__out_of_memory(b->err);
-    for (size_t i = 0; i < count; i++) {
-        s->channels[i] = (size_t)x[i]->shape[1];
-        TARE_TRY(
-            tare__plan_read(b, tare__plan_find_value(b, x[i]), LAYOUT_CHANNELS_LAST, &s->x[i]));
-    }
-    TARE_TRY(tare__plan_write(b, r->result, LAYOUT_CHANNELS_LAST, &s->y));
-    *done = true;
-    return tare__plan_add_step(b, &tare__pixel_cat_step, s, r->node);
-}
-
 const step_class tare__pool_step = {
     .name = "pool",
     .heads = heads_pool,
@@ -272,15 +204,6 @@ const step_class tare__mean_step = {
     .heads = heads_mean,
     .plan = plan_mean,
     .run = run_mean,
-    .describe = describe,
-    .replicate = tare__step_share,
-};
-
-const step_class tare__pixel_cat_step = {
-    .name = "cat",
-    .heads = heads_cat,
-    .plan = plan_cat,
-    .run = run_cat,
     .describe = describe,
     .replicate = tare__step_share,
 };
